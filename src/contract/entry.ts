@@ -1,0 +1,67 @@
+import { z } from "zod";
+import { AgentEvent, ErrorClass, TerminalCause, Usage } from "./event.ts";
+import { Message, StopReason } from "./message.ts";
+import { SessionSettings } from "./session.ts";
+
+const count = z.number().int().nonnegative();
+const messageOf = <R extends Message["role"]>(role: R) =>
+  Message.refine((message): message is Extract<Message, { role: R }> => message.role === role);
+
+/** How a turn ended. The text it ended with is not repeated: `text_seq` points at the entry that holds it. */
+export const TurnEnd = z.discriminatedUnion("status", [
+  z.object({
+    status: z.literal("completed"),
+    /** Absent when a limit, not the model, ended the turn. */
+    final_call: z.object({ stop_reason: StopReason, usage: Usage }).optional(),
+    cause: TerminalCause.optional(),
+    extraction_required: z.boolean(),
+    text_seq: count.optional(),
+    usage: Usage,
+  }),
+  z.object({
+    status: z.literal("failed"),
+    error_class: ErrorClass,
+    error: z.string(),
+    cause: TerminalCause.optional(),
+    reason: z.looseObject({ reason_type: z.string() }).optional(),
+  }),
+]);
+export type TurnEnd = z.infer<typeof TurnEnd>;
+
+/** What one record of a session's log says. History is only ever added to. */
+export const EntryBody = z.discriminatedUnion("kind", [
+  z.object({ kind: z.literal("session_created"), settings: SessionSettings }),
+  z.object({ kind: z.literal("settings_changed"), settings: SessionSettings }),
+  z.object({ kind: z.literal("turn_opened"), message: messageOf("user") }),
+  z.object({ kind: z.literal("model_called"), turn_number: count, model: z.string() }),
+  z.object({ kind: z.literal("assistant"), message: messageOf("block_assistant"), usage: Usage.optional() }),
+  z.object({
+    kind: z.literal("tool_results"),
+    message: messageOf("tool_results"),
+    /** One row a result, in its order: the tool's name and how long it ran; `counted` calls used the budget. */
+    calls: z.array(z.object({ name: z.string(), duration_ms: count, counted: z.boolean() })),
+  }),
+  z.object({
+    kind: z.literal("attempt_failed"),
+    event: AgentEvent.refine((event) => event.type === "retrying"),
+    /** What the failed attempt had streamed: shown to listeners, so never lost, but not part of the context. */
+    partial_text: z.string().optional(),
+  }),
+  z.object({ kind: z.literal("event"), event: AgentEvent }),
+  z.object({ kind: z.literal("turn_closed"), end: TurnEnd }),
+  z.object({ kind: z.literal("archived") }),
+]);
+export type EntryBody = z.infer<typeof EntryBody>;
+export type EntryBodyOf<K extends EntryBody["kind"]> = Extract<EntryBody, { kind: K }>;
+
+/** A body to append. It takes `span` seqs: one for each durable event it stands for, at least one. */
+export interface NewEntry {
+  readonly span: number;
+  readonly body: EntryBody;
+}
+
+/** A record of the log; its events are numbered `seq`, `seq + 1`, … `seq + span - 1`. */
+export interface Entry extends NewEntry {
+  readonly seq: number;
+  readonly timestamp_ms: number;
+}

@@ -1,0 +1,139 @@
+import { z } from "zod";
+import { Capabilities, type Capability } from "./capability.ts";
+import { ModelsCatalog } from "./catalog.ts";
+import {
+  CreateSession,
+  DeferredSession,
+  RunResult,
+  SessionHistory,
+  SessionId,
+  SessionInfo,
+  SessionSummary,
+  StartTurn,
+} from "./session.ts";
+
+interface Operation {
+  readonly summary: string;
+  readonly input: z.ZodType;
+  readonly output: z.ZodType;
+  readonly rpc: string;
+  readonly http: `${"GET" | "POST" | "PUT" | "PATCH" | "DELETE"} /${string}`;
+  readonly mcp: string;
+  readonly cli: string;
+  readonly requires?: Capability;
+}
+
+const OneSession = z.object({ session_id: SessionId });
+const page = { limit: z.number().int().positive().optional(), offset: z.number().int().nonnegative().default(0) };
+
+/** The product: a row an operation. Service, SDK, surfaces and documentation are projections of it. */
+export const OPERATIONS = {
+  createSession: {
+    summary: "Create a session and run its first turn, unless it is deferred.",
+    input: CreateSession,
+    output: z.union([RunResult, DeferredSession]),
+    rpc: "session/create",
+    http: "POST /sessions",
+    mcp: "meerkat_run",
+    cli: "rkat run PROMPT",
+  },
+  startTurn: {
+    summary: "Run a further turn of a session.",
+    input: StartTurn,
+    output: RunResult,
+    rpc: "turn/start",
+    http: "POST /sessions/{session_id}/messages",
+    mcp: "meerkat_resume",
+    cli: "rkat run --resume=ID PROMPT",
+  },
+  resumeSession: {
+    summary: "Run a further turn of a stored session, in this process or after a restart.",
+    input: StartTurn,
+    output: RunResult,
+    rpc: "session/resume",
+    http: "POST /sessions/{session_id}/messages",
+    mcp: "meerkat_resume",
+    cli: "rkat resume ID PROMPT",
+    requires: "session-store",
+  },
+  interruptTurn: {
+    summary: "Stop the running turn; a session that is idle is left as it is.",
+    input: OneSession,
+    output: z.object({ interrupted: z.literal(true) }),
+    rpc: "turn/interrupt",
+    http: "POST /sessions/{session_id}/interrupt",
+    mcp: "meerkat_interrupt",
+    cli: "rkat session interrupt ID",
+  },
+  readSession: {
+    summary: "Read what a session is and how far it got.",
+    input: OneSession,
+    output: SessionInfo,
+    rpc: "session/read",
+    http: "GET /sessions/{session_id}",
+    mcp: "meerkat_read",
+    cli: "rkat session show ID",
+    requires: "session-store",
+  },
+  listSessions: {
+    summary: "List sessions, newest first; labels must all match.",
+    input: z.object({ labels: z.record(z.string(), z.string()).optional(), ...page }),
+    output: z.object({ sessions: z.array(SessionSummary) }),
+    rpc: "session/list",
+    http: "GET /sessions",
+    mcp: "meerkat_sessions",
+    cli: "rkat session list",
+    requires: "session-store",
+  },
+  readHistory: {
+    summary: "Read a session's full transcript, oldest first.",
+    input: OneSession.extend(page),
+    output: SessionHistory,
+    rpc: "session/history",
+    http: "GET /sessions/{session_id}/history",
+    mcp: "meerkat_history",
+    cli: "rkat session show ID --history",
+    requires: "session-store",
+  },
+  archiveSession: {
+    summary: "Archive a session: it stays readable and runs no more turns.",
+    input: OneSession,
+    output: z.object({ archived: z.literal(true) }),
+    rpc: "session/archive",
+    http: "DELETE /sessions/{session_id}",
+    mcp: "meerkat_archive",
+    cli: "rkat session delete ID",
+    requires: "session-store",
+  },
+  readBlob: {
+    summary: "Read a blob whole, such as the full text of a tool output that was cut.",
+    input: z.object({ blob_id: z.string().min(1) }),
+    output: z.object({ blob_id: z.string(), media_type: z.string(), data: z.base64() }),
+    rpc: "blob/get",
+    http: "GET /blobs/{blob_id}",
+    mcp: "meerkat_blob_get",
+    cli: "rkat blob get ID",
+  },
+  readCapabilities: {
+    summary: "Say what this runtime can do and what was left out.",
+    input: z.object({}),
+    output: Capabilities,
+    rpc: "capabilities/get",
+    http: "GET /capabilities",
+    mcp: "meerkat_capabilities",
+    cli: "rkat capabilities",
+  },
+  readModels: {
+    summary: "List the known models with their context window and output limit.",
+    input: z.object({}),
+    output: ModelsCatalog,
+    rpc: "models/catalog",
+    http: "GET /models/catalog",
+    mcp: "meerkat_models_catalog",
+    cli: "rkat models",
+  },
+} as const satisfies Record<string, Operation>;
+
+export type OperationName = keyof typeof OPERATIONS;
+export type OperationInput<N extends OperationName> = z.output<(typeof OPERATIONS)[N]["input"]>;
+export type OperationOutput<N extends OperationName> = z.output<(typeof OPERATIONS)[N]["output"]>;

@@ -1,0 +1,175 @@
+import { z } from "zod";
+import { Duration } from "./duration.ts";
+import { TerminalCause, Usage } from "./event.ts";
+import { Content, Message } from "./message.ts";
+
+export const SessionId = z.uuid({ error: "expected a session id (a UUID)" });
+
+const positive = z.number().int().positive();
+
+/** Limits of a session, every spelling of the duration accepted, milliseconds inside. */
+export const BudgetLimits = z
+  .object({
+    max_tokens: positive.optional(),
+    max_tool_calls: z.number().int().nonnegative().optional(),
+    max_duration: Duration.optional(),
+    max_duration_secs: z.number().positive().optional(),
+    max_duration_ms: positive.optional(),
+  })
+  .transform(({ max_tokens, max_tool_calls, max_duration, max_duration_secs, max_duration_ms }) => {
+    const durationMs =
+      max_duration_ms ?? max_duration ?? (max_duration_secs === undefined ? undefined : max_duration_secs * 1_000);
+    return {
+      ...(max_tokens === undefined ? {} : { max_tokens }),
+      ...(max_tool_calls === undefined ? {} : { max_tool_calls }),
+      ...(durationMs === undefined ? {} : { max_duration_ms: durationMs }),
+    };
+  });
+export type BudgetLimits = z.infer<typeof BudgetLimits>;
+
+export const ToolFilter = z.union([
+  z.literal("All"),
+  z.object({ Allow: z.array(z.string()) }),
+  z.object({ Deny: z.array(z.string()) }),
+]);
+export type ToolFilter = z.infer<typeof ToolFilter>;
+
+export const ProviderName = z.enum(["anthropic", "openai", "gemini", "self_hosted", "offline", "other"]);
+export type ProviderName = z.infer<typeof ProviderName>;
+/** The spelling an older REST schema used for OpenAI is accepted and means the same. */
+const ProviderInput = z.preprocess((value) => (value === "open_a_i" ? "openai" : value), ProviderName);
+
+const JsonObject = z.record(z.string(), z.unknown());
+export type JsonObject = z.infer<typeof JsonObject>;
+
+/** A raw JSON schema, or one in the wrapper `{schema, name, strict}`. */
+export const OutputSchema = JsonObject.transform((given) => {
+  const wrapped = given.schema;
+  return typeof wrapped === "object" && wrapped !== null && given.type === undefined ? (wrapped as JsonObject) : given;
+});
+
+export const Prompt = Content.refine((prompt) => (typeof prompt === "string" ? prompt.trim() : prompt).length > 0, {
+  error: "the prompt is empty",
+});
+
+/** What a session is made of besides its history; resume restores exactly this. */
+export const SessionSettings = z.object({
+  model: z.string(),
+  provider: z.string(),
+  system_prompt: z.string().optional(),
+  max_tokens: positive.optional(),
+  max_turns: positive,
+  budget_limits: z.object({
+    max_tokens: positive.optional(),
+    max_tool_calls: z.number().int().nonnegative().optional(),
+    max_duration_ms: positive.optional(),
+  }),
+  tools: z.object({ builtins: z.enum(["none", "safe", "all"]), shell: z.boolean(), memory: z.boolean() }),
+  tool_filter: ToolFilter,
+  provider_params: JsonObject.optional(),
+  output_schema: JsonObject.optional(),
+  structured_output_retries: z.number().int().nonnegative(),
+  labels: z.record(z.string(), z.string()).optional(),
+  app_context: z.unknown().optional(),
+  shell_env: z.record(z.string(), z.string()).optional(),
+});
+export type SessionSettings = z.infer<typeof SessionSettings>;
+
+export const CreateSession = z.object({
+  prompt: Prompt,
+  initial_turn: z.enum(["run_immediately", "deferred"]).default("run_immediately"),
+  model: z.string().min(1).optional(),
+  provider: ProviderInput.optional(),
+  max_tokens: positive.optional(),
+  max_turns: positive.optional(),
+  system_prompt: z.string().optional(),
+  output_schema: OutputSchema.optional(),
+  structured_output_retries: z.number().int().nonnegative().max(10).optional(),
+  enable_builtins: z.boolean().optional(),
+  enable_shell: z.boolean().optional(),
+  enable_memory: z.boolean().optional(),
+  tool_preset: z.enum(["none", "safe", "workspace", "full"]).optional(),
+  tool_filter: ToolFilter.optional(),
+  budget_limits: BudgetLimits.optional(),
+  provider_params: JsonObject.optional(),
+  labels: z.record(z.string(), z.string()).optional(),
+  additional_instructions: z.array(z.string()).optional(),
+  app_context: z.unknown().optional(),
+  shell_env: z.record(z.string(), z.string()).optional(),
+});
+export type CreateSession = z.infer<typeof CreateSession>;
+
+export const StartTurn = z.object({
+  session_id: SessionId,
+  prompt: Prompt,
+  model: z.string().min(1).optional(),
+  provider: ProviderInput.optional(),
+  provider_params: JsonObject.optional(),
+  clear_provider_params: z.boolean().default(false),
+  flow_tool_overlay: z
+    .object({ allowed_tools: z.array(z.string()).optional(), blocked_tools: z.array(z.string()).optional() })
+    .optional(),
+  additional_instructions: z.array(z.string()).optional(),
+  max_tokens: positive.optional(),
+  system_prompt: z.string().optional(),
+  output_schema: OutputSchema.optional(),
+  structured_output_retries: z.number().int().nonnegative().max(10).optional(),
+});
+export type StartTurn = z.infer<typeof StartTurn>;
+
+export const RunUsage = Usage.extend({ total_tokens: z.number().int().nonnegative() });
+
+export const RunResult = z.object({
+  session_id: z.string(),
+  session_ref: z.string().optional(),
+  text: z.string(),
+  turns: z.number().int().nonnegative(),
+  tool_calls: z.number().int().nonnegative(),
+  usage: RunUsage,
+  terminal_cause_kind: TerminalCause.optional(),
+  structured_output: z.unknown().optional(),
+  extraction_error: z.object({ last_output: z.string(), attempts: z.number().int(), reason: z.string() }).optional(),
+});
+export type RunResult = z.infer<typeof RunResult>;
+
+/** A session made without a first turn. */
+export const DeferredSession = z.object({ session_id: z.string(), session_ref: z.string().optional() });
+
+const unixSeconds = z.number().int().nonnegative();
+
+export const SessionSummary = z.object({
+  session_id: z.string(),
+  session_ref: z.string().optional(),
+  created_at: unixSeconds,
+  updated_at: unixSeconds,
+  message_count: z.number().int(),
+  total_tokens: z.number().int(),
+  is_active: z.boolean(),
+  labels: z.record(z.string(), z.string()).optional(),
+});
+export type SessionSummary = z.infer<typeof SessionSummary>;
+
+export const SessionInfo = z.object({
+  session_id: z.string(),
+  session_ref: z.string().optional(),
+  created_at: unixSeconds,
+  updated_at: unixSeconds,
+  message_count: z.number().int(),
+  is_active: z.boolean(),
+  model: z.string(),
+  provider: z.string(),
+  last_assistant_text: z.string().optional(),
+  labels: z.record(z.string(), z.string()).optional(),
+});
+export type SessionInfo = z.infer<typeof SessionInfo>;
+
+export const SessionHistory = z.object({
+  session_id: z.string(),
+  session_ref: z.string().optional(),
+  message_count: z.number().int(),
+  offset: z.number().int(),
+  limit: z.number().int().optional(),
+  has_more: z.boolean(),
+  messages: z.array(z.intersection(Message, z.object({ seq: z.number().int() }))),
+});
+export type SessionHistory = z.infer<typeof SessionHistory>;

@@ -1,0 +1,11 @@
+/** Time, randomness and ids, handed in so that a test can replay a schedule from a seed. */
+export interface Clock {
+  /** Milliseconds since the epoch. */
+  now(): number;
+  /** Resolves after `ms`, or at once when `signal` aborts; it never rejects. */
+  sleep(ms: number, signal: AbortSignal): Promise<void>;
+  /** A number in [0, 1). */
+  random(): number;
+  /** A new UUID v7. */
+  newId(): string;
+}

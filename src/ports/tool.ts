@@ -1,0 +1,23 @@
+import type { ContentBlock } from "../contract/message.ts";
+import type { JsonObject } from "../contract/session.ts";
+import type { ToolSpec } from "./model.ts";
+
+/** What a tool may know of the call it serves. */
+export interface ToolCallContext {
+  readonly sessionId: string;
+  readonly toolUseId: string;
+  /** Aborts when the turn is interrupted, its time is up, or the tool's own timeout has passed. */
+  readonly signal: AbortSignal;
+  readonly shellEnv: Readonly<Record<string, string>>;
+}
+
+/** Text, or blocks; `isError` marks a failure the model should see. */
+export type ToolOutput = string | { readonly content: string | readonly ContentBlock[]; readonly isError?: boolean };
+
+/** Something a model can do. Arguments are validated against `inputSchema` before `execute` is called. */
+export interface Tool extends ToolSpec {
+  /** Overrides the runtime's default. */
+  readonly timeoutMs?: number;
+  /** A thrown error becomes an error result with its message. */
+  execute(args: JsonObject, context: ToolCallContext): Promise<ToolOutput> | ToolOutput;
+}
