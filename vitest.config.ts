@@ -1,9 +1,12 @@
 import { defineConfig } from "vitest/config";
 
+// `.ci/run` counts the tests by this report.
+const report = process.env.VITEST_JSON;
+
 export default defineConfig({
   test: {
     include: ["src/**/*.test.ts", "test/**/*.test.ts"],
     testTimeout: 30_000,
-    reporters: ["default"],
+    reporters: report ? ["default", ["json", { outputFile: report }]] : ["default"],
   },
 });

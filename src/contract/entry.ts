@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { AgentEvent, ErrorClass, TerminalCause, Usage } from "./event.ts";
-import { Message, StopReason } from "./message.ts";
+import { Content, Message, StopReason } from "./message.ts";
 import { SessionSettings } from "./session.ts";
 
 const count = z.number().int().nonnegative();
@@ -30,8 +30,14 @@ export type TurnEnd = z.infer<typeof TurnEnd>;
 
 /** What one record of a session's log says. History is only ever added to. */
 export const EntryBody = z.discriminatedUnion("kind", [
-  z.object({ kind: z.literal("session_created"), settings: SessionSettings }),
+  z.object({
+    kind: z.literal("session_created"),
+    settings: SessionSettings,
+    /** The prompt of a deferred session, delivered with its first turn. */
+    pending_prompt: Content.optional(),
+  }),
   z.object({ kind: z.literal("settings_changed"), settings: SessionSettings }),
+  z.object({ kind: z.literal("notice"), message: messageOf("system_notice") }),
   z.object({ kind: z.literal("turn_opened"), message: messageOf("user") }),
   z.object({ kind: z.literal("model_called"), turn_number: count, model: z.string() }),
   z.object({ kind: z.literal("assistant"), message: messageOf("block_assistant"), usage: Usage.optional() }),
@@ -46,6 +52,13 @@ export const EntryBody = z.discriminatedUnion("kind", [
     event: AgentEvent.refine((event) => event.type === "retrying"),
     /** What the failed attempt had streamed: shown to listeners, so never lost, but not part of the context. */
     partial_text: z.string().optional(),
+  }),
+  z.object({
+    kind: z.literal("extraction_attempt"),
+    output: z.string(),
+    /** What was wrong with the output; absent when it fits the schema. */
+    problem: z.string().optional(),
+    usage: Usage,
   }),
   z.object({ kind: z.literal("event"), event: AgentEvent }),
   z.object({ kind: z.literal("turn_closed"), end: TurnEnd }),

@@ -53,7 +53,7 @@ export const ErrorClass = z.enum([
 ]);
 export type ErrorClass = z.infer<typeof ErrorClass>;
 
-export const HookPoint = z.enum([
+const HookPoint = z.enum([
   "run_started",
   "run_completed",
   "run_failed",
@@ -260,14 +260,3 @@ export const AgentEvent = z.discriminatedUnion("type", [
 export type AgentEvent = z.infer<typeof AgentEvent>;
 export type AgentEventType = AgentEvent["type"];
 export type AgentEventOf<T extends AgentEventType> = Extract<AgentEvent, { type: T }>;
-
-/** An event with its place in the session. `seq` is 0 for live-only events, which are not in the log. */
-export const EventEnvelope = z.object({
-  event_id: z.string(),
-  source: z.object({ type: z.literal("session"), session_id }),
-  source_id: z.string(),
-  seq: count,
-  timestamp_ms: count,
-  payload: AgentEvent,
-});
-export type EventEnvelope = z.infer<typeof EventEnvelope>;

@@ -88,7 +88,6 @@ export const Message = z.discriminatedUnion("role", [
   z.object({ role: z.literal("tool_results"), results: z.array(ToolResult), created_at }),
 ]);
 export type Message = z.infer<typeof Message>;
-export type UserMessage = Extract<Message, { role: "user" }>;
 export type AssistantMessage = Extract<Message, { role: "block_assistant" }>;
 export type ToolResultsMessage = Extract<Message, { role: "tool_results" }>;
 export type ToolUseBlock = Extract<AssistantBlock, { block_type: "tool_use" }>;

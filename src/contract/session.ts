@@ -8,7 +8,7 @@ export const SessionId = z.uuid({ error: "expected a session id (a UUID)" });
 const positive = z.number().int().positive();
 
 /** Limits of a session, every spelling of the duration accepted, milliseconds inside. */
-export const BudgetLimits = z
+const BudgetLimits = z
   .object({
     max_tokens: positive.optional(),
     max_tool_calls: z.number().int().nonnegative().optional(),
@@ -25,7 +25,6 @@ export const BudgetLimits = z
       ...(durationMs === undefined ? {} : { max_duration_ms: durationMs }),
     };
   });
-export type BudgetLimits = z.infer<typeof BudgetLimits>;
 
 export const ToolFilter = z.union([
   z.literal("All"),
@@ -43,12 +42,12 @@ const JsonObject = z.record(z.string(), z.unknown());
 export type JsonObject = z.infer<typeof JsonObject>;
 
 /** A raw JSON schema, or one in the wrapper `{schema, name, strict}`. */
-export const OutputSchema = JsonObject.transform((given) => {
+const OutputSchema = JsonObject.transform((given) => {
   const wrapped = given.schema;
   return typeof wrapped === "object" && wrapped !== null && given.type === undefined ? (wrapped as JsonObject) : given;
 });
 
-export const Prompt = Content.refine((prompt) => (typeof prompt === "string" ? prompt.trim() : prompt).length > 0, {
+const Prompt = Content.refine((prompt) => (typeof prompt === "string" ? prompt.trim() : prompt).length > 0, {
   error: "the prompt is empty",
 });
 
@@ -117,7 +116,7 @@ export const StartTurn = z.object({
 });
 export type StartTurn = z.infer<typeof StartTurn>;
 
-export const RunUsage = Usage.extend({ total_tokens: z.number().int().nonnegative() });
+const RunUsage = Usage.extend({ total_tokens: z.number().int().nonnegative() });
 
 export const RunResult = z.object({
   session_id: z.string(),

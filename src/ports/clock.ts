@@ -2,7 +2,7 @@
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;
-  /** Resolves after `ms`, or at once when `signal` aborts; it never rejects. */
+  /** Resolves after `ms` (Infinity: never), or at once when `signal` aborts; it never rejects. */
   sleep(ms: number, signal: AbortSignal): Promise<void>;
   /** A number in [0, 1). */
   random(): number;

@@ -1,0 +1,142 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { z } from "zod";
+import { CAPABILITY_ABSENT } from "../src/contract/capability.ts";
+import { ERRORS } from "../src/contract/error.ts";
+import { OPERATIONS } from "../src/contract/operations.ts";
+
+/** Every generated page by its file name in `docs/`. */
+export function generatePages(): Readonly<Record<string, string>> {
+  return { "operations.md": operationsPage(), "errors.md": errorsPage() };
+}
+
+interface Operation {
+  readonly summary: string;
+  readonly input: z.ZodType;
+  readonly rpc: string;
+  readonly http: string;
+  readonly mcp: string;
+  readonly cli: string;
+  readonly requires?: keyof typeof CAPABILITY_ABSENT;
+}
+
+function operationsPage(): string {
+  const rows: readonly (readonly [string, Operation])[] = Object.entries(OPERATIONS);
+  const overview = rows.map(([name, { summary }]) => [`[\`${name}\`](#${name.toLowerCase()})`, summary]);
+  const sections = rows.map(([name, operation]) => operationSection(name, operation));
+  return page("Operations", "src/contract/operations.ts", [
+    "What a client can ask for. Every surface offers the same operations with the same fields and the same errors; the names of surfaces that are still to come are reserved.",
+    markdownTable(["operation", "what it does"], overview),
+    ...sections,
+  ]);
+}
+
+function operationSection(name: string, operation: Operation): string {
+  const { summary, requires } = operation;
+  const places = markdownTable(
+    ["surface", "name"],
+    [
+      ["JSON-RPC", code(operation.rpc)],
+      ["HTTP", code(operation.http)],
+      ["MCP tool", code(operation.mcp)],
+      ["command line", code(operation.cli)],
+    ],
+  );
+  const need = requires && `Needs \`${requires}\`; without it the answer is \`${CAPABILITY_ABSENT[requires].code}\`.`;
+  return [`## ${name}`, summary, need, places, fieldTable(operation.input)].filter(Boolean).join("\n\n");
+}
+
+/** As much of a JSON schema as an input of ours uses. */
+interface Schema {
+  readonly type?: string;
+  readonly format?: string;
+  readonly const?: unknown;
+  readonly default?: unknown;
+  readonly enum?: readonly unknown[];
+  readonly anyOf?: readonly Schema[];
+  readonly items?: Schema;
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly required?: readonly string[];
+  readonly additionalProperties?: Schema | boolean;
+}
+
+function fieldTable(input: z.ZodType): string {
+  // zod's type of a JSON schema is this one with every keyword of the standard.
+  const { properties = {}, required = [] } = z.toJSONSchema(input, { io: "input" }) as Schema;
+  const rows = Object.entries(properties).map(([field, schema]) => [
+    code(field),
+    code(typeText(schema)),
+    required.includes(field) ? "yes" : "no",
+    schema.default === undefined ? "" : code(JSON.stringify(schema.default)),
+  ]);
+  return rows.length === 0 ? "No input." : markdownTable(["field", "type", "required", "default"], rows);
+}
+
+function typeText(schema: Schema): string {
+  if (schema.const !== undefined) return JSON.stringify(schema.const);
+  if (schema.enum) return schema.enum.map((value) => JSON.stringify(value)).join(" | ");
+  if (schema.anyOf) return unionText(schema.anyOf);
+  if (schema.type === "array") return arrayText(typeText(schema.items ?? {}));
+  if (schema.type === "object") return objectText(schema);
+  return schema.format ?? schema.type ?? "any";
+}
+
+/** Shapes told apart by their `type` are named by it: written out, the blocks of a message would fill a page. */
+function unionText(options: readonly Schema[]): string {
+  const tags = options.map((option) => option.properties?.type?.const);
+  const isTagged = tags.every((tag) => typeof tag === "string");
+  const texts = isTagged ? tags.map((tag) => `${tag} block`) : options.map(typeText);
+  return [...new Set(texts)].join(" | ");
+}
+
+function arrayText(item: string): string {
+  return item.includes(" ") && !item.startsWith("{") ? `(${item})[]` : `${item}[]`;
+}
+
+function objectText({ properties, required = [], additionalProperties }: Schema): string {
+  if (properties === undefined) {
+    const value = typeof additionalProperties === "object" ? typeText(additionalProperties) : "any";
+    return value === "any" ? "object" : `map of ${value}`;
+  }
+  const fields = Object.entries(properties).map(
+    ([field, schema]) => `${field}${required.includes(field) ? "" : "?"}: ${typeText(schema)}`,
+  );
+  return `{ ${fields.join(", ")} }`;
+}
+
+function errorsPage(): string {
+  const rows = Object.entries(ERRORS).map(([name, row]) => [
+    code(name),
+    String(row.rpc),
+    String(row.http),
+    String(row.exit),
+    row.category,
+    row.meaning,
+  ]);
+  return page("Errors", "src/contract/error.ts", [
+    "One table for every surface: JSON-RPC sends the number and puts the code into `error.data.code`, HTTP sends the status with the code in its body, MCP answers with a tool error that carries the code, and the command line exits with the exit code.",
+    markdownTable(["code", "JSON-RPC", "HTTP", "exit", "category", "meaning"], rows),
+  ]);
+}
+
+function page(title: string, source: string, parts: readonly string[]): string {
+  const notice = `<!-- Generated from ${source} by \`npm run docs\`; edit that file, not this one. -->`;
+  return `${[notice, `# ${title}`, ...parts].join("\n\n")}\n`;
+}
+
+function code(text: string): string {
+  return `\`${text}\``;
+}
+
+/** Columns are padded as the formatter pads them, or it would change what was generated. */
+function markdownTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const cells = [head, ...rows].map((row) => row.map((cell) => cell.replaceAll("|", "\\|")));
+  const widths = head.map((_, column) => Math.max(3, ...cells.map((row) => row[column]?.length ?? 0)));
+  const lines = cells.map((row) => `| ${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(" | ")} |`);
+  const rule = `| ${widths.map((width) => "-".repeat(width)).join(" | ")} |`;
+  return [...lines.slice(0, 1), rule, ...lines.slice(1)].join("\n");
+}
+
+if (import.meta.main) {
+  for (const [name, text] of Object.entries(generatePages())) writeFileSync(join(import.meta.dirname, name), text);
+}

@@ -1,0 +1,96 @@
+import { z } from "zod";
+import { ConfigFile } from "./config-schema.ts";
+
+type Path = readonly PropertyKey[];
+
+/** Says in one sentence per problem where it is, what is wrong and what to write. `sourceOf` names file or variable. */
+export function describeProblems(error: z.ZodError, raw: unknown, sourceOf: (path: Path) => string): readonly string[] {
+  const unknownFirst = error.issues.toSorted(
+    (a, b) => Number(b.code === "unrecognized_keys") - Number(a.code === "unrecognized_keys"),
+  );
+  return unknownFirst.flatMap((issue) => {
+    if (issue.code !== "unrecognized_keys") return [badValue(issue.path, issue.message, raw, sourceOf(issue.path))];
+    return issue.keys.map((key) => unknownKey([...issue.path, key], sourceOf([...issue.path, key])));
+  });
+}
+
+function badValue(path: Path, message: string, raw: unknown, source: string): string {
+  const value = path.reduce<unknown>((at, key) => (isParent(at) ? at[String(key)] : undefined), raw);
+  const key = path.map(String).join(".");
+  if (value === undefined) return `${source}: ${key} is missing; ${message}`;
+  const fix = message.startsWith("Invalid input") ? `make it a table, [${key}]` : message;
+  return `${source}: ${key} ${shown(key, value)}; ${fix}`;
+}
+
+const SHOWN_CHARACTERS_MAX = 60;
+
+/** The value, unless it could hold a secret: someone will paste a key where a variable's name belongs. */
+function shown(key: string, value: unknown): string {
+  const written = JSON.stringify(value) ?? "";
+  if (/_(?:env|url)$/.test(key) || written.length > SHOWN_CHARACTERS_MAX || isTable(value)) return "is not usable";
+  return `is ${written}`;
+}
+
+function unknownKey(path: Path, source: string): string {
+  const key = path.map(String).join(".");
+  return `${source}: ${key} is not a known key; did you mean ${nearestKey(path.map(String))}?`;
+}
+
+/** The key of this very name in another section, else the most alike, a sibling before a closer stranger. */
+function nearestKey(path: readonly string[]): string {
+  const section = path.slice(0, -1);
+  const ranked = knownKeys().flatMap((known) => {
+    const [parents, name] = [known.slice(0, -1), known.at(-1) ?? ""];
+    const isSibling =
+      parents.length === section.length && parents.every((part, index) => [ANY_NAME, section[index]].includes(part));
+    if (!isSibling && parents.includes(ANY_NAME)) return [];
+    const key = [...(isSibling ? section : parents), name].join(".");
+    const distance = editDistance(path.at(-1) ?? "", name);
+    return [{ key, cost: distance + (isSibling || distance === 0 ? 0 : STRANGER_COST) }];
+  });
+  return ranked.reduce((best, next) => (next.cost < best.cost ? next : best)).key;
+}
+
+const ANY_NAME = "<name>";
+const STRANGER_COST = 2;
+
+interface Schema {
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly additionalProperties?: Schema | boolean;
+}
+
+/** Every key of the file as a path, sections included; names that the user chooses are `<name>`. */
+function knownKeys(): readonly (readonly string[])[] {
+  const walk = (schema: Schema, path: readonly string[]): readonly (readonly string[])[] => {
+    const children = Object.entries(schema.properties ?? {});
+    const { additionalProperties: row } = schema;
+    const named: typeof children = typeof row === "object" ? [[ANY_NAME, row]] : [];
+    const here = children.map(([key]) => [...path, key]);
+    return [...here, ...[...children, ...named].flatMap(([key, child]) => walk(child, [...path, key]))];
+  };
+  // A JSON schema is wider than what is read of it here: objects nest by these two fields only.
+  return walk(z.toJSONSchema(ConfigFile, { io: "input" }) as Schema, []);
+}
+
+/** Insertions, deletions and substitutions that turn one word into the other. */
+function editDistance(from: string, to: string): number {
+  let row = Array.from({ length: to.length + 1 }, (_, index) => index);
+  for (const [i, letter] of [...from].entries()) {
+    const next = [i + 1];
+    for (const [j, other] of [...to].entries()) {
+      const kept = (row[j] ?? 0) + (letter === other ? 0 : 1);
+      next.push(Math.min(kept, (row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row.at(-1) ?? 0;
+}
+
+function isParent(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null;
+}
+
+/** True of a TOML table, not of its lists and dates. */
+export function isTable(value: unknown): value is Readonly<Record<string, unknown>> {
+  return isParent(value) && !Array.isArray(value) && !(value instanceof Date);
+}

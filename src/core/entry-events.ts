@@ -1,0 +1,153 @@
+import type { Entry, EntryBody, EntryBodyOf, NewEntry, TurnEnd } from "../contract/entry.ts";
+import type { AgentEvent } from "../contract/event.ts";
+import type { AssistantMessage, Content, ContentBlock } from "../contract/message.ts";
+
+/** What an entry does not hold itself: whose it is, and the text of an earlier assistant entry. */
+export interface EventSource {
+  readonly sessionId: string;
+  textAt(seq: number): string;
+}
+
+/**
+ * The durable events an entry stands for. Listening live and replaying the log both go through here, so they
+ * cannot differ; nothing a message already says is stored a second time.
+ */
+export function eventsOf(body: EntryBody, source: EventSource): readonly AgentEvent[] {
+  switch (body.kind) {
+    case "session_created":
+    case "settings_changed":
+    case "notice":
+    case "extraction_attempt":
+    case "archived":
+      return [];
+    case "turn_opened":
+      return [{ type: "run_started", session_id: source.sessionId, prompt: body.message.content }];
+    case "model_called":
+      return [{ type: "turn_started", turn_number: body.turn_number }];
+    case "assistant":
+      return assistantEvents(body.message);
+    case "tool_results":
+      return toolResultEvents(body);
+    case "attempt_failed":
+    case "event":
+      return [body.event];
+    case "turn_closed":
+      return turnEndEvents(body.end, source);
+  }
+}
+
+/** Sizes bodies for the log: a body takes a seq for each of its events, and one when it has none. */
+export function toNewEntries(bodies: readonly EntryBody[]): readonly NewEntry[] {
+  return bodies.map((body) => ({ body, span: spanOf(body) }));
+}
+
+/** Text a listener or a result shows for an assistant message. */
+export function textOf(message: AssistantMessage): string {
+  let text = "";
+  for (const block of message.blocks) if (block.block_type === "text") text += block.data.text;
+  return text;
+}
+
+function textOfContent(content: Content): string {
+  if (typeof content === "string") return content;
+  return content
+    .map((block) => (block.type === "text" ? block.text : `[${block.type}: ${block.media_type}]`))
+    .join("\n");
+}
+
+/** The text of an entry that `TurnEnd.text_seq` points at. */
+export function textOfEntry(entry: Entry): string {
+  return entry.body.kind === "assistant" ? textOf(entry.body.message) : "";
+}
+
+const NO_SOURCE: EventSource = { sessionId: "", textAt: () => "" };
+
+/** How many seqs a body takes. */
+export function spanOf(body: EntryBody): number {
+  return Math.max(1, eventsOf(body, NO_SOURCE).length);
+}
+
+function assistantEvents(message: AssistantMessage): readonly AgentEvent[] {
+  const events: AgentEvent[] = [];
+  const text = textOf(message);
+  const calls: AgentEvent[] = [];
+  for (const block of message.blocks) {
+    switch (block.block_type) {
+      case "text":
+        break;
+      case "reasoning":
+        if (block.data.text !== "") events.push({ type: "reasoning_complete", content: block.data.text });
+        break;
+      case "tool_use": {
+        const { id, name, args } = block.data;
+        calls.push({ type: "tool_call_requested", id, name, args });
+        break;
+      }
+      case "server_tool_content": {
+        const { id, name, content } = block.data;
+        calls.push({ type: "server_tool_content", ...(id === undefined ? {} : { id }), name, content });
+        break;
+      }
+      case "image":
+        calls.push({ type: "assistant_image_appended", image: { media_type: block.data.media_type } });
+        break;
+    }
+  }
+  if (text !== "") events.push({ type: "text_complete", content: text });
+  return [...events, ...calls];
+}
+
+function toolResultEvents(body: EntryBodyOf<"tool_results">): readonly AgentEvent[] {
+  return body.message.results.flatMap((result, index): AgentEvent[] => {
+    const { name, duration_ms } = body.calls[index] ?? { name: "unknown", duration_ms: 0 };
+    const { tool_use_id: id, is_error } = result;
+    const content = asBlocks(result.content);
+    return [
+      {
+        type: "tool_execution_completed",
+        id,
+        name,
+        result: textOfContent(result.content),
+        content,
+        is_error,
+        duration_ms,
+      },
+      { type: "tool_result_received", id, name, content, is_error },
+    ];
+  });
+}
+
+function asBlocks(content: Content): ContentBlock[] {
+  return typeof content === "string" ? [{ type: "text", text: content }] : content;
+}
+
+function turnEndEvents(end: TurnEnd, source: EventSource): readonly AgentEvent[] {
+  const session_id = source.sessionId;
+  switch (end.status) {
+    case "completed": {
+      const completed: AgentEvent = {
+        type: "run_completed",
+        session_id,
+        result: end.text_seq === undefined ? "" : source.textAt(end.text_seq),
+        usage: end.usage,
+        extraction_required: end.extraction_required,
+        ...(end.cause === undefined ? {} : { terminal_cause_kind: end.cause }),
+      };
+      if (end.final_call === undefined) return [completed];
+      return [{ type: "turn_completed", ...end.final_call }, completed];
+    }
+    case "failed": {
+      const { error_class, error, cause, reason } = end;
+      return [
+        {
+          type: "run_failed",
+          session_id,
+          error_class,
+          error,
+          ...(cause === undefined ? {} : { terminal_cause_kind: cause }),
+          error_report: { class: error_class, message: error, ...(reason === undefined ? {} : { reason }) },
+        },
+      ];
+    }
+  }
+}

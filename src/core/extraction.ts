@@ -1,0 +1,109 @@
+import type { EntryBody } from "../contract/entry.ts";
+import type { Usage } from "../contract/event.ts";
+import type { Message } from "../contract/message.ts";
+import type { JsonObject, RunResult } from "../contract/session.ts";
+import { type Asking, ask } from "./ask.ts";
+import { compileSchema, type SchemaCheck } from "./json-schema.ts";
+import { type SessionState, totalTokens } from "./session-state.ts";
+
+type Extraction = Pick<RunResult, "structured_output" | "extraction_error">;
+type Parsed = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly problem: string };
+
+/**
+ * Gets JSON of the schema out of a finished turn. The turn's own text is taken when it fits; otherwise the model
+ * is asked for it, and asked again with what was wrong. Failing here never undoes the turn.
+ */
+export async function extractOutput(
+  asking: Asking,
+  wanted: { schema: JsonObject; text: string; state: SessionState },
+): Promise<Extraction> {
+  const { schema, text, state } = wanted;
+  const check = await compileSchema(schema, "output_schema");
+  const session_id = state.sessionId;
+  let parsed = parse(text, check);
+  let output = text;
+  let attempts = 0;
+  const talk = [...state.transcript.map((placed) => placed.message), request(asking, schema)];
+  while (!parsed.ok && attempts <= state.settings.structured_output_retries) {
+    attempts += 1;
+    const reply = await askOnce(asking, { schema, talk, state });
+    if (!reply.ok) {
+      parsed = { ok: false, problem: reply.problem };
+      break;
+    }
+    output = reply.text;
+    parsed = parse(output, check);
+    const problem = parsed.ok ? {} : { problem: parsed.problem };
+    await asking.append([{ kind: "extraction_attempt", output, ...problem, usage: reply.usage }]);
+    if (!parsed.ok) talk.push(...correction(asking, output, parsed.problem));
+  }
+  const end: EntryBody = parsed.ok
+    ? { kind: "event", event: { type: "extraction_succeeded", session_id, structured_output: parsed.value } }
+    : {
+        kind: "event",
+        event: { type: "extraction_failed", session_id, last_output: output, attempts, reason: parsed.problem },
+      };
+  await asking.append([end]);
+  if (parsed.ok) return { structured_output: parsed.value };
+  return { extraction_error: { last_output: output, attempts, reason: parsed.problem } };
+}
+
+function parse(text: string, check: SchemaCheck): Parsed {
+  const fenced = /^\s*```(?:json)?\s*\n([\s\S]*?)\n\s*```\s*$/.exec(text);
+  let value: unknown;
+  try {
+    value = JSON.parse(fenced?.[1] ?? text);
+  } catch {
+    return { ok: false, problem: "the output is not JSON" };
+  }
+  const problems = check(value);
+  return problems.length === 0 ? { ok: true, value } : { ok: false, problem: problems.join("; ") };
+}
+
+async function askOnce(
+  asking: Asking,
+  { schema, talk, state }: { schema: JsonObject; talk: readonly Message[]; state: SessionState },
+): Promise<{ ok: true; text: string; usage: Usage } | { ok: false; problem: string }> {
+  const { max_tokens } = state.settings.budget_limits;
+  if (max_tokens !== undefined && totalTokens(state.usage) >= max_tokens) {
+    return { ok: false, problem: "the token budget is exhausted" };
+  }
+  // The JSON is for the caller: its deltas would read like more of the answer.
+  const quiet: Asking = { ...asking, acceptsEmpty: false, emit: () => {} };
+  const { settings } = state;
+  const answer = await ask(quiet, {
+    messages: talk,
+    tools: [],
+    maxOutputTokens: settings.max_tokens,
+    providerParams: settings.provider_params,
+    outputSchema: schema,
+  });
+  if (!answer.ok) return { ok: false, problem: answer.failure.message };
+  const text = answer.blocks.map((block) => (block.block_type === "text" ? block.data.text : "")).join("");
+  return { ok: true, text, usage: answer.usage };
+}
+
+function request(asking: Asking, schema: JsonObject): Message {
+  return userMessage(
+    asking,
+    "Give the final result of this conversation now as one JSON value that matches this JSON schema. " +
+      `Answer with the JSON alone, no prose and no code fence.\n\n${JSON.stringify(schema)}`,
+  );
+}
+
+function correction(asking: Asking, output: string, problem: string): Message[] {
+  const created_at = new Date(asking.clock.now()).toISOString();
+  return [
+    {
+      role: "block_assistant",
+      blocks: [{ block_type: "text", data: { text: output } }],
+      stop_reason: "end_turn",
+      created_at,
+    },
+    userMessage(asking, `That does not match the schema: ${problem}. Answer again with the corrected JSON alone.`),
+  ];
+}
+
+function userMessage(asking: Asking, content: string): Message {
+  return { role: "user", content, created_at: new Date(asking.clock.now()).toISOString() };
+}

@@ -1,0 +1,160 @@
+import type { AgentEvent, Usage } from "../contract/event.ts";
+import type { AssistantBlock, StopReason } from "../contract/message.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { ModelClient, ModelFailure, ModelPart, ModelRequest } from "../ports/model.ts";
+
+export interface CallLimits {
+  /** How long one call may take; Infinity for no limit. */
+  readonly callTimeoutMs: number;
+  /** How long a stream may be silent. */
+  readonly stallTimeoutMs: number;
+}
+
+export interface ModelCall {
+  readonly model: ModelClient;
+  readonly request: ModelRequest;
+  readonly clock: Clock;
+  readonly limits: CallLimits;
+  /** When the turn's time is up, in clock time; Infinity without a budget. */
+  readonly deadlineMs: number;
+  readonly signal: AbortSignal;
+  /** Gets the deltas, as they arrive. */
+  emit(event: AgentEvent): void;
+}
+
+export type ModelAnswer =
+  | {
+      readonly ok: true;
+      readonly blocks: readonly AssistantBlock[];
+      readonly stopReason: StopReason;
+      readonly usage: Usage;
+    }
+  | {
+      readonly ok: false;
+      readonly failure: ModelFailure;
+      /** Everything that was streamed before the failure. */
+      readonly text: string;
+      readonly because: "failure" | "interrupted" | "out_of_time";
+    };
+
+/** Asks the model once. It always answers: a client that throws, stalls, ends early or ignores its signal is a failure. */
+export async function callModel(call: ModelCall): Promise<ModelAnswer> {
+  const heard: Heard = { blocks: [], text: "", pending: "", partAtMs: call.clock.now(), end: undefined };
+  const attempt = new AbortController();
+  const stopped = Promise.withResolvers<void>();
+  let because: "failure" | "interrupted" | "out_of_time" = "failure";
+  const stop = (why: typeof because, failure: ModelFailure): void => {
+    if (heard.end !== undefined) return;
+    because = why;
+    heard.end = { ok: false, failure };
+    attempt.abort();
+    stopped.resolve();
+  };
+  const onInterrupt = (): void => stop("interrupted", { kind: "unknown", message: "interrupted" });
+  if (call.signal.aborted) onInterrupt();
+  call.signal.addEventListener("abort", onInterrupt, { once: true });
+  const finished = new AbortController();
+  const watch = watchClock(call, heard, { signal: finished.signal, stop });
+  try {
+    await Promise.race([listen(call, heard, attempt.signal), stopped.promise]);
+  } finally {
+    call.signal.removeEventListener("abort", onInterrupt);
+    finished.abort();
+    await watch;
+  }
+  const end = heard.end ?? { ok: false, failure: CUT_SHORT };
+  if (end.ok) return { ok: true, blocks: heard.blocks, stopReason: end.stopReason, usage: end.usage };
+  return { ok: false, failure: end.failure, text: heard.text, because };
+}
+
+const CUT_SHORT: ModelFailure = {
+  kind: "malformed_stream",
+  message: "the model's stream ended before the answer was finished",
+};
+
+/** What has been heard of an answer; `end` is set once, and nothing is heard after it. */
+interface Heard {
+  readonly blocks: AssistantBlock[];
+  text: string;
+  /** Text streamed since the last text block. */
+  pending: string;
+  partAtMs: number;
+  end:
+    | { readonly ok: true; readonly stopReason: StopReason; readonly usage: Usage }
+    | { readonly ok: false; readonly failure: ModelFailure }
+    | undefined;
+}
+
+async function listen(call: ModelCall, heard: Heard, signal: AbortSignal): Promise<void> {
+  try {
+    for await (const part of call.model.stream(call.request, signal)) {
+      if (heard.end !== undefined) return;
+      heard.partAtMs = call.clock.now();
+      hear(call, heard, part);
+      if (heard.end !== undefined) return;
+    }
+  } catch (thrown) {
+    // A client promises to fail by a part; one that throws instead must not take the turn down with it.
+    const message = thrown instanceof Error ? thrown.message : String(thrown);
+    heard.end ??= { ok: false, failure: { kind: "unknown", message } };
+  }
+}
+
+function hear(call: ModelCall, heard: Heard, part: ModelPart): void {
+  switch (part.type) {
+    case "text_delta":
+      if (part.delta === "") return;
+      heard.text += part.delta;
+      heard.pending += part.delta;
+      call.emit(part);
+      return;
+    case "reasoning_delta":
+      if (part.delta !== "") call.emit(part);
+      return;
+    case "block":
+      if (part.block.block_type === "text") {
+        // A client may send a block whole, without deltas: listeners still get its text.
+        const unseen = part.block.data.text.slice(heard.pending.length);
+        if (unseen !== "") call.emit({ type: "text_delta", delta: unseen });
+        heard.text += unseen;
+        heard.pending = "";
+      }
+      heard.blocks.push(part.block);
+      return;
+    case "finish":
+      if (heard.pending !== "") heard.blocks.push({ block_type: "text", data: { text: heard.pending } });
+      heard.end = { ok: true, stopReason: part.stopReason, usage: part.usage };
+      return;
+    case "failed":
+      heard.end = { ok: false, failure: part.failure };
+      return;
+  }
+}
+
+/** One timer for the three ways time can run out: silence, the call's own limit, the turn's budget. */
+async function watchClock(
+  call: ModelCall,
+  heard: Heard,
+  guard: { signal: AbortSignal; stop(why: "failure" | "out_of_time", failure: ModelFailure): void },
+): Promise<void> {
+  const { clock, limits } = call;
+  const callEndsMs = clock.now() + limits.callTimeoutMs;
+  while (!guard.signal.aborted) {
+    const stallsMs = heard.partAtMs + limits.stallTimeoutMs;
+    const waitMs = Math.min(stallsMs, callEndsMs, call.deadlineMs) - clock.now();
+    if (waitMs > 0) {
+      await clock.sleep(waitMs, guard.signal);
+      continue;
+    }
+    if (clock.now() >= call.deadlineMs) {
+      guard.stop("out_of_time", { kind: "call_timeout", message: "the time budget ran out" });
+    } else if (clock.now() >= callEndsMs) {
+      const message = `the model did not finish within ${limits.callTimeoutMs} ms`;
+      guard.stop("failure", { kind: "call_timeout", message });
+    } else {
+      const message = `the model's stream was silent for ${limits.stallTimeoutMs} ms`;
+      guard.stop("failure", { kind: "stalled", message });
+    }
+    return;
+  }
+}

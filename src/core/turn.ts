@@ -1,0 +1,318 @@
+import type { EntryBody, TurnEnd } from "../contract/entry.ts";
+import type { AgentEvent, BudgetType, TerminalCause, Usage } from "../contract/event.ts";
+import type { AssistantBlock, Content, StopReason, ToolUseBlock } from "../contract/message.ts";
+import type { RunResult } from "../contract/session.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { ModelClient } from "../ports/model.ts";
+import type { Tool } from "../ports/tool.ts";
+import { type Asking, ask } from "./ask.ts";
+import { readBudget } from "./budget.ts";
+import { spanOf, textOf } from "./entry-events.ts";
+import { extractOutput } from "./extraction.ts";
+import type { CallLimits, ModelAnswer } from "./model-call.ts";
+import type { Redact } from "./redact.ts";
+import { isRetryable, type RetryPolicy } from "./retry.ts";
+import { addUsage, type SessionState, totalTokens } from "./session-state.ts";
+import { closeCalls, INTERRUPTED, OUT_OF_TOKENS, runToolCalls, type ToolLimits } from "./tool-batch.ts";
+
+export interface TurnPolicy {
+  /** The share of a budget at which its warning is given. */
+  readonly warnAt: number;
+  readonly retry: RetryPolicy;
+  readonly calls: CallLimits;
+  readonly tools: ToolLimits;
+}
+
+/** Everything a turn needs from outside. Effects are handed in; `state` moves only through `append`. */
+export interface Turn {
+  readonly state: SessionState;
+  readonly model: ModelClient;
+  readonly tools: ReadonlyMap<string, Tool>;
+  readonly policy: TurnPolicy;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  readonly redact: Redact;
+  /** Makes entries durable, advances `state` and tells listeners; the turn goes on only after that. */
+  append(bodies: readonly EntryBody[]): Promise<void>;
+  /** Tells listeners what is not kept, such as deltas. */
+  emit(event: AgentEvent): void;
+  /** Keeps a text too large for the context and returns its blob id. */
+  keep(text: string): Promise<string>;
+}
+
+/** How a turn went, for the caller that waits for it. */
+export interface TurnOutcome {
+  readonly end: TurnEnd;
+  readonly text: string;
+  readonly turns: number;
+  readonly toolCalls: number;
+  readonly extraction: Pick<RunResult, "structured_output" | "extraction_error">;
+}
+
+/** Runs one turn to its end: ask the model, run its tools, ask again. */
+export async function runTurn(
+  turn: Turn,
+  input: { prompt: Content; instructions?: readonly string[] },
+): Promise<TurnOutcome> {
+  const run = createRun(turn);
+  let unsaved = openTurn(turn, input.prompt, input.instructions ?? []);
+  for (let step = 0; step < turn.state.settings.max_turns; step += 1) {
+    const stop = checkBudget(run, unsaved);
+    if (stop !== undefined) return close(run, unsaved, { ...completed(run, unsaved), cause: causeOf(stop) });
+    await turn.append([...unsaved, { kind: "model_called", turn_number: step, model: turn.model.modelId }]);
+    run.turns += 1;
+    const { state } = turn;
+    const answer = await ask(asking(run), {
+      messages: state.transcript.map((placed) => placed.message),
+      tools: [...turn.tools.values()],
+      maxOutputTokens: state.settings.max_tokens,
+      providerParams: state.settings.provider_params,
+    });
+    if (!answer.ok) return closeFailed(run, answer);
+    const calls = answer.blocks.filter((block) => block.block_type === "tool_use");
+    unsaved = [assistantEntry(turn, answer.blocks, { stopReason: answer.stopReason, usage: answer.usage })];
+    if (calls.length === 0) return finish(run, unsaved, answer);
+    unsaved = await serveCalls(run, unsaved, calls);
+    if (turn.signal.aborted) return close(run, unsaved, CANCELLED);
+  }
+  return close(run, unsaved, { ...completed(run, unsaved), cause: "turn_limit_reached" });
+}
+
+/** What one run of the loop keeps besides the session's state. */
+interface Run {
+  readonly turn: Turn;
+  readonly startedMs: number;
+  readonly deadlineMs: number;
+  /** Seq before the turn's first entry: text up to here is not its result. */
+  readonly seqBefore: number;
+  readonly toolCallsBefore: number;
+  turns: number;
+}
+
+const CANCELLED: TurnEnd = { status: "failed", error_class: "cancelled", error: "the turn was interrupted" };
+
+function createRun(turn: Turn): Run {
+  const startedMs = turn.clock.now();
+  const durationMs = turn.state.settings.budget_limits.max_duration_ms ?? Number.POSITIVE_INFINITY;
+  return {
+    turn,
+    startedMs,
+    deadlineMs: startedMs + durationMs,
+    seqBefore: turn.state.lastSeq,
+    toolCallsBefore: turn.state.toolCallsUsed,
+    turns: 0,
+  };
+}
+
+function openTurn(turn: Turn, prompt: Content, instructions: readonly string[]): EntryBody[] {
+  const { state, clock } = turn;
+  const created_at = timestamp(clock);
+  const opening: EntryBody[] = [];
+  // A crash or an interrupt can leave calls unanswered. They are not run again: they may have taken effect.
+  if (state.openCalls.length > 0) opening.push(closeCalls(state.openCalls, INTERRUPTED, clock));
+  for (const body of instructions) {
+    opening.push({ kind: "notice", message: { role: "system_notice", kind: "instructions", body, created_at } });
+  }
+  opening.push({ kind: "turn_opened", message: { role: "user", content: prompt, created_at } });
+  return opening;
+}
+
+/** Adds the warnings that are due to what is to be saved, and says which budget, if any, is used up. */
+function checkBudget(run: Run, unsaved: EntryBody[]): BudgetType | undefined {
+  const { state, policy, clock } = run.turn;
+  let { usage, toolCallsUsed } = state;
+  const given = new Set(state.warned);
+  for (const body of unsaved) {
+    if (body.kind === "assistant" && body.usage !== undefined) usage = addUsage(usage, body.usage);
+    if (body.kind === "tool_results") toolCallsUsed += body.calls.filter((call) => call.counted).length;
+    if (body.kind === "turn_opened") given.delete("time");
+    if (body.kind === "event" && body.event.type === "budget_warning") given.add(body.event.budget_type);
+  }
+  const spent = { tokens: totalTokens(usage), toolCalls: toolCallsUsed, elapsedMs: clock.now() - run.startedMs };
+  const reading = readBudget(state.settings.budget_limits, spent, { at: policy.warnAt, given });
+  for (const event of reading.warnings) unsaved.push({ kind: "event", event });
+  return reading.exhausted;
+}
+
+function causeOf(exhausted: BudgetType): TerminalCause {
+  return exhausted === "time" ? "time_budget_exceeded" : "budget_exhausted";
+}
+
+function asking(run: Run): Asking {
+  const { turn, deadlineMs } = run;
+  const { model, clock, policy, signal, redact, emit, append } = turn;
+  return {
+    model,
+    clock,
+    retry: policy.retry,
+    calls: policy.calls,
+    deadlineMs,
+    signal,
+    redact,
+    // After something was said in this turn, an empty answer is a model that has nothing to add.
+    acceptsEmpty: textInTurn(run) !== undefined,
+    emit,
+    append,
+  };
+}
+
+function assistantEntry(
+  turn: Turn,
+  blocks: readonly AssistantBlock[],
+  how: { stopReason: StopReason; usage?: Usage },
+): EntryBody {
+  return {
+    kind: "assistant",
+    message: {
+      role: "block_assistant",
+      blocks: [...blocks],
+      stop_reason: how.stopReason,
+      created_at: timestamp(turn.clock),
+    },
+    ...(how.usage === undefined ? {} : { usage: how.usage }),
+  };
+}
+
+/** Saves the answer, then runs or closes its calls; returns what is to be saved next. */
+async function serveCalls(run: Run, unsaved: EntryBody[], calls: readonly ToolUseBlock[]): Promise<EntryBody[]> {
+  const { turn } = run;
+  const { state, clock } = turn;
+  const stop = checkBudget(run, unsaved);
+  await turn.append(unsaved);
+  if (stop === "tokens") return [closeCalls(calls, OUT_OF_TOKENS, clock)];
+  const { max_tool_calls = Number.POSITIVE_INFINITY } = state.settings.budget_limits;
+  const expired = new AbortController();
+  const served = new AbortController();
+  const expiry = clock.sleep(run.deadlineMs - clock.now(), served.signal).then(() => expired.abort());
+  const results = await runToolCalls(
+    {
+      sessionId: state.sessionId,
+      tools: turn.tools,
+      clock,
+      limits: turn.policy.tools,
+      signal: AbortSignal.any([turn.signal, expired.signal]),
+      shellEnv: state.settings.shell_env ?? {},
+      callsAllowed: max_tool_calls - state.toolCallsUsed,
+      redact: turn.redact,
+      emit: turn.emit,
+      keep: turn.keep,
+    },
+    calls,
+  );
+  served.abort();
+  await expiry;
+  return [results];
+}
+
+async function finish(
+  run: Run,
+  unsaved: EntryBody[],
+  answer: Extract<ModelAnswer, { ok: true }>,
+): Promise<TurnOutcome> {
+  const { turn } = run;
+  const stop = checkBudget(run, unsaved);
+  const schema = stop === undefined ? turn.state.settings.output_schema : undefined;
+  const end: TurnEnd = {
+    ...completed(run, unsaved),
+    final_call: { stop_reason: answer.stopReason, usage: answer.usage },
+    ...(stop === undefined ? {} : { cause: causeOf(stop) }),
+    extraction_required: schema !== undefined,
+  };
+  const closed = await close(run, unsaved, end);
+  if (schema === undefined) return closed;
+  const extraction = await extractOutput(asking(run), { schema, text: closed.text, state: turn.state });
+  return { ...closed, extraction };
+}
+
+/** A call that could not be answered: what it streamed is kept as a message marked `cancelled`. */
+async function closeFailed(run: Run, answer: Extract<ModelAnswer, { ok: false }>): Promise<TurnOutcome> {
+  const { turn } = run;
+  const unsaved: EntryBody[] =
+    answer.text === ""
+      ? []
+      : [assistantEntry(turn, [{ block_type: "text", data: { text: answer.text } }], { stopReason: "cancelled" })];
+  return close(run, unsaved, failureEnd(run, unsaved, answer));
+}
+
+function failureEnd(run: Run, unsaved: EntryBody[], answer: Extract<ModelAnswer, { ok: false }>): TurnEnd {
+  const { kind, message: error, retryAfterMs } = answer.failure;
+  switch (answer.because) {
+    case "interrupted":
+      return CANCELLED;
+    case "out_of_time": {
+      checkBudget(run, unsaved);
+      const end = { ...completed(run, unsaved), cause: "time_budget_exceeded" as const };
+      const hasResult = end.text_seq !== undefined || run.turn.state.toolCallsUsed > run.toolCallsBefore;
+      if (hasResult) return end;
+      return {
+        status: "failed",
+        error_class: "budget",
+        error: `the time budget ran out before the model answered (last failure: ${error})`,
+        cause: "time_budget_exceeded",
+      };
+    }
+    case "failure": {
+      const retry_after_ms = retryAfterMs === undefined ? {} : { retry_after_ms: Math.ceil(retryAfterMs) };
+      return {
+        status: "failed",
+        error_class: kind === "auth" ? "auth" : kind === "content_filtered" ? "content_filtered" : "llm",
+        error,
+        cause: isRetryable(kind) ? "retry_exhausted" : "llm_failure",
+        reason: { reason_type: REASON_TYPES[kind] ?? "llm_provider_error", failure_kind: kind, ...retry_after_ms },
+      };
+    }
+  }
+}
+
+const REASON_TYPES: Readonly<Record<string, string>> = {
+  rate_limited: "llm_rate_limited",
+  context_exceeded: "llm_context_exceeded",
+  auth: "llm_auth_error",
+  model_not_found: "llm_invalid_model",
+  network: "llm_network_timeout",
+  call_timeout: "llm_call_timeout",
+  stalled: "llm_call_timeout",
+};
+
+/** A graceful end, counting what is still to be saved. */
+function completed(run: Run, unsaved: readonly EntryBody[]): Extract<TurnEnd, { status: "completed" }> {
+  const { state } = run.turn;
+  let usage = state.usage;
+  let textSeq = textInTurn(run)?.seq;
+  let seq = state.lastSeq + 1;
+  for (const body of unsaved) {
+    if (body.kind === "assistant") {
+      if (body.usage !== undefined) usage = addUsage(usage, body.usage);
+      if (textOf(body.message) !== "") textSeq = seq;
+    }
+    seq += spanOf(body);
+  }
+  return {
+    status: "completed",
+    extraction_required: false,
+    usage,
+    ...(textSeq === undefined ? {} : { text_seq: textSeq }),
+  };
+}
+
+/** Saves the rest together with the end: one append, so a turn is never seen finished without its answer. */
+async function close(run: Run, unsaved: readonly EntryBody[], end: TurnEnd): Promise<TurnOutcome> {
+  const { turn } = run;
+  await turn.append([...unsaved, { kind: "turn_closed", end }]);
+  return {
+    end,
+    text: textInTurn(run)?.text ?? "",
+    turns: run.turns,
+    toolCalls: turn.state.toolCallsUsed - run.toolCallsBefore,
+    extraction: {},
+  };
+}
+
+function textInTurn(run: Run): SessionState["lastText"] {
+  const { lastText } = run.turn.state;
+  return lastText !== undefined && lastText.seq > run.seqBefore ? lastText : undefined;
+}
+
+function timestamp(clock: Clock): string {
+  return new Date(clock.now()).toISOString();
+}

@@ -1,0 +1,128 @@
+import type { LanguageModelV4CallOptions } from "@ai-sdk/provider";
+import type { ModelClient, ModelPart, ModelRequest } from "../ports/model.ts";
+import { Answer, type AnswerEnd, type StreamPart } from "./ai-sdk/answer.ts";
+import { buildCallOptions } from "./ai-sdk/call-options.ts";
+import { type AiSdkModel, type Dialect, dialectOf } from "./ai-sdk/dialect.ts";
+import { abortFailure, CUT_OFF, classifyFailure, type FailureContext } from "./model-failure.ts";
+
+export interface AiSdkModelOptions {
+  readonly contextWindow?: number | undefined;
+  /** How we call the provider; the package's own name otherwise. */
+  readonly provider?: string | undefined;
+  /** The name that resolves to this model again, when it is not the one the provider knows. */
+  readonly modelId?: string | undefined;
+  /** For calls that name none. */
+  readonly stopSequences?: readonly string[] | undefined;
+  /** Values that must not appear in a failure's message. */
+  readonly secrets?: readonly string[] | undefined;
+}
+
+/** Any model of the AI SDK as a model that can be asked; the SDK's own loop is left out, for we have one. */
+export function createAiSdkModel(model: AiSdkModel, options: AiSdkModelOptions = {}): ModelClient {
+  const dialect = dialectOf(model);
+  const provider = options.provider ?? (dialect.family === "google" ? "gemini" : dialect.namespace);
+  const asked: AskedModel = {
+    // The versions differ in the prompt, which is built for the one at hand, and in how a stream finishes.
+    model: model as unknown as StreamingModel,
+    dialect,
+    blame: { provider, secrets: options.secrets },
+  };
+  return {
+    provider,
+    modelId: options.modelId ?? model.modelId,
+    contextWindow: options.contextWindow,
+    stream: (request, signal) => streamAnswer(asked, withStops(request, options.stopSequences), signal),
+  };
+}
+
+interface StreamingModel {
+  doStream(options: LanguageModelV4CallOptions): PromiseLike<{ readonly stream: ReadableStream<StreamPart> }>;
+}
+
+interface AskedModel {
+  readonly model: StreamingModel;
+  readonly dialect: Dialect;
+  readonly blame: FailureContext;
+}
+
+function withStops(request: ModelRequest, stopSequences: readonly string[] | undefined): ModelRequest {
+  return request.stopSequences !== undefined || stopSequences === undefined ? request : { ...request, stopSequences };
+}
+
+type Reader = ReadableStreamDefaultReader<StreamPart>;
+
+async function* streamAnswer(asked: AskedModel, request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelPart> {
+  const call = new AbortController();
+  let reader: Reader | undefined;
+  // The controller reaches a connection whose stream the package dropped; the reader wakes a read that ignores it.
+  const hangUp = (): void => {
+    call.abort(signal.reason);
+    void reader?.cancel().catch(ignore);
+  };
+  signal.addEventListener("abort", hangUp, { once: true });
+  let end: AnswerEnd | undefined;
+  try {
+    const answer = new Answer();
+    if (signal.aborted) hangUp();
+    else reader = await openReader(asked, request, call.signal);
+    while (reader !== undefined && end === undefined) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      end = answer.take(value);
+      for (const part of answer.ready) yield part;
+      answer.ready.length = 0;
+    }
+  } catch (thrown) {
+    end = { type: "error", error: thrown };
+  } finally {
+    signal.removeEventListener("abort", hangUp);
+    if (end?.type === "finish" && reader !== undefined) void drain(reader);
+    else hangUp();
+  }
+  yield lastPart(end, asked, signal);
+}
+
+/** Opens the stream, or rejects as soon as the call is given up, whether or not the model heeds its signal. */
+async function openReader(asked: AskedModel, request: ModelRequest, signal: AbortSignal): Promise<Reader> {
+  const givenUp = Promise.withResolvers<never>();
+  const giveUp = (): void => givenUp.reject(signal.reason);
+  signal.addEventListener("abort", giveUp, { once: true });
+  try {
+    const opening = Promise.resolve(asked.model.doStream(buildCallOptions(request, asked.dialect, signal)));
+    // A stream that opens after all must not be left flowing into nothing.
+    opening.then(({ stream }) => (signal.aborted ? stream.cancel() : undefined)).catch(ignore);
+    const { stream } = await Promise.race([opening, givenUp.promise]);
+    return stream.getReader();
+  } finally {
+    signal.removeEventListener("abort", giveUp);
+  }
+}
+
+function lastPart(end: AnswerEnd | undefined, asked: AskedModel, signal: AbortSignal): ModelPart {
+  if (end !== undefined && end.type !== "error") return end;
+  if (signal.aborted) return { type: "failed", failure: abortFailure(signal) };
+  if (end === undefined) return { type: "failed", failure: CUT_OFF };
+  return { type: "failed", failure: classifyFailure(end.error, asked.blame) };
+}
+
+const DRAIN_PARTS_MAX = 100;
+const DRAIN_MS_MAX = 1_000;
+
+/** Reads a finished answer to its end, so that its connection can serve the next call; nothing it meets matters. */
+async function drain(reader: Reader): Promise<void> {
+  const patience = AbortSignal.timeout(DRAIN_MS_MAX);
+  const giveUp = (): void => void reader.cancel().catch(ignore);
+  patience.addEventListener("abort", giveUp, { once: true });
+  try {
+    for (let parts = 0; parts < DRAIN_PARTS_MAX; parts += 1) {
+      if ((await reader.read()).done) return;
+    }
+    giveUp();
+  } catch {
+    // The answer is complete: what breaks after it is the end of the stream.
+  } finally {
+    patience.removeEventListener("abort", giveUp);
+  }
+}
+
+function ignore(): void {}

@@ -1,0 +1,167 @@
+import type { FailureKind, ModelFailure } from "../ports/model.ts";
+import { type ErrorFacts, readErrorFacts } from "./error-facts.ts";
+
+export interface FailureContext {
+  /** Whom the sentence blames. */
+  readonly provider: string;
+  /** Values that must not appear in a message, whoever echoes them. */
+  readonly secrets?: readonly string[] | undefined;
+  /** For a Retry-After that names a moment. */
+  readonly now?: (() => number) | undefined;
+}
+
+/** Says why a call failed, in a kind a policy can decide by and one sentence a person can read. */
+export function classifyFailure(thrown: unknown, context: FailureContext): ModelFailure {
+  const facts = readErrorFacts(thrown);
+  const kind = kindOf(facts);
+  const retryAfterMs = readRetryAfter(facts, context.now ?? Date.now);
+  return {
+    kind,
+    message: describe(kind, facts, context),
+    ...(facts.status === undefined ? {} : { status: facts.status }),
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+  };
+}
+
+/** The failure of a call that its caller gave up; a timeout signal is told from a cancel by its reason. */
+export function abortFailure(signal: AbortSignal): ModelFailure {
+  const reason: unknown = signal.reason;
+  if (reason instanceof Error && reason.name === "TimeoutError") {
+    return { kind: "call_timeout", message: "the call took longer than it was allowed to" };
+  }
+  return { kind: "unknown", message: "the call was aborted" };
+}
+
+/** An answer that stopped half way: the connection closed in good order, but nothing said the answer was over. */
+export const CUT_OFF: ModelFailure = {
+  kind: "malformed_stream",
+  message: "the stream ended before the answer was finished",
+};
+
+function kindOf(facts: ErrorFacts): FailureKind {
+  const { status, codes, message } = facts;
+  // A quota that is used up answers 429 like a rate limit, but no wait brings it back.
+  if (/insufficient_quota|billing|credit_balance/.test(codes)) return "invalid_request";
+  if (/credit balance is too low|exceeded your current quota, please check your plan/i.test(message)) {
+    return status === 429 && /resource_exhausted/.test(codes) ? "rate_limited" : "invalid_request";
+  }
+  if (status !== 429 && isContextOverflow(facts)) return "context_exceeded";
+  if (isFiltered(facts)) return "content_filtered";
+  if (/api_key_invalid|invalid_api_key/.test(codes) || /api key not valid/i.test(message)) return "auth";
+  if (/overload|slow_down/.test(codes)) return "overloaded";
+  if (status !== undefined) return kindOfStatus(status);
+  return kindOfCodes(codes) ?? kindOfThrown(facts);
+}
+
+const OVERFLOW_CODES =
+  /context_length_exceeded|request_too_large|model_context_window_exceeded|string_above_max_length/;
+const OVERFLOW_WORDS =
+  /prompt is too long|maximum context length|context (?:length|window|size)|input token count.*exceeds|exceeds the maximum number of (?:input )?tokens|too many (?:input )?tokens|input is too long|input length and `?max_tokens`? exceed|exceed_context_size/i;
+
+function isContextOverflow({ status, codes, message }: ErrorFacts): boolean {
+  if (status === 413 || OVERFLOW_CODES.test(codes)) return true;
+  return (status === undefined || (status >= 400 && status <= 500)) && OVERFLOW_WORDS.test(message);
+}
+
+function isFiltered({ status, codes, message }: ErrorFacts): boolean {
+  if (/content_filter|content_policy|moderation_blocked|prohibited_content|\bsafety\b/.test(codes)) return true;
+  return status === 400 && /content management policy|content filter|blocked by .*(?:safety|policy)/i.test(message);
+}
+
+function kindOfStatus(status: number): FailureKind {
+  if (status === 429) return "rate_limited";
+  if (status === 529 || status === 503) return "overloaded";
+  if (status >= 500 || status === 408 || status === 409 || status === 425) return "server_error";
+  if (status === 401 || status === 403) return "auth";
+  if (status === 404) return "model_not_found";
+  return "invalid_request";
+}
+
+/** Errors inside a stream come after the status line said 200, so only their words tell them apart. */
+function kindOfCodes(codes: string): FailureKind | undefined {
+  if (/rate_limit|resource_exhausted|too_many_requests/.test(codes)) return "rate_limited";
+  if (/unavailable/.test(codes)) return "overloaded";
+  if (/server_error|api_error|\binternal|deadline_exceeded|timeout_error/.test(codes)) return "server_error";
+  if (/authentication|permission|unauthenticated|unauthorized/.test(codes)) return "auth";
+  if (/not_found/.test(codes)) return "model_not_found";
+  if (/invalid_request|invalid_argument|failed_precondition|bad_request/.test(codes)) return "invalid_request";
+  return undefined;
+}
+
+const NETWORK_CODE =
+  /^(?:E(?:CONN|NOTF|AI_|PIPE|TIMED|HOST|NET|PROTO)\w*|UND_ERR_\w+|ERR_(?:SSL|TLS)\w*|CERT_\w+|\w*SELF_SIGNED\w*)$/;
+const NETWORK_WORDS =
+  /fetch failed|failed to fetch|^terminated$|socket hang up|other side closed|network error|cannot connect/i;
+const MALFORMED_NAME = /JSONParseError|TypeValidationError|InvalidResponseDataError|EmptyResponseBodyError|SyntaxError/;
+const MALFORMED_WORDS =
+  /normalized Anthropic stream error|unsupported (?:chunk|delta|content block) type|process successful response/i;
+const REFUSED_NAME =
+  /UnsupportedFunctionalityError|InvalidPromptError|InvalidArgumentError|UnsupportedModelVersionError/;
+
+function kindOfThrown({ names, causeCodes, message }: ErrorFacts): FailureKind {
+  if (names.includes("TimeoutError")) return "call_timeout";
+  if (causeCodes.some((code) => NETWORK_CODE.test(code)) || NETWORK_WORDS.test(message)) return "network";
+  const name = names.join(" ");
+  if (MALFORMED_NAME.test(name) || MALFORMED_WORDS.test(message)) return "malformed_stream";
+  if (REFUSED_NAME.test(name)) return "invalid_request";
+  if (/LoadAPIKeyError/.test(name)) return "auth";
+  return "unknown";
+}
+
+/** What went wrong, to follow the provider's name. */
+const PHRASES: Readonly<Record<FailureKind, string>> = {
+  rate_limited: "limits the rate of requests",
+  overloaded: "is overloaded",
+  server_error: "failed",
+  network: "could not be reached, or the connection broke",
+  call_timeout: "took too long to answer",
+  stalled: "stopped sending",
+  empty_response: "gave an empty answer",
+  malformed_stream: "sent an answer that cannot be read",
+  context_exceeded: "says the conversation is larger than the model's context window",
+  auth: "refused the API key",
+  invalid_request: "refused the request",
+  model_not_found: "does not know the model",
+  content_filtered: "filtered the content",
+  unknown: "failed for an unknown reason",
+};
+
+const MESSAGE_LENGTH_MAX = 500;
+
+function describe(kind: FailureKind, facts: ErrorFacts, context: FailureContext): string {
+  const status = facts.status === undefined ? "" : ` (${facts.status})`;
+  const detail = redact(facts.message, context.secrets ?? [])
+    .replace(/\s+/g, " ")
+    .trim();
+  const sentence = `${context.provider} ${PHRASES[kind]}${status}${detail === "" ? "" : `: ${detail}`}`;
+  return sentence.length <= MESSAGE_LENGTH_MAX ? sentence : `${sentence.slice(0, MESSAGE_LENGTH_MAX - 1)}…`;
+}
+
+const MASK = "[redacted]";
+const SECRET_LENGTH_MIN = 4;
+const KEY_SHAPES: readonly RegExp[] = [
+  /\b(?:sk|rk|pk|gsk|xai|hf|r8)[-_][\w*-]{6,}/g,
+  /\bAIza[\w*-]{10,}/g,
+  /(?<=\bBearer\s+)[^\s"',]+/gi,
+  /(?<=[?&](?:api_?)?key=)[^&\s"']+/gi,
+];
+
+function redact(text: string, secrets: readonly string[]): string {
+  let safe = text;
+  for (const secret of secrets) {
+    if (secret.length >= SECRET_LENGTH_MIN && safe.includes(secret)) safe = safe.replaceAll(secret, MASK);
+  }
+  for (const shape of KEY_SHAPES) safe = safe.replace(shape, MASK);
+  return safe;
+}
+
+function readRetryAfter(facts: ErrorFacts, now: () => number): number | undefined {
+  const ms = Number.parseFloat(facts.headers["retry-after-ms"] ?? "");
+  if (Number.isFinite(ms)) return Math.max(0, Math.round(ms));
+  const after = facts.headers["retry-after"];
+  if (after === undefined) return facts.retryDelayMs;
+  const seconds = Number(after);
+  if (after.trim() !== "" && Number.isFinite(seconds)) return Math.max(0, Math.round(seconds * 1_000));
+  const moment = Date.parse(after);
+  return Number.isFinite(moment) ? Math.max(0, moment - now()) : facts.retryDelayMs;
+}

@@ -1,0 +1,226 @@
+import type { Message } from "../../../contract/message.ts";
+import { isAsking, isRequest } from "../asks.ts";
+import {
+  flattenJson,
+  isCompactionPrompt,
+  isOwnWords,
+  isSummary,
+  memoriesOf,
+  SEARCHED_CHARS_MAX,
+  summaryBody,
+  textOf,
+} from "../conversation.ts";
+import { isCorrection, queryOf } from "../text/rank.ts";
+import { clip, clipStart, splitSentences } from "../text/sentences.ts";
+import { termsOf } from "../text/words.ts";
+import { type Section, salienceOf, sectionOf } from "./salience.ts";
+import { toolLines } from "./tool-lines.ts";
+
+const BYTES_PER_TOKEN = 4;
+/** A summary as long as its source would not compact anything. */
+const SOURCE_SHARE_MAX = 0.25;
+const SUMMARY_BYTES_MIN = 800;
+const TOOL_OUTPUT_CHARS_MAX = 4_000;
+const MEMORY_SENTENCES_MAX = 3;
+const MEMORIES_CHARS_MAX = 200_000;
+const CORRECTIONS_READ_MAX = 20;
+
+/** The prompt's points in its order; a line of an earlier summary finds its heading again by these words. */
+const HEADINGS = {
+  progress: "## Progress and decisions",
+  constraints: "## Constraints and preferences",
+  next: "## Next steps",
+  data: "## Critical data",
+  tools: "## Tool calls that worked or failed",
+} as const satisfies Record<Section | "tools", string>;
+const PARTS = ["progress", "constraints", "next", "data", "tools"] as const;
+
+interface Candidate {
+  readonly text: string;
+  readonly part: (typeof PARTS)[number];
+  readonly score: number;
+  readonly order: number;
+}
+
+/** A handoff summary made only of sentences of the conversation, word for word, the most telling ones that fit. */
+export function extractiveSummary(messages: readonly Message[], options: { readonly maxTokens: number }): string {
+  const source = messages.filter((message) => !isCompactionPrompt(message));
+  const candidates = readCandidates(source);
+  const bytesMax = summaryBytes(source, options.maxTokens);
+  const chosen = choose(candidates, bytesMax);
+  const parts = PARTS.flatMap((part) => {
+    const lines = chosen.filter((candidate) => candidate.part === part).map(({ text }) => `- ${text}`);
+    return lines.length === 0 ? [] : [[HEADINGS[part], ...lines].join("\n")];
+  });
+  return parts.length > 0 ? parts.join("\n\n") : lastWords(source, bytesMax);
+}
+
+/** When no sentence fits or tells anything, the end of what was said; a summary must not be empty. */
+function lastWords(messages: readonly Message[], bytesMax: number): string {
+  const said = messages.map(saidIn).findLast((text) => text.trim() !== "");
+  if (said === undefined) return "Nothing was said yet.";
+  const [first = said] = splitSentences(clipStart(said, SUMMARY_BYTES_MIN));
+  return clip(first, Math.max(1, Math.floor(bytesMax / BYTES_PER_TOKEN)));
+}
+
+/** Two or three of the memories' own sentences, spread over their time, so that the oldest part keeps a voice. */
+export function extractiveMemorySummary(
+  text: string,
+  options: { readonly maxTokens?: number | undefined } = {},
+): string {
+  const memories = (memoriesOf(text) ?? text).slice(-MEMORIES_CHARS_MAX);
+  const sentences = [...new Set(splitSentences(memories))].filter((line) => !/^(?:#|---|```)/u.test(line));
+  const told = sentences.filter((sentence) => salienceOf(sentence) > -3);
+  const pool = told.length >= MEMORY_SENTENCES_MAX ? told : sentences;
+  const third = Math.ceil(pool.length / MEMORY_SENTENCES_MAX);
+  const parts = [pool.slice(0, third), pool.slice(third, 2 * third), pool.slice(2 * third)];
+  const chosen = parts.flatMap((part) => mostTelling(part));
+  const bytesMax = (options.maxTokens ?? Number.POSITIVE_INFINITY) * BYTES_PER_TOKEN;
+  const fitting: string[] = [];
+  let bytes = 0;
+  for (const sentence of chosen) {
+    bytes += Buffer.byteLength(sentence) + 2;
+    if (bytes > bytesMax && fitting.length > 0) break;
+    fitting.push(/[.!?。！？…”"')]$/u.test(sentence) ? sentence : `${sentence}.`);
+  }
+  return fitting.join(" ");
+}
+
+/** The sentence that says most in what most of the part is about. */
+function mostTelling(part: readonly string[]): string[] {
+  const counts = new Map<string, number>();
+  const terms = part.map((sentence) => new Set(termsOf(sentence)));
+  for (const term of terms.flatMap((set) => [...set])) counts.set(term, (counts.get(term) ?? 0) + 1);
+  let best: { readonly text: string; readonly score: number } | undefined;
+  for (const [index, text] of part.entries()) {
+    const own = [...(terms[index] ?? [])];
+    const shared = own.reduce((sum, term) => sum + (counts.get(term) ?? 0) - 1, 0) / Math.max(4, own.length);
+    const score = salienceOf(text) + Math.min(shared, 4);
+    if (best === undefined || score > best.score) best = { text, score };
+  }
+  return best === undefined ? [] : [best.text];
+}
+
+/** An earlier summary counts in full, the rest by its share: what was kept once must fit again. */
+function summaryBytes(messages: readonly Message[], maxTokens: number): number {
+  let earlier = 0;
+  let rest = 0;
+  for (const message of messages) {
+    const bytes = Buffer.byteLength(saidIn(message));
+    if (isSummary(message)) earlier += bytes;
+    else rest += bytes;
+  }
+  return Math.min(maxTokens * BYTES_PER_TOKEN, Math.max(SUMMARY_BYTES_MIN, earlier + rest * SOURCE_SHARE_MAX));
+}
+
+function saidIn(message: Message): string {
+  switch (message.role) {
+    case "user":
+      return isSummary(message) ? summaryBody(message) : textOf(message.content);
+    case "block_assistant":
+      return message.blocks.map((block) => (block.block_type === "text" ? block.data.text : "")).join("\n");
+    case "tool_results":
+      return message.results
+        .map((result) => flattenJson(textOf(result.content).slice(0, TOOL_OUTPUT_CHARS_MAX), "bare"))
+        .join("\n");
+    case "system":
+    case "system_notice":
+      return "";
+  }
+}
+
+/** Newest first until the bound, then back in order; the earlier summary is read whatever its place. */
+function readCandidates(messages: readonly Message[]): Candidate[] {
+  const lastUser = messages.findLastIndex((message) => message.role === "user" && !isSummary(message));
+  const isAnswered = messages
+    .slice(lastUser + 1)
+    .some((message) => message.role === "block_assistant" && message.stop_reason !== "tool_use");
+  const batches: Omit<Candidate, "order">[][] = [];
+  let left = SEARCHED_CHARS_MAX;
+  for (const [back, message] of messages.toReversed().entries()) {
+    const index = messages.length - 1 - back;
+    const said = saidIn(message);
+    if (left > 0 || isSummary(message)) {
+      const text = isSummary(message) ? said : clipStart(said, left);
+      batches.push(candidatesOf(message, text, index === lastUser && !isAnswered));
+    }
+    left -= said.length;
+  }
+  const tools = toolLines(messages).map((text) => ({
+    text,
+    part: "tools" as const,
+    score: text.startsWith("failed") ? 5 : 2,
+  }));
+  const ordered = [...batches.reverse().flat(), ...tools];
+  return demoteCorrected(
+    ordered.map((candidate, order) => ({ ...candidate, order, score: candidate.score + order / ordered.length })),
+  );
+}
+
+function candidatesOf(message: Message, text: string, isOpen: boolean): Omit<Candidate, "order">[] {
+  if (isSummary(message)) return earlierLines(text);
+  if (message.role === "block_assistant" && isOwnWords(text.trimStart())) return [];
+  return splitSentences(text).flatMap((sentence) => {
+    if (sentence.length < 2 || isOwnWords(sentence) || /^(?:#|```)/u.test(sentence)) return [];
+    const salience = salienceOf(sentence);
+    const isOpenRequest = isOpen && isRequest(sentence);
+    const asks = message.role === "user" && (isAsking(sentence) || isOpenRequest);
+    if (asks && !isOpen) return [];
+    if (asks) return [{ text: sentence, part: "next", score: salience + 8 }];
+    const said = message.role === "user" ? 3 : 0;
+    const isTelling = salience + said > (message.role === "tool_results" ? 3 : 1);
+    return isTelling
+      ? [{ text: sentence, part: isRequest(sentence) ? "progress" : sectionOf(sentence), score: salience + said }]
+      : [];
+  });
+}
+
+/** Lines of an earlier summary keep their heading and go before everything new. */
+function earlierLines(body: string): Omit<Candidate, "order">[] {
+  let part: Candidate["part"] | undefined;
+  return body.split("\n").flatMap((line) => {
+    if (line.startsWith("#")) {
+      part = PARTS.find((name) => HEADINGS[name] === line.trim());
+      return [];
+    }
+    const texts = part === "tools" && line !== "" ? [line.replace(/^- /u, "")] : splitSentences(line);
+    return texts.map((text) => ({ text, part: part ?? sectionOf(text), score: 10 + salienceOf(text) }));
+  });
+}
+
+/** What the user took back goes last, so that a stale value is not what survives. */
+function demoteCorrected(candidates: readonly Candidate[]): Candidate[] {
+  const corrections = candidates.filter(({ text }) => isCorrection(text)).slice(-CORRECTIONS_READ_MAX);
+  const about = corrections.map(({ text, order }) => {
+    return { order, terms: queryOf(text.toLowerCase()).terms.flatMap(({ term }) => (/\d/u.test(term) ? [] : [term])) };
+  });
+  const open = about.filter(({ terms }) => terms.length > 0);
+  if (open.length === 0) return [...candidates];
+  return candidates.map((candidate) => {
+    const terms = new Set(termsOf(candidate.text));
+    const isStale = open.some(
+      ({ order, terms: words }) => order > candidate.order && words.every((word) => terms.has(word)),
+    );
+    return isStale ? { ...candidate, score: candidate.score - 8 } : candidate;
+  });
+}
+
+/** The highest scores that fit, said once, in the order they were said. */
+function choose(candidates: readonly Candidate[], bytesMax: number): Candidate[] {
+  const ranked = candidates.toSorted((a, b) => b.score - a.score || b.order - a.order);
+  const seen = new Set<string>();
+  const opened = new Set<string>();
+  const chosen: Candidate[] = [];
+  let left = bytesMax;
+  for (const candidate of ranked) {
+    const key = candidate.text.toLowerCase();
+    const heading = opened.has(candidate.part) ? 0 : HEADINGS[candidate.part].length + 2;
+    const cost = Buffer.byteLength(candidate.text) + 3 + heading;
+    if (seen.has(key) || cost > left) continue;
+    seen.add(key);
+    opened.add(candidate.part);
+    chosen.push(candidate);
+    left -= cost;
+  }
+  return chosen.sort((a, b) => a.order - b.order);
+}

@@ -1,0 +1,172 @@
+import type { AssistantBlock, Content, Message, StopReason } from "../contract/message.ts";
+import type { JsonObject } from "../contract/session.ts";
+import type { ModelClient, ModelPart, ModelRequest } from "../ports/model.ts";
+import { countOf } from "./ai-sdk/usage.ts";
+import { abortFailure, CUT_OFF, classifyFailure } from "./model-failure.ts";
+
+export interface OllamaGenerateOptions {
+  /** Ollama's root, without /v1. */
+  readonly baseUrl: string;
+  readonly model: string;
+  readonly provider?: string | undefined;
+  /** The name that resolves to this model again. */
+  readonly modelId?: string | undefined;
+  readonly contextWindow?: number | undefined;
+  /** For calls that name none. */
+  readonly stop?: readonly string[] | undefined;
+  readonly fetch?: typeof globalThis.fetch | undefined;
+}
+
+/** A base model, which continues a text and knows no chat: Ollama's `/api/generate` without a template. */
+export function createOllamaGenerateModel(options: OllamaGenerateOptions): ModelClient {
+  return {
+    provider: options.provider ?? "self_hosted",
+    modelId: options.modelId ?? options.model,
+    contextWindow: options.contextWindow,
+    stream: (request, signal) => streamCompletion(options, request, signal),
+  };
+}
+
+async function* streamCompletion(
+  options: OllamaGenerateOptions,
+  request: ModelRequest,
+  signal: AbortSignal,
+): AsyncGenerator<ModelPart> {
+  const call = new AbortController();
+  const hangUp = (): void => call.abort(signal.reason);
+  signal.addEventListener("abort", hangUp, { once: true });
+  let text = "";
+  let end: ModelPart | undefined;
+  try {
+    if (signal.aborted) hangUp();
+    const lines = await openLines(options, bodyOf(options, request), call.signal);
+    for await (const line of lines) {
+      const chunk = readChunk(line);
+      if (chunk.response !== "") yield { type: "text_delta", delta: chunk.response };
+      text += chunk.response;
+      if (chunk.end === undefined) continue;
+      end = chunk.end;
+      break;
+    }
+  } catch (thrown) {
+    const failure = signal.aborted ? abortFailure(signal) : classifyFailure(thrown, { provider: "ollama" });
+    end = { type: "failed", failure };
+  } finally {
+    signal.removeEventListener("abort", hangUp);
+    hangUp();
+  }
+  if (end?.type === "finish" && text !== "") yield { type: "block", block: { block_type: "text", data: { text } } };
+  yield end ?? { type: "failed", failure: signal.aborted ? abortFailure(signal) : CUT_OFF };
+}
+
+function bodyOf(options: OllamaGenerateOptions, request: ModelRequest): JsonObject {
+  const stop = request.stopSequences ?? options.stop;
+  return {
+    model: options.model,
+    prompt: promptOf(request.messages),
+    raw: true,
+    stream: true,
+    ...(request.outputSchema === undefined ? {} : { format: request.outputSchema }),
+    options: {
+      ...request.providerParams,
+      ...(request.maxOutputTokens === undefined ? {} : { num_predict: request.maxOutputTokens }),
+      ...(stop === undefined || stop.length === 0 ? {} : { stop }),
+    },
+  };
+}
+
+/**
+ * One request is sent exactly as it is written, after the system text and a blank line: a base model continues it. A
+ * conversation becomes a transcript of `User:` and `Assistant:` paragraphs, left open where the model is to speak.
+ */
+function promptOf(messages: readonly Message[]): string {
+  const system = messages.flatMap((message) => (message.role === "system" ? [message.content] : []));
+  const spoken = messages.filter((message) => message.role !== "system");
+  const [only, ...others] = spoken;
+  if (only?.role === "user" && others.length === 0) return [...system, plainText(only.content)].join("\n\n");
+  return [...system, ...spoken.map(paragraphOf).filter((text) => text !== ""), "Assistant:"].join("\n\n");
+}
+
+function paragraphOf(message: Message): string {
+  switch (message.role) {
+    case "system":
+      return message.content;
+    case "system_notice":
+      return `Notice (${message.kind}): ${message.body ?? ""}`.trim();
+    case "user":
+      return `User: ${plainText(message.content)}`;
+    case "block_assistant": {
+      const said = message.blocks.map(blockText).filter((text) => text !== "");
+      return said.length === 0 ? "" : `Assistant: ${said.join("\n")}`;
+    }
+    case "tool_results":
+      return message.results.map((result) => `Result: ${plainText(result.content)}`).join("\n\n");
+  }
+}
+
+function blockText(block: AssistantBlock): string {
+  return block.block_type === "text" ? block.data.text.trim() : "";
+}
+
+function plainText(content: Content): string {
+  if (typeof content === "string") return content;
+  return content
+    .map((block) => (block.type === "text" ? block.text : `[${block.type}: ${block.media_type}]`))
+    .join("\n");
+}
+
+async function openLines(
+  options: OllamaGenerateOptions,
+  body: JsonObject,
+  signal: AbortSignal,
+): Promise<AsyncIterable<string>> {
+  const send = options.fetch ?? globalThis.fetch;
+  const response = await send(`${options.baseUrl}/api/generate`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+    signal,
+  });
+  if (!response.ok) throw await refusalOf(response);
+  if (response.body === null) throw new SyntaxError("the answer has no body");
+  return readLines(response.body);
+}
+
+/** Shaped like the AI SDK's errors, so that both are classified by the same rules. */
+async function refusalOf(response: Response): Promise<Error> {
+  const responseBody = await response.text().catch(() => "");
+  const responseHeaders = Object.fromEntries(response.headers);
+  return Object.assign(new Error(response.statusText), { statusCode: response.status, responseHeaders, responseBody });
+}
+
+const LINE_LENGTH_MAX = 1_000_000;
+
+async function* readLines(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {
+  const decoder = new TextDecoder();
+  let rest = "";
+  for await (const bytes of body) {
+    const lines = (rest + decoder.decode(bytes, { stream: true })).split("\n");
+    rest = lines.pop() ?? "";
+    if (rest.length > LINE_LENGTH_MAX) throw new SyntaxError(`a line is longer than ${LINE_LENGTH_MAX} characters`);
+    for (const line of lines) if (line.trim() !== "") yield line;
+  }
+  rest += decoder.decode();
+  if (rest.trim() !== "") yield rest;
+}
+
+interface Chunk {
+  readonly response: string;
+  readonly end: ModelPart | undefined;
+}
+
+function readChunk(line: string): Chunk {
+  const chunk: unknown = JSON.parse(line);
+  if (typeof chunk !== "object" || chunk === null) throw new SyntaxError("a line of the answer is not an object");
+  const { response, done, done_reason, error, prompt_eval_count, eval_count } = chunk as JsonObject; // just checked
+  if (error !== undefined) throw { error };
+  const text = typeof response === "string" ? response : "";
+  if (done !== true) return { response: text, end: undefined };
+  const stopReason: StopReason = done_reason === "length" ? "max_tokens" : "end_turn";
+  const usage = { input_tokens: countOf(prompt_eval_count) ?? 0, output_tokens: countOf(eval_count) ?? 0 };
+  return { response: text, end: { type: "finish", stopReason, usage } };
+}

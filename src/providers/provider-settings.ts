@@ -1,0 +1,156 @@
+import { RuntimeError } from "../contract/error.ts";
+import { type ConfiguredModel, DEFAULT_MODELS } from "./catalog.ts";
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+interface Endpoint {
+  readonly base_url?: string | undefined;
+  /** The variable that holds the key. */
+  readonly api_key_env?: string | undefined;
+  readonly api?: string | undefined;
+}
+
+/** What configuration says about models and who serves them. */
+export interface ProviderConfig {
+  readonly defaultModel?: string | undefined;
+  readonly defaultProvider?: string | undefined;
+  readonly providers?: Readonly<Record<string, Endpoint>> | undefined;
+  readonly self_hosted?:
+    | {
+        readonly servers?: Readonly<Record<string, Endpoint & { readonly base_url: string }>> | undefined;
+        readonly models?: Readonly<Record<string, SelfHostedModel>> | undefined;
+      }
+    | undefined;
+  readonly profiles?: Readonly<Record<string, ModelProfile>> | undefined;
+  /** Additions to the catalogue. */
+  readonly models?: Readonly<Record<string, ConfiguredModel>> | undefined;
+}
+
+interface SelfHostedModel {
+  readonly server: string;
+  readonly remote_model?: string | undefined;
+  readonly context_window?: number | undefined;
+  readonly max_output_tokens?: number | undefined;
+}
+
+export interface ModelProfile {
+  readonly model: string;
+  readonly api?: string | undefined;
+  readonly base_url?: string | undefined;
+  readonly stop?: readonly string[] | undefined;
+}
+
+interface ProviderVariables {
+  readonly keys: readonly string[];
+  readonly urls: readonly string[];
+  readonly url: string;
+  readonly version: string;
+}
+
+/** In the order in which a provider is chosen when nobody names one. */
+const VARIABLES = {
+  anthropic: {
+    keys: ["ANTHROPIC_API_KEY"],
+    urls: ["ANTHROPIC_BASE_URL"],
+    url: "https://api.anthropic.com/v1",
+    version: "v1",
+  },
+  openai: { keys: ["OPENAI_API_KEY"], urls: ["OPENAI_BASE_URL"], url: "https://api.openai.com/v1", version: "v1" },
+  gemini: {
+    keys: ["GOOGLE_API_KEY", "GEMINI_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY"],
+    urls: ["GOOGLE_GENERATIVE_AI_BASE_URL", "GEMINI_BASE_URL"],
+    url: "https://generativelanguage.googleapis.com/v1beta",
+    version: "v1beta",
+  },
+} as const satisfies Record<string, ProviderVariables>;
+
+/** A provider with an API of its own, which needs a key. */
+export type HostedProvider = keyof typeof VARIABLES;
+
+export const HOSTED_PROVIDERS = Object.keys(VARIABLES) as readonly HostedProvider[]; // the keys of that very table
+
+export function isHosted(provider: string): provider is HostedProvider {
+  return Object.hasOwn(VARIABLES, provider);
+}
+
+export interface ProviderSettings {
+  readonly key: string | undefined;
+  /** The variable the key was found in, or the one to set. */
+  readonly keyVariable: string;
+  readonly baseUrl: string;
+  readonly isOfficialUrl: boolean;
+}
+
+/** Where a provider is and with what key; configuration comes before RKAT_ variables, and they before the usual ones. */
+export function settingsOf(provider: HostedProvider, env: Environment, config: ProviderConfig): ProviderSettings {
+  const { keys, urls, url, version } = VARIABLES[provider];
+  const configured = config.providers?.[provider];
+  const keyNames = configured?.api_key_env === undefined ? withPrefix(keys) : [configured.api_key_env];
+  const found = keyNames.find((name) => isSet(env[name]));
+  const urlName = withPrefix(urls).find((name) => isSet(env[name]));
+  const given = configured?.base_url ?? (urlName === undefined ? undefined : env[urlName]?.trim());
+  const baseUrl = given === undefined ? url : versioned(given, version, urlName ?? `providers.${provider}.base_url`);
+  return {
+    key: found === undefined ? undefined : env[found]?.trim(),
+    keyVariable: found ?? configured?.api_key_env ?? keys[0],
+    baseUrl,
+    isOfficialUrl: baseUrl === url,
+  };
+}
+
+function withPrefix(names: readonly string[]): readonly string[] {
+  return [...names.map((name) => `RKAT_${name}`), ...names];
+}
+
+function isSet(value: string | undefined): boolean {
+  return value !== undefined && value.trim() !== "";
+}
+
+/** An address with its version segment; one that has any is left as it is, since gateways keep it mid-path. */
+export function versioned(address: string, version: string, source: string): string {
+  const url = parseUrl(address, source);
+  const path = url.pathname.replace(/\/+$/, "");
+  const hasVersion = /\/v\d+\w*(?:\/|$)/.test(path);
+  return `${url.origin}${hasVersion ? path : `${path}/${version}`}${url.search}`;
+}
+
+function parseUrl(address: string, source: string): URL {
+  const url = URL.canParse(address) ? new URL(address) : undefined;
+  if (url?.protocol === "http:" || url?.protocol === "https:") return url;
+  throw new RuntimeError("INVALID_PARAMS", `${source} is not an http address: ${address}`);
+}
+
+const OLLAMA_PORT = "11434";
+
+/** Ollama's root address; OLLAMA_HOST may be a bare host, as for Ollama itself, or an address with or without /v1. */
+export function ollamaUrl(env: Environment): string {
+  const given = (isSet(env.RKAT_OLLAMA_HOST) ? env.RKAT_OLLAMA_HOST : env.OLLAMA_HOST)?.trim() || "127.0.0.1";
+  const hasScheme = /^https?:\/\//i.test(given);
+  const url = parseUrl(hasScheme ? given : `http://${given}`, "OLLAMA_HOST");
+  if (!hasScheme && url.port === "") url.port = OLLAMA_PORT;
+  // It is what a server listens on, not where a client can connect.
+  if (url.hostname === "0.0.0.0") url.hostname = "127.0.0.1";
+  return rootOf(url.href);
+}
+
+/** An address without the version of its OpenAI-compatible side. */
+export function rootOf(address: string): string {
+  return address.replace(/\/+$/, "").replace(/\/v1$/, "");
+}
+
+export interface ProviderStatus {
+  readonly provider: string;
+  readonly keyVariable: string;
+  readonly hasKey: boolean;
+  readonly baseUrl: string;
+  readonly defaultModel: string;
+}
+
+/** Which providers can be used as things are; it never holds a key. */
+export function providerStatus(env: Environment, config: ProviderConfig = {}): readonly ProviderStatus[] {
+  return HOSTED_PROVIDERS.map((provider) => {
+    const { key, keyVariable, baseUrl } = settingsOf(provider, env, config);
+    const defaultModel = DEFAULT_MODELS[provider] ?? "";
+    return { provider, keyVariable, hasKey: key !== undefined, baseUrl, defaultModel };
+  });
+}

@@ -1,0 +1,330 @@
+import { RuntimeError } from "../contract/error.ts";
+import type { ModelClient, ModelResolver } from "../ports/model.ts";
+import { DEFAULT_MODELS, findModel, mergeModels } from "./catalog.ts";
+import {
+  type Environment,
+  HOSTED_PROVIDERS,
+  type HostedProvider,
+  isHosted,
+  type ModelProfile,
+  ollamaUrl,
+  type ProviderConfig,
+  type ProviderSettings,
+  rootOf,
+  settingsOf,
+  versioned,
+} from "./provider-settings.ts";
+
+export interface ModelResolverOptions {
+  readonly env: Environment;
+  readonly config?: ProviderConfig | undefined;
+  readonly fetch?: typeof globalThis.fetch | undefined;
+}
+
+/** Finds models by name. A provider's package is imported when the first of its models is asked for. */
+export function createModelResolver(options: ModelResolverOptions): ModelResolver {
+  const place: Place = { env: options.env, config: options.config ?? {}, fetch: options.fetch };
+  // One client a name: a long session asks for its model every turn.
+  const clients = new Map<string, Promise<ModelClient>>();
+  return {
+    resolve(model, provider) {
+      const key = JSON.stringify([model, provider]);
+      let client = clients.get(key);
+      if (client === undefined) {
+        client = openModel(place, model, provider);
+        clients.set(key, client);
+        // A missing key may be there next time.
+        client.catch(() => clients.delete(key));
+      }
+      return client;
+    },
+  };
+}
+
+interface Place {
+  readonly env: Environment;
+  readonly config: ProviderConfig;
+  readonly fetch: typeof globalThis.fetch | undefined;
+}
+
+async function openModel(place: Place, given: string | undefined, provider: string | undefined): Promise<ModelClient> {
+  const { config } = place;
+  const { model, owner } = given === undefined ? defaultChoice(place, provider) : { model: given, owner: provider };
+  // A session that used a profile comes back with the provider it was told.
+  const profile = owner === undefined || owner === "self_hosted" ? config.profiles?.[model] : undefined;
+  if (profile !== undefined) return openProfile(place, model, profile);
+  if (model === "offline" || owner === "offline") return openOffline();
+  const selfHosted = isHosted(owner ?? "") ? undefined : openSelfHosted(place, model, owner);
+  if (selfHosted !== undefined) return selfHosted;
+  const { vendor, name } = splitName(place, model, owner);
+  if (isHosted(vendor)) return openHosted(place, vendor, name);
+  return openConfigured(place, vendor, name);
+}
+
+interface Choice {
+  readonly model: string;
+  readonly owner: string | undefined;
+}
+
+function defaultChoice({ env, config }: Place, provider: string | undefined): Choice {
+  if (config.defaultModel !== undefined && (provider === undefined || provider === config.defaultProvider)) {
+    return { model: config.defaultModel, owner: provider ?? config.defaultProvider };
+  }
+  const wanted = provider ?? config.defaultProvider;
+  const owner = wanted ?? HOSTED_PROVIDERS.find((name) => settingsOf(name, env, config).key !== undefined);
+  const model = DEFAULT_MODELS[owner ?? ""];
+  if (model !== undefined) return { model, owner };
+  if (owner !== undefined) throw refusal(`provider ${owner} has no default model; name one with --model`);
+  throw refusal(
+    "no model is configured: set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or use --model offline, which works without a key",
+  );
+}
+
+/** Splits `provider/model`, or finds who serves a bare name. */
+function splitName({ config }: Place, model: string, owner: string | undefined): { vendor: string; name: string } {
+  const slash = model.indexOf("/");
+  const prefix = canonical(slash > 0 ? model.slice(0, slash) : "");
+  const isPrefix = isHosted(prefix) || prefix === "ollama" || config.providers?.[prefix] !== undefined;
+  if (owner !== undefined && owner !== "other") {
+    const vendor = canonical(owner);
+    return { vendor, name: prefix === vendor ? model.slice(slash + 1) : model };
+  }
+  if (isPrefix) return { vendor: prefix, name: model.slice(slash + 1) };
+  const vendor = findModel(model, mergeModels(config.models ?? {}))?.provider ?? inferProvider(model);
+  if (vendor !== undefined && vendor !== "other") return { vendor: canonical(vendor), name: model };
+  throw refusal(
+    `unknown model ${model}: write PROVIDER/${model} with anthropic, openai, gemini or ollama, or configure it under [self_hosted.models]`,
+  );
+}
+
+function canonical(provider: string): string {
+  return provider === "google" ? "gemini" : provider;
+}
+
+function inferProvider(model: string): HostedProvider | undefined {
+  if (model.startsWith("claude-")) return "anthropic";
+  if (/^(?:gpt-|chatgpt-|o\d)/.test(model)) return "openai";
+  return /^(?:gemini-|gemma-)/.test(model) ? "gemini" : undefined;
+}
+
+async function openHosted(place: Place, provider: HostedProvider, model: string): Promise<ModelClient> {
+  const settings = settingsOf(provider, place.env, place.config);
+  // A server of one's own behind OPENAI_BASE_URL often has no keys at all.
+  const isKeyless = provider === "openai" && !settings.isOfficialUrl;
+  const apiKey = settings.key ?? (isKeyless ? "none" : undefined);
+  if (apiKey === undefined) {
+    throw refusal(
+      `no key for ${provider}: set ${settings.keyVariable}, or use --model offline, which works without a key`,
+    );
+  }
+  const { createAiSdkModel } = await import("./ai-sdk.ts");
+  const sdkModel = await loadHosted(place, { provider, model, apiKey, settings });
+  return createAiSdkModel(sdkModel, {
+    provider,
+    modelId: model,
+    contextWindow: windowOf(place, model),
+    secrets: settings.key === undefined ? [] : [settings.key],
+  });
+}
+
+interface HostedModel {
+  readonly provider: HostedProvider;
+  readonly model: string;
+  readonly apiKey: string;
+  readonly settings: ProviderSettings;
+}
+
+async function loadHosted(place: Place, { provider, model, apiKey, settings }: HostedModel) {
+  const options = { apiKey, baseURL: settings.baseUrl, ...fetchOption(place) };
+  switch (provider) {
+    case "anthropic": {
+      const { createAnthropic } = await import("@ai-sdk/anthropic");
+      return createAnthropic(options)(model);
+    }
+    case "gemini": {
+      const { createGoogleGenerativeAI } = await import("@ai-sdk/google");
+      return createGoogleGenerativeAI(options)(model);
+    }
+    case "openai": {
+      // Responses keeps reasoning across calls, but besides OpenAI few serve it: behind another address we speak
+      // Chat, unless `[providers.openai] api = "responses"` says that the server knows more.
+      const isResponses = settings.isOfficialUrl || place.config.providers?.openai?.api === "responses";
+      if (!isResponses && inferProvider(model) !== "openai") return loadCompatible("openai", options, model);
+      const { createOpenAI } = await import("@ai-sdk/openai");
+      const openai = createOpenAI(options);
+      // Only OpenAI's own package knows which of its models want max_completion_tokens and a developer message.
+      return isResponses ? openai.responses(model) : openai.chat(model);
+    }
+  }
+}
+
+interface CompatibleOptions {
+  readonly baseURL: string;
+  readonly apiKey?: string;
+  readonly fetch?: typeof globalThis.fetch;
+}
+
+async function loadCompatible(name: string, options: CompatibleOptions, model: string) {
+  const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
+  return createOpenAICompatible({ name, includeUsage: true, supportsStructuredOutputs: true, ...options })(model);
+}
+
+/** A configured model or server wins over every name we know; undefined when the name is none of theirs. */
+function openSelfHosted(place: Place, model: string, owner: string | undefined): Promise<ModelClient> | undefined {
+  const { servers = {}, models = {} } = place.config.self_hosted ?? {};
+  const row = models[model];
+  if (row !== undefined) {
+    const remote = { model: row.remote_model ?? model, contextWindow: row.context_window };
+    return openServer(place, model, { ...remote, server: row.server });
+  }
+  const slash = model.indexOf("/");
+  const prefix = model.slice(0, Math.max(0, slash));
+  if (servers[prefix] !== undefined) return openServer(place, model, { model: model.slice(slash + 1), server: prefix });
+  if (owner !== undefined && servers[owner] !== undefined) return openServer(place, model, { model, server: owner });
+  if (owner !== "self_hosted") return undefined;
+  const [only, ...others] = Object.keys(servers);
+  if (only !== undefined && others.length === 0 && prefix !== "ollama") {
+    return openServer(place, model, { model, server: only });
+  }
+  return openOllama(place, prefix === "ollama" ? model.slice(slash + 1) : model);
+}
+
+interface RemoteModel {
+  readonly model: string;
+  readonly server: string;
+  readonly contextWindow?: number | undefined;
+}
+
+async function openServer(place: Place, modelId: string, remote: RemoteModel): Promise<ModelClient> {
+  const server = place.config.self_hosted?.servers?.[remote.server];
+  if (server === undefined) {
+    throw refusal(`model ${modelId} names server ${remote.server}; add [self_hosted.servers.${remote.server}]`);
+  }
+  const apiKey = keyIn(place, server.api_key_env, remote.server);
+  return openCompatible(place, {
+    provider: "self_hosted",
+    modelId,
+    model: remote.model,
+    baseUrl: versioned(server.base_url, "v1", `self_hosted.servers.${remote.server}.base_url`),
+    apiKey,
+    contextWindow: remote.contextWindow ?? windowOf(place, modelId),
+  });
+}
+
+/** The key of a server that is configured to have one. */
+function keyIn(place: Place, variable: string | undefined, server: string): string | undefined {
+  if (variable === undefined) return undefined;
+  const key = place.env[variable]?.trim();
+  if (key === undefined || key === "") throw refusal(`no key for ${server}: set ${variable}`);
+  return key;
+}
+
+function openOllama(place: Place, model: string): Promise<ModelClient> {
+  return openCompatible(place, {
+    provider: "self_hosted",
+    modelId: `ollama/${model}`,
+    model,
+    baseUrl: versioned(ollamaUrl(place.env), "v1", "OLLAMA_HOST"),
+    contextWindow: windowOf(place, `ollama/${model}`) ?? windowOf(place, model),
+  });
+}
+
+/** `ollama/…`, or a provider of one's own under [providers.NAME]. */
+async function openConfigured(place: Place, provider: string, model: string): Promise<ModelClient> {
+  const endpoint = place.config.providers?.[provider];
+  if (provider === "ollama" && endpoint?.base_url === undefined) return openOllama(place, model);
+  if (endpoint?.base_url === undefined) {
+    throw refusal(`unknown provider ${provider}: use anthropic, openai, gemini, self_hosted or offline`);
+  }
+  if (endpoint.api === "ollama-generate")
+    return openGenerate(place, { provider, modelId: model, model, baseUrl: endpoint.base_url });
+  return openCompatible(place, {
+    provider,
+    modelId: model,
+    model,
+    baseUrl: versioned(endpoint.base_url, "v1", `providers.${provider}.base_url`),
+    apiKey: keyIn(place, endpoint.api_key_env, provider),
+    contextWindow: windowOf(place, model),
+  });
+}
+
+interface CompatibleModel {
+  readonly provider: string;
+  readonly modelId: string;
+  readonly model: string;
+  readonly baseUrl: string;
+  readonly apiKey?: string | undefined;
+  readonly contextWindow?: number | undefined;
+  readonly stop?: readonly string[] | undefined;
+}
+
+async function openCompatible(place: Place, given: CompatibleModel): Promise<ModelClient> {
+  const { provider, modelId, apiKey, contextWindow } = given;
+  const { createAiSdkModel } = await import("./ai-sdk.ts");
+  const key = apiKey === undefined ? {} : { apiKey };
+  const sdkModel = await loadCompatible(
+    provider,
+    { baseURL: given.baseUrl, ...key, ...fetchOption(place) },
+    given.model,
+  );
+  const secrets = apiKey === undefined ? [] : [apiKey];
+  return createAiSdkModel(sdkModel, { provider, modelId, contextWindow, secrets, stopSequences: given.stop });
+}
+
+/** A profile is a name for a model at an address, with the stops it needs. */
+async function openProfile(place: Place, name: string, profile: ModelProfile): Promise<ModelClient> {
+  const { model, stop } = profile;
+  if (profile.api === "ollama-generate") {
+    return openGenerate(place, { modelId: name, model, baseUrl: profile.base_url ?? ollamaUrl(place.env), stop });
+  }
+  if (profile.base_url !== undefined) {
+    const baseUrl = versioned(profile.base_url, "v1", `profiles.${name}.base_url`);
+    const contextWindow = windowOf(place, name) ?? windowOf(place, model);
+    return openCompatible(place, { provider: "self_hosted", modelId: name, model, baseUrl, contextWindow, stop });
+  }
+  // A profile that is named after its own model must not find itself again.
+  const { [name]: _, ...profiles } = place.config.profiles ?? {};
+  const client = await openModel({ ...place, config: { ...place.config, profiles } }, model, undefined);
+  if (stop === undefined) return client;
+  return {
+    ...client,
+    stream: (request, signal) => client.stream({ ...request, stopSequences: request.stopSequences ?? stop }, signal),
+  };
+}
+
+interface GenerateModel {
+  readonly provider?: string | undefined;
+  readonly modelId: string;
+  readonly model: string;
+  readonly baseUrl: string;
+  readonly stop?: readonly string[] | undefined;
+}
+
+async function openGenerate(place: Place, given: GenerateModel): Promise<ModelClient> {
+  const { modelId, model } = given;
+  const { createOllamaGenerateModel } = await import("./ollama-generate.ts");
+  const contextWindow = windowOf(place, modelId) ?? windowOf(place, model);
+  return createOllamaGenerateModel({
+    ...given,
+    baseUrl: rootOf(given.baseUrl),
+    contextWindow,
+    ...fetchOption(place),
+  });
+}
+
+async function openOffline(): Promise<ModelClient> {
+  const { createOfflineModel } = await import("./offline.ts");
+  return createOfflineModel();
+}
+
+function windowOf({ config }: Place, model: string): number | undefined {
+  return findModel(model, mergeModels(config.models ?? {}))?.context_window;
+}
+
+function fetchOption(place: Place): { fetch?: typeof globalThis.fetch } {
+  return place.fetch === undefined ? {} : { fetch: place.fetch };
+}
+
+function refusal(message: string): RuntimeError {
+  return new RuntimeError("INVALID_PARAMS", message);
+}

@@ -1,0 +1,202 @@
+import { type Config, defaultConfig } from "./config.ts";
+import type { Capability } from "./contract/capability.ts";
+import type { Content } from "./contract/message.ts";
+import type { RunResult, SessionInfo, SessionSummary } from "./contract/session.ts";
+import { createRedactor } from "./core/redact.ts";
+import type { TurnPolicy } from "./core/turn.ts";
+import type { Clock } from "./ports/clock.ts";
+import type { ModelClient, ModelResolver } from "./ports/model.ts";
+import type { Store } from "./ports/store.ts";
+import type { Tool } from "./ports/tool.ts";
+import type { AiSdkModel } from "./providers/ai-sdk/dialect.ts";
+import { createAiSdkModel } from "./providers/ai-sdk.ts";
+import { describeModels, mergeModels } from "./providers/catalog.ts";
+import { createModelResolver } from "./providers/resolve.ts";
+import { describeCapabilities } from "./service/capabilities.ts";
+import { createDispatch, type Dispatch } from "./service/dispatch.ts";
+import {
+  createCall,
+  createFields,
+  createHandle,
+  type EventStream,
+  type Session,
+  type SessionOptions,
+  streamOf,
+} from "./service/session-handle.ts";
+import { createSessionService } from "./service/session-service.ts";
+import { createSystemClock } from "./service/system-clock.ts";
+import { createInMemoryStore } from "./stores/in-memory.ts";
+import { createBuiltinTools } from "./tools/builtin.ts";
+import { TOOL_PRESETS, type ToolPreset } from "./tools/presets.ts";
+import { isSecretName } from "./tools/shell/child-env.ts";
+
+/** What a runtime is composed of. A capability whose port is absent is absent. */
+export interface RuntimeOptions {
+  /** A model name ("claude-sonnet-4-5", "offline"), an AI SDK model, or a model client of one's own. */
+  readonly model?: string | AiSdkModel | ModelClient;
+  readonly provider?: string;
+  /** Where sessions are kept. Without one they live in this process and cannot be resumed, read or listed. */
+  readonly store?: Store;
+  /** Custom tools every session has. */
+  readonly tools?: readonly Tool[];
+  /** Which built-in tools sessions have by default. */
+  readonly toolPreset?: ToolPreset;
+  readonly systemPrompt?: string;
+  readonly config?: Config;
+  /** Where keys and addresses are looked up; nothing of it is kept. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  /** The folder that file and shell tools work in. */
+  readonly projectRoot?: string;
+  /** Values that must never be kept or shown, besides those of the environment's keys. */
+  readonly secrets?: readonly string[];
+  readonly clock?: Clock;
+}
+
+/** A place where sessions run. */
+export interface Runtime {
+  /** Creates a session and runs its first turn. */
+  createSession(prompt: Content, options?: SessionOptions): Promise<Session>;
+  /** The same, with the events of the first turn to iterate. */
+  createSessionStreaming(
+    prompt: Content,
+    options?: SessionOptions,
+  ): EventStream & { readonly session: Promise<Session> };
+  /** Creates a session whose prompt is delivered together with that of its first turn. */
+  createDeferredSession(prompt: Content, options?: SessionOptions): Promise<Session>;
+  /** A handle on a session by its id; nothing is read until it is used. */
+  session(sessionId: string): Session;
+  listSessions(query?: {
+    labels?: Record<string, string>;
+    limit?: number;
+    offset?: number;
+  }): Promise<readonly SessionSummary[]>;
+  readSession(sessionId: string): Promise<SessionInfo>;
+  /** Content kept by reference, such as the full text of a tool output that was cut. */
+  readBlob(blobId: string): Promise<{ readonly mediaType: string; readonly data: Uint8Array }>;
+  /** Every operation by its name, with an unchecked input: what surfaces are made of. */
+  readonly dispatch: Dispatch;
+  /** Stops background work. Calling it twice does no harm. */
+  close(): Promise<void>;
+}
+
+/** Composes a runtime. Nothing is read, opened or loaded before it is needed. */
+export function createRuntime(options: RuntimeOptions = {}): Runtime {
+  const { config = defaultConfig(), env = process.env, clock = createSystemClock() } = options;
+  const ownModel = toClient(options.model);
+  const capabilities = new Set<Capability>(options.store === undefined ? [] : ["session-store"]);
+  const store = options.store ?? createInMemoryStore({ now: clock.now });
+  const root = options.projectRoot ?? process.cwd();
+  const { program: shellProgram, timeout_ms } = config.shell;
+  const builtins = createBuiltinTools({ root, clock, env, shellProgram, shellTimeoutSecs: timeout_ms / 1_000 });
+  const known = mergeModels(config.models);
+  const service = createSessionService({
+    store,
+    clock,
+    capabilities,
+    policy: policyOf(config),
+    redact: createRedactor([...secretsIn(env), ...(options.secrets ?? [])]),
+    toolsFor: (settings) => [...builtins.toolsFor(settings.tools), ...(options.tools ?? [])],
+    models: preferring(ownModel, createModelResolver({ env, config: modelConfig(options, config) })),
+    defaults: {
+      system_prompt: options.systemPrompt ?? config.agent.system_prompt,
+      max_tokens: config.agent.max_tokens_per_turn,
+      max_turns: config.agent.max_turns,
+      budget_limits: config.budget,
+      tools: defaultTools(options, config),
+      structured_output_retries: config.agent.structured_output_retries,
+      presets: TOOL_PRESETS,
+    },
+    sessionsMax: config.limits.max_sessions,
+    describe: { capabilities: () => describeCapabilities(capabilities), models: () => describeModels(known) },
+  });
+  const dispatch = createDispatch(service, capabilities);
+  const create = async (prompt: Content, session: SessionOptions, more: Parameters<Dispatch>[2] = {}) => {
+    const call = { ...createCall(session), ...more };
+    // Not deferred, so the first turn has run and its result is here.
+    return (await dispatch("createSession", { ...createFields(session), prompt }, call)) as RunResult;
+  };
+  return {
+    createSession: async (prompt, session = {}) => {
+      const result = await create(prompt, session);
+      return createHandle(dispatch, result.session_id, result);
+    },
+    createSessionStreaming: (prompt, session = {}) => {
+      const stream = streamOf((listener) => create(prompt, session, { listener }));
+      const handle = stream.result.then((result) => createHandle(dispatch, result.session_id, result));
+      handle.catch(() => {}); // The same failure as `result`'s, for whoever asks for it.
+      return { ...stream, session: handle };
+    },
+    createDeferredSession: async (prompt, session = {}) => {
+      const fields = { ...createFields(session), prompt, initial_turn: "deferred" };
+      const { session_id } = await dispatch("createSession", fields, createCall(session));
+      return createHandle(dispatch, session_id);
+    },
+    session: (sessionId) => createHandle(dispatch, sessionId),
+    listSessions: async (query = {}) => (await dispatch("listSessions", query)).sessions,
+    readSession: (session_id) => dispatch("readSession", { session_id }),
+    readBlob: async (blob_id) => {
+      const { media_type, data } = await dispatch("readBlob", { blob_id });
+      return { mediaType: media_type, data: Buffer.from(data, "base64") };
+    },
+    dispatch,
+    close: async () => {
+      await builtins.close();
+      await store.close();
+    },
+  };
+}
+
+function toClient(model: RuntimeOptions["model"]): ModelClient | undefined {
+  if (model === undefined || typeof model === "string") return undefined;
+  return "stream" in model ? model : createAiSdkModel(model);
+}
+
+/** The model that was handed in serves whenever no other is named, also for a session resumed by its name. */
+function preferring(own: ModelClient | undefined, others: ModelResolver): ModelResolver {
+  if (own === undefined) return others;
+  return {
+    resolve: async (model, provider) => {
+      const isOwn = (model ?? own.modelId) === own.modelId && (provider ?? own.provider) === own.provider;
+      return isOwn ? own : others.resolve(model, provider);
+    },
+  };
+}
+
+function modelConfig({ model, provider }: RuntimeOptions, config: Config) {
+  const { agent, providers, self_hosted, profiles, models } = config;
+  const defaultModel = typeof model === "string" ? model : agent.model;
+  return { defaultModel, defaultProvider: provider ?? agent.provider, providers, self_hosted, profiles, models };
+}
+
+function defaultTools({ toolPreset }: RuntimeOptions, { tools }: Config) {
+  if (toolPreset !== undefined) return TOOL_PRESETS[toolPreset];
+  return { builtins: tools.builtins_enabled ? "all" : "none", shell: tools.shell_enabled, memory: false } as const;
+}
+
+const ABORT_GRACE_MS = 2_000;
+
+function policyOf({ agent, retry, tools }: Config): TurnPolicy {
+  return {
+    warnAt: agent.budget_warning_threshold,
+    retry: {
+      maxRetries: retry.max_retries,
+      initialDelayMs: retry.initial_delay_ms,
+      maxDelayMs: retry.max_delay_ms,
+      multiplier: retry.multiplier,
+    },
+    calls: {
+      callTimeoutMs: retry.call_timeout_ms ?? Number.POSITIVE_INFINITY,
+      stallTimeoutMs: retry.stall_timeout_ms ?? Number.POSITIVE_INFINITY,
+    },
+    tools: {
+      timeoutMs: tools.default_timeout_ms,
+      concurrentMax: tools.max_concurrent,
+      outputBytesMax: tools.output_bytes_max,
+      abortGraceMs: ABORT_GRACE_MS,
+    },
+  };
+}
+
+function secretsIn(env: Readonly<Record<string, string | undefined>>): readonly string[] {
+  return Object.entries(env).flatMap(([name, value]) => (value !== undefined && isSecretName(name) ? [value] : []));
+}

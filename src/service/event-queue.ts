@@ -1,0 +1,70 @@
+import type { AgentEvent } from "../contract/event.ts";
+
+/** An event on its way to a listener; `seq` is 0 for what is live only and not in the log. */
+export interface Delivery {
+  readonly seq: number;
+  readonly timestamp_ms: number;
+  readonly event: AgentEvent;
+}
+
+/** Hears events as they happen. It must return at once and not throw: the turn does not wait for it. */
+export type Listener = (delivery: Delivery) => void;
+
+export interface EventQueue extends AsyncIterable<Delivery> {
+  readonly listener: Listener;
+  /** Ends the iteration once what is queued has been read. */
+  end(): void;
+}
+
+const QUEUE_EVENTS_MAX = 4_096;
+
+/**
+ * Turns a listener into something to iterate. A reader that lags behind by more than the bound loses live events
+ * and is told so by `stream_truncated`; the turn that produces them never waits.
+ */
+export function createEventQueue(eventsMax = QUEUE_EVENTS_MAX): EventQueue {
+  const queue: Delivery[] = [];
+  let dropped = 0;
+  let hasEnded = false;
+  let wake: (() => void) | undefined;
+  const listener: Listener = (delivery) => {
+    if (hasEnded) return;
+    if (queue.length >= eventsMax && delivery.seq === 0) dropped += 1;
+    else queue.push(flushing(delivery));
+    wake?.();
+  };
+  // What is durable is queued beyond the bound: a turn makes few of those, and a reader must not miss its end.
+  const flushing = (delivery: Delivery): Delivery => {
+    if (dropped === 0) return delivery;
+    const reason = `the reader lagged behind: ${dropped} live events were dropped`;
+    dropped = 0;
+    queue.push({ seq: 0, timestamp_ms: delivery.timestamp_ms, event: { type: "stream_truncated", reason } });
+    return delivery;
+  };
+  async function* read(): AsyncGenerator<Delivery> {
+    try {
+      for (;;) {
+        const next = queue.shift();
+        if (next !== undefined) yield next;
+        else if (hasEnded) return;
+        else {
+          await new Promise<void>((resolve) => {
+            wake = resolve;
+          });
+          wake = undefined;
+        }
+      }
+    } finally {
+      hasEnded = true;
+      queue.length = 0;
+    }
+  }
+  return {
+    listener,
+    end: () => {
+      hasEnded = true;
+      wake?.();
+    },
+    [Symbol.asyncIterator]: read,
+  };
+}

@@ -1,0 +1,72 @@
+import type { EntryBody } from "../contract/entry.ts";
+import { RuntimeError } from "../contract/error.ts";
+import type { AgentEvent } from "../contract/event.ts";
+import { eventsOf, textOfEntry, toNewEntries } from "../core/entry-events.ts";
+import { applyEntry, foldSession, type SessionState } from "../core/session-state.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { EventLog } from "../ports/store.ts";
+import type { Tool } from "../ports/tool.ts";
+import type { Listener } from "./event-queue.ts";
+
+/** A session this process works on: its folded state, who listens, and the turn that runs, if one does. */
+export interface LiveSession {
+  readonly state: SessionState;
+  /** Its custom tools. */
+  tools: readonly Tool[];
+  readonly listeners: Set<Listener>;
+  running: AbortController | undefined;
+}
+
+/** Starts a session's log. */
+export async function beginSession(
+  log: EventLog,
+  sessionId: string,
+  created: { body: EntryBody; tools: readonly Tool[] },
+): Promise<LiveSession> {
+  const entries = await log.append(sessionId, 0, toNewEntries([created.body]));
+  return liveSession(foldSession(sessionId, entries), created.tools);
+}
+
+export function liveSession(state: SessionState, tools: readonly Tool[]): LiveSession {
+  return { state, tools, listeners: new Set(), running: undefined };
+}
+
+/** Makes entries durable, advances the state, then tells listeners what they stand for. */
+export async function appendEntries(log: EventLog, live: LiveSession, bodies: readonly EntryBody[]): Promise<void> {
+  if (bodies.length === 0) return;
+  const { state } = live;
+  const entries = await log.append(state.sessionId, state.lastSeq, toNewEntries(bodies));
+  const texts = new Map(state.lastText === undefined ? [] : [[state.lastText.seq, state.lastText.text]]);
+  const source = { sessionId: state.sessionId, textAt: (seq: number) => texts.get(seq) ?? "" };
+  for (const entry of entries) {
+    applyEntry(state, entry);
+    texts.set(entry.seq, textOfEntry(entry));
+    let { seq } = entry;
+    for (const event of eventsOf(entry.body, source)) {
+      for (const listener of live.listeners) listener({ seq, timestamp_ms: entry.timestamp_ms, event });
+      seq += 1;
+    }
+  }
+}
+
+/** Tells listeners something that is not kept. */
+export function emitLive(live: LiveSession, clock: Clock, event: AgentEvent): void {
+  if (live.listeners.size === 0) return;
+  const timestamp_ms = clock.now();
+  for (const listener of live.listeners) listener({ seq: 0, timestamp_ms, event });
+}
+
+/** Holds the session for one turn: a second one is refused, never queued. */
+export async function holdSession<T>(live: LiveSession, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const { sessionId, archived } = live.state;
+  if (live.running !== undefined)
+    throw new RuntimeError("SESSION_BUSY", `session ${sessionId} is already running a turn`);
+  if (archived) throw new RuntimeError("SESSION_NOT_FOUND", `session ${sessionId} is archived and runs no more turns`);
+  const running = new AbortController();
+  live.running = running;
+  try {
+    return await work(running.signal);
+  } finally {
+    live.running = undefined;
+  }
+}

@@ -1,0 +1,192 @@
+import { describe, expect, it } from "vitest";
+import { configWith, scriptedRuntime } from "../../test/support/runtime.ts";
+import { OPERATIONS } from "../contract/operations.ts";
+import type { Tool } from "../ports/tool.ts";
+import { createInMemoryStore } from "../stores/in-memory.ts";
+
+const unknownId = "01900000-0000-7000-8000-ffffffffffff";
+
+describe("the session service", () => {
+  it("[F1] creates, goes on, resumes, reads, lists and archives", async () => {
+    const store = createInMemoryStore();
+    const before = scriptedRuntime([{ text: "one" }, { text: "two" }], { store });
+    const session = await before.runtime.createSession("First.", {
+      labels: { team: "a" },
+      systemPrompt: "Be brief.",
+    });
+    await session.turn("Second.");
+
+    const { runtime, model } = scriptedRuntime([{ text: "three" }], { store });
+    expect(await runtime.dispatch("resumeSession", { session_id: session.id, prompt: "Third." })).toMatchObject({
+      text: "three",
+    });
+    expect(model.requests[0]?.messages.map((message) => message.role)).toEqual([
+      "system",
+      "user",
+      "block_assistant",
+      "user",
+      "block_assistant",
+      "user",
+    ]);
+    expect(await runtime.readSession(session.id)).toMatchObject({
+      session_id: session.id,
+      message_count: 7,
+      is_active: false,
+      model: "scripted",
+      provider: "scripted",
+      last_assistant_text: "three",
+      labels: { team: "a" },
+    });
+    expect(await runtime.listSessions({ labels: { team: "a" } })).toMatchObject([
+      { session_id: session.id, total_tokens: 45 },
+    ]);
+    expect(await runtime.listSessions({ labels: { team: "b" } })).toEqual([]);
+
+    await runtime.session(session.id).archive();
+    expect(await runtime.listSessions()).toEqual([]);
+    expect((await runtime.session(session.id).history()).message_count).toBe(7);
+    await expect(runtime.session(session.id).turn("More?")).rejects.toMatchObject({ code: "SESSION_NOT_FOUND" });
+  });
+
+  it("[F1] without a store, turns work and what needs one says so", async () => {
+    const { runtime } = scriptedRuntime([{ text: "one" }, { text: "two" }]);
+    const session = await runtime.createSession("First.");
+    expect((await session.turn("Second.")).text).toBe("two");
+    const refused = { code: "SESSION_PERSISTENCE_DISABLED" };
+    await expect(runtime.listSessions()).rejects.toMatchObject(refused);
+    await expect(runtime.readSession(session.id)).rejects.toMatchObject(refused);
+    await expect(session.history()).rejects.toMatchObject(refused);
+    await expect(session.archive()).rejects.toMatchObject(refused);
+    const resume = runtime.dispatch("resumeSession", { session_id: session.id, prompt: "x" });
+    await expect(resume).rejects.toMatchObject(refused);
+  });
+
+  it("[F1] pages a history, oldest first, each message with its place in the log", async () => {
+    const { runtime } = scriptedRuntime(() => ({ text: "ok" }), { store: createInMemoryStore() });
+    const session = await runtime.createSession("one");
+    await session.turn("two");
+    const page = await session.history({ offset: 1, limit: 2 });
+    expect(page).toMatchObject({ message_count: 4, offset: 1, limit: 2, has_more: true });
+    expect(page.messages.map((message) => message.role)).toEqual(["block_assistant", "user"]);
+    const [first, second] = page.messages;
+    expect(first?.seq).toBeLessThan(second?.seq ?? 0);
+  });
+
+  it("a second turn at the same time is refused; an interrupt on idle does nothing", async () => {
+    const { runtime } = scriptedRuntime([{ ends: "silent" }]);
+    const session = await runtime.createDeferredSession("Begin.");
+    await session.interrupt();
+    const turn = session.turn("One.");
+    await expect(session.turn("Two.")).rejects.toMatchObject({ code: "SESSION_BUSY" });
+    await session.interrupt();
+    await expect(turn).rejects.toMatchObject({ code: "REQUEST_CANCELLED" });
+  });
+
+  it("a deferred prompt is delivered with the first turn, which may still set things", async () => {
+    const { runtime, model } = scriptedRuntime([{ text: "ok" }]);
+    const session = await runtime.createDeferredSession("Context first.");
+    const input = { session_id: session.id, prompt: "Then the question.", system_prompt: "Be kind.", max_tokens: 77 };
+    await runtime.dispatch("startTurn", input);
+    expect(model.requests[0]).toMatchObject({
+      maxOutputTokens: 77,
+      messages: [
+        { role: "system", content: "Be kind." },
+        { role: "user", content: "Context first.\n\nThen the question." },
+      ],
+    });
+    await expect(runtime.dispatch("startTurn", input)).rejects.toMatchObject({
+      code: "INVALID_PARAMS",
+      message: expect.stringContaining("Cannot override max_tokens"),
+    });
+  });
+
+  it("a turn can name another model, and the session stays with it", async () => {
+    const { runtime } = scriptedRuntime([{ text: "scripted" }], { store: createInMemoryStore() });
+    const session = await runtime.createSession("Hello.");
+    await session.turn("Who are you?", { model: "offline" });
+    expect(await runtime.readSession(session.id)).toMatchObject({ model: "offline", provider: "offline" });
+    expect((await session.turn("And now?")).text).not.toBe("");
+  });
+
+  it("tools can be filtered for the session and for one turn", async () => {
+    const tool = (name: string): Tool => ({ name, description: name, inputSchema: {}, execute: () => name });
+    const { runtime, model } = scriptedRuntime(() => ({ text: "ok" }), { tools: [tool("a"), tool("b"), tool("c")] });
+    const session = await runtime.createSession("x", { toolFilter: { Deny: ["c"] }, tools: [tool("d")] });
+    await session.turn("y", { toolOverlay: { blocked_tools: ["a"] } });
+    const offered = model.requests.map((request) => request.tools.map(({ name }) => name));
+    expect(offered).toEqual([
+      ["a", "b", "d"],
+      ["b", "d"],
+    ]);
+  });
+
+  it("[H1] bad input names the field and creates nothing", async () => {
+    const { runtime, model } = scriptedRuntime([], { store: createInMemoryStore() });
+    const bad: [unknown, RegExp][] = [
+      [{}, /^prompt: /],
+      [{ prompt: "  " }, /^prompt: the prompt is empty/],
+      [{ prompt: "x", budget_limits: { max_tokens: "many" } }, /^budget_limits\.max_tokens: /],
+      [{ prompt: "x", provider: "nobody" }, /^provider: /],
+      [{ prompt: "x", tool_preset: "everything" }, /^tool_preset: /],
+      [{ prompt: "x", labels: { a: 1 } }, /^labels\.a: /],
+    ];
+    for (const [input, message] of bad) {
+      const refused = { code: "INVALID_PARAMS", message: expect.stringMatching(message) };
+      await expect(runtime.dispatch("createSession", input)).rejects.toMatchObject(refused);
+    }
+    const notAnId = { code: "INVALID_PARAMS", message: "session_id: expected a session id (a UUID)" };
+    await expect(runtime.session("../../etc/passwd").turn("x")).rejects.toMatchObject(notAnId);
+    await expect(runtime.session(unknownId).turn("x")).rejects.toMatchObject({ code: "SESSION_NOT_FOUND" });
+    expect(await runtime.listSessions()).toEqual([]);
+    expect(model.requests).toHaveLength(0);
+  });
+
+  it("[H1] memory asked for without the capability is refused before anything is created", async () => {
+    const { runtime } = scriptedRuntime([]);
+    const asked = runtime.createSession("x", { enableMemory: true });
+    await expect(asked).rejects.toMatchObject({ code: "MEMORY_STORE_DISABLED" });
+  });
+
+  it("[H4] shell and file tools are off unless asked for", async () => {
+    const offered = async (options: Parameters<typeof runtime.createSession>[1]) => {
+      await runtime.createSession("x", options);
+      return model.requests.at(-1)?.tools.map(({ name }) => name) ?? [];
+    };
+    const { runtime, model } = scriptedRuntime(() => ({ text: "ok" }));
+    expect(await offered({})).toEqual([]);
+    const safe = ["datetime", "task_create", "task_get", "task_list", "task_update"];
+    expect(await offered({ toolPreset: "safe" })).toEqual(safe);
+    expect(await offered({ enableBuiltins: true })).toEqual([...safe, "apply_patch"]);
+    expect(await offered({ toolPreset: "workspace" })).toContain("shell");
+    expect(await offered({ toolPreset: "workspace", enableShell: false })).not.toContain("shell");
+  });
+
+  it("[H5] sessions in memory are bounded", async () => {
+    const config = configWith({ limits: { max_sessions: 2 } });
+    const { runtime } = scriptedRuntime(() => ({ text: "ok" }), { config });
+    await runtime.createSession("one");
+    await runtime.createSession("two");
+    const third = runtime.createSession("three");
+    await expect(third).rejects.toThrow("this runtime holds 2 sessions, its limit");
+  });
+
+  it("[H3] a key in a provider's message reaches neither error nor log", async () => {
+    const store = createInMemoryStore();
+    const key = "sk-live-0123456789abcdef0123";
+    const failure = { kind: "auth" as const, message: `invalid key ${key}` };
+    const { runtime } = scriptedRuntime([{ ends: { failure } }], { store, env: { OPENAI_API_KEY: key } });
+    await expect(runtime.createSession("x")).rejects.toMatchObject({ message: "invalid key [redacted]" });
+    const [id = ""] = await store.log.list();
+    expect(JSON.stringify(await store.log.read(id, 1, 100))).not.toContain(key);
+  });
+
+  it("[G1] serves exactly the operations of the table", async () => {
+    const { runtime } = scriptedRuntime([]);
+    // Every name is dispatched with nothing: each is known, and answers or names what it misses.
+    for (const name of Object.keys(OPERATIONS)) {
+      const answer = await runtime.dispatch(name as keyof typeof OPERATIONS, {}).catch((error) => error.code);
+      const known = ["INVALID_PARAMS", "SESSION_PERSISTENCE_DISABLED"];
+      expect(typeof answer === "object" || known.includes(answer), `${name}: ${answer}`).toBe(true);
+    }
+  });
+});

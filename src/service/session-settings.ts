@@ -1,0 +1,74 @@
+import { RuntimeError } from "../contract/error.ts";
+import type { CreateSession, SessionSettings, StartTurn } from "../contract/session.ts";
+import type { ModelClient } from "../ports/model.ts";
+
+/** What a session gets where its creator is silent. */
+export interface SessionDefaults {
+  readonly system_prompt?: string | undefined;
+  readonly max_tokens?: number | undefined;
+  readonly max_turns: number;
+  readonly budget_limits: SessionSettings["budget_limits"];
+  readonly tools: SessionSettings["tools"];
+  readonly structured_output_retries: number;
+  /** What `tool_preset` names stand for. */
+  readonly presets: Readonly<Record<NonNullable<CreateSession["tool_preset"]>, SessionSettings["tools"]>>;
+}
+
+/** Settles every setting of a new session, so that resuming it needs nothing but its log. */
+export function settleSettings(input: CreateSession, model: ModelClient, defaults: SessionDefaults): SessionSettings {
+  const instructions = input.additional_instructions ?? [];
+  const system = [input.system_prompt ?? defaults.system_prompt, ...instructions].filter((part) => part?.trim());
+  return {
+    model: model.modelId,
+    provider: model.provider,
+    max_turns: input.max_turns ?? defaults.max_turns,
+    budget_limits: { ...defaults.budget_limits, ...input.budget_limits },
+    tools: settleTools(input, defaults),
+    tool_filter: input.tool_filter ?? "All",
+    structured_output_retries: input.structured_output_retries ?? defaults.structured_output_retries,
+    ...given("system_prompt", system.length === 0 ? undefined : system.join("\n\n")),
+    ...given("max_tokens", input.max_tokens ?? defaults.max_tokens),
+    ...given("provider_params", input.provider_params),
+    ...given("output_schema", input.output_schema),
+    ...given("labels", input.labels),
+    ...given("app_context", input.app_context),
+    ...given("shell_env", input.shell_env),
+  };
+}
+
+function settleTools(input: CreateSession, defaults: SessionDefaults): SessionSettings["tools"] {
+  const base = input.tool_preset === undefined ? defaults.tools : defaults.presets[input.tool_preset];
+  const builtins = input.enable_builtins === undefined ? base.builtins : input.enable_builtins ? "all" : "none";
+  return { builtins, shell: input.enable_shell ?? base.shell, memory: input.enable_memory ?? base.memory };
+}
+
+const FIRST_TURN_ONLY = ["max_tokens", "system_prompt", "output_schema", "structured_output_retries"] as const;
+
+/** The settings a turn runs with; the same object when it changes none. */
+export function overrideSettings(
+  settings: SessionSettings,
+  input: StartTurn,
+  how: { model: ModelClient | undefined; isFirstTurn: boolean },
+): SessionSettings {
+  const refused = how.isFirstTurn ? undefined : FIRST_TURN_ONLY.find((field) => input[field] !== undefined);
+  if (refused !== undefined) {
+    const message = `Cannot override ${refused} on a session that has run: it is set when the session is created`;
+    throw new RuntimeError("INVALID_PARAMS", message);
+  }
+  const changed: SessionSettings = {
+    ...settings,
+    ...(how.model === undefined ? {} : { model: how.model.modelId, provider: how.model.provider }),
+    ...given("max_tokens", input.max_tokens),
+    ...given("system_prompt", input.system_prompt),
+    ...given("output_schema", input.output_schema),
+    ...given("structured_output_retries", input.structured_output_retries),
+    ...given("provider_params", input.provider_params),
+  };
+  if (input.clear_provider_params && input.provider_params === undefined) delete changed.provider_params;
+  return JSON.stringify(changed) === JSON.stringify(settings) ? settings : changed;
+}
+
+/** A field only when it has a value: an absent field is not an undefined one on the wire. */
+function given<K extends string, V>(key: K, value: V | undefined): { [P in K]?: V } {
+  return value === undefined ? {} : ({ [key]: value } as { [P in K]?: V }); // The computed key is K by construction.
+}

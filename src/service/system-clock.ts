@@ -1,0 +1,58 @@
+import { randomFillSync } from "node:crypto";
+import type { Clock } from "../ports/clock.ts";
+
+/** Longer waits overflow Node's timers, which then fire at once. */
+const TIMER_MS_MAX = 2 ** 31 - 1;
+
+/** The machine's own time, randomness and ids. */
+export function createSystemClock(): Clock {
+  return { now: Date.now, sleep, random: Math.random, newId: createIdSource() };
+}
+
+function sleep(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted || ms <= 0) return resolve();
+    let timer: NodeJS.Timeout | undefined;
+    const finish = (): void => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", finish);
+      resolve();
+    };
+    const arm = (leftMs: number): void => {
+      const stepMs = Math.min(leftMs, TIMER_MS_MAX);
+      timer = setTimeout(() => (leftMs > stepMs ? arm(leftMs - stepMs) : finish()), stepMs);
+    };
+    signal.addEventListener("abort", finish, { once: true });
+    if (ms !== Number.POSITIVE_INFINITY) arm(ms);
+  });
+}
+
+const POOL_BYTES = 1_024;
+const RANDOM_BYTES = 10;
+
+/** UUIDs of version 7: they sort by time, and within a millisecond by a counter, so ids of one process never tie. */
+function createIdSource(): () => string {
+  const pool = new Uint8Array(POOL_BYTES);
+  let used = POOL_BYTES;
+  let lastMs = 0;
+  let counter = 0;
+  return () => {
+    if (used + RANDOM_BYTES > POOL_BYTES) {
+      randomFillSync(pool);
+      used = 0;
+    }
+    const random = pool.subarray(used, used + RANDOM_BYTES);
+    used += RANDOM_BYTES;
+    const nowMs = Date.now();
+    counter = nowMs > lastMs ? ((random[0] ?? 0) << 3) | ((random[1] ?? 0) & 7) : counter + 1;
+    lastMs = Math.max(nowMs, lastMs);
+    if (counter > 0xfff) {
+      lastMs += 1;
+      counter = 0;
+    }
+    const time = lastMs.toString(16).padStart(12, "0");
+    const tail = Buffer.from(random.subarray(2)).toString("hex");
+    const variant = (8 | (Number.parseInt(tail.charAt(0), 16) & 3)).toString(16);
+    return `${time.slice(0, 8)}-${time.slice(8)}-7${counter.toString(16).padStart(3, "0")}-${variant}${tail.slice(1, 4)}-${tail.slice(4, 16)}`;
+  };
+}

@@ -1,0 +1,51 @@
+import { lstat, realpath } from "node:fs/promises";
+import { dirname, isAbsolute, join, normalize, relative, resolve, sep, win32 } from "node:path";
+import { RuntimeError } from "../contract/error.ts";
+
+const PATH_CHARS_MAX = 4_096;
+
+/**
+ * The real place of a project-relative path, which need not exist yet. Rejects what lies outside `root`, whether
+ * by name or through a symbolic link on the way.
+ */
+export async function resolveInProject(root: string, path: string): Promise<string> {
+  const named = normalize(path);
+  if (path.trim() === "" || path.includes("\0") || path.length > PATH_CHARS_MAX) {
+    throw new RuntimeError("INVALID_PARAMS", `${JSON.stringify(path.slice(0, 80))} is not a path`);
+  }
+  if (isAbsolute(path) || win32.isAbsolute(path)) {
+    throw new RuntimeError("INVALID_PARAMS", `${path} is absolute; paths are relative to the project`);
+  }
+  if (isOutside(named)) throw outsideProject(path);
+
+  const realRoot = await realpath(root);
+  const full = resolve(realRoot, named);
+  const existing = await nearestExisting(full, realRoot);
+  const real = await realpath(existing).catch((cause: unknown) => {
+    throw new RuntimeError("INVALID_PARAMS", `${path} leads through a broken symbolic link`, { cause });
+  });
+  if (isOutside(relative(realRoot, real))) throw outsideProject(path);
+  return join(real, relative(existing, full));
+}
+
+function isOutside(relativePath: string): boolean {
+  return relativePath === ".." || relativePath.startsWith(`..${sep}`) || isAbsolute(relativePath);
+}
+
+function outsideProject(path: string): RuntimeError {
+  return new RuntimeError("INVALID_PARAMS", `${path} lies outside the project`);
+}
+
+/** The path itself or the closest parent that exists; a broken link exists, so that it is not stepped over. */
+async function nearestExisting(path: string, realRoot: string): Promise<string> {
+  if (path === realRoot) return path;
+  try {
+    await lstat(path);
+    return path;
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "ENOTDIR"))) {
+      throw error;
+    }
+    return nearestExisting(dirname(path), realRoot);
+  }
+}

@@ -1,0 +1,121 @@
+import { z } from "zod";
+import { RuntimeError } from "../contract/error.ts";
+import type { JsonObject } from "../contract/session.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Tool } from "../ports/tool.ts";
+import { defineTool } from "./define-tool.ts";
+import { createTaskBoard, TASKS_MAX } from "./task-board.ts";
+
+const SUBJECT_CHARS_MAX = 500;
+const DESCRIPTION_CHARS_MAX = 20_000;
+const LABELS_MAX = 50;
+const LABEL_CHARS_MAX = 100;
+const METADATA_CHARS_MAX = 20_000;
+
+const id = z.string().min(1).max(LABEL_CHARS_MAX);
+const subject = z.string().min(1).max(SUBJECT_CHARS_MAX).describe("What is to be done, in one line");
+const description = z.string().max(DESCRIPTION_CHARS_MAX).describe("What is to be done, in full");
+const status = z.enum(["pending", "in_progress", "completed"]);
+const priority = z.enum(["low", "medium", "high"]).describe("How urgent the task is");
+const labels = z.array(z.string().min(1).max(LABEL_CHARS_MAX)).max(LABELS_MAX);
+const owner = z.string().min(1).max(LABEL_CHARS_MAX).describe("Who is to do the task");
+const metadata = z.looseObject({});
+const taskIds = z.array(id).max(TASKS_MAX);
+
+const TaskCreate = z.strictObject({
+  subject,
+  description,
+  priority: priority.default("medium"),
+  labels: labels.default([]).describe("Words to find the task by"),
+  blocks: taskIds.optional().describe("Ids of tasks that cannot start before this one is completed"),
+  blocked_by: taskIds.optional().describe("Ids of tasks that must be completed before this one can start"),
+  owner: owner.optional(),
+  metadata: metadata.default({}).describe("Any further facts about the task"),
+});
+
+const TaskGet = z.strictObject({ id: id.describe("Id of the task") });
+
+const TaskList = z.strictObject({
+  status: status.optional().describe("Only tasks with this status"),
+  labels: labels.optional().describe("Only tasks with at least one of these labels"),
+});
+
+const TaskUpdate = z.strictObject({
+  id: id.describe("Id of the task to change"),
+  subject: subject.optional(),
+  description: description.optional(),
+  status: status.optional().describe("How far the task is"),
+  priority: priority.optional(),
+  labels: labels.optional().describe("Labels that replace the present ones"),
+  owner: owner.optional(),
+  metadata: metadata.optional().describe("Facts to add or replace; a null value deletes its key"),
+  add_blocks: taskIds.optional().describe("Ids of tasks that this one shall block"),
+  remove_blocks: taskIds.optional().describe("Ids of tasks that this one shall no longer block"),
+  add_blocked_by: taskIds.optional().describe("Ids of tasks that shall block this one"),
+  remove_blocked_by: taskIds.optional().describe("Ids of tasks that shall no longer block this one"),
+});
+
+/** The tools over one task list, shared by every session that is handed them. */
+export function createTaskTools({ clock, tasksMax }: { readonly clock: Clock; readonly tasksMax?: number }) {
+  const board = createTaskBoard(clock, tasksMax);
+  const tools: readonly Tool[] = [
+    defineTool({
+      name: "task_create",
+      description: "Add a task to the task list. Answers with the task and its id.",
+      input: TaskCreate,
+      run: ({ blocks, blocked_by, ...fields }, { sessionId }) => {
+        const links = { addBlocks: blocks, addBlockedBy: blocked_by };
+        const given = { ...fields, metadata: mergeMetadata({}, fields.metadata) };
+        return JSON.stringify(board.create(given, links, sessionId));
+      },
+    }),
+    defineTool({
+      name: "task_get",
+      description: "Read one task of the task list.",
+      input: TaskGet,
+      run: (input) => JSON.stringify(board.find(input.id)),
+    }),
+    defineTool({
+      name: "task_list",
+      description: "List tasks, oldest first, optionally only those with a status or any of some labels.",
+      input: TaskList,
+      run: (input) => {
+        const isWanted = (task: { readonly status: string; readonly labels: readonly string[] }) =>
+          (input.status === undefined || task.status === input.status) &&
+          (input.labels === undefined || input.labels.some((label) => task.labels.includes(label)));
+        return JSON.stringify(board.list().filter(isWanted));
+      },
+    }),
+    defineTool({
+      name: "task_update",
+      description: "Change fields of a task, or which tasks it blocks. Only what is given changes.",
+      input: TaskUpdate,
+      run: ({ id: taskId, add_blocks, remove_blocks, add_blocked_by, remove_blocked_by, ...given }, { sessionId }) => {
+        const links = {
+          addBlocks: add_blocks,
+          removeBlocks: remove_blocks,
+          addBlockedBy: add_blocked_by,
+          removeBlockedBy: remove_blocked_by,
+        };
+        const merged = mergeMetadata(board.find(taskId).metadata, given.metadata ?? {});
+        const fields = definedFields({ ...given, metadata: merged });
+        return JSON.stringify(board.update(taskId, { fields, links }, sessionId));
+      },
+    }),
+  ];
+  return tools;
+}
+
+function mergeMetadata(present: JsonObject, changes: JsonObject): JsonObject {
+  const merged = Object.fromEntries(Object.entries({ ...present, ...changes }).filter(([, value]) => value !== null));
+  if (JSON.stringify(merged).length <= METADATA_CHARS_MAX) return merged;
+  throw new RuntimeError("INVALID_PARAMS", `a task's metadata is larger than ${METADATA_CHARS_MAX} characters`);
+}
+
+/** The keys that have a value, so that spreading them leaves the others as they are. */
+function definedFields<T extends object>(fields: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  // Holds because exactly the undefined values were dropped.
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
+    [K in keyof T]?: Exclude<T[K], undefined>;
+  };
+}

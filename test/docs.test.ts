@@ -1,0 +1,13 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { generatePages } from "../docs/generate.ts";
+
+const docs = join(import.meta.dirname, "..", "docs");
+
+describe("generated pages", () => {
+  it.each(Object.entries(generatePages()))("docs/%s says what the contract says", async (name, generated) => {
+    const onDisk = await readFile(join(docs, name), "utf8").catch(() => "");
+    expect(onDisk === generated, `docs/${name} is out of date: run \`npm run docs\` and commit the result`).toBe(true);
+  });
+});

@@ -1,0 +1,41 @@
+import { type Config, defaultConfig } from "../../src/config.ts";
+import type { AgentEvent } from "../../src/contract/event.ts";
+import type { RunResult } from "../../src/contract/session.ts";
+import { createScriptedModel } from "../../src/providers/scripted.ts";
+import { createRuntime, type RuntimeOptions } from "../../src/runtime.ts";
+import type { EventStream } from "../../src/service/session-handle.ts";
+import { createVirtualClock } from "./virtual-clock.ts";
+
+/** A runtime on a scripted model and a virtual clock, with no environment. */
+export function scriptedRuntime(script: Parameters<typeof createScriptedModel>[0], options: RuntimeOptions = {}) {
+  const model = createScriptedModel(script);
+  const clock = createVirtualClock();
+  const runtime = createRuntime({ model, clock, env: {}, ...options });
+  return { runtime, model, clock };
+}
+
+/** The default configuration with some sections changed. */
+export function configWith(changes: { [S in keyof Config]?: Partial<Config[S]> }): Config {
+  const config = defaultConfig();
+  const changed = Object.entries(changes).map(([section, values]) => {
+    // The keys of `changes` are those of a configuration.
+    const before = config[section as keyof Config];
+    return [section, { ...before, ...values }];
+  });
+  return { ...config, ...Object.fromEntries(changed) };
+}
+
+/** Every event of a turn, and how it ended. */
+export async function listen(
+  stream: EventStream,
+): Promise<{ events: AgentEvent[]; result: RunResult | undefined; error: unknown }> {
+  const events: AgentEvent[] = [];
+  for await (const event of stream) events.push(event);
+  const [end] = await Promise.allSettled([stream.result]);
+  if (end.status === "fulfilled") return { events, result: end.value, error: undefined };
+  return { events, result: undefined, error: end.reason };
+}
+
+export function typesOf(events: readonly AgentEvent[]): string[] {
+  return events.map((event) => event.type);
+}

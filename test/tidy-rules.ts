@@ -1,0 +1,236 @@
+import { basename, dirname } from "node:path/posix";
+import { type Import, importsOf, isShipped, packageOf, type SourceFile, withoutComments } from "./source-files.ts";
+
+/** Each rule takes files and answers with one sentence a fault, saying what to do. */
+type Rule = (files: readonly SourceFile[]) => readonly string[];
+
+const FILE_LINES_MAX = 400;
+const ROOT_ENTRIES_MAX = 24;
+const ROOM_FILES_MAX = 12;
+
+const DOORS = ["src/index.ts", "src/client.ts", "src/cli.ts", "src/runtime.ts"];
+
+/** Which layers a layer may import besides itself. Doors may import everything and are imported by nobody. */
+const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+  config: ["contract", "ports"],
+  surfaces: ["service", "contract", "ports"],
+  service: ["core", "memory", "ports", "contract"],
+  core: ["ports", "contract"],
+  memory: ["ports", "contract"],
+  providers: ["ports", "contract"],
+  embedders: ["ports", "contract"],
+  stores: ["ports", "contract"],
+  projections: ["ports", "contract"],
+  tools: ["ports", "contract"],
+  ports: ["contract"],
+  contract: [],
+};
+
+/** Imports of types that cross the layers: the command line is handed a runtime, surfaces speak of ports. */
+const MAY_IMPORT_TYPES: readonly { readonly from: string; readonly to: RegExp }[] = [
+  { from: "src/surfaces/cli/", to: /^src\/(?:runtime|config(?:-[a-z-]+)?)\.ts$/ },
+];
+
+/** Where a dependency lives. One folder can then say what it costs to replace it. */
+const HOMES: Readonly<Record<string, readonly string[]>> = {
+  zod: ["src/contract/", "src/config", "src/tools/"],
+  "@ai-sdk/anthropic": ["src/providers/"],
+  "@ai-sdk/google": ["src/providers/"],
+  "@ai-sdk/openai": ["src/providers/"],
+  "@ai-sdk/openai-compatible": ["src/providers/"],
+  "@ai-sdk/provider": ["src/providers/"],
+  "@cfworker/json-schema": ["src/core/"],
+  commander: ["src/surfaces/cli/"],
+  "smol-toml": ["src/config"],
+};
+
+/** Layers that never see the machine: what they need of it is handed in. */
+const PURE = /^src\/(?:core|contract|ports)\//;
+
+/**
+ * The composition root looks up the defaults of what can be handed in. Node has no other call that ends a command
+ * together with what it started than `process.kill` on its group.
+ */
+const MAY_TOUCH: readonly { readonly path: RegExp; readonly uses: RegExp }[] = [
+  { path: /^src\/cli\.ts$/, uses: /./ },
+  { path: /^src\/runtime\.ts$/, uses: /^process\.(?:env|cwd)$/ },
+  { path: /^src\/tools\/shell\//, uses: /^process\.kill$/ },
+];
+
+/** The layer of a file of `src`: its folder, "config", or "door"; undefined when it has no place. */
+function layerOf(path: string): string | undefined {
+  if (DOORS.includes(path)) return "door";
+  if (/^src\/config(?:-[a-z-]+)?\.ts$/.test(path)) return "config";
+  const [, layer] = /^src\/([^/]+)\//.exec(path) ?? [];
+  return layer !== undefined && layer in MAY_IMPORT ? layer : undefined;
+}
+
+export const layerFaults: Rule = (files) =>
+  files.filter(isShipped).flatMap((file) => {
+    const from = layerOf(file.path);
+    if (from === undefined) return [`${file.path} is in no layer: move it into one, or add the layer to MAY_IMPORT`];
+    if (from === "door") return [];
+    return importsOf(file).flatMap((imported) => layerFault(file.path, from, imported));
+  });
+
+function layerFault(path: string, from: string, imported: Import): readonly string[] {
+  const { target, kind, specifier } = imported;
+  if (target === undefined) return [];
+  const to = layerOf(target);
+  if (to === from) return [];
+  if (to !== undefined && MAY_IMPORT[from]?.includes(to)) {
+    if (from !== "surfaces" || to !== "ports" || kind === "type") return [];
+    return [`${path} imports ${specifier}: surfaces take only types from ports, so write \`import type\``];
+  }
+  const isHandedIn = MAY_IMPORT_TYPES.some((row) => path.startsWith(row.from) && row.to.test(target));
+  if (isHandedIn && kind === "type") return [];
+  return [`${path} imports ${specifier}: ${from} may not see ${to ?? "it"}; use a port or hand in a function`];
+}
+
+/** `manifest` is the text of package.json: a dependency without a home, and a home without one, are faults. */
+export function homeFaults(files: readonly SourceFile[], manifest: string): readonly string[] {
+  const { dependencies = {} } = JSON.parse(manifest) as { dependencies?: Record<string, string> };
+  const homeless = Object.keys(dependencies).filter((name) => !(name in HOMES));
+  const deserted = Object.keys(HOMES).filter((name) => !(name in dependencies));
+  const strays = files.filter((file) => isShipped(file) && !DOORS.includes(file.path)).flatMap(strayImports);
+  return [
+    ...homeless.map((name) => `${name} is a dependency without a home: give it one folder in HOMES`),
+    ...deserted.map((name) => `${name} has a home in HOMES and is no dependency: delete the row`),
+    ...strays,
+  ];
+}
+
+function strayImports(file: SourceFile): readonly string[] {
+  return importsOf(file).flatMap(({ specifier }) => {
+    const name = packageOf(specifier);
+    if (name === undefined) return [];
+    const homes = HOMES[name] ?? [];
+    if (homes.some((home) => file.path.startsWith(home))) return [];
+    return [`${file.path} imports ${name}, which lives in ${homes.join(", ") || "no folder"}: move the code there`];
+  });
+}
+
+export const machineFaults: Rule = (files) =>
+  files.filter(isShipped).flatMap((file) => {
+    const builtins = importsOf(file).map(({ specifier }) => specifier);
+    const allowed = MAY_TOUCH.filter(({ path }) => path.test(file.path));
+    const effects = [...withoutComments(file.text).matchAll(/\b(?:process|console)\.[a-z]\w*/gi)].map(([use]) => use);
+    return [
+      ...builtins
+        .filter((name) => (PURE.test(file.path) ? name.startsWith("node:") : name === "node:process" && !allowed[0]))
+        .map((name) => `${file.path} imports ${name}: have the caller hand in what it needs`),
+      ...[...new Set(effects)]
+        .filter((use) => !allowed.some(({ uses }) => uses.test(use)))
+        .map((use) => `${file.path} uses ${use}: only src/cli.ts may; take it as a parameter`),
+    ];
+  });
+
+export const lengthFaults: Rule = (files) =>
+  files
+    .filter((file) => /\.(?:ts|tsx|js|mjs|py|sh|css)$/.test(file.path) || file.path === ".ci/run")
+    .map((file) => ({ path: file.path, lines: file.text.replace(/\n$/, "").split("\n").length }))
+    .filter(({ lines }) => lines > FILE_LINES_MAX)
+    .map(({ path, lines }) => `${path} has ${lines} lines: split it by idea, ${FILE_LINES_MAX} is the most`);
+
+export const rootFaults: Rule = (files) => {
+  const entries = new Set(files.map((file) => file.path.split("/")[0] ?? ""));
+  if (entries.size <= ROOT_ENTRIES_MAX) return [];
+  return [`the root has ${entries.size} entries: move or delete some, ${ROOT_ENTRIES_MAX} is the most`];
+};
+
+export const roomFaults: Rule = (files) => {
+  const rooms = Map.groupBy(files.filter(isShipped), (file) => dirname(file.path));
+  return [...rooms]
+    .filter(([, inside]) => inside.length > ROOM_FILES_MAX)
+    .map(([room, inside]) => `${room} holds ${inside.length} files: make a room inside, ${ROOM_FILES_MAX} is the most`);
+};
+
+export const exportFaults: Rule = (files) =>
+  files.filter(isShipped).flatMap((file) => {
+    const code = withoutComments(file.text);
+    const hasDefault = /^export\s+default\b/m.test(code) || /^export\s*\{[^}]*\bas\s+default\b/m.test(code);
+    const hasStar = /^export\s+(?:type\s+)?\*/m.test(code);
+    return [
+      ...(hasDefault ? [`${file.path} has a default export: give it a name`] : []),
+      ...(hasStar ? [`${file.path} has an \`export *\`: name what it exports`] : []),
+    ];
+  });
+
+export const cycleFaults: Rule = (files) => {
+  const edges = new Map(
+    files.filter(isShipped).map((file) => {
+      const targets = importsOf(file).flatMap(({ kind, target }) => (kind === "type" || !target ? [] : [target]));
+      return [file.path, targets] as const;
+    }),
+  );
+  const done = new Set<string>();
+  const faults: string[] = [];
+  const visit = (path: string, trail: readonly string[]): void => {
+    const start = trail.indexOf(path);
+    if (start >= 0) {
+      faults.push(`${[...trail.slice(start), path].join(" → ")} is a cycle: move what they share below both`);
+      return;
+    }
+    if (done.has(path)) return;
+    for (const target of edges.get(path) ?? []) visit(target, [...trail, path]);
+    done.add(path);
+  };
+  for (const path of edges.keys()) visit(path, []);
+  return faults;
+};
+
+const SPEC_RULE = /^- \*\*([A-Z]\d+)\*\*/gm;
+const LEADING_IDS = /(?:\b(?:it|test|describe)\.(skip|todo)\(\s*)?["'`]((?:\[[A-Z]\d+\]\s*)+)/g;
+
+/** Rules without a test, and tests that cite a rule that is not there; a skipped test proves nothing. */
+export function specFaults(files: readonly SourceFile[], spec: string | undefined): readonly string[] {
+  if (spec === undefined) return ["docs/spec.md is missing: write its rules as lines like `- **A1** …`"];
+  const stated = [...spec.matchAll(SPEC_RULE)].map(([, id = ""]) => id);
+  const cited = new Map(files.filter(isTest).flatMap((file) => citedIds(file).map((id) => [id, file.path] as const)));
+  const repeated = stated.filter((id, index) => stated.indexOf(id) !== index);
+  return [
+    ...repeated.map((id) => `docs/spec.md states ${id} twice: give one of them its own id`),
+    ...stated
+      .filter((id) => !cited.has(id))
+      .map((id) => `no test cites ${id} of docs/spec.md: write it("[${id}] …"), or take the rule out`),
+    ...[...cited]
+      .filter(([id]) => !stated.includes(id))
+      .map(([id, path]) => `${path} cites ${id}, which docs/spec.md does not state: add the rule, or correct the id`),
+  ];
+}
+
+function isTest(file: SourceFile): boolean {
+  if (basename(file.path).startsWith("tidy")) return false;
+  return file.path.endsWith(".test.ts") || /^test\/.*\.ts$/.test(file.path);
+}
+
+function citedIds(file: SourceFile): readonly string[] {
+  return [...withoutComments(file.text).matchAll(LEADING_IDS)].flatMap(([, skipped, ids = ""]) =>
+    skipped === undefined ? [...ids.matchAll(/[A-Z]\d+/g)].map(([id]) => id) : [],
+  );
+}
+
+const FOREIGN_WORDS: readonly { readonly pattern: RegExp; readonly advice: string }[] = [
+  {
+    pattern: /(?<![\w.~)}\]*-])\/(?:root|work|farm|home|Users)\/[\w.]+/,
+    advice: "a path of one machine: write it relative to the project",
+  },
+  {
+    pattern: /"resolved": "https?:\/\/(?!registry\.npmjs\.org\/)[^/"]+/,
+    advice: "a registry of one machine: install from the public one",
+  },
+  {
+    pattern: /\bregistry\s*=\s*https?:\/\/\S+|\b(?:artifactory|verdaccio|jfrog\.io|npm\.pkg\.github\.com)\b/,
+    advice: "a registry of one machine: leave the choice to whoever installs",
+  },
+];
+
+export const foreignFaults: Rule = (files) =>
+  files
+    .filter((file) => !basename(file.path).startsWith("tidy"))
+    .flatMap((file) =>
+      FOREIGN_WORDS.flatMap(({ pattern, advice }) => {
+        const [word] = pattern.exec(file.text) ?? [];
+        return word === undefined ? [] : [`${file.path} says ${word}, ${advice}`];
+      }),
+    );

@@ -1,0 +1,120 @@
+import { describe, expect, it } from "vitest";
+import { projectFiles } from "./source-files.ts";
+import {
+  cycleFaults,
+  exportFaults,
+  foreignFaults,
+  homeFaults,
+  layerFaults,
+  lengthFaults,
+  machineFaults,
+  roomFaults,
+  rootFaults,
+  specFaults,
+} from "./tidy-rules.ts";
+
+const files = projectFiles();
+const textOf = (path: string) => files.find((file) => file.path === path)?.text;
+const manifest = textOf("package.json") ?? "{}";
+const file = (path: string, text: string) => ({ path, text });
+
+describe("the project", () => {
+  it("imports only downwards", () => expect(layerFaults(files)).toEqual([]));
+  it("keeps each dependency in its home", () => expect(homeFaults(files, manifest)).toEqual([]));
+  it("touches the machine only where it may", () => expect(machineFaults(files)).toEqual([]));
+  it("has no file that is too long", () => expect(lengthFaults(files)).toEqual([]));
+  it("has no crowded root", () => expect(rootFaults(files)).toEqual([]));
+  it("has no crowded room", () => expect(roomFaults(files)).toEqual([]));
+  it("has no import cycle", () => expect(cycleFaults(files)).toEqual([]));
+  it("exports by name", () => expect(exportFaults(files)).toEqual([]));
+  it("tests every rule of the spec and no other", () => expect(specFaults(files, textOf("docs/spec.md"))).toEqual([]));
+  it("names no machine", () => expect(foreignFaults(files)).toEqual([]));
+});
+
+describe("the rules bite", () => {
+  it("on a sibling layer", () => {
+    const bad = file("src/core/turn.ts", 'import {\n  open,\n} from "../stores/in-memory.ts";\n');
+    expect(layerFaults([bad])).toEqual([
+      "src/core/turn.ts imports ../stores/in-memory.ts: core may not see stores; use a port or hand in a function",
+    ]);
+  });
+
+  it("on a type of a layer above, and on a lazy import", () => {
+    const type = file("src/ports/model.ts", 'import type { Config } from "../config.ts";\n');
+    const lazy = file("src/service/dispatch.ts", 'const open = () => import("../stores/embedded/open.ts");\n');
+    expect(layerFaults([type, lazy])).toHaveLength(2);
+  });
+
+  it("on values, not types, that the command line takes from the runtime", () => {
+    const good = file("src/surfaces/cli/run.ts", 'import type { Runtime } from "../../runtime.ts";\n');
+    const bad = file("src/surfaces/cli/run.ts", 'import { createRuntime } from "../../runtime.ts";\n');
+    const rest = file("src/surfaces/rest/app.ts", 'import type { Runtime } from "../../runtime.ts";\n');
+    expect([good, bad, rest].map((one) => layerFaults([one]).length)).toEqual([0, 1, 1]);
+  });
+
+  it("on a file of no layer, and not on tests", () => {
+    const stray = file("src/helpers/strings.ts", "export const a = 1;\n");
+    const test = file("src/core/turn.test.ts", 'import { open } from "../stores/in-memory.ts";\n');
+    expect(layerFaults([stray, test])).toEqual([
+      "src/helpers/strings.ts is in no layer: move it into one, or add the layer to MAY_IMPORT",
+    ]);
+  });
+
+  it("on a dependency away from home or without one", () => {
+    const bad = file("src/service/dispatch.ts", 'import { Validator } from "@cfworker/json-schema";\n');
+    expect(homeFaults([bad], manifest)).toEqual([
+      "src/service/dispatch.ts imports @cfworker/json-schema, which lives in src/core/: move the code there",
+    ]);
+    expect(homeFaults([], manifest.replace('"@cfworker/json-schema"', '"left-pad"'))).toEqual([
+      "left-pad is a dependency without a home: give it one folder in HOMES",
+      "@cfworker/json-schema has a home in HOMES and is no dependency: delete the row",
+    ]);
+  });
+
+  it("on effects below the doors, and not on words", () => {
+    const bad = file("src/core/turn.ts", 'import { join } from "node:path";\nconst key = process.env.KEY;\n');
+    const words = file("src/core/turn.ts", '// process.env is not for us\nconst text = "the end of the process.";\n');
+    expect([machineFaults([bad]).length, machineFaults([words]).length]).toEqual([2, 0]);
+  });
+
+  it("on length, root and rooms", () => {
+    const many = (count: number, name: (index: number) => string) =>
+      Array.from({ length: count }, (_, index) => file(name(index), ""));
+    expect(lengthFaults([file("src/a.ts", "\n".repeat(400)), file("src/b.ts", "\n".repeat(401))])).toHaveLength(1);
+    expect(rootFaults(many(25, (index) => `${index}.md`))).toHaveLength(1);
+    expect(roomFaults(many(13, (index) => `src/core/${index}.ts`))).toHaveLength(1);
+    expect(roomFaults(many(13, (index) => `src/core/${index}.test.ts`))).toHaveLength(0);
+  });
+
+  it("on a cycle of values, and not of types", () => {
+    const a = file("src/core/a.ts", 'import { b } from "./b.ts";\n');
+    const back = file("src/core/b.ts", 'import { a } from "./a.ts";\n');
+    const backType = file("src/core/b.ts", 'import type { A } from "./a.ts";\n');
+    expect(cycleFaults([a, back])).toEqual([
+      "src/core/a.ts → src/core/b.ts → src/core/a.ts is a cycle: move what they share below both",
+    ]);
+    expect(cycleFaults([a, backType])).toEqual([]);
+  });
+
+  it("on default and star exports", () => {
+    const bad = file("src/index.ts", 'export default 1;\nexport * from "./runtime.ts";\n');
+    expect(exportFaults([bad])).toHaveLength(2);
+  });
+
+  it("on rules without tests, tests without rules, and skipped tests", () => {
+    const spec = "- **A1** S One turn.\n- **A2** Events.\n- **B1** Limits.\n";
+    const tests = file("test/turn.test.ts", 'it("[A1] [C9] runs", run);\nit.each(rows)("[B1] %s", run);\n');
+    const skipped = file("src/core/turn.test.ts", 'it.skip("[A2] keeps order", run);\n');
+    expect(specFaults([tests, skipped], spec)).toEqual([
+      'no test cites A2 of docs/spec.md: write it("[A2] …"), or take the rule out',
+      "test/turn.test.ts cites C9, which docs/spec.md does not state: add the rule, or correct the id",
+    ]);
+  });
+
+  it("on paths and registries of one machine", () => {
+    const path = file("README.md", "see /root/project/notes.md\n");
+    const lock = file("package-lock.json", '"resolved": "https://npm.internal/zod.tgz"\n');
+    const fine = file("docs/a.md", '~/.rkat, https://example.com/work/a, "resolved": "https://registry.npmjs.org/zod"');
+    expect(foreignFaults([path, lock, fine])).toHaveLength(2);
+  });
+});
