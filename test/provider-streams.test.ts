@@ -1,8 +1,12 @@
 import { setImmediate as nextTick } from "node:timers/promises";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { ModelClient, ModelPart, ModelRequest } from "../src/ports/model.ts";
+import type { ModelClient } from "../src/ports/model.ts";
+import type { Tool } from "../src/ports/tool.ts";
 import { createModelResolver } from "../src/providers/resolve.ts";
+import { createRuntime } from "../src/runtime.ts";
+import { configWith, listen } from "./support/runtime.ts";
+import { createVirtualClock } from "./support/virtual-clock.ts";
 import { anthropicWire } from "./wire/anthropic.ts";
 import { geminiWire } from "./wire/gemini.ts";
 import { ollamaGenerateWire } from "./wire/ollama-generate.ts";
@@ -24,16 +28,23 @@ describe("damaged streams", () => {
   for (const format of formats) {
     const runs = Math.ceil(RUNS_TOTAL / formats.length);
     it(
-      `[A4] ${format.name}: whatever the bytes, an answer ends once and nothing is thrown`,
+      `[A4] ${format.name}: whatever the bytes, a turn ends with one terminal event and nothing is thrown`,
       async () => {
         const body = { bytes: new Uint8Array(), isBroken: false };
-        const client = await openClient(format, () => responseOf(format, body));
+        const model = await openClient(format, () => responseOf(format, body));
+        const config = configWith({
+          agent: { max_turns: 2 },
+          retry: { max_retries: 1 },
+          limits: { max_sessions: runs },
+        });
+        const runtime = createRuntime({ model, config, clock: createVirtualClock(), env: {}, tools: [search] });
         await fc.assert(
           fc.asyncProperty(damagedBody(format), async (damaged) => {
-            const parts: ModelPart[] = [];
             Object.assign(body, damaged);
-            for await (const part of client.stream(REQUEST, new AbortController().signal)) parts.push(part);
-            expect(parts.filter(isLast)).toEqual(parts.slice(-1));
+            const { events, result, error } = await listen(runtime.createSessionStreaming("hello"));
+            const ends = events.filter(({ type }) => type === "run_completed" || type === "run_failed");
+            expect(ends).toEqual(events.slice(-1));
+            expect((result === undefined) !== (error === undefined)).toBe(true);
           }),
           { numRuns: runs },
         );
@@ -45,9 +56,11 @@ describe("damaged streams", () => {
   }
 });
 
-const REQUEST: ModelRequest = {
-  messages: [{ role: "user", content: "hello", created_at: "2026-01-01T00:00:00Z" }],
-  tools: [{ name: "search", description: "Finds things.", inputSchema: { type: "object" } }],
+const search: Tool = {
+  name: "search",
+  description: "Finds things.",
+  inputSchema: { type: "object" },
+  execute: () => "nothing",
 };
 
 const ANSWER: Scenario = {
@@ -106,8 +119,4 @@ function responseOf(format: WireFormat, { bytes, cuts = [], isBroken }: Partial<
 function openClient(format: WireFormat, answer: () => Response): Promise<ModelClient> {
   const { env, config, model } = format.settings("http://127.0.0.1:9");
   return createModelResolver({ env, config, fetch: async () => answer() }).resolve(model, undefined);
-}
-
-function isLast(part: ModelPart): boolean {
-  return part.type === "finish" || part.type === "failed";
 }

@@ -37,7 +37,6 @@ const HOMES: Readonly<Record<string, readonly string[]>> = {
   "@ai-sdk/anthropic": ["src/providers/"],
   "@ai-sdk/google": ["src/providers/"],
   "@ai-sdk/openai": ["src/providers/"],
-  "@ai-sdk/openai-compatible": ["src/providers/"],
   "@ai-sdk/provider": ["src/providers/"],
   "@cfworker/json-schema": ["src/core/"],
   commander: ["src/surfaces/cli/"],

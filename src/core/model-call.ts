@@ -59,7 +59,7 @@ export async function callModel(call: ModelCall): Promise<ModelAnswer> {
     await Promise.race([listen(call, heard, attempt.signal), stopped.promise]);
   } finally {
     call.signal.removeEventListener("abort", onInterrupt);
-    finished.abort();
+    finished.abort("finished"); // A word: without a reason each call would make an error, stack and all, for nobody.
     await watch;
   }
   const end = heard.end ?? { ok: false, failure: CUT_SHORT };

@@ -135,7 +135,7 @@ async function runBounded(
   const onAbort = (): void => aborting.abort();
   batch.signal.addEventListener("abort", onAbort, { once: true });
   let hasTimedOut = false;
-  const expiry = clock.sleep(timeoutMs, AbortSignal.any([done.signal, aborting.signal])).then(() => {
+  const expiry = clock.sleep(timeoutMs, done.signal).then(() => {
     if (done.signal.aborted || aborting.signal.aborted) return;
     hasTimedOut = true;
     aborting.abort();
@@ -157,7 +157,7 @@ async function runBounded(
       `${tool.name} did not finish within ${timeoutMs} ms and was stopped; it may or may not have taken effect`,
     );
   } finally {
-    done.abort();
+    done.abort("done"); // A word: without a reason each call would make an error, stack and all, for nobody.
     batch.signal.removeEventListener("abort", onAbort);
     await expiry;
   }

@@ -181,16 +181,14 @@ async function serveCalls(run: Run, unsaved: EntryBody[], calls: readonly ToolUs
   await turn.append(unsaved);
   if (stop === "tokens") return [closeCalls(calls, OUT_OF_TOKENS, clock)];
   const { max_tool_calls = Number.POSITIVE_INFINITY } = state.settings.budget_limits;
-  const expired = new AbortController();
-  const served = new AbortController();
-  const expiry = clock.sleep(run.deadlineMs - clock.now(), served.signal).then(() => expired.abort());
+  const deadline = watchDeadline(run);
   const results = await runToolCalls(
     {
       sessionId: state.sessionId,
       tools: turn.tools,
       clock,
       limits: turn.policy.tools,
-      signal: AbortSignal.any([turn.signal, expired.signal]),
+      signal: deadline.signal,
       shellEnv: state.settings.shell_env ?? {},
       callsAllowed: max_tool_calls - state.toolCallsUsed,
       redact: turn.redact,
@@ -199,9 +197,24 @@ async function serveCalls(run: Run, unsaved: EntryBody[], calls: readonly ToolUs
     },
     calls,
   );
-  served.abort();
-  await expiry;
+  await deadline.release();
   return [results];
+}
+
+/** The turn's signal, which also aborts when its time is up; without a budget of time that is the signal alone. */
+function watchDeadline({ turn, deadlineMs }: Run): { readonly signal: AbortSignal; release(): Promise<void> } {
+  const { clock, signal } = turn;
+  if (deadlineMs === Number.POSITIVE_INFINITY) return { signal, release: async () => {} };
+  const expired = new AbortController();
+  const released = new AbortController();
+  const expiry = clock.sleep(deadlineMs - clock.now(), released.signal).then(() => expired.abort());
+  return {
+    signal: AbortSignal.any([signal, expired.signal]),
+    release: () => {
+      released.abort();
+      return expiry;
+    },
+  };
 }
 
 async function finish(

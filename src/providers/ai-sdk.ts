@@ -110,9 +110,8 @@ const DRAIN_MS_MAX = 1_000;
 
 /** Reads a finished answer to its end, so that its connection can serve the next call; nothing it meets matters. */
 async function drain(reader: Reader): Promise<void> {
-  const patience = AbortSignal.timeout(DRAIN_MS_MAX);
   const giveUp = (): void => void reader.cancel().catch(ignore);
-  patience.addEventListener("abort", giveUp, { once: true });
+  const patience = setTimeout(giveUp, DRAIN_MS_MAX).unref();
   try {
     for (let parts = 0; parts < DRAIN_PARTS_MAX; parts += 1) {
       if ((await reader.read()).done) return;
@@ -121,7 +120,7 @@ async function drain(reader: Reader): Promise<void> {
   } catch {
     // The answer is complete: what breaks after it is the end of the stream.
   } finally {
-    patience.removeEventListener("abort", giveUp);
+    clearTimeout(patience);
   }
 }
 

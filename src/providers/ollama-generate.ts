@@ -2,6 +2,7 @@ import type { AssistantBlock, Content, Message, StopReason } from "../contract/m
 import type { JsonObject } from "../contract/session.ts";
 import type { ModelClient, ModelPart, ModelRequest } from "../ports/model.ts";
 import { countOf } from "./ai-sdk/usage.ts";
+import { openLines } from "./http-lines.ts";
 import { abortFailure, CUT_OFF, classifyFailure } from "./model-failure.ts";
 
 export interface OllamaGenerateOptions {
@@ -39,8 +40,9 @@ async function* streamCompletion(
   let end: ModelPart | undefined;
   try {
     if (signal.aborted) hangUp();
-    const lines = await openLines(options, bodyOf(options, request), call.signal);
-    for await (const line of lines) {
+    const source = { url: `${options.baseUrl}/api/generate`, headers: {}, fetch: options.fetch };
+    const lines = await openLines({ ...source, body: JSON.stringify(bodyOf(options, request)) }, call.signal);
+    for await (const line of flat(lines)) {
       const chunk = readChunk(line);
       if (chunk.response !== "") yield { type: "text_delta", delta: chunk.response };
       text += chunk.response;
@@ -57,6 +59,10 @@ async function* streamCompletion(
   }
   if (end?.type === "finish" && text !== "") yield { type: "block", block: { block_type: "text", data: { text } } };
   yield end ?? { type: "failed", failure: signal.aborted ? abortFailure(signal) : CUT_OFF };
+}
+
+async function* flat(batches: AsyncIterable<readonly string[]>): AsyncGenerator<string> {
+  for await (const batch of batches) yield* batch.filter((line) => line.trim() !== "");
 }
 
 function bodyOf(options: OllamaGenerateOptions, request: ModelRequest): JsonObject {
@@ -113,45 +119,6 @@ function plainText(content: Content): string {
   return content
     .map((block) => (block.type === "text" ? block.text : `[${block.type}: ${block.media_type}]`))
     .join("\n");
-}
-
-async function openLines(
-  options: OllamaGenerateOptions,
-  body: JsonObject,
-  signal: AbortSignal,
-): Promise<AsyncIterable<string>> {
-  const send = options.fetch ?? globalThis.fetch;
-  const response = await send(`${options.baseUrl}/api/generate`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify(body),
-    signal,
-  });
-  if (!response.ok) throw await refusalOf(response);
-  if (response.body === null) throw new SyntaxError("the answer has no body");
-  return readLines(response.body);
-}
-
-/** Shaped like the AI SDK's errors, so that both are classified by the same rules. */
-async function refusalOf(response: Response): Promise<Error> {
-  const responseBody = await response.text().catch(() => "");
-  const responseHeaders = Object.fromEntries(response.headers);
-  return Object.assign(new Error(response.statusText), { statusCode: response.status, responseHeaders, responseBody });
-}
-
-const LINE_LENGTH_MAX = 1_000_000;
-
-async function* readLines(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {
-  const decoder = new TextDecoder();
-  let rest = "";
-  for await (const bytes of body) {
-    const lines = (rest + decoder.decode(bytes, { stream: true })).split("\n");
-    rest = lines.pop() ?? "";
-    if (rest.length > LINE_LENGTH_MAX) throw new SyntaxError(`a line is longer than ${LINE_LENGTH_MAX} characters`);
-    for (const line of lines) if (line.trim() !== "") yield line;
-  }
-  rest += decoder.decode();
-  if (rest.trim() !== "") yield rest;
 }
 
 interface Chunk {

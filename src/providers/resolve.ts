@@ -117,6 +117,12 @@ async function openHosted(place: Place, provider: HostedProvider, model: string)
       `no key for ${provider}: set ${settings.keyVariable}, or use --model offline, which works without a key`,
     );
   }
+  // Only OpenAI's own models have the peculiarities that its package knows.
+  if (isKeyless && inferProvider(model) !== "openai" && place.config.providers?.openai?.api !== "responses") {
+    const contextWindow = windowOf(place, model);
+    const key = settings.key === undefined ? {} : { apiKey: settings.key };
+    return openCompatible(place, { provider, modelId: model, model, baseUrl: settings.baseUrl, contextWindow, ...key });
+  }
   const { createAiSdkModel } = await import("./ai-sdk.ts");
   const sdkModel = await loadHosted(place, { provider, model, apiKey, settings });
   return createAiSdkModel(sdkModel, {
@@ -149,24 +155,12 @@ async function loadHosted(place: Place, { provider, model, apiKey, settings }: H
       // Responses keeps reasoning across calls, but besides OpenAI few serve it: behind another address we speak
       // Chat, unless `[providers.openai] api = "responses"` says that the server knows more.
       const isResponses = settings.isOfficialUrl || place.config.providers?.openai?.api === "responses";
-      if (!isResponses && inferProvider(model) !== "openai") return loadCompatible("openai", options, model);
       const { createOpenAI } = await import("@ai-sdk/openai");
       const openai = createOpenAI(options);
       // Only OpenAI's own package knows which of its models want max_completion_tokens and a developer message.
       return isResponses ? openai.responses(model) : openai.chat(model);
     }
   }
-}
-
-interface CompatibleOptions {
-  readonly baseURL: string;
-  readonly apiKey?: string;
-  readonly fetch?: typeof globalThis.fetch;
-}
-
-async function loadCompatible(name: string, options: CompatibleOptions, model: string) {
-  const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
-  return createOpenAICompatible({ name, includeUsage: true, supportsStructuredOutputs: true, ...options })(model);
 }
 
 /** A configured model or server wins over every name we know; undefined when the name is none of theirs. */
@@ -255,20 +249,12 @@ interface CompatibleModel {
   readonly baseUrl: string;
   readonly apiKey?: string | undefined;
   readonly contextWindow?: number | undefined;
-  readonly stop?: readonly string[] | undefined;
+  readonly stopSequences?: readonly string[] | undefined;
 }
 
 async function openCompatible(place: Place, given: CompatibleModel): Promise<ModelClient> {
-  const { provider, modelId, apiKey, contextWindow } = given;
-  const { createAiSdkModel } = await import("./ai-sdk.ts");
-  const key = apiKey === undefined ? {} : { apiKey };
-  const sdkModel = await loadCompatible(
-    provider,
-    { baseURL: given.baseUrl, ...key, ...fetchOption(place) },
-    given.model,
-  );
-  const secrets = apiKey === undefined ? [] : [apiKey];
-  return createAiSdkModel(sdkModel, { provider, modelId, contextWindow, secrets, stopSequences: given.stop });
+  const { createOpenAiChatModel } = await import("./openai-chat.ts");
+  return createOpenAiChatModel({ ...given, ...fetchOption(place) });
 }
 
 /** A profile is a name for a model at an address, with the stops it needs. */
@@ -280,7 +266,14 @@ async function openProfile(place: Place, name: string, profile: ModelProfile): P
   if (profile.base_url !== undefined) {
     const baseUrl = versioned(profile.base_url, "v1", `profiles.${name}.base_url`);
     const contextWindow = windowOf(place, name) ?? windowOf(place, model);
-    return openCompatible(place, { provider: "self_hosted", modelId: name, model, baseUrl, contextWindow, stop });
+    return openCompatible(place, {
+      provider: "self_hosted",
+      modelId: name,
+      model,
+      baseUrl,
+      contextWindow,
+      stopSequences: stop,
+    });
   }
   // A profile that is named after its own model must not find itself again.
   const { [name]: _, ...profiles } = place.config.profiles ?? {};

@@ -26,7 +26,7 @@ describe("resolveInProject", () => {
     expect(await resolveInProject(root, "..hidden/c")).toBe(join(root, "..hidden/c"));
   });
 
-  it("[H2] refuses paths that leave the project by name", async () => {
+  it("[H1] refuses paths that leave the project by name", async () => {
     for (const path of ["..", "../outside/x", "src/../../outside", "../project-twin/x"]) {
       await expect(resolveInProject(root, path)).rejects.toThrow(`${path} lies outside the project`);
     }
@@ -38,7 +38,7 @@ describe("resolveInProject", () => {
     }
   });
 
-  it("[H2] refuses paths that leave the project through a symbolic link", async () => {
+  it("[H1] refuses paths that leave the project through a symbolic link", async () => {
     await symlink(join(base, "outside"), join(root, "out"));
     await symlink("../outside/secret", join(root, "dangling"));
     await symlink(join(base, "outside/not-yet"), join(root, "dangling-folder"));

@@ -1,9 +1,9 @@
 import type { LanguageModelV4StreamPart } from "@ai-sdk/provider";
 import type { Usage } from "../../contract/event.ts";
 import type { AssistantBlock, StopReason } from "../../contract/message.ts";
-import type { JsonObject } from "../../contract/session.ts";
 import type { ModelFailure, ModelPart } from "../../ports/model.ts";
 import { CUT_OFF } from "../model-failure.ts";
+import { parseArguments, toolUseBlock } from "../tool-arguments.ts";
 import { keepMetadata, mergeMetadata, type ProviderMetadata } from "./meta.ts";
 import { readUsage } from "./usage.ts";
 
@@ -155,28 +155,11 @@ function metaOf(metadata: ProviderMetadata | undefined) {
 type ToolCallPart = Extract<StreamPart, { type: "tool-call" }>;
 
 function toolBlock(part: ToolCallPart): AssistantBlock {
-  const { toolCallId: id, toolName: name } = part;
+  const { toolCallId: id, toolName: name, input } = part;
   const meta = metaOf(mergeMetadata(undefined, part.providerMetadata));
-  const { args, error } = parseArguments(part.input, name);
-  if (part.providerExecuted === true) {
-    return { block_type: "server_tool_content", data: { id, name, content: { input: args }, ...meta } };
-  }
-  const problem = error === undefined ? {} : { args_error: error };
-  return { block_type: "tool_use", data: { id, name, args, ...problem, ...meta } };
-}
-
-/** A model's arguments are text until they parse; unusable ones are kept, so that the model can be shown them. */
-function parseArguments(input: unknown, tool: string): { args: JsonObject; error?: string } {
-  const text = typeof input === "string" ? input : JSON.stringify(input ?? {});
-  if (text.trim() === "") return { args: {} };
-  try {
-    const args: unknown = JSON.parse(text);
-    if (typeof args === "object" && args !== null && !Array.isArray(args)) return { args: args as JsonObject }; // just checked
-    return { args: { raw_arguments: text }, error: `the arguments of ${tool} must be a JSON object` };
-  } catch (thrown) {
-    const why = thrown instanceof Error ? thrown.message : String(thrown);
-    return { args: { raw_arguments: text }, error: `the arguments of ${tool} are not valid JSON: ${why}` };
-  }
+  if (part.providerExecuted !== true) return toolUseBlock({ id, name, input, ...meta });
+  const { args } = parseArguments(input, name);
+  return { block_type: "server_tool_content", data: { id, name, content: { input: args }, ...meta } };
 }
 
 interface Reason {

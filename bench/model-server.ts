@@ -1,0 +1,97 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { setImmediate as nextRound } from "node:timers/promises";
+
+/** A model server in a process of its own, so that what it costs is not counted as what its client costs. */
+export interface ModelServer {
+  readonly baseUrl: string;
+  /** Size of the newest request's body. */
+  requestBytes(): Promise<number>;
+  close(): void;
+}
+
+/** Final answers are always this text, in as many deltas as it has words. */
+export const ANSWER =
+  "The ledger holds this row now; its sum agrees with what was asked for, and nothing else in the book was touched by it.";
+export const TOOL_NAME = "ledger_lookup";
+export const MODEL = "local";
+
+export async function openModelServer(): Promise<ModelServer> {
+  const child: ChildProcess = fork(import.meta.filename, { execArgv: [] });
+  const [port] = await once(child, "message");
+  const origin = `http://127.0.0.1:${port}`;
+  return {
+    baseUrl: `${origin}/v1`,
+    requestBytes: async () => Number(await (await fetch(`${origin}/request-bytes`)).text()),
+    close: () => void child.kill(),
+  };
+}
+
+function serve(): void {
+  let requestBytes = 0;
+  let answers = 0;
+  const server = createServer(async (request, response) => {
+    if (request.url === "/request-bytes") {
+      response.end(String(requestBytes));
+      return;
+    }
+    const body = await readBody(request);
+    requestBytes = body.length;
+    answers += 1;
+    // The newest message says which half of a turn this is; parsing a long history would only slow the bench down.
+    const isToolDone = body.lastIndexOf('"role":"tool"') > body.lastIndexOf('"role":"user"');
+    await stream(response, chunksOf(`chatcmpl-${answers}`, isToolDone ? answerDeltas() : callDeltas(answers)));
+  });
+  server.listen(0, "127.0.0.1", () => process.send?.((server.address() as AddressInfo).port)); // It listens on TCP.
+}
+
+async function readBody(request: IncomingMessage): Promise<Buffer> {
+  const parts: Buffer[] = [];
+  for await (const part of request) parts.push(part);
+  return Buffer.concat(parts);
+}
+
+/** Each event leaves by itself, as tokens do when a model makes them: a reader gets many small chunks, not one. */
+async function stream(response: ServerResponse, chunks: readonly unknown[]): Promise<void> {
+  response.writeHead(200, { "content-type": "text/event-stream" });
+  for (const chunk of chunks) {
+    response.write(`data: ${JSON.stringify(chunk)}\n\n`);
+    await (process.env.PACE === undefined ? nextRound() : process.env.PACE === "burst" ? undefined : new Promise((r) => setTimeout(r, Number(process.env.PACE))));
+  }
+  response.end("data: [DONE]\n\n");
+}
+
+interface Deltas {
+  readonly deltas: readonly object[];
+  readonly finishReason: string;
+}
+
+function answerDeltas(): Deltas {
+  const words = ANSWER.match(/\S+\s*/g) ?? [];
+  return { deltas: words.map((content) => ({ content })), finishReason: "stop" };
+}
+
+function callDeltas(answers: number): Deltas {
+  const call = { index: 0, id: `call_${answers}`, type: "function", function: { name: TOOL_NAME, arguments: "" } };
+  const pieces = ['{"account":', '"savings",', `"row":${answers}`, "}"];
+  const deltas = pieces.map((piece) => ({ tool_calls: [{ index: 0, function: { arguments: piece } }] }));
+  return { deltas: [{ tool_calls: [call] }, ...deltas], finishReason: "tool_calls" };
+}
+
+function chunksOf(id: string, { deltas, finishReason }: Deltas): readonly unknown[] {
+  const head = { id, object: "chat.completion.chunk", created: 1_700_000_000, model: MODEL };
+  const chunk = (delta: object, finish_reason: string | null) => ({
+    ...head,
+    choices: [{ index: 0, delta, logprobs: null, finish_reason }],
+  });
+  return [
+    chunk({ role: "assistant", content: null }, null),
+    ...deltas.map((delta) => chunk(delta, null)),
+    chunk({}, finishReason),
+    { ...head, choices: [], usage: { prompt_tokens: 100, completion_tokens: 24, total_tokens: 124 } },
+  ];
+}
+
+if (process.send !== undefined && process.argv[1] === import.meta.filename) serve();
