@@ -58,7 +58,11 @@ async function stream(response: ServerResponse, chunks: readonly unknown[]): Pro
   response.writeHead(200, { "content-type": "text/event-stream" });
   for (const chunk of chunks) {
     response.write(`data: ${JSON.stringify(chunk)}\n\n`);
-    await (process.env.PACE === undefined ? nextRound() : process.env.PACE === "burst" ? undefined : new Promise((r) => setTimeout(r, Number(process.env.PACE))));
+    await (process.env.PACE === undefined
+      ? nextRound()
+      : process.env.PACE === "burst"
+        ? undefined
+        : new Promise((r) => setTimeout(r, Number(process.env.PACE))));
   }
   response.end("data: [DONE]\n\n");
 }

@@ -7,10 +7,9 @@ export type { AssistantBlock, Content, ContentBlock, Message, StopReason, ToolRe
 export type { RunResult, SessionHistory, SessionInfo, SessionSummary } from "./contract/session.ts";
 export type { Clock } from "./ports/clock.ts";
 export type { ModelClient, ModelFailure, ModelPart, ModelRequest } from "./ports/model.ts";
-export type { BlobStore, EventLog, Store } from "./ports/store.ts";
+export type { BlobStore, EventLog, Hold, SessionLocks, SessionRow, SessionStore, Store } from "./ports/store.ts";
 export type { Tool, ToolCallContext, ToolOutput } from "./ports/tool.ts";
 export { createScriptedModel, type ScriptedModel, type ScriptedStep } from "./providers/scripted.ts";
-export { createRuntime, type Runtime, type RuntimeOptions } from "./runtime.ts";
+export { createInMemoryStore, createRuntime, type Runtime, type RuntimeOptions } from "./runtime.ts";
 export type { EventStream, Session, SessionOptions, TurnOptions } from "./service/session-handle.ts";
-export { createInMemoryStore } from "./stores/in-memory.ts";
 export { defineTool } from "./tools/define-tool.ts";

@@ -3,6 +3,7 @@ import type { Capability } from "./contract/capability.ts";
 import type { Content } from "./contract/message.ts";
 import type { RunResult, SessionInfo, SessionSummary } from "./contract/session.ts";
 import { createRedactor } from "./core/redact.ts";
+import { foldRow } from "./core/session/session-row.ts";
 import type { TurnPolicy } from "./core/turn.ts";
 import type { Clock } from "./ports/clock.ts";
 import type { ModelClient, ModelResolver } from "./ports/model.ts";
@@ -25,7 +26,7 @@ import {
 } from "./service/session-handle.ts";
 import { createSessionService } from "./service/session-service.ts";
 import { createSystemClock } from "./service/system-clock.ts";
-import { createInMemoryStore } from "./stores/in-memory.ts";
+import { createStoreInMemory } from "./stores/in-memory.ts";
 import { createBuiltinTools } from "./tools/builtin.ts";
 import { TOOL_PRESETS, type ToolPreset } from "./tools/presets.ts";
 import { isSecretName } from "./tools/shell/child-env.ts";
@@ -144,6 +145,11 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
       await store.close();
     },
   };
+}
+
+/** A store that lives as long as the process. Sessions in it can be read, listed and archived. */
+export function createInMemoryStore(options: { now?: () => number } = {}): Store {
+  return createStoreInMemory({ foldRow, ...options });
 }
 
 function toClient(model: RuntimeOptions["model"]): ModelClient | undefined {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { configWith, listen, scriptedRuntime, typesOf } from "../../test/support/runtime.ts";
 import type { Tool } from "../ports/tool.ts";
-import { createInMemoryStore } from "../stores/in-memory.ts";
+import { createInMemoryStore } from "../runtime.ts";
 
 const step: Tool = { name: "step", description: "Steps.", inputSchema: { type: "object" }, execute: () => "stepped" };
 const usage = { input_tokens: 300, output_tokens: 100 };

@@ -2,9 +2,9 @@ import type { EntryBody } from "../contract/entry.ts";
 import type { Usage } from "../contract/event.ts";
 import type { Message } from "../contract/message.ts";
 import type { JsonObject, RunResult } from "../contract/session.ts";
-import { type Asking, ask } from "./ask.ts";
 import { compileSchema, type SchemaCheck } from "./json-schema.ts";
-import { type SessionState, totalTokens } from "./session-state.ts";
+import { type Asking, ask } from "./model/ask.ts";
+import { type SessionState, totalTokens } from "./session/session-state.ts";
 
 type Extraction = Pick<RunResult, "structured_output" | "extraction_error">;
 type Parsed = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly problem: string };

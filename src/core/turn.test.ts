@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { listen, scriptedRuntime, typesOf } from "../../test/support/runtime.ts";
 import { AgentEvent } from "../contract/event.ts";
 import type { Tool } from "../ports/tool.ts";
-import { createInMemoryStore } from "../stores/in-memory.ts";
+import { createInMemoryStore } from "../runtime.ts";
 
 const echo: Tool = {
   name: "echo",
@@ -203,8 +203,10 @@ describe("a turn", () => {
     const session = await before.runtime.createDeferredSession("Pay the bill.");
     void session.turn("Now.").catch(() => {});
     await started.promise;
-    // The process is gone here: nothing of the first runtime will be appended any more.
-    const after = scriptedRuntime([{ text: "I do not know whether it was paid." }], { store, tools: [pay] });
+    // Another process finds the log as the crash left it.
+    const found = createInMemoryStore();
+    await found.log.append(session.id, 0, await store.log.read(session.id, 1, 100));
+    const after = scriptedRuntime([{ text: "I do not know whether it was paid." }], { store: found, tools: [pay] });
     await after.runtime.session(session.id).turn("Did it work?");
     expect(runs).toBe(1);
     expect(after.model.requests[0]?.messages.slice(-2)).toMatchObject([

@@ -5,15 +5,15 @@ import type { RunResult } from "../contract/session.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { ModelClient } from "../ports/model.ts";
 import type { Tool } from "../ports/tool.ts";
-import { type Asking, ask } from "./ask.ts";
 import { readBudget } from "./budget.ts";
-import { spanOf, textOf } from "./entry-events.ts";
 import { extractOutput } from "./extraction.ts";
-import type { CallLimits, ModelAnswer } from "./model-call.ts";
+import { type Asking, ask } from "./model/ask.ts";
+import type { CallLimits, ModelAnswer } from "./model/model-call.ts";
+import { isRetryable, type RetryPolicy } from "./model/retry.ts";
 import type { Redact } from "./redact.ts";
-import { isRetryable, type RetryPolicy } from "./retry.ts";
-import { addUsage, type SessionState, totalTokens } from "./session-state.ts";
-import { closeCalls, INTERRUPTED, OUT_OF_TOKENS, runToolCalls, type ToolLimits } from "./tool-batch.ts";
+import { spanOf, textOf } from "./session/entry-events.ts";
+import { addUsage, type SessionState, totalTokens } from "./session/session-state.ts";
+import { closeCalls, INTERRUPTED, OUT_OF_TOKENS, runToolCalls, type ToolLimits } from "./tools/tool-batch.ts";
 
 export interface TurnPolicy {
   /** The share of a budget at which its warning is given. */

@@ -4,13 +4,56 @@ import type { Entry, NewEntry } from "../contract/entry.ts";
 export interface EventLog {
   /**
    * Appends iff the log still ends at `after` (0 for a new log) and resolves with the numbered entries once they
-   * are durable; otherwise rejects with SESSION_BUSY and writes nothing.
+   * are durable; otherwise rejects with SESSION_BUSY and writes nothing. All of them are kept, or none.
    */
   append(sessionId: string, after: number, entries: readonly NewEntry[]): Promise<readonly Entry[]>;
   /** Entries whose seqs reach `fromSeq` or beyond, oldest first, at most `max`. An unknown session has none. */
   read(sessionId: string, fromSeq: number, max: number): Promise<readonly Entry[]>;
-  /** Ids of the logs that exist, newest first. */
-  list(): Promise<readonly string[]>;
+}
+
+/** What is known of a session without reading its log: a fold of it that is never behind. */
+export interface SessionRow {
+  readonly session_id: string;
+  readonly created_at_ms: number;
+  readonly updated_at_ms: number;
+  /** Seq of the log's last event. */
+  readonly last_seq: number;
+  readonly message_count: number;
+  /** Whether the transcript begins with a system message. */
+  readonly has_system: boolean;
+  readonly total_tokens: number;
+  readonly model: string;
+  readonly provider: string;
+  readonly labels: Readonly<Record<string, string>>;
+  /** Seq of the newest assistant entry that has text; 0 when there is none. */
+  readonly text_seq: number;
+  /** A turn was opened and not closed: it runs now, or a crash cut it off. */
+  readonly has_open_turn: boolean;
+  readonly archived: boolean;
+}
+
+/** Advances a row by one entry; `undefined` starts a new one. */
+export type FoldRow = (row: SessionRow | undefined, sessionId: string, entry: Entry) => SessionRow;
+
+export interface SessionStore {
+  get(sessionId: string): Promise<SessionRow | undefined>;
+  /** Every row, in no order. */
+  all(): Promise<readonly SessionRow[]>;
+}
+
+/** The right to append to a session's log, held by one at a time, across processes. */
+export interface Hold {
+  /** Aborts when someone asks for an interrupt, from this process or another. */
+  readonly interrupted: AbortSignal;
+  release(): Promise<void>;
+}
+
+export interface SessionLocks {
+  /** Rejects with SESSION_BUSY while another holds it; the hold of a process that died is taken over. */
+  hold(sessionId: string): Promise<Hold>;
+  isHeld(sessionId: string): Promise<boolean>;
+  /** Asks the holder to stop; without one, nothing happens. */
+  interrupt(sessionId: string): Promise<void>;
 }
 
 export interface Blob {
@@ -28,6 +71,8 @@ export interface BlobStore {
 
 export interface Store {
   readonly log: EventLog;
+  readonly sessions: SessionStore;
+  readonly locks: SessionLocks;
   readonly blobs: BlobStore;
   close(): Promise<void>;
 }

@@ -57,7 +57,7 @@ const VARIABLES = {
   },
   openai: { keys: ["OPENAI_API_KEY"], urls: ["OPENAI_BASE_URL"], url: "https://api.openai.com/v1", version: "v1" },
   gemini: {
-    keys: ["GOOGLE_API_KEY", "GEMINI_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY"],
+    keys: ["GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY"],
     urls: ["GOOGLE_GENERATIVE_AI_BASE_URL", "GEMINI_BASE_URL"],
     url: "https://generativelanguage.googleapis.com/v1beta",
     version: "v1beta",

@@ -151,7 +151,7 @@ describe("model resolver", () => {
     [
       "gemini-2.5-pro",
       undefined,
-      "no key for gemini: set GOOGLE_API_KEY, or use --model offline, which works without a key",
+      "no key for gemini: set GEMINI_API_KEY, or use --model offline, which works without a key",
     ],
     [
       undefined,
@@ -194,7 +194,7 @@ describe("model resolver", () => {
       },
       {
         provider: "gemini",
-        keyVariable: "GOOGLE_API_KEY",
+        keyVariable: "GEMINI_API_KEY",
         hasKey: false,
         baseUrl: "https://generativelanguage.googleapis.com/v1beta",
         defaultModel: "gemini-3.6-flash",

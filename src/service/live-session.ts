@@ -1,20 +1,18 @@
 import type { EntryBody } from "../contract/entry.ts";
-import { RuntimeError } from "../contract/error.ts";
 import type { AgentEvent } from "../contract/event.ts";
-import { eventsOf, textOfEntry, toNewEntries } from "../core/entry-events.ts";
-import { applyEntry, foldSession, type SessionState } from "../core/session-state.ts";
+import { eventsOf, textOfEntry, toNewEntries } from "../core/session/entry-events.ts";
+import { applyEntry, foldSession, type SessionState } from "../core/session/session-state.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { EventLog } from "../ports/store.ts";
 import type { Tool } from "../ports/tool.ts";
 import type { Listener } from "./event-queue.ts";
 
-/** A session this process works on: its folded state, who listens, and the turn that runs, if one does. */
+/** A session this process works on: its folded state, its custom tools and who listens. */
 export interface LiveSession {
   readonly state: SessionState;
   /** Its custom tools. */
   tools: readonly Tool[];
   readonly listeners: Set<Listener>;
-  running: AbortController | undefined;
 }
 
 /** Starts a session's log. */
@@ -28,7 +26,7 @@ export async function beginSession(
 }
 
 export function liveSession(state: SessionState, tools: readonly Tool[]): LiveSession {
-  return { state, tools, listeners: new Set(), running: undefined };
+  return { state, tools, listeners: new Set() };
 }
 
 /** Makes entries durable, advances the state, then tells listeners what they stand for. */
@@ -54,19 +52,4 @@ export function emitLive(live: LiveSession, clock: Clock, event: AgentEvent): vo
   if (live.listeners.size === 0) return;
   const timestamp_ms = clock.now();
   for (const listener of live.listeners) listener({ seq: 0, timestamp_ms, event });
-}
-
-/** Holds the session for one turn: a second one is refused, never queued. */
-export async function holdSession<T>(live: LiveSession, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
-  const { sessionId, archived } = live.state;
-  if (live.running !== undefined)
-    throw new RuntimeError("SESSION_BUSY", `session ${sessionId} is already running a turn`);
-  if (archived) throw new RuntimeError("SESSION_NOT_FOUND", `session ${sessionId} is archived and runs no more turns`);
-  const running = new AbortController();
-  live.running = running;
-  try {
-    return await work(running.signal);
-  } finally {
-    live.running = undefined;
-  }
 }

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { configWith, scriptedRuntime } from "../../test/support/runtime.ts";
 import { OPERATIONS } from "../contract/operations.ts";
 import type { Tool } from "../ports/tool.ts";
-import { createInMemoryStore } from "../stores/in-memory.ts";
+import { createInMemoryStore } from "../runtime.ts";
 
 const unknownId = "01900000-0000-7000-8000-ffffffffffff";
 
@@ -176,7 +176,7 @@ describe("the session service", () => {
     const failure = { kind: "auth" as const, message: `invalid key ${key}` };
     const { runtime } = scriptedRuntime([{ ends: { failure } }], { store, env: { OPENAI_API_KEY: key } });
     await expect(runtime.createSession("x")).rejects.toMatchObject({ message: "invalid key [redacted]" });
-    const [id = ""] = await store.log.list();
+    const [{ session_id: id } = { session_id: "" }] = await store.sessions.all();
     expect(JSON.stringify(await store.log.read(id, 1, 100))).not.toContain(key);
   });
 

@@ -2,7 +2,7 @@ import { RuntimeError } from "../contract/error.ts";
 import type { Content } from "../contract/message.ts";
 import type { RunResult, SessionSettings, StartTurn, ToolFilter } from "../contract/session.ts";
 import type { Redact } from "../core/redact.ts";
-import { totalTokens } from "../core/session-state.ts";
+import { totalTokens } from "../core/session/session-state.ts";
 import { runTurn, type TurnOutcome, type TurnPolicy } from "../core/turn.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { ModelClient } from "../ports/model.ts";

@@ -1,22 +1,22 @@
 import { createHash } from "node:crypto";
 import type { Entry } from "../contract/entry.ts";
 import { RuntimeError } from "../contract/error.ts";
-import type { Blob, Store } from "../ports/store.ts";
+import type { Blob, FoldRow, SessionLocks, SessionRow, Store } from "../ports/store.ts";
 
 /** A store that lives as long as the process: for trying things out, for tests, and for sessions nobody resumes. */
-export function createInMemoryStore(options: { now?: () => number } = {}): Store {
-  const now = options.now ?? Date.now;
+export function createStoreInMemory(options: { foldRow: FoldRow; now?: () => number }): Store {
+  const { foldRow, now = Date.now } = options;
   const logs = new Map<string, Entry[]>();
+  const rows = new Map<string, SessionRow>();
   const blobs = new Map<string, Blob>();
   return {
     log: {
       append: async (sessionId, after, added) => {
-        const log = logs.get(sessionId) ?? [];
-        const last = log.at(-1);
-        const end = last === undefined ? 0 : last.seq + last.span - 1;
+        const end = rows.get(sessionId)?.last_seq ?? 0;
         if (end !== after) {
           throw new RuntimeError("SESSION_BUSY", `the log of session ${sessionId} ends at ${end}, not at ${after}`);
         }
+        const log = logs.get(sessionId) ?? [];
         const timestamp_ms = now();
         let seq = end + 1;
         const entries = added.map((entry) => {
@@ -26,6 +26,7 @@ export function createInMemoryStore(options: { now?: () => number } = {}): Store
         });
         log.push(...entries);
         logs.set(sessionId, log);
+        for (const entry of entries) rows.set(sessionId, foldRow(rows.get(sessionId), sessionId, entry));
         return entries;
       },
       read: async (sessionId, fromSeq, max) => {
@@ -33,8 +34,12 @@ export function createInMemoryStore(options: { now?: () => number } = {}): Store
         const start = firstReaching(log, fromSeq);
         return log.slice(start, start + max);
       },
-      list: async () => [...logs.keys()].reverse(),
     },
+    sessions: {
+      get: async (sessionId) => rows.get(sessionId),
+      all: async () => [...rows.values()],
+    },
+    locks: createLocks(),
     blobs: {
       put: async (blob) => {
         const id = `sha256:${createHash("sha256").update(blob.data).digest("hex")}`;
@@ -44,6 +49,23 @@ export function createInMemoryStore(options: { now?: () => number } = {}): Store
       get: async (blobId) => blobs.get(blobId),
     },
     close: async () => {},
+  };
+}
+
+function createLocks(): SessionLocks {
+  const held = new Map<string, AbortController>();
+  return {
+    hold: async (sessionId) => {
+      if (held.has(sessionId)) throw new RuntimeError("SESSION_BUSY", `session ${sessionId} is already running a turn`);
+      const interrupted = new AbortController();
+      held.set(sessionId, interrupted);
+      const release = async (): Promise<void> => {
+        if (held.get(sessionId) === interrupted) held.delete(sessionId);
+      };
+      return { interrupted: interrupted.signal, release };
+    },
+    isHeld: async (sessionId) => held.has(sessionId),
+    interrupt: async (sessionId) => held.get(sessionId)?.abort(),
   };
 }
 

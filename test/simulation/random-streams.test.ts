@@ -4,8 +4,7 @@ import type { AgentEvent } from "../../src/contract/event.ts";
 import type { Message, ToolUseBlock } from "../../src/contract/message.ts";
 import type { FailureKind, ModelClient, ModelPart } from "../../src/ports/model.ts";
 import type { Tool } from "../../src/ports/tool.ts";
-import { createRuntime } from "../../src/runtime.ts";
-import { createInMemoryStore } from "../../src/stores/in-memory.ts";
+import { createInMemoryStore, createRuntime } from "../../src/runtime.ts";
 import { configWith, listen } from "../support/runtime.ts";
 import { createVirtualClock } from "../support/virtual-clock.ts";
 
@@ -103,7 +102,7 @@ describe("a turn on any stream whatever", () => {
       expect(events.filter(isTerminal)).toHaveLength(1);
       expect(events.at(-1)).toSatisfy(isTerminal);
       expect((result === undefined) !== (error === undefined)).toBe(true);
-      const [id = ""] = await store.log.list();
+      const [{ session_id: id } = { session_id: "" }] = await store.sessions.all();
       const { messages } = await runtime.session(id).history();
       expect(unanswered(messages)).toEqual([]);
     });

@@ -1,9 +1,9 @@
-import type { EntryBody } from "../contract/entry.ts";
-import type { AgentEvent } from "../contract/event.ts";
-import type { Clock } from "../ports/clock.ts";
-import type { ModelClient, ModelFailure, ModelRequest } from "../ports/model.ts";
+import type { EntryBody } from "../../contract/entry.ts";
+import type { AgentEvent } from "../../contract/event.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { ModelClient, ModelFailure, ModelRequest } from "../../ports/model.ts";
+import type { Redact } from "../redact.ts";
 import { type CallLimits, callModel, type ModelAnswer } from "./model-call.ts";
-import type { Redact } from "./redact.ts";
 import { isRetryable, planRetry, type RetryPolicy } from "./retry.ts";
 
 export interface Asking {

@@ -1,10 +1,10 @@
-import type { EntryBodyOf } from "../contract/entry.ts";
-import type { AgentEvent } from "../contract/event.ts";
-import type { ContentBlock, ToolResult, ToolUseBlock } from "../contract/message.ts";
-import type { Clock } from "../ports/clock.ts";
-import type { Tool, ToolOutput } from "../ports/tool.ts";
-import { compileSchema } from "./json-schema.ts";
-import type { Redact } from "./redact.ts";
+import type { EntryBodyOf } from "../../contract/entry.ts";
+import type { AgentEvent } from "../../contract/event.ts";
+import type { ContentBlock, ToolResult, ToolUseBlock } from "../../contract/message.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { Tool, ToolOutput } from "../../ports/tool.ts";
+import { compileSchema } from "../json-schema.ts";
+import type { Redact } from "../redact.ts";
 import { boundText } from "./tool-output.ts";
 
 export interface ToolLimits {

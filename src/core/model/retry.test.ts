@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { configWith, listen, scriptedRuntime } from "../../test/support/runtime.ts";
-import type { FailureKind, ModelFailure } from "../ports/model.ts";
-import type { ScriptedStep } from "../providers/scripted.ts";
+import { configWith, listen, scriptedRuntime } from "../../../test/support/runtime.ts";
+import type { FailureKind, ModelFailure } from "../../ports/model.ts";
+import type { ScriptedStep } from "../../providers/scripted.ts";
 import { isRetryable, planRetry } from "./retry.ts";
 
 const policy = { maxRetries: 3, initialDelayMs: 500, maxDelayMs: 30_000, multiplier: 2 };

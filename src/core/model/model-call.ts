@@ -1,7 +1,7 @@
-import type { AgentEvent, Usage } from "../contract/event.ts";
-import type { AssistantBlock, StopReason } from "../contract/message.ts";
-import type { Clock } from "../ports/clock.ts";
-import type { ModelClient, ModelFailure, ModelPart, ModelRequest } from "../ports/model.ts";
+import type { AgentEvent, Usage } from "../../contract/event.ts";
+import type { AssistantBlock, StopReason } from "../../contract/message.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { ModelClient, ModelFailure, ModelPart, ModelRequest } from "../../ports/model.ts";
 
 export interface CallLimits {
   /** How long one call may take; Infinity for no limit. */

@@ -1,7 +1,7 @@
-import type { Entry } from "../contract/entry.ts";
-import type { BudgetType, Usage } from "../contract/event.ts";
-import type { Content, Message, ToolUseBlock } from "../contract/message.ts";
-import type { SessionSettings } from "../contract/session.ts";
+import type { Entry } from "../../contract/entry.ts";
+import type { BudgetType, Usage } from "../../contract/event.ts";
+import type { Content, Message, ToolUseBlock } from "../../contract/message.ts";
+import type { SessionSettings } from "../../contract/session.ts";
 import { textOf } from "./entry-events.ts";
 
 interface Placed {

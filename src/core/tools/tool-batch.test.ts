@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { configWith, listen, scriptedRuntime } from "../../test/support/runtime.ts";
-import type { JsonObject } from "../contract/session.ts";
-import type { Tool, ToolCallContext, ToolOutput } from "../ports/tool.ts";
-import { createInMemoryStore } from "../stores/in-memory.ts";
+import { configWith, listen, scriptedRuntime } from "../../../test/support/runtime.ts";
+import type { JsonObject } from "../../contract/session.ts";
+import type { Tool, ToolCallContext, ToolOutput } from "../../ports/tool.ts";
+import { createInMemoryStore } from "../../runtime.ts";
 
 type Execute = (args: JsonObject, context: ToolCallContext) => Promise<ToolOutput> | ToolOutput;
 

@@ -1,5 +1,5 @@
-import type { AgentEventOf } from "../contract/event.ts";
-import type { FailureKind, ModelFailure } from "../ports/model.ts";
+import type { AgentEventOf } from "../../contract/event.ts";
+import type { FailureKind, ModelFailure } from "../../ports/model.ts";
 
 export interface RetryPolicy {
   readonly maxRetries: number;

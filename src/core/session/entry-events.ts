@@ -1,6 +1,6 @@
-import type { Entry, EntryBody, EntryBodyOf, NewEntry, TurnEnd } from "../contract/entry.ts";
-import type { AgentEvent } from "../contract/event.ts";
-import type { AssistantMessage, Content, ContentBlock } from "../contract/message.ts";
+import type { Entry, EntryBody, EntryBodyOf, NewEntry, TurnEnd } from "../../contract/entry.ts";
+import type { AgentEvent } from "../../contract/event.ts";
+import type { AssistantMessage, Content, ContentBlock } from "../../contract/message.ts";
 
 /** What an entry does not hold itself: whose it is, and the text of an earlier assistant entry. */
 export interface EventSource {

@@ -1,0 +1,117 @@
+#!/usr/bin/env node
+import { fstatSync, readFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { addAbortSignal } from "node:stream";
+import { isatty } from "node:tty";
+import type { Config } from "./config.ts";
+import type { Input, Io, Output } from "./surfaces/cli/io.ts";
+import type { ModelOutlook, Parts } from "./surfaces/cli/parts.ts";
+
+const NODE_OLDEST = "22.18";
+// Not SIGHUP: listening to it would undo `nohup`.
+const SIGNAL_EXITS = { SIGINT: 130, SIGTERM: 143 } as const;
+
+const args = process.argv.slice(2);
+if (args[0] === "--version" || args[0] === "-V") {
+  process.stdout.write(`${readVersion()}\n`);
+} else if (isTooOld(process.versions.node)) {
+  process.stderr.write(`rkat needs Node ${NODE_OLDEST} or newer; this is Node ${process.versions.node}.\n`);
+  process.exitCode = 1;
+} else {
+  await main();
+}
+
+function readVersion(): string {
+  // Our own manifest, whose version npm insists on.
+  const manifest = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as { version: string };
+  return manifest.version;
+}
+
+function isTooOld(version: string): boolean {
+  const [major = 0, minor = 0] = version.split(".").map(Number);
+  const [oldestMajor = 0, oldestMinor = 0] = NODE_OLDEST.split(".").map(Number);
+  return major < oldestMajor || (major === oldestMajor && minor < oldestMinor);
+}
+
+async function main(): Promise<void> {
+  const io = createIo(listenForInterrupts());
+  const { runCommandLine } = await import("./surfaces/cli/command-line.ts");
+  const exitCode = await runCommandLine(io, parts(io.env));
+  await Promise.all([process.stdout, process.stderr].map((stream) => new Promise((done) => stream.write("", done))));
+  // A tool or a connection that outlives its turn must not keep the process alive.
+  process.exit(exitCode);
+}
+
+/** The first signal asks the command to end, the second ends it. A closed pipe is a quiet wish to end. */
+function listenForInterrupts(): AbortSignal {
+  const interrupt = new AbortController();
+  for (const [name, exitCode] of Object.entries(SIGNAL_EXITS)) {
+    process.on(name, () => {
+      if (interrupt.signal.aborted) process.exit(exitCode);
+      interrupt.abort(exitCode);
+    });
+  }
+  for (const stream of [process.stdout, process.stderr]) {
+    stream.on("error", (error: NodeJS.ErrnoException) => {
+      if (error.code !== "EPIPE") throw error;
+      if (stream === process.stdout) interrupt.abort(0);
+    });
+  }
+  return interrupt.signal;
+}
+
+function createIo(interrupt: AbortSignal): Io {
+  return {
+    args,
+    env: process.env,
+    cwd: process.cwd(),
+    home: homedir(),
+    version: readVersion(),
+    nodeVersion: process.versions.node,
+    stdin: { kind: kindOfStdin(), read: () => addAbortSignal(interrupt, process.stdin) },
+    stdout: outputOf(process.stdout),
+    stderr: outputOf(process.stderr),
+    interrupt,
+  };
+}
+
+function kindOfStdin(): Input["kind"] {
+  if (isatty(0)) return "terminal";
+  try {
+    const stat = fstatSync(0);
+    return stat.isFIFO() || stat.isFile() || stat.isSocket() ? "stream" : "none";
+  } catch {
+    // A closed stdin cannot even be asked what it is.
+    return "none";
+  }
+}
+
+function outputOf(stream: NodeJS.WriteStream): Output {
+  return {
+    isTerminal: stream.isTTY === true,
+    // A terminal that was never given a size says 0.
+    columns: stream.columns || undefined,
+    write: (text) => {
+      stream.write(text);
+    },
+  };
+}
+
+function parts(env: Io["env"]): Parts {
+  return {
+    loadConfig: async (places) => (await import("./config.ts")).loadConfig(places),
+    createRuntime: async (options) => (await import("./runtime.ts")).createRuntime(options),
+    createScriptedModel: async (script) => (await import("./providers/scripted.ts")).createScriptedModel(script),
+    inspectModels: (config) => inspectModels(env, config),
+  };
+}
+
+async function inspectModels(env: Io["env"], config: Config): Promise<ModelOutlook> {
+  const { providerStatus } = await import("./providers/provider-settings.ts");
+  const { createModelResolver } = await import("./providers/resolve.ts");
+  const settings = { ...config, defaultModel: config.agent.model, defaultProvider: config.agent.provider };
+  return {
+    providers: providerStatus(env, settings),
+    chooseDefault: () => createModelResolver({ env, config: settings }).resolve(undefined, undefined),
+  };
+}

@@ -1,0 +1,315 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { loadConfig } from "../../config.ts";
+import { ERRORS } from "../../contract/error.ts";
+import { createScriptedModel } from "../../providers/scripted.ts";
+import { createRuntime, type RuntimeOptions } from "../../runtime.ts";
+import type { SessionOptions } from "../../service/session-handle.ts";
+import { runCommandLine } from "./command-line.ts";
+import { CONFIG_TEMPLATE } from "./commands/config-template.ts";
+import type { Io } from "./io.ts";
+import type { Parts } from "./parts.ts";
+
+let cwd: string;
+let asked: RuntimeOptions | undefined;
+beforeEach(() => {
+  cwd = mkdtempSync(join(tmpdir(), "rkat-line-"));
+  asked = undefined;
+});
+afterEach(() => rmSync(cwd, { recursive: true }));
+
+const parts: Parts = {
+  loadConfig,
+  createRuntime: async (options) => {
+    asked = options;
+    return createRuntime(options);
+  },
+  createScriptedModel: async (script) => createScriptedModel(script),
+  inspectModels: async () => ({
+    providers: [{ provider: "openai", keyVariable: "OPENAI_API_KEY", hasKey: false, baseUrl: "https://a.test/v1?k=1" }],
+    chooseDefault: async () => ({ provider: "offline", modelId: "offline" }),
+  }),
+};
+
+/** The command line without a process: what it prints, and the code it ends with. */
+async function run(args: readonly string[], given: Partial<Io> & { isTerminal?: boolean; own?: Partial<Parts> } = {}) {
+  let stdout = "";
+  let stderr = "";
+  const { isTerminal = false, own = {}, ...rest } = given;
+  const io: Io = {
+    args,
+    env: {},
+    cwd,
+    home: cwd,
+    version: "1.2.3",
+    nodeVersion: "24.0.0",
+    stdin: { kind: "none", read: async function* () {} },
+    stdout: { isTerminal, columns: undefined, write: (text) => (stdout += text) },
+    stderr: { isTerminal, columns: undefined, write: (text) => (stderr += text) },
+    interrupt: new AbortController().signal,
+    ...rest,
+  };
+  const code = await runCommandLine(io, { ...parts, ...own });
+  return { code, stdout, stderr };
+}
+
+const COMMANDS = ["run", "demo", "init", "doctor", "models", "capabilities", "help"];
+
+describe("help", () => {
+  it("shows every command, examples first, in at most 100 columns", async () => {
+    for (const args of [["--help"], ...COMMANDS.map((name) => ["help", name]), ["run", "--help"]]) {
+      const { code, stdout, stderr } = await run(args);
+      expect({ args, code, stderr }).toEqual({ args, code: 0, stderr: "" });
+      expect(stdout.split("\n").filter((line) => line.length > 100)).toEqual([]);
+    }
+    const { stdout } = await run(["--help"]);
+    expect(stdout.indexOf("Examples")).toBeLessThan(stdout.indexOf("Usage"));
+    expect(COMMANDS.filter((name) => !stdout.includes(`\n  ${name} `))).toEqual([]);
+  });
+
+  it("is what a bare rkat shows to a person", async () => {
+    const stdin = { kind: "terminal", read: async function* () {} } as const;
+    expect(await run([], { stdin })).toEqual(await run(["--help"]));
+  });
+
+  it("is coloured on a terminal, never against NO_COLOR, always with FORCE_COLOR", async () => {
+    const coloured = async (given: Parameters<typeof run>[1]) =>
+      (await run(["--help"], given)).stdout.includes("\u001b");
+    expect(await coloured({ isTerminal: true })).toBe(true);
+    expect(await coloured({ isTerminal: true, env: { NO_COLOR: "1" } })).toBe(false);
+    expect(await coloured({ env: { FORCE_COLOR: "1" } })).toBe(true);
+    expect(await coloured({})).toBe(false);
+  });
+});
+
+describe("[H1] what cannot be understood is refused in one sentence", () => {
+  const refusals: readonly (readonly [line: string, sentence: RegExp])[] = [
+    ["hello --modle offline", /^unknown option '--modle'; did you mean --model\?$/],
+    ["run hello --max-tokens ten", /^option '--max-tokens <n>' argument 'ten' is invalid; write a whole number/],
+    ["run hello -d soon", /^option '-d, --max-duration <time>' argument 'soon' is invalid; write a duration like 30s/],
+    ["run hello --label x", /^option '--label <key=value>' argument 'x' is invalid; write it as key=value$/],
+    ["run hello --params-json [1]", /is invalid; write a JSON object/],
+    ["run hello -t all", /is invalid; allowed choices are safe, workspace, full, none$/],
+    ["run hello --yolo -t safe", /'--yolo' cannot be used with option '-t, --tools <preset>'/],
+    ["run hello --schema missing.json", /^--schema missing.json: there is no such file$/],
+    ["run hello --stdin lines", /is invalid; allowed choices are auto, blob, off$/],
+    [
+      "run hello -p openai",
+      /^no key for openai: set OPENAI_API_KEY, or use --model offline, which works without a key$/,
+    ],
+    ["models of the world", /; to ask a model, write rkat run "models of the world"$/],
+    ["docter", /^there is no command docter; did you mean rkat doctor\? As a prompt, write rkat run docter$/],
+    ["help docter", /^there is no command docter; rkat help lists them$/],
+  ];
+  it.each(refusals)("%s", async (line, sentence) => {
+    const { code, stdout, stderr } = await run(line.split(" "));
+    expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+    expect(stderr).toMatch(/^Error: [^\n]+\n$/);
+    expect(stderr.slice("Error: ".length, -1)).toMatch(sentence);
+  });
+
+  it("as JSON where JSON was asked for", async () => {
+    const error = (message: string) => ({ code: "INVALID_PARAMS", category: "validation", message });
+    const json = await run(["run", "hello", "--json", "--stream"]);
+    expect(JSON.parse(json.stdout)).toEqual({
+      error: error("--stream prints text; to follow a turn in JSON use --events"),
+    });
+    const events = await run(["run", "hello", "--events", "-o", "text"]);
+    expect(JSON.parse(events.stdout)).toEqual({
+      type: "error",
+      error: error("--events prints JSON; leave out --output text"),
+    });
+  });
+
+  it("with the place it arose at when RKAT_DEBUG asks for it", async () => {
+    const { stderr } = await run(["run"], { env: { RKAT_DEBUG: "1" } });
+    expect(stderr).toMatch(/^Error: there is no prompt.*\nRuntimeError: .*\n\s+at /);
+  });
+});
+
+describe("rkat run", () => {
+  it("gives the session what the flags say", async () => {
+    let options: SessionOptions | undefined;
+    const own: Partial<Parts> = {
+      createRuntime: async (composed) => {
+        const runtime = createRuntime(composed);
+        return {
+          ...runtime,
+          createSessionStreaming: (prompt, given) => {
+            options = given;
+            return runtime.createSessionStreaming(prompt, given);
+          },
+        };
+      },
+    };
+    const line =
+      "hello there -m offline --json --system S --instructions I --max-tokens 90000 -d 1m30s --max-tool-calls 7 " +
+      "--max-turns 3 --max-tokens-per-turn 50 --label team=core --allow-tool datetime --allow-tool shell " +
+      '--block-tool shell --params-json {"a":0,"c":true} --param a=1 --param b=x --app-context [1]';
+    const { code, stdout } = await run(line.split(" "), { own });
+    expect(code).toBe(0);
+    expect(Object.keys(JSON.parse(stdout)).sort()).toEqual(["session_id", "text", "tool_calls", "turns", "usage"]);
+    expect(options).toEqual({
+      model: "offline",
+      systemPrompt: "S",
+      additionalInstructions: ["I"],
+      budgetLimits: { max_tokens: 90_000, max_duration_ms: 90_000, max_tool_calls: 7 },
+      maxTurns: 3,
+      maxTokens: 50,
+      labels: { team: "core" },
+      toolPreset: "safe",
+      toolFilter: { Allow: ["datetime"] },
+      providerParams: { a: 1, b: "x", c: true },
+      appContext: [1],
+      signal: expect.any(AbortSignal),
+    });
+  });
+
+  it("ends with AGENT_ERROR's code at the limit of model calls", async () => {
+    const { code, stderr } = await run(["Add a task: x", "-m", "offline", "--max-turns", "1"]);
+    expect(code).toBe(ERRORS.AGENT_ERROR.exit);
+    expect(stderr).toMatch(/\nStopped: the limit of model calls is reached\.\n$/);
+  });
+
+  it("[H4] has no shell unless a flag or the configuration asks for it", async () => {
+    const prompt = ["run `echo rk$((40+2))`", "-m", "offline"];
+    expect((await run(prompt)).stdout).not.toContain("rk42");
+    expect((await run([...prompt, "-t", "workspace"])).stdout).toContain("rk42");
+    writeFileSync(join(cwd, "rkat.toml"), "[tools]\nshell_enabled = true\n");
+    expect((await run(prompt)).stdout).toContain("rk42");
+    expect((await run([...prompt, "-t", "safe"])).stdout).not.toContain("rk42");
+  });
+
+  it("[B1] takes limits from the configuration, and from flags before it", async () => {
+    writeFileSync(join(cwd, "rkat.toml"), "[budget]\nmax_tokens = 5\n");
+    expect((await run(["hello", "-m", "offline"])).code).toBe(21);
+    expect((await run(["hello", "-m", "offline", "--max-tokens", "1_000_000"])).code).toBe(0);
+  });
+
+  it("says on stderr that full tools lack the memory that is not there", async () => {
+    const { code, stderr } = await run(["hello", "-m", "offline", "--yolo"]);
+    expect(code).toBe(0);
+    expect(stderr).toMatch(/^This rkat has no memory store, so the turn runs without memory_search\.\n\[Session/);
+  });
+
+  it("[G1] exits with AGENT_ERROR's code when no output matches the schema", async () => {
+    writeFileSync(join(cwd, "never.json"), '{"not": {}}');
+    const { code, stderr } = await run(["hello", "-m", "offline", "--schema", "never.json"]);
+    expect(code).toBe(ERRORS.AGENT_ERROR.exit);
+    expect(stderr).toMatch(/\nStopped: no output matched the schema after \d attempts: .*\n$/);
+  });
+
+  it("prints the value of a schema alone on stdout", async () => {
+    const schema = '{"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]}';
+    const { code, stdout } = await run(["hello", "-m", "offline", "--schema", schema], { isTerminal: true });
+    expect(code).toBe(0);
+    expect(Object.keys(JSON.parse(stdout))).toEqual(["answer"]);
+  });
+
+  it("tells every event on stderr with -v, and only the tools on a terminal without", async () => {
+    const prompt = ["Add a task: tag the release", "-m", "offline"];
+    const verbose = (await run([...prompt, "-v"])).stderr.split("\n");
+    expect(verbose.slice(0, 3)).toEqual([
+      expect.stringMatching(/^· turn started in session /),
+      "· model call 1",
+      '· → task_create {"subject":"tag the release","description":"tag the release"}',
+    ]);
+    expect(verbose[3]).toMatch(/^· ← task_create answered in \d+ ms: \{"id":/);
+    const terminal = await run(prompt, { isTerminal: true, env: { NO_COLOR: "1" } });
+    expect(terminal.stderr).toMatch(/^· task_create: tag the release\n\[Session: /);
+  });
+
+  it("is composed for the folder and the environment it was called in", async () => {
+    const env = { RKAT_MODEL: "offline" };
+    expect((await run(["hello"], { env })).code).toBe(0);
+    expect(asked).toMatchObject({ env, projectRoot: cwd, config: { agent: { model: "offline" } } });
+  });
+});
+
+describe("rkat init", () => {
+  it("writes a configuration that is valid with and without its comments", async () => {
+    expect(await run(["init"])).toMatchObject({ code: 0, stderr: "" });
+    const written = readFileSync(join(cwd, ".rkat", "config.toml"), "utf8");
+    expect(written).toBe(CONFIG_TEMPLATE);
+    const uncommented = written.replace(/^# (?=\w+ = |\[)/gm, "");
+    const load = (text: string) =>
+      loadConfig({
+        cwd: "/p",
+        home: "/h",
+        env: {},
+        readFile: async (path) => (path === "/p/rkat.toml" ? text : undefined),
+      });
+    expect((await load(written)).config).toEqual((await load("")).config);
+    expect((await load(uncommented)).config).toMatchObject({
+      agent: { model: "claude-sonnet-5-5", max_turns: 100 },
+      budget: { max_tokens: 100_000, max_duration_ms: 600_000, max_tool_calls: 50 },
+      self_hosted: { servers: { local: { api_key_env: "LOCAL_API_KEY" } } },
+    });
+  });
+
+  it("does not overwrite unless it is told to", async () => {
+    await run(["init"]);
+    writeFileSync(join(cwd, ".rkat", "config.toml"), "# mine\n");
+    const refused = await run(["init"]);
+    expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining("rkat init --force overwrites it") });
+    expect(readFileSync(join(cwd, ".rkat", "config.toml"), "utf8")).toBe("# mine\n");
+    expect((await run(["init", "--force"])).code).toBe(0);
+  });
+});
+
+describe("rkat doctor, models, capabilities", () => {
+  it("finds nothing broken without a file or a key, and says how to get further", async () => {
+    const { code, stdout } = await run(["doctor", "--json"]);
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toEqual({
+      ok: true,
+      findings: [
+        { check: "node", status: "ok", finding: "Node 24.0.0" },
+        {
+          check: "configuration",
+          status: "ok",
+          finding: "defaults; no file was found",
+          fix: "rkat init writes one to edit",
+        },
+        {
+          check: "provider openai",
+          status: "missing",
+          finding: "no key, https://a.test/v1",
+          fix: "set OPENAI_API_KEY",
+        },
+        { check: "default model", status: "ok", finding: "offline (offline)" },
+        { check: "folder", status: "ok", finding: `${cwd} is writable` },
+      ],
+    });
+  });
+
+  it("[H1] ends with 1 when the configuration is broken, and says where", async () => {
+    writeFileSync(join(cwd, "rkat.toml"), "[agent]\nmodle = 1\n");
+    const { code, stdout } = await run(["doctor"]);
+    expect(code).toBe(1);
+    expect(stdout).toMatch(
+      /✗ configuration {2}.*rkat\.toml: agent\.modle is not a known key; did you mean agent\.model\?/,
+    );
+  });
+
+  it("list as JSON what they list as text", async () => {
+    const models = JSON.parse((await run(["models", "--json"])).stdout);
+    expect(models.providers.map(({ provider }: { provider: string }) => provider)).toContain("offline");
+    expect((await run(["models"])).stdout).toMatch(/\n \* {2}offline /);
+    const { capabilities } = JSON.parse((await run(["capabilities", "--json"])).stdout);
+    expect(capabilities[0]).toEqual({ id: "sessions", description: "Sessions and turns", status: "Available" });
+    expect((await run(["capabilities"])).stdout).toMatch(/^ {2}sessions +yes {2}Sessions and turns\n/);
+  });
+});
+
+describe("rkat demo", () => {
+  it("ends with 1 when something did not happen as told", async () => {
+    const createQuietModel = async () => createScriptedModel(() => ({ text: "Nothing happens." }));
+    const { code, stdout } = await run(["demo"], { own: { createScriptedModel: createQuietModel } });
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/✗ not so: the model was shown an error result\n/);
+    expect(stdout).toMatch(/\n3 of \d+ claims did not hold\.\n/);
+  });
+});

@@ -1,0 +1,30 @@
+/** What `rkat init` writes. Each commented line is valid as it stands once its `#` is removed. */
+export const CONFIG_TEMPLATE = `# Configuration of rkat for this folder and those below it.
+# Flags and RKAT_* variables win over this file. Keys never belong here: set ANTHROPIC_API_KEY, OPENAI_API_KEY or
+# GEMINI_API_KEY in the environment, and see \`rkat doctor\` for what works.
+
+[agent]
+# model = "claude-sonnet-5-5"     # without one, the first provider that has a key chooses; "offline" needs none
+# system_prompt = "Be brief."
+# max_tokens_per_turn = 16384     # output tokens of one model call
+# max_turns = 100                 # model calls in one turn
+
+[budget]                          # a session ends gracefully when one is used up, and warns at 80 %
+# max_tokens = 100000             # input and output of all model calls
+# max_duration = "10m"            # of one turn
+# max_tool_calls = 50
+
+[retry]
+# max_retries = 3                 # of a model call that failed for a while: rate limits, overload, resets
+# call_timeout = "10m"
+
+[tools]                           # rkat run offers time and tasks; these add to it
+# builtins_enabled = true         # and patches to files
+# shell_enabled = true            # and a shell
+# default_timeout = "600s"
+
+# A server of your own that speaks OpenAI's chat API: rkat -m local/MODEL
+# [self_hosted.servers.local]
+# base_url = "http://127.0.0.1:8000/v1"
+# api_key_env = "LOCAL_API_KEY"   # the variable that holds the key, when there is one
+`;

@@ -1,0 +1,105 @@
+import { constants } from "node:fs";
+import { access } from "node:fs/promises";
+import type { Command } from "commander";
+import type { Config } from "../../../config.ts";
+import { asRuntimeError } from "../../../contract/error.ts";
+import { readConfiguration } from "../configuration.ts";
+import { describeHelp } from "../help.ts";
+import { createPaint } from "../paint.ts";
+import type { Invocation, ModelOutlook } from "../parts.ts";
+import { withoutControls } from "../plain-text.ts";
+
+/** One thing that was looked at. `missing` is no fault: a turn can run without it. */
+interface Finding {
+  readonly check: string;
+  readonly status: "ok" | "missing" | "broken";
+  readonly finding: string;
+  readonly fix?: string;
+}
+
+/** Declares `rkat doctor`. */
+export function addDoctorCommand(program: Command, invocation: Invocation): void {
+  const command = program
+    .command("doctor")
+    .description("Looks at Node, the configuration, keys and the folder, and says how to mend what is missing.")
+    .summary("check what works and how to mend the rest")
+    .option("--json", "as JSON")
+    .action(async (flags: { readonly json?: boolean }) => {
+      const findings = await examine(invocation);
+      const isHealthy = findings.every(({ status }) => status !== "broken");
+      if (flags.json) invocation.io.stdout.write(`${JSON.stringify({ ok: isHealthy, findings }, undefined, 2)}\n`);
+      else print(invocation, findings);
+      invocation.exitWith(isHealthy ? 0 : 1);
+    });
+  describeHelp(command, {
+    examples: [["rkat doctor", "nothing is sent anywhere, no key is shown"]],
+    notes: [["Exit codes", "0 a turn can run · 1 the configuration is broken"]],
+  });
+}
+
+async function examine(invocation: Invocation): Promise<readonly Finding[]> {
+  const { io, parts } = invocation;
+  const node: Finding = { check: "node", status: "ok", finding: `Node ${io.nodeVersion}` };
+  const folder = await examineFolder(io.cwd);
+  try {
+    const { config, sources } = await readConfiguration(io, parts);
+    const from = sources.length === 0 ? "defaults; no file was found" : sources.join(", ");
+    const hint = sources.length === 0 ? { fix: "rkat init writes one to edit" } : {};
+    const configuration: Finding = { check: "configuration", status: "ok", finding: from, ...hint };
+    return [node, configuration, ...(await examineModels(config, await parts.inspectModels(config))), folder];
+  } catch (thrown) {
+    return [node, ...brokenConfiguration(thrown), folder];
+  }
+}
+
+function brokenConfiguration(thrown: unknown): readonly Finding[] {
+  const { message } = asRuntimeError(thrown);
+  return [{ check: "configuration", status: "broken", finding: message, fix: "edit it, then run rkat doctor again" }];
+}
+
+async function examineModels(config: Config, outlook: ModelOutlook): Promise<readonly Finding[]> {
+  const providers = outlook.providers.map(({ provider, keyVariable, hasKey, baseUrl }): Finding => {
+    const check = `provider ${provider}`;
+    const [address] = baseUrl.split("?");
+    if (hasKey) return { check, status: "ok", finding: `key in ${keyVariable}, ${address}` };
+    return { check, status: "missing", finding: `no key, ${address}`, fix: `set ${keyVariable}` };
+  });
+  const servers = Object.entries(config.self_hosted.servers).map(([name, { base_url }]): Finding => {
+    return { check: `server ${name}`, status: "ok", finding: base_url };
+  });
+  return [...providers, ...servers, await examineDefault(outlook)];
+}
+
+async function examineDefault(outlook: ModelOutlook): Promise<Finding> {
+  const check = "default model";
+  try {
+    const { provider, modelId } = await outlook.chooseDefault();
+    return { check, status: "ok", finding: `${modelId} (${provider})` };
+  } catch (thrown) {
+    return { check, status: "missing", finding: asRuntimeError(thrown).message };
+  }
+}
+
+async function examineFolder(cwd: string): Promise<Finding> {
+  try {
+    await access(cwd, constants.W_OK);
+    return { check: "folder", status: "ok", finding: `${cwd} is writable` };
+  } catch {
+    const fix = "turns run, but tools cannot change files here; choose another folder or its permissions";
+    return { check: "folder", status: "missing", finding: `${cwd} is not writable`, fix };
+  }
+}
+
+function print({ io }: Invocation, findings: readonly Finding[]): void {
+  const { green, yellow, red, dim } = createPaint(io.stdout, io.env);
+  const marks = { ok: green("✓"), missing: yellow("–"), broken: red("✗") };
+  const width = Math.max(...findings.map(({ check }) => check.length));
+  for (const { check, status, finding, fix } of findings) {
+    io.stdout.write(`${marks[status]} ${check.padEnd(width)}  ${withoutControls(finding)}\n`);
+    if (fix !== undefined) io.stdout.write(`${" ".repeat(width + 4)}${dim(fix)}\n`);
+  }
+  const isHealthy = findings.every(({ status }) => status !== "broken");
+  io.stdout.write(
+    isHealthy ? '\nA turn can run. Try: rkat "hello" --model offline\n' : "\nNo turn can run until this is mended.\n",
+  );
+}

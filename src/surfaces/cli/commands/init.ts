@@ -1,0 +1,53 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import { dirname, join, relative } from "node:path";
+import type { Command } from "commander";
+import { RuntimeError } from "../../../contract/error.ts";
+import { isErrno, readIfThere } from "../configuration.ts";
+import { describeHelp } from "../help.ts";
+import type { Invocation } from "../parts.ts";
+import { CONFIG_TEMPLATE } from "./config-template.ts";
+
+/** Declares `rkat init`. */
+export function addInitCommand(program: Command, invocation: Invocation): void {
+  const command = program
+    .command("init")
+    .description("Writes .rkat/config.toml with every common setting, explained and commented out.")
+    .summary("write a commented configuration for this folder")
+    .option("-f, --force", "overwrite the file that is there")
+    .action((flags: { readonly force?: boolean }) => writeConfiguration(invocation, flags.force === true));
+  describeHelp(command, { examples: [["rkat init", "then edit .rkat/config.toml"]] });
+}
+
+async function writeConfiguration({ io }: Invocation, isForced: boolean): Promise<void> {
+  const path = join(io.cwd, ".rkat", "config.toml");
+  const shown = relative(io.cwd, path);
+  if ((await readIfThere(join(io.cwd, "rkat.toml"))) !== undefined) {
+    throw new RuntimeError("INVALID_PARAMS", "rkat.toml configures this folder already; edit it, or remove it first");
+  }
+  await writeOnce(path, { shown, isForced });
+  io.stdout.write(
+    [
+      `Wrote ${shown}. Every line is a comment until you need it.`,
+      "",
+      "Next:",
+      "  rkat doctor    see what works already",
+      "  rkat demo      watch a session, without a key",
+      "",
+    ].join("\n"),
+  );
+}
+
+async function writeOnce(path: string, { shown, isForced }: { shown: string; isForced: boolean }): Promise<void> {
+  try {
+    // The folder will also hold sessions, which are nobody else's business.
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    await writeFile(path, CONFIG_TEMPLATE, { flag: isForced ? "w" : "wx" });
+  } catch (cause) {
+    const code = isErrno(cause) ? cause.code : undefined;
+    const message =
+      code === "EEXIST"
+        ? `${shown} is there already; rkat init --force overwrites it`
+        : `${shown} cannot be written: ${code ?? "it failed"}; check the folder's permissions`;
+    throw new RuntimeError("INVALID_PARAMS", message, { cause });
+  }
+}

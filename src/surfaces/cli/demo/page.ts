@@ -1,0 +1,68 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Io } from "../io.ts";
+import { createPaint, type Paint } from "../paint.ts";
+import { withoutControls } from "../plain-text.ts";
+
+/** Writes the demo at a pace one can follow, in a column that fits the terminal. */
+export interface Page {
+  readonly paint: Paint;
+  readonly columns: number;
+  line(text?: string): Promise<void>;
+  /** Begins a line with who speaks; what is said follows with `say`. */
+  speaker(name: string): void;
+  /** Adds to the line, wrapped between words. */
+  say(words: string): Promise<void>;
+  endLine(): void;
+}
+
+const COLUMNS_MAX = 100;
+const SPEAKER_COLUMNS = 10;
+const WORD_MS = 25;
+const LINE_MS = 450;
+
+export function createPage(io: Io, isPaced: boolean): Page {
+  const paint = createPaint(io.stdout, io.env);
+  const columns = Math.min(COLUMNS_MAX, io.stdout.columns ?? COLUMNS_MAX);
+  const pause = async (ms: number): Promise<void> => {
+    if (isPaced) await sleep(ms, undefined, { signal: io.interrupt });
+    else io.interrupt.throwIfAborted();
+  };
+  let column = 0;
+  const breakLine = (): void => {
+    io.stdout.write(`\n${" ".repeat(SPEAKER_COLUMNS)}`);
+    column = SPEAKER_COLUMNS;
+  };
+  const put = (word: string): void => {
+    if (word === "\n") {
+      breakLine();
+      return;
+    }
+    if (column + word.length > columns && column > SPEAKER_COLUMNS) breakLine();
+    const shown = column === SPEAKER_COLUMNS ? word.trimStart() : word;
+    io.stdout.write(shown);
+    column += shown.length;
+  };
+  const endLine = (): void => {
+    if (column > 0) io.stdout.write("\n");
+    column = 0;
+  };
+  return {
+    paint,
+    columns,
+    endLine,
+    line: async (text = "") => {
+      endLine();
+      io.stdout.write(`${text}\n`);
+      await pause(text === "" ? 0 : LINE_MS);
+    },
+    speaker: (name) => {
+      endLine();
+      io.stdout.write(paint.bold(`  ${name}`.padEnd(SPEAKER_COLUMNS)));
+      column = SPEAKER_COLUMNS;
+    },
+    say: async (words) => {
+      for (const word of withoutControls(words).match(/\n|[^\S\n]*\S+|[^\S\n]+/gu) ?? []) put(word);
+      await pause(WORD_MS);
+    },
+  };
+}

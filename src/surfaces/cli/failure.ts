@@ -1,0 +1,67 @@
+import { CommanderError } from "commander";
+import { asRuntimeError, ERRORS, RuntimeError } from "../../contract/error.ts";
+import { type Io, interruptedExit } from "./io.ts";
+import { createPaint } from "./paint.ts";
+import { withoutControls } from "./plain-text.ts";
+
+/** Says what went wrong, in one sentence for people and as JSON where JSON was asked for; returns the exit code. */
+export function reportFailure(io: Io, thrown: unknown): number {
+  const error = thrown instanceof CommanderError ? fromCommander(thrown, io.args) : asRuntimeError(thrown);
+  const stopped = interruptedExit(io);
+  // The reader of a closed pipe is gone, and with it whoever would want to know.
+  if (stopped === 0) return 0;
+  writeWire(io, error);
+  const { red, dim } = createPaint(io.stderr, io.env);
+  if (stopped === undefined) io.stderr.write(`${red("Error:")} ${withoutControls(error.message)}\n`);
+  else io.stderr.write(`${dim("Interrupted.")}\n`);
+  if (io.env.RKAT_DEBUG === "1") io.stderr.write(`${stackOf(error)}\n`);
+  return stopped ?? ERRORS[error.code].exit;
+}
+
+function writeWire(io: Io, error: RuntimeError): void {
+  const wire = error.toWire();
+  const format = formatOf(io.args);
+  if (format === "json") io.stdout.write(`${JSON.stringify({ error: wire }, undefined, 2)}\n`);
+  if (format === "events") io.stdout.write(`${JSON.stringify({ type: "error", error: wire })}\n`);
+}
+
+/** Read off the words themselves, since flags that cannot be parsed must be answered in the right format, too. */
+function formatOf(args: readonly string[]): "text" | "json" | "events" {
+  const end = args.indexOf("--");
+  const flags = end < 0 ? args : args.slice(0, end);
+  if (flags.includes("--events")) return "events";
+  const isJson = flags.some((flag, at) => {
+    if (flag === "-o" || flag === "--output") return flags[at + 1] === "json";
+    return ["--json", "--output=json", "-ojson"].includes(flag);
+  });
+  return isJson ? "json" : "text";
+}
+
+/** The parser's complaint as one sentence that says what to do. */
+function fromCommander({ message, code }: CommanderError, args: readonly string[]): RuntimeError {
+  const [first = "", hint] = message.replace(/^error: /, "").split("\n");
+  const complaint = first.replace(/\.$/, "").replace(/'\. (?=Expected)/, "': ");
+  const refuse = (sentence: string) => new RuntimeError("INVALID_PARAMS", sentence);
+  if (hint !== undefined) return refuse(`${complaint}; ${hint.replace(/^\(D(.*)\)$/, "d$1")}`);
+  if (code === "commander.excessArguments") {
+    return refuse(`${complaint}; to ask a model, write rkat run "${args.join(" ")}"`);
+  }
+  // What is wrong with a value is said together with what to write instead.
+  if (code === "commander.invalidArgument")
+    return refuse(
+      complaint.replace(/ is invalid\. (.)/, (_, letter: string) => ` is invalid; ${letter.toLowerCase()}`),
+    );
+  return refuse(`${complaint}; see --help`);
+}
+
+function stackOf(error: RuntimeError): string {
+  const causes: string[] = [];
+  let at: unknown = error;
+  for (let depth = 0; depth < CAUSES_MAX && at instanceof Error; depth += 1) {
+    causes.push(at.stack ?? at.message);
+    at = at.cause;
+  }
+  return causes.join("\ncaused by ");
+}
+
+const CAUSES_MAX = 8;

@@ -1,0 +1,74 @@
+import type { Command, Help } from "commander";
+import type { Io } from "./io.ts";
+import { createPaint } from "./paint.ts";
+
+/** A command line to copy, and what comes of it. */
+type Example = readonly [command: string, meaning: string];
+
+interface Extras {
+  readonly examples: readonly Example[];
+  /** Sections after the options: a title and its lines. */
+  readonly notes?: readonly (readonly [title: string, ...lines: string[]])[];
+}
+
+const extrasOf = new WeakMap<Command, Extras>();
+
+/** Gives a command's help its examples and closing notes. */
+export function describeHelp(command: Command, extras: Extras): Command {
+  extrasOf.set(command, extras);
+  return command;
+}
+
+const COLUMNS_MAX = 100;
+const COLUMNS_MIN = 60;
+
+/** Help as a person reads it: what it does, how it is used, then every option in its group. */
+export function configureHelp(program: Command, io: Io): void {
+  const paint = createPaint(io.stdout, io.env);
+  const columns = Math.min(COLUMNS_MAX, Math.max(COLUMNS_MIN, io.stdout.columns ?? COLUMNS_MAX));
+  program.configureHelp({
+    helpWidth: columns,
+    // What may be chosen and what holds without the flag is said in its own words.
+    optionDescription: (option) => option.description,
+    subcommandTerm: (command) => command.name(),
+    styleTitle: (title) => paint.bold(title),
+    formatHelp: (command, helper) => formatHelp(command, helper, columns),
+  });
+}
+
+function formatHelp(command: Command, helper: Help, columns: number): string {
+  const { examples = [], notes = [] } = extrasOf.get(command) ?? {};
+  const item = (width: number) => (row: readonly [string, string]) => helper.formatItem(row[0], width, row[1], helper);
+  const list = (title: string, rows: readonly (readonly [string, string])[], width: number) =>
+    rows.length === 0 ? [] : [helper.styleTitle(title), ...rows.map(item(width)), ""];
+  const optionGroups = Map.groupBy(helper.visibleOptions(command), (option) => option.helpGroupHeading ?? "Options");
+  const commandGroups = Map.groupBy(helper.visibleCommands(command), (sub) => sub.helpGroup() || "Commands");
+  const width = helper.padWidth(command, helper);
+  return [
+    helper.boxWrap(helper.commandDescription(command), columns),
+    "",
+    ...list("Examples", examples, widest(examples)),
+    helper.styleTitle("Usage"),
+    `  ${helper.commandUsage(command)}`,
+    "",
+    ...[...commandGroups].flatMap(([group, subs]) =>
+      list(
+        group,
+        subs.map((sub) => [helper.subcommandTerm(sub), helper.subcommandDescription(sub)]),
+        width,
+      ),
+    ),
+    ...[...optionGroups].flatMap(([group, options]) =>
+      list(
+        group,
+        options.map((option) => [helper.optionTerm(option), helper.optionDescription(option)]),
+        width,
+      ),
+    ),
+    ...notes.flatMap(([title, ...lines]) => [helper.styleTitle(title), ...lines.map((line) => `  ${line}`), ""]),
+  ].join("\n");
+}
+
+function widest(examples: readonly Example[]): number {
+  return Math.max(0, ...examples.map(([command]) => command.length));
+}

@@ -1,0 +1,37 @@
+/** The process as the command line sees it: only the door touches the real one. */
+export interface Io {
+  /** What was typed after the command's name. */
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly cwd: string;
+  readonly home: string;
+  readonly version: string;
+  readonly nodeVersion: string;
+  readonly stdin: Input;
+  readonly stdout: Output;
+  readonly stderr: Output;
+  /** Aborts when somebody wants an end; its reason is the exit code to end with. */
+  readonly interrupt: AbortSignal;
+}
+
+export interface Input {
+  /** A stream is a pipe or a file; `none` is closed, `/dev/null` or another device. */
+  readonly kind: "terminal" | "stream" | "none";
+  /** Reads to the end; throws when interrupted. */
+  read(): AsyncIterable<Uint8Array>;
+}
+
+export interface Output {
+  readonly isTerminal: boolean;
+  /** How wide the terminal is, when it is one. */
+  readonly columns: number | undefined;
+  write(text: string): void;
+}
+
+const EXIT_INTERRUPTED = 130;
+
+/** The exit code of a command that was interrupted; undefined when it was not. */
+export function interruptedExit({ interrupt }: Io): number | undefined {
+  if (!interrupt.aborted) return undefined;
+  return typeof interrupt.reason === "number" ? interrupt.reason : EXIT_INTERRUPTED;
+}

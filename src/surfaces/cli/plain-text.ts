@@ -1,0 +1,36 @@
+/** Text without what could steer a terminal: a model or a tool must not move the cursor or rename the window. */
+export function withoutControls(text: string): string {
+  return text.replace(/[^\P{Cc}\n\t]/gu, "");
+}
+
+/** One line of at most so many characters, for places where more would bury the rest. */
+export function oneLine(text: string, charsMax: number): string {
+  // Only the beginning is looked at: a tool may answer with megabytes.
+  const line = withoutControls(text.slice(0, charsMax * 4))
+    .replace(/\s+/g, " ")
+    .trim();
+  return line.length <= charsMax ? line : `${line.slice(0, charsMax - 1)}…`;
+}
+
+/** Pads each column to its widest cell; the last one is left ragged. */
+export function alignColumns(rows: readonly (readonly string[])[]): readonly string[] {
+  const widths: number[] = [];
+  for (const row of rows) for (const [column, cell] of row.entries()) widths[column] = widen(widths[column], cell);
+  return rows.map((row) =>
+    row
+      .map((cell, column) => (column === row.length - 1 ? cell : cell.padEnd(widths[column] ?? 0)))
+      .join("  ")
+      .trimEnd(),
+  );
+}
+
+function widen(width: number | undefined, cell: string): number {
+  return Math.max(width ?? 0, cell.length);
+}
+
+const NUMBER = new Intl.NumberFormat("en");
+
+/** `1048576` as `1,048,576`. */
+export function grouped(count: number): string {
+  return NUMBER.format(count);
+}

@@ -1,0 +1,96 @@
+import type { AgentEvent, AgentEventOf, BudgetType } from "../../../contract/event.ts";
+import { grouped, oneLine } from "../plain-text.ts";
+
+const ARGS_CHARS_MAX = 100;
+const RESULT_CHARS_MAX = 120;
+const SENTENCE_CHARS_MAX = 240;
+
+/** What everybody should know of a turn besides its text; undefined for the rest. */
+export function noticeOf(event: AgentEvent): string | undefined {
+  switch (event.type) {
+    case "budget_warning":
+      return warningLine(event);
+    case "retrying": {
+      const { attempt, max_attempts, delay_ms, error } = event;
+      const reason = oneLine(error, SENTENCE_CHARS_MAX);
+      return `retrying in ${seconds(delay_ms)} (${attempt} of ${max_attempts}): ${reason}`;
+    }
+    case "tool_execution_timed_out":
+      return `${event.name} was stopped after ${seconds(event.timeout_ms)}`;
+    case "stream_truncated":
+      return oneLine(event.reason, SENTENCE_CHARS_MAX);
+    case "compaction_failed":
+      return `compaction failed: ${oneLine(event.error, SENTENCE_CHARS_MAX)}`;
+    default:
+      return undefined;
+  }
+}
+
+/** A tool at work, in as few words as tell it apart. */
+export function activityOf(event: AgentEvent): string | undefined {
+  if (event.type === "tool_call_requested") return `${event.name}${callHint(event)}`;
+  if (event.type !== "tool_execution_completed" || !event.is_error) return undefined;
+  return `${event.name} failed: ${oneLine(event.result, RESULT_CHARS_MAX)}`;
+}
+
+/** Every event that is not a piece of a later one, as one line. */
+export function verboseLineOf(event: AgentEvent): string | undefined {
+  switch (event.type) {
+    case "run_started":
+      return `turn started in session ${event.session_id}`;
+    case "turn_started":
+      return `model call ${event.turn_number + 1}`;
+    case "reasoning_complete":
+      return `thought: ${oneLine(event.content, RESULT_CHARS_MAX)}`;
+    case "tool_call_requested":
+      return `→ ${event.name} ${oneLine(JSON.stringify(event.args), ARGS_CHARS_MAX)}`;
+    case "tool_execution_completed": {
+      const outcome = event.is_error ? "failed" : "answered";
+      return `← ${event.name} ${outcome} in ${event.duration_ms} ms: ${oneLine(event.result, RESULT_CHARS_MAX)}`;
+    }
+    case "turn_completed":
+      return `model stopped: ${event.stop_reason}, ${tokens(event.usage)}`;
+    case "run_completed":
+      return `turn completed, ${tokens(event.usage)} in the session`;
+    case "run_failed":
+      return `turn failed: ${oneLine(event.error, SENTENCE_CHARS_MAX)}`;
+    case "extraction_succeeded":
+      return "the output matches the schema";
+    case "extraction_failed":
+      return `the output does not match the schema: ${oneLine(event.reason, SENTENCE_CHARS_MAX)}`;
+    // Pieces of what another event tells whole.
+    case "text_delta":
+    case "text_complete":
+    case "reasoning_delta":
+    case "tool_execution_started":
+    case "tool_result_received":
+      return undefined;
+    default:
+      return noticeOf(event) ?? oneLine(JSON.stringify(event), SENTENCE_CHARS_MAX);
+  }
+}
+
+function warningLine({ budget_type, used, limit, percent }: AgentEventOf<"budget_warning">): string {
+  return `${Math.round(percent)} % of the ${BUDGET_NAMES[budget_type]} used: ${grouped(used)} of ${grouped(limit)}`;
+}
+
+const BUDGET_NAMES: Readonly<Record<BudgetType, string>> = {
+  tokens: "token budget is",
+  time: "time budget (seconds) is",
+  tool_calls: "tool call budget is",
+};
+
+/** The first text among the arguments, such as a command or a subject. */
+function callHint({ args }: AgentEventOf<"tool_call_requested">): string {
+  const values = Object.values(args);
+  const hint = values.find((value) => typeof value === "string") ?? (values.length === 0 ? "" : JSON.stringify(args));
+  return hint === "" ? "" : `: ${oneLine(hint, ARGS_CHARS_MAX)}`;
+}
+
+function tokens({ input_tokens, output_tokens }: { input_tokens: number; output_tokens: number }): string {
+  return `${grouped(input_tokens)} tokens in / ${grouped(output_tokens)} out`;
+}
+
+function seconds(ms: number): string {
+  return `${(ms / 1_000).toFixed(1)} s`;
+}

@@ -1,0 +1,87 @@
+import { readFile } from "node:fs/promises";
+import { resolve } from "node:path";
+import type { Config } from "../../../config.ts";
+import { RuntimeError } from "../../../contract/error.ts";
+import type { JsonObject } from "../../../contract/session.ts";
+import type { SessionOptions } from "../../../service/session-handle.ts";
+import { isErrno } from "../configuration.ts";
+import type { RunFlags } from "./run-flags.ts";
+
+/** The options of the session that the flags ask for; what they leave open the configuration decides. */
+export async function sessionOptions(flags: RunFlags, place: { cwd: string; config: Config }): Promise<SessionOptions> {
+  const params = { ...flags.paramsJson, ...Object.fromEntries(flags.param.map(([key, text]) => [key, lenient(text)])) };
+  return present({
+    model: flags.model,
+    provider: flags.provider,
+    systemPrompt: flags.system,
+    additionalInstructions: flags.instructions,
+    maxTokens: flags.maxTokensPerTurn,
+    maxTurns: flags.maxTurns,
+    budgetLimits: present({
+      max_tokens: flags.maxTokens,
+      max_tool_calls: flags.maxToolCalls,
+      max_duration_ms: flags.maxDuration,
+    }),
+    ...toolOptions(flags, place.config),
+    outputSchema: flags.schema === undefined ? undefined : await readSchema(flags.schema, place.cwd),
+    providerParams: Object.keys(params).length === 0 ? undefined : params,
+    labels: flags.label.length === 0 ? undefined : Object.fromEntries(flags.label),
+    appContext: flags.appContext?.value,
+  });
+}
+
+/** The fields that have a value: an option that is absent is not one that is undefined. */
+function present<T extends object>(fields: T): { [K in keyof T]: Exclude<T[K], undefined> } {
+  // What is left has no undefined value, which is all the type says.
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as ReturnType<
+    typeof present<T>
+  >;
+}
+
+/** Without a flag: what is safe, and what the configuration switches on besides. */
+function toolOptions({ tools: named, yolo, allowTool, blockTool }: RunFlags, config: Config) {
+  const tools = yolo ? "full" : named;
+  const isOn = (isEnabled: boolean) => (tools === undefined && isEnabled ? true : undefined);
+  return {
+    toolPreset: tools ?? "safe",
+    enableBuiltins: isOn(config.tools.builtins_enabled),
+    enableShell: isOn(config.tools.shell_enabled),
+    toolFilter: toolFilter(allowTool, blockTool),
+  };
+}
+
+function toolFilter(allowed: readonly string[], blocked: readonly string[]): SessionOptions["toolFilter"] {
+  if (allowed.length > 0) return { Allow: allowed.filter((name) => !blocked.includes(name)) };
+  return blocked.length > 0 ? { Deny: [...blocked] } : "All";
+}
+
+/** `temperature=0.2` is a number, `effort=high` a text. */
+function lenient(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+async function readSchema(given: string, cwd: string): Promise<JsonObject> {
+  const isInline = given.trimStart().startsWith("{");
+  const text = isInline ? given : await readSchemaFile(given, cwd);
+  const source = isInline ? "--schema" : given;
+  try {
+    const schema: unknown = JSON.parse(text);
+    if (typeof schema === "object" && schema !== null && !Array.isArray(schema)) return { ...schema };
+  } catch (cause) {
+    throw new RuntimeError("INVALID_PARAMS", `${source} is not valid JSON`, { cause });
+  }
+  throw new RuntimeError("INVALID_PARAMS", `${source} is not a JSON schema: it must be an object`);
+}
+
+async function readSchemaFile(path: string, cwd: string): Promise<string> {
+  try {
+    return await readFile(resolve(cwd, path), "utf8");
+  } catch (cause) {
+    const reason = isErrno(cause) && cause.code === "ENOENT" ? "there is no such file" : "it cannot be read";
+    throw new RuntimeError("INVALID_PARAMS", `--schema ${path}: ${reason}`, { cause });
+  }
+}
