@@ -3,7 +3,7 @@ import type { LanguageModelV4, LanguageModelV4Prompt, LanguageModelV4ToolCall } 
 import { type Contender, OUTPUT_TOKENS_MAX, SYSTEM_PROMPT, TOOL } from "./conversation.ts";
 import { MODEL } from "./model-server.ts";
 
-/** The same loop by hand over the provider package that rkat uses: what is above it is ours, what is below is theirs. */
+/** The same loop by hand over the provider package for this wire: what rkat would pay before it did anything itself. */
 export function createProviderAlone(baseURL: string): Contender {
   const options = { name: "openai", baseURL, apiKey: "none", includeUsage: true };
   const model = createOpenAICompatible(options)(MODEL);

@@ -1,11 +1,13 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { execFile } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { importsOf } from "../test/source-files.ts";
+import { startRkat } from "../test/support/rkat-process.ts";
 
 const root = join(import.meta.dirname, "..");
 const source = readFileSync(join(root, "src/cli.ts"), "utf8");
@@ -17,46 +19,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(home, { recursive: true }));
 
-interface Ended {
-  readonly code: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-interface Started {
-  readonly child: ChildProcess;
-  readonly ended: Promise<Ended>;
-  /** Resolves when stdout holds the text. */
-  saw(text: string): Promise<void>;
-}
-
-/** The real command in an empty folder with an empty environment; without input its stdin is `/dev/null`. */
-function start(args: readonly string[], given: { input?: string; env?: Record<string, string> } = {}): Started {
-  const child = spawn(process.execPath, [join(root, "src/cli.ts"), ...args], {
-    cwd: home,
-    env: { PATH: process.env.PATH, HOME: home, ...given.env },
-    stdio: [given.input === undefined ? "ignore" : "pipe", "pipe", "pipe"],
-  });
-  child.stdin?.on("error", () => {}); // A command that refuses its input closes it early.
-  child.stdin?.end(given.input);
-  let stdout = "";
-  let stderr = "";
-  child.stdout?.on("data", (data) => {
-    stdout += data;
-  });
-  child.stderr?.on("data", (data) => {
-    stderr += data;
-  });
-  const ended = new Promise<Ended>((resolve) => child.on("close", (code) => resolve({ code, stdout, stderr })));
-  const saw = async (text: string): Promise<void> => {
-    while (!stdout.includes(text)) {
-      if (child.exitCode !== null) throw new Error(`it ended without saying "${text}": ${stderr}`);
-      await Promise.race([ended, new Promise((resolve) => child.stdout?.once("data", resolve))]);
-    }
-  };
-  return { child, ended, saw };
-}
-
+const start = (args: readonly string[], given?: Parameters<typeof startRkat>[2]) => startRkat(home, args, given);
 const rkat = (...args: string[]) => start(args).ended;
 const ESCAPE = String.fromCharCode(27);
 
@@ -65,6 +28,22 @@ describe("the door", () => {
     const statics = importsOf({ path: "src/cli.ts", text: source }).filter(({ kind }) => kind === "static");
     expect(statics.filter(({ specifier }) => !specifier.startsWith("node:"))).toEqual([]);
     expect(await rkat("--version")).toEqual({ code: 0, stdout: `${manifest.version}\n`, stderr: "" });
+  });
+
+  it("[H1] says in a sentence that its folder is gone or its output cannot be written", async () => {
+    const shell = promisify(execFile);
+    const command = `"${process.execPath}" "${join(import.meta.dirname, "cli.ts")}" models`;
+    const refused = (script: string) => shell("sh", ["-c", script]).catch((error) => error);
+    expect(
+      await refused(`mkdir "${home}/gone" && cd "${home}/gone" && rmdir "${home}/gone" && ${command}`),
+    ).toMatchObject({
+      code: 2,
+      stderr: "Error: the working folder is not there any more; change to one that is.\n",
+    });
+    expect(await refused(`cd "${home}" && ${command} > /dev/full`)).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^Error: cannot write the output: ENOSPC.*\n$/),
+    });
   });
 
   it("is quiet about a reader that has left", async () => {

@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { fstatSync, readFileSync } from "node:fs";
+import { enableCompileCache } from "node:module";
 import { homedir } from "node:os";
 import { addAbortSignal } from "node:stream";
 import { isatty } from "node:tty";
@@ -11,6 +12,9 @@ const NODE_OLDEST = "22.18";
 // Not SIGHUP: listening to it would undo `nohup`.
 const SIGNAL_EXITS = { SIGINT: 130, SIGTERM: 143 } as const;
 
+/** A reader that has stopped reading is not waited for longer. */
+const FLUSH_MS_MAX = 30_000;
+
 const args = process.argv.slice(2);
 if (args[0] === "--version" || args[0] === "-V") {
   process.stdout.write(`${readVersion()}\n`);
@@ -18,6 +22,8 @@ if (args[0] === "--version" || args[0] === "-V") {
   process.stderr.write(`rkat needs Node ${NODE_OLDEST} or newer; this is Node ${process.versions.node}.\n`);
   process.exitCode = 1;
 } else {
+  // Most of a short command is the loading of its code; the second time it need not be compiled.
+  enableCompileCache();
   await main();
 }
 
@@ -34,10 +40,16 @@ function isTooOld(version: string): boolean {
 }
 
 async function main(): Promise<void> {
+  if (workingFolder() === undefined) {
+    process.stderr.write("Error: the working folder is not there any more; change to one that is.\n");
+    process.exitCode = 2;
+    return;
+  }
   const io = createIo(listenForInterrupts());
   const { runCommandLine } = await import("./surfaces/cli/command-line.ts");
-  const exitCode = await runCommandLine(io, parts(io.env));
-  await Promise.all([process.stdout, process.stderr].map((stream) => new Promise((done) => stream.write("", done))));
+  const exitCode = await runCommandLine(io, parts(io));
+  const flushed = [process.stdout, process.stderr].map((stream) => new Promise((done) => stream.write("", done)));
+  await Promise.race([Promise.all(flushed), new Promise((done) => setTimeout(done, FLUSH_MS_MAX))]);
   // A tool or a connection that outlives its turn must not keep the process alive.
   process.exit(exitCode);
 }
@@ -53,8 +65,13 @@ function listenForInterrupts(): AbortSignal {
   }
   for (const stream of [process.stdout, process.stderr]) {
     stream.on("error", (error: NodeJS.ErrnoException) => {
-      if (error.code !== "EPIPE") throw error;
-      if (stream === process.stdout) interrupt.abort(0);
+      if (error.code === "EPIPE") {
+        if (stream === process.stdout) interrupt.abort(0);
+        return;
+      }
+      // A full disk behind stdout: what was asked for cannot be shown, and stderr may be the same disk.
+      if (stream === process.stdout) process.stderr.write(`Error: cannot write the output: ${error.message}\n`);
+      process.exit(1);
     });
   }
   return interrupt.signal;
@@ -64,15 +81,36 @@ function createIo(interrupt: AbortSignal): Io {
   return {
     args,
     env: process.env,
-    cwd: process.cwd(),
-    home: homedir(),
+    cwd: workingFolder() ?? "/",
+    home: homeFolder(),
     version: readVersion(),
     nodeVersion: process.versions.node,
-    stdin: { kind: kindOfStdin(), read: () => addAbortSignal(interrupt, process.stdin) },
+    stdin: {
+      kind: kindOfStdin(),
+      read: () => addAbortSignal(interrupt, process.stdin),
+      terminal: () => ({ input: process.stdin, output: process.stdout.isTTY ? process.stdout : process.stderr }),
+    },
     stdout: outputOf(process.stdout),
     stderr: outputOf(process.stderr),
     interrupt,
   };
+}
+
+function workingFolder(): string | undefined {
+  try {
+    return process.cwd();
+  } catch {
+    return undefined;
+  }
+}
+
+/** A user without an entry in the system, as in many containers, has none: a folder that holds nothing stands in. */
+function homeFolder(): string {
+  try {
+    return homedir();
+  } catch {
+    return "/nonexistent";
+  }
 }
 
 function kindOfStdin(): Input["kind"] {
@@ -91,18 +129,28 @@ function outputOf(stream: NodeJS.WriteStream): Output {
     isTerminal: stream.isTTY === true,
     // A terminal that was never given a size says 0.
     columns: stream.columns || undefined,
-    write: (text) => {
-      stream.write(text);
+    write: (written) => {
+      stream.write(written);
     },
   };
 }
 
-function parts(env: Io["env"]): Parts {
+function parts(io: Io): Parts {
+  const loadConfig: Parts["loadConfig"] = async (places) => (await import("./config.ts")).loadConfig(places);
+  const openRuntime: Parts["openRuntime"] = async (options) => (await import("./runtime.ts")).openRuntime(options);
   return {
-    loadConfig: async (places) => (await import("./config.ts")).loadConfig(places),
+    loadConfig,
+    openRuntime,
     createRuntime: async (options) => (await import("./runtime.ts")).createRuntime(options),
+    createInMemoryStore: async () => (await import("./runtime.ts")).createInMemoryStore(),
+    verifyStore: async (folder) => (await import("./runtime.ts")).verifyStore(folder),
     createScriptedModel: async (script) => (await import("./providers/scripted.ts")).createScriptedModel(script),
-    inspectModels: (config) => inspectModels(env, config),
+    inspectModels: (config) => inspectModels(io.env, config),
+    serveRpc: async (words) => {
+      const { startRpc } = await import("./surfaces/rpc/start.ts");
+      const { stdin, stdout, stderr } = process;
+      return startRpc({ ...io, args: words, stdin, stdout, stderr }, { loadConfig, openRuntime });
+    },
   };
 }
 

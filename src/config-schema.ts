@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { Capability } from "./contract/capability.ts";
 import { Duration } from "./contract/duration.ts";
-import { ProviderName } from "./contract/session.ts";
+import { PROVIDER_NAMES } from "./contract/session.ts";
 
 // A timer of Node fires at once when asked to wait longer than this, so a longer wait must not be sayable.
 const TIMER_MS_MAX = 2 ** 31 - 1;
@@ -63,6 +63,8 @@ const Retry = z
     max_retries: whole(0, 100).default(3),
     initial_delay: wait.prefault("500ms"),
     max_delay: wait.prefault("30s"),
+    /** A provider that asks for a longer wait than this is not waited for. */
+    retry_after_max: wait.prefault("10m"),
     multiplier: z.number({ error: "write a number of at least 1" }).min(1, "write a number of at least 1").default(2),
     call_timeout: waitOrNone.prefault("10m"),
     stall_timeout: waitOrNone.prefault("300s"),
@@ -75,6 +77,7 @@ const Retry = z
     max_retries: retry.max_retries,
     initial_delay_ms: retry.initial_delay,
     max_delay_ms: retry.max_delay,
+    retry_after_max_ms: retry.retry_after_max,
     multiplier: retry.multiplier,
     /** Undefined: a call may take as long as it likes. */
     call_timeout_ms: msOrNone(retry.call_timeout),
@@ -234,7 +237,7 @@ export const ConfigFile = z
       refuse(["budget", key], `limits.${older} says otherwise, so remove one of the two`);
     }
     const { provider } = given.agent;
-    const providers = [...ProviderName.options, ...Object.keys(given.providers)];
+    const providers = [...PROVIDER_NAMES, ...Object.keys(given.providers)];
     if (provider !== undefined && !providers.includes(provider))
       refuse(["agent", "provider"], `write one of ${providers.join(", ")}, or add [providers.${provider}]`);
     for (const [name, { server }] of Object.entries(given.self_hosted.models)) {

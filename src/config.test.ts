@@ -37,6 +37,7 @@ describe("defaults", () => {
         max_retries: 3,
         initial_delay_ms: 500,
         max_delay_ms: 30_000,
+        retry_after_max_ms: 600_000,
         multiplier: 2,
         call_timeout_ms: 600_000,
         stall_timeout_ms: 300_000,

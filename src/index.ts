@@ -10,6 +10,15 @@ export type { ModelClient, ModelFailure, ModelPart, ModelRequest } from "./ports
 export type { BlobStore, EventLog, Hold, SessionLocks, SessionRow, SessionStore, Store } from "./ports/store.ts";
 export type { Tool, ToolCallContext, ToolOutput } from "./ports/tool.ts";
 export { createScriptedModel, type ScriptedModel, type ScriptedStep } from "./providers/scripted.ts";
-export { createInMemoryStore, createRuntime, type Runtime, type RuntimeOptions } from "./runtime.ts";
+export {
+  createInMemoryStore,
+  createRuntime,
+  type OpenOptions,
+  openEmbeddedStore,
+  openRuntime,
+  type Runtime,
+  type RuntimeOptions,
+} from "./runtime.ts";
+export type { Delivery } from "./service/event-queue.ts";
 export type { EventStream, Session, SessionOptions, TurnOptions } from "./service/session-handle.ts";
 export { defineTool } from "./tools/define-tool.ts";

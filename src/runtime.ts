@@ -1,9 +1,12 @@
+import { createHash } from "node:crypto";
 import { type Config, defaultConfig } from "./config.ts";
 import type { Capability } from "./contract/capability.ts";
+import { RuntimeError } from "./contract/error.ts";
 import type { Content } from "./contract/message.ts";
 import type { RunResult, SessionInfo, SessionSummary } from "./contract/session.ts";
 import { createRedactor } from "./core/redact.ts";
 import { foldRow } from "./core/session/session-row.ts";
+import { requireTools } from "./core/tools/require-tools.ts";
 import type { TurnPolicy } from "./core/turn.ts";
 import type { Clock } from "./ports/clock.ts";
 import type { ModelClient, ModelResolver } from "./ports/model.ts";
@@ -15,6 +18,8 @@ import { describeModels, mergeModels } from "./providers/catalog.ts";
 import { createModelResolver } from "./providers/resolve.ts";
 import { describeCapabilities } from "./service/capabilities.ts";
 import { createDispatch, type Dispatch } from "./service/dispatch.ts";
+import type { Delivery } from "./service/event-queue.ts";
+import { requireNames } from "./service/option-names.ts";
 import {
   createCall,
   createFields,
@@ -25,7 +30,10 @@ import {
   streamOf,
 } from "./service/session-handle.ts";
 import { createSessionService } from "./service/session-service.ts";
+import { translateFailures } from "./service/store-border.ts";
+import { readEvents, subscribe } from "./service/subscriptions.ts";
 import { createSystemClock } from "./service/system-clock.ts";
+import type { Verification } from "./stores/embedded/open.ts";
 import { createStoreInMemory } from "./stores/in-memory.ts";
 import { createBuiltinTools } from "./tools/builtin.ts";
 import { TOOL_PRESETS, type ToolPreset } from "./tools/presets.ts";
@@ -74,23 +82,30 @@ export interface Runtime {
   readSession(sessionId: string): Promise<SessionInfo>;
   /** Content kept by reference, such as the full text of a tool output that was cut. */
   readBlob(blobId: string): Promise<{ readonly mediaType: string; readonly data: Uint8Array }>;
+  /**
+   * A session's events: those after `after` from its log, then live ones, without a gap and without a repeat. Without
+   * `after`, live ones only.
+   */
+  subscribe(sessionId: string, options?: { after?: number; signal?: AbortSignal }): AsyncIterable<Delivery>;
   /** Every operation by its name, with an unchecked input: what surfaces are made of. */
   readonly dispatch: Dispatch;
-  /** Stops background work. Calling it twice does no harm. */
+  /** Interrupts running turns, waits for their end, and stops background work. Calling it twice does no harm. */
   close(): Promise<void>;
 }
 
 /** Composes a runtime. Nothing is read, opened or loaded before it is needed. */
 export function createRuntime(options: RuntimeOptions = {}): Runtime {
+  requireOptions(options);
   const { config = defaultConfig(), env = process.env, clock = createSystemClock() } = options;
   const ownModel = toClient(options.model);
   const capabilities = new Set<Capability>(options.store === undefined ? [] : ["session-store"]);
-  const store = options.store ?? createInMemoryStore({ now: clock.now });
+  const store = translateFailures(options.store ?? createInMemoryStore({ now: clock.now }));
   const root = options.projectRoot ?? process.cwd();
   const { program: shellProgram, timeout_ms } = config.shell;
   const builtins = createBuiltinTools({ root, clock, env, shellProgram, shellTimeoutSecs: timeout_ms / 1_000 });
   const known = mergeModels(config.models);
-  const service = createSessionService({
+  const { service, live, stop } = createSessionService({
+    hash: (text) => createHash("sha256").update(text).digest("hex"),
     store,
     clock,
     capabilities,
@@ -112,9 +127,9 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
   });
   const dispatch = createDispatch(service, capabilities);
   const create = async (prompt: Content, session: SessionOptions, more: Parameters<Dispatch>[2] = {}) => {
-    const call = { ...createCall(session), ...more };
+    const fields = { ...createFields(session), prompt };
     // Not deferred, so the first turn has run and its result is here.
-    return (await dispatch("createSession", { ...createFields(session), prompt }, call)) as RunResult;
+    return (await dispatch("createSession", fields, { ...createCall(session), ...more })) as RunResult;
   };
   return {
     createSession: async (prompt, session = {}) => {
@@ -139,17 +154,106 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
       const { media_type, data } = await dispatch("readBlob", { blob_id });
       return { mediaType: media_type, data: Buffer.from(data, "base64") };
     },
+    subscribe: (sessionId, { after, signal = new AbortController().signal } = {}) =>
+      subscribe({ store, live }, sessionId, { after, signal }),
     dispatch,
     close: async () => {
+      await stop();
       await builtins.close();
       await store.close();
     },
   };
 }
 
+/** What a runtime that keeps its sessions needs besides. */
+export interface OpenOptions extends Omit<RuntimeOptions, "store"> {
+  /** The folder everything is kept in; made when it is not there. */
+  readonly stateFolder: string;
+  /** Told, in a sentence, of what was found damaged and how it was dealt with. */
+  readonly warn?: (sentence: string) => void;
+}
+
+/** Opens a runtime with the capabilities its configuration names; what is not named is not even loaded. */
+export async function openRuntime({ stateFolder, warn = () => {}, ...options }: OpenOptions): Promise<Runtime> {
+  const { config = defaultConfig() } = options;
+  if (!config.features.includes("session-store")) return createRuntime(options);
+  const store = await openEmbeddedStore(stateFolder, { warn });
+  return createRuntime({ ...options, store: await withFiles(store, { folder: stateFolder, warn }) });
+}
+
+/** Gives the sessions of a store their files under `.rkat/`. */
+async function withFiles(store: Store, to: { folder: string; warn: (sentence: string) => void }): Promise<Store> {
+  const { createRkatFiles } = await import("./projections/rkat-files.ts");
+  const { projectStore } = await import("./projections/projected-store.ts");
+  const files = createRkatFiles({
+    ...to,
+    readEvents: (sessionId, after, max) => readEvents(store.log, sessionId, { after, max }),
+    row: (sessionId) => store.sessions.get(sessionId),
+  });
+  return projectStore(store, files);
+}
+
+/** Opens a store on disk: everything it acknowledged survives the end of the process, however it comes. */
+export async function openEmbeddedStore(
+  folder: string,
+  options: { now?: () => number; warn?: (sentence: string) => void } = {},
+): Promise<Store> {
+  const { openStore } = await import("./stores/embedded/open.ts");
+  return openStore({ folder, foldRow, host: { pid: process.pid, isRunning }, ...options });
+}
+
+/** Checks every checksum of a store on disk; nothing is changed. */
+export async function verifyStore(folder: string): Promise<Verification> {
+  const { verifyFolder } = await import("./stores/embedded/open.ts");
+  return verifyFolder(folder, foldRow);
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM"; // It runs and is someone else's.
+  }
+}
+
 /** A store that lives as long as the process. Sessions in it can be read, listed and archived. */
 export function createInMemoryStore(options: { now?: () => number } = {}): Store {
   return createStoreInMemory({ foldRow, ...options });
+}
+
+type Expected = readonly [isIt: (value: unknown) => boolean, wanted: string];
+const isObject = (value: unknown): boolean => typeof value === "object" && value !== null;
+const isText = (value: unknown): boolean => typeof value === "string";
+const isModel = (value: unknown): boolean =>
+  isText(value) || (value instanceof Object && ("stream" in value || "doStream" in value));
+
+const EXPECTED: Readonly<Record<keyof RuntimeOptions, Expected>> = {
+  model: [isModel, "give a model's name, an AI SDK model or a model client"],
+  provider: [isText, "give the name of a provider"],
+  store: [isObject, "give a store"],
+  tools: [Array.isArray, "give a list of tools"],
+  toolPreset: [
+    (name) => Object.keys(TOOL_PRESETS).includes(String(name)),
+    `give one of ${Object.keys(TOOL_PRESETS).join(", ")}`,
+  ],
+  systemPrompt: [isText, "give a text"],
+  config: [isObject, "give a configuration, as loadConfig returns one"],
+  env: [isObject, "give an object of variables"],
+  projectRoot: [isText, "give the path of a folder"],
+  secrets: [(value) => Array.isArray(value) && value.every(isText), "give a list of texts"],
+  clock: [isObject, "give a clock"],
+};
+
+/** Throws INVALID_PARAMS for the first option that is unknown or wrong: callers without types get a sentence, too. */
+function requireOptions(options: RuntimeOptions): void {
+  requireNames(options, Object.keys(EXPECTED));
+  for (const [name, [isIt, wanted]] of Object.entries(EXPECTED)) {
+    // The keys of EXPECTED are the options.
+    const value = options[name as keyof RuntimeOptions];
+    if (value !== undefined && !isIt(value)) throw new RuntimeError("INVALID_PARAMS", `${name}: ${wanted}`);
+  }
+  requireTools(options.tools ?? []);
 }
 
 function toClient(model: RuntimeOptions["model"]): ModelClient | undefined {
@@ -188,6 +292,7 @@ function policyOf({ agent, retry, tools }: Config): TurnPolicy {
       maxRetries: retry.max_retries,
       initialDelayMs: retry.initial_delay_ms,
       maxDelayMs: retry.max_delay_ms,
+      retryAfterMaxMs: retry.retry_after_max_ms,
       multiplier: retry.multiplier,
     },
     calls: {

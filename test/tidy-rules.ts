@@ -8,7 +8,7 @@ const FILE_LINES_MAX = 400;
 const ROOT_ENTRIES_MAX = 24;
 const ROOM_FILES_MAX = 12;
 
-const DOORS = ["src/index.ts", "src/client.ts", "src/cli.ts", "src/runtime.ts"];
+const DOORS = ["src/index.ts", "src/client.ts", "src/cli.ts", "src/rpc.ts", "src/runtime.ts"];
 
 /** Which layers a layer may import besides itself. Doors may import everything and are imported by nobody. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
@@ -29,6 +29,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 /** Imports of types that cross the layers: the command line is handed a runtime, surfaces speak of ports. */
 const MAY_IMPORT_TYPES: readonly { readonly from: string; readonly to: RegExp }[] = [
   { from: "src/surfaces/cli/", to: /^src\/(?:runtime|config(?:-[a-z-]+)?)\.ts$/ },
+  { from: "src/surfaces/rpc/", to: /^src\/(?:runtime|config(?:-[a-z-]+)?)\.ts$/ },
 ];
 
 /** Where a dependency lives. One folder can then say what it costs to replace it. */
@@ -40,6 +41,7 @@ const HOMES: Readonly<Record<string, readonly string[]>> = {
   "@ai-sdk/provider": ["src/providers/"],
   "@cfworker/json-schema": ["src/core/"],
   commander: ["src/surfaces/cli/"],
+  lmdb: ["src/stores/embedded/"],
   "smol-toml": ["src/config"],
 };
 
@@ -51,8 +53,8 @@ const PURE = /^src\/(?:core|contract|ports)\//;
  * together with what it started than `process.kill` on its group.
  */
 const MAY_TOUCH: readonly { readonly path: RegExp; readonly uses: RegExp }[] = [
-  { path: /^src\/cli\.ts$/, uses: /./ },
-  { path: /^src\/runtime\.ts$/, uses: /^process\.(?:env|cwd)$/ },
+  { path: /^src\/(?:cli|rpc)\.ts$/, uses: /./ },
+  { path: /^src\/runtime\.ts$/, uses: /^process\.(?:env|cwd|pid|kill)$/ },
   { path: /^src\/tools\/shell\//, uses: /^process\.kill$/ },
 ];
 

@@ -1,17 +1,17 @@
 import { z } from "zod";
 
-const UNIT_MS: Readonly<Record<string, number>> = {
-  ms: 1,
-  s: 1_000,
-  sec: 1_000,
-  secs: 1_000,
-  m: 60_000,
-  min: 60_000,
-  mins: 60_000,
-  h: 3_600_000,
-  hr: 3_600_000,
-  d: 86_400_000,
-};
+const UNIT_MS: ReadonlyMap<string, number> = new Map([
+  ["ms", 1],
+  ["s", 1_000],
+  ["sec", 1_000],
+  ["secs", 1_000],
+  ["m", 60_000],
+  ["min", 60_000],
+  ["mins", 60_000],
+  ["h", 3_600_000],
+  ["hr", 3_600_000],
+  ["d", 86_400_000],
+]);
 
 /** Milliseconds of a written duration such as "30s", "5m" or "1h 30m"; undefined when it is not one. */
 export function parseDuration(text: string): number | undefined {
@@ -19,11 +19,12 @@ export function parseDuration(text: string): number | undefined {
   if (!/^(\d+(\.\d+)?[a-z]+)+$/.test(compact)) return undefined;
   let totalMs = 0;
   for (const [, amount, unit] of compact.matchAll(/(\d+(?:\.\d+)?)([a-z]+)/g)) {
-    const unitMs = UNIT_MS[unit ?? ""];
+    const unitMs = UNIT_MS.get(unit ?? "");
     if (unitMs === undefined) return undefined;
     totalMs += Number(amount) * unitMs;
   }
-  return Math.round(totalMs);
+  const ms = Math.round(totalMs);
+  return Number.isSafeInteger(ms) ? ms : undefined;
 }
 
 const HumanDuration = z.string().transform((text, issue) => {

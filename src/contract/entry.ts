@@ -33,13 +33,26 @@ export const EntryBody = z.discriminatedUnion("kind", [
   z.object({
     kind: z.literal("session_created"),
     settings: SessionSettings,
+    forked_from: z.object({ session_id: z.string(), message_count: count }).optional(),
     /** The prompt of a deferred session, delivered with its first turn. */
     pending_prompt: Content.optional(),
   }),
   z.object({ kind: z.literal("settings_changed"), settings: SessionSettings }),
-  z.object({ kind: z.literal("notice"), message: messageOf("system_notice") }),
+  /** A message of the session this one was forked from. */
+  z.object({ kind: z.literal("imported"), message: Message }),
+  z.object({
+    kind: z.literal("notice"),
+    message: messageOf("system_notice"),
+    idempotency_key: z.string().optional(),
+  }),
   z.object({ kind: z.literal("turn_opened"), message: messageOf("user") }),
-  z.object({ kind: z.literal("model_called"), turn_number: count, model: z.string() }),
+  z.object({
+    kind: z.literal("model_called"),
+    turn_number: count,
+    model: z.string(),
+    /** Of the context the model was shown. */
+    context_sha256: z.string(),
+  }),
   z.object({ kind: z.literal("assistant"), message: messageOf("block_assistant"), usage: Usage.optional() }),
   z.object({
     kind: z.literal("tool_results"),

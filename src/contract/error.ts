@@ -191,6 +191,14 @@ export class RuntimeError extends Error {
 /** Any thrown value as an error of the table; what is not ours is a defect. */
 export function asRuntimeError(thrown: unknown): RuntimeError {
   if (thrown instanceof RuntimeError) return thrown;
-  const message = thrown instanceof Error ? thrown.message : String(thrown);
-  return new RuntimeError("INTERNAL_ERROR", message, { cause: thrown });
+  return new RuntimeError("INTERNAL_ERROR", messageOf(thrown), { cause: thrown });
+}
+
+/** What a thrown value says. Anything can be thrown, also what cannot be made a text. */
+export function messageOf(thrown: unknown): string {
+  try {
+    return String(thrown instanceof Error ? thrown.message : thrown);
+  } catch {
+    return "something was thrown that cannot be shown";
+  }
 }

@@ -1,10 +1,15 @@
 import { z } from "zod";
 import { Capabilities, type Capability } from "./capability.ts";
 import { ModelsCatalog } from "./catalog.ts";
+import { ContractVersion, EventCursor, EventPage, OneScope } from "./event-page.ts";
+import { nonnegative, positive } from "./input/whole-number.ts";
 import {
   CreateSession,
   DeferredSession,
+  ForkedSession,
+  InjectContext,
   RunResult,
+  SessionContext,
   SessionHistory,
   SessionId,
   SessionInfo,
@@ -23,8 +28,10 @@ interface Operation {
   readonly requires?: Capability;
 }
 
+/** Events of one page; a reader asks again for the next. */
+const EVENTS_PAGE_MAX = 1_000;
 const OneSession = z.object({ session_id: SessionId });
-const page = { limit: z.number().int().positive().optional(), offset: z.number().int().nonnegative().default(0) };
+const page = { limit: positive.optional(), offset: nonnegative.default(0) };
 
 /** The product: a row an operation. Service, SDK, surfaces and documentation are projections of it. */
 export const OPERATIONS = {
@@ -103,6 +110,61 @@ export const OPERATIONS = {
     http: "DELETE /sessions/{session_id}",
     mcp: "meerkat_archive",
     cli: "rkat session delete ID",
+    requires: "session-store",
+  },
+  injectContext: {
+    summary: "Add a text the model is shown from its next call on, without running a turn.",
+    input: InjectContext,
+    output: z.object({ status: z.enum(["applied", "staged", "duplicate"]) }),
+    rpc: "session/inject_context",
+    http: "POST /sessions/{session_id}/system_context",
+    mcp: "meerkat_inject_context",
+    cli: "rkat session inject ID TEXT",
+  },
+  forkSession: {
+    summary: "Make a new session of the messages before an index; the source stays as it is.",
+    input: OneSession.extend({
+      message_index: nonnegative,
+      running_behavior: z.literal("reject").default("reject"),
+    }),
+    output: ForkedSession,
+    rpc: "session/fork_at",
+    http: "POST /sessions/{session_id}/fork",
+    mcp: "meerkat_fork",
+    cli: "rkat session fork ID --at N",
+    requires: "session-store",
+  },
+  readContext: {
+    summary: "Read what the model is shown now, or was shown at an earlier call, byte for byte.",
+    input: z.strictObject({ session_id: SessionId, at_seq: positive.optional() }),
+    output: SessionContext,
+    rpc: "session/context",
+    http: "GET /sessions/{session_id}/context",
+    mcp: "meerkat_context",
+    cli: "rkat session context ID",
+    requires: "session-store",
+  },
+  readEventCursor: {
+    summary: "Read the number of a session's newest durable event; 0 when it has none.",
+    input: OneScope,
+    output: z.object({ contract_version: ContractVersion, cursor: EventCursor }),
+    rpc: "events/latest_cursor",
+    http: "GET /sessions/{session_id}/events/cursor",
+    mcp: "meerkat_events_cursor",
+    cli: "rkat session events ID",
+    requires: "session-store",
+  },
+  listEvents: {
+    summary: "List a session's durable events after a cursor, oldest first.",
+    input: OneScope.extend({
+      cursor: EventCursor.optional(),
+      limit: positive.max(EVENTS_PAGE_MAX, { error: `write at most ${EVENTS_PAGE_MAX}` }).default(EVENTS_PAGE_MAX),
+    }),
+    output: EventPage,
+    rpc: "events/list_since",
+    http: "GET /sessions/{session_id}/events/list",
+    mcp: "meerkat_events_list",
+    cli: "rkat session events ID",
     requires: "session-store",
   },
   readBlob: {

@@ -1,30 +1,10 @@
 import { z } from "zod";
-import { Duration } from "./duration.ts";
 import { TerminalCause, Usage } from "./event.ts";
+import { BudgetLimits } from "./input/budget-limits.ts";
+import { nonnegative, positive } from "./input/whole-number.ts";
 import { Content, Message } from "./message.ts";
 
 export const SessionId = z.uuid({ error: "expected a session id (a UUID)" });
-
-const positive = z.number().int().positive();
-
-/** Limits of a session, every spelling of the duration accepted, milliseconds inside. */
-const BudgetLimits = z
-  .object({
-    max_tokens: positive.optional(),
-    max_tool_calls: z.number().int().nonnegative().optional(),
-    max_duration: Duration.optional(),
-    max_duration_secs: z.number().positive().optional(),
-    max_duration_ms: positive.optional(),
-  })
-  .transform(({ max_tokens, max_tool_calls, max_duration, max_duration_secs, max_duration_ms }) => {
-    const durationMs =
-      max_duration_ms ?? max_duration ?? (max_duration_secs === undefined ? undefined : max_duration_secs * 1_000);
-    return {
-      ...(max_tokens === undefined ? {} : { max_tokens }),
-      ...(max_tool_calls === undefined ? {} : { max_tool_calls }),
-      ...(durationMs === undefined ? {} : { max_duration_ms: durationMs }),
-    };
-  });
 
 export const ToolFilter = z.union([
   z.literal("All"),
@@ -33,10 +13,16 @@ export const ToolFilter = z.union([
 ]);
 export type ToolFilter = z.infer<typeof ToolFilter>;
 
-export const ProviderName = z.enum(["anthropic", "openai", "gemini", "self_hosted", "offline", "other"]);
-export type ProviderName = z.infer<typeof ProviderName>;
+/** The providers that need no configuration; a name of one's own is as good once it is configured. */
+export const PROVIDER_NAMES: readonly string[] = ["anthropic", "openai", "gemini", "self_hosted", "offline", "other"];
+const modelName = { error: "write the name of a model" };
+const providerName = { error: "write the name of a provider" };
+const ModelInput = z.string(modelName).min(1, modelName);
 /** The spelling an older REST schema used for OpenAI is accepted and means the same. */
-const ProviderInput = z.preprocess((value) => (value === "open_a_i" ? "openai" : value), ProviderName);
+const ProviderInput = z.preprocess(
+  (value) => (value === "open_a_i" ? "openai" : value),
+  z.string(providerName).min(1, providerName),
+);
 
 const JsonObject = z.record(z.string(), z.unknown());
 export type JsonObject = z.infer<typeof JsonObject>;
@@ -47,9 +33,14 @@ const OutputSchema = JsonObject.transform((given) => {
   return typeof wrapped === "object" && wrapped !== null && given.type === undefined ? (wrapped as JsonObject) : given;
 });
 
-const Prompt = Content.refine((prompt) => (typeof prompt === "string" ? prompt.trim() : prompt).length > 0, {
-  error: "the prompt is empty",
-});
+const wantedRetries = { error: "write a whole number from 0 to 10" };
+const Retries = z.int(wantedRetries).nonnegative(wantedRetries).max(10, wantedRetries);
+
+const Prompt = z
+  .union(Content.options, { error: "write a text or a list of content blocks" })
+  .refine((prompt) => (typeof prompt === "string" ? prompt.trim() : prompt).length > 0, {
+    error: "the prompt is empty",
+  });
 
 /** What a session is made of besides its history; resume restores exactly this. */
 export const SessionSettings = z.object({
@@ -60,7 +51,7 @@ export const SessionSettings = z.object({
   max_turns: positive,
   budget_limits: z.object({
     max_tokens: positive.optional(),
-    max_tool_calls: z.number().int().nonnegative().optional(),
+    max_tool_calls: nonnegative.optional(),
     max_duration_ms: positive.optional(),
   }),
   tools: z.object({ builtins: z.enum(["none", "safe", "all"]), shell: z.boolean(), memory: z.boolean() }),
@@ -77,13 +68,13 @@ export type SessionSettings = z.infer<typeof SessionSettings>;
 export const CreateSession = z.object({
   prompt: Prompt,
   initial_turn: z.enum(["run_immediately", "deferred"]).default("run_immediately"),
-  model: z.string().min(1).optional(),
+  model: ModelInput.optional(),
   provider: ProviderInput.optional(),
   max_tokens: positive.optional(),
   max_turns: positive.optional(),
   system_prompt: z.string().optional(),
   output_schema: OutputSchema.optional(),
-  structured_output_retries: z.number().int().nonnegative().max(10).optional(),
+  structured_output_retries: Retries.optional(),
   enable_builtins: z.boolean().optional(),
   enable_shell: z.boolean().optional(),
   enable_memory: z.boolean().optional(),
@@ -101,7 +92,7 @@ export type CreateSession = z.infer<typeof CreateSession>;
 export const StartTurn = z.object({
   session_id: SessionId,
   prompt: Prompt,
-  model: z.string().min(1).optional(),
+  model: ModelInput.optional(),
   provider: ProviderInput.optional(),
   provider_params: JsonObject.optional(),
   clear_provider_params: z.boolean().default(false),
@@ -112,7 +103,7 @@ export const StartTurn = z.object({
   max_tokens: positive.optional(),
   system_prompt: z.string().optional(),
   output_schema: OutputSchema.optional(),
-  structured_output_retries: z.number().int().nonnegative().max(10).optional(),
+  structured_output_retries: Retries.optional(),
 });
 export type StartTurn = z.infer<typeof StartTurn>;
 
@@ -136,6 +127,9 @@ export const DeferredSession = z.object({ session_id: z.string(), session_ref: z
 
 const unixSeconds = z.number().int().nonnegative();
 
+/** `interrupted`: a turn was running when its process ended; the next turn goes on from what was kept. */
+const SessionStateName = z.enum(["idle", "running", "interrupted", "archived"]);
+
 export const SessionSummary = z.object({
   session_id: z.string(),
   session_ref: z.string().optional(),
@@ -144,6 +138,7 @@ export const SessionSummary = z.object({
   message_count: z.number().int(),
   total_tokens: z.number().int(),
   is_active: z.boolean(),
+  state: SessionStateName,
   labels: z.record(z.string(), z.string()).optional(),
 });
 export type SessionSummary = z.infer<typeof SessionSummary>;
@@ -155,6 +150,7 @@ export const SessionInfo = z.object({
   updated_at: unixSeconds,
   message_count: z.number().int(),
   is_active: z.boolean(),
+  state: SessionStateName,
   model: z.string(),
   provider: z.string(),
   last_assistant_text: z.string().optional(),
@@ -172,3 +168,30 @@ export const SessionHistory = z.object({
   messages: z.array(z.intersection(Message, z.object({ seq: z.number().int() }))),
 });
 export type SessionHistory = z.infer<typeof SessionHistory>;
+
+const TEXT_CHARS_MAX = 1_000_000;
+
+export const InjectContext = z.object({
+  session_id: SessionId,
+  text: z.string().min(1, { error: "the text is empty" }).max(TEXT_CHARS_MAX),
+  source: z.string().optional(),
+  /** The same key again adds nothing; with another text it is refused. */
+  idempotency_key: z.string().min(1).max(200).optional(),
+});
+export type InjectContext = z.infer<typeof InjectContext>;
+
+export const ForkedSession = z.object({
+  source_session_id: z.string(),
+  session_id: z.string(),
+  session_ref: z.string().optional(),
+  message_count: z.number().int(),
+});
+
+/** What the model is shown; `sha256` is the hash recorded with the call when it was made. */
+export const SessionContext = z.object({
+  messages: z.array(z.intersection(Message, z.object({ seq: z.number().int() }))),
+  estimated_tokens: z.number().int(),
+  sha256: z.string(),
+  parts: z.array(z.object({ kind: z.string(), seqs: z.tuple([z.number().int(), z.number().int()]) })),
+});
+export type SessionContext = z.infer<typeof SessionContext>;

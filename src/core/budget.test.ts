@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { configWith, listen, scriptedRuntime, typesOf } from "../../test/support/runtime.ts";
+import { CreateSession } from "../contract/session.ts";
 import type { Tool } from "../ports/tool.ts";
 import { createInMemoryStore } from "../runtime.ts";
 
@@ -30,6 +31,47 @@ describe("budgets", () => {
       code: "INVALID_PARAMS",
       message: expect.stringMatching(/^budget_limits\.max_duration: .*30s/),
     });
+  });
+
+  it("[B1] [H1] refuses limits that limit nothing, contradict each other or are misspelt, naming them", async () => {
+    const { runtime, model } = scriptedRuntime([]);
+    const longer = "write a duration longer than zero, like 30s";
+    const whole = "write a whole number above 0";
+    const wrong: [object, string][] = [
+      [{ max_duration: "0s" }, `budget_limits.max_duration: ${longer}`],
+      [{ max_duration: { secs: 0 } }, `budget_limits.max_duration: ${longer}`],
+      [{ max_duration_ms: 0 }, `budget_limits.max_duration_ms: ${whole}`],
+      [{ max_duration_ms: 1.5 }, `budget_limits.max_duration_ms: ${whole}`],
+      [{ max_duration_secs: 0 }, "budget_limits.max_duration_secs: write a number of seconds above 0"],
+      [{ max_duration_secs: 1e300 }, "budget_limits.max_duration_secs: write a number of seconds above 0"],
+      [{ max_tokens: 0 }, `budget_limits.max_tokens: ${whole}`],
+      [{ max_tokens: "many" }, `budget_limits.max_tokens: ${whole}`],
+      [{ max_tool_calls: -1 }, "budget_limits.max_tool_calls: write a whole number of at least 0"],
+      [
+        { max_duration: "30s", max_duration_ms: 1_000 },
+        "budget_limits.max_duration: max_duration and max_duration_ms say different things, so give one of them",
+      ],
+      [
+        { max_tokenz: 5 },
+        "budget_limits: max_tokenz is no limit; write max_tokens, max_tool_calls, max_duration, max_duration_secs or max_duration_ms",
+      ],
+    ];
+    for (const [budget_limits, message] of wrong) {
+      const refused = runtime.dispatch("createSession", { prompt: "Go.", budget_limits });
+      await expect(refused).rejects.toMatchObject({ code: "INVALID_PARAMS", message });
+    }
+    expect(model.requests).toEqual([]);
+  });
+
+  it("[B1] spellings that agree are one limit, in whole milliseconds", async () => {
+    const agreeing: [object, number][] = [
+      [{ max_duration: "30s", max_duration_ms: 30_000, max_duration_secs: 30 }, 30_000],
+      [{ max_duration_secs: 1e-9 }, 1],
+      [{ max_duration_secs: 30.1 }, 30_100],
+    ];
+    for (const [budget_limits, max_duration_ms] of agreeing) {
+      expect(CreateSession.parse({ prompt: "Go.", budget_limits }).budget_limits).toEqual({ max_duration_ms });
+    }
   });
 
   it("[B2] [B3] warns once past 80 %, keeps the answer that crosses the limit, and ends gracefully", async () => {

@@ -1,5 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { listen, scriptedRuntime, typesOf } from "../../test/support/runtime.ts";
+import type { BudgetLimits } from "../contract/input/budget-limits.ts";
+import type { ModelFailure } from "../ports/model.ts";
+import type { ScriptedStep } from "../providers/scripted.ts";
 
 const outputSchema = {
   type: "object",
@@ -47,6 +50,44 @@ describe("structured output", () => {
       extraction_error: { last_output: "no JSON here", attempts: 2, reason: "the output is not JSON" },
     });
     expect(events.at(-1)).toMatchObject({ type: "extraction_failed", attempts: 2 });
+  });
+
+  it("what stops it is told as what it was; the turn that was committed stays a success", async () => {
+    const failing = (failure: ModelFailure): ScriptedStep => ({ ends: { failure } });
+    const stopped: { how: ScriptedStep; limits?: BudgetLimits; cause: string | undefined; reason: string }[] = [
+      { how: failing({ kind: "auth", message: "wrong key" }), cause: "llm_failure", reason: "wrong key" },
+      { how: failing({ kind: "overloaded", message: "busy" }), cause: "retry_exhausted", reason: "busy" },
+      {
+        how: { ends: "silent" },
+        limits: { max_duration: "5s" },
+        cause: "time_budget_exceeded",
+        reason: "the time budget ran out",
+      },
+      {
+        how: { text: "still no JSON" },
+        limits: { max_tokens: 30 },
+        cause: "budget_exhausted",
+        reason: "the token budget is exhausted",
+      },
+    ];
+    for (const { how, limits = {}, cause, reason } of stopped) {
+      const { runtime } = scriptedRuntime((_, index) => (index === 0 ? { text: "Oslo." } : how));
+      const { events, result } = await listen(
+        runtime.createSessionStreaming("Where?", { outputSchema, budgetLimits: limits }),
+      );
+      expect(result).toMatchObject({ text: "Oslo.", terminal_cause_kind: cause, extraction_error: { reason } });
+      expect(events.at(-1)).toMatchObject({ type: "extraction_failed", reason });
+    }
+  });
+
+  it("an interrupt during it ends it, and is no mismatch of the schema", async () => {
+    const { runtime } = scriptedRuntime([{ text: "Oslo." }, { ends: "silent" }]);
+    const controller = new AbortController();
+    const stream = runtime.createSessionStreaming("Where?", { outputSchema, signal: controller.signal });
+    for await (const event of stream) if (event.type === "run_completed") controller.abort();
+    const result = await stream.result;
+    expect(result.extraction_error).toEqual({ last_output: "Oslo.", attempts: 1, reason: "interrupted" });
+    expect(result.terminal_cause_kind).toBeUndefined();
   });
 
   it("keeps the extraction out of the conversation", async () => {

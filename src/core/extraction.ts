@@ -1,13 +1,18 @@
 import type { EntryBody } from "../contract/entry.ts";
-import type { Usage } from "../contract/event.ts";
+import type { TerminalCause, Usage } from "../contract/event.ts";
 import type { Message } from "../contract/message.ts";
 import type { JsonObject, RunResult } from "../contract/session.ts";
 import { compileSchema, type SchemaCheck } from "./json-schema.ts";
+import { textOf } from "./message-text.ts";
 import { type Asking, ask } from "./model/ask.ts";
+import type { ModelAnswer } from "./model/model-call.ts";
+import { causeOfFailure } from "./model/retry.ts";
 import { type SessionState, totalTokens } from "./session/session-state.ts";
 
-type Extraction = Pick<RunResult, "structured_output" | "extraction_error">;
-type Parsed = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly problem: string };
+/** What came of it; `cause` says what failed, and is absent when that was an interrupt. */
+export type Extraction = Pick<RunResult, "structured_output" | "extraction_error"> & { readonly cause?: TerminalCause };
+type Stopped = { readonly ok: false; readonly problem: string; readonly cause: TerminalCause | undefined };
+type Parsed = { readonly ok: true; readonly value: unknown } | Stopped;
 
 /**
  * Gets JSON of the schema out of a finished turn. The turn's own text is taken when it fits; otherwise the model
@@ -28,7 +33,7 @@ export async function extractOutput(
     attempts += 1;
     const reply = await askOnce(asking, { schema, talk, state });
     if (!reply.ok) {
-      parsed = { ok: false, problem: reply.problem };
+      parsed = reply;
       break;
     }
     output = reply.text;
@@ -45,8 +50,14 @@ export async function extractOutput(
       };
   await asking.append([end]);
   if (parsed.ok) return { structured_output: parsed.value };
-  return { extraction_error: { last_output: output, attempts, reason: parsed.problem } };
+  const { problem: reason, cause } = parsed;
+  return {
+    extraction_error: { last_output: output, attempts, reason },
+    ...(cause === undefined ? {} : { cause }),
+  };
 }
+
+const MISMATCH = "structured_output_validation_failed";
 
 function parse(text: string, check: SchemaCheck): Parsed {
   const fenced = /^\s*```(?:json)?\s*\n([\s\S]*?)\n\s*```\s*$/.exec(text);
@@ -54,19 +65,19 @@ function parse(text: string, check: SchemaCheck): Parsed {
   try {
     value = JSON.parse(fenced?.[1] ?? text);
   } catch {
-    return { ok: false, problem: "the output is not JSON" };
+    return { ok: false, problem: "the output is not JSON", cause: MISMATCH };
   }
   const problems = check(value);
-  return problems.length === 0 ? { ok: true, value } : { ok: false, problem: problems.join("; ") };
+  return problems.length === 0 ? { ok: true, value } : { ok: false, problem: problems.join("; "), cause: MISMATCH };
 }
 
 async function askOnce(
   asking: Asking,
   { schema, talk, state }: { schema: JsonObject; talk: readonly Message[]; state: SessionState },
-): Promise<{ ok: true; text: string; usage: Usage } | { ok: false; problem: string }> {
+): Promise<{ ok: true; text: string; usage: Usage } | Stopped> {
   const { max_tokens } = state.settings.budget_limits;
   if (max_tokens !== undefined && totalTokens(state.usage) >= max_tokens) {
-    return { ok: false, problem: "the token budget is exhausted" };
+    return { ok: false, problem: "the token budget is exhausted", cause: "budget_exhausted" };
   }
   // The JSON is for the caller: its deltas would read like more of the answer.
   const quiet: Asking = { ...asking, acceptsEmpty: false, emit: () => {} };
@@ -78,9 +89,18 @@ async function askOnce(
     providerParams: settings.provider_params,
     outputSchema: schema,
   });
-  if (!answer.ok) return { ok: false, problem: answer.failure.message };
-  const text = answer.blocks.map((block) => (block.block_type === "text" ? block.data.text : "")).join("");
-  return { ok: true, text, usage: answer.usage };
+  return answer.ok ? { ok: true, text: textOf(answer), usage: answer.usage } : stopped(answer);
+}
+
+function stopped({ because, failure }: Extract<ModelAnswer, { ok: false }>): Stopped {
+  switch (because) {
+    case "interrupted":
+      return { ok: false, problem: "interrupted", cause: undefined };
+    case "out_of_time":
+      return { ok: false, problem: "the time budget ran out", cause: "time_budget_exceeded" };
+    case "failure":
+      return { ok: false, problem: failure.message, cause: causeOfFailure(failure.kind) };
+  }
 }
 
 function request(asking: Asking, schema: JsonObject): Message {

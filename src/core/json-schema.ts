@@ -1,56 +1,55 @@
 import type { OutputUnit } from "@cfworker/json-schema";
-import { RuntimeError } from "../contract/error.ts";
+import { messageOf, RuntimeError } from "../contract/error.ts";
 import type { JsonObject } from "../contract/session.ts";
+import { schemaFault } from "./schema-fault.ts";
 
 /** Checks a value; the sentences say what is wrong, none when it fits. */
 export type SchemaCheck = (value: unknown) => readonly string[];
 
 const PROBLEMS_MAX = 5;
+const sound = new WeakSet<JsonObject>();
 const compiled = new WeakMap<JsonObject, SchemaCheck>();
+
+/** Throws INVALID_PARAMS when a JSON schema is none; each is looked at once. */
+export function requireSound(schema: JsonObject, what: string): void {
+  if (sound.has(schema)) return;
+  const fault = schemaFault(schema);
+  if (fault !== undefined) throw unusable(what, fault);
+  sound.add(schema);
+}
 
 /** Compiles a JSON schema once; rejects with INVALID_PARAMS when it is not one. */
 export async function compileSchema(schema: JsonObject, what: string): Promise<SchemaCheck> {
   const known = compiled.get(schema);
   if (known !== undefined) return known;
-  refuseUnknownTypes(schema, what);
+  requireSound(schema, what);
   const { Validator } = await import("@cfworker/json-schema");
   try {
-    const validator = new Validator(schema, "2020-12", false);
-    validator.validate(null); // A reference that leads nowhere shows only when it is followed.
+    // A copy: the validator writes into what it is given.
+    const validator = new Validator(structuredClone(schema), "2020-12", false);
+    validator.validate(null); // A schema that refers to itself and nothing else has no end.
     const check: SchemaCheck = (value) => {
-      const { valid, errors } = validator.validate(value);
-      return valid ? [] : describe(errors);
+      try {
+        const { valid, errors } = validator.validate(value);
+        return valid ? [] : describe(errors);
+      } catch (thrown) {
+        return [`cannot be checked: ${firstLine(thrown)}`];
+      }
     };
     compiled.set(schema, check);
     return check;
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message.split("\n")[0] : String(cause);
-    throw new RuntimeError("INVALID_PARAMS", `${what} is not a usable JSON schema: ${reason}`, { cause });
+    throw unusable(what, firstLine(cause), cause);
   }
 }
 
-const TYPES = ["object", "array", "string", "number", "integer", "boolean", "null"];
-const DEPTH_MAX = 64;
+function unusable(what: string, problem: string, cause?: unknown): RuntimeError {
+  return new RuntimeError("INVALID_PARAMS", `${what} is not a usable JSON schema: ${problem}`, { cause });
+}
 
-/** A misspelt type would match nothing and be blamed on every value; it is refused where it stands. */
-function refuseUnknownTypes(schema: unknown, what: string, depth = 0): void {
-  if (typeof schema !== "object" || schema === null) return;
-  if (depth > DEPTH_MAX) throw new RuntimeError("INVALID_PARAMS", `${what} is nested deeper than ${DEPTH_MAX} levels`);
-  for (const [key, value] of Object.entries(schema)) {
-    // Under these keys stand names and values of the user's own, not keywords.
-    if (key === "enum" || key === "const" || key === "default" || key === "examples") continue;
-    if (key === "properties" || key === "patternProperties" || key === "$defs" || key === "definitions") {
-      for (const nested of Object.values(value ?? {})) refuseUnknownTypes(nested, what, depth + 1);
-      continue;
-    }
-    const types = key === "type" ? [value].flat() : [];
-    const unknown = types.find((type) => !TYPES.includes(type as string)); // `includes` only compares.
-    if (unknown !== undefined) {
-      const message = `${what} is not a usable JSON schema: type ${JSON.stringify(unknown)} is none of ${TYPES.join(", ")}`;
-      throw new RuntimeError("INVALID_PARAMS", message);
-    }
-    refuseUnknownTypes(value, what, depth + 1);
-  }
+/** The validator's messages go on to list every schema it knows. */
+function firstLine(thrown: unknown): string {
+  return messageOf(thrown).split("\n", 1).join("");
 }
 
 /** Keywords that only say that something inside them failed, which says so itself. */
@@ -65,6 +64,7 @@ function describe(errors: readonly OutputUnit[]): readonly string[] {
       const sentence = error
         .replace(/^Instance /, "")
         .replace(/^type "(\w+)" is invalid\. Expected "?([^".]+)"?\.$/, "is a $1, expected $2")
+        .replace(/^is a (?=[aeiou])/, "is an ")
         .replace(/^Property ("[^"]*") does not match additional properties schema/, "has the unknown property $1")
         .replace(/\.$/, "");
       return `${where} ${sentence}`;

@@ -7,6 +7,8 @@ const SECRET_LENGTH_MIN = 8;
 /** Shapes of keys that are secret whoever holds them. */
 const KEY_SHAPES: readonly RegExp[] = [
   /\bsk-[A-Za-z0-9_-]{16,}/g,
+  /\bxai-[A-Za-z0-9_-]{20,}/g,
+  /\b(?:gsk|hf)_[A-Za-z0-9]{20,}/g,
   /\bAIza[0-9A-Za-z_-]{30,}/g,
   /\b(?:ghp|gho|ghu|ghs|ghr)_[A-Za-z0-9]{30,}/g,
   /\bgithub_pat_[A-Za-z0-9_]{30,}/g,

@@ -1,19 +1,25 @@
 import type { EntryBody, TurnEnd } from "../contract/entry.ts";
 import type { AgentEvent, BudgetType, TerminalCause, Usage } from "../contract/event.ts";
 import type { AssistantBlock, Content, StopReason, ToolUseBlock } from "../contract/message.ts";
-import type { RunResult } from "../contract/session.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { ModelClient } from "../ports/model.ts";
 import type { Tool } from "../ports/tool.ts";
 import { readBudget } from "./budget.ts";
-import { extractOutput } from "./extraction.ts";
+import { type Extraction, extractOutput } from "./extraction.ts";
 import { type Asking, ask } from "./model/ask.ts";
 import type { CallLimits, ModelAnswer } from "./model/model-call.ts";
-import { isRetryable, type RetryPolicy } from "./model/retry.ts";
+import { causeOfFailure, type RetryPolicy } from "./model/retry.ts";
 import type { Redact } from "./redact.ts";
-import { spanOf, textOf } from "./session/entry-events.ts";
-import { addUsage, type SessionState, totalTokens } from "./session/session-state.ts";
-import { closeCalls, INTERRUPTED, OUT_OF_TOKENS, runToolCalls, type ToolLimits } from "./tools/tool-batch.ts";
+import { assembleContext, type Hash, hashContext } from "./session/context.ts";
+import { foldAhead, type SessionState, totalTokens } from "./session/session-state.ts";
+import {
+  closeCalls,
+  INTERRUPTED,
+  OUT_OF_TOKENS,
+  runToolCalls,
+  type ToolBatch,
+  type ToolLimits,
+} from "./tools/tool-batch.ts";
 
 export interface TurnPolicy {
   /** The share of a budget at which its warning is given. */
@@ -32,6 +38,7 @@ export interface Turn {
   readonly clock: Clock;
   readonly signal: AbortSignal;
   readonly redact: Redact;
+  readonly hash: Hash;
   /** Makes entries durable, advances `state` and tells listeners; the turn goes on only after that. */
   append(bodies: readonly EntryBody[]): Promise<void>;
   /** Tells listeners what is not kept, such as deltas. */
@@ -46,7 +53,7 @@ export interface TurnOutcome {
   readonly text: string;
   readonly turns: number;
   readonly toolCalls: number;
-  readonly extraction: Pick<RunResult, "structured_output" | "extraction_error">;
+  readonly extraction: Extraction;
 }
 
 /** Runs one turn to its end: ask the model, run its tools, ask again. */
@@ -59,14 +66,17 @@ export async function runTurn(
   for (let step = 0; step < turn.state.settings.max_turns; step += 1) {
     const stop = checkBudget(run, unsaved);
     if (stop !== undefined) return close(run, unsaved, { ...completed(run, unsaved), cause: causeOf(stop) });
-    await turn.append([...unsaved, { kind: "model_called", turn_number: step, model: turn.model.modelId }]);
+    const { settings } = turn.state;
+    const messages = assembleContext(foldAhead(turn.state, unsaved));
+    const context_sha256 = hashContext(messages, turn.hash);
+    const called = { kind: "model_called" as const, turn_number: step, model: turn.model.modelId, context_sha256 };
+    await turn.append([...unsaved, called]);
     run.turns += 1;
-    const { state } = turn;
     const answer = await ask(asking(run), {
-      messages: state.transcript.map((placed) => placed.message),
+      messages,
       tools: [...turn.tools.values()],
-      maxOutputTokens: state.settings.max_tokens,
-      providerParams: state.settings.provider_params,
+      maxOutputTokens: settings.max_tokens,
+      providerParams: settings.provider_params,
     });
     if (!answer.ok) return closeFailed(run, answer);
     const calls = answer.blocks.filter((block) => block.block_type === "tool_use");
@@ -89,6 +99,13 @@ interface Run {
   turns: number;
 }
 
+/** The end of a turn whose process ended first; its own words are written by the turn after it. */
+const CUT_SHORT: TurnEnd = {
+  status: "failed",
+  error_class: "terminal",
+  error: "the process ended before the turn did",
+  cause: "fatal_failure",
+};
 const CANCELLED: TurnEnd = { status: "failed", error_class: "cancelled", error: "the turn was interrupted" };
 
 function createRun(turn: Turn): Run {
@@ -108,6 +125,7 @@ function openTurn(turn: Turn, prompt: Content, instructions: readonly string[]):
   const { state, clock } = turn;
   const created_at = timestamp(clock);
   const opening: EntryBody[] = [];
+  if (state.isTurnOpen) opening.push({ kind: "turn_closed", end: CUT_SHORT });
   // A crash or an interrupt can leave calls unanswered. They are not run again: they may have taken effect.
   if (state.openCalls.length > 0) opening.push(closeCalls(state.openCalls, INTERRUPTED, clock));
   for (const body of instructions) {
@@ -120,16 +138,9 @@ function openTurn(turn: Turn, prompt: Content, instructions: readonly string[]):
 /** Adds the warnings that are due to what is to be saved, and says which budget, if any, is used up. */
 function checkBudget(run: Run, unsaved: EntryBody[]): BudgetType | undefined {
   const { state, policy, clock } = run.turn;
-  let { usage, toolCallsUsed } = state;
-  const given = new Set(state.warned);
-  for (const body of unsaved) {
-    if (body.kind === "assistant" && body.usage !== undefined) usage = addUsage(usage, body.usage);
-    if (body.kind === "tool_results") toolCallsUsed += body.calls.filter((call) => call.counted).length;
-    if (body.kind === "turn_opened") given.delete("time");
-    if (body.kind === "event" && body.event.type === "budget_warning") given.add(body.event.budget_type);
-  }
+  const { usage, toolCallsUsed, warned, settings } = foldAhead(state, unsaved);
   const spent = { tokens: totalTokens(usage), toolCalls: toolCallsUsed, elapsedMs: clock.now() - run.startedMs };
-  const reading = readBudget(state.settings.budget_limits, spent, { at: policy.warnAt, given });
+  const reading = readBudget(settings.budget_limits, spent, { at: policy.warnAt, given: warned });
   for (const event of reading.warnings) unsaved.push({ kind: "event", event });
   return reading.exhausted;
 }
@@ -182,23 +193,23 @@ async function serveCalls(run: Run, unsaved: EntryBody[], calls: readonly ToolUs
   if (stop === "tokens") return [closeCalls(calls, OUT_OF_TOKENS, clock)];
   const { max_tool_calls = Number.POSITIVE_INFINITY } = state.settings.budget_limits;
   const deadline = watchDeadline(run);
-  const results = await runToolCalls(
-    {
-      sessionId: state.sessionId,
-      tools: turn.tools,
-      clock,
-      limits: turn.policy.tools,
-      signal: deadline.signal,
-      shellEnv: state.settings.shell_env ?? {},
-      callsAllowed: max_tool_calls - state.toolCallsUsed,
-      redact: turn.redact,
-      emit: turn.emit,
-      keep: turn.keep,
-    },
-    calls,
-  );
-  await deadline.release();
-  return [results];
+  const batch: ToolBatch = {
+    sessionId: state.sessionId,
+    tools: turn.tools,
+    clock,
+    limits: turn.policy.tools,
+    signal: deadline.signal,
+    shellEnv: state.settings.shell_env ?? {},
+    callsAllowed: max_tool_calls - state.toolCallsUsed,
+    redact: turn.redact,
+    emit: turn.emit,
+    keep: turn.keep,
+  };
+  try {
+    return [await runToolCalls(batch, calls)];
+  } finally {
+    await deadline.release();
+  }
 }
 
 /** The turn's signal, which also aborts when its time is up; without a budget of time that is the signal alone. */
@@ -270,7 +281,7 @@ function failureEnd(run: Run, unsaved: EntryBody[], answer: Extract<ModelAnswer,
         status: "failed",
         error_class: kind === "auth" ? "auth" : kind === "content_filtered" ? "content_filtered" : "llm",
         error,
-        cause: isRetryable(kind) ? "retry_exhausted" : "llm_failure",
+        cause: causeOfFailure(kind),
         reason: { reason_type: REASON_TYPES[kind] ?? "llm_provider_error", failure_kind: kind, ...retry_after_ms },
       };
     }
@@ -289,22 +300,13 @@ const REASON_TYPES: Readonly<Record<string, string>> = {
 
 /** A graceful end, counting what is still to be saved. */
 function completed(run: Run, unsaved: readonly EntryBody[]): Extract<TurnEnd, { status: "completed" }> {
-  const { state } = run.turn;
-  let usage = state.usage;
-  let textSeq = textInTurn(run)?.seq;
-  let seq = state.lastSeq + 1;
-  for (const body of unsaved) {
-    if (body.kind === "assistant") {
-      if (body.usage !== undefined) usage = addUsage(usage, body.usage);
-      if (textOf(body.message) !== "") textSeq = seq;
-    }
-    seq += spanOf(body);
-  }
+  const ahead = foldAhead(run.turn.state, unsaved);
+  const text = textInTurn(run, ahead);
   return {
     status: "completed",
     extraction_required: false,
-    usage,
-    ...(textSeq === undefined ? {} : { text_seq: textSeq }),
+    usage: ahead.usage,
+    ...(text === undefined ? {} : { text_seq: text.seq }),
   };
 }
 
@@ -321,8 +323,8 @@ async function close(run: Run, unsaved: readonly EntryBody[], end: TurnEnd): Pro
   };
 }
 
-function textInTurn(run: Run): SessionState["lastText"] {
-  const { lastText } = run.turn.state;
+function textInTurn(run: Run, state: SessionState = run.turn.state): SessionState["lastText"] {
+  const { lastText } = state;
   return lastText !== undefined && lastText.seq > run.seqBefore ? lastText : undefined;
 }
 

@@ -281,6 +281,12 @@ describe("AI SDK model", () => {
     });
   });
 
+  it("[A7] a parameter named like what every object has is the provider's own", async () => {
+    const anthropic = play([FINISH]);
+    await ask(anthropic, { providerParams: { constructor: 5 } });
+    expect(anthropic.calls[0]?.providerOptions).toEqual({ anthropic: { constructor: 5, includePings: true } });
+  });
+
   it("[A7] OpenAI keeps no state for us, and changes no tool's schema", async () => {
     const openai = play([FINISH], { provider: "openai.responses" });
     const tool = { name: "look", description: "Looks.", inputSchema: { type: "object" } };

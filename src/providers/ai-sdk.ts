@@ -4,6 +4,7 @@ import { Answer, type AnswerEnd, type StreamPart } from "./ai-sdk/answer.ts";
 import { buildCallOptions } from "./ai-sdk/call-options.ts";
 import { type AiSdkModel, type Dialect, dialectOf } from "./ai-sdk/dialect.ts";
 import { abortFailure, CUT_OFF, classifyFailure, type FailureContext } from "./model-failure.ts";
+import { drain } from "./wire/drain.ts";
 
 export interface AiSdkModelOptions {
   readonly contextWindow?: number | undefined;
@@ -15,6 +16,8 @@ export interface AiSdkModelOptions {
   readonly stopSequences?: readonly string[] | undefined;
   /** Values that must not appear in a failure's message. */
   readonly secrets?: readonly string[] | undefined;
+  /** Whether the calls carry no key. */
+  readonly isKeyless?: boolean | undefined;
 }
 
 /** Any model of the AI SDK as a model that can be asked; the SDK's own loop is left out, for we have one. */
@@ -25,7 +28,7 @@ export function createAiSdkModel(model: AiSdkModel, options: AiSdkModelOptions =
     // The versions differ in the prompt, which is built for the one at hand, and in how a stream finishes.
     model: model as unknown as StreamingModel,
     dialect,
-    blame: { provider, secrets: options.secrets },
+    blame: { provider, secrets: options.secrets, isKeyless: options.isKeyless },
   };
   return {
     provider,
@@ -103,25 +106,6 @@ function lastPart(end: AnswerEnd | undefined, asked: AskedModel, signal: AbortSi
   if (signal.aborted) return { type: "failed", failure: abortFailure(signal) };
   if (end === undefined) return { type: "failed", failure: CUT_OFF };
   return { type: "failed", failure: classifyFailure(end.error, asked.blame) };
-}
-
-const DRAIN_PARTS_MAX = 100;
-const DRAIN_MS_MAX = 1_000;
-
-/** Reads a finished answer to its end, so that its connection can serve the next call; nothing it meets matters. */
-async function drain(reader: Reader): Promise<void> {
-  const giveUp = (): void => void reader.cancel().catch(ignore);
-  const patience = setTimeout(giveUp, DRAIN_MS_MAX).unref();
-  try {
-    for (let parts = 0; parts < DRAIN_PARTS_MAX; parts += 1) {
-      if ((await reader.read()).done) return;
-    }
-    giveUp();
-  } catch {
-    // The answer is complete: what breaks after it is the end of the stream.
-  } finally {
-    clearTimeout(patience);
-  }
 }
 
 function ignore(): void {}

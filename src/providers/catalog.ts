@@ -13,13 +13,13 @@ export interface ConfiguredModel {
   readonly max_output_tokens?: number | undefined;
 }
 
-/** Asked when nobody names a model. */
-export const DEFAULT_MODELS: Readonly<Record<string, string>> = {
-  anthropic: "claude-sonnet-5-5",
-  openai: "gpt-5.5",
-  gemini: "gemini-3.6-flash",
-  offline: "offline",
-};
+/** Asked when nobody names a model; by provider. */
+export const DEFAULT_MODELS: ReadonlyMap<string, string> = new Map([
+  ["anthropic", "claude-sonnet-5-5"],
+  ["openai", "gpt-5.5"],
+  ["gemini", "gemini-3.6-flash"],
+  ["offline", "offline"],
+]);
 
 type Row = readonly [id: string, name: string, contextWindow: number, maxOutputTokens: number];
 
@@ -124,7 +124,7 @@ export function describeModels(models: readonly KnownModel[] = KNOWN_MODELS): Mo
   }
   const providers = [...byProvider].map(([provider, rows]) => ({
     provider,
-    default_model_id: DEFAULT_MODELS[provider] ?? rows[0]?.id ?? "",
+    default_model_id: DEFAULT_MODELS.get(provider) ?? rows[0]?.id ?? "",
     models: rows,
   }));
   return { contract_version: CONTRACT_VERSION, providers };

@@ -1,3 +1,5 @@
+import { asRecord, type Loose } from "./wire/loose-record.ts";
+
 /** What can be read off an error, whichever package, server or socket it came from. */
 export interface ErrorFacts {
   /** Of a response that was refused; a stream that broke after 200 has none. */
@@ -26,15 +28,13 @@ export function readErrorFacts(thrown: unknown): ErrorFacts {
       .filter((code) => typeof code === "string")
       .join(" ")
       .toLowerCase(),
-    message: messageOf(thrown, payload),
+    message: textOf(payload.message) || bodyText(chain) || ownMessage(thrown),
     headers: asRecord(top.responseHeaders) as ErrorFacts["headers"], // the SDK types them as strings
     names: chain.map((error) => error.name).filter((name) => typeof name === "string"),
     causeCodes: chain.map((error) => error.code).filter((code) => typeof code === "string"),
     retryDelayMs: retryDelay(payload),
   };
 }
-
-type Loose = Readonly<Record<string, unknown>>;
 
 const CAUSES_MAX = 6;
 
@@ -62,11 +62,17 @@ function findPayload(chain: readonly Loose[]): Loose {
 
 function unwrap(holder: unknown): Loose | undefined {
   const record = asRecord(holder);
-  const inner = record.error ?? asRecord(record.response).error;
+  const inner = record.error ?? asRecord(record.response).error ?? readDetail(record.detail);
   if (typeof inner === "string") return { message: inner };
   if (typeof inner === "object" && inner !== null) return inner as Loose; // any object may be read by name
   const looksLikeError = typeof record.message === "string" && !(holder instanceof Error);
   return looksLikeError ? record : undefined;
+}
+
+/** FastAPI's servers say in `detail` what is wrong: in words, in a list with a row a field, or in an object. */
+function readDetail(detail: unknown): unknown {
+  if (!Array.isArray(detail)) return asRecord(detail).error ?? detail;
+  return detail.flatMap((row) => asRecord(row).msg ?? []).join("; ");
 }
 
 const BODY_LENGTH_MAX = 100_000;
@@ -82,8 +88,21 @@ function parseBody(body: unknown): unknown {
   }
 }
 
-function messageOf(thrown: unknown, payload: Loose): string {
-  if (typeof payload.message === "string" && payload.message !== "") return payload.message;
+function textOf(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
+
+/** What a server said in a form we do not know; the text of a web page is for browsers. */
+function bodyText(chain: readonly Loose[]): string {
+  const body =
+    chain
+      .map((error) => error.responseBody)
+      .find((found) => typeof found === "string")
+      ?.trim() ?? "";
+  return body.startsWith("<") ? "" : body;
+}
+
+function ownMessage(thrown: unknown): string {
   if (typeof thrown === "string") return thrown;
   const top = asRecord(thrown);
   const own = typeof top.message === "string" ? top.message : "";
@@ -110,8 +129,4 @@ function retryDelay(payload: Loose): number | undefined {
 function asStatus(value: unknown): number | undefined {
   const status = typeof value === "string" && /^\d{3}$/.test(value) ? Number(value) : value;
   return typeof status === "number" && Number.isInteger(status) && status >= 400 && status <= 599 ? status : undefined;
-}
-
-function asRecord(value: unknown): Loose {
-  return typeof value === "object" && value !== null ? (value as Loose) : {}; // any object may be read by name
 }

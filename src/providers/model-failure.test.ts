@@ -91,6 +91,33 @@ describe("model failure", () => {
     expect(failure.message).toHaveLength(500);
   });
 
+  it.each([
+    ["out of memory on gpu 0", "acme failed (500): out of memory on gpu 0"],
+    [{ detail: "no such adapter" }, "acme failed (500): no such adapter"],
+    [
+      { detail: [{ loc: ["body", "top_k"], msg: "field required" }, { msg: "too low" }] },
+      "acme failed (500): field required; too low",
+    ],
+    [{ detail: { error: { message: "cuda" } } }, "acme failed (500): cuda"],
+    [{ status: "sorry" }, 'acme failed (500): {"status":"sorry"}'],
+    ["<html><body>Bad gateway</body></html>", "acme failed (500): Refused"],
+    ["  ", "acme failed (500): Refused"],
+  ])("[A7] a refusal shows what the server said, here %j", (body, message) => {
+    expect(classifyFailure(refused(500, body), context).message).toBe(message);
+  });
+
+  it("[A7] what the server said in plain text is bounded, and shows no key", () => {
+    const { message } = classifyFailure(refused(500, `hunter2-hunter2 ${"x".repeat(60_000)}`), context);
+    expect(message).toMatch(/^acme failed \(500\): \[redacted\] x+…$/);
+    expect(message).toHaveLength(500);
+  });
+
+  it("[A7] a key that was never sent is not said to be refused", () => {
+    expect(classifyFailure(refused(401, "no"), { ...context, isKeyless: true }).message).toBe(
+      "acme wants an API key, and none was sent (401): no",
+    );
+  });
+
   it("[B5] a caller's timeout is told from its cancel", () => {
     expect(abortFailure(AbortSignal.abort()).kind).toBe("unknown");
     expect(abortFailure(AbortSignal.abort(new DOMException("late", "TimeoutError"))).kind).toBe("call_timeout");

@@ -6,6 +6,8 @@ export interface FailureContext {
   readonly provider: string;
   /** Values that must not appear in a message, whoever echoes them. */
   readonly secrets?: readonly string[] | undefined;
+  /** Whether the call carried no key. */
+  readonly isKeyless?: boolean | undefined;
   /** For a Retry-After that names a moment. */
   readonly now?: (() => number) | undefined;
 }
@@ -96,14 +98,14 @@ const MALFORMED_NAME = /JSONParseError|TypeValidationError|InvalidResponseDataEr
 const MALFORMED_WORDS =
   /normalized Anthropic stream error|unsupported (?:chunk|delta|content block) type|process successful response/i;
 const REFUSED_NAME =
-  /UnsupportedFunctionalityError|InvalidPromptError|InvalidArgumentError|UnsupportedModelVersionError/;
+  /WebPageError|UnsupportedFunctionalityError|InvalidPromptError|InvalidArgumentError|UnsupportedModelVersionError/;
 
 function kindOfThrown({ names, causeCodes, message }: ErrorFacts): FailureKind {
   if (names.includes("TimeoutError")) return "call_timeout";
   if (causeCodes.some((code) => NETWORK_CODE.test(code)) || NETWORK_WORDS.test(message)) return "network";
   const name = names.join(" ");
-  if (MALFORMED_NAME.test(name) || MALFORMED_WORDS.test(message)) return "malformed_stream";
   if (REFUSED_NAME.test(name)) return "invalid_request";
+  if (MALFORMED_NAME.test(name) || MALFORMED_WORDS.test(message)) return "malformed_stream";
   if (/LoadAPIKeyError/.test(name)) return "auth";
   return "unknown";
 }
@@ -129,11 +131,15 @@ const PHRASES: Readonly<Record<FailureKind, string>> = {
 const MESSAGE_LENGTH_MAX = 500;
 
 function describe(kind: FailureKind, facts: ErrorFacts, context: FailureContext): string {
+  if (facts.names.includes("WebPageError")) {
+    return `${context.provider} answered with a web page, not a model: check the base URL`;
+  }
+  const phrase = kind === "auth" && context.isKeyless ? "wants an API key, and none was sent" : PHRASES[kind];
   const status = facts.status === undefined ? "" : ` (${facts.status})`;
   const detail = redact(facts.message, context.secrets ?? [])
     .replace(/\s+/g, " ")
     .trim();
-  const sentence = `${context.provider} ${PHRASES[kind]}${status}${detail === "" ? "" : `: ${detail}`}`;
+  const sentence = `${context.provider} ${phrase}${status}${detail === "" ? "" : `: ${detail}`}`;
   return sentence.length <= MESSAGE_LENGTH_MAX ? sentence : `${sentence.slice(0, MESSAGE_LENGTH_MAX - 1)}…`;
 }
 

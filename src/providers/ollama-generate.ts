@@ -1,9 +1,9 @@
 import type { AssistantBlock, Content, Message, StopReason } from "../contract/message.ts";
 import type { JsonObject } from "../contract/session.ts";
 import type { ModelClient, ModelPart, ModelRequest } from "../ports/model.ts";
-import { countOf } from "./ai-sdk/usage.ts";
-import { openLines } from "./http-lines.ts";
 import { abortFailure, CUT_OFF, classifyFailure } from "./model-failure.ts";
+import { openLines } from "./wire/http-lines.ts";
+import { countOf } from "./wire/token-count.ts";
 
 export interface OllamaGenerateOptions {
   /** Ollama's root, without /v1. */
@@ -51,11 +51,13 @@ async function* streamCompletion(
       break;
     }
   } catch (thrown) {
-    const failure = signal.aborted ? abortFailure(signal) : classifyFailure(thrown, { provider: "ollama" });
+    const failure = signal.aborted
+      ? abortFailure(signal)
+      : classifyFailure(thrown, { provider: "ollama", isKeyless: true });
     end = { type: "failed", failure };
   } finally {
     signal.removeEventListener("abort", hangUp);
-    hangUp();
+    if (end?.type !== "finish") hangUp();
   }
   if (end?.type === "finish" && text !== "") yield { type: "block", block: { block_type: "text", data: { text } } };
   yield end ?? { type: "failed", failure: signal.aborted ? abortFailure(signal) : CUT_OFF };

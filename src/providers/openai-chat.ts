@@ -1,8 +1,8 @@
 import type { ModelClient, ModelPart, ModelRequest } from "../ports/model.ts";
-import { openLines } from "./http-lines.ts";
 import { abortFailure, CUT_OFF, classifyFailure } from "./model-failure.ts";
 import { ChatAnswer } from "./openai-chat/answer.ts";
 import { serialiseRequest } from "./openai-chat/request.ts";
+import { openLines } from "./wire/http-lines.ts";
 
 export interface OpenAiChatOptions {
   /** Up to and with /v1. */
@@ -28,6 +28,9 @@ export function createOpenAiChatModel(options: OpenAiChatOptions): ModelClient {
   return { provider, modelId, contextWindow, stream: (request, signal) => streamChat(options, request, signal) };
 }
 
+/** How long after its finish an answer may still be told what it cost, and that it is over. */
+const AFTERMATH_MS_MAX = 2_000;
+
 async function* streamChat(
   options: OpenAiChatOptions,
   request: ModelRequest,
@@ -36,7 +39,8 @@ async function* streamChat(
   const call = new AbortController();
   const hangUp = (): void => call.abort(signal.reason);
   signal.addEventListener("abort", hangUp, { once: true });
-  const answer = new ChatAnswer();
+  const answer = new ChatAnswer(request.messages.length);
+  let patience: ReturnType<typeof setTimeout> | undefined;
   let failure: unknown;
   try {
     if (signal.aborted) hangUp();
@@ -44,10 +48,14 @@ async function* streamChat(
     for await (const batch of lines) {
       for (const line of batch) answer.read(line);
       yield* answer.take();
+      if (answer.isOver) break;
+      if (answer.isFinished) patience ??= setTimeout(hangUp, AFTERMATH_MS_MAX);
     }
+    answer.close();
   } catch (thrown) {
     failure = thrown;
   } finally {
+    clearTimeout(patience);
     signal.removeEventListener("abort", hangUp);
     // A connection whose answer was read to its end serves the next call; any other must be closed.
     if (!answer.isOver) hangUp();
@@ -72,5 +80,5 @@ function sourceOf(options: OpenAiChatOptions, request: ModelRequest) {
 }
 
 function blameOf({ provider, apiKey }: OpenAiChatOptions) {
-  return { provider, secrets: apiKey === undefined ? [] : [apiKey] };
+  return { provider, secrets: apiKey === undefined ? [] : [apiKey], isKeyless: apiKey === undefined };
 }

@@ -1,5 +1,6 @@
 import { RuntimeError } from "../contract/error.ts";
 import { type ConfiguredModel, DEFAULT_MODELS } from "./catalog.ts";
+import { rowOf } from "./table-row.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -84,14 +85,14 @@ export interface ProviderSettings {
 /** Where a provider is and with what key; configuration comes before RKAT_ variables, and they before the usual ones. */
 export function settingsOf(provider: HostedProvider, env: Environment, config: ProviderConfig): ProviderSettings {
   const { keys, urls, url, version } = VARIABLES[provider];
-  const configured = config.providers?.[provider];
+  const configured = rowOf(config.providers, provider);
   const keyNames = configured?.api_key_env === undefined ? withPrefix(keys) : [configured.api_key_env];
-  const found = keyNames.find((name) => isSet(env[name]));
-  const urlName = withPrefix(urls).find((name) => isSet(env[name]));
-  const given = configured?.base_url ?? (urlName === undefined ? undefined : env[urlName]?.trim());
+  const found = keyNames.find((name) => variableIn(env, name) !== undefined);
+  const urlName = withPrefix(urls).find((name) => variableIn(env, name) !== undefined);
+  const given = configured?.base_url ?? (urlName === undefined ? undefined : variableIn(env, urlName));
   const baseUrl = given === undefined ? url : versioned(given, version, urlName ?? `providers.${provider}.base_url`);
   return {
-    key: found === undefined ? undefined : env[found]?.trim(),
+    key: found === undefined ? undefined : variableIn(env, found),
     keyVariable: found ?? configured?.api_key_env ?? keys[0],
     baseUrl,
     isOfficialUrl: baseUrl === url,
@@ -102,8 +103,9 @@ function withPrefix(names: readonly string[]): readonly string[] {
   return [...names.map((name) => `RKAT_${name}`), ...names];
 }
 
-function isSet(value: string | undefined): boolean {
-  return value !== undefined && value.trim() !== "";
+/** What a variable holds; one that is empty is not set. */
+export function variableIn(env: Environment, name: string): string | undefined {
+  return rowOf(env, name)?.trim() || undefined;
 }
 
 /** An address with its version segment; one that has any is left as it is, since gateways keep it mid-path. */
@@ -124,7 +126,7 @@ const OLLAMA_PORT = "11434";
 
 /** Ollama's root address; OLLAMA_HOST may be a bare host, as for Ollama itself, or an address with or without /v1. */
 export function ollamaUrl(env: Environment): string {
-  const given = (isSet(env.RKAT_OLLAMA_HOST) ? env.RKAT_OLLAMA_HOST : env.OLLAMA_HOST)?.trim() || "127.0.0.1";
+  const given = variableIn(env, "RKAT_OLLAMA_HOST") ?? variableIn(env, "OLLAMA_HOST") ?? "127.0.0.1";
   const hasScheme = /^https?:\/\//i.test(given);
   const url = parseUrl(hasScheme ? given : `http://${given}`, "OLLAMA_HOST");
   if (!hasScheme && url.port === "") url.port = OLLAMA_PORT;
@@ -150,7 +152,7 @@ export interface ProviderStatus {
 export function providerStatus(env: Environment, config: ProviderConfig = {}): readonly ProviderStatus[] {
   return HOSTED_PROVIDERS.map((provider) => {
     const { key, keyVariable, baseUrl } = settingsOf(provider, env, config);
-    const defaultModel = DEFAULT_MODELS[provider] ?? "";
+    const defaultModel = DEFAULT_MODELS.get(provider) ?? "";
     return { provider, keyVariable, hasKey: key !== undefined, baseUrl, defaultModel };
   });
 }

@@ -163,10 +163,73 @@ describe("model resolver", () => {
       undefined,
       "unknown model mystery-7b: write PROVIDER/mystery-7b with anthropic, openai, gemini or ollama, or configure it under [self_hosted.models]",
     ],
-    ["x", "nobody", "unknown provider nobody: use anthropic, openai, gemini, self_hosted or offline"],
+    ["x", "nobody", "unknown provider nobody: use anthropic, openai, gemini, ollama, self_hosted or offline"],
+    ["offline", "nobody", "unknown provider nobody: use anthropic, openai, gemini, ollama, self_hosted or offline"],
+    [undefined, "nobody", "unknown provider nobody: use anthropic, openai, gemini, ollama, self_hosted or offline"],
   ])("[A7] %s of %s is refused in one sentence", async (model, provider, message) => {
     const refused = createModelResolver({ env: {} }).resolve(model, provider);
     await expect(refused).rejects.toMatchObject({ code: "INVALID_PARAMS", message });
+  });
+
+  it.each(["constructor", "__proto__", "toString", "hasOwnProperty"])(
+    "[A7] %s, which every object has, names no model, provider, server or profile",
+    async (name) => {
+      const { resolve } = createModelResolver({
+        env: {},
+        config: { profiles: {}, providers: {}, models: {}, self_hosted: { servers: {}, models: {} } },
+      });
+      const unknown = { code: "INVALID_PARAMS" };
+      await expect(resolve(name, undefined)).rejects.toMatchObject({
+        ...unknown,
+        message: expect.stringMatching(/^unknown model/),
+      });
+      await expect(resolve(`${name}/x`, undefined)).rejects.toMatchObject({
+        ...unknown,
+        message: expect.stringMatching(/^unknown model/),
+      });
+      await expect(resolve("x", name)).rejects.toMatchObject({
+        ...unknown,
+        message: expect.stringMatching(/^unknown provider/),
+      });
+      await expect(resolve(undefined, name)).rejects.toMatchObject({
+        ...unknown,
+        message: expect.stringMatching(/^unknown provider/),
+      });
+      const config = { providers: { mine: { base_url: "http://box", api_key_env: name } } };
+      await expect(createModelResolver({ env: {}, config }).resolve("x", "mine")).rejects.toThrow(
+        `no key for mine: set ${name}`,
+      );
+    },
+  );
+
+  it("[A7] a provider of one's own is asked by its name, whatever else has the model's", async () => {
+    const config = {
+      providers: { mine: { base_url: "http://box:8000" } },
+      self_hosted: { servers: { lab: { base_url: "http://lab" } }, models: { qwen: { server: "lab" } } },
+    };
+    const request = await sent({ config }, "qwen", "mine");
+    expect(request.url).toBe("http://box:8000/v1/chat/completions");
+    expect(request.client).toMatchObject({ provider: "mine", modelId: "qwen" });
+    expect((await sent({ config }, "mine/qwen")).url).toBe("http://box:8000/v1/chat/completions");
+    expect((await sent({ config }, "qwen", "lab")).url).toBe("http://lab/v1/chat/completions");
+  });
+
+  it("[A7] an unknown provider is refused with the names of those that are configured", async () => {
+    const config = {
+      providers: { openai: { api: "responses" }, mine: { base_url: "http://box" } },
+      self_hosted: { servers: { lab: { base_url: "http://lab" } } },
+    };
+    await expect(createModelResolver({ env: {}, config }).resolve("x", "nobody")).rejects.toMatchObject({
+      code: "INVALID_PARAMS",
+      message: "unknown provider nobody: use anthropic, openai, gemini, ollama, self_hosted, offline, mine or lab",
+    });
+  });
+
+  it("[A7] a provider without an address says what is missing", async () => {
+    const config = { providers: { mine: { api_key_env: "MINE" } } };
+    await expect(createModelResolver({ env: {}, config }).resolve("x", "mine")).rejects.toThrow(
+      "provider mine has no address: set base_url under [providers.mine]",
+    );
   });
 
   it("[A7] a base url that is none names its variable", async () => {

@@ -12,8 +12,11 @@ import {
   type ProviderSettings,
   rootOf,
   settingsOf,
+  variableIn,
   versioned,
 } from "./provider-settings.ts";
+import { rowOf } from "./table-row.ts";
+import { boundFetch } from "./wire/bounded-fetch.ts";
 
 export interface ModelResolverOptions {
   readonly env: Environment;
@@ -49,16 +52,29 @@ interface Place {
 
 async function openModel(place: Place, given: string | undefined, provider: string | undefined): Promise<ModelClient> {
   const { config } = place;
+  checkProvider(config, provider ?? (given === undefined ? config.defaultProvider : undefined));
   const { model, owner } = given === undefined ? defaultChoice(place, provider) : { model: given, owner: provider };
   // A session that used a profile comes back with the provider it was told.
-  const profile = owner === undefined || owner === "self_hosted" ? config.profiles?.[model] : undefined;
+  const profile = owner === undefined || owner === "self_hosted" ? rowOf(config.profiles, model) : undefined;
   if (profile !== undefined) return openProfile(place, model, profile);
   if (model === "offline" || owner === "offline") return openOffline();
-  const selfHosted = isHosted(owner ?? "") ? undefined : openSelfHosted(place, model, owner);
+  const isElsewhere = owner !== undefined && (isHosted(owner) || rowOf(config.providers, owner) !== undefined);
+  const selfHosted = isElsewhere ? undefined : openSelfHosted(place, model, owner);
   if (selfHosted !== undefined) return selfHosted;
   const { vendor, name } = splitName(place, model, owner);
   if (isHosted(vendor)) return openHosted(place, vendor, name);
   return openConfigured(place, vendor, name);
+}
+
+const BUILT_IN = [...HOSTED_PROVIDERS, "ollama", "self_hosted", "offline"];
+/** Understood, but not what one would be told to write. */
+const ALIASES = ["google", "other"];
+
+function checkProvider({ providers = {}, self_hosted }: ProviderConfig, provider: string | undefined): void {
+  if (provider === undefined || ALIASES.includes(provider)) return;
+  const known = [...new Set([...BUILT_IN, ...Object.keys(providers), ...Object.keys(self_hosted?.servers ?? {})])];
+  if (known.includes(provider)) return;
+  throw refusal(`unknown provider ${provider}: use ${known.slice(0, -1).join(", ")} or ${known.at(-1)}`);
 }
 
 interface Choice {
@@ -72,7 +88,7 @@ function defaultChoice({ env, config }: Place, provider: string | undefined): Ch
   }
   const wanted = provider ?? config.defaultProvider;
   const owner = wanted ?? HOSTED_PROVIDERS.find((name) => settingsOf(name, env, config).key !== undefined);
-  const model = DEFAULT_MODELS[owner ?? ""];
+  const model = DEFAULT_MODELS.get(owner ?? "");
   if (model !== undefined) return { model, owner };
   if (owner !== undefined) throw refusal(`provider ${owner} has no default model; name one with --model`);
   throw refusal(
@@ -84,7 +100,7 @@ function defaultChoice({ env, config }: Place, provider: string | undefined): Ch
 function splitName({ config }: Place, model: string, owner: string | undefined): { vendor: string; name: string } {
   const slash = model.indexOf("/");
   const prefix = canonical(slash > 0 ? model.slice(0, slash) : "");
-  const isPrefix = isHosted(prefix) || prefix === "ollama" || config.providers?.[prefix] !== undefined;
+  const isPrefix = isHosted(prefix) || prefix === "ollama" || rowOf(config.providers, prefix) !== undefined;
   if (owner !== undefined && owner !== "other") {
     const vendor = canonical(owner);
     return { vendor, name: prefix === vendor ? model.slice(slash + 1) : model };
@@ -130,6 +146,7 @@ async function openHosted(place: Place, provider: HostedProvider, model: string)
     modelId: model,
     contextWindow: windowOf(place, model),
     secrets: settings.key === undefined ? [] : [settings.key],
+    isKeyless: settings.key === undefined,
   });
 }
 
@@ -141,7 +158,7 @@ interface HostedModel {
 }
 
 async function loadHosted(place: Place, { provider, model, apiKey, settings }: HostedModel) {
-  const options = { apiKey, baseURL: settings.baseUrl, ...fetchOption(place) };
+  const options = { apiKey, baseURL: settings.baseUrl, fetch: boundFetch(place.fetch) };
   switch (provider) {
     case "anthropic": {
       const { createAnthropic } = await import("@ai-sdk/anthropic");
@@ -166,15 +183,17 @@ async function loadHosted(place: Place, { provider, model, apiKey, settings }: H
 /** A configured model or server wins over every name we know; undefined when the name is none of theirs. */
 function openSelfHosted(place: Place, model: string, owner: string | undefined): Promise<ModelClient> | undefined {
   const { servers = {}, models = {} } = place.config.self_hosted ?? {};
-  const row = models[model];
+  const row = rowOf(models, model);
   if (row !== undefined) {
     const remote = { model: row.remote_model ?? model, contextWindow: row.context_window };
     return openServer(place, model, { ...remote, server: row.server });
   }
   const slash = model.indexOf("/");
   const prefix = model.slice(0, Math.max(0, slash));
-  if (servers[prefix] !== undefined) return openServer(place, model, { model: model.slice(slash + 1), server: prefix });
-  if (owner !== undefined && servers[owner] !== undefined) return openServer(place, model, { model, server: owner });
+  if (rowOf(servers, prefix) !== undefined)
+    return openServer(place, model, { model: model.slice(slash + 1), server: prefix });
+  if (owner !== undefined && rowOf(servers, owner) !== undefined)
+    return openServer(place, model, { model, server: owner });
   if (owner !== "self_hosted") return undefined;
   const [only, ...others] = Object.keys(servers);
   if (only !== undefined && others.length === 0 && prefix !== "ollama") {
@@ -190,7 +209,7 @@ interface RemoteModel {
 }
 
 async function openServer(place: Place, modelId: string, remote: RemoteModel): Promise<ModelClient> {
-  const server = place.config.self_hosted?.servers?.[remote.server];
+  const server = rowOf(place.config.self_hosted?.servers, remote.server);
   if (server === undefined) {
     throw refusal(`model ${modelId} names server ${remote.server}; add [self_hosted.servers.${remote.server}]`);
   }
@@ -208,8 +227,8 @@ async function openServer(place: Place, modelId: string, remote: RemoteModel): P
 /** The key of a server that is configured to have one. */
 function keyIn(place: Place, variable: string | undefined, server: string): string | undefined {
   if (variable === undefined) return undefined;
-  const key = place.env[variable]?.trim();
-  if (key === undefined || key === "") throw refusal(`no key for ${server}: set ${variable}`);
+  const key = variableIn(place.env, variable);
+  if (key === undefined) throw refusal(`no key for ${server}: set ${variable}`);
   return key;
 }
 
@@ -225,10 +244,10 @@ function openOllama(place: Place, model: string): Promise<ModelClient> {
 
 /** `ollama/…`, or a provider of one's own under [providers.NAME]. */
 async function openConfigured(place: Place, provider: string, model: string): Promise<ModelClient> {
-  const endpoint = place.config.providers?.[provider];
+  const endpoint = rowOf(place.config.providers, provider);
   if (provider === "ollama" && endpoint?.base_url === undefined) return openOllama(place, model);
   if (endpoint?.base_url === undefined) {
-    throw refusal(`unknown provider ${provider}: use anthropic, openai, gemini, self_hosted or offline`);
+    throw refusal(`provider ${provider} has no address: set base_url under [providers.${provider}]`);
   }
   if (endpoint.api === "ollama-generate")
     return openGenerate(place, { provider, modelId: model, model, baseUrl: endpoint.base_url });

@@ -1,5 +1,5 @@
 import { CAPABILITY_ABSENT, type Capability } from "../contract/capability.ts";
-import { RuntimeError } from "../contract/error.ts";
+import { asRuntimeError, RuntimeError } from "../contract/error.ts";
 import { invalidInput } from "../contract/invalid-input.ts";
 import { OPERATIONS, type OperationInput, type OperationName, type OperationOutput } from "../contract/operations.ts";
 import type { Tool } from "../ports/tool.ts";
@@ -27,16 +27,21 @@ export type Dispatch = <N extends OperationName>(
   call?: CallContext,
 ) => Promise<OperationOutput<N>>;
 
-/** The one way in: the capability gate, then validation, then the service. */
+/** The one way in: the capability gate, then validation, then the service. It throws errors of the table only. */
 export function createDispatch(service: Service, capabilities: ReadonlySet<Capability>): Dispatch {
   return async (name, input, call = {}) => {
     const operation = OPERATIONS[name];
     if ("requires" in operation) requireCapability(capabilities, operation.requires);
     const parsed = operation.input.safeParse(input ?? {});
     if (!parsed.success) throw invalidInput(parsed.error);
+    if (call.signal?.aborted) throw new RuntimeError("REQUEST_CANCELLED", "the request was cancelled before it began");
     // The row's schema made this value, so it is the input of the row's function.
     const handler = service[name] as (input: unknown, call: CallContext) => Promise<OperationOutput<typeof name>>;
-    return handler(parsed.data, call);
+    try {
+      return await handler(parsed.data, call);
+    } catch (thrown) {
+      throw asRuntimeError(thrown);
+    }
   };
 }
 

@@ -44,6 +44,17 @@ describe("listening", () => {
     expect(events.at(-1)).toMatchObject({ type: "run_completed", result: deltas.join("") });
   });
 
+  it("[A3] events are read by one reader; a second is refused instead of waiting for ever", async () => {
+    const { runtime } = scriptedRuntime([{ text: ["a", "b"] }]);
+    const stream = runtime.createSessionStreaming("Go.");
+    const first = listen(stream);
+    await expect(listen(stream)).rejects.toMatchObject({
+      code: "INVALID_PARAMS",
+      message: "the events of a turn are read once, and someone reads these already; use subscribe for a second reader",
+    });
+    expect((await first).events.at(-1)).toMatchObject({ type: "run_completed", result: "ab" });
+  });
+
   it("[A3] leaving the iteration does not stop the turn", async () => {
     const { runtime } = scriptedRuntime([{ text: ["a", "b", "c"] }]);
     const stream = runtime.createSessionStreaming("Go.");

@@ -1,3 +1,4 @@
+import { RuntimeError } from "../contract/error.ts";
 import type { AgentEvent } from "../contract/event.ts";
 
 /** An event on its way to a listener; `seq` is 0 for what is live only and not in the log. */
@@ -19,7 +20,7 @@ export interface EventQueue extends AsyncIterable<Delivery> {
 const QUEUE_EVENTS_MAX = 4_096;
 
 /**
- * Turns a listener into something to iterate. A reader that lags behind by more than the bound loses live events
+ * Turns a listener into something to iterate, once. A reader that lags behind by more than the bound loses live events
  * and is told so by `stream_truncated`; the turn that produces them never waits.
  */
 export function createEventQueue(eventsMax = QUEUE_EVENTS_MAX): EventQueue {
@@ -27,6 +28,7 @@ export function createEventQueue(eventsMax = QUEUE_EVENTS_MAX): EventQueue {
   let dropped = 0;
   let hasEnded = false;
   let wake: (() => void) | undefined;
+  let hasReader = false;
   const listener: Listener = (delivery) => {
     if (hasEnded) return;
     if (queue.length >= eventsMax && delivery.seq === 0) dropped += 1;
@@ -65,6 +67,14 @@ export function createEventQueue(eventsMax = QUEUE_EVENTS_MAX): EventQueue {
       hasEnded = true;
       wake?.();
     },
-    [Symbol.asyncIterator]: read,
+    [Symbol.asyncIterator]: () => {
+      if (hasReader) {
+        const advice = "use subscribe for a second reader";
+        const message = `the events of a turn are read once, and someone reads these already; ${advice}`;
+        throw new RuntimeError("INVALID_PARAMS", message);
+      }
+      hasReader = true;
+      return read();
+    },
   };
 }

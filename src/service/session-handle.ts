@@ -1,9 +1,12 @@
+import { RuntimeError } from "../contract/error.ts";
 import type { AgentEvent } from "../contract/event.ts";
+import type { BudgetLimits } from "../contract/input/budget-limits.ts";
 import type { Content } from "../contract/message.ts";
-import type { CreateSession, RunResult, SessionHistory } from "../contract/session.ts";
+import type { CreateSession, RunResult, SessionHistory, StartTurn } from "../contract/session.ts";
 import type { Tool } from "../ports/tool.ts";
 import type { CallContext, Dispatch } from "./dispatch.ts";
 import { createEventQueue } from "./event-queue.ts";
+import { requireNames } from "./option-names.ts";
 
 /** Options of a new session: those of the wire in camel case, and what only code can give. */
 export interface SessionOptions {
@@ -14,7 +17,7 @@ export interface SessionOptions {
   readonly maxTokens?: number;
   readonly maxTurns?: number;
   /** Budgets as on the wire: `max_tokens`, `max_tool_calls`, `max_duration` ("30s"). */
-  readonly budgetLimits?: Readonly<Record<string, unknown>>;
+  readonly budgetLimits?: Readonly<BudgetLimits>;
   readonly enableBuiltins?: boolean;
   readonly enableShell?: boolean;
   readonly enableMemory?: boolean;
@@ -69,8 +72,10 @@ export interface Session {
 
 export function createHandle(dispatch: Dispatch, id: string, first?: RunResult): Session {
   let lastResult = first;
-  const startTurn = async (prompt: Content, options: TurnOptions, call: CallContext): Promise<RunResult> => {
-    lastResult = await dispatch("startTurn", { session_id: id, prompt, ...turnFields(options) }, call);
+  const startTurn = async (prompt: Content, options: TurnOptions, hearing: CallContext = {}): Promise<RunResult> => {
+    requireNames(options, [...Object.keys(TURN_FIELDS), "signal"]);
+    const fields = { ...fieldsOf(options, TURN_FIELDS), session_id: id, prompt };
+    lastResult = await dispatch("startTurn", fields, { ...callOf(options), ...hearing });
     return lastResult;
   };
   return {
@@ -81,9 +86,8 @@ export function createHandle(dispatch: Dispatch, id: string, first?: RunResult):
     get text() {
       return lastResult?.text ?? "";
     },
-    turn: (prompt, options = {}) => startTurn(prompt, options, callOf(options)),
-    stream: (prompt, options = {}) =>
-      streamOf((listener) => startTurn(prompt, options, { ...callOf(options), listener })),
+    turn: (prompt, options = {}) => startTurn(prompt, options),
+    stream: (prompt, options = {}) => streamOf((listener) => startTurn(prompt, options, { listener })),
     interrupt: async () => {
       await dispatch("interruptTurn", { session_id: id });
     },
@@ -108,28 +112,45 @@ export function streamOf<T extends RunResult>(
   return { result, [Symbol.asyncIterator]: events };
 }
 
+/** Options under the names of the wire; those that only code can give are not among them. */
+const SESSION_FIELDS = {
+  model: "model",
+  provider: "provider",
+  systemPrompt: "system_prompt",
+  additionalInstructions: "additional_instructions",
+  maxTokens: "max_tokens",
+  maxTurns: "max_turns",
+  budgetLimits: "budget_limits",
+  enableBuiltins: "enable_builtins",
+  enableShell: "enable_shell",
+  enableMemory: "enable_memory",
+  toolPreset: "tool_preset",
+  toolFilter: "tool_filter",
+  outputSchema: "output_schema",
+  structuredOutputRetries: "structured_output_retries",
+  providerParams: "provider_params",
+  labels: "labels",
+  appContext: "app_context",
+  shellEnv: "shell_env",
+} as const satisfies Record<Exclude<keyof SessionOptions, "tools" | "signal">, keyof CreateSession>;
+
+const TURN_FIELDS = {
+  model: "model",
+  provider: "provider",
+  providerParams: "provider_params",
+  additionalInstructions: "additional_instructions",
+  toolOverlay: "flow_tool_overlay",
+} as const satisfies Record<Exclude<keyof TurnOptions, "signal">, keyof StartTurn>;
+
 /** The wire's input for a new session. */
 export function createFields(options: SessionOptions): Record<string, unknown> {
-  return {
-    model: options.model,
-    provider: options.provider,
-    system_prompt: options.systemPrompt,
-    additional_instructions: options.additionalInstructions,
-    max_tokens: options.maxTokens,
-    max_turns: options.maxTurns,
-    budget_limits: options.budgetLimits,
-    enable_builtins: options.enableBuiltins,
-    enable_shell: options.enableShell,
-    enable_memory: options.enableMemory,
-    tool_preset: options.toolPreset,
-    tool_filter: options.toolFilter,
-    output_schema: options.outputSchema,
-    structured_output_retries: options.structuredOutputRetries,
-    provider_params: options.providerParams,
-    labels: options.labels,
-    app_context: options.appContext,
-    shell_env: options.shellEnv,
-  };
+  requireNames(options, [...Object.keys(SESSION_FIELDS), "tools", "signal"]);
+  return fieldsOf(options, SESSION_FIELDS);
+}
+
+function fieldsOf(options: object, fields: Readonly<Record<string, string>>): Record<string, unknown> {
+  const given = new Map(Object.entries(options));
+  return Object.fromEntries(Object.entries(fields).map(([option, field]) => [field, given.get(option)]));
 }
 
 /** The call context of a new session. */
@@ -137,16 +158,8 @@ export function createCall(options: SessionOptions): CallContext {
   return { ...callOf(options), ...(options.tools === undefined ? {} : { tools: options.tools }) };
 }
 
-function turnFields(options: TurnOptions): Record<string, unknown> {
-  return {
-    model: options.model,
-    provider: options.provider,
-    provider_params: options.providerParams,
-    additional_instructions: options.additionalInstructions,
-    flow_tool_overlay: options.toolOverlay,
-  };
-}
-
-function callOf(options: { readonly signal?: AbortSignal }): CallContext {
-  return options.signal === undefined ? {} : { signal: options.signal };
+function callOf({ signal }: { readonly signal?: AbortSignal }): CallContext {
+  if (signal === undefined) return {};
+  if (!(signal instanceof AbortSignal)) throw new RuntimeError("INVALID_PARAMS", "signal: give an AbortSignal");
+  return { signal };
 }

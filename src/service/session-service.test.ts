@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { configWith, scriptedRuntime } from "../../test/support/runtime.ts";
 import { OPERATIONS } from "../contract/operations.ts";
+import { CreateSession } from "../contract/session.ts";
 import type { Tool } from "../ports/tool.ts";
 import { createInMemoryStore } from "../runtime.ts";
 
@@ -108,6 +109,14 @@ describe("the session service", () => {
     expect((await session.turn("And now?")).text).not.toBe("");
   });
 
+  it("a provider of the configuration's own is as good as a known one", async () => {
+    const config = configWith({ providers: { mine: { base_url: "http://localhost:9/v1" } } });
+    const { runtime } = scriptedRuntime([], { config, store: createInMemoryStore() });
+    const session = await runtime.createDeferredSession("Begin.", { provider: "mine", model: "small" });
+    expect(await runtime.readSession(session.id)).toMatchObject({ provider: "mine", model: "small" });
+    expect(CreateSession.parse({ prompt: "x", provider: "open_a_i" }).provider).toBe("openai");
+  });
+
   it("tools can be filtered for the session and for one turn", async () => {
     const tool = (name: string): Tool => ({ name, description: name, inputSchema: {}, execute: () => name });
     const { runtime, model } = scriptedRuntime(() => ({ text: "ok" }), { tools: [tool("a"), tool("b"), tool("c")] });
@@ -123,10 +132,19 @@ describe("the session service", () => {
   it("[H1] bad input names the field and creates nothing", async () => {
     const { runtime, model } = scriptedRuntime([], { store: createInMemoryStore() });
     const bad: [unknown, RegExp][] = [
-      [{}, /^prompt: /],
+      [{}, /^prompt: write a text or a list of content blocks$/],
+      [{ prompt: 5 }, /^prompt: write a text or a list of content blocks$/],
       [{ prompt: "  " }, /^prompt: the prompt is empty/],
       [{ prompt: "x", budget_limits: { max_tokens: "many" } }, /^budget_limits\.max_tokens: /],
-      [{ prompt: "x", provider: "nobody" }, /^provider: /],
+      [{ prompt: "x", provider: "nobody" }, /provider nobody/],
+      [{ prompt: "x", provider: "" }, /^provider: write the name of a provider$/],
+      [{ prompt: "x", model: "" }, /^model: write the name of a model$/],
+      [{ prompt: "x", max_turns: 0 }, /^max_turns: write a whole number above 0$/],
+      [{ prompt: "x", max_tokens: 1.5 }, /^max_tokens: write a whole number above 0$/],
+      [
+        { prompt: "x", structured_output_retries: 11 },
+        /^structured_output_retries: write a whole number from 0 to 10$/,
+      ],
       [{ prompt: "x", tool_preset: "everything" }, /^tool_preset: /],
       [{ prompt: "x", labels: { a: 1 } }, /^labels\.a: /],
     ];

@@ -1,16 +1,21 @@
 import type { Capabilities, Capability } from "../contract/capability.ts";
 import type { ModelsCatalog } from "../contract/catalog.ts";
 import { RuntimeError } from "../contract/error.ts";
-import type { Content, ContentBlock } from "../contract/message.ts";
+import type { Content } from "../contract/message.ts";
 import type { CreateSession, RunResult, StartTurn } from "../contract/session.ts";
 import { compileSchema } from "../core/json-schema.ts";
+import { asBlocks } from "../core/message-text.ts";
+import { requireTools } from "../core/tools/require-tools.ts";
 import type { ModelClient, ModelResolver } from "../ports/model.ts";
 import { type CallContext, requireCapability, type Service } from "./dispatch.ts";
-import { appendEntries, beginSession, type LiveSession } from "./live-session.ts";
-import { createLiveSessions } from "./live-sessions.ts";
-import { createSessionReader } from "./session-reader.ts";
-import { overrideSettings, type SessionDefaults, settleSettings } from "./session-settings.ts";
-import { runSessionTurn, type TurnParts } from "./turn-runner.ts";
+import { forkBodies } from "./session/fork.ts";
+import { createHeldWork, type HeldWork } from "./session/held-work.ts";
+import { inject } from "./session/inject.ts";
+import { appendEntries, beginSession, type LiveSession } from "./session/live-session.ts";
+import { createLiveSessions, type LiveSessions } from "./session/live-sessions.ts";
+import { createSessionReader } from "./session/session-reader.ts";
+import { overrideSettings, type SessionDefaults, settleSettings } from "./session/session-settings.ts";
+import { runSessionTurn, type TurnParts } from "./session/turn-runner.ts";
 
 export interface ServiceParts extends TurnParts {
   readonly capabilities: ReadonlySet<Capability>;
@@ -21,34 +26,44 @@ export interface ServiceParts extends TurnParts {
   readonly describe: { capabilities(): Capabilities; models(): ModelsCatalog };
 }
 
+export interface SessionService {
+  readonly service: Service;
+  readonly live: LiveSessions;
+  readonly stop: HeldWork["stop"];
+}
+
 /** Sessions and their turns: the one behaviour behind every surface. */
-export function createSessionService(parts: ServiceParts): Service {
+export function createSessionService(parts: ServiceParts): SessionService {
   const { store, clock, defaults } = parts;
   const live = createLiveSessions(store, {
     sessionsMax: parts.sessionsMax,
     isStored: parts.capabilities.has("session-store"),
   });
+  const held = createHeldWork({ store, clock, live });
 
   const createSession = async (input: CreateSession, call: CallContext) => {
     if (input.enable_memory === true) requireCapability(parts.capabilities, "memory-store");
+    if (call.tools !== undefined) requireTools(call.tools);
     if (input.output_schema !== undefined) await compileSchema(input.output_schema, "output_schema");
     const model = await parts.models.resolve(input.model, input.provider);
     const settings = settleSettings(input, model, defaults);
-    live.makeRoom();
     const isDeferred = input.initial_turn === "deferred";
     const pending = isDeferred ? { pending_prompt: input.prompt } : {};
     const session_id = clock.newId();
     const body = { kind: "session_created" as const, settings, ...pending };
-    const session = live.add(await beginSession(store.log, session_id, { body, tools: call.tools ?? [] }));
+    const session = await live.admit(() =>
+      beginSession(store.log, session_id, { bodies: [body], tools: call.tools ?? [] }),
+    );
     if (isDeferred) return { session_id };
-    return runHeld(session, call, (signal) =>
+    return held.run(session, call, (signal) =>
       runSessionTurn(parts, session, { prompt: input.prompt, model, instructions: [], overlay: undefined, signal }),
     );
   };
 
   const startTurn = async (input: StartTurn, call: CallContext): Promise<RunResult> => {
+    if (call.tools !== undefined) requireTools(call.tools);
     const session = await live.find(input.session_id);
-    return runHeld(session, call, async (signal) => {
+    return held.run(session, call, async (signal) => {
       const { state } = session;
       if (call.tools !== undefined) session.tools = call.tools;
       if (input.output_schema !== undefined) await compileSchema(input.output_schema, "output_schema");
@@ -71,28 +86,7 @@ export function createSessionService(parts: ServiceParts): Service {
     return parts.models.resolve(input.model ?? model, input.provider ?? (isOther ? undefined : provider));
   };
 
-  /** Runs work as the session's turn, with the caller listening and able to stop it. */
-  const runHeld = async <T>(
-    session: LiveSession,
-    call: CallContext,
-    work: (signal: AbortSignal) => Promise<T>,
-  ): Promise<T> => {
-    const hold = await store.locks.hold(session.state.sessionId);
-    if (call.listener !== undefined) session.listeners.add(call.listener);
-    try {
-      await live.refresh(session);
-      const { archived, sessionId } = session.state;
-      if (archived)
-        throw new RuntimeError("SESSION_NOT_FOUND", `session ${sessionId} is archived and runs no more turns`);
-      const { signal } = call;
-      return await work(signal === undefined ? hold.interrupted : AbortSignal.any([hold.interrupted, signal]));
-    } finally {
-      if (call.listener !== undefined) session.listeners.delete(call.listener);
-      await hold.release();
-    }
-  };
-
-  return {
+  const service: Service = {
     createSession,
     startTurn,
     resumeSession: startTurn,
@@ -101,11 +95,30 @@ export function createSessionService(parts: ServiceParts): Service {
       await store.locks.interrupt(session_id);
       return { interrupted: true };
     },
-    ...createSessionReader(store, live),
+    ...createSessionReader({ store, live, hash: parts.hash }),
+    injectContext: async (input) => {
+      const session = await live.find(input.session_id);
+      if (session.isRunning) return inject(parts, session, input);
+      return held.run(session, {}, () => inject(parts, session, input));
+    },
+    forkSession: async (input) => {
+      const source = await live.find(input.session_id);
+      if (source.isRunning || (await store.locks.isHeld(input.session_id))) {
+        throw new RuntimeError(
+          "SESSION_BUSY",
+          `session ${input.session_id} is running a turn; fork it when it is idle`,
+        );
+      }
+      const session_id = clock.newId();
+      const bodies = forkBodies(source.state, input.message_index);
+      const fork = await live.admit(() => beginSession(store.log, session_id, { bodies, tools: source.tools }));
+      const { sessionId: source_session_id } = source.state;
+      return { source_session_id, session_id, message_count: fork.state.transcript.length };
+    },
     archiveSession: async ({ session_id }) => {
       const session = await live.find(session_id);
       if (session.state.archived) return { archived: true };
-      await runHeld(session, {}, () => appendEntries(store.log, session, [{ kind: "archived" }]));
+      await held.run(session, {}, () => appendEntries(store.log, session, [{ kind: "archived" }]));
       return { archived: true };
     },
     readBlob: async ({ blob_id }) => {
@@ -116,13 +129,10 @@ export function createSessionService(parts: ServiceParts): Service {
     readCapabilities: async () => parts.describe.capabilities(),
     readModels: async () => parts.describe.models(),
   };
+  return { service, live, stop: held.stop };
 }
 
 function join(first: Content, second: Content): Content {
   if (typeof first === "string" && typeof second === "string") return `${first}\n\n${second}`;
   return [...asBlocks(first), ...asBlocks(second)];
-}
-
-function asBlocks(content: Content): ContentBlock[] {
-  return typeof content === "string" ? [{ type: "text", text: content }] : content;
 }

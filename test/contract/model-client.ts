@@ -119,6 +119,34 @@ export function describeModelClient(format: WireFormat, open: (url: string) => P
       expect(server.connections).toBeLessThanOrEqual(2);
     });
 
+    if (format.saysWhenOver) {
+      it("[B5] an answer that is over is finished at once, and its connection closed though the server keeps it", async () => {
+        server.reply({ kind: "break", scenario: LONG, frames: format.render(LONG).length, by: "stall" });
+        expect((await ask()).at(-1)).toMatchObject({ type: "finish", usage: { input_tokens: 1, output_tokens: 3 } });
+        await server.hungUp;
+      });
+    }
+
+    it("[B5] a web page is refused, and is not worth another try", async () => {
+      server.reply({ kind: "page" });
+      expect(await ask()).toMatchObject([
+        {
+          failure: {
+            kind: "invalid_request",
+            message: expect.stringMatching(/^\w+ answered with a web page, not a model: check the base URL$/),
+          },
+        },
+      ]);
+    });
+
+    it("[H5] of a refusal without an end only the beginning is read, and shown", async () => {
+      server.reply({ kind: "flood" });
+      expect(await ask()).toMatchObject([
+        { failure: { kind: "server_error", status: 500, message: expect.stringContaining("(500): boom boom") } },
+      ]);
+      await server.hungUp;
+    });
+
     if (format.readConversation !== undefined) describeTools(format.readConversation);
     if (format.readSignatures !== undefined) describeReasoning(format.readSignatures);
 

@@ -5,6 +5,7 @@ export const anthropicWire: WireFormat = {
   name: "anthropic",
   contentType: "text/event-stream",
   render,
+  saysWhenOver: true,
   brokenFrame: 'event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"delta":{"ty\n\n',
   errorFrame: {
     text: event({ type: "error", error: { type: "overloaded_error", message: "Overloaded" } }),

@@ -5,6 +5,7 @@ export const geminiWire: WireFormat = {
   name: "gemini",
   contentType: "text/event-stream",
   render,
+  saysWhenOver: false,
   brokenFrame: 'data: {"candidates":[{"content":{"parts":[{"tex\r\n\r\n',
   errorFrame: {
     text: sse({ error: { code: 503, message: "The model is overloaded.", status: "UNAVAILABLE" } }),

@@ -5,6 +5,7 @@ export const openAiChatWire: WireFormat = {
   name: "openai chat",
   contentType: "text/event-stream",
   render,
+  saysWhenOver: true,
   brokenFrame: 'data: {"id":"chatcmpl-1","object":"chat.completion.chunk","choices":[{"ind\n\n',
   errorFrame: {
     text: sse({ error: { message: "The server had an error", type: "server_error", code: null, param: null } }),

@@ -6,6 +6,7 @@ export const openAiResponsesWire: WireFormat = {
   name: "openai responses",
   contentType: "text/event-stream",
   render,
+  saysWhenOver: false,
   brokenFrame: 'event: response.output_text.delta\ndata: {"type":"response.output_text.delta","item_id":"ms\n\n',
   errorFrame: {
     text: sse(

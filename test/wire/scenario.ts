@@ -32,6 +32,8 @@ export interface WireFormat {
   readonly contentType: string;
   /** The body of an answer, cut where a server flushes. */
   render(scenario: Scenario): readonly string[];
+  /** Whether a client can tell that an answer is over before its connection closes. */
+  readonly saysWhenOver: boolean;
   /** One frame whose JSON is broken. */
   readonly brokenFrame: string;
   /** An error after the status line said 200. */

@@ -7,6 +7,10 @@ import type { Json, Refusal, Scenario, WireFormat } from "./scenario.ts";
 type Reply =
   | { readonly kind: "answer"; readonly scenario: Scenario }
   | { readonly kind: "refuse"; readonly refusal: Refusal; readonly headers?: Readonly<Record<string, string>> }
+  /** A web page, as the front door of some other service shows. */
+  | { readonly kind: "page" }
+  /** Refuses in plain text that never ends. */
+  | { readonly kind: "flood" }
   /** Sends part of the answer, then breaks off in the given way. */
   | {
       readonly kind: "break";
@@ -78,6 +82,15 @@ async function readBody(request: IncomingMessage): Promise<Json> {
 }
 
 async function send(format: WireFormat, reply: Reply, response: ServerResponse): Promise<void> {
+  if (reply.kind === "page") {
+    response.writeHead(200, { "content-type": "text/html" }).end("<!doctype html><title>Hello</title>");
+    return;
+  }
+  if (reply.kind === "flood") {
+    response.writeHead(500, { "content-type": "text/plain" });
+    while (!response.destroyed) await write(response, "boom ".repeat(1_000));
+    return;
+  }
   if (reply.kind === "refuse") {
     const { status, body } = format.refusals[reply.refusal];
     response.writeHead(status, { "content-type": "application/json", ...reply.headers }).end(JSON.stringify(body));

@@ -2,6 +2,7 @@ import type { EntryBody } from "../../contract/entry.ts";
 import type { AgentEvent } from "../../contract/event.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { ModelClient, ModelFailure, ModelRequest } from "../../ports/model.ts";
+import { textOf } from "../message-text.ts";
 import type { Redact } from "../redact.ts";
 import { type CallLimits, callModel, type ModelAnswer } from "./model-call.ts";
 import { isRetryable, planRetry, type RetryPolicy } from "./retry.ts";
@@ -28,7 +29,8 @@ export async function ask(asking: Asking, request: ModelRequest): Promise<ModelA
     const answer = judge(await callModel(call), asking.acceptsEmpty);
     if (answer.ok || answer.because !== "failure") return answer;
     const failure = { ...answer.failure, message: asking.redact(answer.failure.message) };
-    if (!isRetryable(failure.kind) || attempt > retry.maxRetries) return { ...answer, failure };
+    const isInVain = !isRetryable(failure.kind) || (failure.retryAfterMs ?? 0) > retry.retryAfterMaxMs;
+    if (isInVain || attempt > retry.maxRetries) return { ...answer, failure };
     const event = planRetry(retry, {
       attempt,
       failure,
@@ -48,7 +50,7 @@ export async function ask(asking: Asking, request: ModelRequest): Promise<ModelA
 /** An answer with nothing in it, or a filtered one, is a failure although the call went through. */
 function judge(answer: ModelAnswer, acceptsEmpty: boolean): ModelAnswer {
   if (!answer.ok) return answer;
-  const text = answer.blocks.map((block) => (block.block_type === "text" ? block.data.text : "")).join("");
+  const text = textOf(answer);
   const fail = (failure: ModelFailure): ModelAnswer => ({ ok: false, failure, text, because: "failure" });
   if (answer.stopReason === "content_filter") {
     return fail({ kind: "content_filtered", message: "the provider's content filter stopped the answer" });

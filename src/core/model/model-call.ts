@@ -39,7 +39,8 @@ export type ModelAnswer =
 
 /** Asks the model once. It always answers: a client that throws, stalls, ends early or ignores its signal is a failure. */
 export async function callModel(call: ModelCall): Promise<ModelAnswer> {
-  const heard: Heard = { blocks: [], text: "", pending: "", partAtMs: call.clock.now(), end: undefined };
+  const partAtMs = call.clock.now();
+  const heard: Heard = { blocks: [], text: "", pending: "", deltaChars: 0, blockChars: 0, partAtMs, end: undefined };
   const attempt = new AbortController();
   const stopped = Promise.withResolvers<void>();
   let because: "failure" | "interrupted" | "out_of_time" = "failure";
@@ -56,7 +57,11 @@ export async function callModel(call: ModelCall): Promise<ModelAnswer> {
   const finished = new AbortController();
   const watch = watchClock(call, heard, { signal: finished.signal, stop });
   try {
-    await Promise.race([listen(call, heard, attempt.signal), stopped.promise]);
+    // A client that dawdles after its last part is not waited for.
+    await Promise.race([
+      listen(call, heard, { signal: attempt.signal, stop, ended: stopped.resolve }),
+      stopped.promise,
+    ]);
   } finally {
     call.signal.removeEventListener("abort", onInterrupt);
     finished.abort("finished"); // A word: without a reason each call would make an error, stack and all, for nobody.
@@ -72,12 +77,22 @@ const CUT_SHORT: ModelFailure = {
   message: "the model's stream ended before the answer was finished",
 };
 
+/** A character is at most three bytes, so that an answer of this length still fits a record of the log. */
+const ANSWER_CHARS_MAX = 16 * 1_024 * 1_024;
+
+const TOO_LONG: ModelFailure = {
+  kind: "malformed_stream",
+  message: `the model's answer is longer than ${ANSWER_CHARS_MAX} characters`,
+};
+
 /** What has been heard of an answer; `end` is set once, and nothing is heard after it. */
 interface Heard {
   readonly blocks: AssistantBlock[];
   text: string;
   /** Text streamed since the last text block. */
   pending: string;
+  deltaChars: number;
+  blockChars: number;
   partAtMs: number;
   end:
     | { readonly ok: true; readonly stopReason: StopReason; readonly usage: Usage }
@@ -85,19 +100,32 @@ interface Heard {
     | undefined;
 }
 
-async function listen(call: ModelCall, heard: Heard, signal: AbortSignal): Promise<void> {
+interface Guard {
+  readonly signal: AbortSignal;
+  stop(why: "failure" | "out_of_time", failure: ModelFailure): void;
+}
+
+async function listen(call: ModelCall, heard: Heard, guard: Guard & { ended(): void }): Promise<void> {
   try {
-    for await (const part of call.model.stream(call.request, signal)) {
+    for await (const part of call.model.stream(call.request, guard.signal)) {
       if (heard.end !== undefined) return;
       heard.partAtMs = call.clock.now();
-      hear(call, heard, part);
-      if (heard.end !== undefined) return;
+      if (measure(heard, part) > ANSWER_CHARS_MAX) guard.stop("failure", TOO_LONG);
+      else hear(call, heard, part);
+      if (heard.end !== undefined) return guard.ended();
     }
   } catch (thrown) {
     // A client promises to fail by a part; one that throws instead must not take the turn down with it.
     const message = thrown instanceof Error ? thrown.message : String(thrown);
     heard.end ??= { ok: false, failure: { kind: "unknown", message } };
   }
+}
+
+/** How long the answer is with this part; what is streamed and what is kept mostly say the same. */
+function measure(heard: Heard, part: ModelPart): number {
+  if (part.type === "text_delta" || part.type === "reasoning_delta") heard.deltaChars += part.delta.length;
+  if (part.type === "block") heard.blockChars += JSON.stringify(part.block).length;
+  return Math.max(heard.deltaChars, heard.blockChars);
 }
 
 function hear(call: ModelCall, heard: Heard, part: ModelPart): void {
@@ -132,11 +160,7 @@ function hear(call: ModelCall, heard: Heard, part: ModelPart): void {
 }
 
 /** One timer for the three ways time can run out: silence, the call's own limit, the turn's budget. */
-async function watchClock(
-  call: ModelCall,
-  heard: Heard,
-  guard: { signal: AbortSignal; stop(why: "failure" | "out_of_time", failure: ModelFailure): void },
-): Promise<void> {
+async function watchClock(call: ModelCall, heard: Heard, guard: Guard): Promise<void> {
   const { clock, limits } = call;
   const callEndsMs = clock.now() + limits.callTimeoutMs;
   while (!guard.signal.aborted) {

@@ -4,7 +4,7 @@ import type { FailureKind, ModelFailure } from "../../ports/model.ts";
 import type { ScriptedStep } from "../../providers/scripted.ts";
 import { isRetryable, planRetry } from "./retry.ts";
 
-const policy = { maxRetries: 3, initialDelayMs: 500, maxDelayMs: 30_000, multiplier: 2 };
+const policy = { maxRetries: 3, initialDelayMs: 500, maxDelayMs: 30_000, multiplier: 2, retryAfterMaxMs: 600_000 };
 const failing = (failure: ModelFailure): ScriptedStep => ({ ends: { failure } });
 const overloaded: ModelFailure = { kind: "overloaded", message: "overloaded" };
 
@@ -43,6 +43,23 @@ describe("retries", () => {
     });
   });
 
+  it("[B4] fail at once when Retry-After asks for longer than retry.retry_after_max, and say for how long", async () => {
+    const failure: ModelFailure = { kind: "rate_limited", message: "429", retryAfterMs: 86_400_000 };
+    const { runtime, model, clock } = scriptedRuntime(() => failing(failure));
+    const startedMs = clock.now();
+    await expect(runtime.createSession("Go.")).rejects.toMatchObject({
+      code: "PROVIDER_ERROR",
+      message: "429",
+      details: { reason: { reason_type: "llm_rate_limited", retry_after_ms: 86_400_000 } },
+    });
+    expect(model.requests).toHaveLength(1);
+    expect(clock.now()).toBe(startedMs);
+    const patient = scriptedRuntime([failing(failure), { text: "a day later" }], {
+      config: configWith({ retry: { retry_after_max_ms: 86_400_000 } }),
+    });
+    expect((await patient.runtime.createSession("Go.")).text).toBe("a day later");
+  });
+
   it("[B4] end after max_retries with cause retry_exhausted", async () => {
     const { runtime, model } = scriptedRuntime(() => failing(overloaded));
     const { events, error } = await listen(runtime.createSessionStreaming("Go."));
@@ -57,7 +74,7 @@ describe("retries", () => {
   });
 
   it("[B4] an interrupt ends the wait at once", async () => {
-    const { runtime, model } = scriptedRuntime(() => failing({ ...overloaded, retryAfterMs: 3_600_000 }));
+    const { runtime, model } = scriptedRuntime(() => failing({ ...overloaded, retryAfterMs: 300_000 }));
     const controller = new AbortController();
     const stream = runtime.createSessionStreaming("Go.", { signal: controller.signal });
     for await (const event of stream) if (event.type === "retrying") controller.abort();

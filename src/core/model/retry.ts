@@ -1,4 +1,4 @@
-import type { AgentEventOf } from "../../contract/event.ts";
+import type { AgentEventOf, TerminalCause } from "../../contract/event.ts";
 import type { FailureKind, ModelFailure } from "../../ports/model.ts";
 
 export interface RetryPolicy {
@@ -6,6 +6,8 @@ export interface RetryPolicy {
   readonly initialDelayMs: number;
   readonly maxDelayMs: number;
   readonly multiplier: number;
+  /** A provider that asks for a longer wait is not waited for. */
+  readonly retryAfterMaxMs: number;
 }
 
 const JITTER = 0.1;
@@ -30,6 +32,11 @@ export function isRetryable(kind: FailureKind): boolean {
     case "content_filtered":
       return false;
   }
+}
+
+/** How a turn that such a failure ended is classed. */
+export function causeOfFailure(kind: FailureKind): TerminalCause {
+  return isRetryable(kind) ? "retry_exhausted" : "llm_failure";
 }
 
 interface Attempt {

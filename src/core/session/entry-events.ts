@@ -1,6 +1,7 @@
 import type { Entry, EntryBody, EntryBodyOf, NewEntry, TurnEnd } from "../../contract/entry.ts";
 import type { AgentEvent } from "../../contract/event.ts";
-import type { AssistantMessage, Content, ContentBlock } from "../../contract/message.ts";
+import type { AssistantMessage } from "../../contract/message.ts";
+import { asBlocks, textOf, textOfContent } from "../message-text.ts";
 
 /** What an entry does not hold itself: whose it is, and the text of an earlier assistant entry. */
 export interface EventSource {
@@ -16,6 +17,7 @@ export function eventsOf(body: EntryBody, source: EventSource): readonly AgentEv
   switch (body.kind) {
     case "session_created":
     case "settings_changed":
+    case "imported":
     case "notice":
     case "extraction_attempt":
     case "archived":
@@ -39,20 +41,6 @@ export function eventsOf(body: EntryBody, source: EventSource): readonly AgentEv
 /** Sizes bodies for the log: a body takes a seq for each of its events, and one when it has none. */
 export function toNewEntries(bodies: readonly EntryBody[]): readonly NewEntry[] {
   return bodies.map((body) => ({ body, span: spanOf(body) }));
-}
-
-/** Text a listener or a result shows for an assistant message. */
-export function textOf(message: AssistantMessage): string {
-  let text = "";
-  for (const block of message.blocks) if (block.block_type === "text") text += block.data.text;
-  return text;
-}
-
-function textOfContent(content: Content): string {
-  if (typeof content === "string") return content;
-  return content
-    .map((block) => (block.type === "text" ? block.text : `[${block.type}: ${block.media_type}]`))
-    .join("\n");
 }
 
 /** The text of an entry that `TurnEnd.text_seq` points at. */
@@ -115,10 +103,6 @@ function toolResultEvents(body: EntryBodyOf<"tool_results">): readonly AgentEven
       { type: "tool_result_received", id, name, content, is_error },
     ];
   });
-}
-
-function asBlocks(content: Content): ContentBlock[] {
-  return typeof content === "string" ? [{ type: "text", text: content }] : content;
 }
 
 function turnEndEvents(end: TurnEnd, source: EventSource): readonly AgentEvent[] {

@@ -1,6 +1,6 @@
 import type { Entry } from "../../contract/entry.ts";
 import type { SessionRow } from "../../ports/store.ts";
-import { textOf } from "./entry-events.ts";
+import { textOf } from "../message-text.ts";
 import { totalTokens } from "./session-state.ts";
 
 /** The fold behind a list of sessions: what is shown of one without reading its log. */
@@ -18,6 +18,7 @@ export function foldRow(row: SessionRow | undefined, sessionId: string, entry: E
     }
     case "turn_opened":
       return { ...next, message_count: before.message_count + 1, has_open_turn: true };
+    case "imported":
     case "notice":
     case "tool_results":
       return { ...next, message_count: before.message_count + 1 };

@@ -1,8 +1,9 @@
-import type { Entry } from "../../contract/entry.ts";
+import type { Entry, EntryBody } from "../../contract/entry.ts";
 import type { BudgetType, Usage } from "../../contract/event.ts";
 import type { Content, Message, ToolUseBlock } from "../../contract/message.ts";
 import type { SessionSettings } from "../../contract/session.ts";
-import { textOf } from "./entry-events.ts";
+import { textOf } from "../message-text.ts";
+import { spanOf } from "./entry-events.ts";
 
 interface Placed {
   readonly seq: number;
@@ -25,9 +26,15 @@ export interface SessionState {
   toolCallsUsed: number;
   readonly warned: Set<BudgetType>;
   turnsOpened: number;
+  /** A turn was opened and is not closed: it runs, or its process ended. */
+  isTurnOpen: boolean;
   pendingPrompt: Content | undefined;
   /** Tool calls of the newest answer that have no result yet. */
   openCalls: readonly ToolUseBlock[];
+  /** Notices that came while calls were open: they may not stand between a call and its result. */
+  heldNotices: readonly Placed[];
+  /** Texts injected under a key, newest last. */
+  readonly injected: Map<string, string>;
   lastText: { readonly seq: number; readonly text: string } | undefined;
   archived: boolean;
 }
@@ -48,13 +55,30 @@ export function foldSession(sessionId: string, entries: readonly Entry[]): Sessi
     toolCallsUsed: 0,
     warned: new Set(),
     turnsOpened: 0,
+    isTurnOpen: false,
     pendingPrompt: undefined,
     openCalls: [],
+    heldNotices: [],
+    injected: new Map(),
     lastText: undefined,
     archived: false,
   };
   for (const entry of entries) applyEntry(state, entry);
   return state;
+}
+
+/** The state as it will be once these bodies are appended; the state itself stays as it is. */
+export function foldAhead(state: SessionState, bodies: readonly EntryBody[]): SessionState {
+  const ahead: SessionState = {
+    ...state,
+    transcript: [...state.transcript],
+    warned: new Set(state.warned),
+    injected: new Map(state.injected),
+  };
+  for (const body of bodies) {
+    applyEntry(ahead, { body, seq: ahead.lastSeq + 1, span: spanOf(body), timestamp_ms: state.updatedAtMs });
+  }
+  return ahead;
 }
 
 /** Advances the state by one entry. */
@@ -70,26 +94,29 @@ export function applyEntry(state: SessionState, entry: Entry): void {
     case "settings_changed":
       applySettings(state, body.settings, entry);
       return;
+    case "imported":
+      applyMessage(state, seq, body.message);
+      return;
     case "notice":
-      state.transcript.push({ seq, message: body.message });
+      if (body.idempotency_key !== undefined) rememberKey(state, body.idempotency_key, body.message.body ?? "");
+      if (state.openCalls.length > 0) state.heldNotices = [...state.heldNotices, { seq, message: body.message }];
+      else state.transcript.push({ seq, message: body.message });
       return;
     case "turn_opened":
-      state.transcript.push({ seq, message: body.message });
+      applyMessage(state, seq, body.message);
+      state.isTurnOpen = true;
       state.turnsOpened += 1;
       state.pendingPrompt = undefined;
       // The clock runs per turn, so its warning is due again.
       state.warned.delete("time");
       return;
     case "assistant":
-      state.transcript.push({ seq, message: body.message });
+      applyMessage(state, seq, body.message);
       if (body.usage !== undefined) countUsage(state, body.usage);
-      if (textOf(body.message) !== "") state.lastText = { seq, text: textOf(body.message) };
-      state.openCalls = body.message.blocks.filter((block) => block.block_type === "tool_use");
       return;
     case "tool_results":
-      state.transcript.push({ seq, message: body.message });
+      applyMessage(state, seq, body.message);
       state.toolCallsUsed += body.calls.filter((call) => call.counted).length;
-      state.openCalls = [];
       return;
     case "extraction_attempt":
       countUsage(state, body.usage);
@@ -100,11 +127,34 @@ export function applyEntry(state: SessionState, entry: Entry): void {
     case "archived":
       state.archived = true;
       return;
+    case "turn_closed":
+      state.isTurnOpen = false;
+      return;
     case "model_called":
     case "attempt_failed":
-    case "turn_closed":
       return;
   }
+}
+
+function applyMessage(state: SessionState, seq: number, message: Message): void {
+  state.transcript.push({ seq, message });
+  if (message.role === "block_assistant") {
+    const text = textOf(message);
+    if (text !== "") state.lastText = { seq, text };
+    state.openCalls = message.blocks.filter((block) => block.block_type === "tool_use");
+  }
+  if (message.role !== "tool_results") return;
+  state.openCalls = [];
+  state.transcript.push(...state.heldNotices);
+  state.heldNotices = [];
+}
+
+const KEYS_MAX = 1_000;
+
+function rememberKey(state: SessionState, key: string, text: string): void {
+  state.injected.set(key, text);
+  const [oldest] = state.injected.keys();
+  if (state.injected.size > KEYS_MAX && oldest !== undefined) state.injected.delete(oldest);
 }
 
 function applySettings(state: SessionState, settings: SessionSettings, entry: Entry): void {
@@ -124,7 +174,7 @@ function countUsage(state: SessionState, usage: Usage): void {
   state.lastInputTokens = usage.input_tokens;
 }
 
-export function addUsage(total: Usage, more: Usage): Usage {
+function addUsage(total: Usage, more: Usage): Usage {
   const created = (total.cache_creation_tokens ?? 0) + (more.cache_creation_tokens ?? 0);
   const read = (total.cache_read_tokens ?? 0) + (more.cache_read_tokens ?? 0);
   return {

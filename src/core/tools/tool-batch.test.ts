@@ -29,6 +29,58 @@ describe("tool calls", () => {
     expect(results).toEqual([{ tool_use_id: "call-1-1", content: "no such row", is_error: true }]);
   });
 
+  it("[A5] a tool that returns nothing has nothing to say, which is no failure", async () => {
+    // A tool written in JavaScript may return anything, whatever the types say.
+    const { results } = await resultsOf([toolOf((() => undefined) as unknown as Execute)]);
+    expect(results).toEqual([{ tool_use_id: "call-1-1", content: "", is_error: false }]);
+  });
+
+  it("[A5] a tool that returns what no tool may gives an error result that says what it may", async () => {
+    const odd: unknown[] = [
+      null,
+      5,
+      { a: 1 },
+      ["text"],
+      { content: [null] },
+      { content: "fine", isError: "yes" },
+      { content: [{ type: "weird" }] },
+    ];
+    for (const returned of odd) {
+      const { results } = await resultsOf([toolOf((() => returned) as unknown as Execute)]);
+      expect(results).toEqual([
+        {
+          tool_use_id: "call-1-1",
+          content:
+            "act returned what is no tool output; a tool may return a text, nothing, or {content, isError}, where content is a text or a list of content blocks",
+          is_error: true,
+        },
+      ]);
+    }
+  });
+
+  it("[A5] whatever a tool throws, the model is told and the turn goes on", async () => {
+    const thrown: [unknown, string][] = [
+      [Object.create(null), "something was thrown that cannot be shown"],
+      ["a text", "a text"],
+      [undefined, "undefined"],
+    ];
+    for (const [value, content] of thrown) {
+      const tool = toolOf(() => {
+        throw value;
+      });
+      expect((await resultsOf([tool])).results).toEqual([{ tool_use_id: "call-1-1", content, is_error: true }]);
+    }
+  });
+
+  it("[A5] a tool that changes its arguments does not change what the model asked for", async () => {
+    const tool = toolOf((args) => {
+      args.city = "Bergen";
+      return "ok";
+    });
+    const { events } = await resultsOf([tool], { name: "act", args: { city: "Oslo" } });
+    expect(events).toContainEqual({ type: "tool_call_requested", id: "call-1-1", name: "act", args: { city: "Oslo" } });
+  });
+
   it("[A5] an unknown tool is answered with those there are", async () => {
     const { results } = await resultsOf([toolOf(() => "")], { name: "atc", args: {} });
     expect(results).toMatchObject([{ content: 'there is no tool "atc"; available: act', is_error: true }]);

@@ -1,11 +1,12 @@
 import type { EntryBodyOf } from "../../contract/entry.ts";
+import { messageOf } from "../../contract/error.ts";
 import type { AgentEvent } from "../../contract/event.ts";
-import type { ContentBlock, ToolResult, ToolUseBlock } from "../../contract/message.ts";
+import type { Content, ToolResult, ToolUseBlock } from "../../contract/message.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { Tool, ToolOutput } from "../../ports/tool.ts";
+import type { Tool } from "../../ports/tool.ts";
 import { compileSchema } from "../json-schema.ts";
 import type { Redact } from "../redact.ts";
-import { boundText } from "./tool-output.ts";
+import { boundText, type ReadOutput, readOutput } from "./tool-output.ts";
 
 export interface ToolLimits {
   readonly timeoutMs: number;
@@ -53,7 +54,8 @@ export async function runToolCalls(
   };
   const workers = Math.min(batch.limits.concurrentMax, calls.length);
   await Promise.all(Array.from({ length: workers }, worker));
-  return toEntry(batch.clock, answers);
+  // After the last of them: a store that fails here ends the turn, and no tool of it may still be running then.
+  return toEntry(batch.clock, await Promise.all(answers.map((answer) => boundAnswer(batch, answer))));
 }
 
 /** Answers calls that will not be run, so that the history stays one a provider accepts. */
@@ -95,18 +97,14 @@ async function answerCall(batch: ToolBatch, call: ToolUseBlock): Promise<Answere
   const { id, name } = call.data;
   const startedMs = batch.clock.now();
   batch.emit({ type: "tool_execution_started", id, name });
-  const output = await execute(batch, call);
+  const { content, isError: is_error } = await execute(batch, call);
   const duration_ms = Math.max(0, Math.round(batch.clock.now() - startedMs));
-  const { content, isError = false } = typeof output === "string" ? { content: output } : output;
-  return {
-    result: { tool_use_id: id, content: await bound(batch, content), is_error: isError },
-    call: { name, duration_ms, counted: true },
-  };
+  return { result: { tool_use_id: id, content, is_error }, call: { name, duration_ms, counted: true } };
 }
 
-async function execute(batch: ToolBatch, call: ToolUseBlock): Promise<ToolOutput> {
+/** Runs a call; whatever goes wrong in it is an output. */
+async function execute(batch: ToolBatch, call: ToolUseBlock): Promise<ReadOutput> {
   const { id, name, args, args_error } = call.data;
-  if (batch.signal.aborted) return failed(INTERRUPTED);
   const tool = batch.tools.get(name);
   if (tool === undefined) {
     const known = [...batch.tools.keys()].join(", ");
@@ -118,17 +116,21 @@ async function execute(batch: ToolBatch, call: ToolUseBlock): Promise<ToolOutput
     if (problems.length > 0) return failed(`the arguments of ${name} are wrong: ${problems.join("; ")}`);
     return await runBounded(batch, tool, { id, args });
   } catch (thrown) {
-    return failed(thrown instanceof Error ? thrown.message : String(thrown));
+    return failed(messageOf(thrown));
   }
 }
+
+const MAY_RETURN =
+  "a tool may return a text, nothing, or {content, isError}, where content is a text or a list of content blocks";
 
 /** Runs a tool until it answers, its time is up, or the turn ends; a tool that ignores its signal is left behind. */
 async function runBounded(
   batch: ToolBatch,
   tool: Tool,
   call: { id: string; args: Record<string, unknown> },
-): Promise<ToolOutput> {
+): Promise<ReadOutput> {
   const { clock, limits } = batch;
+  if (batch.signal.aborted) return failed(INTERRUPTED);
   const timeoutMs = tool.timeoutMs ?? limits.timeoutMs;
   const aborting = new AbortController();
   const done = new AbortController();
@@ -146,10 +148,14 @@ async function runBounded(
     signal: aborting.signal,
     shellEnv: batch.shellEnv,
   };
-  const running = (async () => tool.execute(call.args, context))();
+  // A copy: what the model asked for is in the log, and a tool may do to its arguments what it likes.
+  const running = (async () => tool.execute(structuredClone(call.args), context))();
   try {
-    const output = await Promise.race([running, abandoned(aborting.signal, { clock, limits, done: done.signal })]);
-    if (output !== undefined && !hasTimedOut) return output;
+    const left = abandoned(aborting.signal, { clock, limits, done: done.signal });
+    const returned: unknown = await Promise.race([running, left]);
+    if (returned !== ABANDONED && !hasTimedOut) {
+      return readOutput(returned) ?? failed(`${tool.name} returned what is no tool output; ${MAY_RETURN}`);
+    }
     running.catch(() => {}); // It lost the race; what it says later has no one to tell.
     if (!hasTimedOut) return failed(INTERRUPTED);
     batch.emit({ type: "tool_execution_timed_out", id: call.id, name: tool.name, timeout_ms: timeoutMs });
@@ -163,25 +169,31 @@ async function runBounded(
   }
 }
 
-/** Resolves with nothing once the call has been aborted and its grace has passed. */
+const ABANDONED = Symbol("abandoned");
+
+/** Resolves once the call has been aborted and its grace has passed. */
 function abandoned(
   aborted: AbortSignal,
   { clock, limits, done }: { clock: Clock; limits: ToolLimits; done: AbortSignal },
-): Promise<undefined> {
+): Promise<typeof ABANDONED> {
   return new Promise((resolve) => {
     const wait = (): void => {
-      void clock.sleep(limits.abortGraceMs, done).then(() => resolve(undefined));
+      void clock.sleep(limits.abortGraceMs, done).then(() => resolve(ABANDONED));
     };
     if (aborted.aborted) wait();
     else aborted.addEventListener("abort", wait, { once: true });
   });
 }
 
-function failed(sentence: string): ToolOutput {
+function failed(sentence: string): ReadOutput {
   return { content: sentence, isError: true };
 }
 
-async function bound(batch: ToolBatch, content: string | readonly ContentBlock[]): Promise<string | ContentBlock[]> {
+async function boundAnswer(batch: ToolBatch, { result, call }: Answered): Promise<Answered> {
+  return { result: { ...result, content: await boundContent(batch, result.content) }, call };
+}
+
+async function boundContent(batch: ToolBatch, content: Content): Promise<Content> {
   const boundOne = async (text: string): Promise<string> =>
     boundText(batch.redact(text), batch.limits.outputBytesMax, batch.keep);
   if (typeof content === "string") return boundOne(content);

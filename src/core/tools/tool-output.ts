@@ -1,3 +1,21 @@
+import { Content } from "../../contract/message.ts";
+
+/** What a tool said, in the one form it is kept in. */
+export interface ReadOutput {
+  readonly content: Content;
+  readonly isError: boolean;
+}
+
+/** Reads what a tool returned; undefined when it is nothing a tool may return. */
+export function readOutput(returned: unknown): ReadOutput | undefined {
+  if (returned === undefined) return { content: "", isError: false };
+  if (typeof returned === "string") return { content: returned, isError: false };
+  if (typeof returned !== "object" || returned === null || !("content" in returned)) return undefined;
+  const content = Content.safeParse(returned.content);
+  const isError = "isError" in returned ? (returned.isError ?? false) : false;
+  return content.success && typeof isError === "boolean" ? { content: content.data, isError } : undefined;
+}
+
 const HEAD_SHARE = 0.5;
 
 /** Cuts text that is over the limit to its head and tail around a reference to the whole. */

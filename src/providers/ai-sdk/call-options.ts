@@ -6,6 +6,7 @@ import type {
 } from "@ai-sdk/provider";
 import type { JsonObject } from "../../contract/session.ts";
 import type { ModelRequest, ToolSpec } from "../../ports/model.ts";
+import { rowOf } from "../table-row.ts";
 import type { Dialect } from "./dialect.ts";
 import { buildPrompt } from "./prompt.ts";
 
@@ -62,7 +63,7 @@ function splitParams(params: JsonObject, dialect: Dialect): { standard: Standard
   const own: JsonObject = {};
   for (const [given, value] of Object.entries(params)) {
     const name = camelCase(given);
-    const number = STANDARD_NUMBERS[name];
+    const number = rowOf(STANDARD_NUMBERS, name);
     // The package for compatible servers drops topK, though vLLM, llama.cpp and Ollama take it in the body.
     const isForBody = dialect.family === "other" && name === "topK";
     if (number !== undefined && typeof value === "number" && !isForBody) standard[number] = value;

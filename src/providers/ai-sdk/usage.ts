@@ -1,4 +1,6 @@
 import type { Usage } from "../../contract/event.ts";
+import { asRecord } from "../wire/loose-record.ts";
+import { countOf } from "../wire/token-count.ts";
 
 /** Token counts of any version's finish part; what is missing counts as none, since a finished answer must not fail. */
 export function readUsage(usage: unknown): Usage {
@@ -15,13 +17,4 @@ export function readUsage(usage: unknown): Usage {
     ...(cacheRead === undefined ? {} : { cache_read_tokens: cacheRead }),
     ...(cacheWrite === undefined ? {} : { cache_creation_tokens: cacheWrite }),
   };
-}
-
-export function countOf(value: unknown): number | undefined {
-  return typeof value === "number" && Number.isFinite(value) && value >= 0 ? Math.round(value) : undefined;
-}
-
-function asRecord(value: unknown): Readonly<Record<string, unknown>> {
-  // Any object may be read by name.
-  return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
 }

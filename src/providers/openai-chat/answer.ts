@@ -1,10 +1,12 @@
 import type { Usage } from "../../contract/event.ts";
 import type { AssistantBlock, StopReason } from "../../contract/message.ts";
 import type { ModelPart } from "../../ports/model.ts";
-import { countOf } from "../ai-sdk/usage.ts";
 import { toolUseBlock } from "../tool-arguments.ts";
+import { asRecord, type Loose } from "../wire/loose-record.ts";
+import { countOf } from "../wire/token-count.ts";
 
 interface OpenCall {
+  readonly index: number | undefined;
   id: string;
   name: string;
   args: string;
@@ -14,12 +16,21 @@ interface OpenCall {
 export class ChatAnswer {
   /** The server said that nothing follows. */
   isOver = false;
+  readonly #position: number;
+  #responseId = "";
+  /** What came outside of any event. */
+  #plain = "";
   #parts: ModelPart[] = [];
   #text = "";
   #reasoning = "";
   readonly #calls: OpenCall[] = [];
   #finishReason: string | undefined;
   #usage: Usage = { input_tokens: 0, output_tokens: 0 };
+
+  /** `position` is where in its conversation the answer stands. */
+  constructor(position: number) {
+    this.#position = position;
+  }
 
   /** Whether the model said that it was done. */
   get isFinished(): boolean {
@@ -28,14 +39,20 @@ export class ChatAnswer {
 
   /** Reads one line of the event stream; throws what cannot be read and what the server reports as an error. */
   read(line: string): void {
+    if (this.isOver) return;
     if (!line.startsWith("data:")) {
-      // Some servers answer a request they refuse with plain JSON after all.
-      if (line.startsWith("{")) this.#readChunk(line);
+      // Some servers answer with plain JSON after all, on one line or on many.
+      if (this.#plain !== "" || line.startsWith("{")) this.#plain += line;
       return;
     }
     const data = line.slice(5).trim();
     if (data === "[DONE]") this.isOver = true;
     else if (data !== "") this.#readChunk(data);
+  }
+
+  /** Nothing follows: what came outside of any event is the answer, or an error. */
+  close(): void {
+    if (this.#plain !== "") this.#readChunk(this.#plain);
   }
 
   /** What was read since the last time. */
@@ -51,8 +68,9 @@ export class ChatAnswer {
     if (this.#reasoning !== "") blocks.push({ block_type: "reasoning", data: { text: this.#reasoning } });
     if (this.#text !== "") blocks.push({ block_type: "text", data: { text: this.#text } });
     const calls = this.#calls.filter((call) => call.name !== "");
-    for (const [index, call] of calls.entries()) {
-      blocks.push(toolUseBlock({ id: call.id === "" ? `call_${index}` : call.id, name: call.name, input: call.args }));
+    const taken = new Set<string>();
+    for (const [index, { id, name, args }] of calls.entries()) {
+      blocks.push(toolUseBlock({ id: unique(id || this.#newId(index), taken), name, input: args }));
     }
     const stopReason = stopReasonOf(this.#finishReason, calls.length > 0);
     const parts = blocks.map((block): ModelPart => ({ type: "block", block }));
@@ -62,6 +80,7 @@ export class ChatAnswer {
   #readChunk(json: string): void {
     const chunk = asRecord(JSON.parse(json));
     if (chunk.error !== undefined && chunk.error !== null) throw chunk;
+    if (this.#responseId === "" && typeof chunk.id === "string") this.#responseId = chunk.id;
     if (chunk.usage !== undefined && chunk.usage !== null) this.#usage = usageOf(asRecord(chunk.usage));
     const choice = asRecord(Array.isArray(chunk.choices) ? chunk.choices[0] : undefined);
     this.#readDelta(asRecord(choice.delta ?? choice.message));
@@ -85,20 +104,59 @@ export class ChatAnswer {
     this.#parts.push(SIGN_OF_LIFE);
   }
 
-  #readCall({ index, id, function: called }: Loose): void {
-    const at = typeof index === "number" && index >= 0 && index < CALLS_MAX ? Math.floor(index) : this.#calls.length;
-    while (this.#calls.length <= at) this.#calls.push({ id: "", name: "", args: "" });
-    const call = this.#calls[at];
-    if (call === undefined) return;
-    const { name, arguments: args } = asRecord(called);
-    if (typeof id === "string" && id !== "") call.id = id;
-    if (typeof name === "string" && name !== "") call.name = name;
-    if (typeof args === "string") call.args += args;
+  #readCall(piece: Loose): void {
+    const { name, arguments: args } = asRecord(piece.function);
+    const said = { index: asIndex(piece.index), id: asText(piece.id), name: asText(name) };
+    const call = this.#findCall(said) ?? this.#openCall(said.index);
+    call.id ||= said.id;
+    call.name ||= said.name;
+    call.args += asText(args);
+  }
+
+  /** The call that a piece goes on with: that of its index, else of its id, else the last. */
+  #findCall({ index, id, name }: Pick<OpenCall, "index" | "id" | "name">): OpenCall | undefined {
+    if (index === undefined && id === "") return name === "" ? this.#calls.at(-1) : undefined;
+    if (index === undefined) return this.#calls.find((call) => call.id === id);
+    const known = this.#calls.findLast((call) => call.index === index);
+    if (known === undefined || known.id === "" || known.id === id) return known;
+    // Some servers count every call as the first; others give each piece of one a new id, but then no name.
+    return id !== "" && name !== "" ? undefined : known;
+  }
+
+  #openCall(index: number | undefined): OpenCall {
+    if (this.#calls.length === CALLS_MAX) throw new SyntaxError(`it has more than ${CALLS_MAX} tool calls`);
+    const call = { index, id: "", name: "", args: "" };
+    this.#calls.push(call);
+    return call;
+  }
+
+  /** An id for a call without one that no other answer of the conversation gave. */
+  #newId(index: number): string {
+    const response = this.#responseId.slice(-RESPONSE_ID_LENGTH_MAX);
+    return ["call", ...(response === "" ? [] : [response]), this.#position, index].join("_");
   }
 }
 
 const CALLS_MAX = 1_024;
+/** OpenAI refuses a call's id of more than 40 characters, and a session may go on there. */
+const RESPONSE_ID_LENGTH_MAX = 24;
 const SIGN_OF_LIFE: ModelPart = { type: "text_delta", delta: "" };
+
+function asIndex(value: unknown): number | undefined {
+  return typeof value === "number" ? value : undefined;
+}
+
+function asText(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
+
+/** The wanted id, or a numbered one where it is taken: results find their calls by it. */
+function unique(wanted: string, taken: Set<string>): string {
+  let id = wanted;
+  for (let number = 2; taken.has(id); number += 1) id = `${wanted}_${number}`;
+  taken.add(id);
+  return id;
+}
 
 function stopReasonOf(reason: string | undefined, hasCalls: boolean): StopReason {
   if (reason === "length") return "max_tokens";
@@ -114,10 +172,4 @@ function usageOf(usage: Loose): Usage {
     output_tokens: countOf(usage.completion_tokens) ?? 0,
     ...(cached === undefined ? {} : { cache_read_tokens: cached }),
   };
-}
-
-type Loose = Readonly<Record<string, unknown>>;
-
-function asRecord(value: unknown): Loose {
-  return typeof value === "object" && value !== null ? (value as Loose) : {}; // any object may be read by name
 }

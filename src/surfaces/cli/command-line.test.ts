@@ -1,61 +1,19 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
+import { NO_INPUT, useCommandLine } from "../../../test/support/command-line.ts";
 import { loadConfig } from "../../config.ts";
 import { ERRORS } from "../../contract/error.ts";
 import { createScriptedModel } from "../../providers/scripted.ts";
-import { createRuntime, type RuntimeOptions } from "../../runtime.ts";
+import { type OpenOptions, openRuntime, type Runtime } from "../../runtime.ts";
 import type { SessionOptions } from "../../service/session-handle.ts";
-import { runCommandLine } from "./command-line.ts";
 import { CONFIG_TEMPLATE } from "./commands/config-template.ts";
-import type { Io } from "./io.ts";
 import type { Parts } from "./parts.ts";
 
-let cwd: string;
-let asked: RuntimeOptions | undefined;
-beforeEach(() => {
-  cwd = mkdtempSync(join(tmpdir(), "rkat-line-"));
-  asked = undefined;
-});
-afterEach(() => rmSync(cwd, { recursive: true }));
+const line = useCommandLine();
+const { run } = line;
 
-const parts: Parts = {
-  loadConfig,
-  createRuntime: async (options) => {
-    asked = options;
-    return createRuntime(options);
-  },
-  createScriptedModel: async (script) => createScriptedModel(script),
-  inspectModels: async () => ({
-    providers: [{ provider: "openai", keyVariable: "OPENAI_API_KEY", hasKey: false, baseUrl: "https://a.test/v1?k=1" }],
-    chooseDefault: async () => ({ provider: "offline", modelId: "offline" }),
-  }),
-};
-
-/** The command line without a process: what it prints, and the code it ends with. */
-async function run(args: readonly string[], given: Partial<Io> & { isTerminal?: boolean; own?: Partial<Parts> } = {}) {
-  let stdout = "";
-  let stderr = "";
-  const { isTerminal = false, own = {}, ...rest } = given;
-  const io: Io = {
-    args,
-    env: {},
-    cwd,
-    home: cwd,
-    version: "1.2.3",
-    nodeVersion: "24.0.0",
-    stdin: { kind: "none", read: async function* () {} },
-    stdout: { isTerminal, columns: undefined, write: (text) => (stdout += text) },
-    stderr: { isTerminal, columns: undefined, write: (text) => (stderr += text) },
-    interrupt: new AbortController().signal,
-    ...rest,
-  };
-  const code = await runCommandLine(io, { ...parts, ...own });
-  return { code, stdout, stderr };
-}
-
-const COMMANDS = ["run", "demo", "init", "doctor", "models", "capabilities", "help"];
+const COMMANDS = "run resume continue chat session blob rpc demo init doctor models capabilities help".split(" ");
 
 describe("help", () => {
   it("shows every command, examples first, in at most 100 columns", async () => {
@@ -70,7 +28,7 @@ describe("help", () => {
   });
 
   it("is what a bare rkat shows to a person", async () => {
-    const stdin = { kind: "terminal", read: async function* () {} } as const;
+    const stdin = { ...NO_INPUT, kind: "terminal" } as const;
     expect(await run([], { stdin })).toEqual(await run(["--help"]));
   });
 
@@ -103,8 +61,8 @@ describe("[H1] what cannot be understood is refused in one sentence", () => {
     ["docter", /^there is no command docter; did you mean rkat doctor\? As a prompt, write rkat run docter$/],
     ["help docter", /^there is no command docter; rkat help lists them$/],
   ];
-  it.each(refusals)("%s", async (line, sentence) => {
-    const { code, stdout, stderr } = await run(line.split(" "));
+  it.each(refusals)("%s", async (words, sentence) => {
+    const { code, stdout, stderr } = await run(words.split(" "));
     expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
     expect(stderr).toMatch(/^Error: [^\n]+\n$/);
     expect(stderr.slice("Error: ".length, -1)).toMatch(sentence);
@@ -133,8 +91,8 @@ describe("rkat run", () => {
   it("gives the session what the flags say", async () => {
     let options: SessionOptions | undefined;
     const own: Partial<Parts> = {
-      createRuntime: async (composed) => {
-        const runtime = createRuntime(composed);
+      openRuntime: async (composed): Promise<Runtime> => {
+        const runtime = await openRuntime(composed);
         return {
           ...runtime,
           createSessionStreaming: (prompt, given) => {
@@ -144,13 +102,20 @@ describe("rkat run", () => {
         };
       },
     };
-    const line =
+    const words =
       "hello there -m offline --json --system S --instructions I --max-tokens 90000 -d 1m30s --max-tool-calls 7 " +
       "--max-turns 3 --max-tokens-per-turn 50 --label team=core --allow-tool datetime --allow-tool shell " +
       '--block-tool shell --params-json {"a":0,"c":true} --param a=1 --param b=x --app-context [1]';
-    const { code, stdout } = await run(line.split(" "), { own });
+    const { code, stdout } = await run(words.split(" "), { own });
     expect(code).toBe(0);
-    expect(Object.keys(JSON.parse(stdout)).sort()).toEqual(["session_id", "text", "tool_calls", "turns", "usage"]);
+    expect(Object.keys(JSON.parse(stdout)).sort()).toEqual([
+      "session_id",
+      "session_ref",
+      "text",
+      "tool_calls",
+      "turns",
+      "usage",
+    ]);
     expect(options).toEqual({
       model: "offline",
       systemPrompt: "S",
@@ -177,13 +142,13 @@ describe("rkat run", () => {
     const prompt = ["run `echo rk$((40+2))`", "-m", "offline"];
     expect((await run(prompt)).stdout).not.toContain("rk42");
     expect((await run([...prompt, "-t", "workspace"])).stdout).toContain("rk42");
-    writeFileSync(join(cwd, "rkat.toml"), "[tools]\nshell_enabled = true\n");
+    writeFileSync(join(line.cwd, "rkat.toml"), "[tools]\nshell_enabled = true\n");
     expect((await run(prompt)).stdout).toContain("rk42");
     expect((await run([...prompt, "-t", "safe"])).stdout).not.toContain("rk42");
   });
 
   it("[B1] takes limits from the configuration, and from flags before it", async () => {
-    writeFileSync(join(cwd, "rkat.toml"), "[budget]\nmax_tokens = 5\n");
+    writeFileSync(join(line.cwd, "rkat.toml"), "[budget]\nmax_tokens = 5\n");
     expect((await run(["hello", "-m", "offline"])).code).toBe(21);
     expect((await run(["hello", "-m", "offline", "--max-tokens", "1_000_000"])).code).toBe(0);
   });
@@ -195,7 +160,7 @@ describe("rkat run", () => {
   });
 
   it("[G1] exits with AGENT_ERROR's code when no output matches the schema", async () => {
-    writeFileSync(join(cwd, "never.json"), '{"not": {}}');
+    writeFileSync(join(line.cwd, "never.json"), '{"not": {}}');
     const { code, stderr } = await run(["hello", "-m", "offline", "--schema", "never.json"]);
     expect(code).toBe(ERRORS.AGENT_ERROR.exit);
     expect(stderr).toMatch(/\nStopped: no output matched the schema after \d attempts: .*\n$/);
@@ -223,15 +188,22 @@ describe("rkat run", () => {
 
   it("is composed for the folder and the environment it was called in", async () => {
     const env = { RKAT_MODEL: "offline" };
-    expect((await run(["hello"], { env })).code).toBe(0);
-    expect(asked).toMatchObject({ env, projectRoot: cwd, config: { agent: { model: "offline" } } });
+    let asked: OpenOptions | undefined;
+    const own: Partial<Parts> = {
+      openRuntime: (options) => {
+        asked = options;
+        return openRuntime(options);
+      },
+    };
+    expect((await run(["hello"], { env, own })).code).toBe(0);
+    expect(asked).toMatchObject({ env, projectRoot: line.cwd, config: { agent: { model: "offline" } } });
   });
 });
 
 describe("rkat init", () => {
   it("writes a configuration that is valid with and without its comments", async () => {
     expect(await run(["init"])).toMatchObject({ code: 0, stderr: "" });
-    const written = readFileSync(join(cwd, ".rkat", "config.toml"), "utf8");
+    const written = readFileSync(join(line.cwd, ".rkat", "config.toml"), "utf8");
     expect(written).toBe(CONFIG_TEMPLATE);
     const uncommented = written.replace(/^# (?=\w+ = |\[)/gm, "");
     const load = (text: string) =>
@@ -251,10 +223,10 @@ describe("rkat init", () => {
 
   it("does not overwrite unless it is told to", async () => {
     await run(["init"]);
-    writeFileSync(join(cwd, ".rkat", "config.toml"), "# mine\n");
+    writeFileSync(join(line.cwd, ".rkat", "config.toml"), "# mine\n");
     const refused = await run(["init"]);
     expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining("rkat init --force overwrites it") });
-    expect(readFileSync(join(cwd, ".rkat", "config.toml"), "utf8")).toBe("# mine\n");
+    expect(readFileSync(join(line.cwd, ".rkat", "config.toml"), "utf8")).toBe("# mine\n");
     expect((await run(["init", "--force"])).code).toBe(0);
   });
 });
@@ -280,13 +252,18 @@ describe("rkat doctor, models, capabilities", () => {
           fix: "set OPENAI_API_KEY",
         },
         { check: "default model", status: "ok", finding: "offline (offline)" },
-        { check: "folder", status: "ok", finding: `${cwd} is writable` },
+        { check: "folder", status: "ok", finding: `${line.cwd} is writable` },
+        {
+          check: "state",
+          status: "ok",
+          finding: expect.stringContaining(`none yet; they will be kept in ${line.cwd}`),
+        },
       ],
     });
   });
 
   it("[H1] ends with 1 when the configuration is broken, and says where", async () => {
-    writeFileSync(join(cwd, "rkat.toml"), "[agent]\nmodle = 1\n");
+    writeFileSync(join(line.cwd, "rkat.toml"), "[agent]\nmodle = 1\n");
     const { code, stdout } = await run(["doctor"]);
     expect(code).toBe(1);
     expect(stdout).toMatch(

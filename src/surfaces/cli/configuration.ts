@@ -1,14 +1,15 @@
 import { readFile } from "node:fs/promises";
 import type { Config } from "../../config.ts";
-import type { Io } from "./io.ts";
-import type { Parts } from "./parts.ts";
+import type { Invocation } from "./parts.ts";
 
-/** The configuration that holds in the folder the command was called in. */
-export async function readConfiguration(
-  { cwd, home, env }: Io,
-  parts: Parts,
-): Promise<{ readonly config: Config; readonly sources: readonly string[] }> {
-  return parts.loadConfig({ cwd, home, env, readFile: readIfThere });
+/** The configuration that holds where the command works. */
+export async function readConfiguration({
+  io,
+  parts,
+  place,
+}: Invocation): Promise<{ readonly config: Config; readonly sources: readonly string[] }> {
+  const { projectRoot, userRoot } = place();
+  return parts.loadConfig({ cwd: projectRoot, home: userRoot, env: io.env, readFile: readIfThere });
 }
 
 /** The text of a file; undefined when there is none. */

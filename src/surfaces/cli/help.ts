@@ -1,4 +1,5 @@
 import type { Command, Help } from "commander";
+import { RuntimeError } from "../../contract/error.ts";
 import type { Io } from "./io.ts";
 import { createPaint } from "./paint.ts";
 
@@ -17,6 +18,19 @@ const extrasOf = new WeakMap<Command, Extras>();
 export function describeHelp(command: Command, extras: Extras): Command {
   extrasOf.set(command, extras);
   return command;
+}
+
+/** Makes a command one that only holds others: alone it shows its help, and what it does not hold it refuses. */
+export function holdCommands(command: Command): Command {
+  return command
+    .helpCommand(false)
+    .argument("[command]")
+    .usage("COMMAND [options]")
+    .action((word: string | undefined) => {
+      if (word === undefined) return command.outputHelp();
+      const name = `${command.name()} ${word}`;
+      throw new RuntimeError("INVALID_PARAMS", `there is no command ${name}; rkat help ${command.name()} lists them`);
+    });
 }
 
 const COLUMNS_MAX = 100;

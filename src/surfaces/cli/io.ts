@@ -19,13 +19,21 @@ export interface Input {
   readonly kind: "terminal" | "stream" | "none";
   /** Reads to the end; throws when interrupted. */
   read(): AsyncIterable<Uint8Array>;
+  /** The keys as they are pressed, where stdin is a terminal. */
+  terminal(): Terminal;
 }
 
 export interface Output {
   readonly isTerminal: boolean;
   /** How wide the terminal is, when it is one. */
   readonly columns: number | undefined;
-  write(text: string): void;
+  write(text: string | Uint8Array): void;
+}
+
+/** A terminal as a line editor needs it. */
+export interface Terminal {
+  readonly input: NodeJS.ReadStream;
+  readonly output: NodeJS.WriteStream;
 }
 
 const EXIT_INTERRUPTED = 130;
@@ -34,4 +42,9 @@ const EXIT_INTERRUPTED = 130;
 export function interruptedExit({ interrupt }: Io): number | undefined {
   if (!interrupt.aborted) return undefined;
   return typeof interrupt.reason === "number" ? interrupt.reason : EXIT_INTERRUPTED;
+}
+
+/** One value on stdout, for scripts. */
+export function writeJson({ stdout }: Io, value: unknown): void {
+  stdout.write(`${JSON.stringify(value, undefined, 2)}\n`);
 }

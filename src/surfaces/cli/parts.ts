@@ -1,12 +1,16 @@
 import type { Config, loadConfig } from "../../config.ts";
 import type { ModelClient, ModelFailure, ModelRequest } from "../../ports/model.ts";
-import type { Runtime, RuntimeOptions } from "../../runtime.ts";
+import type { Store } from "../../ports/store.ts";
+import type { OpenOptions, Runtime, RuntimeOptions } from "../../runtime.ts";
 import type { Io } from "./io.ts";
+import type { Place } from "./place.ts";
 
 /** One call of the command line. */
 export interface Invocation {
   readonly io: Io;
   readonly parts: Parts;
+  /** Where the command works; throws when the flags do not say it clearly. */
+  place(): Place;
   exitWith(code: number): void;
 }
 
@@ -14,8 +18,23 @@ export interface Invocation {
 export interface Parts {
   readonly loadConfig: typeof loadConfig;
   createRuntime(options: RuntimeOptions): Promise<Runtime>;
+  openRuntime(options: OpenOptions): Promise<Runtime>;
+  createInMemoryStore(): Promise<Store>;
+  /** Checks every checksum of the logs in a state folder; it changes nothing. */
+  verifyStore(folder: string): Promise<StoreReport>;
+  /** Serves JSON-RPC on stdin and stdout until they end; returns the exit code. */
+  serveRpc(args: readonly string[]): Promise<number>;
   inspectModels(config: Config): Promise<ModelOutlook>;
   createScriptedModel(script: (request: ModelRequest, index: number) => ScriptedAnswer): Promise<ModelClient>;
+}
+
+/** What a store holds, and what of it is damaged. */
+interface StoreReport {
+  readonly segments: number;
+  readonly records: number;
+  readonly sessions: number;
+  readonly bytes: number;
+  readonly problems: readonly string[];
 }
 
 /** Which models could answer as things are. It never holds a key. */

@@ -34,3 +34,16 @@ const NUMBER = new Intl.NumberFormat("en");
 export function grouped(count: number): string {
   return NUMBER.format(count);
 }
+
+/** `1 message`, `2 messages`. */
+export function counted(count: number, noun: string): string {
+  return `${grouped(count)} ${noun}${count === 1 ? "" : "s"}`;
+}
+
+const UNITS = ["bytes", "KB", "MB", "GB", "TB"];
+
+/** `3145728` as `3.1 MB`. */
+export function bytesText(bytes: number): string {
+  const power = bytes < 1_000 ? 0 : Math.min(UNITS.length - 1, Math.floor(Math.log10(bytes) / 3));
+  return `${power === 0 ? bytes : (bytes / 1_000 ** power).toFixed(1)} ${UNITS[power]}`;
+}

@@ -2,6 +2,8 @@ import type { Command } from "commander";
 import type { CapabilityStatus } from "../../../contract/capability.ts";
 import { readConfiguration } from "../configuration.ts";
 import { describeHelp } from "../help.ts";
+import { writeJson } from "../io.ts";
+import { createEmpty } from "../open-runtime.ts";
 import { createPaint } from "../paint.ts";
 import type { Invocation } from "../parts.ts";
 import { alignColumns } from "../plain-text.ts";
@@ -17,12 +19,13 @@ export function addCapabilitiesCommand(program: Command, invocation: Invocation)
   describeHelp(command, { examples: [["rkat capabilities", "what is there, and what is not"]] });
 }
 
-async function listCapabilities({ io, parts }: Invocation, isJson: boolean): Promise<void> {
-  const { config } = await readConfiguration(io, parts);
-  const runtime = await parts.createRuntime({ config, env: io.env, projectRoot: io.cwd });
+async function listCapabilities(invocation: Invocation, isJson: boolean): Promise<void> {
+  const { io } = invocation;
+  const { config } = await readConfiguration(invocation);
+  const runtime = await createEmpty(invocation, config);
   try {
     const answer = await runtime.dispatch("readCapabilities", {});
-    if (isJson) return io.stdout.write(`${JSON.stringify(answer, undefined, 2)}\n`);
+    if (isJson) return writeJson(io, answer);
     const rows = answer.capabilities.map(({ id, description, status }) => ["", id, statusWord(status), description]);
     const { dim } = createPaint(io.stdout, io.env);
     for (const [index, line] of alignColumns(rows).entries()) {

@@ -5,17 +5,11 @@ import type { Config } from "../../../config.ts";
 import { asRuntimeError } from "../../../contract/error.ts";
 import { readConfiguration } from "../configuration.ts";
 import { describeHelp } from "../help.ts";
+import { writeJson } from "../io.ts";
 import { createPaint } from "../paint.ts";
 import type { Invocation, ModelOutlook } from "../parts.ts";
 import { withoutControls } from "../plain-text.ts";
-
-/** One thing that was looked at. `missing` is no fault: a turn can run without it. */
-interface Finding {
-  readonly check: string;
-  readonly status: "ok" | "missing" | "broken";
-  readonly finding: string;
-  readonly fix?: string;
-}
+import { examineSessions, type Finding, verifySessions } from "./doctor-sessions.ts";
 
 /** Declares `rkat doctor`. */
 export function addDoctorCommand(program: Command, invocation: Invocation): void {
@@ -23,30 +17,36 @@ export function addDoctorCommand(program: Command, invocation: Invocation): void
     .command("doctor")
     .description("Looks at Node, the configuration, keys and the folder, and says how to mend what is missing.")
     .summary("check what works and how to mend the rest")
+    .option("--verify", "read every record of the sessions that are kept and check its checksum")
     .option("--json", "as JSON")
-    .action(async (flags: { readonly json?: boolean }) => {
+    .action(async (flags: { readonly verify?: boolean; readonly json?: boolean }) => {
+      if (flags.verify) return verifySessions(invocation, flags.json === true);
       const findings = await examine(invocation);
       const isHealthy = findings.every(({ status }) => status !== "broken");
-      if (flags.json) invocation.io.stdout.write(`${JSON.stringify({ ok: isHealthy, findings }, undefined, 2)}\n`);
+      if (flags.json) writeJson(invocation.io, { ok: isHealthy, findings });
       else print(invocation, findings);
       invocation.exitWith(isHealthy ? 0 : 1);
     });
   describeHelp(command, {
-    examples: [["rkat doctor", "nothing is sent anywhere, no key is shown"]],
-    notes: [["Exit codes", "0 a turn can run · 1 the configuration is broken"]],
+    examples: [
+      ["rkat doctor", "nothing is sent anywhere, no key is shown"],
+      ["rkat doctor --verify", "nothing is changed, either"],
+    ],
+    notes: [["Exit codes", "0 a turn can run · 1 something is broken · 31 a record is damaged (--verify)"]],
   });
 }
 
 async function examine(invocation: Invocation): Promise<readonly Finding[]> {
-  const { io, parts } = invocation;
+  const { io, parts, place } = invocation;
   const node: Finding = { check: "node", status: "ok", finding: `Node ${io.nodeVersion}` };
-  const folder = await examineFolder(io.cwd);
+  const folder = await examineFolder(place().projectRoot);
   try {
-    const { config, sources } = await readConfiguration(io, parts);
+    const { config, sources } = await readConfiguration(invocation);
     const from = sources.length === 0 ? "defaults; no file was found" : sources.join(", ");
     const hint = sources.length === 0 ? { fix: "rkat init writes one to edit" } : {};
     const configuration: Finding = { check: "configuration", status: "ok", finding: from, ...hint };
-    return [node, configuration, ...(await examineModels(config, await parts.inspectModels(config))), folder];
+    const models = await examineModels(config, await parts.inspectModels(config));
+    return [node, configuration, ...models, folder, await examineSessions(invocation, config)];
   } catch (thrown) {
     return [node, ...brokenConfiguration(thrown), folder];
   }

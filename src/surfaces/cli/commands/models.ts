@@ -2,6 +2,8 @@ import type { Command } from "commander";
 import type { ModelsCatalog } from "../../../contract/catalog.ts";
 import { readConfiguration } from "../configuration.ts";
 import { describeHelp } from "../help.ts";
+import { writeJson } from "../io.ts";
+import { createEmpty } from "../open-runtime.ts";
 import { createPaint } from "../paint.ts";
 import type { Invocation, ModelOutlook } from "../parts.ts";
 import { alignColumns, grouped } from "../plain-text.ts";
@@ -23,12 +25,13 @@ export function addModelsCommand(program: Command, invocation: Invocation): void
   });
 }
 
-async function listModels({ io, parts }: Invocation, isJson: boolean): Promise<void> {
-  const { config } = await readConfiguration(io, parts);
-  const runtime = await parts.createRuntime({ config, env: io.env, projectRoot: io.cwd });
+async function listModels(invocation: Invocation, isJson: boolean): Promise<void> {
+  const { io, parts } = invocation;
+  const { config } = await readConfiguration(invocation);
+  const runtime = await createEmpty(invocation, config);
   try {
     const catalog = await runtime.dispatch("readModels", {});
-    if (isJson) return io.stdout.write(`${JSON.stringify(catalog, undefined, 2)}\n`);
+    if (isJson) return writeJson(io, catalog);
     const { providers } = await parts.inspectModels(config);
     const { bold, dim } = createPaint(io.stdout, io.env);
     for (const row of catalog.providers) {

@@ -1,6 +1,6 @@
-import { type Command, InvalidArgumentError, Option } from "commander";
-import { parseDuration } from "../../../contract/duration.ts";
+import { type Command, Option } from "commander";
 import type { JsonObject } from "../../../contract/session.ts";
+import { duration, json, jsonObject, type Pair, pairs, repeated, wholeFrom } from "../flag-values.ts";
 import type { StdinMode } from "./prompt.ts";
 
 /** The flags of `rkat run`, parsed. */
@@ -27,20 +27,20 @@ export interface RunFlags {
   readonly stream?: boolean;
   readonly verbose?: boolean;
   readonly stdin: StdinMode;
+  /** Which session to go on with; undefined for a new one. */
+  readonly resume?: string;
   readonly label: readonly Pair[];
   readonly appContext?: { readonly value: unknown };
 }
 
-type Pair = readonly [key: string, value: string];
-
 /** Declares the flags; what each may hold is checked while the command line is parsed. */
-export function addRunFlags(command: Command): void {
+export function addRunFlags(command: Command, own: readonly Option[]): void {
   const groups: Readonly<Record<string, readonly Option[]>> = {
     Model: modelFlags(),
     "Budgets (the turn ends gracefully, its text is kept)": budgetFlags(),
     Tools: toolFlags(),
     Output: outputFlags(),
-    "Input and session": sessionFlags(),
+    "Input and session": [...own, ...sessionFlags()],
   };
   for (const [group, options] of Object.entries(groups)) {
     for (const option of options) command.addOption(option.helpGroup(group));
@@ -92,58 +92,25 @@ function outputFlags(): readonly Option[] {
   ];
 }
 
+/** How what is piped in is taken. */
+export function stdinFlag(): Option {
+  const meaning = "auto, the default: a pipe or file becomes context · blob: always read · off: never";
+  return new Option("--stdin <mode>", meaning).choices(["auto", "blob", "off"]).default("auto");
+}
+
+/** Which session to go on with. */
+export function resumeFlag(): Option {
+  return new Option(
+    "--resume [session]",
+    "go on with a session: the last one, or the one named as in rkat help session",
+  );
+}
+
 function sessionFlags(): readonly Option[] {
   return [
-    new Option("--stdin <mode>", "auto, the default: a pipe or file becomes context · blob: always read · off: never")
-      .choices(["auto", "blob", "off"])
-      .default("auto"),
     pairs("--label <key=value>", "a label on the session; may be repeated"),
     new Option("--app-context <json>", "data that is kept with the session").argParser((text) => ({
       value: json(text),
     })),
   ];
-}
-
-function repeated(flags: string, description: string): Option {
-  return new Option(flags, description)
-    .argParser((value: string, before: readonly string[]) => [...before, value])
-    .default([]);
-}
-
-function pairs(flags: string, description: string): Option {
-  return new Option(flags, description)
-    .argParser((text: string, before: readonly Pair[]): readonly Pair[] => {
-      const at = text.indexOf("=");
-      if (at < 1) throw new InvalidArgumentError("Write it as key=value.");
-      return [...before, [text.slice(0, at), text.slice(at + 1)]];
-    })
-    .default([]);
-}
-
-function wholeFrom(least: number): (text: string) => number {
-  return (text) => {
-    const value = /^\d[\d_]*$/.test(text) ? Number(text.replaceAll("_", "")) : Number.NaN;
-    if (Number.isSafeInteger(value) && value >= least) return value;
-    throw new InvalidArgumentError(`Write a whole number of at least ${least}.`);
-  };
-}
-
-function duration(text: string): number {
-  const ms = parseDuration(text);
-  if (ms !== undefined && ms > 0) return ms;
-  throw new InvalidArgumentError("Write a duration like 30s, 5m or 1h30m.");
-}
-
-function jsonObject(text: string): JsonObject {
-  const value = json(text);
-  if (typeof value === "object" && value !== null && !Array.isArray(value)) return { ...value };
-  throw new InvalidArgumentError('Write a JSON object, like {"temperature": 0}.');
-}
-
-function json(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw new InvalidArgumentError("Write valid JSON.");
-  }
 }

@@ -8,8 +8,7 @@ import { isErrno } from "../configuration.ts";
 import type { RunFlags } from "./run-flags.ts";
 
 /** The options of the session that the flags ask for; what they leave open the configuration decides. */
-export async function sessionOptions(flags: RunFlags, place: { cwd: string; config: Config }): Promise<SessionOptions> {
-  const params = { ...flags.paramsJson, ...Object.fromEntries(flags.param.map(([key, text]) => [key, lenient(text)])) };
+export function sessionOptions(flags: RunFlags, config: Config, outputSchema: JsonObject | undefined): SessionOptions {
   return present({
     model: flags.model,
     provider: flags.provider,
@@ -22,12 +21,18 @@ export async function sessionOptions(flags: RunFlags, place: { cwd: string; conf
       max_tool_calls: flags.maxToolCalls,
       max_duration_ms: flags.maxDuration,
     }),
-    ...toolOptions(flags, place.config),
-    outputSchema: flags.schema === undefined ? undefined : await readSchema(flags.schema, place.cwd),
-    providerParams: Object.keys(params).length === 0 ? undefined : params,
+    ...toolOptions(flags, config),
+    outputSchema,
+    providerParams: providerParams(flags),
     labels: flags.label.length === 0 ? undefined : Object.fromEntries(flags.label),
     appContext: flags.appContext?.value,
   });
+}
+
+/** The parameters for the provider; undefined when there are none. */
+export function providerParams({ param, paramsJson }: RunFlags): JsonObject | undefined {
+  const params = { ...paramsJson, ...Object.fromEntries(param.map(([key, text]) => [key, lenient(text)])) };
+  return Object.keys(params).length === 0 ? undefined : params;
 }
 
 /** The fields that have a value: an option that is absent is not one that is undefined. */
@@ -64,7 +69,9 @@ function lenient(text: string): unknown {
   }
 }
 
-async function readSchema(given: string, cwd: string): Promise<JsonObject> {
+/** The schema that `--schema` gives, in a file or as it stands; undefined when it is not there. */
+export async function readSchema(given: string | undefined, cwd: string): Promise<JsonObject | undefined> {
+  if (given === undefined) return undefined;
   const isInline = given.trimStart().startsWith("{");
   const text = isInline ? given : await readSchemaFile(given, cwd);
   const source = isInline ? "--schema" : given;

@@ -1,6 +1,6 @@
-import { RuntimeError } from "../contract/error.ts";
-import type { CreateSession, SessionSettings, StartTurn } from "../contract/session.ts";
-import type { ModelClient } from "../ports/model.ts";
+import { RuntimeError } from "../../contract/error.ts";
+import type { CreateSession, SessionSettings, StartTurn } from "../../contract/session.ts";
+import type { ModelClient } from "../../ports/model.ts";
 
 /** What a session gets where its creator is silent. */
 export interface SessionDefaults {

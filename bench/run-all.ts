@@ -1,0 +1,12 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+
+/** One after the other: benches that share the machine measure each other. */
+const BENCHES = ["start.ts", "overhead.ts", "append.ts", "resume.ts", "crash.ts"];
+
+for (const bench of BENCHES) {
+  const args = [join(import.meta.dirname, bench), ...process.argv.slice(2)];
+  const [exitCode] = await once(spawn(process.execPath, args, { stdio: "inherit" }), "exit");
+  if (exitCode !== 0) process.exitCode = 1;
+}

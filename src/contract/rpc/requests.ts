@@ -1,0 +1,36 @@
+import { z } from "zod";
+import { invalidInput } from "../invalid-input.ts";
+import { Content } from "../message.ts";
+import { SessionId } from "../session.ts";
+
+const NAME_CHARS_MAX = 128;
+const TOOLS_MAX = 1_024;
+
+/** A tool the client runs: the server asks for it with `tool/execute`. */
+export const CallbackTool = z.object({
+  name: z.string().min(1).max(NAME_CHARS_MAX),
+  description: z.string().default(""),
+  input_schema: z.record(z.string(), z.unknown()).default({ type: "object" }),
+});
+export type CallbackTool = z.infer<typeof CallbackTool>;
+
+const CallbackTools = z.array(CallbackTool).max(TOOLS_MAX);
+
+/** `tools/register`: for every session of the connection, from its next turn on. */
+export const RegisterTools = z.object({ tools: CallbackTools });
+
+/** What `session/create` takes on this surface alone: tools of that one session. */
+export const ExternalTools = z.object({ external_tools: CallbackTools.optional() });
+
+/** What the client answers to `tool/execute`. */
+export const CallbackResult = z.object({ content: Content, is_error: z.boolean().default(false) });
+
+export const OpenStream = z.object({ session_id: SessionId });
+export const CloseStream = z.object({ stream_id: z.string().min(1) });
+
+/** The parsed parameters of a method that is no row of the table; throws INVALID_PARAMS, naming each wrong field. */
+export function parseParams<T extends z.ZodType>(schema: T, params: unknown): z.output<T> {
+  const parsed = schema.safeParse(params);
+  if (parsed.success) return parsed.data;
+  throw invalidInput(parsed.error);
+}

@@ -1,0 +1,60 @@
+import type { Content, ContentBlock, Message } from "../contract/message.ts";
+
+const BYTES_PER_TOKEN = 4;
+/** An image costs about this much whatever its size in bytes; counted as base64 it would look like a book. */
+const IMAGE_TOKENS = 1_600;
+const VIDEO_TOKENS_PER_SECOND = 300;
+
+/** Estimates what messages cost to show: their JSON bytes by four, media counted as media. */
+export function estimateTokens(messages: readonly Message[]): number {
+  return messages.reduce((sum, message) => sum + remembered(message), 0);
+}
+
+const estimates = new WeakMap<Message, number>();
+
+function remembered(message: Message): number {
+  const known = estimates.get(message);
+  if (known !== undefined) return known;
+  const estimate = estimateMessage(message);
+  estimates.set(message, estimate);
+  return estimate;
+}
+
+function estimateMessage(message: Message): number {
+  switch (message.role) {
+    case "user":
+      return contentTokens(message.content);
+    case "tool_results":
+      return message.results.reduce((sum, result) => sum + contentTokens(result.content), 0);
+    case "system":
+    case "system_notice":
+      return textTokens(JSON.stringify(message));
+    case "block_assistant": {
+      const images = message.blocks.filter((block) => block.block_type === "image").length;
+      const blocks = message.blocks.filter((block) => block.block_type !== "image");
+      return images * IMAGE_TOKENS + textTokens(JSON.stringify({ ...message, blocks }));
+    }
+  }
+}
+
+function contentTokens(content: Content): number {
+  if (typeof content === "string") return textTokens(content);
+  return content.reduce((sum, block) => sum + blockTokens(block), 0);
+}
+
+function blockTokens(block: ContentBlock): number {
+  switch (block.type) {
+    case "text":
+      return textTokens(block.text);
+    case "image":
+      return IMAGE_TOKENS;
+    case "video":
+      return Math.ceil((block.duration_ms / 1_000) * VIDEO_TOKENS_PER_SECOND);
+  }
+}
+
+const encoder = new TextEncoder();
+
+function textTokens(text: string): number {
+  return text === "" ? 0 : Math.max(1, Math.floor(encoder.encode(text).length / BYTES_PER_TOKEN));
+}

@@ -1,0 +1,66 @@
+import type { EntryBody } from "../../contract/entry.ts";
+import type { AgentEvent } from "../../contract/event.ts";
+import { eventsOf, textOfEntry, toNewEntries } from "../../core/session/entry-events.ts";
+import { applyEntry, foldSession, type SessionState } from "../../core/session/session-state.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { EventLog } from "../../ports/store.ts";
+import type { Tool } from "../../ports/tool.ts";
+import type { Listener } from "../event-queue.ts";
+
+/** A session this process works on: its folded state, its custom tools and who listens. */
+export interface LiveSession {
+  readonly state: SessionState;
+  /** Its custom tools. */
+  tools: readonly Tool[];
+  readonly listeners: Set<Listener>;
+  /** Settles when the newest append has. */
+  appending: Promise<void>;
+  /** Whether this process runs a turn of it. */
+  isRunning: boolean;
+}
+
+/** Starts a session's log. */
+export async function beginSession(
+  log: EventLog,
+  sessionId: string,
+  created: { bodies: readonly EntryBody[]; tools: readonly Tool[] },
+): Promise<LiveSession> {
+  const entries = await log.append(sessionId, 0, toNewEntries(created.bodies));
+  return liveSession(foldSession(sessionId, entries), created.tools);
+}
+
+export function liveSession(state: SessionState, tools: readonly Tool[]): LiveSession {
+  return { state, tools, listeners: new Set(), appending: Promise.resolve(), isRunning: false };
+}
+
+/** Makes entries durable, advances the state, then tells listeners what they stand for; one append at a time. */
+export function appendEntries(log: EventLog, live: LiveSession, bodies: readonly EntryBody[]): Promise<void> {
+  if (bodies.length === 0) return live.appending;
+  // A text may be injected while a turn appends: each append must see where the one before it ended.
+  const appended = live.appending.then(() => appendNow(log, live, bodies));
+  live.appending = appended.catch(() => {}); // Whoever asked for it hears of it; the next one starts from the state.
+  return appended;
+}
+
+async function appendNow(log: EventLog, live: LiveSession, bodies: readonly EntryBody[]): Promise<void> {
+  const { state } = live;
+  const entries = await log.append(state.sessionId, state.lastSeq, toNewEntries(bodies));
+  const texts = new Map(state.lastText === undefined ? [] : [[state.lastText.seq, state.lastText.text]]);
+  const source = { sessionId: state.sessionId, textAt: (seq: number) => texts.get(seq) ?? "" };
+  for (const entry of entries) {
+    applyEntry(state, entry);
+    texts.set(entry.seq, textOfEntry(entry));
+    let { seq } = entry;
+    for (const event of eventsOf(entry.body, source)) {
+      for (const listener of live.listeners) listener({ seq, timestamp_ms: entry.timestamp_ms, event });
+      seq += 1;
+    }
+  }
+}
+
+/** Tells listeners something that is not kept. */
+export function emitLive(live: LiveSession, clock: Clock, event: AgentEvent): void {
+  if (live.listeners.size === 0) return;
+  const timestamp_ms = clock.now();
+  for (const listener of live.listeners) listener({ seq: 0, timestamp_ms, event });
+}

@@ -1,0 +1,133 @@
+import type { TurnEnd } from "../../contract/entry.ts";
+import { asRuntimeError, RuntimeError } from "../../contract/error.ts";
+import type { Content } from "../../contract/message.ts";
+import type { RunResult, SessionSettings, StartTurn, ToolFilter } from "../../contract/session.ts";
+import type { Redact } from "../../core/redact.ts";
+import type { Hash } from "../../core/session/context.ts";
+import { eventsOf } from "../../core/session/entry-events.ts";
+import { totalTokens } from "../../core/session/session-state.ts";
+import { runTurn, type Turn, type TurnOutcome, type TurnPolicy } from "../../core/turn.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { ModelClient } from "../../ports/model.ts";
+import type { Store } from "../../ports/store.ts";
+import type { Tool } from "../../ports/tool.ts";
+import { appendEntries, emitLive, type LiveSession } from "./live-session.ts";
+
+export interface TurnParts {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly policy: TurnPolicy;
+  readonly redact: Redact;
+  readonly hash: Hash;
+  /** The tools a session has besides its own: built-in ones by its settings, and the runtime's custom ones. */
+  toolsFor(settings: SessionSettings): readonly Tool[];
+}
+
+export interface TurnInput {
+  readonly prompt: Content;
+  readonly model: ModelClient;
+  readonly instructions: readonly string[];
+  readonly overlay: StartTurn["flow_tool_overlay"];
+  readonly signal: AbortSignal;
+}
+
+/** Runs a turn of a session that is held, and tells its caller how it went. */
+export async function runSessionTurn(parts: TurnParts, live: LiveSession, input: TurnInput): Promise<RunResult> {
+  const { store, clock, policy, redact, hash } = parts;
+  const turn: Turn = {
+    state: live.state,
+    model: input.model,
+    tools: chooseTools(parts, live, input.overlay),
+    policy,
+    clock,
+    signal: input.signal,
+    redact,
+    hash,
+    append: (bodies) => appendEntries(store.log, live, bodies),
+    emit: (event) => emitLive(live, clock, event),
+    keep: (text) => store.blobs.put({ mediaType: "text/plain; charset=utf-8", data: new TextEncoder().encode(text) }),
+  };
+  const { turnsOpened } = live.state;
+  try {
+    return toResult(live, await runTurn(turn, { prompt: input.prompt, instructions: input.instructions }));
+  } catch (thrown) {
+    const error = asRuntimeError(thrown);
+    const hasOpened = live.state.turnsOpened > turnsOpened;
+    // A turn that was closed has told its end already.
+    if (!hasOpened || live.state.isTurnOpen) await closeBroken(parts, live, { error, hasOpened });
+    throw error;
+  }
+}
+
+/** Ends a turn that its own surroundings broke: whoever listens hears of it, in the log or at least live. */
+async function closeBroken(
+  { store, clock, redact }: TurnParts,
+  live: LiveSession,
+  { error, hasOpened }: { error: RuntimeError; hasOpened: boolean },
+): Promise<void> {
+  const end: TurnEnd = {
+    status: "failed",
+    error_class: error.code === "SESSION_STORE_ERROR" ? "store" : "internal",
+    error: redact(error.message),
+    cause: "fatal_failure",
+  };
+  const closed = { kind: "turn_closed" as const, end };
+  try {
+    if (hasOpened) return await appendEntries(store.log, live, [closed]);
+  } catch {
+    // The log cannot say it, so the next turn will; this one is told live.
+  }
+  const source = { sessionId: live.state.sessionId, textAt: () => "" };
+  for (const event of eventsOf(closed, source)) emitLive(live, clock, event);
+}
+
+/** A session's own tools win over the runtime's of the same name. */
+function chooseTools(parts: TurnParts, live: LiveSession, overlay: TurnInput["overlay"]): ReadonlyMap<string, Tool> {
+  const { settings } = live.state;
+  const all = [...parts.toolsFor(settings), ...live.tools];
+  const isOffered = (name: string): boolean =>
+    passes(settings.tool_filter, name) &&
+    (overlay?.allowed_tools?.includes(name) ?? true) &&
+    !(overlay?.blocked_tools?.includes(name) ?? false);
+  return new Map(all.filter((tool) => isOffered(tool.name)).map((tool) => [tool.name, tool]));
+}
+
+function passes(filter: ToolFilter, name: string): boolean {
+  if (filter === "All") return true;
+  return "Allow" in filter ? filter.Allow.includes(name) : !filter.Deny.includes(name);
+}
+
+function toResult(live: LiveSession, outcome: TurnOutcome): RunResult {
+  const { sessionId: session_id, usage } = live.state;
+  const { end } = outcome;
+  if (end.status === "failed") throw failureOf(end, session_id);
+  // A turn that is asked for its output has ended without a cause of its own.
+  const { cause = end.cause, ...extraction } = outcome.extraction;
+  return {
+    session_id,
+    text: outcome.text,
+    turns: outcome.turns,
+    tool_calls: outcome.toolCalls,
+    usage: { ...usage, total_tokens: totalTokens(usage) },
+    ...(cause === undefined ? {} : { terminal_cause_kind: cause }),
+    ...extraction,
+  };
+}
+
+function failureOf(end: Extract<TurnOutcome["end"], { status: "failed" }>, session_id: string): RuntimeError {
+  const { error, error_class, cause, reason } = end;
+  const details = {
+    session_id,
+    error_class,
+    ...(cause === undefined ? {} : { terminal_cause_kind: cause }),
+    ...(reason === undefined ? {} : { reason }),
+  };
+  switch (error_class) {
+    case "cancelled":
+      return new RuntimeError("REQUEST_CANCELLED", error, { details });
+    case "budget":
+      return new RuntimeError("BUDGET_EXHAUSTED", error, { details });
+    default:
+      return new RuntimeError("PROVIDER_ERROR", error, { details });
+  }
+}

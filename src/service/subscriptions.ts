@@ -1,0 +1,107 @@
+import type { Entry } from "../contract/entry.ts";
+import { eventsOf, textOfEntry } from "../core/session/entry-events.ts";
+import type { EventLog, Store } from "../ports/store.ts";
+import type { Delivery } from "./event-queue.ts";
+import type { LiveSessions } from "./session/live-sessions.ts";
+
+/** Entries read at a time: what is replayed is never held whole. */
+const PAGE_ENTRIES = 256;
+const QUEUE_EVENTS_MAX = 4_096;
+
+/** The durable events of a session after a seq, oldest first, at most `max`. */
+export async function readEvents(
+  log: EventLog,
+  sessionId: string,
+  range: { after: number; max: number },
+): Promise<readonly Delivery[]> {
+  const events: Delivery[] = [];
+  let { after } = range;
+  const page = Math.min(PAGE_ENTRIES, range.max);
+  while (events.length < range.max) {
+    const entries = await log.read(sessionId, after + 1, page);
+    for (const entry of entries)
+      events.push(...(await deliveriesOf(log, sessionId, entry)).filter(({ seq }) => seq > after));
+    const last = entries.at(-1);
+    if (last === undefined || entries.length < page) break;
+    after = last.seq + last.span - 1;
+  }
+  return events.slice(0, range.max);
+}
+
+/** What an entry of the log tells, each event with its number. */
+async function deliveriesOf(log: EventLog, sessionId: string, entry: Entry): Promise<readonly Delivery[]> {
+  const { body, seq, timestamp_ms } = entry;
+  // Only the end of a turn speaks of another entry: the one that holds the text it ended with.
+  const textSeq = body.kind === "turn_closed" && body.end.status === "completed" ? body.end.text_seq : undefined;
+  const [told] = textSeq === undefined ? [] : await log.read(sessionId, textSeq, 1);
+  const text = told === undefined ? "" : textOfEntry(told);
+  return eventsOf(body, { sessionId, textAt: () => text }).map((event, index) => ({
+    seq: seq + index,
+    timestamp_ms,
+    event,
+  }));
+}
+
+/**
+ * A session's events: those after `after` from the log, then live ones, without a gap and without a repeat. A reader
+ * that lags is caught up from the log; it loses only live events, and `stream_truncated` tells it so.
+ */
+export async function* subscribe(
+  parts: { store: Store; live: LiveSessions },
+  sessionId: string,
+  options: { after: number | undefined; signal: AbortSignal },
+): AsyncGenerator<Delivery> {
+  const { log } = parts.store;
+  const { signal } = options;
+  const session = await parts.live.find(sessionId);
+  let queue: Delivery[] = [];
+  let hasOverflown = false;
+  let wake: (() => void) | undefined;
+  const listener = (delivery: Delivery): void => {
+    if (queue.length < QUEUE_EVENTS_MAX) queue.push(delivery);
+    else hasOverflown = true;
+    wake?.();
+  };
+  const onAbort = (): void => wake?.();
+  signal.addEventListener("abort", onAbort);
+  session.listeners.add(listener);
+  try {
+    let seen = options.after ?? session.state.lastSeq;
+    const catchUp = async function* (): AsyncGenerator<Delivery> {
+      for (;;) {
+        const missed = await readEvents(log, sessionId, { after: seen, max: PAGE_ENTRIES });
+        for (const delivery of missed) {
+          seen = delivery.seq;
+          yield delivery;
+        }
+        if (missed.length < PAGE_ENTRIES) return;
+      }
+    };
+    yield* catchUp();
+    while (!signal.aborted) {
+      const arrived = queue;
+      queue = [];
+      if (hasOverflown) {
+        hasOverflown = false;
+        const reason = "the reader lagged behind: live events were dropped";
+        yield { seq: 0, timestamp_ms: arrived[0]?.timestamp_ms ?? 0, event: { type: "stream_truncated", reason } };
+        yield* catchUp();
+        continue;
+      }
+      for (const delivery of arrived) {
+        // What the log already gave is not given again.
+        if (delivery.seq !== 0 && delivery.seq <= seen) continue;
+        if (delivery.seq !== 0) seen = delivery.seq;
+        yield delivery;
+      }
+      if (arrived.length > 0 || signal.aborted) continue;
+      await new Promise<void>((resolve) => {
+        wake = resolve;
+      });
+      wake = undefined;
+    }
+  } finally {
+    session.listeners.delete(listener);
+    signal.removeEventListener("abort", onAbort);
+  }
+}

@@ -1,0 +1,113 @@
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { answered, created, idOf, said } from "../../../../test/support/entries.ts";
+import { toNewEntries } from "../../../core/session/entry-events.ts";
+import { foldRow } from "../../../core/session/session-row.ts";
+import { openStore, verifyFolder } from "../open.ts";
+
+const root = mkdtempSync(join(tmpdir(), "rkat-damage-"));
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+const A = idOf(1);
+const LOG = join("log", "00000001.log");
+const host = { pid: process.pid, isRunning: () => true };
+const everything = Number.MAX_SAFE_INTEGER;
+
+function openAt(folder: string) {
+  const warnings: string[] = [];
+  const store = openStore({ folder, foldRow, host, warn: (sentence) => warnings.push(sentence) });
+  return { store, warnings };
+}
+
+/** A folder with three records of one session, and where the last of them begins. */
+async function makeFolder(): Promise<{ folder: string; lastAt: number; size: number }> {
+  const folder = mkdtempSync(join(root, "whole-"));
+  const { store } = openAt(folder);
+  await store.log.append(A, 0, toNewEntries([created, said("hi")]));
+  await store.log.append(A, 2, toNewEntries([answered("one")]));
+  const lastAt = statSync(join(folder, LOG)).size;
+  await store.log.append(A, 3, toNewEntries([answered("two")]));
+  await store.close();
+  return { folder, lastAt, size: statSync(join(folder, LOG)).size };
+}
+
+describe("a damaged log", () => {
+  let whole: Awaited<ReturnType<typeof makeFolder>>;
+  beforeAll(async () => {
+    whole = await makeFolder();
+  });
+
+  /** A copy with its log changed; without its index, as after a crash, or with it. */
+  function damagedCopy(change: (path: string) => void, index: "kept" | "gone"): string {
+    const folder = mkdtempSync(join(root, "copy-"));
+    cpSync(whole.folder, folder, { recursive: true });
+    for (const name of readdirSync(folder)) {
+      if (name.startsWith("leases") || (index === "gone" && name.startsWith("index"))) rmSync(join(folder, name));
+    }
+    change(join(folder, LOG));
+    return folder;
+  }
+
+  async function expectTailRepaired(folder: string): Promise<void> {
+    const { store, warnings } = openAt(folder);
+    expect((await store.log.read(A, 1, everything)).map(({ body }) => body)).toEqual([
+      created,
+      said("hi"),
+      answered("one"),
+    ]);
+    expect(await store.sessions.get(A)).toMatchObject({ last_seq: 3 });
+    await store.log.append(A, 3, toNewEntries([answered("instead")]));
+    expect(warnings.length).toBeGreaterThan(0);
+    await store.close();
+    const again = openAt(folder);
+    expect((await again.store.log.read(A, 4, everything)).map(({ body }) => body)).toEqual([answered("instead")]);
+    expect(again.warnings).toEqual([]);
+    await again.store.close();
+    expect(verifyFolder(folder, foldRow).problems).toEqual([]);
+  }
+
+  it("[F7] cut off at any byte of its last record is repaired, with a warning, and the rest is intact", async () => {
+    for (let end = whole.lastAt + 1; end < whole.size; end += 1) {
+      const index = end % 2 === 0 ? "kept" : "gone";
+      await expectTailRepaired(damagedCopy((path) => truncateSync(path, end), index));
+    }
+  });
+
+  it("[F7] with any byte of its last record flipped is repaired, with a warning, and the rest is intact", async () => {
+    for (let at = whole.lastAt; at < whole.size; at += 1) {
+      const index = at % 2 === 0 ? "kept" : "gone";
+      await expectTailRepaired(damagedCopy((path) => flip(path, at), index));
+    }
+  });
+
+  it("[F7] with a byte flipped earlier is told, never cut off, and what stands before is read", async () => {
+    for (let at = 0; at < whole.lastAt; at += 17) {
+      for (const index of ["kept", "gone"] as const) {
+        const folder = damagedCopy((path) => flip(path, at), index);
+        const { store } = openAt(folder);
+        const read = store.log.read(A, 1, everything);
+        await expect(read).rejects.toMatchObject({ code: "SESSION_STORE_ERROR" });
+        await store.close();
+        expect(verifyFolder(folder, foldRow).problems.length).toBeGreaterThan(0);
+        expect(statSync(join(folder, LOG)).size).toBe(whole.size);
+      }
+    }
+  });
+
+  it("[F4] loses its index without harm: everything is read again from the log", async () => {
+    const folder = damagedCopy(() => {}, "gone");
+    const { store, warnings } = openAt(folder);
+    expect(await store.log.read(A, 1, everything)).toHaveLength(4);
+    expect(await store.sessions.get(A)).toMatchObject({ last_seq: 4, message_count: 3 });
+    expect(warnings).toEqual([]);
+    await store.close();
+  });
+});
+
+function flip(path: string, at: number): void {
+  const bytes = readFileSync(path);
+  bytes[at] = (bytes[at] ?? 0) ^ 0x40;
+  writeFileSync(path, bytes);
+}

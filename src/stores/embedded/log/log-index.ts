@@ -1,0 +1,114 @@
+import type { Database } from "lmdb";
+import type { SessionRow } from "../../../ports/store.ts";
+import { openPrivateDb } from "../private-db.ts";
+
+/** Where a record lies: found by its session and the seq of its first entry. */
+export interface RecordPlace {
+  readonly seq: number;
+  readonly segment: number;
+  readonly offset: number;
+  readonly bytes: number;
+}
+
+export interface SegmentState {
+  /** Records before this offset are in the index. */
+  readonly indexed: number;
+  /** Where the last of them begins; -1 when there is none. */
+  readonly last: number;
+  /** Nothing will be appended to it any more. */
+  readonly sealed: boolean;
+}
+
+/** What a checkpoint saves; all of it or nothing. */
+export interface Checkpoint {
+  readonly places: readonly { readonly sessionId: string; readonly place: RecordPlace }[];
+  readonly rows: readonly SessionRow[];
+  readonly segments: ReadonlyMap<number, SegmentState>;
+}
+
+/** The part of the index that is on disk. It lags behind the logs and is caught up from them; it is never ahead. */
+export interface LogIndex {
+  places(sessionId: string): readonly RecordPlace[];
+  row(sessionId: string): SessionRow | undefined;
+  rows(): readonly SessionRow[];
+  segments(): ReadonlyMap<number, SegmentState>;
+  save(checkpoint: Checkpoint): Promise<void>;
+  /** Replaces everything: for an index that does not fit its logs. */
+  replace(whole: Checkpoint): void;
+  close(): Promise<void>;
+}
+
+const KEY_BYTES = 22;
+const PLACE_BYTES = 20;
+
+export function openLogIndex(path: string): LogIndex {
+  const root = openPrivateDb<unknown, string>(path, { maxDbs: 8, encoding: "json" });
+  const records: Database<Buffer, Buffer> = root.openDB("records", { encoding: "binary", keyEncoding: "binary" });
+  const rows: Database<SessionRow, string> = root.openDB("rows", { encoding: "json" });
+  const segments: Database<SegmentState, number> = root.openDB("segments", { encoding: "json" });
+  const put = (checkpoint: Checkpoint): void => {
+    // One value for all a session appended since the last checkpoint: a value each took most of the time.
+    const bySession = Map.groupBy(checkpoint.places, ({ sessionId }) => sessionId);
+    for (const [sessionId, placed] of bySession) {
+      const places = placed.map(({ place }) => place);
+      const first = places.reduce((least, { seq }) => Math.min(least, seq), SEQ_MAX);
+      void records.put(keyOf(sessionId, first), writePlaces(places));
+    }
+    for (const row of checkpoint.rows) {
+      // Another process may have gone further with the session since.
+      if ((rows.get(row.session_id)?.last_seq ?? 0) < row.last_seq) void rows.put(row.session_id, row);
+    }
+    for (const [segment, state] of checkpoint.segments) void segments.put(segment, state);
+  };
+  return {
+    places: (sessionId) => {
+      const range = { start: keyOf(sessionId, 0), end: keyOf(sessionId, SEQ_MAX) };
+      return [...records.getRange(range)].flatMap(({ value }) => readPlaces(value));
+    },
+    row: (sessionId) => rows.get(sessionId),
+    rows: () => [...rows.getRange()].map(({ value }) => value),
+    segments: () => new Map([...segments.getRange()].map(({ key, value }) => [key, value])),
+    save: async (checkpoint) => {
+      await root.transaction(() => put(checkpoint));
+    },
+    replace: (whole) =>
+      root.transactionSync(() => {
+        for (const database of [records, rows, segments]) database.clearSync();
+        put(whole);
+      }),
+    close: () => root.close(),
+  };
+}
+
+const SEQ_MAX = 2 ** 48 - 1;
+
+function keyOf(sessionId: string, seq: number): Buffer {
+  const key = Buffer.allocUnsafe(KEY_BYTES);
+  key.write(sessionId.replaceAll("-", ""), 0, "hex");
+  key.writeUIntBE(seq, 16, 6);
+  return key;
+}
+
+function writePlaces(places: readonly RecordPlace[]): Buffer {
+  const value = Buffer.allocUnsafe(PLACE_BYTES * places.length);
+  for (const [index, { seq, segment, offset, bytes }] of places.entries()) {
+    const at = index * PLACE_BYTES;
+    value.writeUIntLE(seq, at, 6);
+    value.writeUInt32LE(segment, at + 6);
+    value.writeUIntLE(offset, at + 10, 6);
+    value.writeUInt32LE(bytes, at + 16);
+  }
+  return value;
+}
+
+function readPlaces(value: Buffer): readonly RecordPlace[] {
+  return Array.from({ length: value.length / PLACE_BYTES }, (_, index) => {
+    const at = index * PLACE_BYTES;
+    return {
+      seq: value.readUIntLE(at, 6),
+      segment: value.readUInt32LE(at + 6),
+      offset: value.readUIntLE(at + 10, 6),
+      bytes: value.readUInt32LE(at + 16),
+    };
+  });
+}

@@ -1,0 +1,179 @@
+import type { Entry, NewEntry } from "../../../contract/entry.ts";
+import { RuntimeError } from "../../../contract/error.ts";
+import type { EventLog, FoldRow, SessionRow } from "../../../ports/store.ts";
+import type { Leases } from "../leases.ts";
+import type { LogIndex } from "./log-index.ts";
+import { readPlaces } from "./read-places.ts";
+import { encodeRecord } from "./record.ts";
+import { scanSegment } from "./scan.ts";
+import { openSegmentWriter, type SegmentIo, type SegmentWriter } from "./segment-file.ts";
+import type { Segments } from "./segments.ts";
+import type { Tail } from "./tail.ts";
+
+export interface LogParts {
+  readonly index: LogIndex;
+  readonly segments: Segments;
+  readonly tail: Tail;
+  readonly leases: Leases;
+  readonly io: SegmentIo;
+  readonly foldRow: FoldRow;
+  readonly now: () => number;
+  readonly warn: (sentence: string) => void;
+  /** The segments this process writes; shared with the tail, which leaves them alone. */
+  readonly own: Set<number>;
+  readonly sizes: LogSizes;
+}
+
+export interface LogSizes {
+  /** A full segment is sealed and another begun. */
+  readonly segmentBytes: number;
+  /** The index is brought up to date this often; a process that dies leaves at most this much to read again. */
+  readonly checkpointBytes: number;
+}
+
+export const LOG_SIZES: LogSizes = { segmentBytes: 64 * 1_024 * 1_024, checkpointBytes: 4 * 1_024 * 1_024 };
+
+/** The logs of all sessions of a folder, in segments shared by all. */
+export function createLog(parts: LogParts): EventLog & { close(): Promise<void> } {
+  const { index, tail, foldRow, now, sizes } = parts;
+  let writer: { readonly segment: number; readonly file: SegmentWriter } | undefined;
+  let checkpointed = 0;
+  let checkpointing: Promise<void> = Promise.resolve();
+  // Ends of logs with an append under way, which no row shows yet.
+  const ends = new Map<string, number>();
+
+  const append = async (sessionId: string, after: number, added: readonly NewEntry[]): Promise<readonly Entry[]> => {
+    if (added.length === 0) return [];
+    const row = rowForAppend(sessionId, after);
+    const end = ends.get(sessionId) ?? row?.last_seq ?? 0;
+    if (end !== after) {
+      throw new RuntimeError("SESSION_BUSY", `the log of session ${sessionId} ends at ${end}, not at ${after}`);
+    }
+    const entries = number(added, after, now());
+    const record = encodeRecord(sessionId, entries);
+    const { segment, file } = ownSegment();
+    ends.set(sessionId, lastSeqOf(entries));
+    try {
+      const { offset, bytes } = await file.append(record);
+      const next = entries.reduce<SessionRow | undefined>((before, entry) => foldRow(before, sessionId, entry), row);
+      if (next !== undefined) tail.add(sessionId, { seq: after + 1, segment, offset, bytes }, next);
+      if (file.end - checkpointed >= sizes.checkpointBytes) {
+        checkpointed = file.end;
+        checkpointing = checkpointing.then(checkpoint);
+      }
+      return entries;
+    } finally {
+      ends.delete(sessionId);
+    }
+  };
+
+  /** What others appended is looked up only when the log is not where the caller thinks it is. */
+  const rowForAppend = (sessionId: string, after: number): SessionRow | undefined => {
+    const row = tail.rowAt(sessionId, after);
+    if ((row?.last_seq ?? 0) === after) return row;
+    tail.catchUp();
+    return tail.row(sessionId);
+  };
+
+  const ownSegment = () => {
+    if (writer !== undefined && writer.file.end < sizes.segmentBytes) return writer;
+    const full = writer;
+    writer = takeSegment(parts);
+    checkpointed = writer.file.end;
+    if (full !== undefined) checkpointing = checkpointing.then(() => seal(full));
+    return writer;
+  };
+
+  const save = async (segment: number, end: number, sealed: boolean): Promise<void> => {
+    const { places, rows } = tail.unsaved(segment);
+    const last = places.reduce((latest, { place }) => Math.max(latest, place.offset), lastKnown(segment));
+    await index.save({ places, rows, segments: new Map([[segment, { indexed: end, last, sealed }]]) });
+    tail.saved(segment, end);
+  };
+
+  const lastKnown = (segment: number): number => index.segments().get(segment)?.last ?? -1;
+
+  const checkpoint = async (): Promise<void> => {
+    if (writer === undefined) return;
+    const { segment, file } = writer;
+    await save(segment, file.end, false);
+  };
+
+  const seal = async ({ segment, file }: NonNullable<typeof writer>): Promise<void> => {
+    const end = file.end;
+    await file.close();
+    await save(segment, end, true);
+    tail.setReadTo(segment, end);
+    parts.own.delete(segment);
+    parts.leases.give(leaseName(segment));
+  };
+
+  return {
+    append,
+    read: async (sessionId, fromSeq, max) => {
+      tail.catchUp();
+      const places = tail.places(sessionId);
+      return readPlaces(parts, places, { sessionId, fromSeq, max });
+    },
+    close: async () => {
+      await checkpointing;
+      if (writer === undefined) return;
+      const { segment, file } = writer;
+      await file.close();
+      await save(segment, file.end, false);
+      parts.leases.give(leaseName(segment));
+      writer = undefined;
+    },
+  };
+}
+
+function number(added: readonly NewEntry[], after: number, timestamp_ms: number): readonly Entry[] {
+  let seq = after + 1;
+  return added.map(({ span, body }) => {
+    const entry = { seq, span, timestamp_ms, body };
+    seq += span;
+    return entry;
+  });
+}
+
+function lastSeqOf(entries: readonly Entry[]): number {
+  const last = entries.at(-1);
+  return last === undefined ? 0 : last.seq + last.span - 1;
+}
+
+function leaseName(segment: number): string {
+  return `segment ${segment}`;
+}
+
+/** Takes over a segment nobody writes, mending its end, or begins a new one. */
+function takeSegment({ index, segments, tail, leases, io, warn, own }: LogParts) {
+  const isSealed = (segment: number): boolean => index.segments().get(segment)?.sealed === true;
+  const open = segments.list().filter((segment) => !own.has(segment) && !isSealed(segment));
+  const free = open.find((segment) => {
+    if (!leases.take(leaseName(segment))) return false;
+    // Its owner may have sealed it before giving it up, after we looked.
+    if (!isSealed(segment)) return true;
+    leases.give(leaseName(segment));
+    return false;
+  });
+  const segment = free ?? createSegment(segments, leases);
+  tail.catchUp();
+  own.add(segment);
+  const path = segments.path(segment);
+  const scan = scanSegment(io, segments.reader(segment), tail.readTo(segment), () => {});
+  if (scan.torn !== undefined) {
+    warn(`${path}: cut off ${scan.torn.bytes} bytes of an append that was not finished (${scan.torn.why})`);
+    const fd = io.open(path, "r+", 0o600);
+    io.truncate(fd, scan.end);
+    io.syncSync(fd);
+    io.close(fd);
+  }
+  return { segment, file: openSegmentWriter(path, scan.end, io) };
+}
+
+function createSegment(segments: Segments, leases: Leases): number {
+  for (;;) {
+    const segment = segments.create();
+    if (leases.take(leaseName(segment))) return segment;
+  }
+}

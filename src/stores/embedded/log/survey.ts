@@ -1,0 +1,78 @@
+import type { FoldRow, SessionRow } from "../../../ports/store.ts";
+import type { Checkpoint, LogIndex, RecordPlace, SegmentState } from "./log-index.ts";
+import { decodeRecord, findRecord, recordHead } from "./record.ts";
+import { scanSegment } from "./scan.ts";
+import type { SegmentIo } from "./segment-file.ts";
+import type { Segments } from "./segments.ts";
+
+/** Everything the logs hold, read from their first byte to their last. */
+export interface Survey extends Checkpoint {
+  readonly bytes: number;
+  readonly problems: readonly string[];
+}
+
+interface SurveyParts {
+  readonly segments: Segments;
+  readonly io: SegmentIo;
+  readonly foldRow: FoldRow;
+}
+
+/** Reads every record and checks it; what it finds is what an index of these logs has to say. */
+export function surveyLogs({ segments, io, foldRow }: SurveyParts, sealed: ReadonlySet<number>): Survey {
+  const found: { sessionId: string; place: RecordPlace }[] = [];
+  const states = new Map<number, SegmentState>();
+  const problems: string[] = [];
+  let bytes = 0;
+  for (const segment of segments.list()) {
+    let last = -1;
+    const scan = scanSegment(io, segments.reader(segment), 0, (buffer, at, place) => {
+      last = place.offset;
+      const { sessionId, seq } = recordHead(buffer, at);
+      found.push({ sessionId, place: { seq, segment, ...place } });
+    });
+    const path = segments.path(segment);
+    for (const hole of scan.holes)
+      problems.push(`${path}: ${hole.bytes} bytes at ${hole.offset} are no record (${hole.why})`);
+    if (scan.torn !== undefined)
+      problems.push(`${path}: the last ${scan.torn.bytes} bytes are no record (${scan.torn.why})`);
+    states.set(segment, { indexed: scan.end, last, sealed: sealed.has(segment) && scan.torn === undefined });
+    bytes += scan.end;
+  }
+  const rows = new Map<string, SessionRow>();
+  const places: { sessionId: string; place: RecordPlace }[] = [];
+  // A session may have gone from segment to segment: it is folded by its seqs, one record in memory at a time.
+  for (const { sessionId, place } of found.sort((a, b) => a.place.seq - b.place.seq)) {
+    const end = rows.get(sessionId)?.last_seq ?? 0;
+    if (place.seq !== end + 1) {
+      problems.push(`session ${sessionId}: seq ${place.seq} follows ${end}`);
+      continue;
+    }
+    places.push({ sessionId, place });
+    const record = Buffer.allocUnsafe(place.bytes);
+    io.read(segments.reader(place.segment), record, place.offset);
+    for (const entry of decodeRecord(record, 0).entries)
+      rows.set(sessionId, foldRow(rows.get(sessionId), sessionId, entry));
+  }
+  return { places, rows: [...rows.values()], segments: states, bytes, problems };
+}
+
+/** Makes the index anew when it speaks of records that are not there: a disk lost what it had acknowledged. */
+export function mendIndex(index: LogIndex, parts: SurveyParts, warn: (sentence: string) => void): void {
+  const known = index.segments();
+  const broken = [...known].filter(([segment, state]) => !state.sealed && !holdsLast(parts, segment, state));
+  if (broken.length === 0) return;
+  const paths = broken.map(([segment]) => parts.segments.path(segment)).join(", ");
+  warn(`${paths}: the end is damaged or missing; the index is made anew from what is there`);
+  const sealed = new Set([...known].flatMap(([segment, state]) => (state.sealed ? [segment] : [])));
+  index.replace(surveyLogs(parts, sealed));
+}
+
+function holdsLast({ segments, io }: SurveyParts, segment: number, { indexed, last }: SegmentState): boolean {
+  if (!segments.list().includes(segment)) return false;
+  const fd = segments.reader(segment);
+  if (io.size(fd) < indexed) return false;
+  if (last < 0) return true;
+  const record = Buffer.alloc(indexed - last);
+  io.read(fd, record, last);
+  return findRecord(record, 0).kind === "record";
+}

@@ -1,0 +1,141 @@
+import type { FoldRow, SessionRow } from "../../../ports/store.ts";
+import type { LogIndex, RecordPlace } from "./log-index.ts";
+import { decodeRecord, recordHead } from "./record.ts";
+import { scanSegment } from "./scan.ts";
+import type { SegmentIo } from "./segment-file.ts";
+import type { Segments } from "./segments.ts";
+
+/** What the index on disk does not know yet: found by reading the ends of the segments, and added to by appends. */
+export interface Tail {
+  /** Reads what was appended since the last time, by any process. */
+  catchUp(): void;
+  /** Every place of a session's records, oldest first. */
+  places(sessionId: string): readonly RecordPlace[];
+  row(sessionId: string): SessionRow | undefined;
+  /** The row when it ends at `lastSeq`; quicker, for whoever holds the session and so knows where it ends. */
+  rowAt(sessionId: string, lastSeq: number): SessionRow | undefined;
+  rows(): readonly SessionRow[];
+  /** Takes in a record this process just wrote. */
+  add(sessionId: string, place: RecordPlace, row: SessionRow): void;
+  /** How far a segment has been read. */
+  readTo(segment: number): number;
+  setReadTo(segment: number, offset: number): void;
+  /** What is not on disk of one segment, with the rows it touched. */
+  unsaved(segment: number): {
+    places: readonly { sessionId: string; place: RecordPlace }[];
+    rows: readonly SessionRow[];
+  };
+  /** Lets go of what a checkpoint has saved. */
+  saved(segment: number, upTo: number): void;
+}
+
+export interface TailParts {
+  readonly index: LogIndex;
+  readonly segments: Segments;
+  readonly io: SegmentIo;
+  readonly foldRow: FoldRow;
+  readonly warn: (sentence: string) => void;
+  /** Segments this process writes itself: it knows what it put there. */
+  isOwn(segment: number): boolean;
+}
+
+export function createTail(parts: TailParts): Tail {
+  const { index, segments, io, foldRow, warn } = parts;
+  const readTo = new Map<number, number>();
+  const recent = new Map<string, RecordPlace[]>();
+  const rows = new Map<string, SessionRow>();
+  let known = index.segments();
+
+  const rowOf = (sessionId: string): SessionRow | undefined => {
+    const row = rows.get(sessionId);
+    const saved = index.row(sessionId);
+    return saved !== undefined && (row === undefined || saved.last_seq > row.last_seq) ? saved : row;
+  };
+
+  const note = (sessionId: string, place: RecordPlace): void => {
+    const places = recent.get(sessionId);
+    if (places === undefined) recent.set(sessionId, [place]);
+    else places.push(place);
+  };
+
+  const drop = (segment: number, upTo: number): void => {
+    for (const [sessionId, all] of recent) {
+      const left = all.filter((place) => place.segment !== segment || place.offset >= upTo);
+      if (left.length > 0) recent.set(sessionId, left);
+      else recent.delete(sessionId);
+      const row = rows.get(sessionId);
+      const isSaved = row !== undefined && index.row(sessionId)?.last_seq === row.last_seq;
+      if (left.length === 0 && isSaved) rows.delete(sessionId);
+    }
+  };
+
+  const catchUp = (): void => {
+    const found: { readonly sessionId: string; readonly place: RecordPlace; readonly record: Buffer }[] = [];
+    for (const segment of segments.list()) {
+      if (parts.isOwn(segment)) continue;
+      if (!readTo.has(segment)) known = index.segments();
+      const state = known.get(segment);
+      if (state?.sealed === true) continue;
+      const from = readTo.get(segment) ?? state?.indexed ?? 0;
+      const fd = segments.reader(segment);
+      if (io.size(fd) <= from) {
+        readTo.set(segment, from);
+        continue;
+      }
+      const scan = scanSegment(io, fd, from, (buffer, at, { offset, bytes }) => {
+        const { sessionId, seq } = recordHead(buffer, at);
+        found.push({ sessionId, place: { seq, segment, offset, bytes }, record: buffer.subarray(at, at + bytes) });
+      });
+      for (const hole of scan.holes) {
+        warn(`${segments.path(segment)} is damaged at ${hole.offset}: ${hole.bytes} bytes are no record (${hole.why})`);
+      }
+      readTo.set(segment, scan.end);
+    }
+    if (found.length === 0) return;
+    // What other processes have brought into the index since need not be kept here as well.
+    known = index.segments();
+    for (const [segment, { indexed }] of known) if (!parts.isOwn(segment)) drop(segment, indexed);
+    // A session may have gone from process to process: its records are folded in the order of their seqs.
+    for (const { sessionId, place, record } of found.sort((a, b) => a.place.seq - b.place.seq)) {
+      note(sessionId, place);
+      for (const entry of decodeRecord(record, 0).entries) {
+        const row = rowOf(sessionId);
+        if (entry.seq === (row?.last_seq ?? 0) + 1) rows.set(sessionId, foldRow(row, sessionId, entry));
+      }
+    }
+  };
+
+  return {
+    catchUp,
+    row: rowOf,
+    rowAt: (sessionId, lastSeq) => {
+      const row = rows.get(sessionId);
+      return row?.last_seq === lastSeq ? row : rowOf(sessionId);
+    },
+    rows: () => {
+      const all = new Map(index.rows().map((row) => [row.session_id, row]));
+      for (const [sessionId, row] of rows)
+        if ((all.get(sessionId)?.last_seq ?? 0) < row.last_seq) all.set(sessionId, row);
+      return [...all.values()];
+    },
+    places: (sessionId) => {
+      const bySeq = new Map(index.places(sessionId).map((place) => [place.seq, place]));
+      for (const place of recent.get(sessionId) ?? []) bySeq.set(place.seq, place);
+      return [...bySeq.values()].sort((a, b) => a.seq - b.seq);
+    },
+    add: (sessionId, place, row) => {
+      note(sessionId, place);
+      rows.set(sessionId, row);
+    },
+    readTo: (segment) => readTo.get(segment) ?? known.get(segment)?.indexed ?? 0,
+    setReadTo: (segment, offset) => readTo.set(segment, offset),
+    unsaved: (segment) => {
+      const places = [...recent].flatMap(([sessionId, all]) =>
+        all.filter((place) => place.segment === segment).map((place) => ({ sessionId, place })),
+      );
+      const touched = new Set(places.map(({ sessionId }) => sessionId));
+      return { places, rows: [...touched].flatMap((sessionId) => rows.get(sessionId) ?? []) };
+    },
+    saved: drop,
+  };
+}

@@ -1,0 +1,118 @@
+import { randomUUID } from "node:crypto";
+import { mkdirSync, readdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { RuntimeError } from "../../contract/error.ts";
+import type { FoldRow, Store } from "../../ports/store.ts";
+import { createBlobFiles } from "./blob-files.ts";
+import { openLeases } from "./leases.ts";
+import { createLog, LOG_SIZES, type LogSizes } from "./log/log.ts";
+import { openLogIndex } from "./log/log-index.ts";
+import { nodeSegmentIo, type SegmentIo } from "./log/segment-file.ts";
+import { openSegments } from "./log/segments.ts";
+import { mendIndex, surveyLogs } from "./log/survey.ts";
+import { createTail } from "./log/tail.ts";
+import { bootId, describeSelf } from "./owner.ts";
+import { createSessionLocks } from "./session-locks.ts";
+
+export interface EmbeddedOptions {
+  readonly folder: string;
+  readonly foldRow: FoldRow;
+  readonly now?: () => number;
+  /** Told of damage and how it was dealt with. */
+  readonly warn?: (sentence: string) => void;
+  /** This process, and how to tell whether another runs. */
+  readonly host: { readonly pid: number; isRunning(pid: number): boolean };
+  readonly io?: SegmentIo;
+  readonly sizes?: LogSizes;
+}
+
+/**
+ * Sessions on disk. A log's sync is the moment of truth; the index and everything in it lags and is caught up from the
+ * logs, so opening reads the index and a bounded end of the logs, however long they are.
+ */
+export function openStore(options: EmbeddedOptions): Store {
+  const { folder, foldRow, now = Date.now, warn = () => {}, io = nodeSegmentIo, sizes = LOG_SIZES } = options;
+  const logFolder = join(folder, "log");
+  makeFolders(folder, logFolder);
+  const index = openLogIndex(join(folder, "index.mdb"));
+  const segments = openSegments(logFolder, io);
+  const leases = openLeases({
+    path: leaseFile(folder),
+    self: describeSelf(options.host.pid, randomUUID()),
+    steadyNow: () => performance.now(),
+    signal: options.host.isRunning,
+  });
+  mendIndex(index, { segments, io, foldRow }, warn);
+  const own = new Set<number>();
+  const tail = createTail({ index, segments, io, foldRow, warn, isOwn: (segment) => own.has(segment) });
+  const log = createLog({ index, segments, tail, leases, io, foldRow, now, warn, own, sizes });
+  const { close: closeLocks, ...locks } = createSessionLocks(leases);
+  let closing: Promise<void> | undefined;
+  const close = async (): Promise<void> => {
+    closeLocks();
+    await log.close();
+    segments.close();
+    await index.close();
+    await leases.close();
+  };
+  return {
+    log: { append: log.append, read: log.read },
+    sessions: {
+      get: async (sessionId) => {
+        tail.catchUp();
+        return tail.row(sessionId);
+      },
+      all: async () => {
+        tail.catchUp();
+        return tail.rows();
+      },
+    },
+    locks,
+    blobs: createBlobFiles(join(folder, "blobs"), randomUUID),
+    close: () => {
+      closing ??= close();
+      return closing;
+    },
+  };
+}
+
+/** What a check of every checksum found. */
+export interface Verification {
+  readonly segments: number;
+  readonly records: number;
+  readonly sessions: number;
+  readonly bytes: number;
+  readonly problems: readonly string[];
+}
+
+/** Reads every record of a folder's logs and checks it; nothing is changed. */
+export function verifyFolder(folder: string, foldRow: FoldRow): Verification {
+  const segments = openSegments(join(folder, "log"), nodeSegmentIo);
+  try {
+    const survey = surveyLogs({ segments, io: nodeSegmentIo, foldRow }, new Set());
+    const { places, rows, bytes, problems } = survey;
+    return { segments: survey.segments.size, records: places.length, sessions: rows.length, bytes, problems };
+  } finally {
+    segments.close();
+  }
+}
+
+function makeFolders(...folders: readonly string[]): void {
+  for (const folder of folders) {
+    try {
+      mkdirSync(folder, { recursive: true, mode: 0o700 });
+    } catch (cause) {
+      const why = cause instanceof Error ? cause.message : String(cause);
+      throw new RuntimeError("SESSION_STORE_ERROR", `cannot make the state folder ${folder}: ${why}`, { cause });
+    }
+  }
+}
+
+/** Named for the boot: who held a lease before it does not any more, and what a power cut left there is not read. */
+function leaseFile(folder: string): string {
+  const name = `leases-${bootId()}.mdb`;
+  for (const other of readdirSync(folder)) {
+    if (other.startsWith("leases-") && !other.startsWith(name)) rmSync(join(folder, other), { force: true });
+  }
+  return join(folder, name);
+}

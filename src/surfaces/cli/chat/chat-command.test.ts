@@ -1,0 +1,155 @@
+import { PassThrough } from "node:stream";
+import { setTimeout as sleep } from "node:timers/promises";
+import { describe, expect, it } from "vitest";
+import { NO_INPUT, useCommandLine } from "../../../../test/support/command-line.ts";
+import { createScriptedModel } from "../../../providers/scripted.ts";
+import { openRuntime } from "../../../runtime.ts";
+import type { Terminal } from "../io.ts";
+import type { Parts } from "../parts.ts";
+import { parseSlash } from "./slash-commands.ts";
+
+const line = useCommandLine();
+const { run } = line;
+const env = { RKAT_MODEL: "offline" };
+
+describe("rkat chat from a pipe", () => {
+  it("takes each line as a turn of one session, and joins those that end in a backslash", async () => {
+    const { code, stdout, stderr } = await run(["chat"], { env, input: "My name is Ada.\n\nWhat is \\\nmy name?" });
+    expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringMatching(/^.*\n.*Ada.*\n$/) });
+    expect(stderr).toMatch(/^A new session\. It is kept: rkat chat --continue comes back to it\./);
+    const [, id = ""] = /\nCome back with: rkat chat --resume (\S+)\n$/.exec(stderr) ?? [];
+    const again = await run(["chat", "--resume", id], {
+      env,
+      input: "What is my name?\n/history\n/sessions\n/context",
+    });
+    expect(again.stderr).toContain(`Session ${id}: 4 messages with offline.`);
+    expect(again.stdout).toMatch(/Ada/);
+    expect(again.stdout).toMatch(/\n2 {2}you {2}seq \d+\n {3}What is \n {3}my name\?\n/);
+    expect(again.stdout).toMatch(/\nID +CHANGED .*\n.* 6 .*My name is Ada\./);
+    expect(again.stdout).toMatch(/\n6 messages, about \d+ tokens, sha256 \w+\n$/);
+  });
+
+  it("begins anew, changes the model, and ends at the first failure with its code", async () => {
+    const input = "My name is Ada.\n/model\n/new\nWhat is my name?\n/model openai/gpt-5\nhello\nnever asked";
+    const { code, stdout, stderr } = await run(["chat"], { env, input });
+    expect(code).toBe(2);
+    expect(stdout.split("\n")[1]).not.toMatch(/Ada/);
+    expect(stderr).toMatch(/\noffline \(offline\)\nThe next prompt begins a new session\.\n/);
+    expect(stderr).toMatch(/\nThe next turn asks openai\/gpt-5\.\nCome back with: .*\nError: no key for openai/);
+  });
+
+  it("refuses a command that is not there, and takes a path for a prompt", async () => {
+    expect(await run(["chat"], { env, input: "/frob" })).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("Error: there is no /frob; /help lists what there is\n"),
+    });
+    expect(parseSlash("/usr/bin is full")).toBe(undefined);
+    expect(parseSlash("/model  openai/gpt-5 ")).toEqual({ name: "model", rest: "openai/gpt-5" });
+    expect(await run(["chat"], { env })).toMatchObject({ code: 2 });
+  });
+
+  it("[F3] talks without a store, and says that nothing is kept", async () => {
+    const bare = { ...env, RKAT_FEATURES: "none" };
+    const { code, stdout, stderr } = await run(["chat"], { env: bare, input: "My name is Ada.\nWhat is my name?\n" });
+    expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringMatching(/\n.*Ada.*\n$/) });
+    expect(stderr).toMatch(/^A new session\. It is not kept\./);
+    expect(stderr).not.toMatch(/Come back/);
+  });
+});
+
+/** A terminal whose keys are pressed by the test; it begins to listen when the chat asks for it. */
+function keyboard() {
+  const input = new PassThrough();
+  let shown = "";
+  const output = Object.assign(new PassThrough(), { columns: 80, isTTY: true });
+  output.on("data", (data) => {
+    shown += data;
+  });
+  // An editor needs no more of a terminal than these.
+  const terminal = { input, output } as unknown as Terminal;
+  const press = async (keys: string): Promise<void> => {
+    input.write(keys);
+    await sleep(20);
+  };
+  const stdin = { ...NO_INPUT, kind: "terminal", terminal: () => terminal } as const;
+  return { stdin, press, shown: () => shown };
+}
+
+describe("rkat chat at a terminal", () => {
+  const CTRL_C = "\u0003";
+  const CTRL_D = "\u0004";
+
+  /** A chat whose model falls silent when it is asked to wait. */
+  function chat(...flags: string[]) {
+    const { stdin, press, shown } = keyboard();
+    const model = createScriptedModel(({ messages }) => {
+      const asked = JSON.stringify(messages.at(-1));
+      return asked.includes("wait")
+        ? { text: "Let me", ends: "silent" }
+        : { text: `You said ${asked.length} characters.` };
+    });
+    const own: Partial<Parts> = { openRuntime: (options) => openRuntime({ ...options, model }) };
+    const ended = run(["chat", ...flags], { env: { NO_COLOR: "1" }, stdin, isTerminal: true, own });
+    const saw = async (text: string): Promise<void> => {
+      for (let look = 0; look < LOOKS_MAX && !shown().includes(text); look += 1) await sleep(LOOK_MS);
+      expect(shown()).toContain(text);
+    };
+    return { ended, press, saw, shown, model };
+  }
+
+  const LOOK_MS = 10;
+  const LOOKS_MAX = 500;
+
+  it("stops a turn at Ctrl-C, drops a line at the next, and ends at one on an empty line", async () => {
+    const { ended, press, saw, model } = chat();
+    await saw("> ");
+    await press("wait for me\r");
+    while (model.requests.length === 0) await sleep(LOOK_MS);
+    await press("typed meanwhile");
+    await press(CTRL_C);
+    await saw("> typed meanwhile");
+    await press(CTRL_C);
+    await saw("^C\n");
+    await press(CTRL_C);
+    const { code, stdout, stderr } = await ended;
+    expect({ code, stdout }).toEqual({ code: 0, stdout: "Let me\n" });
+    expect(stderr).toMatch(/^A new session\..*\nInterrupted\.\nCome back with: rkat chat --resume [0-9a-f-]{13}\n$/);
+  });
+
+  it("sends a paste whole, brings back what was typed before, and ends at Ctrl-D", async () => {
+    const { ended, press, saw, model } = chat();
+    const asked = () => {
+      const message = model.requests.at(-1)?.messages.at(-1);
+      return message?.role === "user" ? message.content : undefined;
+    };
+    await saw("> ");
+    await press("\u001b[200~one\rtwo\\\rthree\u001b[201~");
+    expect(model.requests).toEqual([]);
+    await press("!\r");
+    while (model.requests.length < 1) await sleep(LOOK_MS);
+    expect(asked()).toBe("one\ntwo\\\nthree!");
+    await press("again \\\r");
+    await press("and again\r");
+    while (model.requests.length < 2) await sleep(LOOK_MS);
+    expect(asked()).toBe("again \nand again");
+    const UP = "\u001b[A";
+    await press(`${UP}\r`);
+    while (model.requests.length < 3) await sleep(LOOK_MS);
+    expect(asked()).toBe("and again");
+    await press(CTRL_D);
+    expect(await ended).toMatchObject({ code: 0 });
+  });
+
+  it("goes on after a failure", async () => {
+    const { ended, press, saw } = chat("--max-tokens", "1");
+    await saw("> ");
+    await press("/frob\r");
+    await press("hello\r");
+    await press("/quit\r");
+    const { code, stderr } = await ended;
+    expect(code).toBe(0);
+    expect(stderr).toMatch(
+      /\nError: there is no \/frob; .*\n[\s\S]*\nStopped: the token budget of 1 is used up\.\nCome back/,
+    );
+  });
+});

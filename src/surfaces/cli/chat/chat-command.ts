@@ -1,0 +1,123 @@
+import { type Command, Option } from "commander";
+import { asRuntimeError, ERRORS, RuntimeError } from "../../../contract/error.ts";
+import { describeHelp } from "../help.ts";
+import { type Io, interruptedExit } from "../io.ts";
+import { type Opened, withRuntime, withSessions } from "../open-runtime.ts";
+import { createPaint } from "../paint.ts";
+import type { Invocation } from "../parts.ts";
+import { counted, oneLine, withoutControls } from "../plain-text.ts";
+import { mentionMissingMemory, refuseContradictions } from "../run/run-command.ts";
+import { addRunFlags, type RunFlags, resumeFlag } from "../run/run-flags.ts";
+import { readSchema } from "../run/session-options.ts";
+import { findSession, shortId } from "../sessions/selector.ts";
+import { createConversation } from "./conversation.ts";
+import { openPipedPrompts } from "./piped-prompts.ts";
+import type { PromptSource } from "./prompt-source.ts";
+import { type Chat, parseSlash, runSlash } from "./slash-commands.ts";
+import { openTypedPrompts } from "./typed-prompts.ts";
+
+/** Declares `rkat chat`. */
+export function addChatCommand(program: Command, invocation: Invocation): void {
+  const command = program
+    .command("chat")
+    .summary("talk to a model, turn by turn")
+    .description("Talks turn by turn in one session; from a pipe, each line is a turn.")
+    .action(async (flags: RunFlags & { readonly continue?: boolean }) => {
+      const resume = flags.continue ? "last" : flags.resume;
+      invocation.exitWith(await chat(invocation, resume === undefined ? flags : { ...flags, resume }));
+    });
+  const goOn = new Option("-c, --continue", "go on with the last session").conflicts("resume");
+  addRunFlags(command, [goOn, resumeFlag()]);
+  describeHelp(command, {
+    examples: [
+      ["rkat chat", "a new session; /help lists what can be typed"],
+      ["rkat chat --continue", "go on where the last session ended"],
+      ["rkat chat < questions.txt", "a turn a line; the first that fails ends it"],
+    ],
+    notes: [
+      ["Keys", "Ctrl-C stops an answer, on an empty line it ends, as Ctrl-D does · \\ at the end of a line goes on"],
+    ],
+  });
+}
+
+async function chat(invocation: Invocation, flags: RunFlags): Promise<number> {
+  const { io } = invocation;
+  refuseContradictions(flags);
+  if (io.stdin.kind === "none") {
+    throw new RuntimeError("INVALID_PARAMS", "there is nobody to talk to: stdin is neither a terminal nor a pipe");
+  }
+  const outputSchema = await readSchema(flags.schema, io.cwd);
+  const open = flags.resume === undefined ? withRuntime : withSessions;
+  return open(invocation, async (opened) => {
+    const sessionId = flags.resume === undefined ? undefined : await findSession(opened, flags.resume);
+    const conversation = createConversation(io, opened, { flags, outputSchema, sessionId });
+    await mentionMissingMemory(io, opened.runtime, flags);
+    await greet(io, opened, sessionId);
+    const isTyped = io.stdin.kind === "terminal";
+    const source = isTyped ? openTypedPrompts(io) : openPipedPrompts(io);
+    try {
+      return await talk({ invocation, opened, conversation }, source, isTyped);
+    } finally {
+      source.close();
+      sayGoodbye(io, opened, conversation.sessionId);
+    }
+  });
+}
+
+/** Takes prompts to the end. A person goes on after a failure; for a script the first one is the end. */
+async function talk(chat: Chat, source: PromptSource, isTyped: boolean): Promise<number> {
+  const { io } = chat.invocation;
+  for (;;) {
+    const prompt = await source.next();
+    if (prompt === undefined) return interruptedExit(io) ?? 0;
+    if (prompt.trim() === "") continue;
+    try {
+      const slash = parseSlash(prompt);
+      if (slash !== undefined) {
+        if (await runSlash(chat, slash)) return 0;
+        continue;
+      }
+      const exit = await takeTurn(chat, source, prompt);
+      if (exit !== 0 && !isTyped) return exit;
+    } catch (thrown) {
+      if (!isTyped || io.interrupt.aborted) throw thrown;
+      tellFailure(io, asRuntimeError(thrown));
+    }
+  }
+}
+
+async function takeTurn({ invocation, conversation }: Chat, source: PromptSource, prompt: string): Promise<number> {
+  const { exit, sentence } = await source.during((signal) => conversation.say(prompt, signal));
+  const { io } = invocation;
+  if (sentence !== undefined) io.stderr.write(`${createPaint(io.stderr, io.env).yellow(sentence)}\n`);
+  return exit;
+}
+
+function tellFailure(io: Io, error: RuntimeError): void {
+  const { red, dim } = createPaint(io.stderr, io.env);
+  const isStopped = ERRORS[error.code] === ERRORS.REQUEST_CANCELLED;
+  io.stderr.write(isStopped ? `${dim("Interrupted.")}\n` : `${red("Error:")} ${withoutControls(error.message)}\n`);
+}
+
+const LAST_WORDS_CHARS_MAX = 200;
+
+async function greet(io: Io, { runtime, isKept }: Opened, sessionId: string | undefined): Promise<void> {
+  const { dim, bold } = createPaint(io.stderr, io.env);
+  const tell = (line: string): void => io.stderr.write(`${dim(line)}\n`);
+  if (sessionId === undefined) {
+    const kept = isKept ? "It is kept: rkat chat --continue comes back to it." : "It is not kept.";
+    return tell(`A new session. ${kept} /help lists commands, Ctrl-D ends.`);
+  }
+  const { message_count, model, last_assistant_text, state } = await runtime.readSession(sessionId);
+  const cut = state === "interrupted" ? " Its last turn was cut off." : "";
+  tell(
+    `Session ${bold(shortId(sessionId))}: ${counted(message_count, "message")} with ${model}.${cut} /help lists commands.`,
+  );
+  if (last_assistant_text !== undefined) tell(`It said last: ${oneLine(last_assistant_text, LAST_WORDS_CHARS_MAX)}`);
+}
+
+function sayGoodbye(io: Io, { isKept }: Opened, sessionId: string | undefined): void {
+  if (!isKept || sessionId === undefined) return;
+  const { dim } = createPaint(io.stderr, io.env);
+  io.stderr.write(`${dim(`Come back with: rkat chat --resume ${shortId(sessionId)}`)}\n`);
+}

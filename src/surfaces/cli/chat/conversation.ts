@@ -1,0 +1,77 @@
+import type { JsonObject } from "../../../contract/session.ts";
+import type { Io } from "../io.ts";
+import type { Opened } from "../open-runtime.ts";
+import { chooseView } from "../run/run-command.ts";
+import type { RunFlags } from "../run/run-flags.ts";
+import { resumeSession, startSession, toolChange, turnChange, withSessionRef } from "../run/start-turn.ts";
+import { judge } from "../run/verdict.ts";
+import { watchTurn } from "../run/watch-turn.ts";
+
+/** The session a chat is in, from turn to turn. */
+export interface Conversation {
+  /** Undefined until a new session's first turn has begun. */
+  readonly sessionId: string | undefined;
+  /** The model that was last asked for; undefined leaves it to the session. */
+  readonly model: string | undefined;
+  /** Runs a turn and shows it; without a session it makes one. Says how it went as an exit code and a sentence. */
+  say(prompt: string, signal: AbortSignal): Promise<ReturnType<typeof judge>>;
+  /** Goes on in another session; without an id, in a new one. */
+  switchTo(sessionId: string | undefined): void;
+  /** From the next turn on. */
+  useModel(name: string): void;
+}
+
+export interface ChatStart {
+  readonly flags: RunFlags;
+  readonly outputSchema: JsonObject | undefined;
+  readonly sessionId: string | undefined;
+}
+
+export function createConversation(io: Io, opened: Opened, start: ChatStart): Conversation {
+  const { flags, outputSchema } = start;
+  let { sessionId } = start;
+  let { model } = flags;
+  // What the flags change of a session that was resumed, they change once.
+  let change = sessionId === undefined ? toolChange(flags) : turnChange(flags, outputSchema);
+  const startTurn = (prompt: string, signal: AbortSignal) =>
+    sessionId === undefined
+      ? startSession(opened, {
+          prompt,
+          flags: model === undefined ? flags : { ...flags, model },
+          outputSchema,
+          signal,
+        })
+      : resumeSession(opened, { sessionId, prompt, change, signal });
+  return {
+    get sessionId() {
+      return sessionId;
+    },
+    get model() {
+      return model;
+    },
+    say: async (prompt, signal) => {
+      const { stream, limits } = startTurn(prompt, signal);
+      const result = await watchTurn({
+        stream,
+        view: chooseView(io, flags),
+        complete: withSessionRef(opened),
+        // Also of a turn that fails later: its session is there and can go on.
+        hear: (event) => {
+          if (event.type !== "run_started") return;
+          sessionId = event.session_id;
+          change = toolChange(flags);
+        },
+      });
+      return judge(result, limits);
+    },
+    switchTo: (id) => {
+      sessionId = id;
+      change = toolChange(flags);
+      model = undefined;
+    },
+    useModel: (name) => {
+      model = name;
+      change = { ...change, model: name };
+    },
+  };
+}

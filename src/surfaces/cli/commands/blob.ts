@@ -1,0 +1,32 @@
+import type { Command } from "commander";
+import { RuntimeError } from "../../../contract/error.ts";
+import { describeHelp, holdCommands } from "../help.ts";
+import { withSessions } from "../open-runtime.ts";
+import type { Invocation } from "../parts.ts";
+import { withoutControls } from "../plain-text.ts";
+
+/** Declares `rkat blob`. */
+export function addBlobCommand(program: Command, invocation: Invocation): void {
+  const blob = holdCommands(program.command("blob"))
+    .summary("read what is kept by reference")
+    .description("Reads blobs, such as the full text of a tool output that was cut.");
+  blob
+    .command("get")
+    .description("Writes the bytes of a blob to stdout.")
+    .argument("<blob>")
+    .usage("ID")
+    .action((blobId: string) => writeBlob(invocation, blobId));
+  describeHelp(blob, {
+    examples: [["rkat blob get sha256:… > output.txt", "the id stands in the message that was cut"]],
+  });
+}
+
+async function writeBlob(invocation: Invocation, blobId: string): Promise<void> {
+  const { stdout } = invocation.io;
+  await withSessions(invocation, async ({ runtime }) => {
+    const { mediaType, data } = await runtime.readBlob(blobId);
+    if (!stdout.isTerminal) return stdout.write(data);
+    if (mediaType.startsWith("text/")) return stdout.write(withoutControls(new TextDecoder().decode(data)));
+    throw new RuntimeError("INVALID_PARAMS", `${blobId} is ${mediaType}, which no terminal shows; write it to a file`);
+  });
+}

@@ -1,0 +1,19 @@
+import type { Command } from "commander";
+import type { Invocation } from "../parts.ts";
+
+/** Declares `rkat rpc`, which hands its flags to the server as they are. */
+export function addRpcCommand(program: Command, invocation: Invocation): void {
+  program
+    .command("rpc")
+    .summary("serve JSON-RPC on stdin and stdout; the same as rkat-rpc")
+    .description(
+      "Serves sessions over JSON-RPC, one object a line, on stdin and stdout; rkat rpc --help lists its flags.",
+    )
+    .helpOption(false)
+    .allowUnknownOption()
+    .allowExcessArguments()
+    .action(async () => {
+      const { args } = invocation.io;
+      invocation.exitWith(await invocation.parts.serveRpc(args.toSpliced(args.indexOf("rpc"), 1)));
+    });
+}

@@ -1,0 +1,100 @@
+import { constants } from "node:fs";
+import { access, mkdir, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import type { Config } from "../../config.ts";
+import { RuntimeError } from "../../contract/error.ts";
+import type { Runtime } from "../../runtime.ts";
+import { requireCapability } from "../../service/dispatch.ts";
+import { isErrno, readConfiguration } from "./configuration.ts";
+import { createPaint } from "./paint.ts";
+import type { Invocation } from "./parts.ts";
+import type { Place } from "./place.ts";
+
+/** A runtime with what it was composed from. */
+export interface Opened {
+  readonly runtime: Runtime;
+  readonly config: Config;
+  readonly place: Place;
+  /** Whether what happens in it is there again tomorrow. */
+  readonly isKept: boolean;
+}
+
+/** Opens the runtime that turns run in, uses it and closes it. Its sessions are kept unless that is switched off. */
+export async function withRuntime<T>(invocation: Invocation, use: (opened: Opened) => Promise<T>): Promise<T> {
+  const { config } = await readConfiguration(invocation);
+  const place = invocation.place();
+  const isKept = config.features.includes("session-store");
+  if (isKept) await makeStateFolder(place.stateFolder);
+  const runtime = await openAt(invocation, config);
+  return using({ runtime, config, place, isKept }, use);
+}
+
+/** Opens the sessions that are kept, to look at or change; looking makes no folder where there is none. */
+export async function withSessions<T>(invocation: Invocation, use: (opened: Opened) => Promise<T>): Promise<T> {
+  const { config } = await readConfiguration(invocation);
+  requireCapability(new Set(config.features), "session-store");
+  const place = invocation.place();
+  const runtime = (await isThere(place.stateFolder))
+    ? await openAt(invocation, config)
+    : await createEmpty(invocation, config);
+  return using({ runtime, config, place, isKept: true }, use);
+}
+
+/** A runtime with the capabilities that are configured and no sessions, for what is not about them. */
+export async function createEmpty({ io, parts, place }: Invocation, config: Config): Promise<Runtime> {
+  const options = { config, env: io.env, projectRoot: place().projectRoot };
+  if (!config.features.includes("session-store")) return parts.createRuntime(options);
+  return parts.createRuntime({ ...options, store: await parts.createInMemoryStore() });
+}
+
+/** Whether there is something at the path. */
+export async function isThere(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  );
+}
+
+async function using<T>(opened: Opened, use: (opened: Opened) => Promise<T>): Promise<T> {
+  try {
+    return await use(opened);
+  } finally {
+    await opened.runtime.close();
+  }
+}
+
+function openAt({ io, parts, place }: Invocation, config: Config): Promise<Runtime> {
+  const { yellow } = createPaint(io.stderr, io.env);
+  const { projectRoot, stateFolder } = place();
+  return parts.openRuntime({
+    config,
+    env: io.env,
+    projectRoot,
+    stateFolder,
+    warn: (sentence) => io.stderr.write(`${yellow(`! ${sentence}`)}\n`),
+  });
+}
+
+async function makeStateFolder(stateFolder: string): Promise<void> {
+  const stateRoot = dirname(stateFolder);
+  try {
+    // What was said to a model is nobody else's business, and no part of the project.
+    const made = await mkdir(stateRoot, { recursive: true, mode: 0o700 });
+    if (made !== undefined) await ignoreInGit(stateRoot);
+    await mkdir(stateFolder, { recursive: true, mode: 0o700 });
+    await access(stateFolder, constants.W_OK);
+  } catch (cause) {
+    const why = isErrno(cause) ? cause.code : "it failed";
+    const advice = "keep them elsewhere with --state-root FOLDER, or not at all with RKAT_FEATURES=none";
+    const message = `sessions cannot be kept in ${stateFolder} (${why}); ${advice}`;
+    throw new RuntimeError("SESSION_STORE_ERROR", message, { cause });
+  }
+}
+
+async function ignoreInGit(folder: string): Promise<void> {
+  try {
+    await writeFile(join(folder, ".gitignore"), "*\n", { flag: "wx" });
+  } catch (thrown) {
+    if (!isErrno(thrown) || thrown.code !== "EEXIST") throw thrown;
+  }
+}

@@ -1,0 +1,36 @@
+import { ERRORS } from "../../../contract/error.ts";
+import type { RunResult } from "../../../contract/session.ts";
+import { grouped } from "../plain-text.ts";
+
+/** What is known of a session's limits. */
+export interface Limits {
+  readonly max_tokens?: number | undefined;
+}
+
+/** Whether the turn did what was asked, and if not, why; the limits of a resumed session are not known. */
+export function judge(
+  result: RunResult,
+  limits: Limits | undefined,
+): { readonly exit: number; readonly sentence?: string } {
+  const { terminal_cause_kind: cause, extraction_error: extraction } = result;
+  if (cause === "budget_exhausted") {
+    return { exit: ERRORS.BUDGET_EXHAUSTED.exit, sentence: `Stopped: ${budgetName(result, limits)} is used up.` };
+  }
+  if (cause === "time_budget_exceeded") {
+    return { exit: ERRORS.BUDGET_EXHAUSTED.exit, sentence: "Stopped: the time budget is used up." };
+  }
+  const { exit } = ERRORS.AGENT_ERROR;
+  if (extraction !== undefined) {
+    const { attempts, reason } = extraction;
+    return { exit, sentence: `Stopped: no output matched the schema after ${attempts} attempts: ${reason}` };
+  }
+  if (cause === "turn_limit_reached") return { exit, sentence: "Stopped: the limit of model calls is reached." };
+  return cause === undefined ? { exit: 0 } : { exit, sentence: `Stopped: ${cause}.` };
+}
+
+function budgetName({ usage }: RunResult, limits: Limits | undefined): string {
+  if (limits === undefined) return "a budget of the session";
+  const { max_tokens } = limits;
+  const isTokens = max_tokens !== undefined && usage.total_tokens >= max_tokens;
+  return isTokens ? `the token budget of ${grouped(max_tokens)}` : "the tool call budget";
+}

@@ -1,0 +1,46 @@
+import { formatSessionRef } from "../../realm.ts";
+import { writeJson } from "../io.ts";
+import type { Opened } from "../open-runtime.ts";
+import type { Invocation } from "../parts.ts";
+import { shortId } from "./selector.ts";
+
+/** The flags of the commands that change a session; each declares those it has. */
+export interface ChangeFlags {
+  readonly at?: number;
+  readonly json?: boolean;
+}
+
+type Change<More = unknown> = ChangeFlags & More & { readonly id: string };
+
+export async function deleteSession({ io }: Invocation, { runtime }: Opened, { id, json }: Change): Promise<void> {
+  const answer = await runtime.dispatch("archiveSession", { session_id: id });
+  if (json) return writeJson(io, { session_id: id, ...answer });
+  io.stdout.write(`Archived ${id}; rkat session show ${id} still reads it.\n`);
+}
+
+export async function interruptSession({ io }: Invocation, { runtime }: Opened, { id, json }: Change): Promise<void> {
+  const { state } = await runtime.readSession(id);
+  const answer = await runtime.dispatch("interruptTurn", { session_id: id });
+  if (json) return writeJson(io, { session_id: id, ...answer });
+  io.stdout.write(state === "running" ? `Asked ${shortId(id)} to stop.\n` : `${shortId(id)} is not running a turn.\n`);
+}
+
+export async function forkSession({ io }: Invocation, { runtime, place }: Opened, change: Change): Promise<void> {
+  const { id, at, json } = change;
+  const message_index = at ?? (await runtime.readSession(id)).message_count;
+  const fork = await runtime.dispatch("forkSession", { session_id: id, message_index });
+  if (json) return writeJson(io, { ...fork, session_ref: formatSessionRef(place.realm, fork.session_id) });
+  const { session_id, message_count } = fork;
+  io.stdout.write(`Forked ${shortId(id)} at message ${message_count}: ${session_id}\n`);
+  io.stdout.write(`Go on with: rkat resume ${shortId(session_id)} PROMPT\n`);
+}
+
+export async function injectText(
+  { io }: Invocation,
+  { runtime }: Opened,
+  { id, text, json }: Change<{ readonly text: string }>,
+): Promise<void> {
+  const answer = await runtime.dispatch("injectContext", { session_id: id, text });
+  if (json) return writeJson(io, { session_id: id, ...answer });
+  io.stdout.write(`Added to ${shortId(id)}; the model is shown it at its next call.\n`);
+}

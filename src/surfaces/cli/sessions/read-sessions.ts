@@ -1,0 +1,102 @@
+import { formatSessionRef } from "../../realm.ts";
+import type { Pair } from "../flag-values.ts";
+import { interruptedExit, writeJson } from "../io.ts";
+import type { Opened } from "../open-runtime.ts";
+import { createPaint } from "../paint.ts";
+import type { Invocation } from "../parts.ts";
+import { alignColumns, counted, grouped, withoutControls } from "../plain-text.ts";
+import { ageOf } from "./age.ts";
+import { shortId } from "./selector.ts";
+import { printEvents } from "./session-events.ts";
+import { printSessions } from "./session-list.ts";
+import { transcriptLines } from "./transcript.ts";
+
+export interface ListFlags {
+  readonly limit: number;
+  readonly offset: number;
+  readonly label: readonly Pair[];
+  readonly json?: boolean;
+}
+
+export interface ShowFlags {
+  readonly history?: boolean;
+  readonly json?: boolean;
+}
+
+export interface ContextFlags {
+  readonly at?: number;
+  readonly json?: boolean;
+}
+
+export interface EventsFlags {
+  readonly after: number;
+  readonly follow?: boolean;
+  readonly json?: boolean;
+}
+
+export async function showList(
+  { io }: Invocation,
+  { runtime, place }: Opened,
+  { limit, offset, label, json }: ListFlags,
+): Promise<void> {
+  const labels = Object.fromEntries(label);
+  const { sessions } = await runtime.dispatch("listSessions", { limit, offset, labels });
+  if (!json) return printSessions(io, runtime, sessions);
+  const refer = <T extends { session_id: string }>(one: T) => ({
+    ...one,
+    session_ref: formatSessionRef(place.realm, one.session_id),
+  });
+  writeJson(io, { sessions: sessions.map(refer) });
+}
+
+export async function showSession(
+  { io }: Invocation,
+  { runtime, place }: Opened,
+  { id: session_id, history, json }: ShowFlags & { readonly id: string },
+): Promise<void> {
+  const session_ref = formatSessionRef(place.realm, session_id);
+  const info = await runtime.readSession(session_id);
+  const transcript = history ? await runtime.dispatch("readHistory", { session_id }) : undefined;
+  if (json) return writeJson(io, { ...(transcript ?? info), session_ref });
+  const paint = createPaint(io.stdout, io.env);
+  const now = Date.now();
+  const labels = Object.entries(info.labels ?? {}).map(([key, value]) => `${key}=${value}`);
+  const rows = [
+    ["session", info.session_id],
+    ["state", info.state],
+    ["model", `${info.model} (${info.provider})`],
+    ["messages", grouped(info.message_count)],
+    ["created", ageOf(info.created_at, now)],
+    ["changed", ageOf(info.updated_at, now)],
+    ...(labels.length === 0 ? [] : [["labels", labels.join(", ")]]),
+  ];
+  io.stdout.write(`${alignColumns(rows).join("\n")}\n\n`);
+  if (transcript !== undefined) return io.stdout.write(`${transcriptLines(transcript.messages, paint).join("\n")}\n`);
+  if (info.last_assistant_text !== undefined)
+    io.stdout.write(`${withoutControls(info.last_assistant_text).trimEnd()}\n\n`);
+  if (info.state === "archived") return;
+  io.stdout.write(`${paint.dim(`Go on with: rkat resume ${shortId(session_id)} PROMPT`)}\n`);
+}
+
+export async function showContext(
+  { io }: Invocation,
+  { runtime }: Opened,
+  { id: session_id, at, json }: ContextFlags & { readonly id: string },
+): Promise<void> {
+  const context = await runtime.dispatch("readContext", { session_id, ...(at === undefined ? {} : { at_seq: at }) });
+  if (json) return writeJson(io, context);
+  const paint = createPaint(io.stdout, io.env);
+  for (const line of transcriptLines(context.messages, paint)) io.stdout.write(`${line}\n`);
+  const { messages, estimated_tokens, sha256 } = context;
+  const size = `${counted(messages.length, "message")}, about ${counted(estimated_tokens, "token")}`;
+  io.stdout.write(`${paint.dim(`${size}, sha256 ${sha256}`)}\n`);
+}
+
+export async function showEvents(
+  { io, exitWith }: Invocation,
+  { runtime }: Opened,
+  { id: session_id, after, follow, json }: EventsFlags & { readonly id: string },
+): Promise<void> {
+  await printEvents(io, runtime, { session_id, after, isFollowing: follow === true, isJson: json === true });
+  exitWith(interruptedExit(io) ?? 0);
+}

@@ -1,0 +1,122 @@
+import { type Command, Option } from "commander";
+import { pairs, wholeFrom } from "../flag-values.ts";
+import { describeHelp, holdCommands } from "../help.ts";
+import { type Opened, withSessions } from "../open-runtime.ts";
+import type { Invocation } from "../parts.ts";
+import { type ChangeFlags, deleteSession, forkSession, injectText, interruptSession } from "./change-session.ts";
+import {
+  type ContextFlags,
+  type EventsFlags,
+  type ListFlags,
+  type ShowFlags,
+  showContext,
+  showEvents,
+  showList,
+  showSession,
+} from "./read-sessions.ts";
+import { findSession, SELECTOR_HINT } from "./selector.ts";
+
+/** Declares `rkat session` with everything one can ask of sessions besides a turn. */
+export function addSessionCommand(program: Command, invocation: Invocation): void {
+  const session = holdCommands(program.command("session"))
+    .alias("sessions")
+    .summary("list, show, fork, interrupt and archive sessions")
+    .description("Looks at the sessions of this folder and changes them; rkat sessions is the same.");
+  addReads(session, invocation);
+  addChanges(session, invocation);
+  describeHelp(session, {
+    examples: [
+      ["rkat session list", "which there are, newest first"],
+      ["rkat session show last --history", "what was said"],
+      ["rkat session fork last --at 3", "another way on from there"],
+    ],
+    notes: [["A session is named by", SELECTOR_HINT]],
+  });
+}
+
+const json = (): Option => new Option("--json", "as JSON");
+
+function addReads(parent: Command, invocation: Invocation): void {
+  parent
+    .command("list")
+    .description("Lists sessions, the one that changed last first; archived ones are left out.")
+    .addOption(new Option("--limit <n>", "show at most so many").argParser(wholeFrom(1)).default(20))
+    .addOption(new Option("--offset <n>", "leave out the newest so many").argParser(wholeFrom(0)).default(0))
+    .addOption(pairs("--label <key=value>", "only sessions with this label; may be repeated"))
+    .addOption(json())
+    .action((flags: ListFlags) => withSessions(invocation, (opened) => showList(invocation, opened, flags)));
+  const show = parent
+    .command("show")
+    .description("Shows what a session is and how far it got.")
+    .option("--history", "and everything that was said")
+    .addOption(json());
+  onSession(show, invocation, (opened, id, flags: ShowFlags) => showSession(invocation, opened, { id, ...flags }));
+  const context = parent
+    .command("context")
+    .description("Shows what the model is shown now, or was shown at an earlier call.")
+    .addOption(new Option("--at <seq>", "at the model call with this seq, as in events").argParser(wholeFrom(1)))
+    .addOption(json());
+  onSession(context, invocation, (opened, id, flags: ContextFlags) =>
+    showContext(invocation, opened, { id, ...flags }),
+  );
+  const events = parent
+    .command("events")
+    .description("Tells what happened in a session, an event a line.")
+    .addOption(new Option("--after <seq>", "only what came after it").argParser(wholeFrom(0)).default(0))
+    .option("-f, --follow", "go on as more happens, in any process, until Ctrl-C")
+    .addOption(new Option("--json", "one JSON event a line"));
+  onSession(events, invocation, (opened, id, flags: EventsFlags) => showEvents(invocation, opened, { id, ...flags }));
+}
+
+function addChanges(parent: Command, invocation: Invocation): void {
+  const remove = parent
+    .command("delete")
+    .description("Archives a session: it leaves the list and runs no more turns; by its whole id it can still be read.")
+    .addOption(json());
+  onSession(remove, invocation, (opened, id, flags: ChangeFlags) =>
+    deleteSession(invocation, opened, { id, ...flags }),
+  );
+  const interrupt = parent
+    .command("interrupt")
+    .description("Stops the turn a session is running, in whichever process; what was said is kept.")
+    .addOption(json());
+  onSession(interrupt, invocation, (opened, id, flags: ChangeFlags) =>
+    interruptSession(invocation, opened, { id, ...flags }),
+  );
+  const fork = parent
+    .command("fork")
+    .description("Makes a new session of the messages before an index; without one, of all of them.")
+    .addOption(
+      new Option("--at <index>", "the first message to leave out, counted as in show --history").argParser(
+        wholeFrom(0),
+      ),
+    )
+    .addOption(json());
+  onSession(fork, invocation, (opened, id, flags: ChangeFlags) => forkSession(invocation, opened, { id, ...flags }));
+  parent
+    .command("inject")
+    .description("Adds a text that the model is shown from its next call on.")
+    .argument("<session>")
+    .argument("<text...>")
+    .usage("SESSION TEXT… [options]")
+    .addOption(json())
+    .action((word: string, words: readonly string[], flags: ChangeFlags) =>
+      withSessions(invocation, async (opened) => {
+        const id = await findSession(opened, word);
+        return injectText(invocation, opened, { id, text: words.join(" "), ...flags });
+      }),
+    );
+}
+
+function onSession<F>(
+  command: Command,
+  invocation: Invocation,
+  act: (opened: Opened, id: string, flags: F) => Promise<void>,
+): void {
+  command
+    .argument("<session>")
+    .usage("SESSION [options]")
+    .action((word: string, flags: F) =>
+      withSessions(invocation, async (opened) => act(opened, await findSession(opened, word), flags)),
+    );
+}

@@ -1,0 +1,120 @@
+import { RuntimeError } from "../../../contract/error.ts";
+import { OPERATIONS, type OperationName } from "../../../contract/operations.ts";
+import type { Tool } from "../../../ports/tool.ts";
+import type { Runtime } from "../../../runtime.ts";
+import { formatSessionRef, parseSessionRef } from "../../realm.ts";
+import { isRecord } from "../wire/incoming.ts";
+import type { Outbox } from "../wire/outbox.ts";
+import type { CallbackTools } from "./callback-tools.ts";
+import { createTurnEvents } from "./turn-events.ts";
+
+/** What serves a method; the ids in its params are plain. Aborting the signal interrupts the turn it runs, if it runs one. */
+export type Method = (params: Params, signal: AbortSignal) => unknown;
+
+export type Params = Readonly<Record<string, unknown>>;
+
+export interface OperationParts {
+  readonly runtime: Pick<Runtime, "dispatch">;
+  readonly realm: string;
+  readonly outbox: Outbox;
+  readonly tools: CallbackTools;
+  readonly newId: () => string;
+}
+
+/** The reason of a signal that the client aborted with `cancel`, rather than the end of the connection. */
+export const CANCELLED_BY_CLIENT = "cancelled by the client";
+
+/** Every row of the table of operations under its JSON-RPC name. */
+export function createOperationMethods(parts: OperationParts): Readonly<Record<string, Method>> {
+  const rows = Object.entries(OPERATIONS).map(([name, { rpc }]): [string, Method] => {
+    // The keys of OPERATIONS are the names of operations.
+    const operation = name as OperationName;
+    return [rpc, (params, signal) => callOperation(parts, operation, { params, signal })];
+  });
+  return {
+    ...Object.fromEntries(rows),
+    [OPERATIONS.createSession.rpc]: (params, signal) => createSession(parts, params, signal),
+    [OPERATIONS.forkSession.rpc]: (params, signal) => forkSession(parts, params, signal),
+  };
+}
+
+interface Call {
+  readonly params: Params;
+  readonly signal: AbortSignal;
+  /** The tools of a session that is not there yet. */
+  readonly external?: readonly Tool[];
+}
+
+/** Calls an operation; the events of its turn have all been sent when this settles. */
+async function callOperation(parts: OperationParts, name: OperationName, call: Call): Promise<unknown> {
+  const { session_id } = call.params;
+  const sessionId = typeof session_id === "string" ? session_id : undefined;
+  const external = call.external ?? parts.tools.externalOf(sessionId ?? "");
+  const tools = parts.tools.withRegistered(external);
+  const events = createTurnEvents(parts, sessionId);
+  try {
+    const context = { signal: call.signal, listener: events.listener, ...(tools.length === 0 ? {} : { tools }) };
+    return withSessionRefs(await parts.runtime.dispatch(name, call.params, context), parts.realm);
+  } finally {
+    await events.finish();
+  }
+}
+
+async function createSession(parts: OperationParts, params: Params, signal: AbortSignal): Promise<unknown> {
+  const external = parts.tools.parseExternal(params);
+  try {
+    const created = await callOperation(parts, "createSession", { params, signal, external });
+    parts.tools.keep(sessionIdIn(created), external);
+    return created;
+  } catch (thrown) {
+    const details = thrown instanceof RuntimeError && isRecord(thrown.details) ? thrown.details : {};
+    const sessionId = sessionIdIn(details);
+    if (sessionId === "") throw thrown;
+    parts.tools.keep(sessionId, external);
+    // Whoever takes a creation back does not want what was begun of it; it stays readable.
+    if (signal.reason === CANCELLED_BY_CLIENT) await archive(parts, sessionId);
+    throw thrown;
+  }
+}
+
+async function archive({ runtime }: OperationParts, session_id: string): Promise<void> {
+  try {
+    await runtime.dispatch("archiveSession", { session_id });
+  } catch (thrown) {
+    // Without a store the session ends with the process anyway.
+    if (!(thrown instanceof RuntimeError && thrown.code === "SESSION_PERSISTENCE_DISABLED")) throw thrown;
+  }
+}
+
+async function forkSession(parts: OperationParts, params: Params, signal: AbortSignal): Promise<unknown> {
+  const fork = await callOperation(parts, "forkSession", { params, signal });
+  const source = isRecord(fork) && typeof fork.source_session_id === "string" ? fork.source_session_id : "";
+  parts.tools.keep(sessionIdIn(fork), parts.tools.externalOf(source));
+  return fork;
+}
+
+function sessionIdIn(value: unknown): string {
+  return isRecord(value) && typeof value.session_id === "string" ? value.session_id : "";
+}
+
+/** Where params name a session: itself, the scope of its events, the cursor in them. */
+const ID_FIELDS = ["session_id", "scope", "cursor"];
+
+/** The params with every `<realm>:<uuid>` as a plain id; INVALID_PARAMS when the realm is another. */
+export function withPlainIds(params: Params, realm: string): Params {
+  const plain = ID_FIELDS.filter((field) => Object.hasOwn(params, field)).map((field) => {
+    const value = params[field];
+    if (field === "session_id" && typeof value === "string") return [field, parseSessionRef(value, realm)];
+    return [field, isRecord(value) ? withPlainIds(value, realm) : value];
+  });
+  return { ...params, ...Object.fromEntries(plain) };
+}
+
+/** The result with a `session_ref` beside the `session_id` of whatever session it is about, or of each it lists. */
+export function withSessionRefs(result: unknown, realm: string): unknown {
+  if (!isRecord(result)) return result;
+  const { session_id, sessions } = result;
+  const ref = typeof session_id === "string" ? { session_ref: formatSessionRef(realm, session_id) } : {};
+  const rows = Array.isArray(sessions) ? { sessions: sessions.map((row) => withSessionRefs(row, realm)) } : {};
+  return { ...result, ...ref, ...rows };
+}

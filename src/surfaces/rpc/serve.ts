@@ -1,0 +1,102 @@
+import { addAbortSignal, type Readable, type Writable } from "node:stream";
+import { RuntimeError } from "../../contract/error.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { Runtime } from "../../runtime.ts";
+import { createCallbackTools } from "./methods/callback-tools.ts";
+import { createHostMethods, type Host } from "./methods/host-methods.ts";
+import { createOperationMethods, type Method } from "./methods/operation-methods.ts";
+import { createStreams } from "./methods/streams.ts";
+import { createRequests } from "./requests.ts";
+import { errorFrame, faultFrame } from "./wire/frames.ts";
+import { isRecord, NO_ID, parseIncoming } from "./wire/incoming.ts";
+import { createLineReader, LINE_BYTES_MAX, type Line } from "./wire/line-reader.ts";
+import { createOutbox } from "./wire/outbox.ts";
+
+/** One connection: a runtime, and the two streams a client speaks over. */
+export interface RpcConnection {
+  readonly input: Readable;
+  readonly output: Writable;
+  /** Told, in a sentence, of what the client got wrong and cannot be answered. */
+  readonly log: (sentence: string) => void;
+  readonly runtime: Pick<Runtime, "dispatch" | "subscribe">;
+  readonly host: Host;
+  readonly clock: Clock;
+  /** Aborting it ends the connection as the end of the input does. */
+  readonly signal: AbortSignal;
+}
+
+/** How long turns may take to end once their client has gone. */
+const DRAIN_MS_MAX = 3_500;
+/** What a client may send without waiting for an answer. */
+const NOTIFICATIONS: readonly string[] = ["initialized", "cancel"];
+
+/**
+ * Serves JSON-RPC until the input ends, the output breaks or the signal aborts. Then it interrupts the turns it
+ * runs, and resolves when they have ended or their time is up. The runtime stays open.
+ */
+export async function serveRpc(connection: RpcConnection): Promise<void> {
+  const { input, runtime, host, clock, log } = connection;
+  const ending = new AbortController();
+  const ended = new Promise<void>((resolve) => ending.signal.addEventListener("abort", () => resolve()));
+  const end = (): void => ending.abort("the connection ended");
+  const outbox = createOutbox(connection.output, end);
+  const tools = createCallbackTools(outbox);
+  const streams = createStreams({ runtime, outbox, newId: clock.newId });
+  const methods: Readonly<Record<string, Method>> = {
+    ...createHostMethods(runtime, host, () => [...NOTIFICATIONS, ...Object.keys(methods)]),
+    ...createOperationMethods({ runtime, realm: host.realm, outbox, tools, newId: clock.newId }),
+    "session/stream_open": streams.open,
+    "session/stream_close": streams.close,
+    "tools/register": tools.register,
+  };
+  const requests = createRequests({ methods, realm: host.realm, outbox });
+
+  /** What is returned is to be waited for before the next line is read. */
+  const take = (line: Line): Promise<void> | undefined => {
+    if (line.kind === "too_long") {
+      const message = `a line is longer than ${LINE_BYTES_MAX} bytes and was skipped`;
+      return outbox.send(errorFrame(NO_ID, new RuntimeError("PAYLOAD_TOO_LARGE", message)));
+    }
+    const incoming = parseIncoming(line.bytes);
+    switch (incoming?.kind) {
+      case "request":
+        return requests.begin(incoming);
+      case "fault":
+        return outbox.send(faultFrame(incoming.id, incoming.fault));
+      case "response":
+        return tools.answer(incoming.id, incoming.answer);
+      case "notification":
+        return hear(incoming.method, incoming.params);
+      case undefined:
+        return undefined;
+    }
+  };
+  const hear = (method: string, params: unknown): undefined => {
+    if (method === "cancel" && isRecord(params)) requests.cancel(JSON.stringify(params.request_id) ?? NO_ID);
+    else if (!NOTIFICATIONS.includes(method)) log(`the notification ${method} is not known and was ignored`);
+  };
+
+  connection.signal.addEventListener("abort", end, { once: true });
+  if (connection.signal.aborted) end();
+  await Promise.race([readLines(addAbortSignal(ending.signal, input), take), ended]);
+  end();
+  const drained = new AbortController();
+  const draining = Promise.all([requests.end("the connection ended"), streams.closeAll()]);
+  await Promise.race([draining, clock.sleep(DRAIN_MS_MAX, drained.signal)]);
+  drained.abort("drained");
+}
+
+/** Hands on every line until there are no more; a client that floods waits until it has read what it is owed. */
+async function readLines(input: Readable, take: (line: Line) => Promise<void> | undefined): Promise<void> {
+  const reader = createLineReader();
+  const takeAll = async (lines: Iterable<Line>): Promise<void> => {
+    for (const line of lines) await take(line);
+  };
+  try {
+    for await (const chunk of input) await takeAll(reader.push(chunk));
+    await takeAll(reader.end());
+  } catch (thrown) {
+    // An input that breaks is one that ends: there is nobody left to tell.
+    if (input.errored === null) throw thrown;
+  }
+}

@@ -1,0 +1,127 @@
+import { execFile } from "node:child_process";
+import { existsSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, describe, expect, it } from "vitest";
+import { loadConfig } from "../src/config.ts";
+import type { Capability } from "../src/contract/capability.ts";
+import { CAPABILITY_ABSENT } from "../src/contract/capability.ts";
+import { openRuntime } from "../src/runtime.ts";
+
+const root = mkdtempSync(join(tmpdir(), "rkat-capabilities-"));
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+/** The builds a runtime can be composed as. */
+const BUILDS: Readonly<Record<string, readonly Capability[]>> = {
+  A: [],
+  B: ["session-store"],
+  C: ["memory-store"],
+  D: ["session-compaction"],
+  E: ["session-store", "memory-store"],
+  F: ["session-store", "memory-store", "session-compaction"],
+};
+
+async function openBuild(features: readonly Capability[], stateFolder = mkdtempSync(join(root, "state-"))) {
+  const env = { RKAT_FEATURES: features.length === 0 ? "none" : features.join(",") };
+  const { config } = await loadConfig({ cwd: root, home: root, env, readFile: async () => undefined });
+  return openRuntime({ stateFolder, config, env: {}, model: "offline" });
+}
+
+describe("builds", () => {
+  for (const [build, features] of Object.entries(BUILDS)) {
+    const hasStore = features.includes("session-store");
+
+    it(`[F2] ${build}: create and turn work, and it says what it has`, async () => {
+      const runtime = await openBuild(features);
+      const session = await runtime.createSession("My name is Ada.");
+      expect((await session.turn("What is my name?")).text).toContain("Ada");
+      const { capabilities } = await runtime.dispatch("readCapabilities", {});
+      const statusOf = (id: string) => capabilities.find((row) => row.id === id)?.status;
+      expect(statusOf("session_store")).toEqual(hasStore ? "Available" : { NotCompiled: { feature: "session-store" } });
+      await runtime.close();
+    });
+
+    it(`[F3] [F5] ${build}: ${hasStore ? "a stored session is there after a restart" : "persistence is refused in the same words everywhere"}`, async () => {
+      const stateFolder = mkdtempSync(join(root, "state-"));
+      const first = await openBuild(features, stateFolder);
+      const { id } = await first.createSession("My name is Ada.");
+      await first.close();
+      const second = await openBuild(features, stateFolder);
+      const session_id = id;
+      const persistent = [
+        () => second.listSessions(),
+        () => second.readSession(id),
+        () => second.session(id).history(),
+        () => second.dispatch("resumeSession", { session_id, prompt: "What is my name?" }),
+        () => second.dispatch("readContext", { session_id }),
+        () => second.dispatch("forkSession", { session_id, message_index: 1 }),
+        () => second.session(id).archive(),
+      ];
+      for (const operation of persistent) {
+        if (hasStore) await operation();
+        else await expect(operation()).rejects.toMatchObject(CAPABILITY_ABSENT["session-store"]);
+      }
+      await second.close();
+    });
+  }
+
+  it("[F2] what is absent is not loaded", async () => {
+    const script = `
+      import { registerHooks } from "node:module";
+      const urls = [];
+      registerHooks({ load: (url, context, next) => (urls.push(url), next(url, context)) });
+      const { openRuntime, defaultConfig } = await import(${JSON.stringify(join(import.meta.dirname, "../src/index.ts"))});
+      const config = { ...defaultConfig(), features: [] };
+      const runtime = await openRuntime({ stateFolder: ${JSON.stringify(join(root, "absent"))}, config, env: {}, model: "offline" });
+      await runtime.createSession("Hello.");
+      await runtime.close();
+      console.log(JSON.stringify(urls));
+    `;
+    const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "-e", script]);
+    const loaded: readonly string[] = JSON.parse(stdout);
+    expect(loaded.filter((url) => /stores\/embedded|projections\/|node_modules\/lmdb/.test(url))).toEqual([]);
+    expect(existsSync(join(root, "absent"))).toBe(false);
+  });
+
+  it("[F2] [H1] a capability that does not exist is refused by name", async () => {
+    const places = { cwd: root, home: root, env: { RKAT_FEATURES: "session-stor" }, readFile: async () => undefined };
+    await expect(loadConfig(places)).rejects.toMatchObject({
+      code: "INVALID_PARAMS",
+      message: expect.stringContaining("session-stor"),
+    });
+  });
+});
+
+describe("the state folder", () => {
+  it("[H2] is for its owner alone", async () => {
+    const stateFolder = join(root, "private");
+    const runtime = await openBuild(["session-store"], stateFolder);
+    await runtime.createSession("Hello.");
+    await runtime.close();
+    const inside = readdirSync(stateFolder, { recursive: true, withFileTypes: true });
+    const modes = inside.map((entry) => {
+      const mode = statSync(join(entry.parentPath, entry.name)).mode & 0o777;
+      return [entry.name, mode === (entry.isDirectory() ? 0o700 : 0o600)];
+    });
+    expect(modes.filter(([, isPrivate]) => !isPrivate)).toEqual([]);
+    expect(statSync(stateFolder).mode & 0o777).toBe(0o700);
+  });
+
+  it("[F9] 200 sessions of 5 turns at once keep their order, each its own", async () => {
+    const runtime = await openBuild(["session-store"]);
+    const talk = async (number: number): Promise<readonly string[]> => {
+      const session = await runtime.createSession(`My number is ${number}.`);
+      for (let turn = 1; turn < 5; turn += 1) await session.turn(`Turn ${turn} of ${number}.`);
+      const { messages } = await session.history();
+      return messages.flatMap((message) => (message.role === "user" ? [String(message.content)] : []));
+    };
+    const talks = await Promise.all(Array.from({ length: 200 }, (_, number) => talk(number)));
+    for (const [number, said] of talks.entries()) {
+      const turns = [1, 2, 3, 4].map((turn) => `Turn ${turn} of ${number}.`);
+      expect(said).toEqual([`My number is ${number}.`, ...turns]);
+    }
+    expect(await runtime.listSessions()).toHaveLength(200);
+    await runtime.close();
+  });
+});

@@ -1,0 +1,223 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { Entry, EntryBody, NewEntry } from "../../src/contract/entry.ts";
+import { toNewEntries } from "../../src/core/session/entry-events.ts";
+import type { Store } from "../../src/ports/store.ts";
+import { answered, closed, created, idOf, said } from "../support/entries.ts";
+
+/** Opens a store on one place; what it returns the second time, after the first was closed, is that place restarted. */
+export type OpenStore = () => Promise<Store>;
+
+interface Check {
+  readonly promise: string;
+  holds(open: OpenStore): Promise<void>;
+}
+
+const A = idOf(1);
+const B = idOf(2);
+
+const news = (...bodies: readonly EntryBody[]): readonly NewEntry[] => toNewEntries(bodies);
+const everything = Number.MAX_SAFE_INTEGER;
+const bodiesOf = (entries: readonly Entry[]): readonly EntryBody[] => entries.map((entry) => entry.body);
+
+/** Runs work on an open store and closes it. */
+async function using<T>(open: OpenStore, work: (store: Store) => Promise<T>): Promise<T> {
+  const store = await open();
+  try {
+    return await work(store);
+  } finally {
+    await store.close();
+  }
+}
+
+/** Every run of the property has sessions of its own. */
+let run = 0;
+
+/** What every store promises. */
+export const STORE_CHECKS: readonly Check[] = [
+  {
+    promise: "[F4] numbers entries from 1, each after the seqs the one before it takes",
+    holds: (open) =>
+      using(open, async ({ log }) => {
+        const first = await log.append(A, 0, news(created, said("hi")));
+        const second = await log.append(A, 2, news(answered("hello"), closed));
+        expect([...first, ...second].map(({ seq, span }) => [seq, span])).toEqual([
+          [1, 1],
+          [2, 1],
+          [3, 1],
+          [4, 2],
+        ]);
+        expect(await log.read(A, 1, everything)).toEqual([...first, ...second]);
+      }),
+  },
+  {
+    promise: "[F9] appends only where the log ends, and otherwise writes nothing",
+    holds: (open) =>
+      using(open, async ({ log }) => {
+        await log.append(A, 0, news(created));
+        for (const after of [0, 2, 7]) {
+          await expect(log.append(A, after, news(said("no")))).rejects.toMatchObject({ code: "SESSION_BUSY" });
+        }
+        await expect(log.append(B, 1, news(created))).rejects.toMatchObject({ code: "SESSION_BUSY" });
+        expect(bodiesOf(await log.read(A, 1, everything))).toEqual([created]);
+        expect(await log.read(B, 1, everything)).toEqual([]);
+      }),
+  },
+  {
+    promise: "[F9] of two appends at once to one place, one is kept",
+    holds: (open) =>
+      using(open, async ({ log }) => {
+        await log.append(A, 0, news(created));
+        const results = await Promise.allSettled([
+          log.append(A, 1, news(said("x"))),
+          log.append(A, 1, news(said("y"))),
+        ]);
+        expect(results.map((result) => result.status).sort()).toEqual(["fulfilled", "rejected"]);
+        expect(await log.read(A, 1, everything)).toHaveLength(2);
+      }),
+  },
+  {
+    promise: "[F4] reads from any seq, also from inside an entry, and no more than asked for",
+    holds: (open) =>
+      using(open, async ({ log }) => {
+        await log.append(A, 0, news(created, said("hi"), answered("hello"), closed));
+        await log.append(A, 5, news(said("again")));
+        expect((await log.read(A, 3, everything)).map(({ seq }) => seq)).toEqual([3, 4, 6]);
+        expect((await log.read(A, 5, everything)).map(({ seq }) => seq)).toEqual([4, 6]);
+        expect((await log.read(A, 1, 2)).map(({ seq }) => seq)).toEqual([1, 2]);
+        expect(await log.read(A, 7, everything)).toEqual([]);
+        expect(await log.read(idOf(99), 1, everything)).toEqual([]);
+      }),
+  },
+  {
+    promise: "[F4] keeps sessions apart and rows in step with their logs",
+    holds: (open) =>
+      using(open, async ({ log, sessions }) => {
+        await Promise.all([log.append(A, 0, news(created, said("a"))), log.append(B, 0, news(created, said("b")))]);
+        await log.append(A, 2, news(answered("hello"), closed));
+        expect(await sessions.get(A)).toMatchObject({
+          session_id: A,
+          last_seq: 5,
+          message_count: 2,
+          total_tokens: 15,
+          text_seq: 3,
+          has_open_turn: false,
+          labels: { team: "a" },
+        });
+        expect(await sessions.get(B)).toMatchObject({ session_id: B, last_seq: 2, has_open_turn: true });
+        expect((await sessions.all()).map((row) => row.session_id).sort()).toEqual([A, B]);
+        expect(await sessions.get(idOf(99))).toBeUndefined();
+      }),
+  },
+  {
+    promise: "[F5] has everything again after a restart, and goes on where it was",
+    holds: async (open) => {
+      const before = await using(open, async ({ log, sessions }) => {
+        await log.append(A, 0, news(created, said("hi")));
+        await log.append(B, 0, news(created));
+        await log.append(A, 2, news(answered("hello 🦦 \u0000 \ud800"), closed));
+        return { entries: await log.read(A, 1, everything), rows: await sessions.all() };
+      });
+      await using(open, async ({ log, sessions }) => {
+        expect(await log.read(A, 1, everything)).toEqual(before.entries);
+        expect(await sessions.all()).toEqual(expect.arrayContaining([...before.rows]));
+        await expect(log.append(A, 2, news(said("stale")))).rejects.toMatchObject({ code: "SESSION_BUSY" });
+        await log.append(A, 5, news(said("more")));
+      });
+      await using(open, async ({ log }) => {
+        expect(bodiesOf(await log.read(A, 6, everything))).toEqual([said("more")]);
+      });
+    },
+  },
+  {
+    promise: "[F4] gives back what any sequence of appends put in, with restarts between",
+    holds: (open) =>
+      fc.assert(
+        fc.asyncProperty(
+          fc.array(
+            fc.record({
+              session: fc.nat(4),
+              texts: fc.array(fc.string({ unit: "binary" }), { minLength: 1, maxLength: 4 }),
+              restart: fc.boolean(),
+            }),
+            { maxLength: 12 },
+          ),
+          async (appends) => {
+            run += 1;
+            const model = new Map<string, EntryBody[]>();
+            const ends = new Map<string, number>();
+            let store = await open();
+            for (const { session, texts, restart } of appends) {
+              const id = idOf(run * 8 + session + 16);
+              const bodies = texts.map(answered);
+              const entries = await store.log.append(id, ends.get(id) ?? 0, news(...bodies));
+              const last = entries.at(-1);
+              ends.set(id, last === undefined ? 0 : last.seq + last.span - 1);
+              model.set(id, [...(model.get(id) ?? []), ...bodies]);
+              if (!restart) continue;
+              await store.close();
+              store = await open();
+            }
+            for (const [id, bodies] of model) expect(bodiesOf(await store.log.read(id, 1, everything))).toEqual(bodies);
+            await store.close();
+          },
+        ),
+        { numRuns: 15 },
+      ),
+  },
+  {
+    promise: "[F9] lets one hold a session at a time",
+    holds: (open) =>
+      using(open, async ({ locks }) => {
+        const hold = await locks.hold(A);
+        expect(await locks.isHeld(A)).toBe(true);
+        await expect(locks.hold(A)).rejects.toMatchObject({ code: "SESSION_BUSY" });
+        await (await locks.hold(B)).release();
+        await hold.release();
+        await hold.release();
+        expect(await locks.isHeld(A)).toBe(false);
+        const again = await locks.hold(A);
+        await hold.release();
+        expect(await locks.isHeld(A)).toBe(true);
+        await again.release();
+      }),
+  },
+  {
+    promise: "[F9] an interrupt reaches the holder, and nobody when there is none",
+    holds: (open) =>
+      using(open, async ({ locks }) => {
+        await locks.interrupt(A);
+        const hold = await locks.hold(A);
+        expect(hold.interrupted.aborted).toBe(false);
+        await locks.interrupt(A);
+        expect(hold.interrupted.aborted).toBe(true);
+        await hold.release();
+      }),
+  },
+  {
+    promise: "[H2] keeps blobs by their content, and takes no path for an id",
+    holds: async (open) => {
+      const data = new Uint8Array([0, 10, 255, 10]);
+      const id = await using(open, async ({ blobs }) => {
+        const first = await blobs.put({ mediaType: "application/octet-stream", data });
+        expect(await blobs.put({ mediaType: "application/octet-stream", data })).toBe(first);
+        for (const bad of ["../../etc/passwd", "sha256:../x", "", `sha256:${"0".repeat(64)}`]) {
+          expect(await blobs.get(bad)).toBeUndefined();
+        }
+        return first;
+      });
+      await using(open, async ({ blobs }) => {
+        const blob = await blobs.get(id);
+        expect(blob?.mediaType).toBe("application/octet-stream");
+        expect([...(blob?.data ?? [])]).toEqual([...data]);
+      });
+    },
+  },
+];
+
+/** Runs the checks; `place` makes a new, empty place for each. */
+export function describeStore(name: string, place: () => OpenStore): void {
+  describe(`store: ${name}`, () => {
+    for (const { promise, holds } of STORE_CHECKS) it(promise, () => holds(place()));
+  });
+}

@@ -1,0 +1,127 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import { toNewEntries } from "../../src/core/session/entry-events.ts";
+import { foldRow } from "../../src/core/session/session-row.ts";
+import type { Store } from "../../src/ports/store.ts";
+import { createInMemoryStore, openEmbeddedStore } from "../../src/runtime.ts";
+import { openStore } from "../../src/stores/embedded/open.ts";
+import { describeStore, type OpenStore, STORE_CHECKS } from "../contract/store.ts";
+import { answered, created, idOf, said } from "../support/entries.ts";
+
+const root = mkdtempSync(join(tmpdir(), "rkat-stores-"));
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+/** A store in memory is its own place: it is there again as long as the process is. */
+function memoryPlace(): OpenStore {
+  const store = createInMemoryStore();
+  return async () => store;
+}
+
+function diskPlace(): OpenStore {
+  const folder = mkdtempSync(join(root, "store-"));
+  return () => openEmbeddedStore(folder);
+}
+
+/** Every few appends fill a segment, and every second one is a checkpoint. */
+function smallPlace(): OpenStore {
+  const folder = mkdtempSync(join(root, "small-"));
+  const sizes = { segmentBytes: 1_024, checkpointBytes: 512 };
+  return async () => openStore({ folder, foldRow, sizes, host: { pid: process.pid, isRunning: () => true } });
+}
+
+describeStore("in memory", memoryPlace);
+describeStore("embedded", diskPlace);
+describeStore("embedded, in small segments", smallPlace);
+
+describe("two stores on one folder", () => {
+  for (const [size, place] of Object.entries({ usual: diskPlace, small: smallPlace })) {
+    it(`[F9] [F5] see what the other appends, and hand a session back and forth (${size} segments)`, async () => {
+      const open = place();
+      const [one, two] = [await open(), await open()];
+      const id = idOf(7);
+      const bodies = [created];
+      for (let round = 0; round < 20; round += 1) {
+        for (const store of [one, two]) {
+          const end = (await store.sessions.get(id))?.last_seq ?? 0;
+          const body = end === 0 ? created : said(`round ${round}, ${"x".repeat(100)}`);
+          if (end !== 0) bodies.push(body);
+          await store.log.append(id, end, toNewEntries([body]));
+          const own = idOf(store === one ? 8 : 9);
+          await store.log.append(own, (await store.sessions.get(own))?.last_seq ?? 0, toNewEntries([answered("own")]));
+        }
+      }
+      for (const store of [one, two]) {
+        expect((await store.log.read(id, 1, 100)).map(({ body }) => body)).toEqual(bodies);
+        expect((await store.sessions.all()).map((row) => row.last_seq).sort()).toEqual([20, 20, 40]);
+      }
+      await one.close();
+      expect(await two.log.read(idOf(8), 1, 100)).toHaveLength(20);
+      await two.close();
+      const again = await open();
+      expect((await again.log.read(id, 1, 100)).map(({ body }) => body)).toEqual(bodies);
+      await again.close();
+    });
+
+    it(`[F9] hold a session one at a time, and an interrupt crosses over (${size} segments)`, async () => {
+      const open = place();
+      const [one, two] = [await open(), await open()];
+      const hold = await one.locks.hold(idOf(7));
+      await expect(two.locks.hold(idOf(7))).rejects.toMatchObject({ code: "SESSION_BUSY" });
+      expect(await two.locks.isHeld(idOf(7))).toBe(true);
+      await two.locks.interrupt(idOf(7));
+      await new Promise<void>((resolve) => hold.interrupted.addEventListener("abort", () => resolve()));
+      await hold.release();
+      await (await two.locks.hold(idOf(7))).release();
+      await Promise.all([one.close(), two.close()]);
+    });
+  }
+});
+
+describe("a wrong store", () => {
+  const wrong: Record<string, (store: Store) => Store> = {
+    "appends anywhere": (store) => ({
+      ...store,
+      log: {
+        ...store.log,
+        append: async (id, _after, entries) =>
+          store.log.append(id, (await store.sessions.get(id))?.last_seq ?? 0, entries),
+      },
+    }),
+    "loses the last entry": (store) => ({
+      ...store,
+      log: { ...store.log, read: async (id, from, max) => (await store.log.read(id, from, max)).slice(0, -1) },
+    }),
+    "forgets where to begin": (store) => ({
+      ...store,
+      log: { ...store.log, read: (id, _from, max) => store.log.read(id, 1, max) },
+    }),
+    "lets everyone hold": (store) => ({
+      ...store,
+      locks: {
+        ...store.locks,
+        hold: async () => ({ interrupted: new AbortController().signal, release: async () => {} }),
+      },
+    }),
+    "has rows that lag": (store) => ({
+      ...store,
+      sessions: { ...store.sessions, get: async () => undefined },
+    }),
+    "mixes up blobs": (store) => ({
+      ...store,
+      blobs: { ...store.blobs, get: async () => ({ mediaType: "text/plain", data: new Uint8Array() }) },
+    }),
+  };
+  for (const [fault, spoil] of Object.entries(wrong)) {
+    it(`that ${fault} fails the suite`, async () => {
+      const results = await Promise.allSettled(
+        STORE_CHECKS.map(({ holds }) => {
+          const open = memoryPlace();
+          return holds(async () => spoil(await open()));
+        }),
+      );
+      expect(results.some((result) => result.status === "rejected")).toBe(true);
+    });
+  }
+});

@@ -1,0 +1,94 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach } from "vitest";
+import { loadConfig } from "../../src/config.ts";
+import { createScriptedModel } from "../../src/providers/scripted.ts";
+import { createInMemoryStore, createRuntime, openRuntime, verifyStore } from "../../src/runtime.ts";
+import { runCommandLine } from "../../src/surfaces/cli/command-line.ts";
+import type { Io } from "../../src/surfaces/cli/io.ts";
+import type { Parts } from "../../src/surfaces/cli/parts.ts";
+
+/** The parts of the real command, with providers that are the same on every machine. */
+const PARTS: Parts = {
+  loadConfig,
+  createRuntime: async (options) => createRuntime(options),
+  openRuntime,
+  createInMemoryStore: async () => createInMemoryStore(),
+  verifyStore,
+  serveRpc: async () => 0,
+  createScriptedModel: async (script) => createScriptedModel(script),
+  inspectModels: async () => ({
+    providers: [{ provider: "openai", keyVariable: "OPENAI_API_KEY", hasKey: false, baseUrl: "https://a.test/v1?k=1" }],
+    chooseDefault: async () => ({ provider: "offline", modelId: "offline" }),
+  }),
+};
+
+interface Given extends Partial<Io> {
+  readonly isTerminal?: boolean;
+  readonly own?: Partial<Parts>;
+  /** What is piped in. */
+  readonly input?: string;
+}
+
+export interface CommandLine {
+  /** A folder of its own for every test. */
+  readonly cwd: string;
+  /** What a command prints, and the code it ends with. */
+  run(args: readonly string[], given?: Given): Promise<{ code: number; stdout: string; stderr: string }>;
+}
+
+export const NO_INPUT: Io["stdin"] = {
+  kind: "none",
+  read: async function* () {},
+  terminal: () => {
+    throw new Error("there is no terminal");
+  },
+};
+
+/** The command line without a process, for the tests of one file. */
+export function useCommandLine(): CommandLine {
+  let cwd = "";
+  beforeEach(() => {
+    cwd = mkdtempSync(join(tmpdir(), "rkat-line-"));
+  });
+  afterEach(() => rmSync(cwd, { recursive: true }));
+  return {
+    get cwd() {
+      return cwd;
+    },
+    run: async (args, { isTerminal = false, own = {}, input, ...rest } = {}) => {
+      let stdout = "";
+      let stderr = "";
+      const io: Io = {
+        args,
+        env: {},
+        cwd,
+        home: cwd,
+        version: "1.2.3",
+        nodeVersion: "24.0.0",
+        stdin: input === undefined ? NO_INPUT : pipe(input),
+        stdout: { isTerminal, columns: undefined, write: (text) => (stdout += asText(text)) },
+        stderr: { isTerminal, columns: undefined, write: (text) => (stderr += asText(text)) },
+        interrupt: new AbortController().signal,
+        ...rest,
+      };
+      const code = await runCommandLine(io, { ...PARTS, ...own });
+      return { code, stdout, stderr };
+    },
+  };
+}
+
+function pipe(input: string): Io["stdin"] {
+  return {
+    ...NO_INPUT,
+    kind: "stream",
+    read: async function* () {
+      yield new TextEncoder().encode(input);
+    },
+  };
+}
+
+function asText(written: string | Uint8Array): string {
+  return typeof written === "string" ? written : new TextDecoder().decode(written);
+}
