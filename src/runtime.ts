@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { type Config, defaultConfig } from "./config.ts";
 import type { Capability } from "./contract/capability.ts";
 import { RuntimeError } from "./contract/error.ts";
@@ -105,7 +105,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
   const builtins = createBuiltinTools({ root, clock, env, shellProgram, shellTimeoutSecs: timeout_ms / 1_000 });
   const known = mergeModels(config.models);
   const { service, live, stop } = createSessionService({
-    hash: (text) => createHash("sha256").update(text).digest("hex"),
+    hash: (text) => hash("sha256", text),
     store,
     clock,
     capabilities,

@@ -5,39 +5,56 @@ import { totalTokens } from "./session-state.ts";
 
 /** The fold behind a list of sessions: what is shown of one without reading its log. */
 export function foldRow(row: SessionRow | undefined, sessionId: string, entry: Entry): SessionRow {
-  const before = row ?? newRow(sessionId, entry.timestamp_ms);
-  const next = { ...before, updated_at_ms: entry.timestamp_ms, last_seq: entry.seq + entry.span - 1 };
-  const { body } = entry;
+  // Every append folds a row: one copy, changed before anyone sees it, is half the cost of a copy for each change.
+  const next: Changing<SessionRow> = row === undefined ? newRow(sessionId, entry.timestamp_ms) : { ...row };
+  next.updated_at_ms = entry.timestamp_ms;
+  next.last_seq = entry.seq + entry.span - 1;
+  applyBody(next, entry);
+  return next;
+}
+
+type Changing<T> = { -readonly [K in keyof T]: T[K] };
+
+function applyBody(row: Changing<SessionRow>, { body, seq }: Entry): void {
   switch (body.kind) {
     case "session_created":
     case "settings_changed": {
       const { model, provider, labels = {}, system_prompt } = body.settings;
       const hasSystem = system_prompt !== undefined && system_prompt !== "";
-      const message_count = before.message_count + Number(hasSystem) - Number(before.has_system);
-      return { ...next, model, provider, labels, message_count, has_system: hasSystem };
+      row.message_count += Number(hasSystem) - Number(row.has_system);
+      row.has_system = hasSystem;
+      row.model = model;
+      row.provider = provider;
+      row.labels = labels;
+      return;
     }
     case "turn_opened":
-      return { ...next, message_count: before.message_count + 1, has_open_turn: true };
+      row.message_count += 1;
+      row.has_open_turn = true;
+      return;
     case "imported":
     case "notice":
     case "tool_results":
-      return { ...next, message_count: before.message_count + 1 };
-    case "assistant": {
-      const tokens = body.usage === undefined ? 0 : totalTokens(body.usage);
-      const text_seq = textOf(body.message) === "" ? before.text_seq : entry.seq;
-      const message_count = before.message_count + 1;
-      return { ...next, message_count, total_tokens: before.total_tokens + tokens, text_seq };
-    }
+      row.message_count += 1;
+      return;
+    case "assistant":
+      row.message_count += 1;
+      row.total_tokens += body.usage === undefined ? 0 : totalTokens(body.usage);
+      if (textOf(body.message) !== "") row.text_seq = seq;
+      return;
     case "extraction_attempt":
-      return { ...next, total_tokens: before.total_tokens + totalTokens(body.usage) };
+      row.total_tokens += totalTokens(body.usage);
+      return;
     case "turn_closed":
-      return { ...next, has_open_turn: false };
+      row.has_open_turn = false;
+      return;
     case "archived":
-      return { ...next, archived: true };
+      row.archived = true;
+      return;
     case "model_called":
     case "attempt_failed":
     case "event":
-      return next;
+      return;
   }
 }
 

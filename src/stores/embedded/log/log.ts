@@ -55,7 +55,8 @@ export function createLog(parts: LogParts): EventLog & { close(): Promise<void> 
     ends.set(sessionId, lastSeqOf(entries));
     try {
       const { offset, bytes } = await file.append(record);
-      const next = entries.reduce<SessionRow | undefined>((before, entry) => foldRow(before, sessionId, entry), row);
+      let next = row;
+      for (const entry of entries) next = foldRow(next, sessionId, entry);
       if (next !== undefined) tail.add(sessionId, { seq: after + 1, segment, offset, bytes }, next);
       if (file.end - checkpointed >= sizes.checkpointBytes) {
         checkpointed = file.end;

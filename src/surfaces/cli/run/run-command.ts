@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { RuntimeError } from "../../../contract/error.ts";
 import type { Runtime } from "../../../runtime.ts";
 import { describeHelp } from "../help.ts";
-import type { Io } from "../io.ts";
+import { type Io, interruptedExit } from "../io.ts";
 import { withRuntime, withSessions } from "../open-runtime.ts";
 import { createPaint } from "../paint.ts";
 import type { Invocation } from "../parts.ts";
@@ -102,7 +102,8 @@ async function runTurn(invocation: Invocation, words: readonly string[], flags: 
     const result = await watchTurn({ stream, view: chooseView(io, flags), complete: withSessionRef(opened) });
     const verdict = judge(result, limits);
     if (verdict.sentence !== undefined) io.stderr.write(`${createPaint(io.stderr, io.env).yellow(verdict.sentence)}\n`);
-    return verdict.exit;
+    // Whoever pressed Ctrl-C is told so, whatever had been reached by then.
+    return verdict.exit === 0 ? 0 : (interruptedExit(io) ?? verdict.exit);
   });
 }
 

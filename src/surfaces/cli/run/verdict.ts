@@ -20,12 +20,25 @@ export function judge(
     return { exit: ERRORS.BUDGET_EXHAUSTED.exit, sentence: "Stopped: the time budget is used up." };
   }
   const { exit } = ERRORS.AGENT_ERROR;
-  if (extraction !== undefined) {
-    const { attempts, reason } = extraction;
-    return { exit, sentence: `Stopped: no output matched the schema after ${attempts} attempts: ${reason}` };
-  }
+  if (extraction !== undefined) return judgeExtraction(extraction, cause);
   if (cause === "turn_limit_reached") return { exit, sentence: "Stopped: the limit of model calls is reached." };
   return cause === undefined ? { exit: 0 } : { exit, sentence: `Stopped: ${cause}.` };
+}
+
+/** Only an output that was there can have failed to match. */
+function judgeExtraction(
+  { attempts, reason }: NonNullable<RunResult["extraction_error"]>,
+  cause: RunResult["terminal_cause_kind"],
+): { readonly exit: number; readonly sentence: string } {
+  if (cause === undefined) {
+    const sentence = `Stopped: ${reason} before there was an output of the schema.`;
+    return { exit: ERRORS.REQUEST_CANCELLED.exit, sentence };
+  }
+  if (cause === "llm_failure" || cause === "retry_exhausted") {
+    return { exit: ERRORS.PROVIDER_ERROR.exit, sentence: `Stopped: the output could not be asked for: ${reason}` };
+  }
+  const sentence = `Stopped: no output matched the schema after ${attempts} attempts: ${reason}`;
+  return { exit: ERRORS.AGENT_ERROR.exit, sentence };
 }
 
 function budgetName({ usage }: RunResult, limits: Limits | undefined): string {
