@@ -1,6 +1,6 @@
 import type { EntryBody, TurnEnd } from "../contract/entry.ts";
 import type { AgentEvent, BudgetType, TerminalCause, Usage } from "../contract/event.ts";
-import type { AssistantBlock, Content, StopReason, ToolUseBlock } from "../contract/message.ts";
+import type { AssistantBlock, Content, Message, StopReason, ToolUseBlock } from "../contract/message.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { ModelClient } from "../ports/model.ts";
 import type { Tool } from "../ports/tool.ts";
@@ -39,8 +39,11 @@ export interface Turn {
   readonly signal: AbortSignal;
   readonly redact: Redact;
   readonly hash: Hash;
-  /** Makes entries durable, advances `state` and tells listeners; the turn goes on only after that. */
-  append(bodies: readonly EntryBody[]): Promise<void>;
+  /**
+   * Makes entries durable, advances `state` and tells listeners; the turn goes on only after that. What speaks of the
+   * state is given as a function, called when nothing else can be appended before it.
+   */
+  append(bodies: readonly EntryBody[] | (() => readonly EntryBody[])): Promise<void>;
   /** Tells listeners what is not kept, such as deltas. */
   emit(event: AgentEvent): void;
   /** Keeps a text too large for the context and returns its blob id. */
@@ -65,12 +68,9 @@ export async function runTurn(
   let unsaved = openTurn(turn, input.prompt, input.instructions ?? []);
   for (let step = 0; step < turn.state.settings.max_turns; step += 1) {
     const stop = checkBudget(run, unsaved);
-    if (stop !== undefined) return close(run, unsaved, { ...completed(run, unsaved), cause: causeOf(stop) });
+    if (stop !== undefined) return closeBy(run, unsaved, causeOf(stop));
     const { settings } = turn.state;
-    const messages = assembleContext(foldAhead(turn.state, unsaved));
-    const context_sha256 = hashContext(messages, turn.hash);
-    const called = { kind: "model_called" as const, turn_number: step, model: turn.model.modelId, context_sha256 };
-    await turn.append([...unsaved, called]);
+    const messages = await openCall(run, unsaved, step);
     run.turns += 1;
     const answer = await ask(asking(run), {
       messages,
@@ -83,9 +83,9 @@ export async function runTurn(
     unsaved = [assistantEntry(turn, answer.blocks, { stopReason: answer.stopReason, usage: answer.usage })];
     if (calls.length === 0) return finish(run, unsaved, answer);
     unsaved = await serveCalls(run, unsaved, calls);
-    if (turn.signal.aborted) return close(run, unsaved, CANCELLED);
+    if (turn.signal.aborted) return close(run, unsaved, () => CANCELLED);
   }
-  return close(run, unsaved, { ...completed(run, unsaved), cause: "turn_limit_reached" });
+  return closeBy(run, unsaved, "turn_limit_reached");
 }
 
 /** What one run of the loop keeps besides the session's state. */
@@ -147,6 +147,17 @@ function checkBudget(run: Run, unsaved: EntryBody[]): BudgetType | undefined {
 
 function causeOf(exhausted: BudgetType): TerminalCause {
   return exhausted === "time" ? "time_budget_exceeded" : "budget_exhausted";
+}
+
+/** Saves what is to be saved before a call, and returns the context the call is recorded with. */
+async function openCall({ turn }: Run, unsaved: readonly EntryBody[], step: number): Promise<readonly Message[]> {
+  let messages: readonly Message[] = [];
+  await turn.append(() => {
+    messages = assembleContext(foldAhead(turn.state, unsaved));
+    const context_sha256 = hashContext(messages, turn.hash);
+    return [...unsaved, { kind: "model_called", turn_number: step, model: turn.model.modelId, context_sha256 }];
+  });
+  return messages;
 }
 
 function asking(run: Run): Asking {
@@ -236,13 +247,12 @@ async function finish(
   const { turn } = run;
   const stop = checkBudget(run, unsaved);
   const schema = stop === undefined ? turn.state.settings.output_schema : undefined;
-  const end: TurnEnd = {
+  const closed = await close(run, unsaved, () => ({
     ...completed(run, unsaved),
     final_call: { stop_reason: answer.stopReason, usage: answer.usage },
     ...(stop === undefined ? {} : { cause: causeOf(stop) }),
     extraction_required: schema !== undefined,
-  };
-  const closed = await close(run, unsaved, end);
+  }));
   if (schema === undefined) return closed;
   const extraction = await extractOutput(asking(run), { schema, text: closed.text, state: turn.state });
   return { ...closed, extraction };
@@ -255,7 +265,7 @@ async function closeFailed(run: Run, answer: Extract<ModelAnswer, { ok: false }>
     answer.text === ""
       ? []
       : [assistantEntry(turn, [{ block_type: "text", data: { text: answer.text } }], { stopReason: "cancelled" })];
-  return close(run, unsaved, failureEnd(run, unsaved, answer));
+  return close(run, unsaved, () => failureEnd(run, unsaved, answer));
 }
 
 function failureEnd(run: Run, unsaved: EntryBody[], answer: Extract<ModelAnswer, { ok: false }>): TurnEnd {
@@ -310,10 +320,19 @@ function completed(run: Run, unsaved: readonly EntryBody[]): Extract<TurnEnd, { 
   };
 }
 
+/** Ends a turn gracefully for a cause other than the model's own end. */
+function closeBy(run: Run, unsaved: readonly EntryBody[], cause: TerminalCause): Promise<TurnOutcome> {
+  return close(run, unsaved, () => ({ ...completed(run, unsaved), cause }));
+}
+
 /** Saves the rest together with the end: one append, so a turn is never seen finished without its answer. */
-async function close(run: Run, unsaved: readonly EntryBody[], end: TurnEnd): Promise<TurnOutcome> {
+async function close(run: Run, unsaved: readonly EntryBody[], endOf: () => TurnEnd): Promise<TurnOutcome> {
   const { turn } = run;
-  await turn.append([...unsaved, { kind: "turn_closed", end }]);
+  let end: TurnEnd = CANCELLED;
+  await turn.append(() => {
+    end = endOf();
+    return [...unsaved, { kind: "turn_closed", end }];
+  });
   return {
     end,
     text: textInTurn(run)?.text ?? "",

@@ -33,16 +33,22 @@ export function liveSession(state: SessionState, tools: readonly Tool[]): LiveSe
   return { state, tools, listeners: new Set(), appending: Promise.resolve(), isRunning: false };
 }
 
-/** Makes entries durable, advances the state, then tells listeners what they stand for; one append at a time. */
-export function appendEntries(log: EventLog, live: LiveSession, bodies: readonly EntryBody[]): Promise<void> {
-  if (bodies.length === 0) return live.appending;
-  // A text may be injected while a turn appends: each append must see where the one before it ended.
-  const appended = live.appending.then(() => appendNow(log, live, bodies));
+/**
+ * Makes entries durable, advances the state, then tells listeners what they stand for; one append at a time. Bodies that
+ * speak of the state are made when their turn comes: a text may have been injected since they were thought of.
+ */
+export function appendEntries(
+  log: EventLog,
+  live: LiveSession,
+  bodies: readonly EntryBody[] | (() => readonly EntryBody[]),
+): Promise<void> {
+  const appended = live.appending.then(() => appendNow(log, live, typeof bodies === "function" ? bodies() : bodies));
   live.appending = appended.catch(() => {}); // Whoever asked for it hears of it; the next one starts from the state.
   return appended;
 }
 
 async function appendNow(log: EventLog, live: LiveSession, bodies: readonly EntryBody[]): Promise<void> {
+  if (bodies.length === 0) return;
   const { state } = live;
   const entries = await log.append(state.sessionId, state.lastSeq, toNewEntries(bodies));
   const texts = new Map(state.lastText === undefined ? [] : [[state.lastText.seq, state.lastText.text]]);
