@@ -148,13 +148,27 @@ describe("budgets", () => {
     expect((await session.turn("Two.")).terminal_cause_kind).toBe("budget_exhausted");
   });
 
+  it("[B2] the warning for time comes when it is due, also in the middle of a call or a tool", async () => {
+    const stuck: Tool = { ...step, execute: () => new Promise(() => {}) };
+    const scripts = [[{ text: "so far", ends: "silent" as const }], [{ calls: [{ name: "step" }] }]];
+    for (const script of scripts) {
+      const { runtime } = scriptedRuntime(script, { tools: [stuck] });
+      const { events } = await listen(runtime.createSessionStreaming("Go.", { budgetLimits: { max_duration: "10s" } }));
+      expect(events.filter((event) => event.type === "budget_warning")).toEqual([
+        { type: "budget_warning", budget_type: "time", used: 8, limit: 10, percent: 80 },
+      ]);
+      const types = typesOf(events);
+      expect(types.indexOf("budget_warning")).toBeLessThan(types.indexOf("run_completed"));
+    }
+  });
+
   it("[B3] time that runs out while the model talks ends the turn with the text so far", async () => {
     const { runtime } = scriptedRuntime([{ text: "so far", ends: "silent" }]);
     const { events, result } = await listen(
       runtime.createSessionStreaming("Go.", { budgetLimits: { max_duration: "5s" } }),
     );
     expect(result).toMatchObject({ text: "so far", terminal_cause_kind: "time_budget_exceeded" });
-    expect(events).toContainEqual({ type: "budget_warning", budget_type: "time", used: 5, limit: 5, percent: 100 });
+    expect(events).toContainEqual({ type: "budget_warning", budget_type: "time", used: 4, limit: 5, percent: 80 });
   });
 
   it("[B3] time that runs out in a tool stops the tool and ends gracefully", async () => {

@@ -65,7 +65,20 @@ export async function runTurn(
   input: { prompt: Content; instructions?: readonly string[] },
 ): Promise<TurnOutcome> {
   const run = createRun(turn);
-  let unsaved = openTurn(turn, input.prompt, input.instructions ?? []);
+  const over = new AbortController();
+  // A store that fails here fails the turn's own next append, which tells of it.
+  const warning = warnOfTime(run, over.signal).catch(() => {});
+  try {
+    return await loop(run, openTurn(turn, input.prompt, input.instructions ?? []));
+  } finally {
+    over.abort("over");
+    await warning;
+  }
+}
+
+async function loop(run: Run, opening: EntryBody[]): Promise<TurnOutcome> {
+  const { turn } = run;
+  let unsaved = opening;
   for (let step = 0; step < turn.state.settings.max_turns; step += 1) {
     const stop = checkBudget(run, unsaved);
     if (stop !== undefined) return closeBy(run, unsaved, causeOf(stop));
@@ -149,13 +162,39 @@ function causeOf(exhausted: BudgetType): TerminalCause {
   return exhausted === "time" ? "time_budget_exceeded" : "budget_exhausted";
 }
 
+/** Gives the warning for time when it is due: a call or a tool can take the rest of it. */
+async function warnOfTime(run: Run, over: AbortSignal): Promise<void> {
+  const { turn } = run;
+  const { max_duration_ms } = turn.state.settings.budget_limits;
+  if (max_duration_ms === undefined) return;
+  await turn.clock.sleep(max_duration_ms * turn.policy.warnAt, over);
+  if (over.aborted) return;
+  await turn.append(() => {
+    const warnings: EntryBody[] = [];
+    if (turn.state.isTurnOpen) checkBudget(run, warnings);
+    return warnings;
+  });
+}
+
+/** What is still to be saved: a warning that was given meanwhile is not given again. */
+function stillUnsaved({ turn }: Run, unsaved: readonly EntryBody[]): readonly EntryBody[] {
+  const { isTurnOpen, warned } = turn.state;
+  const isGiven = (body: EntryBody): boolean =>
+    isTurnOpen && body.kind === "event" && body.event.type === "budget_warning" && warned.has(body.event.budget_type);
+  return unsaved.filter((body) => !isGiven(body));
+}
+
 /** Saves what is to be saved before a call, and returns the context the call is recorded with. */
-async function openCall({ turn }: Run, unsaved: readonly EntryBody[], step: number): Promise<readonly Message[]> {
+async function openCall(run: Run, unsaved: readonly EntryBody[], step: number): Promise<readonly Message[]> {
+  const { turn } = run;
   let messages: readonly Message[] = [];
   await turn.append(() => {
     messages = assembleContext(foldAhead(turn.state, unsaved));
     const context_sha256 = hashContext(messages, turn.hash);
-    return [...unsaved, { kind: "model_called", turn_number: step, model: turn.model.modelId, context_sha256 }];
+    return [
+      ...stillUnsaved(run, unsaved),
+      { kind: "model_called", turn_number: step, model: turn.model.modelId, context_sha256 },
+    ];
   });
   return messages;
 }
@@ -200,7 +239,7 @@ async function serveCalls(run: Run, unsaved: EntryBody[], calls: readonly ToolUs
   const { turn } = run;
   const { state, clock } = turn;
   const stop = checkBudget(run, unsaved);
-  await turn.append(unsaved);
+  await turn.append(() => stillUnsaved(run, unsaved));
   if (stop === "tokens") return [closeCalls(calls, OUT_OF_TOKENS, clock)];
   const { max_tool_calls = Number.POSITIVE_INFINITY } = state.settings.budget_limits;
   const deadline = watchDeadline(run);
@@ -331,7 +370,7 @@ async function close(run: Run, unsaved: readonly EntryBody[], endOf: () => TurnE
   let end: TurnEnd = CANCELLED;
   await turn.append(() => {
     end = endOf();
-    return [...unsaved, { kind: "turn_closed", end }];
+    return [...stillUnsaved(run, unsaved), { kind: "turn_closed", end }];
   });
   return {
     end,
