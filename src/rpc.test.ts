@@ -161,6 +161,17 @@ describe("with a model that never ends", () => {
     expect(await exited).toMatchObject({ code: 0 });
   });
 
+  it("answers what was asked before the end of stdin, when that takes no time", async () => {
+    const { client, exited } = start(["--realm", "piped", "--state-root", join(home, "piped")]);
+    const answers = [
+      client.request("session/create", { prompt: "What is 2 + 3?", model: "offline" }),
+      client.request("session/list"),
+    ];
+    client.end();
+    expect(await Promise.all(answers)).toMatchObject([{ text: expect.stringContaining("5") }, {}]);
+    expect(await exited).toEqual({ code: 0, stderr: "" });
+  });
+
   it("the end of stdin interrupts the turn, and the session can go on in another process", async () => {
     const flags = ["--realm", "cut", "--state-root", join(home, "cut")];
     const { client, result, exited } = await speaking(flags);

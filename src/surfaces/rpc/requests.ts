@@ -12,6 +12,8 @@ export interface Requests {
   begin(request: Request): Promise<void> | undefined;
   /** Interrupts what a request runs; one that is done or unknown is left alone. */
   cancel(id: RequestId): void;
+  /** Resolves when each has been answered. */
+  settled(): Promise<unknown>;
   /** Interrupts all of them and resolves when each has been answered. */
   end(reason: string): Promise<void>;
 }
@@ -61,6 +63,7 @@ export function createRequests(parts: {
       return undefined;
     },
     cancel: (id) => running.get(id)?.abort(CANCELLED_BY_CLIENT),
+    settled: () => Promise.all(answering),
     end: async (reason) => {
       for (const aborting of running.values()) aborting.abort(reason);
       await Promise.all(answering);

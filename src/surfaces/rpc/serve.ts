@@ -25,14 +25,17 @@ export interface RpcConnection {
   readonly signal: AbortSignal;
 }
 
-/** How long turns may take to end once their client has gone. */
-const DRAIN_MS_MAX = 3_500;
+/** How long what was asked may go on after the end of the input: a script pipes its requests in and reads on. */
+const FINISH_MS_MAX = 2_000;
+/** How long turns may take to end once they are interrupted. */
+const DRAIN_MS_MAX = 1_500;
 /** What a client may send without waiting for an answer. */
 const NOTIFICATIONS: readonly string[] = ["initialized", "cancel"];
 
 /**
  * Serves JSON-RPC until the input ends, the output breaks or the signal aborts. Then it interrupts the turns it
- * runs, and resolves when they have ended or their time is up. The runtime stays open.
+ * runs, at the end of the input only those that do not end by themselves in a moment, and resolves when they have ended
+ * or their time is up. The runtime stays open.
  */
 export async function serveRpc(connection: RpcConnection): Promise<void> {
   const { input, runtime, host, clock, log } = connection;
@@ -79,8 +82,9 @@ export async function serveRpc(connection: RpcConnection): Promise<void> {
   connection.signal.addEventListener("abort", end, { once: true });
   if (connection.signal.aborted) end();
   await Promise.race([readLines(addAbortSignal(ending.signal, input), take), ended]);
-  end();
   const drained = new AbortController();
+  await Promise.race([requests.settled(), ended, clock.sleep(FINISH_MS_MAX, drained.signal)]);
+  end();
   const draining = Promise.all([requests.end("the connection ended"), streams.closeAll()]);
   await Promise.race([draining, clock.sleep(DRAIN_MS_MAX, drained.signal)]);
   drained.abort("drained");
