@@ -139,6 +139,9 @@ export const SessionSummary = z.object({
   total_tokens: z.number().int(),
   is_active: z.boolean(),
   state: SessionStateName,
+  model: z.string(),
+  /** The beginning of the first thing the user said; empty before. */
+  title: z.string(),
   labels: z.record(z.string(), z.string()).optional(),
 });
 export type SessionSummary = z.infer<typeof SessionSummary>;

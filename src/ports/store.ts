@@ -24,6 +24,8 @@ export interface SessionRow {
   readonly total_tokens: number;
   readonly model: string;
   readonly provider: string;
+  /** The beginning of the first thing the user said. */
+  readonly title: string;
   readonly labels: Readonly<Record<string, string>>;
   /** Seq of the newest assistant entry that has text; 0 when there is none. */
   readonly text_seq: number;

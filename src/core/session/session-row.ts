@@ -1,6 +1,7 @@
 import type { Entry } from "../../contract/entry.ts";
+import type { Content } from "../../contract/message.ts";
 import type { SessionRow } from "../../ports/store.ts";
-import { textOf } from "../message-text.ts";
+import { textOf, textOfContent } from "../message-text.ts";
 import { totalTokens } from "./session-state.ts";
 
 /** The fold behind a list of sessions: what is shown of one without reading its log. */
@@ -31,8 +32,12 @@ function applyBody(row: Changing<SessionRow>, { body, seq }: Entry): void {
     case "turn_opened":
       row.message_count += 1;
       row.has_open_turn = true;
+      if (row.title === "") row.title = titleOf(body.message.content);
       return;
     case "imported":
+      row.message_count += 1;
+      if (row.title === "" && body.message.role === "user") row.title = titleOf(body.message.content);
+      return;
     case "notice":
     case "tool_results":
       row.message_count += 1;
@@ -58,6 +63,12 @@ function applyBody(row: Changing<SessionRow>, { body, seq }: Entry): void {
   }
 }
 
+const TITLE_CHARS_MAX = 200;
+
+function titleOf(content: Content): string {
+  return textOfContent(content).slice(0, TITLE_CHARS_MAX).replace(/\s+/g, " ").trim();
+}
+
 function newRow(session_id: string, created_at_ms: number): SessionRow {
   return {
     session_id,
@@ -69,6 +80,7 @@ function newRow(session_id: string, created_at_ms: number): SessionRow {
     total_tokens: 0,
     model: "",
     provider: "",
+    title: "",
     labels: {},
     text_seq: 0,
     has_open_turn: false,

@@ -99,7 +99,8 @@ async function stateAt(store: Store, sessionId: string, seq: number): Promise<Se
 }
 
 async function summarise(store: Store, row: SessionRow): Promise<SessionSummary> {
-  return { ...(await commonOf(store, row)), total_tokens: row.total_tokens };
+  const { total_tokens, model, title } = row;
+  return { ...(await commonOf(store, row)), total_tokens, model, title };
 }
 
 async function describeSession(store: Store, row: SessionRow): Promise<SessionInfo> {

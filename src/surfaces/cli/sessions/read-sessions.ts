@@ -41,7 +41,7 @@ export async function showList(
 ): Promise<void> {
   const labels = Object.fromEntries(label);
   const { sessions } = await runtime.dispatch("listSessions", { limit, offset, labels });
-  if (!json) return printSessions(io, runtime, sessions);
+  if (!json) return printSessions(io, sessions);
   const refer = <T extends { session_id: string }>(one: T) => ({
     ...one,
     session_ref: formatSessionRef(place.realm, one.session_id),
