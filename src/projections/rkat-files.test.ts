@@ -35,7 +35,7 @@ function rowOf(session_id: string, last_seq: number): SessionRow {
   const counts = { message_count: 0, total_tokens: 0, text_seq: 0, last_seq };
   const times = { created_at_ms: 0, updated_at_ms: 0 };
   const flags = { has_system: false, has_open_turn: false, archived: false };
-  return { session_id, ...times, ...counts, ...flags, model: "m", provider: "p", labels: {} };
+  return { session_id, ...times, ...counts, ...flags, model: "m", provider: "p", title: "", labels: {} };
 }
 
 function eventsOf(length: number): ProjectedEvent[] {
