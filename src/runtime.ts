@@ -125,7 +125,12 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     sessionsMax: config.limits.max_sessions,
     describe: { capabilities: () => describeCapabilities(capabilities), models: () => describeModels(known) },
   });
-  const dispatch = createDispatch(service, capabilities);
+  let isClosed = false;
+  const call = createDispatch(service, capabilities);
+  const dispatch: Dispatch = async (...operation) => {
+    if (isClosed) throw new RuntimeError("AGENT_ERROR", "this runtime is closed");
+    return call(...operation);
+  };
   const create = async (prompt: Content, session: SessionOptions, more: Parameters<Dispatch>[2] = {}) => {
     const fields = { ...createFields(session), prompt };
     // Not deferred, so the first turn has run and its result is here.
@@ -158,6 +163,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
       subscribe({ store, live }, sessionId, { after, signal }),
     dispatch,
     close: async () => {
+      isClosed = true;
       await stop();
       await builtins.close();
       await store.close();

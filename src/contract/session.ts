@@ -65,7 +65,22 @@ export const SessionSettings = z.object({
 });
 export type SessionSettings = z.infer<typeof SessionSettings>;
 
+/** Fields of the wire that would be a lie to accept: the one was retired, the other asks for what is not built. */
+const Refused = {
+  skill_references: z.never({ error: "this field was retired; leave it out" }).optional(),
+  keep_alive: z
+    .literal(false, { error: "a session that stays alive between turns is not offered; leave it out" })
+    .optional(),
+};
+
+const Labels = z
+  .record(z.string(), z.string())
+  .refine((labels) => !Object.keys(labels).some((key) => key.startsWith("meerkat.")), {
+    error: "keys that begin with meerkat. are reserved",
+  });
+
 export const CreateSession = z.object({
+  ...Refused,
   prompt: Prompt,
   initial_turn: z.enum(["run_immediately", "deferred"]).default("run_immediately"),
   model: ModelInput.optional(),
@@ -82,7 +97,7 @@ export const CreateSession = z.object({
   tool_filter: ToolFilter.optional(),
   budget_limits: BudgetLimits.optional(),
   provider_params: JsonObject.optional(),
-  labels: z.record(z.string(), z.string()).optional(),
+  labels: Labels.optional(),
   additional_instructions: z.array(z.string()).optional(),
   app_context: z.unknown().optional(),
   shell_env: z.record(z.string(), z.string()).optional(),
@@ -90,6 +105,7 @@ export const CreateSession = z.object({
 export type CreateSession = z.infer<typeof CreateSession>;
 
 export const StartTurn = z.object({
+  ...Refused,
   session_id: SessionId,
   prompt: Prompt,
   model: ModelInput.optional(),

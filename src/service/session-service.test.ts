@@ -147,6 +147,9 @@ describe("the session service", () => {
       ],
       [{ prompt: "x", tool_preset: "everything" }, /^tool_preset: /],
       [{ prompt: "x", labels: { a: 1 } }, /^labels\.a: /],
+      [{ prompt: "x", labels: { "meerkat.runtime_id": "1" } }, /^labels.*reserved/],
+      [{ prompt: "x", skill_references: ["a"] }, /^skill_references: .*retired/],
+      [{ prompt: "x", keep_alive: true }, /^keep_alive: /],
     ];
     for (const [input, message] of bad) {
       const refused = { code: "INVALID_PARAMS", message: expect.stringMatching(message) };
@@ -157,6 +160,14 @@ describe("the session service", () => {
     await expect(runtime.session(unknownId).turn("x")).rejects.toMatchObject({ code: "SESSION_NOT_FOUND" });
     expect(await runtime.listSessions()).toEqual([]);
     expect(model.requests).toHaveLength(0);
+  });
+
+  it("[H1] a runtime that was closed says so", async () => {
+    const { runtime } = scriptedRuntime(() => ({ text: "ok" }), { store: createInMemoryStore() });
+    const session = await runtime.createSession("x");
+    await runtime.close();
+    await expect(session.turn("y")).rejects.toThrow("this runtime is closed");
+    await expect(runtime.listSessions()).rejects.toThrow("this runtime is closed");
   });
 
   it("[H1] memory asked for without the capability is refused before anything is created", async () => {

@@ -78,4 +78,23 @@ describe("a subscription", () => {
     expect(page.has_more).toBe(true);
     expect([...page.events, ...rest.events]).toEqual(all.events);
   });
+
+  it("[F8] reading all events costs reads by the page, not by the turn", async () => {
+    const store = createInMemoryStore();
+    let reads = 0;
+    const log: typeof store.log = {
+      ...store.log,
+      read: (...args) => {
+        reads += 1;
+        return store.log.read(...args);
+      },
+    };
+    const { runtime } = scriptedRuntime(() => ({ text: "ok" }), { store: { ...store, log } });
+    const session = await runtime.createSession("One.");
+    for (let turn = 0; turn < 300; turn += 1) await session.turn("Again.");
+    reads = 0;
+    const { events } = await runtime.dispatch("listEvents", { scope: { type: "session", session_id: session.id } });
+    expect(events).toHaveLength(1_000);
+    expect(reads).toBeLessThan(10);
+  });
 });

@@ -17,10 +17,15 @@ export async function readEvents(
   const events: Delivery[] = [];
   let { after } = range;
   const page = Math.min(PAGE_ENTRIES, range.max);
+  // The end of a turn speaks of the entry that holds its text, which is nearly always the one just read.
+  let newest: Entry | undefined;
   while (events.length < range.max) {
     const entries = await log.read(sessionId, after + 1, page);
-    for (const entry of entries)
-      events.push(...(await deliveriesOf(log, sessionId, entry)).filter(({ seq }) => seq > after));
+    for (const entry of entries) {
+      const text = await textFor(entry, newest, (seq) => log.read(sessionId, seq, 1));
+      events.push(...deliveriesOf(sessionId, entry, text).filter(({ seq }) => seq > after));
+      if (entry.body.kind === "assistant") newest = entry;
+    }
     const last = entries.at(-1);
     if (last === undefined || entries.length < page) break;
     after = last.seq + last.span - 1;
@@ -28,13 +33,19 @@ export async function readEvents(
   return events.slice(0, range.max);
 }
 
+async function textFor(
+  { body }: Entry,
+  newest: Entry | undefined,
+  read: (seq: number) => Promise<readonly Entry[]>,
+): Promise<string> {
+  const seq = body.kind === "turn_closed" && body.end.status === "completed" ? body.end.text_seq : undefined;
+  if (seq === undefined) return "";
+  const told = newest?.seq === seq ? newest : (await read(seq))[0];
+  return told === undefined ? "" : textOfEntry(told);
+}
+
 /** What an entry of the log tells, each event with its number. */
-async function deliveriesOf(log: EventLog, sessionId: string, entry: Entry): Promise<readonly Delivery[]> {
-  const { body, seq, timestamp_ms } = entry;
-  // Only the end of a turn speaks of another entry: the one that holds the text it ended with.
-  const textSeq = body.kind === "turn_closed" && body.end.status === "completed" ? body.end.text_seq : undefined;
-  const [told] = textSeq === undefined ? [] : await log.read(sessionId, textSeq, 1);
-  const text = told === undefined ? "" : textOfEntry(told);
+function deliveriesOf(sessionId: string, { body, seq, timestamp_ms }: Entry, text: string): readonly Delivery[] {
   return eventsOf(body, { sessionId, textAt: () => text }).map((event, index) => ({
     seq: seq + index,
     timestamp_ms,

@@ -36,7 +36,7 @@ export interface LeaseOptions {
 }
 
 export function openLeases({ path, self, steadyNow, signal }: LeaseOptions): Leases {
-  const leases = openPrivateDb<Lease, string>(path, { noSync: true, encoding: "json" });
+  const leases = openPrivateDb<Lease, string>(path, { noSync: true, encoding: "json" }, () => {});
   const heard = new Map<string, { readonly beat: number; readonly atMs: number }>();
   const isOurs = ({ owner }: Lease): boolean => owner.instance === self.instance && owner.pid === self.pid;
 

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { mkdirSync, readdirSync, rmSync } from "node:fs";
+import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { RuntimeError } from "../../contract/error.ts";
 import type { FoldRow, Store } from "../../ports/store.ts";
@@ -9,10 +9,15 @@ import { createLog, LOG_SIZES, type LogSizes } from "./log/log.ts";
 import { openLogIndex } from "./log/log-index.ts";
 import { nodeSegmentIo, type SegmentIo } from "./log/segment-file.ts";
 import { openSegments } from "./log/segments.ts";
-import { mendIndex, surveyLogs } from "./log/survey.ts";
+import { lossesOf, mendIndex, surveyLogs } from "./log/survey.ts";
 import { createTail } from "./log/tail.ts";
 import { bootId, describeSelf } from "./owner.ts";
+import { isSoundDb } from "./private-db.ts";
 import { createSessionLocks } from "./session-locks.ts";
+
+const INDEX = "index.mdb";
+/** What was found lost, a sentence a line: evidence that an index made anew would otherwise take away. */
+const LOSSES = "losses.txt";
 
 export interface EmbeddedOptions {
   readonly folder: string;
@@ -34,7 +39,7 @@ export function openStore(options: EmbeddedOptions): Store {
   const { folder, foldRow, now = Date.now, warn = () => {}, io = nodeSegmentIo, sizes = LOG_SIZES } = options;
   const logFolder = join(folder, "log");
   makeFolders(folder, logFolder);
-  const index = openLogIndex(join(folder, "index.mdb"));
+  const index = openLogIndex(join(folder, INDEX), warn);
   const segments = openSegments(logFolder, io);
   const leases = openLeases({
     path: leaseFile(folder),
@@ -42,7 +47,9 @@ export function openStore(options: EmbeddedOptions): Store {
     steadyNow: () => performance.now(),
     signal: options.host.isRunning,
   });
-  mendIndex(index, { segments, io, foldRow }, warn);
+  const lost = mendIndex(index, { segments, io, foldRow }, warn);
+  if (lost.length > 0)
+    appendFileSync(join(folder, LOSSES), lost.map((sentence) => `${sentence}\n`).join(""), { mode: 0o600 });
   const own = new Set<number>();
   const tail = createTail({ index, segments, io, foldRow, warn, isOwn: (segment) => own.has(segment) });
   const log = createLog({ index, segments, tail, leases, io, foldRow, now, warn, own, sizes });
@@ -85,16 +92,39 @@ export interface Verification {
   readonly problems: readonly string[];
 }
 
-/** Reads every record of a folder's logs and checks it; nothing is changed. */
-export function verifyFolder(folder: string, foldRow: FoldRow): Verification {
+/**
+ * Reads every record of a folder's logs and checks it, and that they hold what the index says they held; nothing is
+ * changed. What an earlier open found lost is told as well, until the note of it is deleted.
+ */
+export async function verifyFolder(folder: string, foldRow: FoldRow): Promise<Verification> {
   const segments = openSegments(join(folder, "log"), nodeSegmentIo);
+  const noted = readNotes(join(folder, LOSSES));
+  const path = join(folder, INDEX);
+  const isDamaged = existsSync(path) && !isSoundDb(path);
+  const index = existsSync(path) && !isDamaged ? openLogIndex(path, () => {}) : undefined;
   try {
+    // Before the logs: what another process appends meanwhile must not look like something the logs lack.
+    const known = index?.rows() ?? [];
     const survey = surveyLogs({ segments, io: nodeSegmentIo, foldRow }, new Set());
-    const { places, rows, bytes, problems } = survey;
+    const { places, rows, bytes } = survey;
+    const lost = lossesOf(known, rows);
+    const damaged = isDamaged
+      ? [`${path} is damaged; the next command sets it aside and makes it anew from the logs`]
+      : [];
+    const earlier = noted.filter((sentence) => !lost.includes(sentence));
+    const problems = [...survey.problems, ...damaged, ...lost, ...earlier];
     return { segments: survey.segments.size, records: places.length, sessions: rows.length, bytes, problems };
   } finally {
+    await index?.close();
     segments.close();
   }
+}
+
+function readNotes(path: string): readonly string[] {
+  if (!existsSync(path)) return [];
+  return readFileSync(path, "utf8")
+    .split("\n")
+    .filter((line) => line !== "");
 }
 
 function makeFolders(...folders: readonly string[]): void {

@@ -1,4 +1,14 @@
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -50,7 +60,7 @@ describe("a damaged log", () => {
     return folder;
   }
 
-  async function expectTailRepaired(folder: string): Promise<void> {
+  async function expectTailRepaired(folder: string, index: "kept" | "gone"): Promise<void> {
     const { store, warnings } = openAt(folder);
     expect((await store.log.read(A, 1, everything)).map(({ body }) => body)).toEqual([
       created,
@@ -65,20 +75,28 @@ describe("a damaged log", () => {
     expect((await again.store.log.read(A, 4, everything)).map(({ body }) => body)).toEqual([answered("instead")]);
     expect(again.warnings).toEqual([]);
     await again.store.close();
-    expect(verifyFolder(folder, foldRow).problems).toEqual([]);
+    // An index that knew of the record proves that it was there.
+    const lost = index === "kept" ? [`session ${A} had 4 events, and 3 are left`] : [];
+    expect((await verifyFolder(folder, foldRow)).problems).toEqual(lost);
   }
 
   it("[F7] cut off at any byte of its last record is repaired, with a warning, and the rest is intact", async () => {
     for (let end = whole.lastAt + 1; end < whole.size; end += 1) {
       const index = end % 2 === 0 ? "kept" : "gone";
-      await expectTailRepaired(damagedCopy((path) => truncateSync(path, end), index));
+      await expectTailRepaired(
+        damagedCopy((path) => truncateSync(path, end), index),
+        index,
+      );
     }
   });
 
   it("[F7] with any byte of its last record flipped is repaired, with a warning, and the rest is intact", async () => {
     for (let at = whole.lastAt; at < whole.size; at += 1) {
       const index = at % 2 === 0 ? "kept" : "gone";
-      await expectTailRepaired(damagedCopy((path) => flip(path, at), index));
+      await expectTailRepaired(
+        damagedCopy((path) => flip(path, at), index),
+        index,
+      );
     }
   });
 
@@ -90,10 +108,55 @@ describe("a damaged log", () => {
         const read = store.log.read(A, 1, everything);
         await expect(read).rejects.toMatchObject({ code: "SESSION_STORE_ERROR" });
         await store.close();
-        expect(verifyFolder(folder, foldRow).problems.length).toBeGreaterThan(0);
+        expect((await verifyFolder(folder, foldRow)).problems.length).toBeGreaterThan(0);
         expect(statSync(join(folder, LOG)).size).toBe(whole.size);
       }
     }
+  });
+
+  it("[F7] that is gone is told by verify, before and after it is opened again", async () => {
+    for (const change of [(path: string) => truncateSync(path, 0), (path: string) => rmSync(path)]) {
+      const folder = damagedCopy(change, "kept");
+      const lost = [`session ${A} had 4 events, and 0 are left`];
+      expect((await verifyFolder(folder, foldRow)).problems).toEqual(lost);
+      const { store, warnings } = openAt(folder);
+      expect(warnings).toContain(lost[0]);
+      await store.close();
+      expect((await verifyFolder(folder, foldRow)).problems).toEqual(lost);
+    }
+  });
+
+  it("[F4] an index or leases full of garbage are set aside, and everything is read again", async () => {
+    const spoilt: ((file: string) => void)[] = [
+      (file) => writeFileSync(file, "garbage ".repeat(2_500)),
+      (file) => truncateSync(file, 8_192),
+      (file) => truncateSync(file, 100),
+    ];
+    for (const spoil of spoilt) {
+      const folder = damagedCopy(() => {}, "kept");
+      const index = join(folder, "index.mdb");
+      spoil(index);
+      expect((await verifyFolder(folder, foldRow)).problems).toEqual([
+        `${index} is damaged; the next command sets it aside and makes it anew from the logs`,
+      ]);
+      const { store, warnings } = openAt(folder);
+      expect(await store.log.read(A, 1, everything)).toHaveLength(4);
+      expect(warnings).toEqual([expect.stringContaining("was set aside")]);
+      await store.close();
+      const leases = readdirSync(folder).find((name) => name.startsWith("leases") && name.endsWith(".mdb")) ?? "";
+      spoil(join(folder, leases));
+      const again = openAt(folder);
+      await (await again.store.locks.hold(A)).release();
+      await again.store.close();
+    }
+  });
+
+  it("[F7] a folder named like a segment is none", async () => {
+    const folder = damagedCopy(() => {}, "gone");
+    mkdirSync(join(folder, "log", "00000007.log"));
+    const { store } = openAt(folder);
+    expect(await store.log.read(A, 1, everything)).toHaveLength(4);
+    await store.close();
   });
 
   it("[F4] loses its index without harm: everything is read again from the log", async () => {

@@ -41,8 +41,8 @@ export interface LogIndex {
 const KEY_BYTES = 22;
 const PLACE_BYTES = 20;
 
-export function openLogIndex(path: string): LogIndex {
-  const root = openPrivateDb<unknown, string>(path, { maxDbs: 8, encoding: "json" });
+export function openLogIndex(path: string, warn: (sentence: string) => void): LogIndex {
+  const root = openPrivateDb<unknown, string>(path, { maxDbs: 8, encoding: "json" }, warn);
   const records: Database<Buffer, Buffer> = root.openDB("records", { encoding: "binary", keyEncoding: "binary" });
   const rows: Database<SessionRow, string> = root.openDB("rows", { encoding: "json" });
   const segments: Database<SegmentState, number> = root.openDB("segments", { encoding: "json" });

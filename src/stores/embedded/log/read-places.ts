@@ -24,7 +24,7 @@ export function readPlaces(
   let expected = places[start]?.seq ?? 1;
   if (start === 0 && expected !== 1 && places.length > 0) throw missing(wanted.sessionId, 1, expected);
   for (let first = start; first < places.length && entries.length < wanted.max; ) {
-    const run = runFrom(places, first);
+    const run = runFrom(places, first, wanted.max - entries.length);
     const buffer = readRun(io, segments, run);
     const base = run[0]?.offset ?? 0;
     for (const place of run) {
@@ -39,12 +39,12 @@ export function readPlaces(
   return entries;
 }
 
-/** The longest run of places that one read covers. */
-function runFrom(places: readonly RecordPlace[], first: number): readonly RecordPlace[] {
+/** The longest run of places that one read covers; each holds an entry at least, and one may lie before the wanted. */
+function runFrom(places: readonly RecordPlace[], first: number, entriesMax: number): readonly RecordPlace[] {
   const head = places[first];
   if (head === undefined) return [];
   const run = [head];
-  for (let next = first + 1; next < places.length; next += 1) {
+  for (let next = first + 1; next < places.length && run.length <= entriesMax; next += 1) {
     const place = places[next];
     const last = run.at(-1) ?? head;
     if (place === undefined || place.segment !== head.segment || place.offset < last.offset) break;

@@ -20,9 +20,9 @@ export function openSegments(folder: string, io: SegmentIo): Segments {
   const readers = new Map<number, number>();
   const path = (segment: number): string => join(folder, `${segment.toString().padStart(8, "0")}.log`);
   const list = (): readonly number[] =>
-    readdirSync(folder)
-      .flatMap((name) => {
-        const digits = NAME.exec(name)?.[1];
+    readdirSync(folder, { withFileTypes: true })
+      .flatMap((entry) => {
+        const digits = entry.isFile() ? NAME.exec(entry.name)?.[1] : undefined;
         return digits === undefined ? [] : [Number(digits)];
       })
       .sort((a, b) => a - b);

@@ -56,15 +56,32 @@ export function surveyLogs({ segments, io, foldRow }: SurveyParts, sealed: Reado
   return { places, rows: [...rows.values()], segments: states, bytes, problems };
 }
 
-/** Makes the index anew when it speaks of records that are not there: a disk lost what it had acknowledged. */
-export function mendIndex(index: LogIndex, parts: SurveyParts, warn: (sentence: string) => void): void {
+/**
+ * Makes the index anew when it speaks of records that are not there: a disk lost what it had acknowledged. Returns what
+ * was lost, a sentence a session.
+ */
+export function mendIndex(index: LogIndex, parts: SurveyParts, warn: (sentence: string) => void): readonly string[] {
   const known = index.segments();
   const broken = [...known].filter(([segment, state]) => !state.sealed && !holdsLast(parts, segment, state));
-  if (broken.length === 0) return;
+  if (broken.length === 0) return [];
   const paths = broken.map(([segment]) => parts.segments.path(segment)).join(", ");
   warn(`${paths}: the end is damaged or missing; the index is made anew from what is there`);
   const sealed = new Set([...known].flatMap(([segment, state]) => (state.sealed ? [segment] : [])));
-  index.replace(surveyLogs(parts, sealed));
+  const survey = surveyLogs(parts, sealed);
+  const lost = lossesOf(index.rows(), survey.rows);
+  for (const sentence of lost) warn(sentence);
+  index.replace(survey);
+  return lost;
+}
+
+/** What rows knew that the logs do not hold any more. */
+export function lossesOf(known: readonly SessionRow[], found: readonly SessionRow[]): readonly string[] {
+  const ends = new Map(found.map((row) => [row.session_id, row.last_seq]));
+  return known
+    .filter((row) => row.last_seq > (ends.get(row.session_id) ?? 0))
+    .map(
+      (row) => `session ${row.session_id} had ${row.last_seq} events, and ${ends.get(row.session_id) ?? 0} are left`,
+    );
 }
 
 function holdsLast({ segments, io }: SurveyParts, segment: number, { indexed, last }: SegmentState): boolean {

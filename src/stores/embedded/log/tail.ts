@@ -119,8 +119,12 @@ export function createTail(parts: TailParts): Tail {
       return [...all.values()];
     },
     places: (sessionId) => {
-      const bySeq = new Map(index.places(sessionId).map((place) => [place.seq, place]));
-      for (const place of recent.get(sessionId) ?? []) bySeq.set(place.seq, place);
+      const saved = index.places(sessionId);
+      const added = recent.get(sessionId) ?? [];
+      // In order, unless the session went from process to process and some of it was read before it was saved.
+      const all = [...saved, ...added];
+      if (all.every((place, at) => at === 0 || (all[at - 1]?.seq ?? 0) < place.seq)) return all;
+      const bySeq = new Map(all.map((place) => [place.seq, place]));
       return [...bySeq.values()].sort((a, b) => a.seq - b.seq);
     },
     add: (sessionId, place, row) => {
