@@ -2,7 +2,14 @@
 import { closeSync, fdatasyncSync, mkdtempSync, openSync, readdirSync, rmSync, statSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createRuntime, createScriptedModel, type EntryBody, openEmbeddedStore, type Store } from "../src/index.ts";
+import {
+  createRuntime,
+  createScriptedModel,
+  type EntryBody,
+  openEmbeddedStore,
+  type Runtime,
+  type Store,
+} from "../src/index.ts";
 import { median, publish } from "./report.ts";
 
 const WRITERS = [1, 16, 256];
@@ -30,7 +37,7 @@ try {
       [
         ["bytes a turn (question, tool call, 1 KB result, answer)", "its messages as JSON", "written", "ratio"],
         ...bytes.map(({ turn, json, written }) => [
-          `around turn ${turn}`,
+          `up to turn ${turn}`,
           json.toFixed(0),
           written.toFixed(0),
           (written / json).toFixed(2),
@@ -44,7 +51,7 @@ try {
         max: SLOWER_MAX[writers] ?? 2,
       })),
       ...bytes.map(({ turn, json, written }) => ({
-        what: `bytes written over the turn's JSON, turn ${turn}`,
+        what: `bytes written over the turns' JSON, up to turn ${turn}`,
         value: written / json,
         max: 1.5,
       })),
@@ -133,33 +140,45 @@ async function speedOf(work: () => Promise<void>): Promise<number> {
   return (APPENDS * 1_000) / (performance.now() - startedMs);
 }
 
-/** What the state folder grew by, index and all, over what the turns' messages are as JSON. */
+/**
+ * What the state folder grew by, index and all, over what the turns' messages are as JSON. The store is closed at both
+ * ends of a window, so that what the index owes is written and counted.
+ */
 async function measureBytes() {
-  const readings = [];
   const state = join(folder, "bytes");
-  const store = await openEmbeddedStore(state);
   const model = createScriptedModel((_, index) =>
     index % 2 === 0
       ? { text: "Let me look.", calls: [{ name: "look", args: { at: index } }] }
       : { text: "y".repeat(400) },
   );
   const look = { name: "look", description: "Looks.", inputSchema: {}, execute: () => "z".repeat(1_024) };
-  const runtime = createRuntime({ model, store, tools: [look], env: {} });
-  const session = await runtime.createSession("Begin.");
-  let turn = 1;
-  for (const window of [100, 1_000]) {
-    for (; turn < window; turn += 1) await session.turn("What is there now, please?");
-    const before = { written: sizeOf(state), json: JSON.stringify((await session.history()).messages).length };
-    const turns = 100;
-    for (let more = 0; more < turns; more += 1, turn += 1) await session.turn("What is there now, please?");
-    const after = { written: sizeOf(state), json: JSON.stringify((await session.history()).messages).length };
-    readings.push({
-      turn: window,
-      json: (after.json - before.json) / turns,
-      written: (after.written - before.written) / turns,
+  const inRuntime = async <T>(work: (runtime: Runtime) => Promise<T>): Promise<T> => {
+    const store = await openEmbeddedStore(state);
+    const runtime = createRuntime({ model, store, tools: [look], env: {} });
+    try {
+      return await work(runtime);
+    } finally {
+      await runtime.close();
+    }
+  };
+  const sessionId = await inRuntime(async (runtime) => (await runtime.createSession("Begin.")).id);
+  const runTurns = (turns: number): Promise<number> =>
+    inRuntime(async (runtime) => {
+      const session = runtime.session(sessionId);
+      for (let turn = 0; turn < turns; turn += 1) await session.turn("What is there now, please?");
+      return JSON.stringify((await session.history()).messages).length;
     });
+  const readings = [];
+  let turn = 1;
+  const json = await runTurns(99);
+  let before = { json, written: sizeOf(state) };
+  for (const turns of [900, 1_000]) {
+    turn += turns;
+    const now = { json: await runTurns(turns), written: sizeOf(state) };
+    const each = (of: "json" | "written"): number => (now[of] - before[of]) / turns;
+    readings.push({ turn, json: each("json"), written: each("written") });
+    before = now;
   }
-  await runtime.close();
   return readings;
 }
 
