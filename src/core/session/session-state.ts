@@ -18,11 +18,8 @@ export interface SessionState {
   readonly transcript: Placed[];
   /** Seq of the last event; the next append names it. */
   lastSeq: number;
-  createdAtMs: number;
   updatedAtMs: number;
   usage: Usage;
-  /** Input tokens of the newest model answer. */
-  lastInputTokens: number;
   toolCallsUsed: number;
   readonly warned: Set<BudgetType>;
   turnsOpened: number;
@@ -48,10 +45,8 @@ export function foldSession(sessionId: string, entries: readonly Entry[]): Sessi
     settings: first.body.settings,
     transcript: [],
     lastSeq: 0,
-    createdAtMs: first.timestamp_ms,
     updatedAtMs: first.timestamp_ms,
     usage: { input_tokens: 0, output_tokens: 0 },
-    lastInputTokens: 0,
     toolCallsUsed: 0,
     warned: new Set(),
     turnsOpened: 0,
@@ -112,14 +107,14 @@ export function applyEntry(state: SessionState, entry: Entry): void {
       return;
     case "assistant":
       applyMessage(state, seq, body.message);
-      if (body.usage !== undefined) countUsage(state, body.usage);
+      if (body.usage !== undefined) state.usage = addUsage(state.usage, body.usage);
       return;
     case "tool_results":
       applyMessage(state, seq, body.message);
       state.toolCallsUsed += body.calls.filter((call) => call.counted).length;
       return;
     case "extraction_attempt":
-      countUsage(state, body.usage);
+      state.usage = addUsage(state.usage, body.usage);
       return;
     case "event":
       if (body.event.type === "budget_warning") state.warned.add(body.event.budget_type);
@@ -167,11 +162,6 @@ function applySettings(state: SessionState, settings: SessionSettings, entry: En
   if (prompt === undefined || prompt === "") return;
   const created_at = new Date(entry.timestamp_ms).toISOString();
   state.transcript.unshift({ seq: entry.seq, message: { role: "system", content: prompt, created_at } });
-}
-
-function countUsage(state: SessionState, usage: Usage): void {
-  state.usage = addUsage(state.usage, usage);
-  state.lastInputTokens = usage.input_tokens;
 }
 
 function addUsage(total: Usage, more: Usage): Usage {
