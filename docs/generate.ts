@@ -15,7 +15,7 @@ interface Operation {
   readonly input: z.ZodType;
   readonly rpc: string;
   readonly http: string;
-  readonly mcp: string;
+  readonly mcp?: string;
   readonly cli: string;
   readonly requires?: keyof typeof CAPABILITY_ABSENT;
 }
@@ -38,7 +38,7 @@ function operationSection(name: string, operation: Operation): string {
     [
       ["JSON-RPC", code(operation.rpc)],
       ["HTTP", code(operation.http)],
-      ["MCP tool", code(operation.mcp)],
+      ["MCP tool", operation.mcp === undefined ? "none: a person decides" : code(operation.mcp)],
       ["command line", code(operation.cli)],
     ],
   );

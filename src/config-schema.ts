@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { Capability } from "./contract/capability.ts";
-import { Duration } from "./contract/duration.ts";
+import { Duration } from "./contract/input/duration.ts";
 import { PROVIDER_NAMES } from "./contract/session.ts";
 
 // A timer of Node fires at once when asked to wait longer than this, so a longer wait must not be sayable.
@@ -85,14 +85,21 @@ const Retry = z
     stall_timeout_ms: msOrNone(retry.stall_timeout),
   }));
 
-// Read by compaction, which is not built yet.
+/** What is left out follows from the model, or is the default of the compaction itself. */
 const Compaction = z.strictObject({
   /** Without one: 80 % of the model's context window. */
   auto_compact_threshold: whole(1).optional(),
-  recent_turn_budget: whole(1).default(4),
-  max_summary_tokens: whole(1).default(4_096),
-  min_turns_between_compactions: whole(0).default(3),
-  strategy: oneOf(["summary", "cascade"]).default("summary"),
+  /** Without one: 4. */
+  recent_turn_budget: whole(1).optional(),
+  /** Without one: 4096, or a quarter of the threshold of a small model. */
+  max_summary_tokens: whole(1).optional(),
+  /** Without one: 3. */
+  min_turns_between_compactions: whole(0).optional(),
+  strategy: oneOf(["summary", "cascade"]).optional(),
+  /** Large old tool results are shown as references, unless this is false. */
+  prune_tool_results: flag.optional(),
+  /** What a summary says and its source does not is cut from it, unless this is false. */
+  cut_invented: flag.optional(),
 });
 
 const absent = z.literal(false, { error: "rkat has no such tools, so set it to false or remove the key" }).optional();

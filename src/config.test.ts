@@ -42,12 +42,7 @@ describe("defaults", () => {
         call_timeout_ms: 600_000,
         stall_timeout_ms: 300_000,
       },
-      compaction: {
-        recent_turn_budget: 4,
-        max_summary_tokens: 4_096,
-        min_turns_between_compactions: 3,
-        strategy: "summary",
-      },
+      compaction: {},
       tools: {
         default_timeout_ms: 600_000,
         max_concurrent: 10,

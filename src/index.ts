@@ -1,11 +1,21 @@
 export { type Config, defaultConfig, loadConfig } from "./config.ts";
 export type { Capability } from "./contract/capability.ts";
+export type { Compaction, CompactionSettings, CompactResult, Receipt, SeqRange } from "./contract/compaction.ts";
 export type { Entry, EntryBody, NewEntry } from "./contract/entry.ts";
 export { type ErrorCode, RuntimeError, type WireError } from "./contract/error.ts";
 export type { AgentEvent, AgentEventOf, AgentEventType, TerminalCause, Usage } from "./contract/event.ts";
 export type { AssistantBlock, Content, ContentBlock, Message, StopReason, ToolResult } from "./contract/message.ts";
-export type { RunResult, SessionHistory, SessionInfo, SessionSummary } from "./contract/session.ts";
+export type { RunResult, SessionContext, SessionHistory, SessionInfo, SessionSummary } from "./contract/session.ts";
+export { DefaultCompactor } from "./core/compaction/default-compactor.ts";
 export type { Clock } from "./ports/clock.ts";
+export type {
+  CompactionConfig,
+  CompactionContext,
+  CompactionPlan,
+  CompactionResult,
+  Compactor,
+  Curator,
+} from "./ports/compactor.ts";
 export type { ModelClient, ModelFailure, ModelPart, ModelRequest } from "./ports/model.ts";
 export type { BlobStore, EventLog, Hold, SessionLocks, SessionRow, SessionStore, Store } from "./ports/store.ts";
 export type { Tool, ToolCallContext, ToolOutput } from "./ports/tool.ts";
@@ -19,6 +29,7 @@ export {
   type Runtime,
   type RuntimeOptions,
 } from "./runtime.ts";
+export type { CompactionOptions } from "./service/compaction-options.ts";
 export type { Delivery } from "./service/event-queue.ts";
 export type { EventStream, Session, SessionOptions, TurnOptions } from "./service/session-handle.ts";
 export { defineTool } from "./tools/define-tool.ts";

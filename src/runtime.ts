@@ -14,12 +14,14 @@ import type { Store } from "./ports/store.ts";
 import type { Tool } from "./ports/tool.ts";
 import type { AiSdkModel } from "./providers/ai-sdk/dialect.ts";
 import { createAiSdkModel } from "./providers/ai-sdk.ts";
-import { describeModels, mergeModels } from "./providers/catalog.ts";
+import { describeModels, findModel, mergeModels } from "./providers/catalog.ts";
 import { createModelResolver } from "./providers/resolve.ts";
 import { describeCapabilities } from "./service/capabilities.ts";
-import { createDispatch, type Dispatch } from "./service/dispatch.ts";
+import { type CompactionOptions, composeCompaction } from "./service/compaction-options.ts";
+import { createDispatch, type Dispatch, requireCapability } from "./service/dispatch.ts";
 import type { Delivery } from "./service/event-queue.ts";
 import { requireNames } from "./service/option-names.ts";
+import { type CompactionPart, requireReachableFor } from "./service/session/compacting.ts";
 import {
   createCall,
   createFields,
@@ -46,6 +48,8 @@ export interface RuntimeOptions {
   readonly provider?: string;
   /** Where sessions are kept. Without one they live in this process and cannot be resumed, read or listed. */
   readonly store?: Store;
+  /** Long sessions are compacted before they overflow; without this they are not. */
+  readonly compaction?: true | CompactionOptions;
   /** Custom tools every session has. */
   readonly tools?: readonly Tool[];
   /** Which built-in tools sessions have by default. */
@@ -98,7 +102,11 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
   requireOptions(options);
   const { config = defaultConfig(), env = process.env, clock = createSystemClock() } = options;
   const ownModel = toClient(options.model);
-  const capabilities = new Set<Capability>(options.store === undefined ? [] : ["session-store"]);
+  const compaction = compactionOf(options, config);
+  const capabilities = new Set<Capability>([
+    ...(options.store === undefined ? [] : ["session-store" as const]),
+    ...(compaction === undefined ? [] : ["session-compaction" as const]),
+  ]);
   const store = translateFailures(options.store ?? createInMemoryStore({ now: clock.now }));
   const root = options.projectRoot ?? process.cwd();
   const { program: shellProgram, timeout_ms } = config.shell;
@@ -110,6 +118,11 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     clock,
     capabilities,
     policy: policyOf(config),
+    compaction,
+    windowOf: ({ model }) => {
+      if (ownModel?.modelId === model) return ownModel.contextWindow;
+      return config.self_hosted.models[model]?.context_window ?? findModel(model, known)?.context_window;
+    },
     redact: createRedactor([...secretsIn(env), ...(options.secrets ?? [])]),
     toolsFor: (settings) => [...builtins.toolsFor(settings.tools), ...(options.tools ?? [])],
     models: preferring(ownModel, createModelResolver({ env, config: modelConfig(options, config) })),
@@ -182,9 +195,27 @@ export interface OpenOptions extends Omit<RuntimeOptions, "store"> {
 /** Opens a runtime with the capabilities its configuration names; what is not named is not even loaded. */
 export async function openRuntime({ stateFolder, warn = () => {}, ...options }: OpenOptions): Promise<Runtime> {
   const { config = defaultConfig() } = options;
-  if (!config.features.includes("session-store")) return createRuntime(options);
+  const isCompacting = config.features.includes("session-compaction");
+  const composed = isCompacting ? { ...options, compaction: options.compaction ?? (true as const) } : options;
+  if (!config.features.includes("session-store")) return createRuntime(composed);
+  compactionOf(composed, config); // What is refused is refused before a folder is touched.
   const store = await openEmbeddedStore(stateFolder, { warn });
-  return createRuntime({ ...options, store: await withFiles(store, { folder: stateFolder, warn }) });
+  return createRuntime({ ...composed, store: await withFiles(store, { folder: stateFolder, warn }) });
+}
+
+/** Composes compaction; undefined when it is left out, and an error when it is left out and configured. */
+function compactionOf({ compaction, systemPrompt }: RuntimeOptions, config: Config): CompactionPart | undefined {
+  if (compaction === undefined) {
+    if (Object.keys(config.compaction).length > 0) requireCapability(new Set(), "session-compaction");
+    return undefined;
+  }
+  const part = composeCompaction(compaction === true ? {} : compaction, config.compaction, async (...source) => {
+    const { extractiveSummary } = await import("./providers/offline/summary/summary.ts");
+    return extractiveSummary(...source);
+  });
+  const system_prompt = systemPrompt ?? config.agent.system_prompt;
+  requireReachableFor(part, { ...(system_prompt === undefined ? {} : { system_prompt }) }, { tools: [], pinTokens: 0 });
+  return part;
 }
 
 /** Gives the sessions of a store their files under `.rkat/`. */
@@ -238,6 +269,7 @@ const EXPECTED: Readonly<Record<keyof RuntimeOptions, Expected>> = {
   model: [isModel, "give a model's name, an AI SDK model or a model client"],
   provider: [isText, "give the name of a provider"],
   store: [isObject, "give a store"],
+  compaction: [(value) => value === true || isObject(value), "give true, or options of a compaction"],
   tools: [Array.isArray, "give a list of tools"],
   toolPreset: [
     (name) => Object.keys(TOOL_PRESETS).includes(String(name)),

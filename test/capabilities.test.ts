@@ -32,13 +32,19 @@ describe("builds", () => {
   for (const [build, features] of Object.entries(BUILDS)) {
     const hasStore = features.includes("session-store");
 
-    it(`[F2] ${build}: create and turn work, and it says what it has`, async () => {
+    it(`[F2] [C19] ${build}: create and turn work, and it says what it has`, async () => {
       const runtime = await openBuild(features);
       const session = await runtime.createSession("My name is Ada.");
       expect((await session.turn("What is my name?")).text).toContain("Ada");
       const { capabilities } = await runtime.dispatch("readCapabilities", {});
       const statusOf = (id: string) => capabilities.find((row) => row.id === id)?.status;
       expect(statusOf("session_store")).toEqual(hasStore ? "Available" : { NotCompiled: { feature: "session-store" } });
+      const compacts = features.includes("session-compaction");
+      expect(statusOf("session_compaction")).toEqual(
+        compacts ? "Available" : { NotCompiled: { feature: "session-compaction" } },
+      );
+      if (compacts) expect(await session.compact()).toMatchObject({ compacted: false });
+      else await expect(session.compact()).rejects.toMatchObject(CAPABILITY_ABSENT["session-compaction"]);
       await runtime.close();
     });
 
@@ -80,7 +86,11 @@ describe("builds", () => {
     `;
     const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "-e", script]);
     const loaded: readonly string[] = JSON.parse(stdout);
-    expect(loaded.filter((url) => /stores\/embedded|projections\/|node_modules\/lmdb/.test(url))).toEqual([]);
+    expect(
+      loaded.filter((url) =>
+        /stores\/embedded|projections\/|node_modules\/lmdb|compaction\/(?:run-|grammar|specifics)/.test(url),
+      ),
+    ).toEqual([]);
     expect(existsSync(join(root, "absent"))).toBe(false);
   });
 

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { CompactionFacts, ContextPart, PrunedResult, SeqRange } from "./compaction.ts";
 import { AgentEvent, ErrorClass, TerminalCause, Usage } from "./event.ts";
 import { Content, Message, StopReason } from "./message.ts";
 import { SessionSettings } from "./session.ts";
@@ -74,6 +75,23 @@ export const EntryBody = z.discriminatedUnion("kind", [
     usage: Usage,
   }),
   z.object({ kind: z.literal("event"), event: AgentEvent }),
+  /**
+   * From here on the context is the system message and `shows`. Nothing is deleted: what is not shown any more is
+   * in the entries before this one.
+   */
+  z.object({
+    kind: z.literal("compacted"),
+    ...CompactionFacts,
+    shows: z.array(ContextPart),
+    pruned: z.array(PrunedResult),
+  }),
+  z.object({ kind: z.literal("compaction_failed"), error: z.string(), usage: Usage.optional() }),
+  /** The context is again what it was without this compaction and those made after it. */
+  z.object({ kind: z.literal("compaction_undone"), compaction_id: z.string() }),
+  /** Messages a compaction took out of the context stand in it again. */
+  z.object({ kind: z.literal("expanded"), ranges: z.array(SeqRange) }),
+  /** A message that no compaction takes out of the context, or no longer. */
+  z.object({ kind: z.literal("pinned"), seq: count, pinned: z.boolean() }),
   z.object({ kind: z.literal("turn_closed"), end: TurnEnd }),
   z.object({ kind: z.literal("archived") }),
 ]);

@@ -78,7 +78,13 @@ const created_at = z.string();
 export const Message = z.discriminatedUnion("role", [
   z.object({ role: z.literal("system"), content: z.string(), created_at }),
   z.object({ role: z.literal("system_notice"), kind: z.string(), body: z.string().optional(), created_at }),
-  z.object({ role: z.literal("user"), content: Content, created_at }),
+  z.object({
+    role: z.literal("user"),
+    content: Content,
+    created_at,
+    /** Only on the summary a compaction left: it speaks for earlier turns and is none itself. */
+    compaction_id: z.string().optional(),
+  }),
   z.object({
     role: z.literal("block_assistant"),
     blocks: z.array(AssistantBlock),

@@ -1,6 +1,15 @@
 import { z } from "zod";
 import { Capabilities, type Capability } from "./capability.ts";
 import { ModelsCatalog } from "./catalog.ts";
+import {
+  Compaction,
+  CompactNow,
+  CompactResult,
+  ExpandInput,
+  ExpandResult,
+  PinResult,
+  UndoResult,
+} from "./compaction.ts";
 import { ContractVersion, EventCursor, EventPage, OneScope } from "./event-page.ts";
 import { nonnegative, positive } from "./input/whole-number.ts";
 import {
@@ -23,7 +32,8 @@ interface Operation {
   readonly output: z.ZodType;
   readonly rpc: string;
   readonly http: `${"GET" | "POST" | "PUT" | "PATCH" | "DELETE"} /${string}`;
-  readonly mcp: string;
+  /** Absent where a person decides, not an agent. */
+  readonly mcp?: string;
   readonly cli: string;
   readonly requires?: Capability;
 }
@@ -143,6 +153,64 @@ export const OPERATIONS = {
     mcp: "meerkat_context",
     cli: "rkat session context ID",
     requires: "session-store",
+  },
+  compactSession: {
+    summary: "Compact a session's context now, or preview what that would keep, drop and cost.",
+    input: z.strictObject({ session_id: SessionId, ...CompactNow }),
+    output: CompactResult,
+    rpc: "session/compact",
+    http: "POST /sessions/{session_id}/compact",
+    mcp: "meerkat_compact",
+    cli: "rkat compact run ID",
+    requires: "session-compaction",
+  },
+  listCompactions: {
+    summary: "List a session's compactions with their receipts, oldest first.",
+    input: z.strictObject({ session_id: SessionId }),
+    output: z.object({ compactions: z.array(Compaction) }),
+    rpc: "session/compactions",
+    http: "GET /sessions/{session_id}/compactions",
+    mcp: "meerkat_compactions",
+    cli: "rkat compact list ID",
+    requires: "session-compaction",
+  },
+  undoCompaction: {
+    summary: "Undo a compaction: the context is what it would be without it; later turns stay.",
+    input: z.strictObject({ session_id: SessionId, compaction_id: ExpandInput.compaction_id }),
+    output: UndoResult,
+    rpc: "session/compact_undo",
+    http: "POST /sessions/{session_id}/compactions/{compaction_id}/undo",
+    mcp: "meerkat_compact_undo",
+    cli: "rkat compact undo ID CID",
+    requires: "session-compaction",
+  },
+  expandCompaction: {
+    summary: "Bring turns a compaction took out of the context back into it.",
+    input: z.strictObject({ session_id: SessionId, ...ExpandInput }),
+    output: ExpandResult,
+    rpc: "session/compact_expand",
+    http: "POST /sessions/{session_id}/compactions/{compaction_id}/expand",
+    mcp: "meerkat_compact_expand",
+    cli: "rkat compact expand ID CID",
+    requires: "session-compaction",
+  },
+  pinMessage: {
+    summary: "Pin a message: compactions keep it in the context.",
+    input: z.strictObject({ session_id: SessionId, seq: positive }),
+    output: PinResult,
+    rpc: "session/pin",
+    http: "PUT /sessions/{session_id}/pins/{seq}",
+    cli: "rkat session pin ID SEQ",
+    requires: "session-compaction",
+  },
+  unpinMessage: {
+    summary: "Take a message's pin away; it stays in the context until the next compaction.",
+    input: z.strictObject({ session_id: SessionId, seq: positive }),
+    output: PinResult,
+    rpc: "session/unpin",
+    http: "DELETE /sessions/{session_id}/pins/{seq}",
+    cli: "rkat session unpin ID SEQ",
+    requires: "session-compaction",
   },
   readEventCursor: {
     summary: "Read the number of a session's newest durable event; 0 when it has none.",

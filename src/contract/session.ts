@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { CompactionCadence, CompactionSettings } from "./compaction.ts";
 import { TerminalCause, Usage } from "./event.ts";
 import { BudgetLimits } from "./input/budget-limits.ts";
 import { nonnegative, positive } from "./input/whole-number.ts";
@@ -62,6 +63,7 @@ export const SessionSettings = z.object({
   labels: z.record(z.string(), z.string()).optional(),
   app_context: z.unknown().optional(),
   shell_env: z.record(z.string(), z.string()).optional(),
+  compaction: CompactionSettings.optional(),
 });
 export type SessionSettings = z.infer<typeof SessionSettings>;
 
@@ -101,6 +103,7 @@ export const CreateSession = z.object({
   additional_instructions: z.array(z.string()).optional(),
   app_context: z.unknown().optional(),
   shell_env: z.record(z.string(), z.string()).optional(),
+  compaction: CompactionSettings.optional(),
 });
 export type CreateSession = z.infer<typeof CreateSession>;
 
@@ -173,6 +176,7 @@ export const SessionInfo = z.object({
   model: z.string(),
   provider: z.string(),
   last_assistant_text: z.string().optional(),
+  session_compaction_cadence: CompactionCadence.optional(),
   labels: z.record(z.string(), z.string()).optional(),
 });
 export type SessionInfo = z.infer<typeof SessionInfo>;
@@ -211,6 +215,19 @@ export const SessionContext = z.object({
   messages: z.array(z.intersection(Message, z.object({ seq: z.number().int() }))),
   estimated_tokens: z.number().int(),
   sha256: z.string(),
-  parts: z.array(z.object({ kind: z.string(), seqs: z.tuple([z.number().int(), z.number().int()]) })),
+  /** `system`, `summary`, `pinned`, `expanded` or `turn`, in the order of the messages. */
+  parts: z.array(
+    z.object({
+      kind: z.string(),
+      seqs: z.tuple([z.number().int(), z.number().int()]),
+      estimated_tokens: z.number().int(),
+    }),
+  ),
+  /** What the tools' descriptions add to every request. */
+  tool_tokens: z.number().int(),
+  /** What the model can see at once, when it is known. */
+  context_window: z.number().int().optional(),
+  /** The size at which the context is compacted; absent without `session-compaction`. */
+  auto_compact_threshold: z.number().int().optional(),
 });
 export type SessionContext = z.infer<typeof SessionContext>;

@@ -7,6 +7,7 @@ import { textOf } from "./message-text.ts";
 import { type Asking, ask } from "./model/ask.ts";
 import type { ModelAnswer } from "./model/model-call.ts";
 import { causeOfFailure } from "./model/retry.ts";
+import { assembleContext } from "./session/context.ts";
 import { type SessionState, totalTokens } from "./session/session-state.ts";
 
 /** What came of it; `cause` says what failed, and is absent when that was an interrupt. */
@@ -28,7 +29,7 @@ export async function extractOutput(
   let parsed = parse(text, check);
   let output = text;
   let attempts = 0;
-  const talk = [...state.transcript.map((placed) => placed.message), request(asking, schema)];
+  const talk = [...assembleContext(state), request(asking, schema)];
   while (!parsed.ok && attempts <= state.settings.structured_output_retries) {
     attempts += 1;
     const reply = await askOnce(asking, { schema, talk, state });

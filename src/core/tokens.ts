@@ -53,6 +53,29 @@ function blockTokens(block: ContentBlock): number {
   }
 }
 
+/** Bytes of a message's media as they are sent: few tokens, but part of what a provider's limit on a request counts. */
+export function mediaBytes(message: Message): number {
+  switch (message.role) {
+    case "user":
+      return contentMediaBytes(message.content);
+    case "tool_results":
+      return message.results.reduce((sum, result) => sum + contentMediaBytes(result.content), 0);
+    case "block_assistant":
+      return message.blocks.reduce(
+        (sum, block) => sum + (block.block_type === "image" ? block.data.data.length : 0),
+        0,
+      );
+    case "system":
+    case "system_notice":
+      return 0;
+  }
+}
+
+function contentMediaBytes(content: Content): number {
+  if (typeof content === "string") return 0;
+  return content.reduce((sum, block) => sum + ("data" in block ? block.data.length : 0), 0);
+}
+
 const encoder = new TextEncoder();
 
 function textTokens(text: string): number {

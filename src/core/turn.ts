@@ -5,21 +5,18 @@ import type { Clock } from "../ports/clock.ts";
 import type { ModelClient } from "../ports/model.ts";
 import type { Tool } from "../ports/tool.ts";
 import { readBudget } from "./budget.ts";
+import type { Compacting } from "./compaction/prepare.ts";
 import { type Extraction, extractOutput } from "./extraction.ts";
 import { type Asking, ask } from "./model/ask.ts";
 import type { CallLimits, ModelAnswer } from "./model/model-call.ts";
-import { causeOfFailure, type RetryPolicy } from "./model/retry.ts";
+import type { RetryPolicy } from "./model/retry.ts";
 import type { Redact } from "./redact.ts";
 import { assembleContext, type Hash, hashContext } from "./session/context.ts";
 import { foldAhead, type SessionState, totalTokens } from "./session/session-state.ts";
-import {
-  closeCalls,
-  INTERRUPTED,
-  OUT_OF_TOKENS,
-  runToolCalls,
-  type ToolBatch,
-  type ToolLimits,
-} from "./tools/tool-batch.ts";
+import { closeCalls, OUT_OF_TOKENS, runToolCalls, type ToolBatch, type ToolLimits } from "./tools/tool-batch.ts";
+import { judgeTurnBoundary, runDueCompaction } from "./turn/boundary.ts";
+import { closeLeftovers } from "./turn/leftovers.ts";
+import { CANCELLED, endOfFailure, outOfTime } from "./turn/turn-end.ts";
 
 export interface TurnPolicy {
   /** The share of a budget at which its warning is given. */
@@ -34,6 +31,8 @@ export interface Turn {
   readonly state: SessionState;
   readonly model: ModelClient;
   readonly tools: ReadonlyMap<string, Tool>;
+  /** Absent without the capability. */
+  readonly compacting: Compacting | undefined;
   readonly policy: TurnPolicy;
   readonly clock: Clock;
   readonly signal: AbortSignal;
@@ -80,7 +79,11 @@ async function loop(run: Run, opening: EntryBody[]): Promise<TurnOutcome> {
   const { turn } = run;
   let unsaved = opening;
   for (let step = 0; step < turn.state.settings.max_turns; step += 1) {
-    const stop = checkBudget(run, unsaved);
+    let stop = checkBudget(run, unsaved);
+    if (stop === undefined && (await compactIfDue(run, unsaved))) {
+      unsaved = [];
+      stop = checkBudget(run, unsaved);
+    }
     if (stop !== undefined) return closeBy(run, unsaved, causeOf(stop));
     const { settings } = turn.state;
     const messages = await openCall(run, unsaved, step);
@@ -91,7 +94,12 @@ async function loop(run: Run, opening: EntryBody[]): Promise<TurnOutcome> {
       maxOutputTokens: settings.max_tokens,
       providerParams: settings.provider_params,
     });
-    if (!answer.ok) return closeFailed(run, answer);
+    if (!answer.ok) {
+      if (!(await recoversFrom(run, answer))) return closeFailed(run, answer);
+      unsaved = [];
+      continue;
+    }
+    run.isRecovering = false;
     const calls = answer.blocks.filter((block) => block.block_type === "tool_use");
     unsaved = [assistantEntry(turn, answer.blocks, { stopReason: answer.stopReason, usage: answer.usage })];
     if (calls.length === 0) return finish(run, unsaved, answer);
@@ -99,6 +107,25 @@ async function loop(run: Run, opening: EntryBody[]): Promise<TurnOutcome> {
     if (turn.signal.aborted) return close(run, unsaved, () => CANCELLED);
   }
   return closeBy(run, unsaved, "turn_limit_reached");
+}
+
+type Failed = Extract<ModelAnswer, { ok: false }>;
+
+/** Compacts before a call when that is due. True: what was to be saved is, and the context may be another. */
+async function compactIfDue(run: Run, unsaved: readonly EntryBody[]): Promise<boolean> {
+  const { turn } = run;
+  const verdict = judgeTurnBoundary(turn, foldAhead(turn.state, unsaved));
+  if (verdict === "not_due") return false;
+  await turn.append(() => stillUnsaved(run, unsaved));
+  await runDueCompaction(turn, asking(run), verdict === "overflow" ? "overflow" : "threshold");
+  return true;
+}
+
+/** A context the provider finds too long is compacted once, and the call made again. */
+async function recoversFrom(run: Run, { because, failure }: Failed): Promise<boolean> {
+  if (because !== "failure" || failure.kind !== "context_exceeded" || run.isRecovering) return false;
+  run.isRecovering = true;
+  return runDueCompaction(run.turn, asking(run), "overflow");
 }
 
 /** What one run of the loop keeps besides the session's state. */
@@ -110,16 +137,9 @@ interface Run {
   readonly seqBefore: number;
   readonly toolCallsBefore: number;
   turns: number;
+  /** The context was compacted because the provider found it too long, and no answer has come since. */
+  isRecovering: boolean;
 }
-
-/** The end of a turn whose process ended first; its own words are written by the turn after it. */
-const CUT_SHORT: TurnEnd = {
-  status: "failed",
-  error_class: "terminal",
-  error: "the process ended before the turn did",
-  cause: "fatal_failure",
-};
-const CANCELLED: TurnEnd = { status: "failed", error_class: "cancelled", error: "the turn was interrupted" };
 
 function createRun(turn: Turn): Run {
   const startedMs = turn.clock.now();
@@ -131,16 +151,14 @@ function createRun(turn: Turn): Run {
     seqBefore: turn.state.lastSeq,
     toolCallsBefore: turn.state.toolCallsUsed,
     turns: 0,
+    isRecovering: false,
   };
 }
 
 function openTurn(turn: Turn, prompt: Content, instructions: readonly string[]): EntryBody[] {
   const { state, clock } = turn;
   const created_at = timestamp(clock);
-  const opening: EntryBody[] = [];
-  if (state.isTurnOpen) opening.push({ kind: "turn_closed", end: CUT_SHORT });
-  // A crash or an interrupt can leave calls unanswered. They are not run again: they may have taken effect.
-  if (state.openCalls.length > 0) opening.push(closeCalls(state.openCalls, INTERRUPTED, clock));
+  const opening = [...closeLeftovers(state, clock)];
   for (const body of instructions) {
     opening.push({ kind: "notice", message: { role: "system_notice", kind: "instructions", body, created_at } });
   }
@@ -293,12 +311,13 @@ async function finish(
     extraction_required: schema !== undefined,
   }));
   if (schema === undefined) return closed;
+  await compactIfDue(run, []);
   const extraction = await extractOutput(asking(run), { schema, text: closed.text, state: turn.state });
   return { ...closed, extraction };
 }
 
 /** A call that could not be answered: what it streamed is kept as a message marked `cancelled`. */
-async function closeFailed(run: Run, answer: Extract<ModelAnswer, { ok: false }>): Promise<TurnOutcome> {
+async function closeFailed(run: Run, answer: Failed): Promise<TurnOutcome> {
   const { turn } = run;
   const unsaved: EntryBody[] =
     answer.text === ""
@@ -307,8 +326,7 @@ async function closeFailed(run: Run, answer: Extract<ModelAnswer, { ok: false }>
   return close(run, unsaved, () => failureEnd(run, unsaved, answer));
 }
 
-function failureEnd(run: Run, unsaved: EntryBody[], answer: Extract<ModelAnswer, { ok: false }>): TurnEnd {
-  const { kind, message: error, retryAfterMs } = answer.failure;
+function failureEnd(run: Run, unsaved: EntryBody[], answer: Failed): TurnEnd {
   switch (answer.because) {
     case "interrupted":
       return CANCELLED;
@@ -316,36 +334,12 @@ function failureEnd(run: Run, unsaved: EntryBody[], answer: Extract<ModelAnswer,
       checkBudget(run, unsaved);
       const end = { ...completed(run, unsaved), cause: "time_budget_exceeded" as const };
       const hasResult = end.text_seq !== undefined || run.turn.state.toolCallsUsed > run.toolCallsBefore;
-      if (hasResult) return end;
-      return {
-        status: "failed",
-        error_class: "budget",
-        error: `the time budget ran out before the model answered (last failure: ${error})`,
-        cause: "time_budget_exceeded",
-      };
+      return hasResult ? end : outOfTime(answer.failure);
     }
-    case "failure": {
-      const retry_after_ms = retryAfterMs === undefined ? {} : { retry_after_ms: Math.ceil(retryAfterMs) };
-      return {
-        status: "failed",
-        error_class: kind === "auth" ? "auth" : kind === "content_filtered" ? "content_filtered" : "llm",
-        error,
-        cause: causeOfFailure(kind),
-        reason: { reason_type: REASON_TYPES[kind] ?? "llm_provider_error", failure_kind: kind, ...retry_after_ms },
-      };
-    }
+    case "failure":
+      return endOfFailure(answer.failure, run.turn);
   }
 }
-
-const REASON_TYPES: Readonly<Record<string, string>> = {
-  rate_limited: "llm_rate_limited",
-  context_exceeded: "llm_context_exceeded",
-  auth: "llm_auth_error",
-  model_not_found: "llm_invalid_model",
-  network: "llm_network_timeout",
-  call_timeout: "llm_call_timeout",
-  stalled: "llm_call_timeout",
-};
 
 /** A graceful end, counting what is still to be saved. */
 function completed(run: Run, unsaved: readonly EntryBody[]): Extract<TurnEnd, { status: "completed" }> {
@@ -381,7 +375,7 @@ async function close(run: Run, unsaved: readonly EntryBody[], endOf: () => TurnE
   };
 }
 
-function textInTurn(run: Run, state: SessionState = run.turn.state): SessionState["lastText"] {
+function textInTurn(run: Run, state: Pick<SessionState, "lastText"> = run.turn.state): SessionState["lastText"] {
   const { lastText } = state;
   return lastText !== undefined && lastText.seq > run.seqBefore ? lastText : undefined;
 }

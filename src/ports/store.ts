@@ -1,3 +1,4 @@
+import type { CompactionCadence } from "../contract/compaction.ts";
 import type { Entry, NewEntry } from "../contract/entry.ts";
 
 /** The append-only logs of sessions: the truth everything else is folded from. */
@@ -31,6 +32,7 @@ export interface SessionRow {
   readonly text_seq: number;
   /** A turn was opened and not closed: it runs now, or a crash cut it off. */
   readonly has_open_turn: boolean;
+  readonly cadence: CompactionCadence;
   readonly archived: boolean;
 }
 

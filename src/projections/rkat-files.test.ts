@@ -32,7 +32,7 @@ function openFiles(lengths: Map<string, number>, more: Partial<RkatFilesParts> =
 }
 
 function rowOf(session_id: string, last_seq: number): SessionRow {
-  const counts = { message_count: 0, total_tokens: 0, text_seq: 0, last_seq };
+  const counts = { message_count: 0, total_tokens: 0, text_seq: 0, last_seq, cadence: { session_boundary_index: 0 } };
   const times = { created_at_ms: 0, updated_at_ms: 0 };
   const flags = { has_system: false, has_open_turn: false, archived: false };
   return { session_id, ...times, ...counts, ...flags, model: "m", provider: "p", title: "", labels: {} };

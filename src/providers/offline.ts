@@ -11,8 +11,8 @@ const MEDIA_TOKENS = 1_600;
 const CHUNK_CHARS_MAX = 24;
 
 /** A model that needs no network, weights, clock or chance: it quotes, counts, summarises and calls tools. */
-export function createOfflineModel(): ModelClient {
-  return { provider: "offline", modelId: "offline", contextWindow: CONTEXT_TOKENS, stream: streamReply };
+export function createOfflineModel({ contextWindow = CONTEXT_TOKENS }: { contextWindow?: number } = {}): ModelClient {
+  return { provider: "offline", modelId: "offline", contextWindow, stream: streamReply };
 }
 
 async function* streamReply(request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelPart> {

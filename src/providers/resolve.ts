@@ -57,7 +57,7 @@ async function openModel(place: Place, given: string | undefined, provider: stri
   // A session that used a profile comes back with the provider it was told.
   const profile = owner === undefined || owner === "self_hosted" ? rowOf(config.profiles, model) : undefined;
   if (profile !== undefined) return openProfile(place, model, profile);
-  if (model === "offline" || owner === "offline") return openOffline();
+  if (model === "offline" || owner === "offline") return openOffline(place);
   const isElsewhere = owner !== undefined && (isHosted(owner) || rowOf(config.providers, owner) !== undefined);
   const selfHosted = isElsewhere ? undefined : openSelfHosted(place, model, owner);
   if (selfHosted !== undefined) return selfHosted;
@@ -324,9 +324,10 @@ async function openGenerate(place: Place, given: GenerateModel): Promise<ModelCl
   });
 }
 
-async function openOffline(): Promise<ModelClient> {
+async function openOffline(place: Place): Promise<ModelClient> {
   const { createOfflineModel } = await import("./offline.ts");
-  return createOfflineModel();
+  const contextWindow = windowOf(place, "offline");
+  return createOfflineModel(contextWindow === undefined ? {} : { contextWindow });
 }
 
 function windowOf({ config }: Place, model: string): number | undefined {

@@ -1,8 +1,9 @@
+import type { Compaction, CompactionSettings, CompactResult, ExpandResult } from "../contract/compaction.ts";
 import { RuntimeError } from "../contract/error.ts";
 import type { AgentEvent } from "../contract/event.ts";
 import type { BudgetLimits } from "../contract/input/budget-limits.ts";
 import type { Content } from "../contract/message.ts";
-import type { CreateSession, RunResult, SessionHistory, StartTurn } from "../contract/session.ts";
+import type { CreateSession, RunResult, SessionContext, SessionHistory, StartTurn } from "../contract/session.ts";
 import type { Tool } from "../ports/tool.ts";
 import type { CallContext, Dispatch } from "./dispatch.ts";
 import { createEventQueue } from "./event-queue.ts";
@@ -31,6 +32,8 @@ export interface SessionOptions {
   readonly labels?: Readonly<Record<string, string>>;
   readonly appContext?: unknown;
   readonly shellEnv?: Readonly<Record<string, string>>;
+  /** How this session is compacted, as on the wire: `auto_compact_threshold`, `recent_turn_budget`, … */
+  readonly compaction?: Readonly<CompactionSettings>;
   /** Aborting it interrupts the first turn. */
   readonly signal?: AbortSignal;
 }
@@ -66,6 +69,22 @@ export interface Session {
   interrupt(): Promise<void>;
   /** The full transcript, oldest first. */
   history(page?: { offset?: number; limit?: number }): Promise<SessionHistory>;
+  /** What the model is shown now, or was shown at an earlier call. */
+  context(at?: { seq?: number }): Promise<SessionContext>;
+  /** Compacts the context now; with `preview`, only says what that would keep, drop and cost. */
+  compact(options?: { instructions?: string; preview?: boolean; signal?: AbortSignal }): Promise<CompactResult>;
+  /** Every compaction with its receipt, oldest first. */
+  compactions(): Promise<readonly Compaction[]>;
+  /** Undoes a compaction and those built on it; later turns stay. Resolves with the ids of what was undone. */
+  undoCompaction(compactionId: string): Promise<readonly string[]>;
+  /** Brings turns a compaction took out back into the context. */
+  expandCompaction(
+    compactionId: string,
+    range?: { fromSeq?: number; toSeq?: number; maxTokens?: number },
+  ): Promise<ExpandResult>;
+  /** Keeps a message in the context through every compaction. */
+  pin(seq: number): Promise<void>;
+  unpin(seq: number): Promise<void>;
   /** Ends the session: it stays readable and runs no more turns. */
   archive(): Promise<void>;
 }
@@ -92,6 +111,21 @@ export function createHandle(dispatch: Dispatch, id: string, first?: RunResult):
       await dispatch("interruptTurn", { session_id: id });
     },
     history: (page = {}) => dispatch("readHistory", { session_id: id, ...page }),
+    context: ({ seq } = {}) =>
+      dispatch("readContext", { session_id: id, ...(seq === undefined ? {} : { at_seq: seq }) }),
+    compact: ({ signal, ...fields } = {}) =>
+      dispatch("compactSession", { session_id: id, ...fields }, signal === undefined ? {} : { signal }),
+    compactions: async () => (await dispatch("listCompactions", { session_id: id })).compactions,
+    undoCompaction: async (compaction_id) =>
+      (await dispatch("undoCompaction", { session_id: id, compaction_id })).compaction_ids,
+    expandCompaction: (compaction_id, { fromSeq: from_seq, toSeq: to_seq, maxTokens: max_tokens } = {}) =>
+      dispatch("expandCompaction", { session_id: id, compaction_id, from_seq, to_seq, max_tokens }),
+    pin: async (seq) => {
+      await dispatch("pinMessage", { session_id: id, seq });
+    },
+    unpin: async (seq) => {
+      await dispatch("unpinMessage", { session_id: id, seq });
+    },
     archive: async () => {
       await dispatch("archiveSession", { session_id: id });
     },
@@ -132,6 +166,7 @@ const SESSION_FIELDS = {
   labels: "labels",
   appContext: "app_context",
   shellEnv: "shell_env",
+  compaction: "compaction",
 } as const satisfies Record<Exclude<keyof SessionOptions, "tools" | "signal">, keyof CreateSession>;
 
 const TURN_FIELDS = {

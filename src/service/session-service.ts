@@ -6,8 +6,11 @@ import type { CreateSession, RunResult, StartTurn } from "../contract/session.ts
 import { compileSchema } from "../core/json-schema.ts";
 import { asBlocks } from "../core/message-text.ts";
 import { requireTools } from "../core/tools/require-tools.ts";
+import { toolTokens } from "../core/turn/boundary.ts";
 import type { ModelClient, ModelResolver } from "../ports/model.ts";
 import { type CallContext, requireCapability, type Service } from "./dispatch.ts";
+import { compactingFor, requireReachableFor } from "./session/compacting.ts";
+import { createCompactions } from "./session/compactions.ts";
 import { forkBodies } from "./session/fork.ts";
 import { createHeldWork, type HeldWork } from "./session/held-work.ts";
 import { inject } from "./session/inject.ts";
@@ -15,7 +18,7 @@ import { appendEntries, beginSession, type LiveSession } from "./session/live-se
 import { createLiveSessions, type LiveSessions } from "./session/live-sessions.ts";
 import { createSessionReader } from "./session/session-reader.ts";
 import { overrideSettings, type SessionDefaults, settleSettings } from "./session/session-settings.ts";
-import { runSessionTurn, type TurnParts } from "./session/turn-runner.ts";
+import { chooseTools, runSessionTurn, type TurnParts } from "./session/turn-runner.ts";
 
 export interface ServiceParts extends TurnParts {
   readonly capabilities: ReadonlySet<Capability>;
@@ -43,10 +46,15 @@ export function createSessionService(parts: ServiceParts): SessionService {
 
   const createSession = async (input: CreateSession, call: CallContext) => {
     if (input.enable_memory === true) requireCapability(parts.capabilities, "memory-store");
+    if (input.compaction !== undefined) requireCapability(parts.capabilities, "session-compaction");
     if (call.tools !== undefined) requireTools(call.tools);
     if (input.output_schema !== undefined) await compileSchema(input.output_schema, "output_schema");
     const model = await parts.models.resolve(input.model, input.provider);
     const settings = settleSettings(input, model, defaults);
+    if (parts.compaction !== undefined) {
+      const tools = [...parts.toolsFor(settings), ...(call.tools ?? [])];
+      requireReachableFor(parts.compaction, settings, { tools, pinTokens: 0 });
+    }
     const isDeferred = input.initial_turn === "deferred";
     const pending = isDeferred ? { pending_prompt: input.prompt } : {};
     const session_id = clock.newId();
@@ -86,6 +94,17 @@ export function createSessionService(parts: ServiceParts): SessionService {
     return parts.models.resolve(input.model ?? model, input.provider ?? (isOther ? undefined : provider));
   };
 
+  const sizesOf = (session: LiveSession) => {
+    const { settings } = session.state;
+    const context_window = parts.windowOf(settings);
+    const compacting = parts.compaction && compactingFor(parts.compaction, settings, context_window);
+    return {
+      tool_tokens: toolTokens(chooseTools(parts, session, undefined).values()),
+      ...(context_window === undefined ? {} : { context_window }),
+      ...(compacting === undefined ? {} : { auto_compact_threshold: compacting.threshold }),
+    };
+  };
+
   const service: Service = {
     createSession,
     startTurn,
@@ -95,7 +114,8 @@ export function createSessionService(parts: ServiceParts): SessionService {
       await store.locks.interrupt(session_id);
       return { interrupted: true };
     },
-    ...createSessionReader({ store, live, hash: parts.hash }),
+    ...createSessionReader({ store, live, hash: parts.hash, sizesOf }),
+    ...createCompactions({ ...parts, live, held }),
     injectContext: async (input) => {
       const session = await live.find(input.session_id);
       if (session.isRunning) return inject(parts, session, input);

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { Duration } from "../duration.ts";
+import { Duration } from "./duration.ts";
 import { nonnegative, positive } from "./whole-number.ts";
 
 const seconds = { error: "write a number of seconds above 0" };

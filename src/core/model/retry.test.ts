@@ -103,7 +103,10 @@ describe("retries", () => {
     const kinds: FailureKind[] = ["invalid_request", "auth", "model_not_found", "content_filtered", "context_exceeded"];
     for (const kind of kinds) {
       const { runtime, model } = scriptedRuntime(() => failing({ kind, message: kind }));
-      await expect(runtime.createSession("Go.")).rejects.toMatchObject({ code: "PROVIDER_ERROR", message: kind });
+      await expect(runtime.createSession("Go.")).rejects.toMatchObject({
+        code: "PROVIDER_ERROR",
+        message: expect.stringMatching(new RegExp(`^${kind}(?:; the context is about .* compaction is off: .*)?$`)),
+      });
       expect(model.requests).toHaveLength(1);
     }
   });

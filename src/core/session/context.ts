@@ -2,13 +2,14 @@ import type { Message } from "../../contract/message.ts";
 import type { SessionContext } from "../../contract/session.ts";
 import { estimateTokens } from "../tokens.ts";
 import type { SessionState } from "./session-state.ts";
+import { isIn } from "./shown.ts";
 
 /** The hex SHA-256 of a text, handed in: this layer sees no library. */
 export type Hash = (text: string) => string;
 
 /** What the model is shown now. */
-export function assembleContext(state: SessionState): readonly Message[] {
-  return state.transcript.map((placed) => placed.message);
+export function assembleContext(state: Pick<SessionState, "shown">): readonly Message[] {
+  return state.shown.map((placed) => placed.message);
 }
 
 const chained = new WeakMap<Message, { readonly before: string; readonly hash: string }>();
@@ -33,25 +34,37 @@ export function hashContext(messages: readonly Message[], hash: Hash): string {
 }
 
 /** The context with where its parts come from. */
-export function describeContext(state: SessionState, hash: Hash): SessionContext {
+export function describeContext(state: SessionState, hash: Hash): Omit<SessionContext, "tool_tokens"> {
   const messages = assembleContext(state);
   return {
-    messages: state.transcript.map(({ seq, message }) => ({ ...message, seq })),
+    messages: state.shown.map(({ seq, message }) => ({ ...message, seq })),
     estimated_tokens: estimateTokens(messages),
     sha256: hashContext(messages, hash),
     parts: partsOf(state),
   };
 }
 
-/** The system message, then a part for each turn; what stands before the first turn was imported. */
-function partsOf({ transcript }: SessionState): SessionContext["parts"] {
-  const parts: { kind: string; seqs: [number, number] }[] = [];
-  for (const { seq, message } of transcript) {
+/** The system message, the summary, what was pinned or brought back, then a part for each turn. */
+function partsOf({ shown, pins, compactions }: SessionState): SessionContext["parts"] {
+  const parts: SessionContext["parts"] = [];
+  const standing = compactions.findLast((record) => !record.undone);
+  for (const { seq, message } of shown) {
+    const kind = kindOf(message, { isPinned: pins.has(seq), isExpanded: isIn(standing?.expanded ?? [], seq) });
     const last = parts.at(-1);
-    if (message.role === "system") parts.push({ kind: "system", seqs: [seq, seq] });
-    else if (message.role === "user" || last === undefined || last.kind === "system") {
-      parts.push({ kind: "turn", seqs: [seq, seq] });
-    } else last.seqs[1] = seq;
+    const estimated_tokens = estimateTokens([message]);
+    const isBeginning = last === undefined || last.kind !== kind || kind === "system" || kind === "summary";
+    if (isBeginning || message.role === "user") parts.push({ kind, seqs: [seq, seq], estimated_tokens });
+    else {
+      last.seqs = [Math.min(last.seqs[0], seq), Math.max(last.seqs[1], seq)];
+      last.estimated_tokens += estimated_tokens;
+    }
   }
   return parts;
+}
+
+function kindOf(message: Message, how: { isPinned: boolean; isExpanded: boolean }): string {
+  if (message.role === "system") return "system";
+  if (message.role === "user" && message.compaction_id !== undefined) return "summary";
+  if (how.isPinned) return "pinned";
+  return how.isExpanded ? "expanded" : "turn";
 }

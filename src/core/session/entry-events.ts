@@ -20,6 +20,9 @@ export function eventsOf(body: EntryBody, source: EventSource): readonly AgentEv
     case "imported":
     case "notice":
     case "extraction_attempt":
+    case "compaction_undone":
+    case "expanded":
+    case "pinned":
     case "archived":
       return [];
     case "turn_opened":
@@ -33,6 +36,12 @@ export function eventsOf(body: EntryBody, source: EventSource): readonly AgentEv
     case "attempt_failed":
     case "event":
       return [body.event];
+    case "compacted": {
+      const { summary_tokens, messages_before, messages_after } = body;
+      return [{ type: "compaction_completed", summary_tokens, messages_before, messages_after }];
+    }
+    case "compaction_failed":
+      return [{ type: "compaction_failed", error: body.error }];
     case "turn_closed":
       return turnEndEvents(body.end, source);
   }

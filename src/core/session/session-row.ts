@@ -2,6 +2,7 @@ import type { Entry } from "../../contract/entry.ts";
 import type { Content } from "../../contract/message.ts";
 import type { SessionRow } from "../../ports/store.ts";
 import { textOf, textOfContent } from "../message-text.ts";
+import { advanceCadence, NO_CADENCE } from "./cadence.ts";
 import { totalTokens } from "./session-state.ts";
 
 /** The fold behind a list of sessions: what is shown of one without reading its log. */
@@ -10,6 +11,7 @@ export function foldRow(row: SessionRow | undefined, sessionId: string, entry: E
   const next: Changing<SessionRow> = row === undefined ? newRow(sessionId, entry.timestamp_ms) : { ...row };
   next.updated_at_ms = entry.timestamp_ms;
   next.last_seq = entry.seq + entry.span - 1;
+  next.cadence = advanceCadence(next.cadence, entry.body);
   applyBody(next, entry);
   return next;
 }
@@ -56,9 +58,16 @@ function applyBody(row: Changing<SessionRow>, { body, seq }: Entry): void {
     case "archived":
       row.archived = true;
       return;
+    case "compacted":
+    case "compaction_failed":
+      row.total_tokens += body.usage === undefined ? 0 : totalTokens(body.usage);
+      return;
     case "model_called":
     case "attempt_failed":
     case "event":
+    case "compaction_undone":
+    case "expanded":
+    case "pinned":
       return;
   }
 }
@@ -84,6 +93,7 @@ function newRow(session_id: string, created_at_ms: number): SessionRow {
     labels: {},
     text_seq: 0,
     has_open_turn: false,
+    cadence: NO_CADENCE,
     archived: false,
   };
 }

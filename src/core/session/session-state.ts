@@ -1,14 +1,13 @@
+import type { CompactionCadence } from "../../contract/compaction.ts";
 import type { Entry, EntryBody } from "../../contract/entry.ts";
 import type { BudgetType, Usage } from "../../contract/event.ts";
 import type { Content, Message, ToolUseBlock } from "../../contract/message.ts";
 import type { SessionSettings } from "../../contract/session.ts";
 import { textOf } from "../message-text.ts";
+import { estimateTokens, mediaBytes } from "../tokens.ts";
+import { advanceCadence, NO_CADENCE } from "./cadence.ts";
 import { spanOf } from "./entry-events.ts";
-
-interface Placed {
-  readonly seq: number;
-  readonly message: Message;
-}
+import { type CompactionRecord, type Placed, showTranscript } from "./shown.ts";
 
 /** What a session is now: the fold of its log. Whoever holds it applies each entry once, in order. */
 export interface SessionState {
@@ -16,6 +15,20 @@ export interface SessionState {
   settings: SessionSettings;
   /** The full transcript, the system message first. */
   readonly transcript: Placed[];
+  /** What the model is shown of it, the system message first. */
+  shown: Placed[];
+  /** The estimate of what is shown, kept up so that deciding whether to compact costs the same at every length. */
+  shownTokens: number;
+  /** Bytes of the media among it. */
+  shownMediaBytes: number;
+  compactions: readonly CompactionRecord[];
+  /** Seqs of messages that no compaction takes out of the context. */
+  readonly pins: Set<number>;
+  cadence: CompactionCadence;
+  /** A compaction began and has not ended: it runs, or its process ended. */
+  isCompacting: boolean;
+  /** Input tokens the model counted for its last answer; 0 after a compaction. */
+  lastInputTokens: number;
   /** Seq of the last event; the next append names it. */
   lastSeq: number;
   updatedAtMs: number;
@@ -44,6 +57,14 @@ export function foldSession(sessionId: string, entries: readonly Entry[]): Sessi
     sessionId,
     settings: first.body.settings,
     transcript: [],
+    shown: [],
+    shownTokens: 0,
+    shownMediaBytes: 0,
+    compactions: [],
+    pins: new Set(),
+    cadence: NO_CADENCE,
+    isCompacting: false,
+    lastInputTokens: 0,
     lastSeq: 0,
     updatedAtMs: first.timestamp_ms,
     usage: { input_tokens: 0, output_tokens: 0 },
@@ -58,15 +79,21 @@ export function foldSession(sessionId: string, entries: readonly Entry[]): Sessi
     lastText: undefined,
     archived: false,
   };
-  for (const entry of entries) applyEntry(state, entry);
+  for (const entry of entries) applyBody(state, entry);
+  // Once for all: what is shown after each of a long log's compactions is nobody's question here.
+  showAnew(state);
   return state;
 }
 
-/** The state as it will be once these bodies are appended; the state itself stays as it is. */
-export function foldAhead(state: SessionState, bodies: readonly EntryBody[]): SessionState {
+/**
+ * The state as it will be once these bodies, which are of a turn, are appended; the state itself stays as it is. The
+ * transcript is left out: copying it would cost more with every turn.
+ */
+export function foldAhead(state: SessionState, bodies: readonly EntryBody[]): Omit<SessionState, "transcript"> {
   const ahead: SessionState = {
     ...state,
-    transcript: [...state.transcript],
+    transcript: [],
+    shown: [...state.shown],
     warned: new Set(state.warned),
     injected: new Map(state.injected),
   };
@@ -78,8 +105,25 @@ export function foldAhead(state: SessionState, bodies: readonly EntryBody[]): Se
 
 /** Advances the state by one entry. */
 export function applyEntry(state: SessionState, entry: Entry): void {
+  applyBody(state, entry);
+  if (SHOWS_ANEW.has(entry.body.kind)) showAnew(state);
+}
+
+/** Entries after which what is shown is not merely longer. */
+const SHOWS_ANEW: ReadonlySet<EntryBody["kind"]> = new Set([
+  "session_created",
+  "settings_changed",
+  "compacted",
+  "compaction_undone",
+  "expanded",
+  "pinned",
+]);
+
+/** Everything but what is shown after a change of it. */
+function applyBody(state: SessionState, entry: Entry): void {
   const { body, seq } = entry;
   state.lastSeq = seq + entry.span - 1;
+  state.cadence = advanceCadence(state.cadence, body);
   state.updatedAtMs = entry.timestamp_ms;
   switch (body.kind) {
     case "session_created":
@@ -95,7 +139,7 @@ export function applyEntry(state: SessionState, entry: Entry): void {
     case "notice":
       if (body.idempotency_key !== undefined) rememberKey(state, body.idempotency_key, body.message.body ?? "");
       if (state.openCalls.length > 0) state.heldNotices = [...state.heldNotices, { seq, message: body.message }];
-      else state.transcript.push({ seq, message: body.message });
+      else place(state, { seq, message: body.message });
       return;
     case "turn_opened":
       applyMessage(state, seq, body.message);
@@ -107,7 +151,9 @@ export function applyEntry(state: SessionState, entry: Entry): void {
       return;
     case "assistant":
       applyMessage(state, seq, body.message);
-      if (body.usage !== undefined) state.usage = addUsage(state.usage, body.usage);
+      if (body.usage === undefined) return;
+      state.usage = addUsage(state.usage, body.usage);
+      state.lastInputTokens = body.usage.input_tokens;
       return;
     case "tool_results":
       applyMessage(state, seq, body.message);
@@ -118,6 +164,35 @@ export function applyEntry(state: SessionState, entry: Entry): void {
       return;
     case "event":
       if (body.event.type === "budget_warning") state.warned.add(body.event.budget_type);
+      if (body.event.type === "compaction_started") state.isCompacting = true;
+      return;
+    case "compacted":
+      state.usage = addUsage(state.usage, body.usage);
+      state.lastInputTokens = 0;
+      state.isCompacting = false;
+      state.compactions = [...state.compactions, { seq, body, madeFrom: saidIn(state), undone: false, expanded: [] }];
+      return;
+    case "compaction_failed":
+      if (body.usage !== undefined) state.usage = addUsage(state.usage, body.usage);
+      state.isCompacting = false;
+      return;
+    case "compaction_undone": {
+      const from = state.compactions.findIndex((record) => record.body.compaction_id === body.compaction_id);
+      if (from < 0) return;
+      state.compactions = state.compactions.map((one, at) => (at < from ? one : { ...one, undone: true }));
+      return;
+    }
+    case "expanded": {
+      const { compactions } = state;
+      const standing = compactions.findLast((record) => !record.undone);
+      state.compactions = compactions.map((one) =>
+        one === standing ? { ...one, expanded: [...one.expanded, ...body.ranges] } : one,
+      );
+      return;
+    }
+    case "pinned":
+      if (body.pinned) state.pins.add(body.seq);
+      else state.pins.delete(body.seq);
       return;
     case "archived":
       state.archived = true;
@@ -131,8 +206,27 @@ export function applyEntry(state: SessionState, entry: Entry): void {
   }
 }
 
+/** Adds a message to the end of the transcript and of what is shown. */
+function place(state: SessionState, placed: Placed): void {
+  state.transcript.push(placed);
+  state.shown.push(placed);
+  state.shownTokens += estimateTokens([placed.message]);
+  state.shownMediaBytes += mediaBytes(placed.message);
+}
+
+function showAnew(state: SessionState): void {
+  state.shown = showTranscript(state.transcript, state.compactions, state.pins);
+  state.shownTokens = estimateTokens(state.shown.map((placed) => placed.message));
+  state.shownMediaBytes = state.shown.reduce((sum, placed) => sum + mediaBytes(placed.message), 0);
+}
+
+/** Messages of the transcript, the system message aside. */
+function saidIn({ transcript }: SessionState): number {
+  return transcript.length - (transcript[0]?.message.role === "system" ? 1 : 0);
+}
+
 function applyMessage(state: SessionState, seq: number, message: Message): void {
-  state.transcript.push({ seq, message });
+  place(state, { seq, message });
   if (message.role === "block_assistant") {
     const text = textOf(message);
     if (text !== "") state.lastText = { seq, text };
@@ -140,7 +234,7 @@ function applyMessage(state: SessionState, seq: number, message: Message): void 
   }
   if (message.role !== "tool_results") return;
   state.openCalls = [];
-  state.transcript.push(...state.heldNotices);
+  for (const notice of state.heldNotices) place(state, notice);
   state.heldNotices = [];
 }
 
@@ -159,9 +253,10 @@ function applySettings(state: SessionState, settings: SessionSettings, entry: En
   const prompt = settings.system_prompt;
   if (hasSystem && first.message.content === prompt) return;
   if (hasSystem) state.transcript.shift();
-  if (prompt === undefined || prompt === "") return;
-  const created_at = new Date(entry.timestamp_ms).toISOString();
-  state.transcript.unshift({ seq: entry.seq, message: { role: "system", content: prompt, created_at } });
+  if (prompt !== undefined && prompt !== "") {
+    const created_at = new Date(entry.timestamp_ms).toISOString();
+    state.transcript.unshift({ seq: entry.seq, message: { role: "system", content: prompt, created_at } });
+  }
 }
 
 function addUsage(total: Usage, more: Usage): Usage {

@@ -1,5 +1,5 @@
 import { RuntimeError } from "../../contract/error.ts";
-import type { SessionHistory, SessionInfo, SessionSummary } from "../../contract/session.ts";
+import type { SessionContext, SessionHistory, SessionInfo, SessionSummary } from "../../contract/session.ts";
 import { CONTRACT_VERSION } from "../../contract/version.ts";
 import { describeContext, type Hash } from "../../core/session/context.ts";
 import { textOfEntry } from "../../core/session/entry-events.ts";
@@ -7,12 +7,15 @@ import { foldSession, type SessionState } from "../../core/session/session-state
 import type { SessionRow, Store } from "../../ports/store.ts";
 import type { Service } from "../dispatch.ts";
 import { readEvents } from "../subscriptions.ts";
+import type { LiveSession } from "./live-session.ts";
 import type { LiveSessions } from "./live-sessions.ts";
 
 interface ReaderParts {
   readonly store: Store;
   readonly live: LiveSessions;
   readonly hash: Hash;
+  /** How large a session's context may grow, and what its tools add. */
+  sizesOf(session: LiveSession): Pick<SessionContext, "tool_tokens" | "context_window" | "auto_compact_threshold">;
 }
 
 type Reads = "readSession" | "listSessions" | "readHistory" | "readContext" | "readEventCursor" | "listEvents";
@@ -21,7 +24,7 @@ type Reads = "readSession" | "listSessions" | "readHistory" | "readContext" | "r
  * The operations that only look: rows answer them, and a log is read where a row does not say enough. Messages are
  * copied: a caller may change what it was given.
  */
-export function createSessionReader({ store, live, hash }: ReaderParts): Pick<Service, Reads> {
+export function createSessionReader({ store, live, hash, sizesOf }: ReaderParts): Pick<Service, Reads> {
   return {
     readSession: async ({ session_id }) => {
       return describeSession(store, await rowOf(store, session_id));
@@ -37,9 +40,9 @@ export function createSessionReader({ store, live, hash }: ReaderParts): Pick<Se
     readHistory: async ({ session_id, offset, limit }) =>
       structuredClone(pageOf((await live.findFresh(session_id)).state, offset, limit)),
     readContext: async ({ session_id, at_seq }) => {
-      const { state } = await live.findFresh(session_id);
-      const shown = at_seq === undefined ? state : await stateAt(store, session_id, at_seq);
-      return structuredClone(describeContext(shown, hash));
+      const session = await live.findFresh(session_id);
+      const shown = at_seq === undefined ? session.state : await stateAt(store, session_id, at_seq);
+      return structuredClone({ ...describeContext(shown, hash), ...sizesOf(session) });
     },
     readEventCursor: async ({ scope }) => {
       const { last_seq } = await rowOf(store, scope.session_id);
@@ -109,6 +112,7 @@ async function describeSession(store: Store, row: SessionRow): Promise<SessionIn
     ...(await commonOf(store, row)),
     model: row.model,
     provider: row.provider,
+    session_compaction_cadence: row.cadence,
     ...(last === undefined ? {} : { last_assistant_text: textOfEntry(last) }),
   };
 }

@@ -33,6 +33,7 @@ export function settleSettings(input: CreateSession, model: ModelClient, default
     ...given("labels", input.labels),
     ...given("app_context", input.app_context),
     ...given("shell_env", input.shell_env),
+    ...given("compaction", input.compaction),
   };
 }
 

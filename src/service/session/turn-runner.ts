@@ -11,6 +11,7 @@ import type { Clock } from "../../ports/clock.ts";
 import type { ModelClient } from "../../ports/model.ts";
 import type { Store } from "../../ports/store.ts";
 import type { Tool } from "../../ports/tool.ts";
+import { type CompactionPart, compactingFor } from "./compacting.ts";
 import { appendEntries, emitLive, type LiveSession } from "./live-session.ts";
 
 export interface TurnParts {
@@ -19,6 +20,10 @@ export interface TurnParts {
   readonly policy: TurnPolicy;
   readonly redact: Redact;
   readonly hash: Hash;
+  /** The capability `session-compaction`; absent when it is not composed. */
+  readonly compaction: CompactionPart | undefined;
+  /** What a session's model can see at once, as far as it is known without asking for the model. */
+  windowOf(settings: SessionSettings): number | undefined;
   /** The tools a session has besides its own: built-in ones by its settings, and the runtime's custom ones. */
   toolsFor(settings: SessionSettings): readonly Tool[];
 }
@@ -38,6 +43,7 @@ export async function runSessionTurn(parts: TurnParts, live: LiveSession, input:
     state: live.state,
     model: input.model,
     tools: chooseTools(parts, live, input.overlay),
+    compacting: parts.compaction && compactingFor(parts.compaction, live.state.settings, input.model.contextWindow),
     policy,
     clock,
     signal: input.signal,
@@ -82,7 +88,11 @@ async function closeBroken(
 }
 
 /** A session's own tools win over the runtime's of the same name. */
-function chooseTools(parts: TurnParts, live: LiveSession, overlay: TurnInput["overlay"]): ReadonlyMap<string, Tool> {
+export function chooseTools(
+  parts: TurnParts,
+  live: LiveSession,
+  overlay: TurnInput["overlay"],
+): ReadonlyMap<string, Tool> {
   const { settings } = live.state;
   const all = [...parts.toolsFor(settings), ...live.tools];
   const isOffered = (name: string): boolean =>

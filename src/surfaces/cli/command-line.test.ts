@@ -13,7 +13,9 @@ import type { Parts } from "./parts.ts";
 const line = useCommandLine();
 const { run } = line;
 
-const COMMANDS = "run resume continue chat session blob rpc demo init doctor models capabilities help".split(" ");
+const COMMANDS = "run resume continue chat session compact blob rpc demo init doctor models capabilities help".split(
+  " ",
+);
 
 describe("help", () => {
   it("shows every command, examples first, in at most 100 columns", async () => {

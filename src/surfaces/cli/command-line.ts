@@ -7,6 +7,7 @@ import { addDoctorCommand } from "./commands/doctor.ts";
 import { addInitCommand } from "./commands/init.ts";
 import { addModelsCommand } from "./commands/models.ts";
 import { addRpcCommand } from "./commands/rpc.ts";
+import { addCompactCommand } from "./compactions/compact-command.ts";
 import { addDemoCommand } from "./demo/demo-command.ts";
 import { reportFailure } from "./failure.ts";
 import { configureHelp, describeHelp } from "./help.ts";
@@ -62,6 +63,7 @@ function declareProgram(program: Command, invocation: Invocation): void {
   addChatCommand(program, invocation);
   program.commandsGroup("Look at what was kept");
   addSessionCommand(program, invocation);
+  addCompactCommand(program, invocation);
   addBlobCommand(program, invocation);
   program.commandsGroup("Serve");
   addRpcCommand(program, invocation);
@@ -80,6 +82,7 @@ function declareProgram(program: Command, invocation: Invocation): void {
       ['git diff | rkat "review this change"', "ask about what is piped in"],
       ['rkat "fix the failing test" -t workspace', "with files and a shell"],
       ["rkat session list", "what was kept; nothing is lost when a process ends"],
+      ["rkat compact show last", "what became of turns that left the context"],
     ],
     notes: [
       [

@@ -11,11 +11,20 @@ export function reportFailure(io: Io, thrown: unknown): number {
   // The reader of a closed pipe is gone, and with it whoever would want to know.
   if (stopped === 0) return 0;
   writeWire(io, error);
-  const { red, dim } = createPaint(io.stderr, io.env);
-  if (stopped === undefined) io.stderr.write(`${red("Error:")} ${withoutControls(error.message)}\n`);
-  else io.stderr.write(`${dim("Interrupted.")}\n`);
+  if (stopped === undefined) writeError(io, error);
+  else writeInterrupted(io);
   if (io.env.RKAT_DEBUG === "1") io.stderr.write(`${stackOf(error)}\n`);
   return stopped ?? ERRORS[error.code].exit;
+}
+
+/** Says what went wrong on stderr, in one sentence. */
+export function writeError({ stderr, env }: Io, { message }: RuntimeError): void {
+  stderr.write(`${createPaint(stderr, env).red("Error:")} ${withoutControls(message)}\n`);
+}
+
+/** Says that what was asked for was stopped by whoever asked. */
+export function writeInterrupted({ stderr, env }: Io): void {
+  stderr.write(`${createPaint(stderr, env).dim("Interrupted.")}\n`);
 }
 
 function writeWire(io: Io, error: RuntimeError): void {
@@ -49,7 +58,9 @@ function fromCommander({ message, code }: CommanderError, args: readonly string[
   // What is wrong with a value is said together with what to write instead.
   if (code === "commander.invalidArgument")
     return refuse(
-      complaint.replace(/ is invalid\. (.)/, (_, letter: string) => ` is invalid; ${letter.toLowerCase()}`),
+      complaint
+        .replace(/^command-argument value (.*) is invalid for argument '(.*)'\./, "argument '$2': $1 is invalid.")
+        .replace(/ is invalid\. (.)/, (_, letter: string) => ` is invalid; ${letter.toLowerCase()}`),
     );
   return refuse(`${complaint}; see --help`);
 }

@@ -1,5 +1,5 @@
 import { InvalidArgumentError, Option } from "commander";
-import { parseDuration } from "../../contract/duration.ts";
+import { parseDuration } from "../../contract/input/duration.ts";
 import type { JsonObject } from "../../contract/session.ts";
 
 export type Pair = readonly [key: string, value: string];

@@ -2,6 +2,7 @@ import { constants } from "node:fs";
 import { access, mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Config } from "../../config.ts";
+import type { Capability } from "../../contract/capability.ts";
 import { RuntimeError } from "../../contract/error.ts";
 import type { Runtime } from "../../runtime.ts";
 import { requireCapability } from "../../service/dispatch.ts";
@@ -30,9 +31,22 @@ export async function withRuntime<T>(invocation: Invocation, use: (opened: Opene
 }
 
 /** Opens the sessions that are kept, to look at or change; looking makes no folder where there is none. */
-export async function withSessions<T>(invocation: Invocation, use: (opened: Opened) => Promise<T>): Promise<T> {
+export function withSessions<T>(invocation: Invocation, use: (opened: Opened) => Promise<T>): Promise<T> {
+  return withKept(invocation, ["session-store"], use);
+}
+
+/** Opens the sessions that are kept, where their contexts can be compacted. */
+export function withCompaction<T>(invocation: Invocation, use: (opened: Opened) => Promise<T>): Promise<T> {
+  return withKept(invocation, ["session-compaction", "session-store"], use);
+}
+
+async function withKept<T>(
+  invocation: Invocation,
+  required: readonly Capability[],
+  use: (opened: Opened) => Promise<T>,
+): Promise<T> {
   const { config } = await readConfiguration(invocation);
-  requireCapability(new Set(config.features), "session-store");
+  for (const capability of required) requireCapability(new Set(config.features), capability);
   const place = invocation.place();
   const runtime = (await isThere(place.stateFolder))
     ? await openAt(invocation, config)
@@ -42,7 +56,8 @@ export async function withSessions<T>(invocation: Invocation, use: (opened: Open
 
 /** A runtime with the capabilities that are configured and no sessions, for what is not about them. */
 export async function createEmpty({ io, parts, place }: Invocation, config: Config): Promise<Runtime> {
-  const options = { config, env: io.env, projectRoot: place().projectRoot };
+  const compaction = config.features.includes("session-compaction") ? { compaction: true as const } : {};
+  const options = { config, env: io.env, projectRoot: place().projectRoot, ...compaction };
   if (!config.features.includes("session-store")) return parts.createRuntime(options);
   return parts.createRuntime({ ...options, store: await parts.createInMemoryStore() });
 }

@@ -23,9 +23,9 @@ export type Section = "progress" | "constraints" | "next" | "data";
 export function salienceOf(sentence: string): number {
   if (UNREADABLE.test(sentence) || !/[\p{L}\p{N}]/u.test(sentence)) return -10;
   let score = 2 * countSpecifics(sentence);
-  if (RULE.test(sentence)) score += 2;
+  if (RULE.test(sentence)) score += 4;
   if (DECISION.test(sentence)) score += 2;
-  if (TO_KEEP.test(sentence)) score += 3;
+  if (TO_KEEP.test(sentence)) score += 5;
   if (PROGRESS.test(sentence) || OPEN.test(sentence)) score += 1;
   if (CHATTER.test(sentence)) score -= 3;
   return sentence.length < 12 ? score - 1 : score;

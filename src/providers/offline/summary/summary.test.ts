@@ -100,6 +100,20 @@ describe("extractive compaction summary", () => {
     expect(Buffer.byteLength(earlier)).toBeLessThanOrEqual(4_000);
   });
 
+  it("[A8] keeps a rule and takes in news, however many lines of a log there are", () => {
+    let earlier = extractiveSummary([user("Never fly above 400 ft. The launch is on 12 May.")], { maxTokens: 300 });
+    for (let round = 1; round <= 10; round += 1) {
+      const talk = Array.from({ length: 12 }, (_, index) => {
+        const day = round * 12 + index;
+        return user(`Day ${day}: the drone flew ${day * 3} km, its log is in /logs/day-${day}.txt.`);
+      });
+      earlier = extractiveSummary([user(`${PREFIX}\n${earlier}`), ...talk], { maxTokens: 300 });
+    }
+    expect(earlier).toContain("- Never fly above 400 ft.");
+    expect(earlier).toContain("- The launch is on 12 May.");
+    expect(earlier).toContain("Day 131:");
+  });
+
   it("[A8] prefers a correction to what it corrects when there is room for one", () => {
     const said = [user("The port is 7443."), user("Actually the port is 8443.")];
     expect(extractiveSummary(said, { maxTokens: 13 })).toBe("## Critical data\n- Actually the port is 8443.");

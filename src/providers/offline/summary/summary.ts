@@ -20,6 +20,8 @@ const BYTES_PER_TOKEN = 4;
 /** A summary as long as its source would not compact anything. */
 const SOURCE_SHARE_MAX = 0.25;
 const SUMMARY_BYTES_MIN = 800;
+/** What an earlier summary may take of the next one while there is something new to tell. */
+const EARLIER_SHARE = 0.6;
 const TOOL_OUTPUT_CHARS_MAX = 4_000;
 const MEMORY_SENTENCES_MAX = 3;
 const MEMORIES_CHARS_MAX = 200_000;
@@ -36,6 +38,8 @@ const HEADINGS = {
 const PARTS = ["progress", "constraints", "next", "data", "tools"] as const;
 
 interface Candidate {
+  /** A line of the earlier summary. */
+  readonly isEarlier?: boolean;
   readonly text: string;
   readonly part: (typeof PARTS)[number];
   readonly score: number;
@@ -60,7 +64,10 @@ function lastWords(messages: readonly Message[], bytesMax: number): string {
   const said = messages.map(saidIn).findLast((text) => text.trim() !== "");
   if (said === undefined) return "Nothing was said yet.";
   const [first = said] = splitSentences(clipStart(said, SUMMARY_BYTES_MIN));
-  return clip(first, Math.max(1, Math.floor(bytesMax / BYTES_PER_TOKEN)));
+  if (Buffer.byteLength(first) <= bytesMax) return first;
+  const cut = clip(first, Math.max(1, Math.floor(bytesMax / BYTES_PER_TOKEN)));
+  // Half a word or number would be one that nobody said.
+  return /^.*\S(?=\s)/su.exec(cut)?.[0] ?? cut;
 }
 
 /** Two or three of the memories' own sentences, spread over their time, so that the oldest part keeps a voice. */
@@ -149,12 +156,18 @@ function readCandidates(messages: readonly Message[]): Candidate[] {
   const tools = toolLines(messages).map((text) => ({
     text,
     part: "tools" as const,
-    score: text.startsWith("failed") ? 5 : 2,
+    score: toolScore(text),
   }));
   const ordered = [...batches.reverse().flat(), ...tools];
-  return demoteCorrected(
-    ordered.map((candidate, order) => ({ ...candidate, order, score: candidate.score + order / ordered.length })),
-  );
+  const scored = ordered.map((candidate, order) => {
+    return { ...candidate, order, score: candidate.score + order / ordered.length };
+  });
+  return demoteRepeated(demoteCorrected(scored));
+}
+
+/** What failed is worth more: it would be tried again. */
+function toolScore(line: string): number {
+  return line.startsWith("failed") ? 5 : 2;
 }
 
 function candidatesOf(message: Message, text: string, isOpen: boolean): Omit<Candidate, "order">[] {
@@ -184,8 +197,27 @@ function earlierLines(body: string): Omit<Candidate, "order">[] {
       return [];
     }
     const texts = part === "tools" && line !== "" ? [line.replace(/^- /u, "")] : splitSentences(line);
-    return texts.map((text) => ({ text, part: part ?? sectionOf(text), score: 10 + salienceOf(text) }));
+    return texts.map((text) => {
+      const telling = part === "tools" ? toolScore(text) : 0;
+      return { isEarlier: true, text, part: part ?? sectionOf(text), score: 10 + salienceOf(text) + telling };
+    });
   });
+}
+
+const ALIKE_MAX = 3;
+const ALIKE_PENALTY_MAX = 8;
+
+/** Of lines that differ in numbers and ids alone a few stand for all, so that a log does not crowd out a rule. */
+function demoteRepeated(candidates: readonly Candidate[]): Candidate[] {
+  const seen = new Map<string, number>();
+  const demoted = candidates.toReversed().map((candidate) => {
+    const shape = candidate.text.toLowerCase().replaceAll(/\S*\p{N}\S*/gu, "#");
+    const count = seen.get(shape) ?? 0;
+    seen.set(shape, count + 1);
+    const penalty = Math.min(ALIKE_PENALTY_MAX, Math.max(0, count - ALIKE_MAX + 1));
+    return penalty === 0 ? candidate : { ...candidate, score: candidate.score - penalty };
+  });
+  return demoted.reverse();
 }
 
 /** What the user took back goes last, so that a stale value is not what survives. */
@@ -205,22 +237,40 @@ function demoteCorrected(candidates: readonly Candidate[]): Candidate[] {
   });
 }
 
-/** The highest scores that fit, said once, in the order they were said. */
+/**
+ * The highest scores that fit, said once, in the order they were said. What an earlier summary kept goes first, up to
+ * its share: otherwise a summary that is full once would never take in anything new.
+ */
 function choose(candidates: readonly Candidate[], bytesMax: number): Candidate[] {
   const ranked = candidates.toSorted((a, b) => b.score - a.score || b.order - a.order);
   const seen = new Set<string>();
   const opened = new Set<string>();
   const chosen: Candidate[] = [];
   let left = bytesMax;
-  for (const candidate of ranked) {
-    const key = candidate.text.toLowerCase();
-    const heading = opened.has(candidate.part) ? 0 : HEADINGS[candidate.part].length + 2;
-    const cost = Buffer.byteLength(candidate.text) + 3 + heading;
-    if (seen.has(key) || cost > left) continue;
-    seen.add(key);
-    opened.add(candidate.part);
-    chosen.push(candidate);
-    left -= cost;
-  }
+  const take = (from: readonly Candidate[], bytesLeft: number): void => {
+    let room = Math.min(left, bytesLeft);
+    for (const candidate of from) {
+      const key = candidate.text.toLowerCase();
+      const heading = opened.has(candidate.part) ? 0 : HEADINGS[candidate.part].length + 2;
+      const cost = Buffer.byteLength(candidate.text) + 3 + heading;
+      if (seen.has(key) || cost > room) continue;
+      seen.add(key);
+      opened.add(candidate.part);
+      chosen.push(candidate);
+      left -= cost;
+      room -= cost;
+    }
+  };
+  // Of lines that tell as much the oldest stay, so that the beginning is not what is forgotten.
+  const earlier = candidates.filter(({ isEarlier }) => isEarlier);
+  take(
+    earlier.toSorted((a, b) => Math.floor(b.score) - Math.floor(a.score) || a.order - b.order),
+    bytesMax * EARLIER_SHARE,
+  );
+  take(
+    ranked.filter(({ isEarlier }) => !isEarlier),
+    left,
+  );
+  take(ranked, left);
   return chosen.sort((a, b) => a.order - b.order);
 }

@@ -26,7 +26,9 @@ describe("rkat chat from a pipe", () => {
     expect(again.stdout).toMatch(/Ada/);
     expect(again.stdout).toMatch(/\n2 {2}you {2}seq \d+\n {3}What is \n {3}my name\?\n/);
     expect(again.stdout).toMatch(/\nID +CHANGED .*\n.* 6 .*My name is Ada\./);
-    expect(again.stdout).toMatch(/\n6 messages, about \d+ tokens, sha256 \w+\n$/);
+    expect(again.stdout).toMatch(
+      /\n6 messages, about [\d,]+ of [\d,]+ tokens\n▚+█+·+│·+\n▚ tools +980\n█ turns +\d+ {2}3 turns\n/,
+    );
   });
 
   it("begins anew, changes the model, and ends at the first failure with its code", async () => {

@@ -1,18 +1,18 @@
 import { type Command, Option } from "commander";
 import { asRuntimeError, ERRORS, RuntimeError } from "../../../contract/error.ts";
+import { writeError, writeInterrupted } from "../failure.ts";
 import { describeHelp } from "../help.ts";
 import { type Io, interruptedExit } from "../io.ts";
 import { type Opened, withRuntime, withSessions } from "../open-runtime.ts";
 import { createPaint } from "../paint.ts";
 import type { Invocation } from "../parts.ts";
-import { counted, oneLine, withoutControls } from "../plain-text.ts";
+import { counted, oneLine } from "../plain-text.ts";
 import { mentionMissingMemory, refuseContradictions } from "../run/run-command.ts";
 import { addRunFlags, type RunFlags, resumeFlag } from "../run/run-flags.ts";
 import { readSchema } from "../run/session-options.ts";
 import { findSession, shortId } from "../sessions/selector.ts";
 import { createConversation } from "./conversation.ts";
 import { openPipedPrompts } from "./piped-prompts.ts";
-import type { PromptSource } from "./prompt-source.ts";
 import { type Chat, parseSlash, runSlash } from "./slash-commands.ts";
 import { openTypedPrompts } from "./typed-prompts.ts";
 
@@ -56,7 +56,7 @@ async function chat(invocation: Invocation, flags: RunFlags): Promise<number> {
     const isTyped = io.stdin.kind === "terminal";
     const source = isTyped ? openTypedPrompts(io) : openPipedPrompts(io);
     try {
-      return await talk({ invocation, opened, conversation }, source, isTyped);
+      return await talk({ invocation, opened, conversation, source }, isTyped);
     } finally {
       source.close();
       sayGoodbye(io, opened, conversation.sessionId);
@@ -65,8 +65,9 @@ async function chat(invocation: Invocation, flags: RunFlags): Promise<number> {
 }
 
 /** Takes prompts to the end. A person goes on after a failure; for a script the first one is the end. */
-async function talk(chat: Chat, source: PromptSource, isTyped: boolean): Promise<number> {
+async function talk(chat: Chat, isTyped: boolean): Promise<number> {
   const { io } = chat.invocation;
+  const { source } = chat;
   for (;;) {
     const prompt = await source.next();
     if (prompt === undefined) return interruptedExit(io) ?? 0;
@@ -77,7 +78,7 @@ async function talk(chat: Chat, source: PromptSource, isTyped: boolean): Promise
         if (await runSlash(chat, slash)) return 0;
         continue;
       }
-      const exit = await takeTurn(chat, source, prompt);
+      const exit = await takeTurn(chat, prompt);
       if (exit !== 0 && !isTyped) return exit;
     } catch (thrown) {
       if (!isTyped || io.interrupt.aborted) throw thrown;
@@ -86,7 +87,7 @@ async function talk(chat: Chat, source: PromptSource, isTyped: boolean): Promise
   }
 }
 
-async function takeTurn({ invocation, conversation }: Chat, source: PromptSource, prompt: string): Promise<number> {
+async function takeTurn({ invocation, conversation, source }: Chat, prompt: string): Promise<number> {
   const { exit, sentence } = await source.during((signal) => conversation.say(prompt, signal));
   const { io } = invocation;
   if (sentence !== undefined) io.stderr.write(`${createPaint(io.stderr, io.env).yellow(sentence)}\n`);
@@ -94,9 +95,8 @@ async function takeTurn({ invocation, conversation }: Chat, source: PromptSource
 }
 
 function tellFailure(io: Io, error: RuntimeError): void {
-  const { red, dim } = createPaint(io.stderr, io.env);
-  const isStopped = ERRORS[error.code] === ERRORS.REQUEST_CANCELLED;
-  io.stderr.write(isStopped ? `${dim("Interrupted.")}\n` : `${red("Error:")} ${withoutControls(error.message)}\n`);
+  if (ERRORS[error.code] === ERRORS.REQUEST_CANCELLED) writeInterrupted(io);
+  else writeError(io, error);
 }
 
 const LAST_WORDS_CHARS_MAX = 200;

@@ -1,6 +1,9 @@
+import type { AgentEvent } from "../../../contract/event.ts";
 import type { JsonObject } from "../../../contract/session.ts";
+import { requireCapability } from "../../../service/dispatch.ts";
 import type { Io } from "../io.ts";
 import type { Opened } from "../open-runtime.ts";
+import { grouped } from "../plain-text.ts";
 import { chooseView } from "../run/run-command.ts";
 import type { RunFlags } from "../run/run-flags.ts";
 import { resumeSession, startSession, toolChange, turnChange, withSessionRef } from "../run/start-turn.ts";
@@ -29,6 +32,8 @@ export interface ChatStart {
 
 export function createConversation(io: Io, opened: Opened, start: ChatStart): Conversation {
   const { flags, outputSchema } = start;
+  // Before anybody has typed a prompt, not after.
+  if (flags.compactThreshold !== undefined) requireCapability(new Set(opened.config.features), "session-compaction");
   let { sessionId } = start;
   let { model } = flags;
   // What the flags change of a session that was resumed, they change once.
@@ -53,7 +58,7 @@ export function createConversation(io: Io, opened: Opened, start: ChatStart): Co
       const { stream, limits } = startTurn(prompt, signal);
       const result = await watchTurn({
         stream,
-        view: chooseView(io, flags),
+        view: chooseView(io, flags, { remark }),
         complete: withSessionRef(opened),
         // Also of a turn that fails later: its session is there and can go on.
         hear: (event) => {
@@ -74,4 +79,12 @@ export function createConversation(io: Io, opened: Opened, start: ChatStart): Co
       change = { ...change, model: name };
     },
   };
+}
+
+/** What a chat says of a compaction, which changes what the model knows of the talk. */
+function remark(event: AgentEvent): string | undefined {
+  if (event.type !== "compaction_completed") return undefined;
+  const { messages_before, messages_after } = event;
+  const change = `${grouped(messages_before)} → ${grouped(messages_after)} messages`;
+  return `(compacted: ${change}; /receipt shows what it did, /undo brings it back)`;
 }

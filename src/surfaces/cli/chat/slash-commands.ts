@@ -2,18 +2,21 @@ import { RuntimeError } from "../../../contract/error.ts";
 import type { Opened } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
 import { alignColumns, counted } from "../plain-text.ts";
-import { showContext, showList, showSession } from "../sessions/read-sessions.ts";
+import { showList, showSession } from "../sessions/read-sessions.ts";
 import { findSession, shortId } from "../sessions/selector.ts";
+import { COMPACTION_COMMANDS, currentOf, tell } from "./compaction-commands.ts";
 import type { Conversation } from "./conversation.ts";
+import type { PromptSource } from "./prompt-source.ts";
 
 /** What a slash command works with. */
 export interface Chat {
   readonly invocation: Invocation;
   readonly opened: Opened;
   readonly conversation: Conversation;
+  readonly source: PromptSource;
 }
 
-interface SlashCommand {
+export interface SlashCommand {
   readonly takes?: string;
   readonly meaning: string;
   /** Resolves with true when the chat is to end. */
@@ -55,13 +58,7 @@ const COMMANDS: Readonly<Record<string, SlashCommand>> = {
       return false;
     },
   },
-  context: {
-    meaning: "show what the model is shown",
-    run: async (chat) => {
-      await showContext(chat.invocation, chat.opened, { id: currentOf(chat) });
-      return false;
-    },
-  },
+  ...COMPACTION_COMMANDS,
   model: {
     takes: "NAME",
     meaning: "use another model from the next turn on; without a name, say which",
@@ -100,14 +97,4 @@ async function modelOf({ opened, conversation }: Chat): Promise<string> {
   if (sessionId === undefined || !opened.isKept) return opened.config.agent.model ?? "the first that has a key";
   const info = await opened.runtime.readSession(sessionId);
   return `${info.model} (${info.provider})`;
-}
-
-function currentOf({ conversation }: Chat): string {
-  if (conversation.sessionId !== undefined) return conversation.sessionId;
-  throw new RuntimeError("INVALID_PARAMS", "nothing was said yet");
-}
-
-function tell({ invocation }: Chat, text: string): false {
-  invocation.io.stderr.write(`${text}\n`);
-  return false;
 }

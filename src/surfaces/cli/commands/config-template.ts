@@ -18,6 +18,11 @@ export const CONFIG_TEMPLATE = `# Configuration of rkat for this folder and thos
 # max_retries = 3                 # of a model call that failed for a while: rate limits, overload, resets
 # call_timeout = "10m"
 
+[compaction]                      # a context that grows too large is summarised; rkat compact undo brings it back
+# auto_compact_threshold = 100000 # tokens; without it, 80 % of the model's window
+# recent_turn_budget = 4          # turns that stay as they were said
+# max_summary_tokens = 4096
+
 [tools]                           # rkat run offers time and tasks; these add to it
 # builtins_enabled = true         # and patches to files
 # shell_enabled = true            # and a shell

@@ -1,5 +1,5 @@
 import type { AgentEvent, AgentEventOf, BudgetType } from "../../../contract/event.ts";
-import { grouped, oneLine } from "../plain-text.ts";
+import { counted, grouped, oneLine } from "../plain-text.ts";
 
 const ARGS_CHARS_MAX = 100;
 const RESULT_CHARS_MAX = 120;
@@ -26,8 +26,9 @@ export function noticeOf(event: AgentEvent): string | undefined {
   }
 }
 
-/** A tool at work, in as few words as tell it apart. */
+/** A tool or a summariser at work, in as few words as tell it apart. */
 export function activityOf(event: AgentEvent): string | undefined {
+  if (event.type === "compaction_started" || event.type === "compaction_completed") return compactionLine(event);
   if (event.type === "tool_call_requested") return `${event.name}${callHint(event)}`;
   if (event.type !== "tool_execution_completed" || !event.is_error) return undefined;
   return `${event.name} failed: ${oneLine(event.result, RESULT_CHARS_MAX)}`;
@@ -58,6 +59,9 @@ export function verboseLineOf(event: AgentEvent): string | undefined {
       return "the output matches the schema";
     case "extraction_failed":
       return `the output does not match the schema: ${oneLine(event.reason, SENTENCE_CHARS_MAX)}`;
+    case "compaction_started":
+    case "compaction_completed":
+      return compactionLine(event);
     // Pieces of what another event tells whole.
     case "text_delta":
     case "text_complete":
@@ -68,6 +72,17 @@ export function verboseLineOf(event: AgentEvent): string | undefined {
     default:
       return noticeOf(event) ?? oneLine(JSON.stringify(event), SENTENCE_CHARS_MAX);
   }
+}
+
+/** A compaction as one line, when it begins and when it is done. */
+export function compactionLine(event: AgentEventOf<"compaction_started" | "compaction_completed">): string {
+  if (event.type === "compaction_started") {
+    const size = `about ${counted(event.estimated_history_tokens, "token")}`;
+    return `compacting ${counted(event.message_count, "message")}, ${size}…`;
+  }
+  const { messages_before, messages_after, summary_tokens } = event;
+  const change = `${grouped(messages_before)} → ${grouped(messages_after)} messages`;
+  return `compacted: ${change}, a summary of ${counted(summary_tokens, "token")}`;
 }
 
 function warningLine({ budget_type, used, limit, percent }: AgentEventOf<"budget_warning">): string {

@@ -11,7 +11,7 @@ import { readPrompt } from "./prompt.ts";
 import { addRunFlags, type RunFlags, resumeFlag, stdinFlag } from "./run-flags.ts";
 import { readSchema } from "./session-options.ts";
 import { resumeSession, startSession, turnChange, withSessionRef } from "./start-turn.ts";
-import { createEventsView, createJsonView, createTextView, type TurnView } from "./turn-view.ts";
+import { createEventsView, createJsonView, createTextView, type TextViewOptions, type TurnView } from "./turn-view.ts";
 import { judge } from "./verdict.ts";
 import { watchTurn } from "./watch-turn.ts";
 
@@ -124,11 +124,11 @@ export async function mentionMissingMemory(io: Io, runtime: Runtime, { tools, yo
 }
 
 /** The view that the flags and the output ask for. */
-export function chooseView(io: Io, flags: RunFlags): TurnView {
+export function chooseView(io: Io, flags: RunFlags, own: Pick<TextViewOptions, "remark"> = {}): TurnView {
   const isVerbose = flags.verbose === true;
   if (flags.events) return createEventsView(io);
   if (flags.output === "json") return createJsonView(io, { isVerbose });
   // With a schema stdout is for the JSON alone, unless the talk was asked for, too.
   const isStreaming = flags.stream ?? (io.stdout.isTerminal && flags.schema === undefined);
-  return createTextView(io, { isStreaming, isVerbose });
+  return createTextView(io, { isStreaming, isVerbose, ...own });
 }

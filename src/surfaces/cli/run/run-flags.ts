@@ -31,6 +31,7 @@ export interface RunFlags {
   readonly resume?: string;
   readonly label: readonly Pair[];
   readonly appContext?: { readonly value: unknown };
+  readonly compactThreshold?: number;
 }
 
 /** Declares the flags; what each may hold is checked while the command line is parsed. */
@@ -112,5 +113,9 @@ function sessionFlags(): readonly Option[] {
     new Option("--app-context <json>", "data that is kept with the session").argParser((text) => ({
       value: json(text),
     })),
+    new Option(
+      "--compact-threshold <tokens>",
+      "compact a new session's context when it grows to this; without it, 80 % of the window",
+    ).argParser(wholeFrom(1)),
   ];
 }

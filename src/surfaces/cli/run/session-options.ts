@@ -26,6 +26,7 @@ export function sessionOptions(flags: RunFlags, config: Config, outputSchema: Js
     providerParams: providerParams(flags),
     labels: flags.label.length === 0 ? undefined : Object.fromEntries(flags.label),
     appContext: flags.appContext?.value,
+    compaction: flags.compactThreshold === undefined ? undefined : { auto_compact_threshold: flags.compactThreshold },
   });
 }
 

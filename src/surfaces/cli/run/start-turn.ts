@@ -81,6 +81,7 @@ function refuseFixedFlags(flags: RunFlags): void {
     "--yolo": flags.yolo === true,
     "--label": flags.label.length > 0,
     "--app-context": flags.appContext !== undefined,
+    "--compact-threshold": flags.compactThreshold !== undefined,
   };
   const refused = Object.keys(given).find((name) => given[name]);
   if (refused === undefined) return;

@@ -17,6 +17,8 @@ export interface TurnView {
 export interface TextViewOptions {
   readonly isStreaming: boolean;
   readonly isVerbose: boolean;
+  /** Words for an event that the place of the turn has something to say about; undefined for the rest. */
+  remark?(event: AgentEvent): string | undefined;
 }
 
 /** The text on stdout, everything about it on stderr. */
@@ -39,8 +41,10 @@ export function createTextView(io: Io, options: TextViewOptions): TurnView {
   };
   const tellOf = (event: AgentEvent): void => {
     const notice = noticeOf(event);
+    const remark = options.remark?.(event);
     const line = options.isVerbose ? verboseLineOf(event) : stderr.isTerminal ? activityOf(event) : undefined;
     if (notice !== undefined) tell(paint.yellow(`! ${notice}`));
+    else if (remark !== undefined) tell(paint.dim(remark));
     else if (line !== undefined) tell(paint.dim(`· ${line}`));
   };
   return {

@@ -2,7 +2,9 @@ import { formatSessionRef } from "../../realm.ts";
 import { writeJson } from "../io.ts";
 import type { Opened } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
+import { oneLine } from "../plain-text.ts";
 import { shortId } from "./selector.ts";
+import { messageText } from "./transcript.ts";
 
 /** The flags of the commands that change a session; each declares those it has. */
 export interface ChangeFlags {
@@ -43,4 +45,32 @@ export async function injectText(
   const answer = await runtime.dispatch("injectContext", { session_id: id, text });
   if (json) return writeJson(io, { session_id: id, ...answer });
   io.stdout.write(`Added to ${shortId(id)}; the model is shown it at its next call.\n`);
+}
+
+type PinChange = Change<{ readonly seq: number }>;
+
+export async function pinMessage({ io }: Invocation, opened: Opened, { id, seq, json }: PinChange): Promise<void> {
+  const answer = await opened.runtime.dispatch("pinMessage", { session_id: id, seq });
+  if (json) return writeJson(io, answer);
+  io.stdout.write(`Pinned ${await messageLine(opened, id, seq)}\n${pinsLine(answer.pins)}\n`);
+}
+
+export async function unpinMessage({ io }: Invocation, opened: Opened, { id, seq, json }: PinChange): Promise<void> {
+  const answer = await opened.runtime.dispatch("unpinMessage", { session_id: id, seq });
+  if (json) return writeJson(io, answer);
+  io.stdout.write(`No longer pinned: ${await messageLine(opened, id, seq)}\n${pinsLine(answer.pins)}\n`);
+}
+
+function pinsLine(pins: readonly number[]): string {
+  if (pins.length === 0) return "Nothing is pinned.";
+  return `Every compaction keeps the ${pins.length === 1 ? "seq" : "seqs"} ${pins.toSorted((a, b) => a - b).join(", ")}.`;
+}
+
+const MESSAGE_CHARS_MAX = 100;
+
+/** A seq is easily mistyped, so what it stands for is said. */
+async function messageLine({ runtime }: Opened, session_id: string, seq: number): Promise<string> {
+  const { messages } = await runtime.dispatch("readHistory", { session_id });
+  const message = messages.find((one) => one.seq === seq);
+  return message === undefined ? `seq ${seq}` : `seq ${seq}, ${oneLine(messageText(message), MESSAGE_CHARS_MAX)}`;
 }

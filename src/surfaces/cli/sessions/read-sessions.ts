@@ -1,3 +1,4 @@
+import type { SessionContext, SessionInfo } from "../../../contract/session.ts";
 import { formatSessionRef } from "../../realm.ts";
 import type { Pair } from "../flag-values.ts";
 import { interruptedExit, writeJson } from "../io.ts";
@@ -51,9 +52,10 @@ export async function showList(
 
 export async function showSession(
   { io }: Invocation,
-  { runtime, place }: Opened,
+  opened: Opened,
   { id: session_id, history, json }: ShowFlags & { readonly id: string },
 ): Promise<void> {
+  const { runtime, place } = opened;
   const session_ref = formatSessionRef(place.realm, session_id);
   const info = await runtime.readSession(session_id);
   const transcript = history ? await runtime.dispatch("readHistory", { session_id }) : undefined;
@@ -69,6 +71,7 @@ export async function showSession(
     ["created", ageOf(info.created_at, now)],
     ["changed", ageOf(info.updated_at, now)],
     ...(labels.length === 0 ? [] : [["labels", labels.join(", ")]]),
+    ...(await compactedRow(opened, info)),
   ];
   io.stdout.write(`${alignColumns(rows).join("\n")}\n\n`);
   if (transcript !== undefined) return io.stdout.write(`${transcriptLines(transcript.messages, paint).join("\n")}\n`);
@@ -76,6 +79,17 @@ export async function showSession(
     io.stdout.write(`${withoutControls(info.last_assistant_text).trimEnd()}\n\n`);
   if (info.state === "archived") return;
   io.stdout.write(`${paint.dim(`Go on with: rkat resume ${shortId(session_id)} PROMPT`)}\n`);
+}
+
+/** How often a session was compacted. Only a session that was is read for it. */
+async function compactedRow({ runtime, config }: Opened, info: SessionInfo): Promise<readonly (readonly string[])[]> {
+  const { session_id, session_compaction_cadence: cadence } = info;
+  const isKnown = config.features.includes("session-compaction");
+  if (!isKnown || cadence?.last_compaction_boundary_index === undefined) return [];
+  const { compactions } = await runtime.dispatch("listCompactions", { session_id });
+  const undone = compactions.filter((compaction) => compaction.undone).length;
+  const times = `${counted(compactions.length, "time")}${undone === 0 ? "" : `, ${grouped(undone)} undone`}`;
+  return compactions.length === 0 ? [] : [["compacted", times]];
 }
 
 export async function showContext(
@@ -86,10 +100,18 @@ export async function showContext(
   const context = await runtime.dispatch("readContext", { session_id, ...(at === undefined ? {} : { at_seq: at }) });
   if (json) return writeJson(io, context);
   const paint = createPaint(io.stdout, io.env);
-  for (const line of transcriptLines(context.messages, paint)) io.stdout.write(`${line}\n`);
+  const shown = context.messages.map((message) => ({ ...message, part: kindIn(context, message.seq) }));
+  for (const line of transcriptLines(shown, paint)) io.stdout.write(`${line}\n`);
   const { messages, estimated_tokens, sha256 } = context;
   const size = `${counted(messages.length, "message")}, about ${counted(estimated_tokens, "token")}`;
   io.stdout.write(`${paint.dim(`${size}, sha256 ${sha256}`)}\n`);
+}
+
+/** The kind of the part that holds a seq: the narrowest, since a summary's seq may lie within a turn's. */
+function kindIn({ parts }: SessionContext, seq: number): string | undefined {
+  const width = ([from, to]: readonly [number, number]): number => to - from;
+  const holding = parts.filter(({ seqs: [from, to] }) => from <= seq && seq <= to);
+  return holding.toSorted((a, b) => width(a.seqs) - width(b.seqs))[0]?.kind;
 }
 
 export async function showEvents(

@@ -1,9 +1,17 @@
-import { type Command, Option } from "commander";
+import { Argument, type Command, Option } from "commander";
 import { pairs, wholeFrom } from "../flag-values.ts";
 import { describeHelp, holdCommands } from "../help.ts";
-import { type Opened, withSessions } from "../open-runtime.ts";
+import { type Opened, withCompaction, withSessions } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
-import { type ChangeFlags, deleteSession, forkSession, injectText, interruptSession } from "./change-session.ts";
+import {
+  type ChangeFlags,
+  deleteSession,
+  forkSession,
+  injectText,
+  interruptSession,
+  pinMessage,
+  unpinMessage,
+} from "./change-session.ts";
 import {
   type ContextFlags,
   type EventsFlags,
@@ -20,15 +28,17 @@ import { findSession, SELECTOR_HINT } from "./selector.ts";
 export function addSessionCommand(program: Command, invocation: Invocation): void {
   const session = holdCommands(program.command("session"))
     .alias("sessions")
-    .summary("list, show, fork, interrupt and archive sessions")
+    .summary("list, show, fork, pin, interrupt and archive sessions")
     .description("Looks at the sessions of this folder and changes them; rkat sessions is the same.");
   addReads(session, invocation);
   addChanges(session, invocation);
+  addPins(session, invocation);
   describeHelp(session, {
     examples: [
       ["rkat session list", "which there are, newest first"],
       ["rkat session show last --history", "what was said"],
       ["rkat session fork last --at 3", "another way on from there"],
+      ["rkat session pin last 12", "keep a message through every compaction"],
     ],
     notes: [["A session is named by", SELECTOR_HINT]],
   });
@@ -106,6 +116,32 @@ function addChanges(parent: Command, invocation: Invocation): void {
         return injectText(invocation, opened, { id, text: words.join(" "), ...flags });
       }),
     );
+}
+
+function addPins(parent: Command, invocation: Invocation): void {
+  const declare = (command: Command, change: typeof pinMessage): Command =>
+    command
+      .argument("<session>")
+      .addArgument(new Argument("<seq>", "as in show --history").argParser(wholeFrom(1)))
+      .usage("SESSION SEQ [options]")
+      .addOption(json())
+      .action((word: string, seq: number, flags: ChangeFlags) =>
+        withCompaction(invocation, async (opened) =>
+          change(invocation, opened, { id: await findSession(opened, word), seq, ...flags }),
+        ),
+      );
+  const pin = parent
+    .command("pin")
+    .description("Pins a message: every compaction keeps it in the context; one that was taken out comes back.");
+  const unpin = parent
+    .command("unpin")
+    .description("Takes a message's pin away; it stays in the context until the next compaction.");
+  describeHelp(declare(pin, pinMessage), {
+    examples: [["rkat session pin last 12", "the message at seq 12, as in show --history"]],
+  });
+  describeHelp(declare(unpin, unpinMessage), {
+    examples: [["rkat session unpin last 12", "compactions may take it out again"]],
+  });
 }
 
 function onSession<F>(

@@ -5,18 +5,28 @@ import { oneLine, withoutControls } from "../plain-text.ts";
 const RESULT_LINES_MAX = 20;
 const ARGS_CHARS_MAX = 200;
 
+/** A message with its place in the log and, in a context, why it is shown. */
+type Shown = Message & { readonly seq: number; readonly part?: string | undefined };
+
 /** A transcript to read: each message with its index, which `fork --at` counts in, and its seq. */
-export function transcriptLines(
-  messages: readonly (Message & { readonly seq: number })[],
-  paint: Paint,
-): readonly string[] {
+export function transcriptLines(messages: readonly Shown[], paint: Paint): readonly string[] {
   return messages.flatMap((message, index) => [
-    `${paint.bold(`${index}  ${SPEAKERS[message.role]}`)}  ${paint.dim(`seq ${message.seq}`)}`,
+    `${paint.bold(`${index}  ${SPEAKERS[message.role]}`)}  ${paint.dim(`seq ${message.seq}`)}${tagOf(message, paint)}`,
     ...bodyOf(message)
       .flatMap((text) => withoutControls(text).trimEnd().split("\n"))
       .map((line) => `   ${line}`),
     "",
   ]);
+}
+
+/** What a part of a context is, unless it goes without saying. */
+function tagOf({ part }: Shown, { cyan }: Paint): string {
+  return part === undefined || part === "turn" || part === "system" ? "" : `  ${cyan(part)}`;
+}
+
+/** Who says what, as one text. */
+export function messageText(message: Message): string {
+  return `${SPEAKERS[message.role]}: ${bodyOf(message).join("\n")}`;
 }
 
 const SPEAKERS: Readonly<Record<Message["role"], string>> = {

@@ -1,0 +1,126 @@
+import type { Reshape } from "../../contract/compaction.ts";
+import type { Message } from "../../contract/message.ts";
+import { type CompactionRecord, type Placed, type Showing, showTranscript } from "../session/shown.ts";
+import { estimateTokens } from "../tokens.ts";
+import { grammarFaults } from "./grammar/grammar.ts";
+import type { Pruned } from "./input/prune-results.ts";
+import { keptOf, type Plan, partsOf, replan } from "./plan/plan.ts";
+import { RESHAPES } from "./plan/reshape.ts";
+import { turnsOf } from "./plan/turns.ts";
+
+export interface Candidate {
+  readonly plan: Plan;
+  readonly pruned: readonly Pruned[];
+  readonly pinned: ReadonlySet<Placed>;
+}
+
+interface Ground {
+  readonly transcript: readonly Placed[];
+  readonly compactions: readonly CompactionRecord[];
+  readonly shown: readonly Placed[];
+  readonly pins: ReadonlySet<number>;
+  readonly seq: number;
+  /** How many tokens the provider counts for one of the estimate; at least 1. */
+  readonly tokensPerEstimate: number;
+  /** The rest of the entry, of which what is shown depends on the summary alone. */
+  readonly summary: Pick<Showing, "summary" | "created_at" | "compaction_id">;
+}
+
+export type Passed =
+  | {
+      readonly ok: true;
+      readonly plan: Plan;
+      readonly reshape: Reshape;
+      readonly shown: readonly Placed[];
+      readonly notes: readonly string[];
+    }
+  | { readonly ok: false; readonly error: string };
+
+/**
+ * What stands between a compaction and the log: the context it would give is folded exactly as it will be, must be
+ * smaller, and must be one every provider accepts. A context that is not is simplified step by step; a compaction
+ * that could leave a session unusable is not made.
+ */
+export function passGates(candidate: Candidate, ground: Ground): Passed {
+  const before = estimateTokens(messagesOf(ground.shown));
+  // A provider that would reject the context as it is now cannot be the one in use: some servers number the calls of
+  // every answer anew, which others refuse.
+  const indifferent = new Set(grammarFaults(messagesOf(ground.shown)).map(({ grammar }) => grammar));
+  let fault = "";
+  for (const step of ladder(candidate, ground)) {
+    const shown = foldCandidate(step, ground);
+    const messages = messagesOf(shown);
+    // A pin can be taken away later: the context must be one without it, too.
+    const unpinned = ground.pins.size === 0 ? [] : messagesOf(foldCandidate(step, { ...ground, pins: NO_PINS }));
+    const faults = [...grammarFaults(messages), ...grammarFaults(unpinned)];
+    const first = faults.find(({ grammar }) => !indifferent.has(grammar));
+    if (first !== undefined) {
+      fault = `${first.grammar} would reject it: ${first.fault}`;
+      continue;
+    }
+    const after = estimateTokens(messages);
+    const added = estimateTokens(messagesOf(shown.filter(({ seq }) => seq === ground.seq)));
+    // What is taken out weighs as the provider counted it; what is put in its place, as it is estimated.
+    const removed = (before - (after - added)) * ground.tokensPerEstimate;
+    if (added >= removed) {
+      return { ok: false, error: `the result would not be smaller (about ${after} tokens, now ${before})` };
+    }
+    return {
+      ok: true,
+      plan: step.plan,
+      reshape: step.reshape,
+      shown,
+      notes: fault === "" ? [] : [`${step.how}, because ${fault}`],
+    };
+  }
+  return { ok: false, error: `no rebuilt context is acceptable; ${fault}` };
+}
+
+const NO_PINS: ReadonlySet<number> = new Set();
+
+interface Step extends Candidate {
+  readonly reshape: Reshape;
+  readonly how: string;
+}
+
+const HOW: Readonly<Record<Reshape, string>> = {
+  as_is: "kept as it was",
+  without_reasoning: "dropped reasoning from what is kept",
+  text_only: "kept tool calls and results as text",
+};
+
+/** As it is; without reasoning; with the cut moved turn by turn towards the end; as text alone. */
+function* ladder(candidate: Candidate, ground: Ground): Generator<Step> {
+  const [asIs, ...simpler] = RESHAPES;
+  if (asIs !== undefined) yield { ...candidate, reshape: asIs, how: HOW[asIs] };
+  for (const reshape of simpler) {
+    // Without a summary nothing may go: there would be no word of it.
+    if (reshape === "text_only" && candidate.plan.discarded.length > 0) yield* movedCuts(candidate, ground);
+    yield { ...candidate, reshape, how: HOW[reshape] };
+  }
+}
+
+function* movedCuts(candidate: Candidate, { shown }: Ground): Generator<Step> {
+  const kept = keptOf(candidate.plan);
+  const turns = turnsOf(kept.map(({ message }) => message));
+  for (const { start } of turns.slice(1)) {
+    const stays = new Set(kept.filter((placed, at) => at >= start || candidate.pinned.has(placed)));
+    const plan = replan(candidate.plan, shown, (placed) => stays.has(placed));
+    yield { ...candidate, plan, reshape: "without_reasoning", how: "moved the cut" };
+  }
+}
+
+/** The context as the log will give it. */
+export function foldCandidate(
+  { plan, pruned, reshape }: Pick<Step, "plan" | "pruned" | "reshape">,
+  { transcript, compactions, pins, seq, summary }: Omit<Ground, "shown" | "tokensPerEstimate">,
+): Placed[] {
+  const said = transcript.length - (transcript[0]?.message.role === "system" ? 1 : 0);
+  const body = { ...summary, shows: partsOf(plan, transcript), pruned: [...pruned], reshape };
+  const record = { seq, body, madeFrom: said, undone: false, expanded: [] };
+  return showTranscript(transcript, [...compactions, record], pins);
+}
+
+export function messagesOf(placed: readonly Placed[]): readonly Message[] {
+  return placed.map(({ message }) => message);
+}

@@ -1,0 +1,45 @@
+import type { CompactionContext, Compactor } from "../../ports/compactor.ts";
+
+/** What a boundary is judged by besides what a compactor is told. */
+export interface BoundaryFacts extends CompactionContext {
+  /** Tokens the model can see at once, when known. */
+  readonly contextWindow: number | undefined;
+  /** What the tools' descriptions cost with every request. */
+  readonly toolTokens: number;
+  /** The most the answer may take. */
+  readonly outputTokens: number;
+  /** Bytes of the whole request; media cost few tokens and many bytes. */
+  readonly requestBytes: number;
+  readonly minTurnsBetweenCompactions: number;
+}
+
+/** `due`: compact before this call. `overflow`: the call would not fit, so no guard holds it back. */
+export type Verdict = "not_due" | "due" | "overflow";
+
+/** Providers refuse requests of more bytes than this, whatever their tokens; the strictest of them. */
+const REQUEST_BYTES_MAX = 20 * 1_024 * 1_024;
+const BYTES_SHARE = 0.8;
+/** An answer's reserve is counted up to this share of the window, so a generous limit on a small model changes little. */
+const OUTPUT_SHARE_MAX = 0.2;
+
+/** Decides at a boundary, from numbers alone: it costs the same at every length of a session. */
+export function judgeBoundary(facts: BoundaryFacts, compactor: Compactor): Verdict {
+  const { contextWindow: window, sessionBoundaryIndex: index, lastCompactionBoundaryIndex: last } = facts;
+  if (index === 0) return "not_due";
+  const expected = Math.max(facts.lastInputTokens, facts.estimatedHistoryTokens + facts.toolTokens);
+  if (window !== undefined && expected >= window) return "overflow";
+  if (compactor.shouldCompact(facts)) return "due";
+  if (last !== undefined && index - last < facts.minTurnsBetweenCompactions) return "not_due";
+  const reserve = window === undefined ? 0 : Math.min(facts.outputTokens, window * OUTPUT_SHARE_MAX);
+  const isFull = window !== undefined && facts.estimatedHistoryTokens + facts.toolTokens + reserve >= window;
+  return isFull || facts.requestBytes >= REQUEST_BYTES_MAX * BYTES_SHARE ? "due" : "not_due";
+}
+
+const WINDOW_SHARE = 0.8;
+const UNKNOWN_WINDOW_THRESHOLD = 100_000;
+
+/** The size at which a context is compacted: what was asked for, else most of the model's window. */
+export function thresholdFor(explicit: number | undefined, contextWindow: number | undefined): number {
+  if (explicit !== undefined) return explicit;
+  return contextWindow === undefined ? UNKNOWN_WINDOW_THRESHOLD : Math.floor(contextWindow * WINDOW_SHARE);
+}

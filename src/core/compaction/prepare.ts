@@ -1,0 +1,139 @@
+import type { CompactionTrigger, SeqRange } from "../../contract/compaction.ts";
+import type { Message } from "../../contract/message.ts";
+import type { CompactionHooks, Compactor, Curator } from "../../ports/compactor.ts";
+import type { SessionState } from "../session/session-state.ts";
+import { asKept, type Placed } from "../session/shown.ts";
+import { estimateTokens } from "../tokens.ts";
+import { findPrunable } from "./input/prune-results.ts";
+import { keepAll, rangesOf, type Source } from "./plan/plan.ts";
+import { type Retained, retain } from "./plan/retain.ts";
+import type { Recover } from "./receipt.ts";
+import type { ExtractSummary } from "./summarise.ts";
+import { summaryMessage } from "./summary-message.ts";
+
+/** How a session compacts: the capability, for this session and its model. */
+export interface Compacting {
+  readonly compactor: Compactor;
+  readonly strategy: string;
+  /** The size at which a context is compacted. */
+  readonly threshold: number;
+  readonly minTurnsBetweenCompactions: number;
+  /** Whether large old tool results become references. */
+  readonly prune: boolean;
+  /** Whether what a summary invents is cut from it. */
+  readonly cutInvented: boolean;
+  readonly curator: Curator | undefined;
+  readonly hooks: CompactionHooks;
+  readonly extract: ExtractSummary;
+  /** Proves that what leaves the context can be found again; absent, by expanding. */
+  readonly recovering: ((log: readonly Placed[]) => Recover) | undefined;
+}
+
+/** A context at one moment, with everything that is decided before a model is asked. */
+export interface Prepared {
+  readonly source: Source;
+  readonly transcript: readonly Placed[];
+  readonly retained: Retained;
+  /** What the summariser is shown: large old results as references. */
+  readonly summarised: readonly Message[];
+  readonly tokensTarget: number;
+  /** How many tokens the provider counted for one of the estimate; at least 1. */
+  readonly tokensPerEstimate: number;
+}
+
+const DRAFT_SUMMARY = "(the summary stands here)";
+
+/** Looks at the context and decides what would stay; undefined with a reason when nothing would change. */
+export function prepare(
+  state: SessionState,
+  compacting: Compacting,
+  how: { trigger: CompactionTrigger; contextWindow: number | undefined; toolTokens: number },
+): Prepared | { readonly nothing: string } {
+  const transcript = [...state.transcript];
+  const logged = new Set(transcript);
+  const seqs = new Set(transcript.map(({ seq }) => seq));
+  const shown = [...state.shown];
+  // A message that is shown pruned or simplified is another object with the seq of the one in the log.
+  const source: Source = { shown, isLogged: (placed) => logged.has(placed) || seqs.has(placed.seq) };
+  const tokensTarget = targetOf(state.shownTokens, how);
+  const retained = retainFrom(
+    { state, transcript, source, tokensTarget, trigger: how.trigger },
+    compacting,
+    DRAFT_SUMMARY,
+  );
+  if (retained.plan.discarded.length === 0 && !prunesMore(state, retained)) {
+    return { nothing: "there is nothing to take out: every turn is among the recent ones that are kept" };
+  }
+  const tokensPerEstimate = Math.max(1, (state.lastInputTokens - how.toolTokens) / Math.max(1, state.shownTokens));
+  const gone = estimateTokens(retained.plan.discarded.map(({ message }) => message)) * tokensPerEstimate;
+  if (retained.plan.discarded.length > 0 && gone <= INTRODUCTION_TOKENS) {
+    return { nothing: "what could be taken out is shorter than the shortest summary" };
+  }
+  return { source, transcript, retained, summarised: forSummary(shown, compacting), tokensTarget, tokensPerEstimate };
+}
+
+/** What a summary takes before it says anything. */
+const INTRODUCTION_TOKENS = estimateTokens([summaryMessage({ summary: "", created_at: "", compaction_id: "" })]);
+
+interface Situation {
+  readonly state: SessionState;
+  readonly transcript: readonly Placed[];
+  readonly source: Source;
+  readonly trigger: CompactionTrigger;
+  readonly tokensTarget: number;
+}
+
+/** What stays once the summary is known. A context that only shows results as references keeps everything else. */
+export function retainFrom(situation: Situation, compacting: Compacting, summary: string): Retained {
+  const { state, transcript, source, trigger, tokensTarget } = situation;
+  const { compactor, prune } = compacting;
+  const standing = state.compactions.findLast((record) => !record.undone);
+  const retained = retain({
+    source,
+    draft: compactor.rebuildHistory(
+      source.shown.map(({ message }) => message),
+      summary,
+    ),
+    draftSummary: summary,
+    pins: state.pins,
+    transcript,
+    trigger,
+    prunedBefore: standing?.body.pruned ?? [],
+    prune,
+    tokensTarget,
+    summaryTokens: compactor.maxSummaryTokens(),
+  });
+  return retained.plan.discarded.length > 0 ? retained : { ...retained, plan: keepAll(source) };
+}
+
+const WINDOW_TARGET_SHARE = 0.7;
+/** Where the provider says that a context is too long although the estimate fits, the estimate is wrong. */
+const ESTIMATE_TARGET_SHARE = 0.5;
+
+function targetOf(shownTokens: number, { contextWindow }: { contextWindow: number | undefined }): number {
+  const byEstimate = shownTokens * ESTIMATE_TARGET_SHARE;
+  return contextWindow === undefined
+    ? byEstimate
+    : Math.min(contextWindow * WINDOW_TARGET_SHARE, Math.max(byEstimate, 1));
+}
+
+function prunesMore({ compactions }: SessionState, { pruned }: Retained): boolean {
+  const standing = compactions.findLast((record) => !record.undone);
+  const before = new Set((standing?.body.pruned ?? []).map(({ seq, tool_use_id }) => `${seq} ${tool_use_id}`));
+  return pruned.some(({ seq, tool_use_id }) => !before.has(`${seq} ${tool_use_id}`));
+}
+
+/** A result larger than this tells a summariser no more than its beginning and end do. */
+const SUMMARISED_RESULT_TOKENS_MAX = 2_000;
+
+function forSummary(shown: readonly Placed[], { prune }: Compacting): readonly Message[] {
+  if (!prune) return shown.map(({ message }) => message);
+  const pruned = [...findPrunable(shown, { tokensMin: SUMMARISED_RESULT_TOKENS_MAX, keepTurns: 1 })];
+  return shown.map((placed) => asKept(placed, { pruned, reshape: "as_is" }));
+}
+
+/** What is kept and discarded, in seqs. */
+export function rangesIn({ retained, transcript }: Prepared): { kept: SeqRange[]; discarded: SeqRange[] } {
+  const kept = retained.plan.items.flatMap((item) => ("kept" in item ? [item.kept] : []));
+  return { kept: rangesOf(kept, transcript), discarded: rangesOf(retained.plan.discarded, transcript) };
+}

@@ -1,0 +1,81 @@
+import type { Compaction, CompactResult } from "../../contract/compaction.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { ModelClient } from "../../ports/model.ts";
+import type { SessionState } from "../session/session-state.ts";
+import { estimateTokens } from "../tokens.ts";
+import { foldCandidate, messagesOf } from "./gates.ts";
+import { keptOf } from "./plan/plan.ts";
+import { type Compacting, prepare, rangesIn } from "./prepare.ts";
+import { inheritedFrom, originalsOf, recoverByExpanding, writeReceipt } from "./receipt.ts";
+import { requestOf } from "./summarise.ts";
+import { isSummary } from "./summary-message.ts";
+
+const PREVIEW = "preview";
+
+/**
+ * What compacting now would keep, drop and cost. No model is asked, so there is no summary: the receipt says what one
+ * would have to carry, and `tokens_after` counts the longest one allowed.
+ */
+export async function previewCompaction(
+  state: SessionState,
+  compacting: Compacting,
+  by: { model: ModelClient; clock: Clock; instructions: string | undefined; toolTokens: number },
+): Promise<CompactResult> {
+  const { model, clock, instructions, toolTokens } = by;
+  const { compactor, strategy } = compacting;
+  const prepared = prepare(state, compacting, {
+    trigger: "manual",
+    contextWindow: model.contextWindow,
+    toolTokens,
+  });
+  if ("nothing" in prepared) return { compacted: false, reason: prepared.nothing };
+  const { source, transcript, retained } = prepared;
+  const { plan, pruned, pinned } = retained;
+  const created_at = new Date(clock.now()).toISOString();
+  const summary = { summary: "", created_at, compaction_id: PREVIEW };
+  const seq = state.lastSeq + 1;
+  const shown = foldCandidate(
+    { plan, pruned, reshape: "as_is" },
+    { transcript, compactions: state.compactions, pins: state.pins, seq, summary },
+  );
+  const hasSummary = plan.discarded.length > 0;
+  const summaryTokens = hasSummary ? compactor.maxSummaryTokens() : 0;
+  const receipt = await writeReceipt({
+    gone: originalsOf(transcript, { discarded: plan.discarded, pruned }),
+    inherited: inheritedFrom(state, source.shown.map(({ message }) => message).find(isSummary)?.compaction_id),
+    saved: keptOf(plan).filter((placed) => retained.saved.has(placed)),
+    summary: "",
+    tail: messagesOf(keptOf(plan).filter((placed) => !pinned.has(placed))),
+    pinned: messagesOf(keptOf(plan).filter((placed) => pinned.has(placed))),
+    pruned,
+    invented: [],
+    inventedCut: false,
+    recover: (compacting.recovering ?? recoverByExpanding)(transcript),
+  });
+  const compaction: Compaction = {
+    compaction_id: PREVIEW,
+    seq: 0,
+    created_at,
+    strategy,
+    trigger: "manual",
+    summary_by: hasSummary ? "model" : "none",
+    model: model.modelId,
+    notes: [...retained.notes],
+    summary: "",
+    summary_tokens: 0,
+    messages_before: source.shown.length,
+    messages_after: shown.length,
+    tokens_before: estimateTokens(messagesOf(source.shown)),
+    tokens_after: estimateTokens(messagesOf(shown)) + summaryTokens,
+    ...rangesIn(prepared),
+    reshape: "as_is",
+    receipt,
+    usage: { input_tokens: 0, output_tokens: 0 },
+    cadence: state.cadence,
+    undone: false,
+    expanded: [],
+  };
+  const request = requestOf({ asking: { clock, model }, compactor, shown: prepared.summarised, instructions });
+  const cost = { input_tokens: hasSummary ? estimateTokens(request) : 0, max_output_tokens: summaryTokens };
+  return { compacted: false, compaction: { ...compaction, cost } };
+}

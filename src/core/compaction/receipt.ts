@@ -1,0 +1,106 @@
+import type { Receipt } from "../../contract/compaction.ts";
+import type { Message } from "../../contract/message.ts";
+import type { SessionState } from "../session/session-state.ts";
+import type { Placed } from "../session/shown.ts";
+import type { Pruned } from "./input/prune-results.ts";
+import { classify } from "./specifics/classify.ts";
+import type { Invented } from "./specifics/groundedness.ts";
+import { indexTexts, type TextIndex } from "./specifics/occurrence.ts";
+import { type Specific, specificsOf } from "./specifics/specifics.ts";
+import { textsOf } from "./specifics/texts.ts";
+
+export interface ReceiptSource {
+  /** What leaves the context. */
+  readonly gone: readonly Placed[];
+  /** What the summary that is replaced stood for, by the messages that said it. */
+  readonly inherited: readonly Specific[];
+  /** What would have left it without a pin. */
+  readonly saved: readonly Placed[];
+  readonly summary: string;
+  /** What is shown besides the summary. */
+  readonly tail: readonly Message[];
+  readonly pinned: readonly Message[];
+  readonly pruned: readonly Pruned[];
+  readonly invented: readonly Invented[];
+  readonly inventedCut: boolean;
+  /** Whether a specific that is shown nowhere any more can be found again. */
+  recover(specific: Specific): Promise<boolean>;
+}
+
+/** Proves that a specific can be found again, or that it cannot. */
+export type Recover = (specific: Specific) => Promise<boolean>;
+
+/** A log of a hundred thousand lines has as many specifics; a receipt lists so many and counts all. */
+const ITEMS_MAX = 1_000;
+const INVENTED_MAX = 100;
+/** What a summary stands for is never cut: the next receipt accounts for it again. */
+const STATUS_ORDER = ["lost", "in_summary", "pinned", "in_tail", "recoverable"] as const;
+
+/** Accounts for every specific that leaves the context. */
+export async function writeReceipt(source: ReceiptSource): Promise<Receipt> {
+  const found = specificsOf([...source.gone, ...source.saved].sort((a, b) => a.seq - b.seq));
+  const known = new Set(found.map(({ kind, text }) => `${kind} ${text}`));
+  const inherited = source.inherited.filter(({ kind, text }) => !known.has(`${kind} ${text}`));
+  const items = await classify([...inherited, ...found], {
+    summary: source.summary,
+    tail: source.tail.flatMap(textsOf),
+    pinned: source.pinned.flatMap(textsOf),
+    recover: source.recover,
+  });
+  const counted = (status: (typeof STATUS_ORDER)[number]): number =>
+    items.filter((item) => item.status === status).length;
+  const worstFirst = STATUS_ORDER.flatMap((status) => items.filter((item) => item.status === status));
+  return {
+    total: items.length,
+    in_summary: counted("in_summary"),
+    in_tail: counted("in_tail"),
+    pinned: counted("pinned"),
+    recoverable: counted("recoverable"),
+    lost: counted("lost"),
+    items: worstFirst.slice(0, ITEMS_MAX).map(({ kind, text, seq, status }) => ({ kind, text, seq, status })),
+    invented: source.invented.slice(0, INVENTED_MAX).map(({ kind, text, sentence }) => ({ kind, text, sentence })),
+    invented_cut: source.inventedCut,
+    pruned: source.pruned.map(({ seq, tool_use_id, tokens }) => ({ seq, tool_use_id, tokens })),
+  };
+}
+
+/**
+ * What leaves the context, as the log has it: a result that was shown as a reference is discarded whole, and one that
+ * becomes a reference now leaves, too, although its message stays.
+ */
+export function originalsOf(
+  transcript: readonly Placed[],
+  gone: { discarded: readonly Placed[]; pruned: readonly Pruned[] },
+): readonly Placed[] {
+  const discarded = new Set(gone.discarded.map(({ seq }) => seq));
+  const pruned = Map.groupBy(gone.pruned, ({ seq }) => seq);
+  return transcript.flatMap((placed): Placed[] => {
+    const { seq, message } = placed;
+    if (discarded.has(seq)) return [placed];
+    const ids = pruned.get(seq)?.map(({ tool_use_id }) => tool_use_id);
+    if (ids === undefined || message.role !== "tool_results") return [];
+    return [{ seq, message: { ...message, results: message.results.filter((one) => ids.includes(one.tool_use_id)) } }];
+  });
+}
+
+/** What a compaction's summary stands for, when another takes its place. */
+export function inheritedFrom({ compactions }: SessionState, compactionId: string | undefined): readonly Specific[] {
+  const record = compactions.find(({ body }) => body.compaction_id === compactionId);
+  return record?.body.receipt.items.filter(({ status }) => status === "in_summary") ?? [];
+}
+
+/**
+ * Recovery by expanding: a specific is found again when the message of the log it came from, which an expansion
+ * brings back, says it. Semantic memory replaces this by a search that has to find it.
+ */
+export function recoverByExpanding(log: readonly Placed[]): Recover {
+  const messages = new Map(log.map(({ seq, message }) => [seq, message]));
+  const indexes = new Map<number, TextIndex>();
+  return async (specific) => {
+    const message = messages.get(specific.seq);
+    if (message === undefined) return false;
+    const index = indexes.get(specific.seq) ?? indexTexts(textsOf(message));
+    indexes.set(specific.seq, index);
+    return index.has(specific);
+  };
+}

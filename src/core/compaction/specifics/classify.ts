@@ -1,0 +1,33 @@
+import type { SpecificStatus } from "../../../contract/compaction.ts";
+import { indexTexts } from "./occurrence.ts";
+import type { Specific } from "./specifics.ts";
+
+/** One line of a loss receipt. */
+export interface ReceiptItem extends Specific {
+  readonly status: SpecificStatus;
+}
+
+/** Where a specific may have stayed after a compaction. */
+interface Places {
+  readonly summary: string;
+  readonly tail: readonly string[];
+  readonly pinned: readonly string[];
+  /** Whether a search finds the specific again; asked one at a time, and only for what stands nowhere else. */
+  recover(specific: Specific): Promise<boolean>;
+}
+
+/** Says for each specific where it is now: the first place that holds it. */
+export async function classify(specifics: readonly Specific[], places: Places): Promise<readonly ReceiptItem[]> {
+  const held = [
+    ["in_summary", indexTexts([places.summary])],
+    ["in_tail", indexTexts(places.tail)],
+    ["pinned", indexTexts(places.pinned)],
+  ] as const;
+  const items: ReceiptItem[] = [];
+  for (const specific of specifics) {
+    const place = held.find(([, index]) => index.has(specific))?.[0];
+    const status = place ?? ((await places.recover(specific)) ? "recoverable" : "lost");
+    items.push({ ...specific, status });
+  }
+  return items;
+}

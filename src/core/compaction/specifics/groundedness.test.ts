@@ -1,0 +1,156 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { compactionCorpus } from "../../../../test/support/corpus.ts";
+import type { Message } from "../../../contract/message.ts";
+import { cutInvented, findInvented, type Invented } from "./groundedness.ts";
+import { blocksOf } from "./summary-blocks.ts";
+
+const corpus = compactionCorpus();
+const user = (content: string): Message => ({ role: "user", content, created_at: "2026-01-05T00:00:00.000Z" });
+const claim = (sentence: string): Invented => ({ kind: "claim", text: sentence, sentence });
+const isCaught = (piece: string, { kind, text, sentence }: Invented): boolean =>
+  kind === "claim" ? sentence.includes(piece) : text.includes(piece) || piece.includes(text);
+
+describe("groundedness", () => {
+  it.each(corpus)("[C16] cuts nothing of the honest summaries of $name", ({ honest, messages }) => {
+    for (const summary of honest) {
+      const invented = findInvented(summary, messages);
+      expect(invented).toEqual([]);
+      expect(cutInvented(summary, invented)).toBe(summary);
+    }
+  });
+
+  it.each(corpus)("[C16] catches all that was planted in $name, and cuts nothing else", ({ planted, messages }) => {
+    for (const { summary, invented: pieces } of planted) {
+      const found = findInvented(summary, messages);
+      expect(pieces.filter((piece) => !found.some((one) => isCaught(piece, one)))).toEqual([]);
+      expect(found.filter(({ sentence }) => !pieces.some((piece) => sentence.includes(piece)))).toEqual([]);
+      const rest = cutInvented(summary, found);
+      expect(pieces.filter((piece) => rest.includes(piece))).toEqual([]);
+      expect(findInvented(rest, messages)).toEqual([]);
+    }
+  });
+
+  it("[C16] says kind, text and sentence of what it found", () => {
+    const summary = "The port is 7443. See src/ghost.ts. He said “burn it all down”.";
+    expect(findInvented(summary, [user("The port is 7443")])).toEqual([
+      { kind: "path", text: "src/ghost.ts", sentence: "See src/ghost.ts." },
+      { kind: "quote", text: "burn it all down", sentence: "He said “burn it all down”." },
+    ]);
+  });
+
+  it.each([
+    ["480 ms and 120 ms", "It fell from 480 ms to 120 ms, 75 % less."],
+    ["4 of 7 passed", "4 of 7 (57 %) passed."],
+    ["rows: 48213", "About 48k rows."],
+    ["loss 45.7 %", "A loss of 46 %."],
+    ["from 02:14 until 03:11", "Down from 02:14 to 03:11 (57 minutes)."],
+    ["two thousand euros", "A budget of €2,000."],
+    ["`src` holds turn.ts", "`src/turn.ts` was read."],
+    ["see turn-runner.ts", "`TurnRunner` was read."],
+    ["saved (1600x1000)", "The chart has 1600×1000 pixels."],
+    ["3 things", "5 files in 2 folders, the 3rd time."],
+    ["hello", "On 5 January 2026 they said hello."],
+  ])("[C16] takes what follows from %j for granted: %j", (source, summary) => {
+    expect(findInvented(summary, [user(source)])).toEqual([]);
+  });
+
+  it("[C16] does not take thousands for a decimal", () => {
+    const found = findInvented("The outage hit 19,000 customers.", [
+      user("19 pods failed in the outage, customers wrote"),
+    ]);
+    expect(found.map(({ text }) => text)).toEqual([expect.stringContaining("19,000")]);
+  });
+
+  it("[C16] believes a total only beside its parts", () => {
+    const source = [user("rent 1200 €"), user("food 320 €")];
+    expect(findInvented("1200 € + 320 € = 1520 €", source)).toEqual([]);
+    expect(findInvented("Total: 1520 €", source)).toHaveLength(1);
+  });
+
+  it("[C16] hears a user who only says yes to a proposal", () => {
+    const proposal: Message = {
+      role: "block_assistant",
+      blocks: [{ block_type: "text", data: { text: "Shall I delete the stale branches?" } }],
+      stop_reason: "end_turn",
+      created_at: "2026-01-05T00:00:00.000Z",
+    };
+    const summary = "The user asked to delete the stale branches of the repository.";
+    expect(
+      findInvented(summary, [user("What is in the repository here?"), proposal, user("yes to that, please do it")]),
+    ).toEqual([]);
+    expect(
+      findInvented(summary, [user("What are the stale branches of the repository here? Please list them for me.")]),
+    ).toEqual([claim(summary)]);
+  });
+
+  it("[C16] leaves claims and quotations alone that are in another language than the source", () => {
+    const source = [user("请不要在白天发布新版本，必须先通知老王。")];
+    expect(findInvented("The user said “never release at daytime” and wants Lao Wang told first.", source)).toEqual([]);
+  });
+
+  it("[C16] cannot tell a claim that only joins words that were said, and lets it pass", () => {
+    const source = [
+      user("Please cancel the TV package on my contract, I never ordered it."),
+      user("Is the contract fine?"),
+    ];
+    expect(findInvented("The user asked to cancel the entire contract immediately.", source)).toEqual([]);
+  });
+});
+
+describe("cutting", () => {
+  it.each([
+    ["one sentence of a line", "A stays. B goes. C stays.", ["B goes."], "A stays. C stays."],
+    ["the last sentence", "- A stays. B goes.\n- C", ["B goes."], "- A stays.\n- C"],
+    ["a bullet with its line", "- A\n- B\n- C\n", ["B"], "- A\n- C\n"],
+    ["a bullet and what it announces", "- A\n- B:\n  - b1\n  - b2\n- C", ["B:"], "- A\n- C"],
+    ["an announcement with nothing left to announce", "Files:\n- A\n\nRest.", ["A"], "Rest."],
+    ["a heading with nothing left below", "# T\n\n## A\na\n\n## B\nb\n", ["a"], "# T\n\n## B\nb\n"],
+    ["all headings above what goes", "# T\n## A\n- a\n", ["a"], ""],
+    ["a row", "| h |\n|---|\n| a |\n| b |\n", ["| a |"], "| h |\n|---|\n| b |\n"],
+    ["a table without rows", "x\n\n| h |\n|---|\n| a |\n\ny", ["| a |"], "x\n\ny"],
+    ["a fence without lines", "x\n```sh\nrm all\n```\ny", ["rm all"], "x\ny"],
+    ["a frame around nothing", "<summary>\na\n</summary>", ["a"], ""],
+    ["a sentence over two lines", "A stays. B\ngoes here. C stays.", ["B\ngoes here."], "A stays. C stays."],
+    ["emphasis as a whole", "**A goes. Really.** B stays.", ["**A goes. Really.**"], "B stays."],
+    ["a sentence without spaces", "一句。二句。三句。", ["二句。"], "一句。三句。"],
+  ])("[C16] takes out %s", (_, summary, sentences, rest) => {
+    expect(cutInvented(summary, sentences.map(claim))).toBe(rest);
+  });
+
+  it("[C16] changes nothing when nothing is invented, and blocks are the text byte for byte", () => {
+    const line = fc.constantFrom(
+      "# h",
+      "- a. B c.",
+      "  - b:",
+      "text. More",
+      "",
+      "| a |",
+      "|---|",
+      "```",
+      "**x**:",
+      "1. y",
+      "中。文",
+      "\t",
+    );
+    fc.assert(
+      fc.property(fc.array(line, { maxLength: 30 }), (lines) => {
+        const summary = lines.join("\n");
+        const blocks = blocksOf(summary);
+        expect(cutInvented(summary, [])).toBe(summary);
+        expect(blocks.map(({ start, end }) => summary.slice(start, end)).join("")).toBe(summary);
+      }),
+    );
+  });
+
+  it("[C16] leaves only lines that were there, whatever is cut", () => {
+    const line = fc.constantFrom("# h", "## i", "- a", "- b", "  - c", "d:", "", "e.");
+    fc.assert(
+      fc.property(fc.array(line, { maxLength: 20 }), fc.subarray(["a", "b", "c", "d:", "e."]), (lines, cut) => {
+        const rest = cutInvented(lines.join("\n"), cut.map(claim)).split("\n");
+        expect(rest.filter((one) => !["", ...lines].includes(one))).toEqual([]);
+        expect(rest.filter((one) => cut.includes(one.replace(/^\s*- /u, "")))).toEqual([]);
+      }),
+    );
+  });
+});

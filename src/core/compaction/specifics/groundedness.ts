@@ -1,0 +1,166 @@
+import type { SpecificKind } from "../../../contract/compaction.ts";
+import type { Message } from "../../../contract/message.ts";
+import { judgeClaims } from "./claims.ts";
+import { cutSentences } from "./cut-sentences.ts";
+import { isDerived, isRounded, type Operands, operandsOf, roundingsOf } from "./derived.ts";
+import { indexTexts, lazily, type TextIndex } from "./occurrence.ts";
+import { blocksOf } from "./summary-blocks.ts";
+import { atomsIn } from "./text/atoms.ts";
+import { canonicalPiece, foldWidth, isUnspaced, wordsIn } from "./text/canonical.ts";
+import { type Numeral, numeralsIn } from "./text/numbers.ts";
+import { languageOf, stemSet, stemsOf } from "./text/words.ts";
+import { textsOf } from "./texts.ts";
+
+/** Something a summary says that its source does not. */
+export interface Invented {
+  readonly kind: SpecificKind | "quote" | "claim";
+  readonly text: string;
+  /** The sentence, heading or row that holds it, as it stands in the summary. */
+  readonly sentence: string;
+}
+
+interface Source {
+  readonly index: TextIndex;
+  hasPhrase(piece: string): boolean;
+  hasStem(stem: string): boolean;
+  roundings(): ReadonlySet<string>;
+}
+
+/** `2026-01-05T10:30`, of a timestamp. */
+const MINUTE_CHARS = 16;
+
+/** What of a summary occurs nowhere in what it sums up: names, addresses, numbers, quotations and claims about the user. */
+export function findInvented(summary: string, source: readonly Message[]): readonly Invented[] {
+  // To the minute: a busy context has thousands of moments and few of them apart.
+  const moments = new Set(source.map((message) => message.created_at.slice(0, MINUTE_CHARS)));
+  const texts = [...source.flatMap(textsOf), ...moments];
+  const sourceRead = readSource(texts);
+  const claims = judgeClaims(summary, source);
+  // A translated quotation is no invention, and words cannot tell the two apart.
+  const isTranslated = isTranslation(summary, texts);
+  const invented: Invented[] = [];
+  for (const block of blocksOf(summary)) {
+    const line = lineOf(summary.slice(block.start, block.end), sourceRead);
+    for (const { text: sentence } of block.sentences) {
+      const found: Omit<Invented, "sentence">[] = [
+        ...inventedAtoms(sentence, line, sourceRead),
+        ...inventedCode(sentence, sourceRead),
+      ];
+      if (!isTranslated) found.push(...inventedQuotes(sentence, sourceRead));
+      if (claims.isInvented(sentence)) found.push({ kind: "claim", text: sentence });
+      for (const { kind, text } of found) invented.push({ kind, text, sentence });
+    }
+  }
+  return invented;
+}
+
+/** The summary without the sentences, bullets and rows that hold something invented, and without what they leave empty. */
+export function cutInvented(summary: string, invented: readonly Invented[]): string {
+  const sentences = new Set(invented.map(({ sentence }) => sentence));
+  return cutSentences(summary, (sentence) => sentences.has(sentence));
+}
+
+function readSource(texts: readonly string[]): Source {
+  const index = indexTexts(texts);
+  const stems = stemSet(texts);
+  return {
+    index,
+    hasPhrase: index.hasPhrase,
+    hasStem: stems.has,
+    roundings: lazily(() => roundingsOf(texts)),
+  };
+}
+
+function isTranslation(summary: string, texts: readonly string[]): boolean {
+  const [own, other] = [languageOf(summary), languageOf(texts.join("\n"))];
+  return own !== other && own !== "unknown" && other !== "unknown";
+}
+
+/** A line of the summary; its numbers are read when one of them has to be worked out. */
+interface Line {
+  readonly text: string;
+  numerals(): ReadonlyMap<string, Numeral>;
+  operands(): Operands;
+}
+
+function lineOf(text: string, source: Source): Line {
+  const isKnown = (one: Numeral): boolean => !one.isSpecific || source.index.has({ kind: "number", text: one.text });
+  return {
+    text,
+    numerals: lazily(() => new Map(numeralsIn(foldWidth(text)).map((numeral) => [numeral.text, numeral]))),
+    operands: lazily(() => operandsOf(text, isKnown)),
+  };
+}
+
+function inventedAtoms(sentence: string, line: Line, source: Source): Omit<Invented, "sentence">[] {
+  return atomsIn(sentence).filter(({ kind, text }) => {
+    if (source.index.has({ kind, text })) return false;
+    return kind === "number" ? !isWorkedOut(line.numerals().get(text), line, source) : !isPutTogether(text, source);
+  });
+}
+
+/** Whether a number is a rounded one of the source, or follows from others of its line that are there. */
+function isWorkedOut(numeral: Numeral | undefined, line: Line, source: Source): boolean {
+  if (numeral === undefined) return false;
+  return isRounded(numeral, line.text, source.roundings()) || isDerived(numeral, line.operands());
+}
+
+/** Whether a name is a path whose parts are there (a folder, and a file listed in it), or a spelling of words that are. */
+function isPutTogether(text: string, source: Source): boolean {
+  const piece = canonicalPiece(text);
+  const segments = piece.split(/[/:]/u);
+  for (let at = 1; at < segments.length; at += 1) {
+    const [head, tail] = [segments.slice(0, at).join("/"), segments.slice(at).join("/")];
+    if (head !== "" && source.hasPhrase(head) && source.hasPhrase(tail)) return true;
+  }
+  const words = text.replace(/(?<=[\p{Ll}\d])(?=\p{Lu})|_/gu, " ").trim();
+  return /\s/u.test(words) && source.hasPhrase(canonicalPiece(words));
+}
+
+const CODE = /(?<!`)`([^`\n]+)`(?!`)/gu;
+/** Share of the words of a command or a quotation that must be there when it is shortened. */
+const WORDS_SHARE_MIN = 0.8;
+
+/** What stands in backticks is a name or a command, even when its form does not say so. */
+function inventedCode(sentence: string, source: Source): Omit<Invented, "sentence">[] {
+  const found: Omit<Invented, "sentence">[] = [];
+  for (const [, body = ""] of sentence.matchAll(CODE)) {
+    const piece = canonicalPiece(body);
+    const words = [...wordsIn(piece)].map(([word]) => word);
+    if (words.length === 0 || /^\d{1,2}$/u.test(piece) || atomsIn(body).some(({ text }) => text === body)) continue;
+    if (source.hasPhrase(piece) || shareOf(words, (word) => source.hasPhrase(word)) >= WORDS_SHARE_MIN) continue;
+    found.push({ kind: /\s/u.test(body.trim()) ? "command" : "identifier", text: body });
+  }
+  return found;
+}
+
+const QUOTED =
+  /[“„«「『]\s?([^“”„«»「」『』\n]+?)\s?[”“»」』]|(?<![\p{L}\p{N}])"([^"\n]+)"(?![\p{L}\p{N}])|(?<=^|[\s(:])['‘]([^'’\n]+\s[^'’\n]+)['’](?=$|[\s.,;:)!?])/gu;
+/** Fewer words between quotes name a thing or keep it at arm's length; they need not stand together. */
+const QUOTE_WORDS_MIN = 3;
+const QUOTE_SIGNS_MIN = 6;
+
+function inventedQuotes(sentence: string, source: Source): Omit<Invented, "sentence">[] {
+  const found: Omit<Invented, "sentence">[] = [];
+  for (const [, curly, straight, single] of sentence
+    .replace(CODE, (code) => " ".repeat(code.length))
+    .matchAll(QUOTED)) {
+    const quote = curly ?? straight ?? single ?? "";
+    const parts = quote.split(/\s*(?:…|\.{3}|\[[^\]]*\])\s*/u).filter((part) => part !== "");
+    if (!parts.every((part) => isQuoted(part, source))) found.push({ kind: "quote", text: quote });
+  }
+  return found;
+}
+
+/** A longer quotation stands in the source word for word; of a short one each word does, in some form. */
+function isQuoted(part: string, source: Source): boolean {
+  const piece = canonicalPiece(part);
+  if (piece === "" || source.hasPhrase(piece)) return true;
+  const length = [...wordsIn(piece)].length;
+  const isLong = length >= (isUnspaced(piece) ? QUOTE_SIGNS_MIN : QUOTE_WORDS_MIN);
+  return !isLong && stemsOf(piece).every((stem) => source.hasStem(stem));
+}
+
+function shareOf<T>(items: readonly T[], isHeld: (item: T) => boolean): number {
+  return items.filter(isHeld).length / items.length;
+}

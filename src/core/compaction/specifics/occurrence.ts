@@ -1,0 +1,167 @@
+import { exitCodesIn } from "./commands.ts";
+import type { Specific } from "./specifics.ts";
+import { canonical, canonicalPiece, isUnspaced, isWhole, wordsIn } from "./text/canonical.ts";
+import { collectOffers, figuresIn } from "./text/numbers.ts";
+import { sentencesOf } from "./text/sentences.ts";
+import { stemsOf } from "./text/words.ts";
+
+/** Answers whether a specific stands in some texts, however it is written there. */
+export interface TextIndex {
+  has(specific: Pick<Specific, "kind" | "text">): boolean;
+}
+
+/** A text index that also finds any run of whole words, given in canonical form. */
+export interface PhraseIndex extends TextIndex {
+  hasPhrase(piece: string): boolean;
+}
+
+/** What a rule or an ask needs in one sentence: a summary says it in other words, but not in all other words. */
+const SHARE_MIN = 0.8;
+/** The same where pairs of signs are counted: one changed sign breaks two of them. */
+const SHARE_UNSPACED_MIN = 0.6;
+/** A word that stands in more places is no way to a phrase; the text is searched from the start instead. */
+const PLACES_MAX = 256;
+
+/** Reads the texts once; each question afterwards costs what its specific is long. */
+export function indexTexts(texts: readonly string[]): PhraseIndex {
+  const all = texts.flatMap(withUnescaped);
+  const phrases = lazily(() => indexPhrases(all));
+  const offers = lazily(() => offersOf(all));
+  const sentences = lazily(() => indexSentences(all));
+  const has = ({ kind, text }: Pick<Specific, "kind" | "text">): boolean => {
+    switch (kind) {
+      case "number":
+        return hasNumber(text, offers()) || phrases().has(canonicalPiece(text));
+      case "path":
+      case "identifier":
+      case "url":
+        return spellingsOf(text).some((spelling) => phrases().has(spelling));
+      case "command":
+        return hasExit(text, offers()) || phrases().has(canonicalPiece(text)) || sentences().has(text);
+      case "rule":
+      case "ask":
+        return phrases().has(canonicalPiece(text)) || sentences().has(text);
+    }
+  };
+  return { has, hasPhrase: (piece) => phrases().has(piece) };
+}
+
+/** A text in a string of JSON has its line breaks written out; then words begin with a stray letter. */
+function withUnescaped(text: string): readonly string[] {
+  return /\\[nrt"]/u.test(text) ? [text, text.replace(/\\+[nrt"]/gu, " ")] : [text];
+}
+
+/** Makes a value when it is first asked for. */
+export function lazily<T>(make: () => T): () => T {
+  let made: { readonly value: T } | undefined;
+  return () => {
+    made ??= { value: make() };
+    return made.value;
+  };
+}
+
+function offersOf(texts: readonly string[]): ReadonlySet<string> {
+  const offers = new Set<string>();
+  for (const text of texts) {
+    collectOffers(text, offers);
+    for (const code of exitCodesIn(text)) offers.add(`exit:${code}`);
+  }
+  return offers;
+}
+
+function hasNumber(text: string, offers: ReadonlySet<string>): boolean {
+  const figures = figuresIn(text);
+  return figures.length > 0 && figures.every(({ needs }) => needs.some((need) => offers.has(need)));
+}
+
+function hasExit(text: string, offers: ReadonlySet<string>): boolean {
+  const codes = exitCodesIn(text);
+  return codes.length > 0 && codes.every((code) => offers.has(`exit:${code}`));
+}
+
+/** How one name may be written: a version with and without its v, an address without its scheme, an issue as a number. */
+function spellingsOf(text: string): string[] {
+  const piece = canonicalPiece(text);
+  const spellings = [piece];
+  const version = /^v?(\d+(?:\.\d+)+.*)$/u.exec(piece)?.[1];
+  if (version !== undefined) spellings.push(version, `v${version}`);
+  const address = /^[a-z\d+]+:\/\/(?:www\.)?(.+)$/u.exec(piece)?.[1];
+  if (address !== undefined) spellings.push(address);
+  if (/^[#$]\{?\w/u.test(piece)) spellings.push(piece.replace(/^[#$]\{?/u, ""));
+  return spellings;
+}
+
+interface Phrases {
+  has(piece: string): boolean;
+}
+
+/** Finds whole words and runs of them: by the places of the rarest word, so that no question reads the text. */
+function indexPhrases(texts: readonly string[]): Phrases {
+  const text = texts.map(canonical).join("\n");
+  const places = new Map<string, number[]>();
+  for (const { 0: word, index } of wordsIn(text)) {
+    const known = places.get(word);
+    if (known === undefined) places.set(word, [index]);
+    else if (known.length <= PLACES_MAX) known.push(index);
+  }
+  const has = (piece: string): boolean => {
+    const rarest = rarestWord(piece, places);
+    if (rarest === undefined) return false;
+    if (rarest.places.length > PLACES_MAX) return standsIn(text, piece);
+    return rarest.places.some((place) => {
+      const start = place - rarest.index;
+      return text.startsWith(piece, start) && isWhole(text, start, start + piece.length);
+    });
+  };
+  return { has };
+}
+
+function rarestWord(piece: string, places: ReadonlyMap<string, readonly number[]>) {
+  let rarest: { readonly index: number; readonly places: readonly number[] } | undefined;
+  for (const { 0: word, index } of wordsIn(piece)) {
+    const found = places.get(word);
+    if (found === undefined) return undefined;
+    if (rarest === undefined || found.length < rarest.places.length) rarest = { index, places: found };
+  }
+  return rarest;
+}
+
+function standsIn(text: string, piece: string): boolean {
+  for (let at = text.indexOf(piece); at >= 0; at = text.indexOf(piece, at + 1)) {
+    if (isWhole(text, at, at + piece.length)) return true;
+  }
+  return false;
+}
+
+interface Sentences {
+  has(text: string): boolean;
+}
+
+/** Finds the sentence that holds most content words of another one. */
+function indexSentences(texts: readonly string[]): Sentences {
+  const sentences: ReadonlySet<string>[] = [];
+  const places = new Map<string, number[]>();
+  for (const sentence of texts.flatMap(sentencesOf)) {
+    const stems = new Set(stemsOf(sentence));
+    for (const stem of stems) {
+      const known = places.get(stem);
+      if (known === undefined) places.set(stem, [sentences.length]);
+      else known.push(sentences.length);
+    }
+    sentences.push(stems);
+  }
+  const has = (text: string): boolean => {
+    const stems = [...new Set(stemsOf(text))];
+    if (stems.length === 0) return false;
+    const needed = Math.ceil(stems.length * (isUnspaced(text) ? SHARE_UNSPACED_MIN : SHARE_MIN));
+    const rising = stems.map((stem) => places.get(stem) ?? []).sort((a, b) => a.length - b.length);
+    // A sentence with enough of the stems holds at least one of the rarest that may not all be missing.
+    const candidates = new Set(rising.slice(0, stems.length - needed + 1).flat());
+    return [...candidates].some((at) => countHeld(stems, sentences[at]) >= needed);
+  };
+  return { has };
+}
+
+function countHeld(stems: readonly string[], sentence: ReadonlySet<string> | undefined): number {
+  return stems.reduce((count, stem) => (sentence?.has(stem) ? count + 1 : count), 0);
+}

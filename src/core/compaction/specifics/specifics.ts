@@ -1,0 +1,121 @@
+import type { SpecificKind } from "../../../contract/compaction.ts";
+import type { AssistantBlock, Message } from "../../../contract/message.ts";
+import { commandsIn } from "./commands.ts";
+import { atomsIn } from "./text/atoms.ts";
+import { canonicalPiece } from "./text/canonical.ts";
+import { figuresIn } from "./text/numbers.ts";
+import { textsOf } from "./texts.ts";
+import { asksIn, lastAsksIn, rulesIn, unansweredOf } from "./wishes.ts";
+
+/** Something that must stay exact to stay true, and the newest message that says it. */
+export interface Specific {
+  readonly kind: SpecificKind;
+  readonly text: string;
+  readonly seq: number;
+}
+
+interface NumberedMessage {
+  readonly seq: number;
+  readonly message: Message;
+}
+
+/** A longer rule or command is cut: a receipt names what was said, it does not repeat it. */
+export const SPECIFIC_CHARS_MAX = 200;
+/** What people wrote goes first, then the newest messages; what is beyond is not accounted for. */
+export const SPECIFICS_MAX = 20_000;
+/** A tool's output is read at both ends; its middle is rarely spoken of and may be endless. */
+export const RESULT_END_CHARS_MAX = 32 * 1_024;
+
+/** Every specific of the messages once, at its newest mention, in the order of the messages. */
+export function specificsOf(messages: readonly NumberedMessage[]): readonly Specific[] {
+  const found = new Map<string, Specific>();
+  const byUser = messages.filter(({ message }) => message.role === "user");
+  const byOthers = messages.filter(({ message }) => message.role !== "user");
+  collectWishes(messages, found);
+  for (const one of [...byUser.toReversed(), ...byOthers.toReversed()]) {
+    if (found.size >= SPECIFICS_MAX) break;
+    for (const text of readableTexts(one.message)) collectFrom(text, one.seq, found);
+    for (const command of toolCommands(one.message)) add({ kind: "command", text: command, seq: one.seq }, found);
+  }
+  const tools = toolNames(messages);
+  return [...found.values()].filter(({ text }) => !tools.has(text)).sort((a, b) => a.seq - b.seq);
+}
+
+/** The names of tools look like names of the work and are none: the model is told them anyway. */
+function toolNames(messages: readonly NumberedMessage[]): ReadonlySet<string> {
+  const names = new Set<string>();
+  for (const { message } of messages) {
+    if (message.role !== "block_assistant") continue;
+    for (const block of message.blocks) if (block.block_type === "tool_use") names.add(block.data.name);
+  }
+  return names;
+}
+
+/** Rules of every user message, asks of those that nobody took up; the newest messages first. */
+function collectWishes(messages: readonly NumberedMessage[], into: Map<string, Specific>): void {
+  let replies: string[] = [];
+  let isLast = true;
+  for (const { seq, message } of messages.toReversed()) {
+    if (message.role !== "user") {
+      if (message.role === "block_assistant") replies.push(...message.blocks.flatMap(spokenText));
+      continue;
+    }
+    const text = textsOf(message).join("\n");
+    const asks = isLast ? lastAsksIn(text) : unansweredOf(asksIn(text), replies);
+    for (const ask of asks) add({ kind: "ask", text: ask, seq }, into);
+    for (const rule of rulesIn(text)) add({ kind: "rule", text: rule, seq }, into);
+    replies = [];
+    isLast = false;
+  }
+}
+
+function spokenText(block: AssistantBlock): readonly string[] {
+  return block.block_type === "text" ? [block.data.text] : [];
+}
+
+function readableTexts(message: Message): readonly string[] {
+  const texts = textsOf(message);
+  return message.role === "tool_results" ? texts.flatMap(endsOf) : texts;
+}
+
+function endsOf(text: string): readonly string[] {
+  if (text.length <= 2 * RESULT_END_CHARS_MAX) return [text];
+  return [text.slice(0, RESULT_END_CHARS_MAX), text.slice(-RESULT_END_CHARS_MAX)];
+}
+
+function collectFrom(text: string, seq: number, into: Map<string, Specific>): void {
+  for (const atom of atomsIn(text)) add({ kind: atom.kind, text: atom.text, seq }, into);
+  for (const command of commandsIn(text)) add({ kind: "command", text: command, seq }, into);
+}
+
+/** What a tool call has a shell run. */
+function toolCommands(message: Message): string[] {
+  if (message.role !== "block_assistant") return [];
+  return message.blocks.flatMap((block) => {
+    if (block.block_type !== "tool_use") return [];
+    const command = block.data.args.command ?? block.data.args.cmd;
+    if (typeof command === "string") return [command];
+    return Array.isArray(command) ? [command.join(" ")] : [];
+  });
+}
+
+function add(specific: Specific, into: Map<string, Specific>): void {
+  const text = clip(specific.text.trim());
+  const key = `${specific.kind} ${normalised({ ...specific, text })}`;
+  if (text === "" || into.has(key) || into.size >= SPECIFICS_MAX) return;
+  into.set(key, { ...specific, text });
+}
+
+/** Two numbers are the same when their likeliest reading is; all else when it is written the same but for soft signs. */
+function normalised({ kind, text }: Specific): string {
+  if (kind !== "number") return canonicalPiece(text);
+  return figuresIn(text)[0]?.needs[0] ?? canonicalPiece(text);
+}
+
+/** Cut between words and never inside a pair of surrogates. */
+function clip(text: string): string {
+  if (text.length <= SPECIFIC_CHARS_MAX) return text;
+  const space = text.lastIndexOf(" ", SPECIFIC_CHARS_MAX);
+  const cut = text.slice(0, space >= SPECIFIC_CHARS_MAX / 2 ? space : SPECIFIC_CHARS_MAX).trimEnd();
+  return cut.isWellFormed() ? cut : cut.slice(0, -1);
+}

@@ -1,0 +1,136 @@
+import { foldWidth } from "./canonical.ts";
+import { figuresIn, takenBy } from "./numbers.ts";
+
+/** A piece of text that must stay exact: a path, a name, an address or a number. */
+export interface Atom {
+  readonly kind: "path" | "identifier" | "url" | "number";
+  readonly text: string;
+  readonly start: number;
+}
+
+/** An endless token (base64, a minified line) names nothing. */
+const ATOM_CHARS_MAX = 200;
+
+const URL =
+  /(?:(?:https?|wss?|ftp|sftp|ssh|git|file|s3|gs|redis|amqps?|postgres(?:ql)?|mysql|mongodb(?:\+srv)?|jdbc:\w+):\/\/|www\.(?=[a-z]))[^\s"'`<>“”「」『』（）。，、；！？\u3040-\u30ff\u3400-\u9fff]{2,}/giu;
+const URL_TAIL = /[.,;:!?*_)\]}]+$/u;
+const CHUNK = /[[\p{L}\p{N}\p{M}_$@.:\/\\~#+%\-]--[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]]{2,}/gv;
+/** Most chunks; told apart first, because every form of a name costs a look. */
+const PLAIN_WORD = /^[A-Z]?[a-z]+[.:]?$/u;
+const CHUNK_EDGES = /^[.:+%@-]+(?=[^/\\.]|$)|[.:+%@/~#$-]+$/gu;
+const EXTENSION =
+  /\.(?:[cm]?[jt]sx?|json[5lc]?|ya?ml|toml|ini|cfg|conf|env|lock|md|mdx|txt|rst|log|csv|tsv|xlsx?|docx?|pptx?|pdf|odt|tex|html?|css|s[ac]ss|less|vue|svelte|py|ipynb|rb|rs|go|java|kts?|swift|c|h|cc|cpp|hpp|cs|php|pl|lua|sh|bash|zsh|fish|ps1|bat|sql|db|sqlite3?|parquet|png|jpe?g|gif|svg|webp|mp[34]|wav|mov|zip|tgz|gz|tar|whl|jar|war|exe|dll|so|dylib|pem|crt|key|tf|tfvars|proto|graphql|gradle|xml|plist|service|dockerfile|bak|tmp|snap|diff|patch|wasm|ics|eml)$/iu;
+/** Names of products and of languages that end like a file. */
+const PRODUCT = /^(?:\p{Lu}\p{Ll}+\.(?:js|io|ai|py|go)|ASP\.NET)$/u;
+const LINE_SUFFIX = /:\d+(?:[:-]\d+)?$/u;
+/** German and English hang words on a file name: `package.json-Datei`, `app.ts-based`. */
+const HUNG_WORD = /(?<=\.\w{1,5})-\p{L}{3,}$/u;
+
+/** Names everybody writes, in any text about computers; a summary may use them for `postgres`, `gh` or `js`. */
+const COMMON_NAMES = new Set(
+  `github gitlab postgresql mysql mariadb mongodb dynamodb sqlite javascript typescript openai youtube linkedin whatsapp facebook
+  iphone ipad ios macos devops latex powerpoint paypal ebay vscode webassembly websocket websockets graphql nodejs fastapi
+  javafx openapi opentelemetry cloudfront cloudwatch airbnb wifi phd ids apis urls prs cis mcdonald yaml oauth saas iot
+  kwh mwh restful airtable hubspot salesforce quickbooks shopify wordpress tiktok intellij`.split(/\s+/u),
+);
+
+/** The atoms of a text, in the order of their kinds. */
+export function atomsIn(text: string): Atom[] {
+  const folded = foldWidth(text);
+  const urls = urlsIn(folded);
+  const isUrl = takenBy(urls);
+  const names: Atom[] = [];
+  for (const match of folded.matchAll(CHUNK)) {
+    if (PLAIN_WORD.test(match[0]) || match[0].length > ATOM_CHARS_MAX || isUrl(match.index, match[0].length)) continue;
+    collectNames(match[0], match.index, names);
+  }
+  const isTaken = takenBy([...urls, ...names]);
+  const numbers = figuresIn(folded)
+    .filter((figure) => !isTaken(figure.start, figure.text.length))
+    .map(({ text: found, start }) => ({ kind: "number" as const, text: found, start }));
+  return [...urls, ...names, ...numbers];
+}
+
+function urlsIn(text: string): Atom[] {
+  const urls: Atom[] = [];
+  for (const match of text.matchAll(URL)) {
+    const url = match[0].replace(URL_TAIL, "");
+    if (url.length <= ATOM_CHARS_MAX) urls.push({ kind: "url", text: url, start: match.index });
+  }
+  return urls;
+}
+
+/** The name a chunk is, or else the names on both sides of its colons: `hits:1204518`. */
+function collectNames(chunk: string, at: number, into: Atom[]): void {
+  const whole = nameOf(chunk, at);
+  if (whole !== undefined) into.push(whole);
+  if (whole !== undefined || !chunk.includes(":")) return;
+  let start = at;
+  for (const part of chunk.split(":")) {
+    const atom = nameOf(part, start);
+    if (atom !== undefined) into.push(atom);
+    start += part.length + 1;
+  }
+}
+
+/** The name a chunk is, or undefined when it is a plain word or a number. */
+function nameOf(chunk: string, at: number): Atom | undefined {
+  const trimmed = chunk.replace(CHUNK_EDGES, "");
+  const bare = trimmed.replace(LINE_SUFFIX, "").replace(HUNG_WORD, "");
+  const start = at + chunk.indexOf(trimmed);
+  if (isPath(bare)) return { kind: "path", text: bare, start };
+  const name = trimmed.replace(HUNG_WORD, "");
+  return isIdentifier(name) ? { kind: "identifier", text: name, start } : undefined;
+}
+
+/** Slashes with a root, an extension or depth; `and/or`, `24/7` and `km/h` are words. */
+function isPath(text: string): boolean {
+  if (/^[A-Za-z]:[\\/][^\\/]|^\\\\\w/u.test(text)) return true;
+  if (/^\d+(?:[/.]\d+)*$/u.test(text) || PRODUCT.test(text) || text.includes("@")) return false;
+  if (!/[\\/]/u.test(text)) return EXTENSION.test(text) && /^[\p{L}\p{N}_.-]+$/u.test(text) && !/^\.?\d/u.test(text);
+  if (/^(?:\/|~\/)[\p{L}\p{N}_.@+-]{2,}/u.test(text)) return true;
+  if (/^\.{1,2}[\\/]/u.test(text)) return true;
+  const segments = text.split(/[\\/]/u);
+  if (segments.includes("") || !segments.every((segment) => /[\p{L}_*]/u.test(segment))) return false;
+  return EXTENSION.test(text) || (segments.length > 2 && segments.some((segment) => /[a-z_.]/u.test(segment)));
+}
+
+const IDENTIFIERS: readonly RegExp[] = [
+  /^[^@\s:/]+@[\p{L}\d-]+(?:\.[\p{L}\d-]+)+$/u,
+  /^@?[a-z\d][\w.-]*\/[a-z][\w.-]*@[\w.^~-]+$/iu,
+  /^@[a-z\d][\w-]*\/[a-z][\w.-]*$/iu,
+  /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/iu,
+  /^(?:sha\d*[:-])?(?=[\da-f]*\d)(?=[\da-f]*[a-f])[\da-f]{7,64}$/iu,
+  /^\d{1,3}(?:\.\d{1,3}){3}(?:[:/]\d{1,5})?$/u,
+  /^[a-z][\w-]*(?:\.[\w-]+)*:\d{2,5}$/iu,
+  /^[a-z\d][\w.-]*(?:\/[\w.-]+)+:[\w.-]+$/iu,
+  /^v?\d+(?:\.\d+){2,3}(?:[-+][\w.-]+)?$/iu,
+  /^v\d+(?:\.\d+)+(?:[-+][\w.-]+)?$/iu,
+  /^[A-Z][A-Z\d]*-\d+(?:-\d+)*$/u,
+  /^#\d{2,}$/u,
+  /^\$\{?[A-Z_][A-Z\d_]*$/iu,
+  /^[\p{L}\d$]+(?:_[\p{L}\d]+)+$/u,
+  /^_*\p{Ll}[\p{Ll}\d]*\p{Lu}[\p{L}\d]*$/u,
+  /^\p{Lu}[\p{Ll}\d]+(?:\p{Lu}[\p{L}\d]*)+$/u,
+  /^--[a-z][\w-]+$/u,
+];
+const DOTTED = /^[\p{L}_$][\p{L}\d_$-]+(?:\.[\p{L}\d_$-]{2,})+$/u;
+const KEBAB = /^[\p{L}\d]+(?:[-_.][\p{L}\d]+)+$/u;
+/** `24-hour`, `1-3`, `Top-10`, `mid-2026`: a number with a word, or a range. */
+const COUNTED =
+  /^\d+(?:[.,]\d+)?%?-\p{L}+$|^[\d.,:%-]+$|^\p{L}?\p{Ll}+-\d{1,2}$|^\p{L}?\p{Ll}*-\d{4}$|^\p{L}{1,2}-?\d$|^\d+-?[a-z]{1,2}$/u;
+const CODE = /^(?=\D*\d\D*\d)(?=.*\p{L})[\p{Lu}\d]{6,}$/u;
+
+/** A date, a moment or a number with its unit: read as numbers. */
+const FIGURE =
+  /^\d{1,2}\.\d{1,2}\.\d{2,4}$|^\d{4}\.\d{1,2}\.\d{1,2}$|^\d{4}-\d{2}-\d{2}(?:T[\d:.+Z-]*)?$|^[\d.,:]*\d\p{L}{1,3}$/iu;
+
+function isIdentifier(text: string): boolean {
+  if (FIGURE.test(text)) return false;
+  if (text.length < 2 || COMMON_NAMES.has(text.toLowerCase()) || PRODUCT.test(text)) return false;
+  if (/^[A-Z]{2,}s$/u.test(text)) return false;
+  if (IDENTIFIERS.some((form) => form.test(text))) return true;
+  if (CODE.test(text)) return true;
+  if (DOTTED.test(text)) return !/^(?:[a-z]\.)+[a-z]$/iu.test(text) && !/\.\p{Lu}\p{Ll}+$/u.test(text.slice(1));
+  return KEBAB.test(text) && /\d/u.test(text) && /\p{L}/u.test(text) && !COUNTED.test(text);
+}

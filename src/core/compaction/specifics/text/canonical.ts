@@ -1,0 +1,62 @@
+/** Scripts written without spaces: a sign is a word, and a border to any other script is a border between words. */
+const UNSPACED = "\\u3040-\\u30ff\\u3400-\\u9fff\\uac00-\\ud7af\\uf900-\\ufaff";
+const UNSPACED_SIGN = new RegExp(`[${UNSPACED}]`, "u");
+const WORD = new RegExp(`[${UNSPACED}]|[[\\p{L}\\p{N}\\p{M}_]--[${UNSPACED}]]+`, "gv");
+const WORD_SIGN = /[\p{L}\p{N}\p{M}_]/u;
+
+/** French articles and pronouns that lost their vowel are words of their own. */
+const ELISIONS = /(?<!\p{L})(qu|[cdjlmnst])['’](?=\p{L})/giu;
+const APOSTROPHES = /(?<=\p{L})['’](?=\p{L})/gu;
+const EMPHASIS = /(?<![\p{L}\p{N}])_+|_+(?![\p{L}\p{N}_])/gu;
+/** What does not change what is meant: white space, quotes, emphasis, table bars and every kind of hyphen. */
+const SOFT = /[\s"'`“”„‟‘’‚«»‹›「」『』*|‐‑–—-]+/gu;
+const FULL_WIDTH = /[\uff01-\uff0b\uff0d-\uff5e\u3000]/gu;
+const EDGES = /^[\s.,;:!?()[\]{}<>。、，；：！？…]+|[\s.,;:!?()[\]{}<>。、，；：！？…]+$/gu;
+
+/** A text as it is compared: one width, one case, one slash, one space for all that is soft. */
+export function canonical(text: string): string {
+  return text
+    .normalize("NFKC")
+    .toLowerCase()
+    .replaceAll("\\", "/")
+    .replace(ELISIONS, "$1 ")
+    .replace(APOSTROPHES, "")
+    .replace(EMPHASIS, "")
+    .replace(SOFT, " ");
+}
+
+/** A piece as it is looked up: canonical, without what stands around it. */
+export function canonicalPiece(text: string): string {
+  return canonical(text)
+    .replace(EDGES, "")
+    .replace(/^\.?\//u, "")
+    .replace(/\/$/u, "");
+}
+
+/** Latin signs in full width become plain ones, sign for sign, so positions stay true. */
+export function foldWidth(text: string): string {
+  return text.replace(FULL_WIDTH, (sign) =>
+    sign === "\u3000" ? " " : String.fromCharCode(sign.charCodeAt(0) - 0xfee0),
+  );
+}
+
+/** Every word of a canonical text with its place. */
+export function wordsIn(text: string): IterableIterator<RegExpExecArray> {
+  return text.matchAll(WORD);
+}
+
+/** Whether a text holds a sign of a script without spaces. */
+export function isUnspaced(text: string): boolean {
+  return UNSPACED_SIGN.test(text);
+}
+
+/** Whether a piece that stands at `start` is a whole word there: `foo` is not one in `foobar`, nor `12` in `2012`. */
+export function isWhole(text: string, start: number, end: number): boolean {
+  return isBorder(text[start - 1], text[start]) && isBorder(text[end - 1], text[end]);
+}
+
+function isBorder(left: string | undefined, right: string | undefined): boolean {
+  if (left === undefined || right === undefined) return true;
+  if (!WORD_SIGN.test(left) || !WORD_SIGN.test(right)) return true;
+  return UNSPACED_SIGN.test(left) || UNSPACED_SIGN.test(right);
+}

@@ -1,0 +1,232 @@
+import { foldWidth } from "./canonical.ts";
+import { collectBareHours, datesIn, type Figure } from "./dates.ts";
+import { withDigits } from "./number-words.ts";
+import { BARE_BASES, multiplierOf, type Unit, unitsOf } from "./units.ts";
+import { stemsOf } from "./words.ts";
+
+/** A number with all that it may mean. */
+export interface Numeral extends Figure {
+  /** Each reading in the smallest unit of its dimension, "" for none. */
+  readonly readings: readonly Reading[];
+  /** The number as it is written, multiplied out, without its unit. */
+  readonly raw: number;
+  /** Whether it is worth accounting for: a bare small integer counts things and is not. */
+  readonly isSpecific: boolean;
+  /** Digits that are meant, without leading and trailing zeros. */
+  readonly digits: number;
+  /** Written short, as `1.2k`: then it is rounded. */
+  readonly isShort: boolean;
+}
+
+export interface Reading {
+  readonly dimension: string;
+  readonly value: number;
+}
+
+/** From here on an integer is a specific by itself. */
+const SPECIFIC_MIN = 100;
+
+const SPOKEN_SCRIPT = "\\p{Script=Latin}\\p{Script=Greek}\\p{Script=Cyrillic}";
+const NUMBER = new RegExp(
+  `(?<![${SPOKEN_SCRIPT}\\p{N}_])(?<!\\d[.:])(US\\$|\\p{Sc}|USD|EUR|CHF|GBP|JPY|CNY|RMB)?(\\s?)(\\d{1,3}(?:([,.'’\\u00a0\\u202f ])\\d{3})(?:\\4\\d{3})*(?!\\d)(?:[.,]\\d+(?!\\d*[.,]\\d))?|\\d+(?:[.,]\\d+)?)(?!\\d|\\.\\d)`,
+  "gu",
+);
+const VERSION = /(?<![\p{N}.])\d+(?:\.\d+){2,}/gu;
+const UNIT = /([ \u00a0\u202f-]?)(%|‰|°[CF]|℃|\p{Sc}|[\p{L}µ]+(?:\/\p{L}+)?[²2]?)/uy;
+/** A single letter is a unit after a space only where people write it so. */
+const SPACED_LETTERS = new Set(["s", "h", "m", "g", "l", "w"]);
+const UNIT_SIGNS_MAX = 4;
+
+/** The figures of a text that are worth accounting for: numbers, dates and times. */
+export function figuresIn(text: string): readonly (Figure | Numeral)[] {
+  const folded = foldWidth(text);
+  const dates = datesIn(folded);
+  const isTaken = takenBy(dates);
+  return [...dates, ...numeralsIn(folded).filter((one) => one.isSpecific && !isTaken(one.start, one.text.length))];
+}
+
+/** The numbers of a text, bare small ones as well; dates and versions are not taken out. */
+export function numeralsIn(folded: string): Numeral[] {
+  const numerals: Numeral[] = [];
+  // `1600x1000` is two numbers, and the letter between them no unit of either.
+  const text = folded.replace(/(?<=\d)x(?=\d)/gu, "×");
+  for (const match of text.matchAll(NUMBER)) {
+    const numeral = readNumeral(text, match);
+    if (numeral !== undefined) numerals.push(numeral);
+  }
+  return numerals;
+}
+
+/** Everything the numbers of a text prove, its number words included. */
+export function collectOffers(text: string, into: Set<string>): void {
+  const folded = withDigits(foldWidth(text));
+  for (const date of datesIn(folded)) for (const offer of date.offers) into.add(offer);
+  collectBareHours(folded, into);
+  for (const numeral of numeralsIn(folded)) for (const offer of numeral.offers) into.add(offer);
+  for (const [version] of folded.matchAll(VERSION)) collectVersion(version, into);
+}
+
+/** `3.11.4` proves 3.11 and, where a part is long, the part. */
+function collectVersion(version: string, into: Set<string>): void {
+  const parts = version.split(".");
+  into.add(`any:${keyOf(Number(`${parts[0]}.${parts[1]}`))}`);
+  for (const part of parts) if (Number(part) >= SPECIFIC_MIN) into.add(`any:${keyOf(Number(part))}`);
+}
+
+/** A value as text, without the noise of binary fractions. */
+export function keyOf(value: number): string {
+  return Number.isSafeInteger(value) ? String(value) : String(Number(value.toPrecision(12)));
+}
+
+function readNumeral(text: string, match: RegExpExecArray): Numeral | undefined {
+  const [whole, currency, gap = "", digits = ""] = match;
+  const after = readUnit(text, match.index + whole.length);
+  if (after === undefined) return undefined;
+  const units = [...(currency === undefined ? [] : unitsOf(currency)), ...after.units];
+  const raws = valuesOf(digits).map((value) => value * after.factor);
+  const start = match.index + (currency === undefined ? gap.length : 0);
+  const isBare = units.length === 0;
+  const isWhole = /^\d+$/u.test(digits) && after.factor === 1;
+  const readings = isBare
+    ? raws.map((value) => ({ dimension: "", value }))
+    : units.flatMap((unit) => raws.flatMap((raw) => readingsOf(raw, unit)));
+  const pieces = digits.split(/[^\d]/u).map(Number);
+  const isCounting = isBare && after.isNoun;
+  return {
+    text: text.slice(start, after.end),
+    start,
+    readings,
+    raw: raws[0] ?? 0,
+    isSpecific: !isBare || !isWhole || Number(digits) >= SPECIFIC_MIN,
+    digits: digits.replace(/\D/gu, "").replace(/^0+|0+$/gu, "").length,
+    isShort: after.factor !== 1,
+    offers: offersOf({ raws, readings, isBare, isCounting, pieces: /[,. ]/u.test(digits) ? pieces : [] }),
+    needs: isBare ? raws.map((raw) => `any:${keyOf(raw)}`) : needsOf(raws, readings),
+  };
+}
+
+function readingsOf(raw: number, { dimension, factors }: Unit): Reading[] {
+  return factors.map((factor) => ({ dimension, value: raw * factor }));
+}
+
+interface Offered {
+  readonly raws: readonly number[];
+  readonly readings: readonly Reading[];
+  readonly isBare: boolean;
+  readonly isCounting: boolean;
+  /** The parts of a grouped number: `120,450` in a table row is two numbers. */
+  readonly pieces: readonly number[];
+}
+
+function offersOf({ raws, readings, isBare, isCounting, pieces }: Offered): string[] {
+  const values = [...raws, ...pieces];
+  const offers = values.map((value) => `any:${keyOf(value)}`);
+  if (!isBare) return [...offers, ...readings.map(({ dimension, value }) => `${dimension}:${keyOf(value)}`)];
+  const bare = values.map((value) => `bare:${keyOf(value)}`);
+  return isCounting ? [...offers, ...bare] : [...offers, ...bare, ...values.map((value) => `alone:${keyOf(value)}`)];
+}
+
+/** The same measure in any unit, or the bare number; of a small one only where it does not count something else. */
+function needsOf(raws: readonly number[], readings: readonly Reading[]): string[] {
+  const needs = readings.map(({ dimension, value }) => `${dimension}:${keyOf(value)}`);
+  for (const raw of raws) {
+    const isSmall = Number.isInteger(raw) && raw < SPECIFIC_MIN;
+    needs.push(`${isSmall ? "alone" : "bare"}:${keyOf(raw)}`);
+  }
+  for (const { dimension, value } of readings) {
+    for (const base of BARE_BASES[dimension] ?? []) {
+      if (value / base >= SPECIFIC_MIN) needs.push(`bare:${keyOf(value / base)}`);
+    }
+    if (dimension === "share") needs.push(`bare:${keyOf(value / 100)}`);
+  }
+  return needs;
+}
+
+/** What a digit string may mean: `1.200` is 1200 or 1.2, whoever wrote it. */
+function valuesOf(digits: string): number[] {
+  const values = new Set<number>();
+  if (/^\d{1,3}(?:([,.'’\u00a0\u202f ])\d{3})(?:\1\d{3})*$/u.test(digits))
+    values.add(Number(digits.replace(/\D/gu, "")));
+  const [, head = "", tail] = /^(.*?)(?:[.,](\d+))?$/u.exec(digits) ?? [];
+  const whole = head.replace(/\D/gu, "");
+  // Nobody writes 19 as 19,000, so the reading as thousands stands alone.
+  const isRound = values.size > 0 && /^0+$/u.test(tail ?? "");
+  if (!isRound && (values.size === 0 || !/\D/u.test(head)))
+    values.add(Number(tail === undefined ? whole : `${whole}.${tail}`));
+  return [...values];
+}
+
+interface After {
+  readonly end: number;
+  readonly factor: number;
+  readonly units: readonly Unit[];
+  /** Whether a word follows that the number counts. */
+  readonly isNoun: boolean;
+}
+
+/** Reads multiplier and unit; undefined when letters follow that make the digits part of a name, as in `3D`. */
+function readUnit(text: string, at: number): After | undefined {
+  const first = unitAt(text, at);
+  if (first === undefined) return { end: at, factor: 1, units: [], isNoun: false };
+  if (first.factor === 1) {
+    if (first.units.length > 0) return { end: first.end, factor: 1, units: first.units, isNoun: false };
+    return first.isAttached ? undefined : { end: at, factor: 1, units: [], isNoun: first.isNoun };
+  }
+  const second = unitAt(text, text[first.end] === "." ? first.end + 1 : first.end);
+  if (second !== undefined && second.units.length > 0) return { ...second, factor: first.factor, isNoun: false };
+  return { end: first.end, factor: first.factor, units: [], isNoun: second?.isNoun ?? false };
+}
+
+interface UnitWord {
+  readonly end: number;
+  readonly factor: number;
+  readonly units: readonly Unit[];
+  readonly isAttached: boolean;
+  readonly isNoun: boolean;
+}
+
+function unitAt(text: string, at: number): UnitWord | undefined {
+  UNIT.lastIndex = at;
+  const match = UNIT.exec(text);
+  if (match === null) return undefined;
+  const [whole, gap = "", name = ""] = match;
+  const from = at + gap.length;
+  const isUnspaced = /^[\u3040-\u30ff\u3400-\u9fff]/u.test(name);
+  if (isUnspaced) return unspacedUnit(name, from);
+  const units =
+    gap === " " && name.length === 1 && /\p{L}/u.test(name) && !SPACED_LETTERS.has(name) ? [] : unitsOf(name);
+  const isMoney = /^\p{Sc}/u.test(text.slice(at + whole.length, at + whole.length + 1));
+  const factor = gap === "" || name.length > 1 || isMoney ? multiplierOf(name) : undefined;
+  const isNoun = units.length === 0 && factor === undefined && stemsOf(name).length > 0;
+  const isKnown = units.length > 0 || factor !== undefined;
+  return { end: isKnown ? at + whole.length : at, factor: factor ?? 1, units, isAttached: gap === "", isNoun };
+}
+
+/** The longest beginning of a run without spaces that is a unit or a multiplier. */
+function unspacedUnit(run: string, from: number): UnitWord {
+  for (let length = Math.min(UNIT_SIGNS_MAX, run.length); length > 0; length -= 1) {
+    const name = run.slice(0, length);
+    const units = unitsOf(name);
+    const factor = multiplierOf(name);
+    if (units.length === 0 && factor === undefined) continue;
+    return { end: from + length, factor: factor ?? 1, units, isAttached: false, isNoun: false };
+  }
+  return { end: from, factor: 1, units: [], isAttached: false, isNoun: true };
+}
+
+/** Tells whether a span lies inside one of some figures; asked with rising starts or not. */
+export function takenBy(spans: readonly { readonly start: number; readonly text: string }[]) {
+  const sorted = spans.map(({ start, text }) => [start, start + text.length] as const).sort((a, b) => a[0] - b[0]);
+  const ends: number[] = [];
+  for (const [, end] of sorted) ends.push(Math.max(end, ends.at(-1) ?? 0));
+  return (start: number, length: number): boolean => {
+    let low = 0;
+    let high = sorted.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((sorted[middle]?.[0] ?? 0) < start + length) low = middle + 1;
+      else high = middle;
+    }
+    return low > 0 && (ends[low - 1] ?? 0) > start;
+  };
+}

@@ -1,0 +1,105 @@
+/** What a unit measures, in the smallest unit of its kind. Two factors: both readings are in use (1000 and 1024). */
+export interface Unit {
+  readonly dimension: string;
+  readonly factors: readonly number[];
+}
+
+const UNITS = new Map<string, Unit[]>();
+
+function define(dimension: string, rows: readonly (readonly [names: string, ...factors: number[]])[]): void {
+  for (const [names, ...factors] of rows) {
+    for (const name of names.split(" ")) UNITS.set(name, [...(UNITS.get(name) ?? []), { dimension, factors }]);
+  }
+}
+
+define("time", [
+  ["ns nanoseconds", 1e-6],
+  ["µs μs us microseconds", 1e-3],
+  ["ms msec millisecond milliseconds millisekunden millisecondes 毫秒 ミリ秒", 1],
+  ["s sec secs second seconds sek sekunde sekunden seconde secondes 秒 秒钟", 1e3],
+  ["m min mins minute minutes minuten 分 分钟 分間", 6e4],
+  ["h hr hrs hour hours std stunde stunden heure heures 小时 個小時 个小时 時間", 36e5],
+  ["d day days tag tage tagen jour jours 天 日間", 864e5],
+  ["w wk week weeks woche wochen semaine semaines 周 週間 个星期 星期", 6048e5],
+]);
+define("month", [
+  ["month months monat monate monaten mois 个月 か月 ヶ月 ヵ月 カ月", 1],
+  ["year years yr yrs jahr jahre jahren an ans année années 年間", 12],
+]);
+define("bytes", [
+  ["b byte bytes octets", 1],
+  ["kb kib", 1e3, 1024],
+  ["mb mib", 1e6, 1024 ** 2],
+  ["gb gib gi g", 1e9, 1024 ** 3],
+  ["tb tib t", 1e12, 1024 ** 4],
+]);
+define("share", [["% percent pct prozent pourcent 百分点 パーセント", 1]]);
+define("points", [["pp bps", 1]]);
+define("usd", [["$ us$ usd dollar dollars 美元 ドル", 1]]);
+define("eur", [["€ eur euro euros 欧元 ユーロ", 1]]);
+define("gbp", [["£ gbp pounds", 1]]);
+define("chf", [["chf franken francs", 1]]);
+define("jpy", [["¥ jpy yen 円 日元", 1]]);
+define("cny", [["¥ cny rmb 元 人民币 块", 1]]);
+define("length", [
+  ["mm", 1],
+  ["cm", 10],
+  ["m meter meters metre metres 米 メートル", 1e3],
+  ["km 公里 キロ", 1e6],
+]);
+define("mass", [
+  ["mg", 1e-3],
+  ["g gramm grams gramme grammes 克 グラム", 1],
+  ["kg kilo kilos 公斤 キロ", 1e3],
+  ["t tonne tonnes tonnen tons 吨 トン", 1e6],
+]);
+define("volume", [
+  ["ml", 1],
+  ["l liter litre liters litres 升", 1e3],
+]);
+define("heat", [["°c °f ℃ grad", 1]]);
+define("cycles", [
+  ["hz", 1],
+  ["khz", 1e3],
+  ["mhz", 1e6],
+  ["ghz", 1e9],
+]);
+define("rate", [["rps qps req/s ops/s tps", 1]]);
+define("speed", [["km/h kmh", 1]]);
+define("area", [["m² m2 sqm qm 平方米 平米 坪", 1]]);
+define("screen", [["px rem", 1]]);
+define("energy", [
+  ["wh", 1],
+  ["kwh", 1e3],
+  ["mwh", 1e6],
+]);
+define("power", [
+  ["w watt", 1],
+  ["kw", 1e3],
+]);
+
+/** A base unit a bare number is often in: `timeout_ms: 30000` is 30 s, `size: 1048576` is 1 MiB. */
+export const BARE_BASES: Readonly<Record<string, readonly number[]>> = { time: [1, 1e3], bytes: [1] };
+
+const MULTIPLIERS = new Map<string, number>();
+for (const [names, factor] of [
+  ["k thousand tsd tausend mille 千", 1e3],
+  ["mn mio million millions millionen 百万", 1e6],
+  ["bn mrd billion billions milliarde milliarden milliard milliards 十亿", 1e9],
+  ["万 萬", 1e4],
+  ["亿 億", 1e8],
+] as const) {
+  for (const name of names.split(" ")) MULTIPLIERS.set(name, factor);
+}
+
+/** The unit a name stands for; several when it stands for several. */
+export function unitsOf(name: string): readonly Unit[] {
+  return UNITS.get(name.toLowerCase()) ?? [];
+}
+
+/** The factor a name multiplies by; `M` and `B` mean one only as capitals. */
+export function multiplierOf(name: string): number | undefined {
+  if (name === "M") return 1e6;
+  if (name === "B") return 1e9;
+  return MULTIPLIERS.get(name.toLowerCase());
+}

@@ -1,0 +1,68 @@
+import type { AssistantBlock, Content, Message } from "../../../contract/message.ts";
+
+/** Arguments nested deeper, or in more leaves, are no text anybody reads. */
+const ARGS_DEPTH_MAX = 8;
+const ARGS_LEAVES_MAX = 2_000;
+/** Runs without a space of this length are data: base64, a minified file. */
+const ENCODED = /[A-Za-z0-9+/=_-]{400,}/gu;
+
+/** What a message says, for looking something up in it: every text but reasoning and encoded media. */
+export function textsOf(message: Message): readonly string[] {
+  switch (message.role) {
+    case "system":
+      return [message.content];
+    case "system_notice":
+      return message.body === undefined ? [message.kind] : [message.kind, message.body];
+    case "user":
+      return contentTexts(message.content);
+    case "tool_results":
+      return message.results.flatMap((result) => contentTexts(result.content));
+    case "block_assistant":
+      return message.blocks.flatMap(blockTexts);
+  }
+}
+
+/** The texts of content, media left out. */
+function contentTexts(content: Content): string[] {
+  const texts =
+    typeof content === "string" ? [content] : content.flatMap((block) => (block.type === "text" ? [block.text] : []));
+  return texts.map(withoutEncoded);
+}
+
+function blockTexts(block: AssistantBlock): readonly string[] {
+  switch (block.block_type) {
+    case "text":
+      return [block.data.text];
+    case "tool_use":
+      return [block.data.name, ...leavesOf(block.data.args)];
+    case "server_tool_content":
+      return [block.data.name, ...leavesOf(block.data.content)];
+    case "reasoning":
+    case "image":
+      return [];
+  }
+}
+
+/** The leaves of a value as lines of `key: value`; texts of their own where they have lines of their own. */
+function leavesOf(value: unknown): string[] {
+  const leaves: string[] = [];
+  collectLeaves(value, { key: "", depth: 0 }, leaves);
+  return leaves;
+}
+
+function collectLeaves(value: unknown, at: { readonly key: string; readonly depth: number }, into: string[]): void {
+  if (into.length >= ARGS_LEAVES_MAX || at.depth > ARGS_DEPTH_MAX || value === null || value === undefined) return;
+  if (typeof value === "object") {
+    const isList = Array.isArray(value);
+    for (const [key, inner] of Object.entries(value)) {
+      collectLeaves(inner, { key: isList ? at.key : key, depth: at.depth + 1 }, into);
+    }
+    return;
+  }
+  const text = withoutEncoded(String(value));
+  into.push(at.key === "" || text.includes("\n") ? text : `${at.key}: ${text}`);
+}
+
+function withoutEncoded(text: string): string {
+  return text.length < 400 ? text : text.replace(ENCODED, " ");
+}

@@ -1,0 +1,128 @@
+import { messageOf } from "../../contract/error.ts";
+import type { Usage } from "../../contract/event.ts";
+import type { Message } from "../../contract/message.ts";
+import type { Compactor, Curator } from "../../ports/compactor.ts";
+import { textOf } from "../message-text.ts";
+import { type Asking, ask } from "../model/ask.ts";
+import type { ModelAnswer } from "../model/model-call.ts";
+import { estimateTokens } from "../tokens.ts";
+import { boundInput } from "./input/bound-input.ts";
+import { isSummary, summaryText } from "./summary-message.ts";
+
+/** A summary made of the conversation's own sentences, without a model. */
+export type ExtractSummary = (messages: readonly Message[], options: { readonly maxTokens: number }) => Promise<string>;
+
+export interface Summarising {
+  readonly asking: Asking;
+  readonly compactor: Compactor;
+  readonly curator: Curator | undefined;
+  readonly extract: ExtractSummary;
+  /** The context, large old results as references. */
+  readonly shown: readonly Message[];
+  readonly discarded: readonly Message[];
+  readonly instructions: string | undefined;
+  /** Whether the session cannot go on without a summary, so that one is extracted when the model cannot write it. */
+  readonly mustSucceed: boolean;
+}
+
+export type Summarised =
+  | {
+      readonly ok: true;
+      readonly summary: string;
+      readonly by: "model" | "curator" | "extractive";
+      readonly tokens: number;
+      readonly usage: Usage;
+      readonly notes: readonly string[];
+    }
+  | { readonly ok: false; readonly error: string; readonly usage?: Usage };
+
+/** Gets a summary of the context: from the curator, the model, or, where neither can serve, from its own sentences. */
+export async function summarise(work: Summarising): Promise<Summarised> {
+  if (work.curator !== undefined) return curate(work, work.curator);
+  const { compactor } = work;
+  const answer = await ask(quiet(work.asking), {
+    messages: requestOf(work),
+    tools: [],
+    maxOutputTokens: compactor.maxSummaryTokens(),
+  });
+  if (!answer.ok) return answerless(work, answer);
+  const summary = textOf(answer).trim();
+  if (summary === "") return { ok: false, error: "LLM returned empty summary", usage: answer.usage };
+  const notes = answer.stopReason === "max_tokens" ? ["the summary reached max_summary_tokens and ends there"] : [];
+  return { ok: true, summary, by: "model", tokens: answer.usage.output_tokens, usage: answer.usage, notes };
+}
+
+/** The summary is for the next context: its deltas would read like the answer; an empty one is not asked for again. */
+function quiet(asking: Asking): Asking {
+  return { ...asking, acceptsEmpty: true, emit: () => {} };
+}
+
+/** Of a window nobody knows, this much is taken for granted. */
+const UNKNOWN_WINDOW_TOKENS = 125_000;
+/** The estimate can be below what the model counts; the request must fit all the same. */
+const WINDOW_SHARE = 0.9;
+const INPUT_TOKENS_MIN = 256;
+
+/** The request for a summary: what the compactor shows of the context, bounded to the window, then its prompt. */
+export function requestOf({ asking, compactor, shown, instructions }: RequestParts): readonly Message[] {
+  const more = instructions === undefined ? "" : `\n\nAdditional instructions: ${instructions}`;
+  const created_at = new Date(asking.clock.now()).toISOString();
+  const prompt: Message = { role: "user", content: `${compactor.compactionPrompt()}${more}`, created_at };
+  const window = (asking.model.contextWindow ?? UNKNOWN_WINDOW_TOKENS) * WINDOW_SHARE;
+  const left = Math.floor(window) - compactor.maxSummaryTokens() - estimateTokens([prompt]);
+  return [...boundInput(compactor.prepareForSummarization(shown), Math.max(INPUT_TOKENS_MIN, left)), prompt];
+}
+
+type RequestParts = Pick<Summarising, "compactor" | "shown" | "instructions"> & {
+  readonly asking: Pick<Asking, "clock" | "model">;
+};
+
+function answerless(work: Summarising, answer: Extract<ModelAnswer, { ok: false }>): Promise<Summarised> | Summarised {
+  const { failure, because } = answer;
+  if (because === "interrupted") return { ok: false, error: "interrupted" };
+  if (because === "out_of_time") return { ok: false, error: "the time budget ran out" };
+  const cannotServe = failure.kind === "context_exceeded";
+  if (!cannotServe && !work.mustSucceed) return { ok: false, error: failure.message };
+  return extracted(work, `the model could not summarise (${failure.message})`);
+}
+
+const NO_USAGE: Usage = { input_tokens: 0, output_tokens: 0 };
+
+async function extracted({ compactor, extract, shown }: Summarising, why: string): Promise<Summarised> {
+  const intro = "(This summary was made without a model, of sentences of the conversation, word for word.)";
+  const maxTokens = compactor.maxSummaryTokens();
+  const body = await extract(compactor.prepareForSummarization(shown), { maxTokens });
+  const summary = `${intro}\n\n${body}`;
+  return {
+    ok: true,
+    summary,
+    by: "extractive",
+    tokens: countText(summary),
+    usage: NO_USAGE,
+    notes: [`${why}, so the summary is extractive`],
+  };
+}
+
+async function curate(work: Summarising, curator: Curator): Promise<Summarised> {
+  const { shown, discarded, compactor, instructions, asking } = work;
+  const earlier = shown.find(isSummary);
+  try {
+    const written = await curator({
+      messages: shown,
+      discarded,
+      previousSummary: earlier === undefined ? undefined : summaryText(earlier),
+      maxSummaryTokens: compactor.maxSummaryTokens(),
+      instructions,
+      signal: asking.signal,
+    });
+    const summary = String(written).trim();
+    if (summary === "") return { ok: false, error: "the curator returned an empty summary" };
+    return { ok: true, summary, by: "curator", tokens: countText(summary), usage: NO_USAGE, notes: [] };
+  } catch (thrown) {
+    return { ok: false, error: `the curator failed: ${asking.redact(messageOf(thrown))}` };
+  }
+}
+
+function countText(content: string): number {
+  return estimateTokens([{ role: "user", content, created_at: "" }]);
+}

@@ -1,0 +1,101 @@
+import type { ContextPart, SeqRange } from "../../contract/compaction.ts";
+import type { EntryBodyOf } from "../../contract/entry.ts";
+import type { Message } from "../../contract/message.ts";
+import { applyPruned } from "../compaction/input/prune-results.ts";
+import { pinnedIn } from "../compaction/plan/pinned.ts";
+import { reshapeMessage } from "../compaction/plan/reshape.ts";
+import { summaryMessage } from "../compaction/summary-message.ts";
+
+/** A message and the seq of the entry that holds it. */
+export interface Placed {
+  readonly seq: number;
+  readonly message: Message;
+}
+
+/** What of a compaction decides what is shown. */
+export type Showing = Pick<
+  EntryBodyOf<"compacted">,
+  "summary" | "created_at" | "compaction_id" | "shows" | "pruned" | "reshape"
+>;
+
+/** A compaction as the fold keeps it. */
+export interface CompactionRecord<Body extends Showing = EntryBodyOf<"compacted">> {
+  readonly seq: number;
+  readonly body: Body;
+  /** How many messages of the transcript, the system message aside, it was made from. */
+  readonly madeFrom: number;
+  readonly undone: boolean;
+  /** What was brought back since. */
+  readonly expanded: readonly SeqRange[];
+}
+
+/**
+ * What the model is shown of a transcript: the system message, the newest compaction that stands, what is pinned, and
+ * everything said since. Without a compaction, the transcript itself; so undoing one gives back the very same messages.
+ */
+export function showTranscript(
+  transcript: readonly Placed[],
+  compactions: readonly CompactionRecord<Showing>[],
+  pins: ReadonlySet<number>,
+): Placed[] {
+  const standing = compactions.findLast((record) => !record.undone);
+  if (standing === undefined) return [...transcript];
+  const systems = transcript[0]?.message.role === "system" ? 1 : 0;
+  const cut = systems + standing.madeFrom;
+  return [
+    ...transcript.slice(0, systems),
+    ...rebuild(transcript.slice(systems, cut), standing, pins),
+    ...transcript.slice(cut),
+  ];
+}
+
+function rebuild(
+  past: readonly Placed[],
+  { seq, body, expanded }: CompactionRecord<Showing>,
+  pins: ReadonlySet<number>,
+): Placed[] {
+  const shown: Placed[] = [];
+  const kept = body.shows.filter((part) => "from_seq" in part);
+  const pinned = pinnedIn(past, pins);
+  const back = past.filter((placed) => (isIn(expanded, placed.seq) || pinned.has(placed)) && !isIn(kept, placed.seq));
+  // What was brought back stands before the first kept message that is younger, so the order of time holds.
+  const order = new Map(past.map((placed, index) => [placed.seq, index]));
+  const asBefore = ({ seq: at, message }: Placed): Placed => ({
+    seq: at,
+    message: reshapeMessage(message, body.reshape),
+  });
+  const flush = (before: number): void => {
+    while (back[0] !== undefined && (order.get(back[0].seq) ?? 0) < before)
+      shown.push(...back.splice(0, 1).map(asBefore));
+  };
+  for (const part of body.shows) {
+    if (!("from_seq" in part)) {
+      shown.push({ seq, message: messageOfPart(part, body) });
+      continue;
+    }
+    for (const placed of past.filter((one) => isIn([part], one.seq))) {
+      flush(order.get(placed.seq) ?? 0);
+      shown.push({ seq: placed.seq, message: asKept(placed, body) });
+    }
+  }
+  flush(Number.POSITIVE_INFINITY);
+  return shown;
+}
+
+function messageOfPart(part: Exclude<ContextPart, SeqRange>, body: Showing): Message {
+  if (!("message" in part)) return summaryMessage(body);
+  const { message } = part;
+  // Whatever stands for turns is none itself, also when a compactor of one's own put it there.
+  return message.role === "user" ? { compaction_id: body.compaction_id, ...message } : message;
+}
+
+/** A kept message as the compaction shows it: large old results as references, simplified where that was needed. */
+export function asKept({ seq, message }: Placed, body: Pick<Showing, "pruned" | "reshape">): Message {
+  const pruned = body.pruned.filter((result) => result.seq === seq);
+  const kept = message.role === "tool_results" && pruned.length > 0 ? applyPruned(message, pruned) : message;
+  return reshapeMessage(kept, body.reshape);
+}
+
+export function isIn(ranges: readonly SeqRange[], seq: number): boolean {
+  return ranges.some(({ from_seq, to_seq }) => from_seq <= seq && seq <= to_seq);
+}

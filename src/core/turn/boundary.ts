@@ -1,0 +1,68 @@
+import type { CompactionTrigger } from "../../contract/compaction.ts";
+import type { ModelClient, ToolSpec } from "../../ports/model.ts";
+import { judgeBoundary, type Verdict } from "../compaction/policy.ts";
+import type { Compacting } from "../compaction/prepare.ts";
+import type { CompactionJob } from "../compaction/run-compaction.ts";
+import type { Asking } from "../model/ask.ts";
+import type { SessionState } from "../session/session-state.ts";
+
+/** What a boundary knows of its turn. */
+interface AtBoundary {
+  readonly state: SessionState;
+  readonly model: ModelClient;
+  readonly tools: ReadonlyMap<string, ToolSpec>;
+  readonly compacting: Compacting | undefined;
+  append: CompactionJob["append"];
+}
+
+const BYTES_PER_TOKEN = 4;
+
+/** Whether the context is to be compacted before the next call; `ahead` is the state that call would be made in. */
+export function judgeTurnBoundary(turn: AtBoundary, ahead: Omit<SessionState, "transcript">): Verdict {
+  const { compacting, model, tools } = turn;
+  if (compacting === undefined) return "not_due";
+  const { cadence, lastInputTokens, shown, shownTokens, shownMediaBytes, settings } = ahead;
+  const last = Math.max(
+    cadence.last_compaction_boundary_index ?? -1,
+    cadence.last_compaction_attempt_boundary_index ?? -1,
+  );
+  const facts = {
+    lastInputTokens,
+    messageCount: shown.length,
+    estimatedHistoryTokens: shownTokens,
+    lastCompactionBoundaryIndex: last < 0 ? undefined : last,
+    sessionBoundaryIndex: cadence.session_boundary_index,
+    contextWindow: model.contextWindow,
+    toolTokens: toolTokens(tools.values()),
+    outputTokens: settings.max_tokens ?? 0,
+    requestBytes: shownMediaBytes + shownTokens * BYTES_PER_TOKEN,
+    minTurnsBetweenCompactions: compacting.minTurnsBetweenCompactions,
+  };
+  return judgeBoundary(facts, compacting.compactor);
+}
+
+/** Compacts now; false when there was nothing to take out or it failed, which the events tell. */
+export async function runDueCompaction(turn: AtBoundary, asking: Asking, trigger: CompactionTrigger): Promise<boolean> {
+  const { state, compacting, append } = turn;
+  if (compacting === undefined) return false;
+  // Most sessions end before they are compacted, so what only a compaction needs is loaded by the first.
+  const { runCompaction } = await import("../compaction/run-compaction.ts");
+  const cost = toolTokens(turn.tools.values());
+  const outcome = await runCompaction({ state, compacting, asking, trigger, toolTokens: cost, append });
+  return outcome.compacted;
+}
+
+const known = new WeakMap<ToolSpec, number>();
+
+/** What the tools' descriptions cost with every request. */
+export function toolTokens(tools: Iterable<ToolSpec>): number {
+  let tokens = 0;
+  for (const tool of tools) {
+    const { name, description, inputSchema } = tool;
+    const own =
+      known.get(tool) ?? Math.ceil(JSON.stringify({ name, description, inputSchema }).length / BYTES_PER_TOKEN);
+    known.set(tool, own);
+    tokens += own;
+  }
+  return tokens;
+}

@@ -1,0 +1,220 @@
+import type { SeqRange } from "../../contract/compaction.ts";
+import { RuntimeError } from "../../contract/error.ts";
+import type { OperationInput } from "../../contract/operations.ts";
+import { describeCompaction } from "../../core/compaction/describe.ts";
+import { planExpansion, shownWith } from "../../core/compaction/plan/expand.ts";
+import { pinnedIn } from "../../core/compaction/plan/pinned.ts";
+import type { Compacting } from "../../core/compaction/prepare.ts";
+import type { Asking } from "../../core/model/ask.ts";
+import type { SessionState } from "../../core/session/session-state.ts";
+import type { CompactionRecord, Placed } from "../../core/session/shown.ts";
+import { estimateTokens } from "../../core/tokens.ts";
+import { toolTokens } from "../../core/turn/boundary.ts";
+import { closeLeftovers } from "../../core/turn/leftovers.ts";
+import type { ModelClient, ModelResolver } from "../../ports/model.ts";
+import type { Service } from "../dispatch.ts";
+import { type CompactionPart, compactingFor, requireReachableFor } from "./compacting.ts";
+import type { HeldWork } from "./held-work.ts";
+import { appendEntries, emitLive, type LiveSession } from "./live-session.ts";
+import type { LiveSessions } from "./live-sessions.ts";
+import { chooseTools, type TurnParts } from "./turn-runner.ts";
+
+export interface CompactionParts extends TurnParts {
+  readonly live: LiveSessions;
+  readonly held: HeldWork;
+  readonly models: ModelResolver;
+}
+
+type Operations =
+  | "compactSession"
+  | "listCompactions"
+  | "undoCompaction"
+  | "expandCompaction"
+  | "pinMessage"
+  | "unpinMessage";
+
+/** The operations on what the model is shown. Without the capability the gate lets none of them through. */
+export function createCompactions(parts: CompactionParts): Pick<Service, Operations> {
+  const { store, live, held } = parts;
+  return {
+    compactSession: async (input, call) => {
+      const session = await live.find(input.session_id);
+      return held.run(session, call, (signal) => compactNow(parts, session, { input, signal }));
+    },
+    listCompactions: async ({ session_id }) => {
+      const { state } = await live.findFresh(session_id);
+      return structuredClone({ compactions: state.compactions.map(describeCompaction) });
+    },
+    undoCompaction: async ({ session_id, compaction_id }) => {
+      const session = await live.find(session_id);
+      return held.run(session, {}, async () => {
+        const { state } = session;
+        const record = recordOf(state, compaction_id);
+        // What was built on one that is undone already was undone with it.
+        const built = record.undone ? [] : state.compactions.slice(state.compactions.indexOf(record));
+        const ids = built.filter(({ undone }) => !undone).map(({ body }) => body.compaction_id);
+        if (ids.length > 0) await appendEntries(store.log, session, [{ kind: "compaction_undone", compaction_id }]);
+        return { undone: true, compaction_ids: ids, ...sizeOf(state) };
+      });
+    },
+    expandCompaction: async (input) => {
+      const session = await live.find(input.session_id);
+      return held.run(session, {}, () => expand(parts, session, input));
+    },
+    pinMessage: async ({ session_id, seq }) => {
+      const session = await live.find(session_id);
+      return held.run(session, {}, () => pin(parts, session, seq));
+    },
+    unpinMessage: async ({ session_id, seq }) => {
+      const session = await live.find(session_id);
+      return held.run(session, {}, async () => {
+        requireMessage(session.state, seq);
+        if (session.state.pins.has(seq)) {
+          await appendEntries(store.log, session, [{ kind: "pinned", seq, pinned: false }]);
+        }
+        return { pinned: false, seq, pins: [...session.state.pins] };
+      });
+    },
+  };
+}
+
+async function compactNow(
+  parts: CompactionParts,
+  session: LiveSession,
+  { input, signal }: { input: OperationInput<"compactSession">; signal: AbortSignal },
+) {
+  const { state } = session;
+  const { store, clock } = parts;
+  const { model, provider } = state.settings;
+  const client = await parts.models.resolve(model, provider);
+  const compacting = compactingIn(parts, state, client.contextWindow);
+  const { instructions } = input;
+  const cost = toolTokens(chooseTools(parts, session, undefined).values());
+  if (input.preview) {
+    const { previewCompaction } = await import("../../core/compaction/preview.ts");
+    return previewCompaction(state, compacting, { model: client, clock, instructions, toolTokens: cost });
+  }
+  const append = (bodies: Parameters<typeof appendEntries>[2]) => appendEntries(store.log, session, bodies);
+  await append(() => closeLeftovers(state, clock));
+  const asking = askingOf(parts, session, { client, signal });
+  const { runCompaction } = await import("../../core/compaction/run-compaction.ts");
+  const outcome = await runCompaction({
+    state,
+    compacting,
+    asking,
+    trigger: "manual",
+    instructions,
+    toolTokens: cost,
+    append,
+  });
+  if (!outcome.compacted) {
+    if (signal.aborted) throw new RuntimeError("REQUEST_CANCELLED", "the compaction was interrupted; nothing changed");
+    return { compacted: false, reason: outcome.reason };
+  }
+  return { compacted: true, compaction: structuredClone(describeCompaction(recordOf(state, outcome.compactionId))) };
+}
+
+function askingOf(
+  { clock, policy, redact, store }: CompactionParts,
+  session: LiveSession,
+  { client, signal }: { client: ModelClient; signal: AbortSignal },
+): Asking {
+  return {
+    model: client,
+    clock,
+    retry: policy.retry,
+    calls: policy.calls,
+    deadlineMs: Number.POSITIVE_INFINITY,
+    signal,
+    redact,
+    acceptsEmpty: false,
+    emit: (event) => emitLive(session, clock, event),
+    append: (bodies) => appendEntries(store.log, session, bodies),
+  };
+}
+
+async function expand(parts: CompactionParts, session: LiveSession, input: OperationInput<"expandCompaction">) {
+  const { state } = session;
+  const { compaction_id, from_seq = 0, to_seq = Number.MAX_SAFE_INTEGER, max_tokens } = input;
+  const record = recordOf(state, compaction_id);
+  if (record.undone) {
+    const message = `compaction_id: ${compaction_id} was undone and took nothing out; name one that stands`;
+    throw new RuntimeError("INVALID_PARAMS", message);
+  }
+  if (to_seq < from_seq) throw new RuntimeError("INVALID_PARAMS", `to_seq: write ${from_seq} or more, or leave it out`);
+  const wanted = record.body.discarded.flatMap((range) => within(range, { from_seq, to_seq }));
+  if (wanted.length === 0) {
+    const took = record.body.discarded.map((range) => `${range.from_seq}–${range.to_seq}`).join(", ");
+    throw new RuntimeError("INVALID_PARAMS", `from_seq: the compaction took out the seqs ${took || "of none"}`);
+  }
+  const { threshold } = compactingIn(parts, state, parts.windowOf(state.settings));
+  // What grows to the threshold would be compacted away again before the next answer.
+  const room = max_tokens ?? Math.max(0, threshold - state.shownTokens);
+  const { expanded, leftOut, smallestLeftOut } = planExpansion(state, wanted, room);
+  if (expanded.length === 0 && leftOut.length > 0) {
+    const message = `max_tokens: ${room} is not enough, the smallest of these turns takes about ${smallestLeftOut} tokens`;
+    throw new RuntimeError("INVALID_PARAMS", message);
+  }
+  await requireAcceptable(state, shownWith(state, { ranges: expanded }));
+  if (expanded.length > 0) {
+    await appendEntries(parts.store.log, session, [{ kind: "expanded", ranges: [...expanded] }]);
+  }
+  return { expanded: [...expanded], left_out: [...leftOut], ...sizeOf(state) };
+}
+
+async function pin(parts: CompactionParts, session: LiveSession, seq: number) {
+  const { state } = session;
+  requireMessage(state, seq);
+  if (!state.pins.has(seq)) {
+    const pinned = pinnedIn(state.transcript, new Set([...state.pins, seq]));
+    const pinTokens = estimateTokens([...pinned].map(({ message }) => message));
+    const tools = chooseTools(parts, session, undefined).values();
+    if (parts.compaction !== undefined) requireReachableFor(parts.compaction, state.settings, { tools, pinTokens });
+    await requireAcceptable(state, shownWith(state, { pin: seq }));
+    await appendEntries(parts.store.log, session, [{ kind: "pinned", seq, pinned: true }]);
+  }
+  return { pinned: true, seq, pins: [...state.pins] };
+}
+
+/** Refuses a context that a provider would reject which rejects neither the transcript nor the context as it is. */
+async function requireAcceptable(state: SessionState, shown: readonly Placed[]): Promise<void> {
+  const { grammarFaults } = await import("../../core/compaction/grammar/grammar.ts");
+  const faultsIn = (placed: readonly Placed[]) => grammarFaults(placed.map(({ message }) => message));
+  const indifferent = new Set([...faultsIn(state.transcript), ...faultsIn(state.shown)].map(({ grammar }) => grammar));
+  const fault = faultsIn(shown).find(({ grammar }) => !indifferent.has(grammar));
+  if (fault === undefined) return;
+  throw new RuntimeError("AGENT_ERROR", `this cannot stand in the context: ${fault.grammar}: ${fault.fault}`);
+}
+
+function within(range: SeqRange, { from_seq, to_seq }: SeqRange): SeqRange[] {
+  const cut = { from_seq: Math.max(range.from_seq, from_seq), to_seq: Math.min(range.to_seq, to_seq) };
+  return cut.from_seq <= cut.to_seq ? [cut] : [];
+}
+
+/** The gate has let the operation through, so the capability is there. */
+function compactingIn(parts: TurnParts, state: SessionState, contextWindow: number | undefined): Compacting {
+  const { compaction } = parts as { compaction: CompactionPart };
+  return compactingFor(compaction, state.settings, contextWindow);
+}
+
+function recordOf({ compactions, sessionId }: SessionState, compactionId: string): CompactionRecord {
+  const record = compactions.find(({ body }) => body.compaction_id === compactionId);
+  if (record !== undefined) return record;
+  throw new RuntimeError("SESSION_NOT_FOUND", `compaction_id: session ${sessionId} has no compaction ${compactionId}`);
+}
+
+function requireMessage({ transcript }: SessionState, seq: number): void {
+  const message = transcript.find((placed) => placed.seq === seq)?.message;
+  if (message === undefined) {
+    const seqs = transcript.map((placed) => placed.seq);
+    const near = seqs.findLast((known) => known < seq) ?? seqs[0];
+    const hint = near === undefined ? "the session has none" : `the nearest before it is at ${near}`;
+    throw new RuntimeError("INVALID_PARAMS", `seq: there is no message at ${seq}; ${hint}`);
+  }
+  if (message.role === "system")
+    throw new RuntimeError("INVALID_PARAMS", "seq: the system message always stays; pin another");
+}
+
+function sizeOf({ shown, shownTokens }: SessionState) {
+  return { messages: shown.length, estimated_tokens: shownTokens };
+}

@@ -1,0 +1,86 @@
+import { setImmediate } from "node:timers/promises";
+import { describe, expect, it } from "vitest";
+import { below, chance } from "./chances.ts";
+import { brokenByCompaction, brokenByFailure, brokenRules, snapshot } from "./context-rules.ts";
+import type { Wording } from "./random-entries.ts";
+import { createRandomSession, type RandomSession } from "./random-session.ts";
+
+/** One history again: `SEED=123 npx vitest run test/compaction/grammar.property.test.ts`. */
+const REPLAYED = process.env.SEED;
+const PARTS = 4;
+const HISTORIES = 100_000;
+const WORDY_HISTORIES = 2_000;
+const WORDY_FROM = 1_000_000;
+const TIMEOUT_MS = 600_000;
+const FAULTS_MAX = 5;
+/** The event loop gets its turn so often. */
+const HISTORIES_AT_ONCE = 100;
+
+describe("any history, compacted again and again, with pins, expansions and undos between", () => {
+  for (let part = 0; part < PARTS; part += 1) {
+    const from = (part * HISTORIES) / PARTS;
+    it(
+      `[C14] is taken by every provider and loses nothing: ${HISTORIES / PARTS} histories from seed ${from}`,
+      async () => {
+        expect(await faultsFrom(from, HISTORIES / PARTS, { turnsMax: 3, isWordless: true })).toEqual([]);
+      },
+      TIMEOUT_MS,
+    );
+  }
+
+  it(
+    `[C14] the same where summaries are written by models and curators: ${WORDY_HISTORIES} histories`,
+    async () => {
+      expect(await faultsFrom(WORDY_FROM, WORDY_HISTORIES, { turnsMax: 4, isWordless: false })).toEqual([]);
+    },
+    TIMEOUT_MS,
+  );
+});
+
+/** The first broken rules, each with the seed of its history. */
+async function faultsFrom(from: number, count: number, wording: Wording): Promise<readonly object[]> {
+  const faults: object[] = [];
+  for (let seed = from; seed < from + count && faults.length < FAULTS_MAX; seed += 1) {
+    if (REPLAYED !== undefined && seed !== Number(REPLAYED)) continue;
+    const fault = await firstFault(await createRandomSession(seed, wording));
+    if (fault !== undefined) faults.push({ seed, ...fault });
+    if (seed % HISTORIES_AT_ONCE === 0) await setImmediate();
+  }
+  return faults;
+}
+
+const COMPACTIONS_MAX = 5;
+
+/** Lives a session through; the first rule that is broken, and after what. */
+async function firstFault(session: RandomSession): Promise<{ done: string; broken: readonly string[] } | undefined> {
+  const { state, random } = session;
+  const systemPrompt = state.settings.system_prompt;
+  const done: string[] = [];
+  // Most chains are short: what breaks after five compactions mostly breaks after two.
+  const compactions = 1 + Math.floor(COMPACTIONS_MAX * random() ** 3);
+  for (let count = 0; count < compactions; count += 1) {
+    for (const action of randomActions(session)) {
+      done.push(action);
+      await session[action]();
+      const broken = brokenRules(state, systemPrompt);
+      if (broken.length > 0) return { done: done.join(), broken };
+    }
+    const before = snapshot(state);
+    const outcome = await session.compact();
+    done.push(outcome.compacted ? "compact" : outcome.reason);
+    const record = outcome.compacted ? state.compactions.at(-1) : undefined;
+    const broken = [
+      ...(record === undefined ? brokenByFailure(before, state) : brokenByCompaction(before, state, record)),
+      ...brokenRules(state, systemPrompt),
+    ];
+    if (broken.length > 0) return { done: done.join(), broken };
+    await session.addTurns(1 + below(random, 2));
+  }
+  return undefined;
+}
+
+function randomActions({ random }: RandomSession): readonly ("pin" | "unpin" | "expand" | "undo")[] {
+  const actions = ["pin", "unpin", "expand", "undo"] as const;
+  const shares = { pin: 0.25, unpin: 0.1, expand: 0.25, undo: 0.15 };
+  return actions.filter((action) => chance(random, shares[action]));
+}
