@@ -4,6 +4,6 @@ import { defineConfig } from "rolldown";
 export default defineConfig({
   input: { index: "src/index.ts", cli: "src/cli.ts", rpc: "src/rpc.ts" },
   platform: "node",
-  external: [/^@ai-sdk\//, "@cfworker/json-schema", "commander", "lmdb", "smol-toml"],
+  external: [/^@ai-sdk\//, "@cfworker/json-schema", "commander", "lmdb", "onnxruntime-node", "smol-toml"],
   output: { dir: "dist", format: "esm", chunkFileNames: "chunks/[name]-[hash].js" },
 });

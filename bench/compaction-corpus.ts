@@ -58,7 +58,6 @@ async function compactWith({ name, messages }: CompactionCase, step: ScriptedSte
     compacting: composeFor({}, undefined),
     asking: askingFor(model, append),
     trigger: "manual",
-    toolTokens: 0,
     append,
   });
   if (!outcome.compacted) throw new Error(`${name} was not compacted: ${outcome.reason}`);

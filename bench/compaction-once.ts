@@ -136,7 +136,7 @@ async function compactOnce({ state, append }: Session, { summary }: History): Pr
     if (marks.at(-1)?.step === "prepare") begin("request");
   };
   begin("prepare");
-  const outcome = await runCompaction({ state, ...watched, trigger: "manual", toolTokens: 0, append: appendWatched });
+  const outcome = await runCompaction({ state, ...watched, trigger: "manual", append: appendWatched });
   const endMs = cpuMs();
   if (!outcome.compacted) throw new Error(`nothing was compacted: ${outcome.reason}`);
   const order = marks.map(({ step }) => step).join();

@@ -3,7 +3,16 @@ import { once } from "node:events";
 import { join } from "node:path";
 
 /** One after the other: benches that share the machine measure each other. */
-const BENCHES = ["start.ts", "overhead.ts", "append.ts", "resume.ts", "compaction.ts", "crash.ts"];
+const BENCHES = [
+  "start.ts",
+  "overhead.ts",
+  "append.ts",
+  "resume.ts",
+  "compaction.ts",
+  "memory-store.ts",
+  "recall.ts",
+  "crash.ts",
+];
 
 for (const bench of BENCHES) {
   const args = [join(import.meta.dirname, bench), ...process.argv.slice(2)];

@@ -69,7 +69,7 @@ describe("rkat run", () => {
   });
 
   it("puts what is piped in before the prompt, as context", async () => {
-    const { stdout } = await start(["why?", "-m", "offline", "--events"], { input: "the log\n" }).ended;
+    const { stdout } = await start(["why?", "-m", "offline", "-t", "none", "--events"], { input: "the log\n" }).ended;
     const lines = stdout
       .trimEnd()
       .split("\n")

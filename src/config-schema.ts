@@ -145,10 +145,10 @@ const Shell = z
 // Read by the REST surface, which is not built yet.
 const Rest = z.strictObject({ host: text.default("127.0.0.1"), port: whole(0, 65_535).default(8_080) });
 
-// Read by semantic memory, which is not built yet.
 const Memory = z.strictObject({
-  embedder: text.default("local"),
-  index: oneOf(["auto", "exact", "hnsw"]).default("auto"),
+  /** `static` needs no native runtime; `hashing` is a baseline. One of one's own is given to the SDK. */
+  embedder: oneOf(["local", "static", "hashing"]).default("local"),
+  index: oneOf(["auto", "exact"]).default("auto"),
   scope: oneOf(["project", "session"]).default("project"),
 });
 

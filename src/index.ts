@@ -4,6 +4,7 @@ export type { Compaction, CompactionSettings, CompactResult, Receipt, SeqRange }
 export type { Entry, EntryBody, NewEntry } from "./contract/entry.ts";
 export { type ErrorCode, RuntimeError, type WireError } from "./contract/error.ts";
 export type { AgentEvent, AgentEventOf, AgentEventType, TerminalCause, Usage } from "./contract/event.ts";
+export type { MemoryHit, MemoryResults } from "./contract/memory.ts";
 export type { AssistantBlock, Content, ContentBlock, Message, StopReason, ToolResult } from "./contract/message.ts";
 export type { RunResult, SessionContext, SessionHistory, SessionInfo, SessionSummary } from "./contract/session.ts";
 export { DefaultCompactor } from "./core/compaction/default-compactor.ts";
@@ -16,6 +17,8 @@ export type {
   Compactor,
   Curator,
 } from "./ports/compactor.ts";
+export type { Embedder } from "./ports/embedder.ts";
+export type { MemoryStore } from "./ports/memory.ts";
 export type { ModelClient, ModelFailure, ModelPart, ModelRequest } from "./ports/model.ts";
 export type { BlobStore, EventLog, Hold, SessionLocks, SessionRow, SessionStore, Store } from "./ports/store.ts";
 export type { Tool, ToolCallContext, ToolOutput } from "./ports/tool.ts";
@@ -23,6 +26,7 @@ export { createScriptedModel, type ScriptedModel, type ScriptedStep } from "./pr
 export {
   createInMemoryStore,
   createRuntime,
+  type MemoryOptions,
   type OpenOptions,
   openEmbeddedStore,
   openRuntime,

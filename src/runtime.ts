@@ -1,14 +1,18 @@
 import { hash } from "node:crypto";
+import { join } from "node:path";
 import { type Config, defaultConfig } from "./config.ts";
 import type { Capability } from "./contract/capability.ts";
 import { RuntimeError } from "./contract/error.ts";
+import type { MemoryResults } from "./contract/memory.ts";
 import type { Content } from "./contract/message.ts";
 import type { RunResult, SessionInfo, SessionSummary } from "./contract/session.ts";
 import { createRedactor } from "./core/redact.ts";
 import { foldRow } from "./core/session/session-row.ts";
-import { requireTools } from "./core/tools/require-tools.ts";
 import type { TurnPolicy } from "./core/turn.ts";
+import { MEMORY_SKILL } from "./memory/skill.ts";
 import type { Clock } from "./ports/clock.ts";
+import type { Embedder } from "./ports/embedder.ts";
+import type { MemoryStore } from "./ports/memory.ts";
 import type { ModelClient, ModelResolver } from "./ports/model.ts";
 import type { Store } from "./ports/store.ts";
 import type { Tool } from "./ports/tool.ts";
@@ -20,7 +24,9 @@ import { describeCapabilities } from "./service/capabilities.ts";
 import { type CompactionOptions, composeCompaction } from "./service/compaction-options.ts";
 import { createDispatch, type Dispatch, requireCapability } from "./service/dispatch.ts";
 import type { Delivery } from "./service/event-queue.ts";
-import { requireNames } from "./service/option-names.ts";
+import { searchForTools } from "./service/memory/memory-operations.ts";
+import { createSessionMemory, type SessionMemory } from "./service/memory/session-memory.ts";
+import { requireOptions } from "./service/runtime-options.ts";
 import { type CompactionPart, requireReachableFor } from "./service/session/compacting.ts";
 import {
   createCall,
@@ -37,8 +43,10 @@ import { readEvents, subscribe } from "./service/subscriptions.ts";
 import { createSystemClock } from "./service/system-clock.ts";
 import type { Verification } from "./stores/embedded/open.ts";
 import { createStoreInMemory } from "./stores/in-memory.ts";
+import { createMemoryStoreInMemory } from "./stores/memory/in-memory.ts";
 import { createBuiltinTools } from "./tools/builtin.ts";
-import { TOOL_PRESETS, type ToolPreset } from "./tools/presets.ts";
+import { createMemoryTools } from "./tools/memory-search.ts";
+import { presetsWith, TOOL_PRESETS, type ToolPreset } from "./tools/presets.ts";
 import { isSecretName } from "./tools/shell/child-env.ts";
 
 /** What a runtime is composed of. A capability whose port is absent is absent. */
@@ -50,6 +58,8 @@ export interface RuntimeOptions {
   readonly store?: Store;
   /** Long sessions are compacted before they overflow; without this they are not. */
   readonly compaction?: true | CompactionOptions;
+  /** What compactions took out of a context, and everything else that was said, can be searched. */
+  readonly memory?: MemoryOptions;
   /** Custom tools every session has. */
   readonly tools?: readonly Tool[];
   /** Which built-in tools sessions have by default. */
@@ -63,6 +73,14 @@ export interface RuntimeOptions {
   /** Values that must never be kept or shown, besides those of the environment's keys. */
   readonly secrets?: readonly string[];
   readonly clock?: Clock;
+}
+
+/** A memory of one's own making; without a store it lasts as long as the process, without an embedder it goes by words. */
+export interface MemoryOptions {
+  readonly store?: MemoryStore;
+  /** An embedder, or what loads one when vectors are first needed. */
+  readonly embedder?: Embedder | (() => Promise<Embedder>);
+  readonly scope?: "project" | "session";
 }
 
 /** A place where sessions run. */
@@ -84,6 +102,11 @@ export interface Runtime {
     offset?: number;
   }): Promise<readonly SessionSummary[]>;
   readSession(sessionId: string): Promise<SessionInfo>;
+  /** Searches what compactions took out of contexts; with `everything`, all that was said in the project. */
+  searchMemory(
+    query: string,
+    options?: { limit?: number; sessionId?: string; everything?: boolean },
+  ): Promise<MemoryResults>;
   /** Content kept by reference, such as the full text of a tool output that was cut. */
   readBlob(blobId: string): Promise<{ readonly mediaType: string; readonly data: Uint8Array }>;
   /**
@@ -99,15 +122,19 @@ export interface Runtime {
 
 /** Composes a runtime. Nothing is read, opened or loaded before it is needed. */
 export function createRuntime(options: RuntimeOptions = {}): Runtime {
-  requireOptions(options);
+  requireOptions(options, Object.keys(TOOL_PRESETS));
   const { config = defaultConfig(), env = process.env, clock = createSystemClock() } = options;
   const ownModel = toClient(options.model);
   const compaction = compactionOf(options, config);
   const capabilities = new Set<Capability>([
     ...(options.store === undefined ? [] : ["session-store" as const]),
     ...(compaction === undefined ? [] : ["session-compaction" as const]),
+    ...(options.memory === undefined ? [] : ["memory-store" as const]),
   ]);
   const store = translateFailures(options.store ?? createInMemoryStore({ now: clock.now }));
+  const memory = options.memory && memoryOf(options.memory, { store, clock });
+  const memoryScope = options.memory?.scope ?? config.memory.scope;
+  const memoryTools = memory === undefined ? [] : createMemoryTools(searchForTools(memory, memoryScope));
   const root = options.projectRoot ?? process.cwd();
   const { program: shellProgram, timeout_ms } = config.shell;
   const builtins = createBuiltinTools({ root, clock, env, shellProgram, shellTimeoutSecs: timeout_ms / 1_000 });
@@ -119,12 +146,19 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     capabilities,
     policy: policyOf(config),
     compaction,
+    memory,
+    memoryScope,
+    skillFor: (tools) => (tools.has("memory_search") ? MEMORY_SKILL : undefined),
     windowOf: ({ model }) => {
       if (ownModel?.modelId === model) return ownModel.contextWindow;
       return config.self_hosted.models[model]?.context_window ?? findModel(model, known)?.context_window;
     },
     redact: createRedactor([...secretsIn(env), ...(options.secrets ?? [])]),
-    toolsFor: (settings) => [...builtins.toolsFor(settings.tools), ...(options.tools ?? [])],
+    toolsFor: (settings) => [
+      ...builtins.toolsFor(settings.tools),
+      ...(settings.tools.memory ? memoryTools : []),
+      ...(options.tools ?? []),
+    ],
     models: preferring(ownModel, createModelResolver({ env, config: modelConfig(options, config) })),
     defaults: {
       system_prompt: options.systemPrompt ?? config.agent.system_prompt,
@@ -133,7 +167,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
       budget_limits: config.budget,
       tools: defaultTools(options, config),
       structured_output_retries: config.agent.structured_output_retries,
-      presets: TOOL_PRESETS,
+      presets: presetsWith(memory !== undefined && config.tools.memory),
     },
     sessionsMax: config.limits.max_sessions,
     describe: { capabilities: () => describeCapabilities(capabilities), models: () => describeModels(known) },
@@ -168,6 +202,10 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     session: (sessionId) => createHandle(dispatch, sessionId),
     listSessions: async (query = {}) => (await dispatch("listSessions", query)).sessions,
     readSession: (session_id) => dispatch("readSession", { session_id }),
+    searchMemory: (query, { limit, sessionId, everything = false } = {}) => {
+      const where = sessionId === undefined ? {} : { session_id: sessionId, scope: "session" };
+      return dispatch(everything ? "searchHistory" : "searchMemory", { query, limit, ...where });
+    },
     readBlob: async (blob_id) => {
       const { media_type, data } = await dispatch("readBlob", { blob_id });
       return { mediaType: media_type, data: Buffer.from(data, "base64") };
@@ -179,9 +217,16 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
       isClosed = true;
       await stop();
       await builtins.close();
+      await memory?.close();
       await store.close();
     },
   };
+}
+
+function memoryOf(options: MemoryOptions, parts: { store: Store; clock: Clock }): SessionMemory {
+  const { store: memory = createMemoryStoreInMemory(), embedder } = options;
+  const openEmbedder = typeof embedder === "object" ? async () => embedder : embedder;
+  return createSessionMemory({ memory, openEmbedder, ...parts });
 }
 
 /** What a runtime that keeps its sessions needs besides. */
@@ -200,7 +245,34 @@ export async function openRuntime({ stateFolder, warn = () => {}, ...options }: 
   if (!config.features.includes("session-store")) return createRuntime(composed);
   compactionOf(composed, config); // What is refused is refused before a folder is touched.
   const store = await openEmbeddedStore(stateFolder, { warn });
-  return createRuntime({ ...composed, store: await withFiles(store, { folder: stateFolder, warn }) });
+  const files = await withFiles(store, { folder: stateFolder, warn });
+  return createRuntime({ ...composed, ...(await memoryIn(config, { stateFolder, warn, ...options })), store: files });
+}
+
+/** Opens the project's memory, when the configuration names it. */
+async function memoryIn(
+  config: Config,
+  { stateFolder, warn, memory }: OpenOptions,
+): Promise<Pick<RuntimeOptions, "memory">> {
+  if (!config.features.includes("memory-store")) return {};
+  const { openMemoryStore } = await import("./stores/memory/embedded/open.ts");
+  const store =
+    memory?.store ?? openMemoryStore({ folder: join(stateFolder, "memory"), ...(warn === undefined ? {} : { warn }) });
+  return { memory: { embedder: embedderBy(config, warn), ...memory, store } };
+}
+
+/** The embedder a configuration names, loaded when it is first needed. */
+function embedderBy({ memory }: Config, warn: (sentence: string) => void = () => {}): () => Promise<Embedder> {
+  return async () => {
+    switch (memory.embedder) {
+      case "local":
+        return (await import("./embedders/default.ts")).openDefaultEmbedder(warn);
+      case "static":
+        return (await import("./embedders/static.ts")).createStaticEmbedder();
+      case "hashing":
+        return (await import("./embedders/hashing.ts")).createHashingEmbedder();
+    }
+  };
 }
 
 /** Composes compaction; undefined when it is left out, and an error when it is left out and configured. */
@@ -259,41 +331,6 @@ export function createInMemoryStore(options: { now?: () => number } = {}): Store
   return createStoreInMemory({ foldRow, ...options });
 }
 
-type Expected = readonly [isIt: (value: unknown) => boolean, wanted: string];
-const isObject = (value: unknown): boolean => typeof value === "object" && value !== null;
-const isText = (value: unknown): boolean => typeof value === "string";
-const isModel = (value: unknown): boolean =>
-  isText(value) || (value instanceof Object && ("stream" in value || "doStream" in value));
-
-const EXPECTED: Readonly<Record<keyof RuntimeOptions, Expected>> = {
-  model: [isModel, "give a model's name, an AI SDK model or a model client"],
-  provider: [isText, "give the name of a provider"],
-  store: [isObject, "give a store"],
-  compaction: [(value) => value === true || isObject(value), "give true, or options of a compaction"],
-  tools: [Array.isArray, "give a list of tools"],
-  toolPreset: [
-    (name) => Object.keys(TOOL_PRESETS).includes(String(name)),
-    `give one of ${Object.keys(TOOL_PRESETS).join(", ")}`,
-  ],
-  systemPrompt: [isText, "give a text"],
-  config: [isObject, "give a configuration, as loadConfig returns one"],
-  env: [isObject, "give an object of variables"],
-  projectRoot: [isText, "give the path of a folder"],
-  secrets: [(value) => Array.isArray(value) && value.every(isText), "give a list of texts"],
-  clock: [isObject, "give a clock"],
-};
-
-/** Throws INVALID_PARAMS for the first option that is unknown or wrong: callers without types get a sentence, too. */
-function requireOptions(options: RuntimeOptions): void {
-  requireNames(options, Object.keys(EXPECTED));
-  for (const [name, [isIt, wanted]] of Object.entries(EXPECTED)) {
-    // The keys of EXPECTED are the options.
-    const value = options[name as keyof RuntimeOptions];
-    if (value !== undefined && !isIt(value)) throw new RuntimeError("INVALID_PARAMS", `${name}: ${wanted}`);
-  }
-  requireTools(options.tools ?? []);
-}
-
 function toClient(model: RuntimeOptions["model"]): ModelClient | undefined {
   if (model === undefined || typeof model === "string") return undefined;
   return "stream" in model ? model : createAiSdkModel(model);
@@ -316,9 +353,13 @@ function modelConfig({ model, provider }: RuntimeOptions, config: Config) {
   return { defaultModel, defaultProvider: provider ?? agent.provider, providers, self_hosted, profiles, models };
 }
 
-function defaultTools({ toolPreset }: RuntimeOptions, { tools }: Config) {
-  if (toolPreset !== undefined) return TOOL_PRESETS[toolPreset];
-  return { builtins: tools.builtins_enabled ? "all" : "none", shell: tools.shell_enabled, memory: false } as const;
+function defaultTools({ toolPreset, memory }: RuntimeOptions, { tools }: Config) {
+  if (toolPreset !== undefined) return presetsWith(memory !== undefined && tools.memory)[toolPreset];
+  return {
+    builtins: tools.builtins_enabled ? "all" : "none",
+    shell: tools.shell_enabled,
+    memory: memory !== undefined && tools.memory,
+  } as const;
 }
 
 const ABORT_GRACE_MS = 2_000;

@@ -51,7 +51,7 @@ describe("processes that share a project", () => {
   it("[F5] each keep their session, at once and after they ended", async () => {
     const turns = await Promise.all(["one", "two", "three"].map((word) => rkat("run", word)));
     expect(turns.map(({ code, stdout }) => ({ code, stdout }))).toEqual(
-      turns.map(() => ({ code: 0, stdout: "Once upon 1 messages.\n" })),
+      turns.map(() => ({ code: 0, stdout: "Once upon 2 messages.\n" })),
     );
     const { stdout } = await rkat("session", "list");
     expect(
@@ -101,7 +101,7 @@ describe("processes that share a project", () => {
     await follower.saw("turn completed");
     await rkat("c", "and then?");
     await follower.saw("asked: and then?");
-    await follower.saw("said: Once upon 3 messages.");
+    await follower.saw("said: Once upon 4 messages.");
     follower.child.kill("SIGINT");
     expect((await follower.ended).code).toBe(130);
   });

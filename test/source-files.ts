@@ -17,6 +17,8 @@ export interface Import {
 }
 
 const root = join(import.meta.dirname, "..");
+/** Weights of tens of megabytes hold no text to judge. */
+const BINARY = /\.(?:onnx|bin)$/;
 const LISTING_BYTES_MAX = 16 * 1024 * 1024;
 
 /** Every file git knows or would take in, so that a file is checked before it is committed, too. */
@@ -26,7 +28,8 @@ export function projectFiles(): readonly SourceFile[] {
     encoding: "utf8",
     maxBuffer: LISTING_BYTES_MAX,
   });
-  const paths = [...new Set(listing.split("\0"))].filter((path) => path !== "" && existsSync(join(root, path)));
+  const names = [...new Set(listing.split("\0"))].filter((path) => path !== "" && !BINARY.test(path));
+  const paths = names.filter((path) => existsSync(join(root, path)));
   return paths.sort().map((path) => ({ path, text: readFileSync(join(root, path), "utf8") }));
 }
 

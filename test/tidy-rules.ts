@@ -38,10 +38,11 @@ const HOMES: Readonly<Record<string, readonly string[]>> = {
   "@ai-sdk/anthropic": ["src/providers/"],
   "@ai-sdk/google": ["src/providers/"],
   "@ai-sdk/openai": ["src/providers/"],
-  "@ai-sdk/provider": ["src/providers/"],
+  "@ai-sdk/provider": ["src/providers/", "src/embedders/"],
   "@cfworker/json-schema": ["src/core/"],
   commander: ["src/surfaces/cli/"],
-  lmdb: ["src/stores/embedded/"],
+  lmdb: ["src/stores/"],
+  "onnxruntime-node": ["src/embedders/"],
   "smol-toml": ["src/config"],
 };
 
@@ -90,7 +91,10 @@ function layerFault(path: string, from: string, imported: Import): readonly stri
 
 /** `manifest` is the text of package.json: a dependency without a home, and a home without one, are faults. */
 export function homeFaults(files: readonly SourceFile[], manifest: string): readonly string[] {
-  const { dependencies = {} } = JSON.parse(manifest) as { dependencies?: Record<string, string> };
+  const listed = JSON.parse(manifest) as Partial<
+    Record<"dependencies" | "optionalDependencies", Record<string, string>>
+  >;
+  const dependencies = { ...listed.dependencies, ...listed.optionalDependencies };
   const homeless = Object.keys(dependencies).filter((name) => !(name in HOMES));
   const deserted = Object.keys(HOMES).filter((name) => !(name in dependencies));
   const strays = files.filter((file) => isShipped(file) && !DOORS.includes(file.path)).flatMap(strayImports);

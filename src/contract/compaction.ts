@@ -35,6 +35,8 @@ const Receipt = z.object({
   pinned: count,
   recoverable: count,
   lost: count,
+  /** How many of the recoverable ones a search of memory found, before the compaction was made. */
+  found_by_search: count,
   /** At most 1,000 of them, what is lost first; the counts above are of all. */
   items: z.array(z.object({ kind: SpecificKind, text: z.string(), seq: count, status: SpecificStatus })),
   /** What the summary said that none of its sources says. */

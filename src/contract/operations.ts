@@ -12,6 +12,7 @@ import {
 } from "./compaction.ts";
 import { ContractVersion, EventCursor, EventPage, OneScope } from "./event-page.ts";
 import { nonnegative, positive } from "./input/whole-number.ts";
+import { MemoryResults, MemorySearch, MemoryStatusReport } from "./memory.ts";
 import {
   CreateSession,
   DeferredSession,
@@ -204,13 +205,44 @@ export const OPERATIONS = {
     requires: "session-compaction",
   },
   unpinMessage: {
-    summary: "Take a message's pin away; it stays in the context until the next compaction.",
+    summary:
+      "Take a message's pin away; what only the pin kept in the context leaves it, at the next compaction at the latest.",
     input: z.strictObject({ session_id: SessionId, seq: positive }),
     output: PinResult,
     rpc: "session/unpin",
     http: "DELETE /sessions/{session_id}/pins/{seq}",
     cli: "rkat session unpin ID SEQ",
     requires: "session-compaction",
+  },
+  searchMemory: {
+    summary: "Search what compactions took out of the contexts of this project's sessions.",
+    input: MemorySearch,
+    output: MemoryResults,
+    rpc: "memory/search",
+    http: "GET /memory/search",
+    mcp: "memory_search",
+    cli: "rkat memory search QUERY",
+    requires: "memory-store",
+  },
+  searchHistory: {
+    summary: "Search everything that was said in this project's sessions, compacted or not.",
+    input: MemorySearch,
+    output: MemoryResults,
+    rpc: "memory/search_history",
+    http: "GET /memory/history",
+    mcp: "search_project_history",
+    cli: "rkat memory history QUERY",
+    requires: "memory-store",
+  },
+  readMemoryStatus: {
+    summary: "Say what memory holds, what is still to be taken in, and how it searches.",
+    input: z.strictObject({}),
+    output: MemoryStatusReport,
+    rpc: "memory/status",
+    http: "GET /memory/status",
+    mcp: "meerkat_memory_status",
+    cli: "rkat memory status",
+    requires: "memory-store",
   },
   readEventCursor: {
     summary: "Read the number of a session's newest durable event; 0 when it has none.",

@@ -16,6 +16,8 @@ import { foldAhead, type SessionState, totalTokens } from "./session/session-sta
 import { closeCalls, OUT_OF_TOKENS, runToolCalls, type ToolBatch, type ToolLimits } from "./tools/tool-batch.ts";
 import { judgeTurnBoundary, runDueCompaction } from "./turn/boundary.ts";
 import { closeLeftovers } from "./turn/leftovers.ts";
+import { outputLimit } from "./turn/output-limit.ts";
+import { withSkill } from "./turn/skill.ts";
 import { CANCELLED, endOfFailure, outOfTime } from "./turn/turn-end.ts";
 
 export interface TurnPolicy {
@@ -31,6 +33,8 @@ export interface Turn {
   readonly state: SessionState;
   readonly model: ModelClient;
   readonly tools: ReadonlyMap<string, Tool>;
+  /** What the model is told of its tools; like them it goes with every request and is no part of what was said. */
+  readonly skill: string | undefined;
   /** Absent without the capability. */
   readonly compacting: Compacting | undefined;
   readonly policy: TurnPolicy;
@@ -78,20 +82,22 @@ export async function runTurn(
 async function loop(run: Run, opening: EntryBody[]): Promise<TurnOutcome> {
   const { turn } = run;
   let unsaved = opening;
-  for (let step = 0; step < turn.state.settings.max_turns; step += 1) {
+  // A call that is made again after a recovery is not one more.
+  while (run.turns - run.recoveries < turn.state.settings.max_turns) {
     let stop = checkBudget(run, unsaved);
     if (stop === undefined && (await compactIfDue(run, unsaved))) {
       unsaved = [];
+      if (turn.signal.aborted) return close(run, unsaved, () => CANCELLED);
       stop = checkBudget(run, unsaved);
     }
     if (stop !== undefined) return closeBy(run, unsaved, causeOf(stop));
     const { settings } = turn.state;
-    const messages = await openCall(run, unsaved, step);
+    const messages = await openCall(run, unsaved, run.turns);
     run.turns += 1;
     const answer = await ask(asking(run), {
-      messages,
+      messages: withSkill(messages, turn.skill),
       tools: [...turn.tools.values()],
-      maxOutputTokens: settings.max_tokens,
+      maxOutputTokens: outputLimit(settings.max_tokens, turn.model.contextWindow),
       providerParams: settings.provider_params,
     });
     if (!answer.ok) {
@@ -116,6 +122,10 @@ async function compactIfDue(run: Run, unsaved: readonly EntryBody[]): Promise<bo
   const { turn } = run;
   const verdict = judgeTurnBoundary(turn, foldAhead(turn.state, unsaved));
   if (verdict === "not_due") return false;
+  if (typeof verdict === "object") {
+    await turn.append(() => [...stillUnsaved(run, unsaved), { kind: "compaction_failed", error: verdict.error }]);
+    return true;
+  }
   await turn.append(() => stillUnsaved(run, unsaved));
   await runDueCompaction(turn, asking(run), verdict === "overflow" ? "overflow" : "threshold");
   return true;
@@ -125,7 +135,9 @@ async function compactIfDue(run: Run, unsaved: readonly EntryBody[]): Promise<bo
 async function recoversFrom(run: Run, { because, failure }: Failed): Promise<boolean> {
   if (because !== "failure" || failure.kind !== "context_exceeded" || run.isRecovering) return false;
   run.isRecovering = true;
-  return runDueCompaction(run.turn, asking(run), "overflow");
+  const isShorter = await runDueCompaction(run.turn, asking(run), "overflow");
+  if (isShorter) run.recoveries += 1;
+  return isShorter;
 }
 
 /** What one run of the loop keeps besides the session's state. */
@@ -139,6 +151,7 @@ interface Run {
   turns: number;
   /** The context was compacted because the provider found it too long, and no answer has come since. */
   isRecovering: boolean;
+  recoveries: number;
 }
 
 function createRun(turn: Turn): Run {
@@ -152,6 +165,7 @@ function createRun(turn: Turn): Run {
     toolCallsBefore: turn.state.toolCallsUsed,
     turns: 0,
     isRecovering: false,
+    recoveries: 0,
   };
 }
 

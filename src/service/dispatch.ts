@@ -1,6 +1,6 @@
 import { CAPABILITY_ABSENT, type Capability } from "../contract/capability.ts";
 import { asRuntimeError, RuntimeError } from "../contract/error.ts";
-import { invalidInput } from "../contract/invalid-input.ts";
+import { invalidInput } from "../contract/input/invalid-input.ts";
 import { OPERATIONS, type OperationInput, type OperationName, type OperationOutput } from "../contract/operations.ts";
 import type { Tool } from "../ports/tool.ts";
 import type { Listener } from "./event-queue.ts";

@@ -214,7 +214,12 @@ describe("the session service", () => {
     // Every name is dispatched with nothing: each is known, and answers or names what it misses.
     for (const name of Object.keys(OPERATIONS)) {
       const answer = await runtime.dispatch(name as keyof typeof OPERATIONS, {}).catch((error) => error.code);
-      const known = ["INVALID_PARAMS", "SESSION_PERSISTENCE_DISABLED", "SESSION_COMPACTION_DISABLED"];
+      const known = [
+        "INVALID_PARAMS",
+        "SESSION_PERSISTENCE_DISABLED",
+        "SESSION_COMPACTION_DISABLED",
+        "MEMORY_STORE_DISABLED",
+      ];
       expect(typeof answer === "object" || known.includes(answer), `${name}: ${answer}`).toBe(true);
     }
   });

@@ -9,6 +9,7 @@ import { requireTools } from "../core/tools/require-tools.ts";
 import { toolTokens } from "../core/turn/boundary.ts";
 import type { ModelClient, ModelResolver } from "../ports/model.ts";
 import { type CallContext, requireCapability, type Service } from "./dispatch.ts";
+import { createMemoryOperations } from "./memory/memory-operations.ts";
 import { compactingFor, requireReachableFor } from "./session/compacting.ts";
 import { createCompactions } from "./session/compactions.ts";
 import { forkBodies } from "./session/fork.ts";
@@ -25,6 +26,8 @@ export interface ServiceParts extends TurnParts {
   readonly models: ModelResolver;
   readonly defaults: SessionDefaults;
   readonly sessionsMax: number;
+  /** Where a search of memory looks that does not say. */
+  readonly memoryScope: "project" | "session";
   /** What `readCapabilities` and `readModels` answer. */
   readonly describe: { capabilities(): Capabilities; models(): ModelsCatalog };
 }
@@ -53,7 +56,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
     const settings = settleSettings(input, model, defaults);
     if (parts.compaction !== undefined) {
       const tools = [...parts.toolsFor(settings), ...(call.tools ?? [])];
-      requireReachableFor(parts.compaction, settings, { tools, pinTokens: 0 });
+      requireReachableFor(parts.compaction, settings, { tools, pinTokens: 0, contextWindow: model.contextWindow });
     }
     const isDeferred = input.initial_turn === "deferred";
     const pending = isDeferred ? { pending_prompt: input.prompt } : {};
@@ -116,6 +119,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
     },
     ...createSessionReader({ store, live, hash: parts.hash, sizesOf }),
     ...createCompactions({ ...parts, live, held }),
+    ...createMemoryOperations({ memory: parts.memory, live, scope: parts.memoryScope }),
     injectContext: async (input) => {
       const session = await live.find(input.session_id);
       if (session.isRunning) return inject(parts, session, input);

@@ -11,6 +11,13 @@ export const TOOL_PRESETS: Readonly<Record<ToolPreset, ToolSettings>> = {
   full: { builtins: "all", shell: true, memory: true },
 };
 
+/** The presets, with memory wherever it is on for all; `none` is none. */
+export function presetsWith(hasMemory: boolean): typeof TOOL_PRESETS {
+  if (!hasMemory) return TOOL_PRESETS;
+  const { none, safe, workspace, full } = TOOL_PRESETS;
+  return { none, safe: { ...safe, memory: true }, workspace: { ...workspace, memory: true }, full };
+}
+
 const SAFE_TOOLS = ["datetime", "task_create", "task_get", "task_list", "task_update"] as const;
 const FILE_TOOLS = ["apply_patch"] as const;
 const SHELL_TOOLS = ["shell", "shell_jobs", "shell_job_status", "shell_job_cancel"] as const;

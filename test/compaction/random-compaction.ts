@@ -59,7 +59,7 @@ export async function compactRandomly({ session, random, clock, isWordless }: Co
   };
   const compacting = compactingFor(composeCompaction(options, {}, extract), {}, contextWindow);
   const trigger = pick(random, TRIGGERS) ?? "manual";
-  return runCompaction({ state, compacting, asking, trigger, toolTokens: below(random, 20), append });
+  return runCompaction({ state, compacting, asking, trigger, append });
 }
 
 /** A compactor of somebody who knows no grammar: it cuts anywhere, or leaves out what it likes. */

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { invalidInput } from "../invalid-input.ts";
+import { invalidInput } from "../input/invalid-input.ts";
 import { Content } from "../message.ts";
 import { SessionId } from "../session.ts";
 

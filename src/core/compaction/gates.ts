@@ -20,8 +20,6 @@ interface Ground {
   readonly shown: readonly Placed[];
   readonly pins: ReadonlySet<number>;
   readonly seq: number;
-  /** How many tokens the provider counts for one of the estimate; at least 1. */
-  readonly tokensPerEstimate: number;
   /** The rest of the entry, of which what is shown depends on the summary alone. */
   readonly summary: Pick<Showing, "summary" | "created_at" | "compaction_id">;
 }
@@ -59,10 +57,7 @@ export function passGates(candidate: Candidate, ground: Ground): Passed {
       continue;
     }
     const after = estimateTokens(messages);
-    const added = estimateTokens(messagesOf(shown.filter(({ seq }) => seq === ground.seq)));
-    // What is taken out weighs as the provider counted it; what is put in its place, as it is estimated.
-    const removed = (before - (after - added)) * ground.tokensPerEstimate;
-    if (added >= removed) {
+    if (after >= before) {
       return { ok: false, error: `the result would not be smaller (about ${after} tokens, now ${before})` };
     }
     return {
@@ -113,7 +108,7 @@ function* movedCuts(candidate: Candidate, { shown }: Ground): Generator<Step> {
 /** The context as the log will give it. */
 export function foldCandidate(
   { plan, pruned, reshape }: Pick<Step, "plan" | "pruned" | "reshape">,
-  { transcript, compactions, pins, seq, summary }: Omit<Ground, "shown" | "tokensPerEstimate">,
+  { transcript, compactions, pins, seq, summary }: Omit<Ground, "shown">,
 ): Placed[] {
   const said = transcript.length - (transcript[0]?.message.role === "system" ? 1 : 0);
   const body = { ...summary, shows: partsOf(plan, transcript), pruned: [...pruned], reshape };

@@ -26,8 +26,8 @@ const OUTPUT_SHARE_MAX = 0.2;
 export function judgeBoundary(facts: BoundaryFacts, compactor: Compactor): Verdict {
   const { contextWindow: window, sessionBoundaryIndex: index, lastCompactionBoundaryIndex: last } = facts;
   if (index === 0) return "not_due";
-  const expected = Math.max(facts.lastInputTokens, facts.estimatedHistoryTokens + facts.toolTokens);
-  if (window !== undefined && expected >= window) return "overflow";
+  // What the last call counted is no evidence: that call went through.
+  if (window !== undefined && facts.estimatedHistoryTokens + facts.toolTokens >= window) return "overflow";
   if (compactor.shouldCompact(facts)) return "due";
   if (last !== undefined && index - last < facts.minTurnsBetweenCompactions) return "not_due";
   const reserve = window === undefined ? 0 : Math.min(facts.outputTokens, window * OUTPUT_SHARE_MAX);

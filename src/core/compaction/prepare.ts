@@ -1,6 +1,6 @@
 import type { CompactionTrigger, SeqRange } from "../../contract/compaction.ts";
 import type { Message } from "../../contract/message.ts";
-import type { CompactionHooks, Compactor, Curator } from "../../ports/compactor.ts";
+import type { CompactionHooks, CompactionResult, Compactor, Curator } from "../../ports/compactor.ts";
 import type { SessionState } from "../session/session-state.ts";
 import { asKept, type Placed } from "../session/shown.ts";
 import { estimateTokens } from "../tokens.ts";
@@ -10,6 +10,9 @@ import { type Retained, retain } from "./plan/retain.ts";
 import type { Recover } from "./receipt.ts";
 import type { ExtractSummary } from "./summarise.ts";
 import { summaryMessage } from "./summary-message.ts";
+
+/** The strategy of a compactor that is not ours. */
+export const CUSTOM = "custom";
 
 /** How a session compacts: the capability, for this session and its model. */
 export interface Compacting {
@@ -37,8 +40,6 @@ export interface Prepared {
   /** What the summariser is shown: large old results as references. */
   readonly summarised: readonly Message[];
   readonly tokensTarget: number;
-  /** How many tokens the provider counted for one of the estimate; at least 1. */
-  readonly tokensPerEstimate: number;
 }
 
 const DRAFT_SUMMARY = "(the summary stands here)";
@@ -47,7 +48,7 @@ const DRAFT_SUMMARY = "(the summary stands here)";
 export function prepare(
   state: SessionState,
   compacting: Compacting,
-  how: { trigger: CompactionTrigger; contextWindow: number | undefined; toolTokens: number },
+  how: { trigger: CompactionTrigger; contextWindow: number | undefined },
 ): Prepared | { readonly nothing: string } {
   const transcript = [...state.transcript];
   const logged = new Set(transcript);
@@ -64,12 +65,19 @@ export function prepare(
   if (retained.plan.discarded.length === 0 && !prunesMore(state, retained)) {
     return { nothing: "there is nothing to take out: every turn is among the recent ones that are kept" };
   }
-  const tokensPerEstimate = Math.max(1, (state.lastInputTokens - how.toolTokens) / Math.max(1, state.shownTokens));
-  const gone = estimateTokens(retained.plan.discarded.map(({ message }) => message)) * tokensPerEstimate;
+  const gone = estimateTokens(retained.plan.discarded.map(({ message }) => message));
   if (retained.plan.discarded.length > 0 && gone <= INTRODUCTION_TOKENS) {
     return { nothing: "what could be taken out is shorter than the shortest summary" };
   }
-  return { source, transcript, retained, summarised: forSummary(shown, compacting), tokensTarget, tokensPerEstimate };
+  const summarised = forSummary(shown, compacting);
+  const isOurs = compacting.strategy !== CUSTOM && compacting.curator === undefined;
+  return {
+    source,
+    transcript,
+    retained,
+    summarised: isOurs ? summarised : structuredClone(summarised),
+    tokensTarget,
+  };
 }
 
 /** What a summary takes before it says anything. */
@@ -90,7 +98,8 @@ export function retainFrom(situation: Situation, compacting: Compacting, summary
   const standing = state.compactions.findLast((record) => !record.undone);
   const retained = retain({
     source,
-    draft: compactor.rebuildHistory(
+    draft: rebuild(
+      compacting,
       source.shown.map(({ message }) => message),
       summary,
     ),
@@ -104,6 +113,15 @@ export function retainFrom(situation: Situation, compacting: Compacting, summary
     summaryTokens: compactor.maxSummaryTokens(),
   });
   return retained.plan.discarded.length > 0 ? retained : { ...retained, plan: keepAll(source) };
+}
+
+/** Somebody else's compactor is given copies: what it does to them must not reach the session. */
+function rebuild({ compactor, strategy }: Compacting, messages: readonly Message[], summary: string): CompactionResult {
+  if (strategy !== CUSTOM) return compactor.rebuildHistory(messages, summary);
+  const originals = new Map(messages.map((message) => [structuredClone(message), message]));
+  const result = compactor.rebuildHistory([...originals.keys()], summary);
+  const own = (message: Message): Message => originals.get(message) ?? message;
+  return { messages: result.messages.map(own), discarded: result.discarded.map(own) };
 }
 
 const WINDOW_TARGET_SHARE = 0.7;

@@ -19,14 +19,13 @@ const PREVIEW = "preview";
 export async function previewCompaction(
   state: SessionState,
   compacting: Compacting,
-  by: { model: ModelClient; clock: Clock; instructions: string | undefined; toolTokens: number },
+  by: { model: ModelClient; clock: Clock; instructions: string | undefined },
 ): Promise<CompactResult> {
-  const { model, clock, instructions, toolTokens } = by;
+  const { model, clock, instructions } = by;
   const { compactor, strategy } = compacting;
   const prepared = prepare(state, compacting, {
     trigger: "manual",
     contextWindow: model.contextWindow,
-    toolTokens,
   });
   if ("nothing" in prepared) return { compacted: false, reason: prepared.nothing };
   const { source, transcript, retained } = prepared;
@@ -76,6 +75,6 @@ export async function previewCompaction(
     expanded: [],
   };
   const request = requestOf({ asking: { clock, model }, compactor, shown: prepared.summarised, instructions });
-  const cost = { input_tokens: hasSummary ? estimateTokens(request) : 0, max_output_tokens: summaryTokens };
+  const cost = { input_tokens: hasSummary ? estimateTokens(request.messages) : 0, max_output_tokens: summaryTokens };
   return { compacted: false, compaction: { ...compaction, cost } };
 }

@@ -23,12 +23,11 @@ export interface ReceiptSource {
   readonly pruned: readonly Pruned[];
   readonly invented: readonly Invented[];
   readonly inventedCut: boolean;
-  /** Whether a specific that is shown nowhere any more can be found again. */
-  recover(specific: Specific): Promise<boolean>;
+  readonly recover: Recover;
 }
 
-/** Proves that a specific can be found again, or that it cannot. */
-export type Recover = (specific: Specific) => Promise<boolean>;
+/** How a specific that is shown nowhere any more can be found again: by a search, by expanding, or not at all. */
+export type Recover = (specific: Specific) => Promise<"search" | "expansion" | undefined>;
 
 /** A log of a hundred thousand lines has as many specifics; a receipt lists so many and counts all. */
 const ITEMS_MAX = 1_000;
@@ -41,11 +40,16 @@ export async function writeReceipt(source: ReceiptSource): Promise<Receipt> {
   const found = specificsOf([...source.gone, ...source.saved].sort((a, b) => a.seq - b.seq));
   const known = new Set(found.map(({ kind, text }) => `${kind} ${text}`));
   const inherited = source.inherited.filter(({ kind, text }) => !known.has(`${kind} ${text}`));
+  let foundBySearch = 0;
   const items = await classify([...inherited, ...found], {
     summary: source.summary,
     tail: source.tail.flatMap(textsOf),
     pinned: source.pinned.flatMap(textsOf),
-    recover: source.recover,
+    recover: async (specific) => {
+      const how = await source.recover(specific);
+      if (how === "search") foundBySearch += 1;
+      return how !== undefined;
+    },
   });
   const counted = (status: (typeof STATUS_ORDER)[number]): number =>
     items.filter((item) => item.status === status).length;
@@ -57,6 +61,7 @@ export async function writeReceipt(source: ReceiptSource): Promise<Receipt> {
     pinned: counted("pinned"),
     recoverable: counted("recoverable"),
     lost: counted("lost"),
+    found_by_search: foundBySearch,
     items: worstFirst.slice(0, ITEMS_MAX).map(({ kind, text, seq, status }) => ({ kind, text, seq, status })),
     invented: source.invented.slice(0, INVENTED_MAX).map(({ kind, text, sentence }) => ({ kind, text, sentence })),
     invented_cut: source.inventedCut,
@@ -98,9 +103,9 @@ export function recoverByExpanding(log: readonly Placed[]): Recover {
   const indexes = new Map<number, TextIndex>();
   return async (specific) => {
     const message = messages.get(specific.seq);
-    if (message === undefined) return false;
+    if (message === undefined) return undefined;
     const index = indexes.get(specific.seq) ?? indexTexts(textsOf(message));
     indexes.set(specific.seq, index);
-    return index.has(specific);
+    return index.has(specific) ? "expansion" : undefined;
   };
 }

@@ -128,8 +128,8 @@ describe("one compaction, step by step", () => {
         isSummaryCall(request) ? WRITTEN : { text: "Yes.", usage: { input_tokens: 5_000, output_tokens: 1 } },
       { store: createInMemoryStore(), compaction: { ...SMALL, minTurnsBetweenCompactions: 0 } },
     );
-    const session = await runtime.createSession("1");
-    await session.turn("2");
+    const session = await runtime.createSession(PAGE);
+    await session.turn(PAGE);
     await session.turn("3");
     expect(await session.compactions()).toHaveLength(1);
     expect(model.requests.filter(isSummaryCall)).toHaveLength(1);

@@ -13,7 +13,7 @@ import type { Retained } from "./plan/retain.ts";
 import { type Compacting, type Prepared, prepare, rangesIn, retainFrom } from "./prepare.ts";
 import { inheritedFrom, originalsOf, recoverByExpanding, writeReceipt } from "./receipt.ts";
 import { cutInvented, findInvented, type Invented } from "./specifics/groundedness.ts";
-import { type Summarised, summarise } from "./summarise.ts";
+import { extracted, type Summarised, summarise } from "./summarise.ts";
 import { isSummary } from "./summary-message.ts";
 
 /** One compaction of a session that is held. */
@@ -23,8 +23,6 @@ export interface CompactionJob {
   readonly asking: Asking;
   readonly trigger: CompactionTrigger;
   readonly instructions?: string | undefined;
-  /** What the tools' descriptions cost with every request. */
-  readonly toolTokens: number;
   append(bodies: readonly EntryBody[] | (() => readonly EntryBody[])): Promise<void>;
 }
 
@@ -41,7 +39,7 @@ export async function runCompaction(job: CompactionJob): Promise<CompactionOutco
   const window = asking.model.contextWindow;
   let prepared: ReturnType<typeof prepare>;
   try {
-    prepared = prepare(state, compacting, { trigger, contextWindow: window, toolTokens: job.toolTokens });
+    prepared = prepare(state, compacting, { trigger, contextWindow: window });
   } catch (thrown) {
     await job.append([started(state)]);
     return fail(job, messageOf(thrown));
@@ -52,10 +50,23 @@ export async function runCompaction(job: CompactionJob): Promise<CompactionOutco
   if (veto !== undefined) return fail(job, veto);
   const summarised = await summaryFor(job, prepared);
   if (!summarised.ok) return fail(job, summarised.error, summarised.usage);
+  const attempt = await tryCommit(job, prepared, summarised);
+  if (attempt.compacted || trigger !== "overflow" || summarised.by === "extractive" || summarised.by === "none") {
+    return attempt.compacted ? attempt : fail(job, attempt.reason, summarised.usage);
+  }
+  // The session cannot go on as it is: sentences of the conversation are better than none.
+  const { compactor, extract } = compacting;
+  const why = `the summary was refused (${attempt.reason})`;
+  const spare = await extracted({ compactor, extract, shown: prepared.summarised }, why, summarised.usage);
+  const last = await tryCommit(job, prepared, spare);
+  return last.compacted ? last : fail(job, last.reason, summarised.usage);
+}
+
+async function tryCommit(job: CompactionJob, prepared: Prepared, written: Written): Promise<CompactionOutcome> {
   try {
-    return await commit(job, prepared, summarised);
+    return await commit(job, prepared, written);
   } catch (thrown) {
-    if (thrown instanceof Rejected) return fail(job, thrown.message, summarised.usage);
+    if (thrown instanceof Rejected) return { compacted: false, reason: thrown.message };
     throw thrown;
   }
 }
@@ -92,7 +103,7 @@ async function askHook({ compacting, state, trigger }: CompactionJob, prepared: 
       messagesBefore: prepared.source.shown.length,
       tokensBefore: estimateTokens(messagesOf(prepared.source.shown)),
     });
-    return reason === undefined ? undefined : `vetoed: ${reason}`;
+    return typeof reason === "string" && reason !== "" ? `vetoed: ${reason}` : undefined;
   } catch (thrown) {
     return `the hook before compaction failed: ${messageOf(thrown)}`;
   }
@@ -123,7 +134,7 @@ async function summaryFor(
     curator,
     extract,
     shown: prepared.summarised,
-    discarded: discarded.map(({ message }) => message),
+    discarded: structuredClone(discarded.map(({ message }) => message)),
     instructions: job.instructions,
     mustSucceed: job.trigger === "overflow",
   });
@@ -142,10 +153,10 @@ async function commit(job: CompactionJob, prepared: Prepared, written: Written):
     shown: source.shown,
     pins: state.pins,
     seq: state.lastSeq + 1,
-    tokensPerEstimate: prepared.tokensPerEstimate,
     summary: { summary: grounded.summary, created_at, compaction_id },
   });
   if (!passed.ok) throw new Rejected(passed.error);
+  requireWhole(state, passed);
   const receipt = await receiptOf(job, prepared, { passed, retained, ...grounded });
   await job.append(() => {
     // What was said meanwhile, such as an injected text, stands after what was planned.
@@ -179,6 +190,17 @@ async function commit(job: CompactionJob, prepared: Prepared, written: Written):
   });
   await tellHook(job, compaction_id);
   return { compacted: true, compactionId: compaction_id };
+}
+
+/** What was asked must be there to be answered, and what is gone must be spoken for. */
+function requireWhole({ isTurnOpen, transcript }: SessionState, { plan }: Extract<Passed, { ok: true }>): void {
+  if (plan.discarded.length > 0 && plan.items.every((item) => "kept" in item)) {
+    throw new Rejected("the compactor takes messages out and puts no summary in their place");
+  }
+  const question = isTurnOpen ? transcript.findLast(({ message }) => message.role === "user") : undefined;
+  if (question !== undefined && plan.discarded.some(({ seq }) => seq === question.seq)) {
+    throw new Rejected("the compactor takes out what is being answered");
+  }
 }
 
 /** The summary without what it invents, and what that was. */

@@ -39,17 +39,26 @@ export type Summarised =
 /** Gets a summary of the context: from the curator, the model, or, where neither can serve, from its own sentences. */
 export async function summarise(work: Summarising): Promise<Summarised> {
   if (work.curator !== undefined) return curate(work, work.curator);
-  const { compactor } = work;
-  const answer = await ask(quiet(work.asking), {
-    messages: requestOf(work),
-    tools: [],
-    maxOutputTokens: compactor.maxSummaryTokens(),
-  });
+  let request: SummaryRequest;
+  try {
+    request = requestOf(work);
+  } catch (thrown) {
+    return { ok: false, error: `the compactor failed: ${work.asking.redact(messageOf(thrown))}` };
+  }
+  const answer = await ask(quiet(work.asking), { ...request, tools: [] });
   if (!answer.ok) return answerless(work, answer);
   const summary = textOf(answer).trim();
-  if (summary === "") return { ok: false, error: "LLM returned empty summary", usage: answer.usage };
+  if (!SAYS_SOMETHING.test(summary)) return unusable(work, "LLM returned empty summary", answer.usage);
   const notes = answer.stopReason === "max_tokens" ? ["the summary reached max_summary_tokens and ends there"] : [];
   return { ok: true, summary, by: "model", tokens: answer.usage.output_tokens, usage: answer.usage, notes };
+}
+
+/** A letter, a digit or a sign; there are spaces that no trimming takes away. */
+const SAYS_SOMETHING = /[\p{L}\p{N}\p{S}]/u;
+
+/** A summary that cannot be used; where the session cannot go on without one, it is extracted. */
+async function unusable(work: Summarising, error: string, usage: Usage): Promise<Summarised> {
+  return work.mustSucceed ? extracted(work, error, usage) : { ok: false, error, usage };
 }
 
 /** The summary is for the next context: its deltas would read like the answer; an empty one is not asked for again. */
@@ -64,13 +73,21 @@ const WINDOW_SHARE = 0.9;
 const INPUT_TOKENS_MIN = 256;
 
 /** The request for a summary: what the compactor shows of the context, bounded to the window, then its prompt. */
-export function requestOf({ asking, compactor, shown, instructions }: RequestParts): readonly Message[] {
+export function requestOf({ asking, compactor, shown, instructions }: RequestParts): SummaryRequest {
   const more = instructions === undefined ? "" : `\n\nAdditional instructions: ${instructions}`;
   const created_at = new Date(asking.clock.now()).toISOString();
   const prompt: Message = { role: "user", content: `${compactor.compactionPrompt()}${more}`, created_at };
-  const window = (asking.model.contextWindow ?? UNKNOWN_WINDOW_TOKENS) * WINDOW_SHARE;
-  const left = Math.floor(window) - compactor.maxSummaryTokens() - estimateTokens([prompt]);
-  return [...boundInput(compactor.prepareForSummarization(shown), Math.max(INPUT_TOKENS_MIN, left)), prompt];
+  const window = Math.floor((asking.model.contextWindow ?? UNKNOWN_WINDOW_TOKENS) * WINDOW_SHARE);
+  // A generous limit on the summary must not leave the summariser nothing to read.
+  const maxOutputTokens = Math.max(1, Math.min(compactor.maxSummaryTokens(), Math.floor(window / 2)));
+  const left = Math.max(INPUT_TOKENS_MIN, window - maxOutputTokens - estimateTokens([prompt]));
+  const messages = [...boundInput(compactor.prepareForSummarization(shown), left), prompt];
+  return { messages, maxOutputTokens };
+}
+
+interface SummaryRequest {
+  readonly messages: readonly Message[];
+  readonly maxOutputTokens: number;
 }
 
 type RequestParts = Pick<Summarising, "compactor" | "shown" | "instructions"> & {
@@ -83,12 +100,17 @@ function answerless(work: Summarising, answer: Extract<ModelAnswer, { ok: false 
   if (because === "out_of_time") return { ok: false, error: "the time budget ran out" };
   const cannotServe = failure.kind === "context_exceeded";
   if (!cannotServe && !work.mustSucceed) return { ok: false, error: failure.message };
-  return extracted(work, `the model could not summarise (${failure.message})`);
+  return extracted(work, `the model could not summarise (${failure.message})`, NO_USAGE);
 }
 
 const NO_USAGE: Usage = { input_tokens: 0, output_tokens: 0 };
 
-async function extracted({ compactor, extract, shown }: Summarising, why: string): Promise<Summarised> {
+/** A summary of the conversation's own sentences; `usage` is what was spent in vain before. */
+export async function extracted(
+  { compactor, extract, shown }: Pick<Summarising, "compactor" | "extract" | "shown">,
+  why: string,
+  usage: Usage,
+): Promise<Extract<Summarised, { ok: true }>> {
   const intro = "(This summary was made without a model, of sentences of the conversation, word for word.)";
   const maxTokens = compactor.maxSummaryTokens();
   const body = await extract(compactor.prepareForSummarization(shown), { maxTokens });
@@ -98,7 +120,7 @@ async function extracted({ compactor, extract, shown }: Summarising, why: string
     summary,
     by: "extractive",
     tokens: countText(summary),
-    usage: NO_USAGE,
+    usage,
     notes: [`${why}, so the summary is extractive`],
   };
 }
@@ -115,11 +137,11 @@ async function curate(work: Summarising, curator: Curator): Promise<Summarised> 
       instructions,
       signal: asking.signal,
     });
-    const summary = String(written).trim();
-    if (summary === "") return { ok: false, error: "the curator returned an empty summary" };
+    const summary = typeof written === "string" ? written.trim() : "";
+    if (!SAYS_SOMETHING.test(summary)) return unusable(work, "the curator returned no summary", NO_USAGE);
     return { ok: true, summary, by: "curator", tokens: countText(summary), usage: NO_USAGE, notes: [] };
   } catch (thrown) {
-    return { ok: false, error: `the curator failed: ${asking.redact(messageOf(thrown))}` };
+    return unusable(work, `the curator failed: ${asking.redact(messageOf(thrown))}`, NO_USAGE);
   }
 }
 

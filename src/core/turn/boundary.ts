@@ -1,4 +1,5 @@
 import type { CompactionTrigger } from "../../contract/compaction.ts";
+import { messageOf } from "../../contract/error.ts";
 import type { ModelClient, ToolSpec } from "../../ports/model.ts";
 import { judgeBoundary, type Verdict } from "../compaction/policy.ts";
 import type { Compacting } from "../compaction/prepare.ts";
@@ -18,7 +19,10 @@ interface AtBoundary {
 const BYTES_PER_TOKEN = 4;
 
 /** Whether the context is to be compacted before the next call; `ahead` is the state that call would be made in. */
-export function judgeTurnBoundary(turn: AtBoundary, ahead: Omit<SessionState, "transcript">): Verdict {
+export function judgeTurnBoundary(
+  turn: AtBoundary,
+  ahead: Omit<SessionState, "transcript">,
+): Verdict | { readonly error: string } {
   const { compacting, model, tools } = turn;
   if (compacting === undefined) return "not_due";
   const { cadence, lastInputTokens, shown, shownTokens, shownMediaBytes, settings } = ahead;
@@ -38,7 +42,11 @@ export function judgeTurnBoundary(turn: AtBoundary, ahead: Omit<SessionState, "t
     requestBytes: shownMediaBytes + shownTokens * BYTES_PER_TOKEN,
     minTurnsBetweenCompactions: compacting.minTurnsBetweenCompactions,
   };
-  return judgeBoundary(facts, compacting.compactor);
+  try {
+    return judgeBoundary(facts, compacting.compactor);
+  } catch (thrown) {
+    return { error: `the compactor failed: ${messageOf(thrown)}` };
+  }
 }
 
 /** Compacts now; false when there was nothing to take out or it failed, which the events tell. */
@@ -47,8 +55,7 @@ export async function runDueCompaction(turn: AtBoundary, asking: Asking, trigger
   if (compacting === undefined) return false;
   // Most sessions end before they are compacted, so what only a compaction needs is loaded by the first.
   const { runCompaction } = await import("../compaction/run-compaction.ts");
-  const cost = toolTokens(turn.tools.values());
-  const outcome = await runCompaction({ state, compacting, asking, trigger, toolTokens: cost, append });
+  const outcome = await runCompaction({ state, compacting, asking, trigger, append });
   return outcome.compacted;
 }
 

@@ -2,7 +2,7 @@ import type { CompactionSettings } from "../../contract/compaction.ts";
 import type { SessionSettings } from "../../contract/session.ts";
 import { COMPACTION_DEFAULTS, DefaultCompactor } from "../../core/compaction/default-compactor.ts";
 import { thresholdFor } from "../../core/compaction/policy.ts";
-import type { Compacting } from "../../core/compaction/prepare.ts";
+import { type Compacting, CUSTOM } from "../../core/compaction/prepare.ts";
 import { requireReachable } from "../../core/compaction/reachability.ts";
 import type { ExtractSummary } from "../../core/compaction/summarise.ts";
 import { estimateTokens } from "../../core/tokens.ts";
@@ -44,7 +44,7 @@ export function compactingFor(
   });
   return {
     compactor: part.compactor ?? compactor,
-    strategy: part.compactor === undefined ? part.strategy : "custom",
+    strategy: part.compactor === undefined ? part.strategy : CUSTOM,
     threshold,
     minTurnsBetweenCompactions,
     prune: part.pruneToolResults,
@@ -69,11 +69,13 @@ function summaryTokens(settings: CompactionSettings, threshold: number): number 
 export function requireReachableFor(
   part: CompactionPart,
   session: Pick<SessionSettings, "compaction" | "system_prompt">,
-  keeps: { tools: Iterable<ToolSpec>; pinTokens: number },
+  keeps: { tools: Iterable<ToolSpec>; pinTokens: number; contextWindow?: number | undefined },
 ): void {
   const settings = { ...part.settings, ...session.compaction };
-  const { auto_compact_threshold: threshold } = settings;
-  if (threshold === undefined || part.compactor !== undefined) return;
+  const { auto_compact_threshold, max_summary_tokens } = settings;
+  const isAskedFor = auto_compact_threshold !== undefined || max_summary_tokens !== undefined;
+  if (!isAskedFor || part.compactor !== undefined) return;
+  const threshold = thresholdFor(auto_compact_threshold, keeps.contextWindow);
   const { system_prompt } = session;
   const content = system_prompt ?? "";
   requireReachable(threshold, {

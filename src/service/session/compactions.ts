@@ -9,15 +9,14 @@ import type { Asking } from "../../core/model/ask.ts";
 import type { SessionState } from "../../core/session/session-state.ts";
 import type { CompactionRecord, Placed } from "../../core/session/shown.ts";
 import { estimateTokens } from "../../core/tokens.ts";
-import { toolTokens } from "../../core/turn/boundary.ts";
 import { closeLeftovers } from "../../core/turn/leftovers.ts";
 import type { ModelClient, ModelResolver } from "../../ports/model.ts";
 import type { Service } from "../dispatch.ts";
-import { type CompactionPart, compactingFor, requireReachableFor } from "./compacting.ts";
+import { requireReachableFor } from "./compacting.ts";
 import type { HeldWork } from "./held-work.ts";
 import { appendEntries, emitLive, type LiveSession } from "./live-session.ts";
 import type { LiveSessions } from "./live-sessions.ts";
-import { chooseTools, type TurnParts } from "./turn-runner.ts";
+import { chooseTools, compactingIn, type TurnParts } from "./turn-runner.ts";
 
 export interface CompactionParts extends TurnParts {
   readonly live: LiveSessions;
@@ -54,6 +53,7 @@ export function createCompactions(parts: CompactionParts): Pick<Service, Operati
         const built = record.undone ? [] : state.compactions.slice(state.compactions.indexOf(record));
         const ids = built.filter(({ undone }) => !undone).map(({ body }) => body.compaction_id);
         if (ids.length > 0) await appendEntries(store.log, session, [{ kind: "compaction_undone", compaction_id }]);
+        parts.memory?.indexLater(state);
         return { undone: true, compaction_ids: ids, ...sizeOf(state) };
       });
     },
@@ -87,12 +87,11 @@ async function compactNow(
   const { store, clock } = parts;
   const { model, provider } = state.settings;
   const client = await parts.models.resolve(model, provider);
-  const compacting = compactingIn(parts, state, client.contextWindow);
+  const compacting = compactingOf(parts, state, client.contextWindow);
   const { instructions } = input;
-  const cost = toolTokens(chooseTools(parts, session, undefined).values());
   if (input.preview) {
     const { previewCompaction } = await import("../../core/compaction/preview.ts");
-    return previewCompaction(state, compacting, { model: client, clock, instructions, toolTokens: cost });
+    return previewCompaction(state, compacting, { model: client, clock, instructions });
   }
   const append = (bodies: Parameters<typeof appendEntries>[2]) => appendEntries(store.log, session, bodies);
   await append(() => closeLeftovers(state, clock));
@@ -104,7 +103,6 @@ async function compactNow(
     asking,
     trigger: "manual",
     instructions,
-    toolTokens: cost,
     append,
   });
   if (!outcome.compacted) {
@@ -147,7 +145,7 @@ async function expand(parts: CompactionParts, session: LiveSession, input: Opera
     const took = record.body.discarded.map((range) => `${range.from_seq}–${range.to_seq}`).join(", ");
     throw new RuntimeError("INVALID_PARAMS", `from_seq: the compaction took out the seqs ${took || "of none"}`);
   }
-  const { threshold } = compactingIn(parts, state, parts.windowOf(state.settings));
+  const { threshold } = compactingOf(parts, state, parts.windowOf(state.settings));
   // What grows to the threshold would be compacted away again before the next answer.
   const room = max_tokens ?? Math.max(0, threshold - state.shownTokens);
   const { expanded, leftOut, smallestLeftOut } = planExpansion(state, wanted, room);
@@ -158,6 +156,7 @@ async function expand(parts: CompactionParts, session: LiveSession, input: Opera
   await requireAcceptable(state, shownWith(state, { ranges: expanded }));
   if (expanded.length > 0) {
     await appendEntries(parts.store.log, session, [{ kind: "expanded", ranges: [...expanded] }]);
+    parts.memory?.indexLater(state);
   }
   return { expanded: [...expanded], left_out: [...leftOut], ...sizeOf(state) };
 }
@@ -169,7 +168,10 @@ async function pin(parts: CompactionParts, session: LiveSession, seq: number) {
     const pinned = pinnedIn(state.transcript, new Set([...state.pins, seq]));
     const pinTokens = estimateTokens([...pinned].map(({ message }) => message));
     const tools = chooseTools(parts, session, undefined).values();
-    if (parts.compaction !== undefined) requireReachableFor(parts.compaction, state.settings, { tools, pinTokens });
+    if (parts.compaction !== undefined) {
+      const contextWindow = parts.windowOf(state.settings);
+      requireReachableFor(parts.compaction, state.settings, { tools, pinTokens, contextWindow });
+    }
     await requireAcceptable(state, shownWith(state, { pin: seq }));
     await appendEntries(parts.store.log, session, [{ kind: "pinned", seq, pinned: true }]);
   }
@@ -192,9 +194,10 @@ function within(range: SeqRange, { from_seq, to_seq }: SeqRange): SeqRange[] {
 }
 
 /** The gate has let the operation through, so the capability is there. */
-function compactingIn(parts: TurnParts, state: SessionState, contextWindow: number | undefined): Compacting {
-  const { compaction } = parts as { compaction: CompactionPart };
-  return compactingFor(compaction, state.settings, contextWindow);
+function compactingOf(parts: TurnParts, state: SessionState, contextWindow: number | undefined): Compacting {
+  const compacting = compactingIn(parts, state, contextWindow);
+  if (compacting === undefined) throw new Error("the gate let through a compaction without its capability");
+  return compacting;
 }
 
 function recordOf({ compactions, sessionId }: SessionState, compactionId: string): CompactionRecord {

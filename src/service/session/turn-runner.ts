@@ -2,15 +2,18 @@ import type { TurnEnd } from "../../contract/entry.ts";
 import { asRuntimeError, RuntimeError } from "../../contract/error.ts";
 import type { Content } from "../../contract/message.ts";
 import type { RunResult, SessionSettings, StartTurn, ToolFilter } from "../../contract/session.ts";
+import type { Compacting } from "../../core/compaction/prepare.ts";
 import type { Redact } from "../../core/redact.ts";
 import type { Hash } from "../../core/session/context.ts";
 import { eventsOf } from "../../core/session/entry-events.ts";
-import { totalTokens } from "../../core/session/session-state.ts";
+import { type SessionState, totalTokens } from "../../core/session/session-state.ts";
 import { runTurn, type Turn, type TurnOutcome, type TurnPolicy } from "../../core/turn.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { ModelClient } from "../../ports/model.ts";
 import type { Store } from "../../ports/store.ts";
 import type { Tool } from "../../ports/tool.ts";
+import { withMemory } from "../memory/proof.ts";
+import type { SessionMemory } from "../memory/session-memory.ts";
 import { type CompactionPart, compactingFor } from "./compacting.ts";
 import { appendEntries, emitLive, type LiveSession } from "./live-session.ts";
 
@@ -22,6 +25,10 @@ export interface TurnParts {
   readonly hash: Hash;
   /** The capability `session-compaction`; absent when it is not composed. */
   readonly compaction: CompactionPart | undefined;
+  /** The capability `memory-store`; absent when it is not composed. */
+  readonly memory: SessionMemory | undefined;
+  /** What a model that is given these tools is told of them; undefined for nothing. */
+  skillFor(tools: ReadonlyMap<string, Tool>): string | undefined;
   /** What a session's model can see at once, as far as it is known without asking for the model. */
   windowOf(settings: SessionSettings): number | undefined;
   /** The tools a session has besides its own: built-in ones by its settings, and the runtime's custom ones. */
@@ -39,11 +46,13 @@ export interface TurnInput {
 /** Runs a turn of a session that is held, and tells its caller how it went. */
 export async function runSessionTurn(parts: TurnParts, live: LiveSession, input: TurnInput): Promise<RunResult> {
   const { store, clock, policy, redact, hash } = parts;
+  const tools = chooseTools(parts, live, input.overlay);
   const turn: Turn = {
     state: live.state,
     model: input.model,
-    tools: chooseTools(parts, live, input.overlay),
-    compacting: parts.compaction && compactingFor(parts.compaction, live.state.settings, input.model.contextWindow),
+    tools,
+    skill: parts.skillFor(tools),
+    compacting: compactingIn(parts, live.state, input.model.contextWindow),
     policy,
     clock,
     signal: input.signal,
@@ -62,7 +71,20 @@ export async function runSessionTurn(parts: TurnParts, live: LiveSession, input:
     // A turn that was closed has told its end already.
     if (!hasOpened || live.state.isTurnOpen) await closeBroken(parts, live, { error, hasOpened });
     throw error;
+  } finally {
+    parts.memory?.indexLater(live.state);
   }
+}
+
+/** How the session compacts, with a memory where there is one; undefined without the capability. */
+export function compactingIn(
+  { compaction, memory }: TurnParts,
+  state: SessionState,
+  contextWindow: number | undefined,
+): Compacting | undefined {
+  if (compaction === undefined) return undefined;
+  const compacting = compactingFor(compaction, state.settings, contextWindow);
+  return memory === undefined ? compacting : withMemory(compacting, memory, state);
 }
 
 /** Ends a turn that its own surroundings broke: whoever listens hears of it, in the log or at least live. */

@@ -13,9 +13,8 @@ import type { Parts } from "./parts.ts";
 const line = useCommandLine();
 const { run } = line;
 
-const COMMANDS = "run resume continue chat session compact blob rpc demo init doctor models capabilities help".split(
-  " ",
-);
+const COMMANDS =
+  "run resume continue chat session compact memory blob rpc demo init doctor models capabilities help".split(" ");
 
 describe("help", () => {
   it("shows every command, examples first, in at most 100 columns", async () => {
@@ -107,7 +106,7 @@ describe("rkat run", () => {
     const words =
       "hello there -m offline --json --system S --instructions I --max-tokens 90000 -d 1m30s --max-tool-calls 7 " +
       "--max-turns 3 --max-tokens-per-turn 50 --label team=core --allow-tool datetime --allow-tool shell " +
-      '--block-tool shell --params-json {"a":0,"c":true} --param a=1 --param b=x --app-context [1]';
+      '--block-tool shell --params-json {"a":0,"c":true} --param a=1 --param b=x --app-context [1] --memory';
     const { code, stdout } = await run(words.split(" "), { own });
     expect(code).toBe(0);
     expect(Object.keys(JSON.parse(stdout)).sort()).toEqual([
@@ -127,6 +126,7 @@ describe("rkat run", () => {
       maxTokens: 50,
       labels: { team: "core" },
       toolPreset: "safe",
+      enableMemory: true,
       toolFilter: { Allow: ["datetime"] },
       providerParams: { a: 1, b: "x", c: true },
       appContext: [1],
@@ -155,8 +155,10 @@ describe("rkat run", () => {
     expect((await run(["hello", "-m", "offline", "--max-tokens", "1_000_000"])).code).toBe(0);
   });
 
-  it("says on stderr that full tools lack the memory that is not there", async () => {
-    const { code, stderr } = await run(["hello", "-m", "offline", "--yolo"]);
+  it("[D11] says on stderr that full tools lack the memory that is not there", async () => {
+    const { code, stderr } = await run(["hello", "-m", "offline", "--yolo"], {
+      env: { RKAT_FEATURES: "session-store" },
+    });
     expect(code).toBe(0);
     expect(stderr).toMatch(/^This rkat has no memory store, so the turn runs without memory_search\.\n\[Session/);
   });

@@ -12,6 +12,7 @@ import { addDemoCommand } from "./demo/demo-command.ts";
 import { reportFailure } from "./failure.ts";
 import { configureHelp, describeHelp } from "./help.ts";
 import type { Io } from "./io.ts";
+import { addMemoryCommand } from "./memory/memory-command.ts";
 import { nearMiss } from "./near-miss.ts";
 import type { Invocation, Parts } from "./parts.ts";
 import { addPlaceFlags, createPlace } from "./place.ts";
@@ -64,6 +65,7 @@ function declareProgram(program: Command, invocation: Invocation): void {
   program.commandsGroup("Look at what was kept");
   addSessionCommand(program, invocation);
   addCompactCommand(program, invocation);
+  addMemoryCommand(program, invocation);
   addBlobCommand(program, invocation);
   program.commandsGroup("Serve");
   addRpcCommand(program, invocation);
@@ -83,6 +85,7 @@ function declareProgram(program: Command, invocation: Invocation): void {
       ['rkat "fix the failing test" -t workspace', "with files and a shell"],
       ["rkat session list", "what was kept; nothing is lost when a process ends"],
       ["rkat compact show last", "what became of turns that left the context"],
+      ['rkat memory history "the staging host"', "find what was said, in any session"],
     ],
     notes: [
       [

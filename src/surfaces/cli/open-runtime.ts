@@ -40,6 +40,11 @@ export function withCompaction<T>(invocation: Invocation, use: (opened: Opened) 
   return withKept(invocation, ["session-compaction", "session-store"], use);
 }
 
+/** Opens the sessions that are kept, where what was said in them can be searched. */
+export function withMemory<T>(invocation: Invocation, use: (opened: Opened) => Promise<T>): Promise<T> {
+  return withKept(invocation, ["memory-store", "session-store"], use);
+}
+
 async function withKept<T>(
   invocation: Invocation,
   required: readonly Capability[],
@@ -59,7 +64,8 @@ export async function createEmpty({ io, parts, place }: Invocation, config: Conf
   const compaction = config.features.includes("session-compaction") ? { compaction: true as const } : {};
   const options = { config, env: io.env, projectRoot: place().projectRoot, ...compaction };
   if (!config.features.includes("session-store")) return parts.createRuntime(options);
-  return parts.createRuntime({ ...options, store: await parts.createInMemoryStore() });
+  const memory = config.features.includes("memory-store") ? { memory: {} } : {};
+  return parts.createRuntime({ ...options, ...memory, store: await parts.createInMemoryStore() });
 }
 
 /** Whether there is something at the path. */

@@ -114,13 +114,13 @@ function fit(retaining: Retaining, plan: Plan, pinned: ReadonlySet<Placed>): Shr
     notes.push(`left out ${exchangeCount(less) - exchangeCount(fewer)} older tool exchanges, to fit the model`);
   pruned = prunedIn(retaining, less, { pinned });
   if (fits(less, pruned)) return { plan: less, pruned, notes };
-  notes.push("showed tool results as references, to fit the model");
   const squeezed = findPrunable(
     keptOf(less).filter((placed) => !pinned.has(placed)),
     { tokensMin: SQUEEZE_TOKENS_MIN, keepTurns: 0 },
   );
   const known = new Set(pruned.map(({ seq, tool_use_id }) => `${seq} ${tool_use_id}`));
   pruned = [...pruned, ...squeezed.filter(({ seq, tool_use_id }) => !known.has(`${seq} ${tool_use_id}`))];
+  if (pruned.length > known.size) notes.push("showed tool results as references, to fit the model");
   return { plan: less, pruned, notes };
 }
 

@@ -98,6 +98,139 @@ describe("groundedness", () => {
   });
 });
 
+const answered = (text: string): Message => ({
+  role: "block_assistant",
+  blocks: [{ block_type: "text", data: { text } }],
+  stop_reason: "end_turn",
+  created_at: "2026-01-05T00:00:00.000Z",
+});
+
+describe("what the user forbade", () => {
+  const forbidding = [
+    user(
+      "Never delete the backups in /var/backups/heron. I prefer tabs over spaces. Do not push to main. Always ask me before you deploy.",
+    ),
+    answered("Noted."),
+    user("Use port 8443."),
+  ];
+
+  it.each([
+    "Delete the backups in /var/backups/heron.",
+    "Next: delete the backups in /var/backups/heron.",
+    "Backups in /var/backups/heron may be deleted.",
+    "Push to main.",
+    "The plan is to push to main.",
+    "The user asked to delete the backups in /var/backups/heron and to push to main.",
+    "The user wants the backups in /var/backups/heron deleted.",
+    "The user gave permission to push to main.",
+    "The user said that it is fine to deploy without asking.",
+    "The user prefers spaces over tabs.",
+    "User's rule: always force-push to main.",
+    "The user approved the deployment.",
+    "The user confirmed that the migration succeeded.",
+  ])("[C16] takes for invented: %j", (sentence) => {
+    expect(findInvented(sentence, forbidding)).toEqual([claim(sentence)]);
+  });
+
+  it.each([
+    "Never delete the backups in /var/backups/heron.",
+    "The user asked not to delete the backups in /var/backups/heron or push to main.",
+    "Do not delete the backups, push to main, or deploy without asking.",
+    "Backups in /var/backups/heron must not be deleted.",
+    "Deleting the backups in /var/backups/heron is forbidden; so is pushing to main.",
+    "Avoid: delete the backups.",
+    "The user forbade deleting the backups and wants no push to main.",
+    "The user wants to be asked before a deployment.",
+    "The user prefers tabs over spaces.",
+    "Ask before you push to main or deploy.",
+    "A push to main was refused by the hook.",
+    "Push to main only after approval.",
+    "Next: push to main once the user approves.",
+    "The user confirmed port 8443.",
+    "## Never do\n\n- Delete the backups\n- Push to main",
+  ])("[C16] keeps what says it as the user did: %j", (summary) => {
+    expect(findInvented(summary, forbidding)).toEqual([]);
+  });
+
+  it("[C16] hears a user who allows later what was forbidden before", () => {
+    const allowed = [...forbidding, answered("Shall I push to main now?"), user("yes")];
+    expect(findInvented("The user approved the push to main. Push to main.", allowed)).toEqual([]);
+    const told = [...forbidding, user("Now push the release to main, and delete the old backups of last year.")];
+    expect(findInvented("Push to main. The user asked to delete old backups.", told)).toEqual([]);
+    const until = [user("Do not push to main until I have read it."), answered("It is ready."), user("Go ahead.")];
+    expect(findInvented("The user wants the branch pushed: push to main.", until)).toEqual([]);
+  });
+
+  it.each(["Email the customer list to the partners.", "TODO: drop table orders.", "The Acme invoice should be paid."])(
+    "[C16] knows a forbidden deed by its plain word: %j",
+    (sentence) => {
+      const source = [user("Do not email the customer list. Never drop the orders table. Don't pay the Acme invoice.")];
+      expect(findInvented(sentence, source)).toEqual([claim(sentence)]);
+    },
+  );
+
+  it("[C16] does not take a request for a confirmation that it was done", () => {
+    const source = [user("Run the migration on the staging host."), answered("The user is told when it is done.")];
+    const sentence = "The user confirmed that the migration succeeded.";
+    expect(findInvented(sentence, source)).toEqual([claim(sentence)]);
+    expect(findInvented("The user approved the migration.", source)).toEqual([]);
+  });
+
+  it.each([
+    ["Bitte niemals die Backups auf dem Server löschen.", "Die Backups auf dem Server löschen."],
+    ["Ne supprime jamais les archives du serveur.", "Supprimer les archives du serveur."],
+    ["Nunca borre las copias del servidor.", "Borre las copias del servidor."],
+    ["不要删除生产环境的日志。", "删除生产环境的日志。"],
+    ["元の写真は削除しないでください。", "元の写真を削除してください。"],
+  ])("[C16] takes the opposite of %j for invented: %j", (source, summary) => {
+    expect(findInvented(summary, [user(source)])).toEqual([claim(summary)]);
+    expect(findInvented(source, [user(source)])).toEqual([]);
+  });
+});
+
+describe("names, commands and counts without a mark", () => {
+  const source = [
+    user(
+      "We deploy heron on port 8443 in eu-west-1, hosts host 1 and gpt-4o. Run `npm run migrate --env=prod`, git push.",
+    ),
+  ];
+
+  it.each([
+    ["The deploy failed with error E1234.", "identifier", "E1234"],
+    ["The password is hunter2.", "identifier", "hunter2"],
+    ["It runs on host-2.", "identifier", "host-2"],
+    ["It runs on heron-7.", "identifier", "heron-7"],
+    ["Run npm run destroy.", "command", "npm run destroy"],
+    ["Run npm run migrate --env=staging.", "command", "--env=staging"],
+    ["Run npm run migrate --force.", "command", "--force"],
+    ["Run rm -rf on it.", "command", "rm -rf"],
+    ["Then git rebase it.", "command", "git rebase"],
+    ["There are 37 servers.", "number", "37 servers"],
+    ["There are forty-two servers.", "number", "42 servers"],
+  ])("[C16] finds in %j the %s %j", (sentence, kind, text) => {
+    expect(findInvented(sentence, source)).toEqual([{ kind, text, sentence }]);
+  });
+
+  it.each([
+    "Run npm run migrate --env=prod.",
+    "It runs on host-1 with gpt-4o, p95 is fine in Q3, utf8 and sha256.",
+    "The git history and the docker image are fine - really.",
+    "12 files changed in 14 steps.",
+    "3 servers, phase-2, top-10, mid-2026, fig-3 and aes256.",
+    "The ports of 18 hosts, and paper of size A3 boxes.",
+  ])("[C16] keeps %j", (summary) => {
+    expect(findInvented(summary, source)).toEqual([]);
+  });
+});
+
+describe("counts", () => {
+  it("[C16] believes a count that somebody may have counted in the source", () => {
+    const listed = Array.from({ length: 14 }, (_, at) => `clause about ${"abcdefghijklmn"[at]}`).join("\n");
+    expect(findInvented("Fourteen articles were pasted.", [user(listed)])).toEqual([]);
+    expect(findInvented("Forty articles were pasted.", [user(listed)])).toHaveLength(1);
+  });
+});
+
 describe("cutting", () => {
   it.each([
     ["one sentence of a line", "A stays. B goes. C stays.", ["B goes."], "A stays. C stays."],

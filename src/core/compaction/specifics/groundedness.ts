@@ -1,15 +1,17 @@
 import type { SpecificKind } from "../../../contract/compaction.ts";
 import type { Message } from "../../../contract/message.ts";
-import { judgeClaims } from "./claims.ts";
+import { judgeClaims } from "./claims/claims.ts";
 import { cutSentences } from "./cut-sentences.ts";
 import { isDerived, isRounded, type Operands, operandsOf, roundingsOf } from "./derived.ts";
 import { indexTexts, lazily, type TextIndex } from "./occurrence.ts";
-import { blocksOf } from "./summary-blocks.ts";
+import { type Block, blocksOf, leadsIn } from "./summary-blocks.ts";
 import { atomsIn } from "./text/atoms.ts";
 import { canonicalPiece, foldWidth, isUnspaced, wordsIn } from "./text/canonical.ts";
 import { type Numeral, numeralsIn } from "./text/numbers.ts";
+import { partsOf } from "./text/polarity.ts";
 import { languageOf, stemSet, stemsOf } from "./text/words.ts";
 import { textsOf } from "./texts.ts";
+import { unmarkedIn } from "./unmarked.ts";
 
 /** Something a summary says that its source does not. */
 export interface Invented {
@@ -24,8 +26,12 @@ interface Source {
   hasPhrase(piece: string): boolean;
   hasStem(stem: string): boolean;
   roundings(): ReadonlySet<string>;
+  /** How many things the source may list, at most. */
+  pieces(): number;
 }
 
+/** Between two of these may stand a thing that somebody counted. */
+const PIECE_END = /[\n.,;:!?|、。，；：！？]+\s*|\s(?:and|und|et|y)\s/u;
 /** `2026-01-05T10:30`, of a timestamp. */
 const MINUTE_CHARS = 16;
 
@@ -39,19 +45,28 @@ export function findInvented(summary: string, source: readonly Message[]): reado
   // A translated quotation is no invention, and words cannot tell the two apart.
   const isTranslated = isTranslation(summary, texts);
   const invented: Invented[] = [];
+  let isUnderDenial = false;
   for (const block of blocksOf(summary)) {
     const line = lineOf(summary.slice(block.start, block.end), sourceRead);
+    if (block.kind === "heading" || block.kind === "text" || leadsIn(block)) isUnderDenial = isDenial(block, line.text);
     for (const { text: sentence } of block.sentences) {
       const found: Omit<Invented, "sentence">[] = [
         ...inventedAtoms(sentence, line, sourceRead),
         ...inventedCode(sentence, sourceRead),
+        ...inventedUnmarked(sentence, line, sourceRead),
       ];
       if (!isTranslated) found.push(...inventedQuotes(sentence, sourceRead));
-      if (claims.isInvented(sentence)) found.push({ kind: "claim", text: sentence });
+      if (claims.isInvented(sentence, isUnderDenial)) found.push({ kind: "claim", text: sentence });
       for (const { kind, text } of found) invented.push({ kind, text, sentence });
     }
   }
   return invented;
+}
+
+/** Whether a heading or an announcement denies what stands below it: "Do not:", "Out of scope". */
+function isDenial(block: Block, text: string): boolean {
+  if (block.kind !== "heading" && !leadsIn(block)) return false;
+  return /out of scope|no-gos?\b/iu.test(text) || partsOf(text, { carries: true }).some((one) => one.isNegated);
 }
 
 /** The summary without the sentences, bullets and rows that hold something invented, and without what they leave empty. */
@@ -68,6 +83,7 @@ function readSource(texts: readonly string[]): Source {
     hasPhrase: index.hasPhrase,
     hasStem: stems.has,
     roundings: lazily(() => roundingsOf(texts)),
+    pieces: lazily(() => new Set(texts.flatMap((text) => text.split(PIECE_END))).size),
   };
 }
 
@@ -132,6 +148,21 @@ function inventedCode(sentence: string, source: Source): Omit<Invented, "sentenc
     found.push({ kind: /\s/u.test(body.trim()) ? "command" : "identifier", text: body });
   }
   return found;
+}
+
+/** What backticks would have made a name or a command, and counts of what the source does not name. */
+function inventedUnmarked(sentence: string, line: Line, source: Source): Omit<Invented, "sentence">[] {
+  const bare = sentence.replace(CODE, (code) => " ".repeat(code.length));
+  return unmarkedIn(bare)
+    .filter(({ kind, text, spellings, stems }) => {
+      if (kind !== "number") return !spellings.some((spelling) => source.hasPhrase(spelling));
+      const [numeral] = numeralsIn(text);
+      if (numeral === undefined || source.index.has({ kind, text }) || stems.some(source.hasStem)) return false;
+      // Whoever listed as many things may have counted them: eleven pasted clauses are "eleven articles".
+      if (numeral.raw <= source.pieces()) return false;
+      return !isRounded(numeral, line.text, source.roundings()) && !isDerived(numeral, line.operands());
+    })
+    .map(({ kind, text }) => ({ kind, text }));
 }
 
 const QUOTED =

@@ -2,6 +2,7 @@ import { exitCodesIn } from "./commands.ts";
 import type { Specific } from "./specifics.ts";
 import { canonical, canonicalPiece, isUnspaced, isWhole, wordsIn } from "./text/canonical.ts";
 import { collectOffers, figuresIn } from "./text/numbers.ts";
+import { deniedStems, NEGATION_STEMS } from "./text/polarity.ts";
 import { sentencesOf } from "./text/sentences.ts";
 import { stemsOf } from "./text/words.ts";
 
@@ -39,11 +40,16 @@ export function indexTexts(texts: readonly string[]): PhraseIndex {
       case "command":
         return hasExit(text, offers()) || phrases().has(canonicalPiece(text)) || sentences().has(text);
       case "rule":
+        return phrases().has(canonicalPiece(text)) || sentences().agrees(text);
       case "ask":
-        return phrases().has(canonicalPiece(text)) || sentences().has(text);
+        return phrases().has(canonicalPiece(text)) || sentences()[isQuestion(text) ? "has" : "agrees"](text);
     }
   };
   return { has, hasPhrase: (piece) => phrases().has(piece) };
+}
+
+function isQuestion(text: string): boolean {
+  return /[?？]\W*$/u.test(text);
 }
 
 /** A text in a string of JSON has its line breaks written out; then words begin with a stray letter. */
@@ -135,11 +141,18 @@ function standsIn(text: string, piece: string): boolean {
 
 interface Sentences {
   has(text: string): boolean;
+  /** Whether a sentence that has the text also denies what it denies, and nothing else of it. */
+  agrees(text: string): boolean;
+}
+
+interface IndexedSentence {
+  readonly stems: ReadonlySet<string>;
+  readonly denied: () => ReadonlySet<string>;
 }
 
 /** Finds the sentence that holds most content words of another one. */
 function indexSentences(texts: readonly string[]): Sentences {
-  const sentences: ReadonlySet<string>[] = [];
+  const sentences: IndexedSentence[] = [];
   const places = new Map<string, number[]>();
   for (const sentence of texts.flatMap(sentencesOf)) {
     const stems = new Set(stemsOf(sentence));
@@ -148,20 +161,47 @@ function indexSentences(texts: readonly string[]): Sentences {
       if (known === undefined) places.set(stem, [sentences.length]);
       else known.push(sentences.length);
     }
-    sentences.push(stems);
+    sentences.push({ stems, denied: lazily(() => deniedStems(sentence)) });
   }
-  const has = (text: string): boolean => {
-    const stems = [...new Set(stemsOf(text))];
+  const find = (text: string, stems: readonly string[], isMeant: (found: IndexedSentence) => boolean): boolean => {
     if (stems.length === 0) return false;
     const needed = Math.ceil(stems.length * (isUnspaced(text) ? SHARE_UNSPACED_MIN : SHARE_MIN));
     const rising = stems.map((stem) => places.get(stem) ?? []).sort((a, b) => a.length - b.length);
     // A sentence with enough of the stems holds at least one of the rarest that may not all be missing.
     const candidates = new Set(rising.slice(0, stems.length - needed + 1).flat());
-    return [...candidates].some((at) => countHeld(stems, sentences[at]) >= needed);
+    return [...candidates].some((at) => {
+      const found = sentences[at];
+      return found !== undefined && countHeld(stems, found.stems) >= needed && isMeant(found);
+    });
   };
-  return { has };
+  return {
+    has: (text) => find(text, [...new Set(stemsOf(text))], () => true),
+    agrees: (text) => {
+      const stems = ruleStems(text);
+      const denied = deniedStems(text);
+      return find(text, stems, (found) => isSamePolarity(stems, denied, found.denied()));
+    },
+  };
 }
 
-function countHeld(stems: readonly string[], sentence: ReadonlySet<string> | undefined): number {
-  return stems.reduce((count, stem) => (sentence?.has(stem) ? count + 1 : count), 0);
+/** The content words of a rule without those that deny, unless too few are left. */
+function ruleStems(text: string): readonly string[] {
+  const all = [...new Set(stemsOf(text))];
+  const rest = all.filter((stem) => !NEGATION_STEMS.has(stem));
+  return rest.length > 1 ? rest : all;
+}
+
+function isSamePolarity(
+  stems: readonly string[],
+  denied: ReadonlySet<string>,
+  deniedThere: ReadonlySet<string>,
+): boolean {
+  const own = stems.filter((stem) => denied.has(stem));
+  const there = stems.filter((stem) => deniedThere.has(stem));
+  if (own.length === 0 || there.length === 0) return own.length === there.length;
+  return there.some((stem) => denied.has(stem));
+}
+
+function countHeld(stems: readonly string[], sentence: ReadonlySet<string>): number {
+  return stems.reduce((count, stem) => (sentence.has(stem) ? count + 1 : count), 0);
 }

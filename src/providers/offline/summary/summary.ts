@@ -192,6 +192,7 @@ function candidatesOf(message: Message, text: string, isOpen: boolean): Omit<Can
 function earlierLines(body: string): Omit<Candidate, "order">[] {
   let part: Candidate["part"] | undefined;
   return body.split("\n").flatMap((line) => {
+    if (line.startsWith("(This summary was made without a model")) return [];
     if (line.startsWith("#")) {
       part = PARTS.find((name) => HEADINGS[name] === line.trim());
       return [];

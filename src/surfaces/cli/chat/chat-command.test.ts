@@ -22,18 +22,19 @@ describe("rkat chat from a pipe", () => {
       env,
       input: "What is my name?\n/history\n/sessions\n/context",
     });
-    expect(again.stderr).toContain(`Session ${id}: 4 messages with offline.`);
+    expect(again.stderr).toContain(`Session ${id}: 5 messages with offline.`);
     expect(again.stdout).toMatch(/Ada/);
-    expect(again.stdout).toMatch(/\n2 {2}you {2}seq \d+\n {3}What is \n {3}my name\?\n/);
-    expect(again.stdout).toMatch(/\nID +CHANGED .*\n.* 6 .*My name is Ada\./);
+    expect(again.stdout).toMatch(/\n3 {2}you {2}seq \d+\n {3}What is \n {3}my name\?\n/);
+    expect(again.stdout).toMatch(/\nID +CHANGED .*\n.* 7 .*My name is Ada\./);
     expect(again.stdout).toMatch(
-      /\n6 messages, about [\d,]+ of [\d,]+ tokens\n▚+█+·+│·+\n▚ tools +980\n█ turns +\d+ {2}3 turns\n/,
+      /\n7 messages, about [\d,]+ of [\d,]+ tokens\n▚+≡+█+·+│·+\n▚ tools +1,\d{3}\n≡ system +\d+\n█ turns +\d+ {2}3 turns\n/,
     );
   });
 
   it("begins anew, changes the model, and ends at the first failure with its code", async () => {
     const input = "My name is Ada.\n/model\n/new\nWhat is my name?\n/model openai/gpt-5\nhello\nnever asked";
-    const { code, stdout, stderr } = await run(["chat"], { env, input });
+    // Without tools: with them the new session finds in the old one what it was not told.
+    const { code, stdout, stderr } = await run(["chat", "-t", "none"], { env, input });
     expect(code).toBe(2);
     expect(stdout.split("\n")[1]).not.toMatch(/Ada/);
     expect(stderr).toMatch(/\noffline \(offline\)\nThe next prompt begins a new session\.\n/);

@@ -34,6 +34,7 @@ export function createConversation(io: Io, opened: Opened, start: ChatStart): Co
   const { flags, outputSchema } = start;
   // Before anybody has typed a prompt, not after.
   if (flags.compactThreshold !== undefined) requireCapability(new Set(opened.config.features), "session-compaction");
+  if (flags.memory === true) requireCapability(new Set(opened.config.features), "memory-store");
   let { sessionId } = start;
   let { model } = flags;
   // What the flags change of a session that was resumed, they change once.

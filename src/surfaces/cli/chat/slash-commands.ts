@@ -6,6 +6,7 @@ import { showList, showSession } from "../sessions/read-sessions.ts";
 import { findSession, shortId } from "../sessions/selector.ts";
 import { COMPACTION_COMMANDS, currentOf, tell } from "./compaction-commands.ts";
 import type { Conversation } from "./conversation.ts";
+import { MEMORY_COMMANDS } from "./memory-commands.ts";
 import type { PromptSource } from "./prompt-source.ts";
 
 /** What a slash command works with. */
@@ -59,6 +60,7 @@ const COMMANDS: Readonly<Record<string, SlashCommand>> = {
     },
   },
   ...COMPACTION_COMMANDS,
+  ...MEMORY_COMMANDS,
   model: {
     takes: "NAME",
     meaning: "use another model from the next turn on; without a name, say which",

@@ -23,10 +23,14 @@ export const CONFIG_TEMPLATE = `# Configuration of rkat for this folder and thos
 # recent_turn_budget = 4          # turns that stay as they were said
 # max_summary_tokens = 4096
 
-[tools]                           # rkat run offers time and tasks; these add to it
+[tools]                           # rkat run offers time, tasks and memory
 # builtins_enabled = true         # and patches to files
 # shell_enabled = true            # and a shell
+# memory = false                  # but no search of what was said before, unless rkat run --memory asks for it
 # default_timeout = "600s"
+
+[memory]                          # rkat memory search finds what was said
+# scope = "session"               # a session recalls only what left its own context; else, that of every session
 
 # A server of your own that speaks OpenAI's chat API: rkat -m local/MODEL
 # [self_hosted.servers.local]

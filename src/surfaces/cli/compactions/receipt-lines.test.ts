@@ -14,6 +14,7 @@ const receipt: Receipt = {
   in_tail: 0,
   pinned: 0,
   recoverable: 0,
+  found_by_search: 0,
   lost: 2,
   items: [
     { kind: "ask", text: `tell\u001b[31m me ${"why ".repeat(60)}`, seq: 40, status: "lost" },

@@ -18,6 +18,7 @@ export interface RunFlags {
   readonly maxTokensPerTurn?: number;
   readonly tools?: "safe" | "workspace" | "full" | "none";
   readonly yolo?: boolean;
+  readonly memory?: boolean;
   readonly allowTool: readonly string[];
   readonly blockTool: readonly string[];
   readonly output: "text" | "json";
@@ -73,9 +74,10 @@ function toolFlags(): readonly Option[] {
   return [
     new Option(
       "-t, --tools <preset>",
-      "none · safe, the default: time, tasks · workspace: and files, shell · full: and memory",
+      "none · safe, the default: time, tasks, memory · workspace: and files, shell · full: all there are",
     ).choices(["safe", "workspace", "full", "none"]),
     new Option("--yolo", "the same as --tools full").conflicts("tools"),
+    new Option("--memory", "search of what was said before, also with -t none or where [tools] memory is false"),
     repeated("--allow-tool <name>", "offer only the tools named so; may be repeated"),
     repeated("--block-tool <name>", "do not offer this tool; may be repeated"),
   ];

@@ -45,13 +45,14 @@ function present<T extends object>(fields: T): { [K in keyof T]: Exclude<T[K], u
 }
 
 /** Without a flag: what is safe, and what the configuration switches on besides. */
-function toolOptions({ tools: named, yolo, allowTool, blockTool }: RunFlags, config: Config) {
+function toolOptions({ tools: named, yolo, memory, allowTool, blockTool }: RunFlags, config: Config) {
   const tools = yolo ? "full" : named;
   const isOn = (isEnabled: boolean) => (tools === undefined && isEnabled ? true : undefined);
   return {
     toolPreset: tools ?? "safe",
     enableBuiltins: isOn(config.tools.builtins_enabled),
     enableShell: isOn(config.tools.shell_enabled),
+    enableMemory: memory,
     toolFilter: toolFilter(allowTool, blockTool),
   };
 }

@@ -79,6 +79,7 @@ function refuseFixedFlags(flags: RunFlags): void {
     "--max-turns": flags.maxTurns !== undefined,
     "--tools": flags.tools !== undefined,
     "--yolo": flags.yolo === true,
+    "--memory": flags.memory === true,
     "--label": flags.label.length > 0,
     "--app-context": flags.appContext !== undefined,
     "--compact-threshold": flags.compactThreshold !== undefined,

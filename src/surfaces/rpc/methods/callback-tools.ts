@@ -1,5 +1,5 @@
 import { RuntimeError } from "../../../contract/error.ts";
-import { invalidInput } from "../../../contract/invalid-input.ts";
+import { invalidInput } from "../../../contract/input/invalid-input.ts";
 import {
   CallbackResult,
   type CallbackTool,

@@ -45,7 +45,7 @@ const UNSPACED_SCALES = new Map([
 const NAMES = [...SMALL.keys(), ...SCALES.keys()].sort((a, b) => b.length - a.length).join("|");
 /** Compounds such as `zweihundert` and `twenty-five`; a phrase of more words than this is no number. */
 const PHRASE = new RegExp(
-  `(?<!\\p{L}|\\d[\\s-]?)(?:${NAMES})(?:(?:[\\s-]|\\sand\\s)?(?:${NAMES})){0,8}(?:\\sand\\sa\\shalf)?(?!\\p{L})`,
+  `(?<!\\p{L}|\\d[\\s-]?)(?:${NAMES})(?:(?:[\\s-]|\\sand\\s)?(?:${NAMES})){0,8}(?:\\sand\\sa\\shalf)?(?![\\p{L}\\d])`,
   "giu",
 );
 const PART = new RegExp(NAMES, "giu");

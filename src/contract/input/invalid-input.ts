@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import { RuntimeError } from "./error.ts";
+import { RuntimeError } from "../error.ts";
 
 /** One sentence that names each wrong field and what it should be. */
 export function invalidInput(error: z.ZodError): RuntimeError {

@@ -1,0 +1,117 @@
+import { toChunk } from "../src/memory/chunk.ts";
+import { passageFor } from "../src/memory/passage.ts";
+import { rankByTerms } from "../src/memory/rank.ts";
+import { createRecall } from "../src/memory/recall.ts";
+import { splitText } from "../src/memory/text/split.ts";
+import { queryTerms } from "../src/memory/text/terms.ts";
+import type { Embedder } from "../src/ports/embedder.ts";
+import type { MemoryStore } from "../src/ports/memory.ts";
+import { createMemoryStoreInMemory } from "../src/stores/memory/in-memory.ts";
+import type { Step } from "./recall-data.ts";
+
+/** A memory that several ways of finding share. */
+export interface Arena {
+  hear(session: NonNullable<Step["session"]>): Promise<void>;
+  /** Keys of what was found, best first, by the name of the way. */
+  ask(query: string): Promise<ReadonlyMap<string, readonly string[]>>;
+}
+
+const FOUND_MAX = 50;
+const SCOPE = { discardedOnly: false };
+const { signal } = new AbortController();
+
+export function createArena(embedder: Embedder | undefined): Arena {
+  const store = createMemoryStoreInMemory();
+  const keys = new Map<number, string>();
+  const hashed = createHashedWords();
+  const now = (): number => Date.UTC(2026, 0, 1);
+  const byWords = createRecall({ store, embedder: undefined, now });
+  const hybrid = createRecall({ store, embedder, now });
+  const options = { scope: SCOPE, limit: FOUND_MAX, signal };
+  let lastId = 0;
+
+  const hear: Arena["hear"] = async ({ id, said }) => {
+    const parts = said.flatMap(({ key, text, atMs }, index) =>
+      splitText(text).map((part, at) => ({ key, text: part, atMs, seq: index + 1, at })),
+    );
+    const chunks = parts.map(({ text, atMs, seq, at }) =>
+      toChunk({
+        session_id: id,
+        turn: seq,
+        seq,
+        part: at,
+        role: "user",
+        kind: "text",
+        created_at_ms: atMs,
+        text,
+      }),
+    );
+    await store.add({ session_id: id, cursor: said.length, chunks, discarded: [] });
+    for (const { key } of parts) keys.set(++lastId, key);
+    for (const { key, text } of said) hashed.add(key, text);
+    if (embedder !== undefined) await embedMissing(store, embedder);
+  };
+
+  const ask: Arena["ask"] = async (query) => {
+    const toKeys = (ids: readonly number[]): readonly string[] => [...new Set(ids.map((id) => keys.get(id) ?? ""))];
+    const weights = queryTerms(query);
+    const ranked = rankByTerms(await store.match([...weights.keys()], SCOPE), weights);
+    const lexical = await byWords(query, options);
+    const found = new Map([
+      ["hashed words", hashed.find(query)],
+      ["BM25", toKeys(ranked.slice(0, FOUND_MAX).map(({ id }) => id))],
+      ["recall, words only", toKeys(lexical.hits.map(({ chunk }) => chunk.id))],
+    ]);
+    if (embedder === undefined) return found;
+    const [vector = new Float32Array()] = await embedder.embed([query], "query", signal);
+    const nearest = await store.nearest(embedder.id, vector, { scope: SCOPE, max: FOUND_MAX });
+    found.set("vectors only", toKeys(nearest.map(({ id }) => id)));
+    found.set("recall", toKeys((await hybrid(query, options)).hits.map(({ chunk }) => chunk.id)));
+    return found;
+  };
+  return { hear, ask };
+}
+
+const EMBEDDED_AT_ONCE = 256;
+
+async function embedMissing(store: MemoryStore, embedder: Embedder): Promise<void> {
+  for (;;) {
+    const chunks = await store.vectors.missing(embedder.id, EMBEDDED_AT_ONCE);
+    if (chunks.length === 0) return;
+    for (const chunk of chunks) {
+      const [before] = await store.read([chunk.id - 1]);
+      const [vector = new Float32Array()] = await embedder.embed([passageFor(chunk, before)], "passage", signal);
+      await store.vectors.put(embedder.id, [{ id: chunk.id, vector }]);
+    }
+  }
+}
+
+const BUCKETS = 4_096;
+
+/** What a search costs that knows nothing of language: words hashed into buckets, compared by their angle. */
+function createHashedWords() {
+  const rows: { readonly key: string; readonly vector: ReadonlyMap<number, number> }[] = [];
+  return {
+    add: (key: string, text: string) => rows.push({ key, vector: hashWords(text) }),
+    find: (query: string): readonly string[] => {
+      const asked = hashWords(query);
+      const alike = ({ vector }: (typeof rows)[number]): number =>
+        [...asked].reduce((sum, [bucket, share]) => sum + share * (vector.get(bucket) ?? 0), 0);
+      return rows
+        .map((row) => ({ key: row.key, value: alike(row) }))
+        .sort((a, b) => b.value - a.value)
+        .slice(0, FOUND_MAX)
+        .map(({ key }) => key);
+    },
+  };
+}
+
+function hashWords(text: string): ReadonlyMap<number, number> {
+  const counts = new Map<number, number>();
+  for (const word of text.toLowerCase().split(/\s+/).filter(Boolean)) {
+    const bucket = Buffer.from(word).reduce((hash, byte) => (hash * 31 + byte) % BUCKETS, 0);
+    counts.set(bucket, (counts.get(bucket) ?? 0) + 1);
+  }
+  const length = Math.hypot(...counts.values()) || 1;
+  return new Map([...counts].map(([bucket, count]) => [bucket, count / length]));
+}

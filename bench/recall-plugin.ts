@@ -1,0 +1,84 @@
+// A retriever for scorers that take one: our own chunks, store, embedder and recall, nothing else.
+import { createLocalEmbedder } from "../src/embedders/local.ts";
+import { toChunk } from "../src/memory/chunk.ts";
+import { passageFor } from "../src/memory/passage.ts";
+import { createRecall, type Recall } from "../src/memory/recall.ts";
+import { splitText } from "../src/memory/text/split.ts";
+import type { MemoryStore } from "../src/ports/memory.ts";
+import { createMemoryStoreInMemory } from "../src/stores/memory/in-memory.ts";
+
+interface Doc {
+  readonly id: string;
+  readonly text: string;
+  readonly session?: string;
+  readonly role?: string;
+  readonly time?: string;
+}
+
+interface Handle {
+  readonly store: MemoryStore;
+  readonly recall: Recall;
+  readonly ids: Map<number, string>;
+  readonly seqs: Map<string, number>;
+}
+
+const { signal } = new AbortController();
+const embedder = createLocalEmbedder();
+const now = (): number => Date.UTC(2026, 0, 1);
+/** Chunks found for each answer that is asked for: long texts and copies fold into fewer. */
+const WIDER = 3;
+
+async function index(docs: readonly Doc[]): Promise<Handle> {
+  const store = createMemoryStoreInMemory();
+  const handle = { store, recall: createRecall({ store, embedder, now }), ids: new Map(), seqs: new Map() };
+  await add(handle, docs);
+  return handle;
+}
+
+async function add(handle: Handle, docs: readonly Doc[]): Promise<void> {
+  const { store, ids, seqs } = handle;
+  for (const [session, said] of Map.groupBy(docs, (doc) => doc.session ?? "one")) {
+    let seq = seqs.get(session) ?? 0;
+    for (const { id, text, role, time } of said) {
+      seq += 1;
+      const chunks = splitText(text).map((part, at) =>
+        toChunk({
+          session_id: session,
+          turn: seq,
+          seq,
+          part: at,
+          role: role === "assistant" ? "assistant" : "user",
+          kind: "text",
+          created_at_ms: Number.isNaN(Date.parse(time ?? "")) ? now() : Date.parse(time ?? ""),
+          text: part,
+        }),
+      );
+      await store.add({ session_id: session, cursor: seq, chunks, discarded: [] });
+      for (const _ of chunks) ids.set(ids.size + 1, id);
+    }
+    seqs.set(session, seq);
+  }
+  await embedMissing(store);
+}
+
+async function embedMissing(store: MemoryStore): Promise<void> {
+  for (;;) {
+    const chunks = await store.vectors.missing(embedder.id, 64);
+    if (chunks.length === 0) return;
+    const before = await store.read(chunks.map(({ id }) => id - 1));
+    const byId = new Map(before.map((chunk) => [chunk.id, chunk]));
+    const passages = chunks.map((chunk) => passageFor(chunk, byId.get(chunk.id - 1)));
+    const vectors = await embedder.embed(passages, "passage", signal);
+    await store.vectors.put(
+      embedder.id,
+      chunks.map(({ id }, at) => ({ id, vector: vectors[at] ?? new Float32Array(embedder.dimensions) })),
+    );
+  }
+}
+
+async function search({ recall, ids }: Handle, query: string, k: number): Promise<readonly string[]> {
+  const { hits } = await recall(query, { scope: { discardedOnly: false }, limit: k * WIDER, signal });
+  return [...new Set(hits.map(({ chunk }) => ids.get(chunk.id) ?? ""))].slice(0, k);
+}
+
+export default { name: "rkat", index, search, add };

@@ -1,0 +1,97 @@
+import { pathToFileURL } from "node:url";
+import { parseArgs } from "node:util";
+import { createLocalEmbedder } from "../src/embedders/local.ts";
+import type { Embedder } from "../src/ports/embedder.ts";
+import { createArena } from "./recall-contenders.ts";
+import { type DataSet, loadDataSets } from "./recall-data.ts";
+import { publish } from "./report.ts";
+
+// How well memory finds again what was said: share of the answers among the first k, and how high they stand.
+// `--embedder <module>` names a module with `openEmbedder()`; without one, the local embedder that ships.
+
+const CUTS = [1, 5, 10];
+const NDCG_CUT = 10;
+
+interface Row {
+  readonly contender: string;
+  readonly type: string;
+  readonly recall: readonly number[];
+  readonly ndcg: number;
+}
+
+const { values } = parseArgs({
+  options: { embedder: { type: "string" }, only: { type: "string" }, "no-assert": { type: "boolean" } },
+});
+const embedder = await openNamedEmbedder(values.embedder);
+const dataSets = (await loadDataSets()).filter(({ name }) => values.only === undefined || name === values.only);
+const measured: { readonly name: string; readonly rows: readonly Row[] }[] = [];
+for (const dataSet of dataSets) measured.push({ name: dataSet.name, rows: await measure(dataSet, embedder) });
+await embedder.close();
+await publish({ name: "recall", tables: measured.map(({ name, rows }) => tableOf(name, rows)), targets: [], measured });
+
+async function openNamedEmbedder(path: string | undefined): Promise<Embedder> {
+  if (path === undefined) return createLocalEmbedder();
+  // What the option asks of the module.
+  const module = (await import(pathToFileURL(path).href)) as { openEmbedder(): Promise<Embedder> };
+  return module.openEmbedder();
+}
+
+async function measure({ cases }: DataSet, model: Embedder): Promise<readonly Row[]> {
+  const rows: Row[] = [];
+  for (const steps of cases) {
+    const arena = createArena(model);
+    for (const { questions, session } of steps) {
+      for (const { type, text, gold } of questions) {
+        for (const [contender, keys] of await arena.ask(text)) {
+          rows.push({
+            contender,
+            type,
+            recall: CUTS.map((cut) => recallAt(keys, gold, cut)),
+            ndcg: ndcgOf(keys, gold),
+          });
+        }
+      }
+      if (session !== undefined) await arena.hear(session);
+    }
+  }
+  return rows;
+}
+
+function recallAt(keys: readonly string[], gold: ReadonlySet<string>, cut: number): number {
+  return keys.slice(0, cut).filter((key) => gold.has(key)).length / gold.size;
+}
+
+function ndcgOf(keys: readonly string[], gold: ReadonlySet<string>): number {
+  const gain = (rank: number): number => 1 / Math.log2(rank + 2);
+  const got = keys.slice(0, NDCG_CUT).reduce((sum, key, rank) => sum + (gold.has(key) ? gain(rank) : 0), 0);
+  const ideal = Array.from({ length: Math.min(NDCG_CUT, gold.size) }, (_, rank) => gain(rank));
+  return got / ideal.reduce((sum, value) => sum + value, 0);
+}
+
+function tableOf(name: string, rows: readonly Row[]): readonly (readonly string[])[] {
+  const types = [...new Set(rows.map(({ type }) => type))].sort();
+  const byContender = Map.groupBy(rows, ({ contender }) => contender);
+  const cells = [...byContender].flatMap(([contender, own]) => [
+    rowOf(contender, own),
+    ...(types.length < 2
+      ? []
+      : types.map((type) =>
+          rowOf(
+            `  ${type}`,
+            own.filter((row) => row.type === type),
+          ),
+        )),
+  ]);
+  return [[name, "questions", ...CUTS.map((cut) => `R@${cut}`), `NDCG@${NDCG_CUT}`], ...cells];
+}
+
+function rowOf(label: string, rows: readonly Row[]): readonly string[] {
+  const mean = (of: (row: Row) => number): string =>
+    ((100 * rows.reduce((sum, row) => sum + of(row), 0)) / rows.length).toFixed(1);
+  return [
+    label,
+    String(rows.length),
+    ...CUTS.map((_, at) => mean(({ recall }) => recall[at] ?? 0)),
+    mean(({ ndcg }) => ndcg),
+  ];
+}

@@ -1,0 +1,24 @@
+import { describe, expect, it } from "vitest";
+import { openDefaultEmbedder } from "./default.ts";
+import { createLocalEmbedder } from "./local.ts";
+import { createStaticEmbedder } from "./static.ts";
+
+describe("the default embedder", () => {
+  it("[D5] is the local one where it can be loaded", async () => {
+    const told: string[] = [];
+    const embedder = await openDefaultEmbedder((sentence) => told.push(sentence));
+    expect({ id: embedder.id, told }).toEqual({ id: createLocalEmbedder().id, told: [] });
+    await embedder.close();
+  });
+
+  it("[D5] is the static one otherwise, and says so once", async () => {
+    const told: string[] = [];
+    const broken = createLocalEmbedder({ weights: { name: "absent.onnx", sha256: "00" } });
+    const embedder = await openDefaultEmbedder((sentence) => told.push(sentence), broken);
+    await embedder.embed(["hello"], "query", new AbortController().signal);
+    expect({ id: embedder.id, told }).toEqual({
+      id: createStaticEmbedder().id,
+      told: [expect.stringMatching(/^absent\.onnx cannot be read: .*; word vectors are used instead/)],
+    });
+  });
+});

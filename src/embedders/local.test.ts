@@ -1,0 +1,147 @@
+import { execFileSync, spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import { createLocalEmbedder } from "./local.ts";
+
+const never = new AbortController().signal;
+const shared = createLocalEmbedder();
+afterAll(() => shared.close());
+
+function similarity(a: Float32Array | undefined, b: Float32Array | undefined): number {
+  return (a ?? new Float32Array()).reduce((sum, x, index) => sum + x * (b?.[index] ?? 0), 0);
+}
+
+const ODD_TEXTS = ["", " ", "\0", "日本語のテキスト", "👩‍👩‍👧‍👦🎉", "\ud800", "word ".repeat(5000), "x".repeat(5000)];
+
+describe("the local embedder", () => {
+  it("[D5] makes vectors of length 1, of any text", async () => {
+    const vectors = await shared.embed(ODD_TEXTS, "passage", never);
+    expect(vectors.map((vector) => vector.length)).toEqual(ODD_TEXTS.map(() => shared.dimensions));
+    for (const vector of vectors) expect(similarity(vector, vector)).toBeCloseTo(1, 5);
+  });
+
+  it("[D5] makes the same vector in any batch, in another thread, with other cores", async () => {
+    const texts = ["a short one", "a much longer text about the weather in the mountains of Norway", "7"];
+    const together = await shared.embed(texts, "passage", never);
+    const alone = await Promise.all(texts.map(async (text) => (await shared.embed([text], "query", never))[0]));
+    expect(alone).toEqual(together);
+    const other = createLocalEmbedder({ threads: 2 });
+    expect(await other.embed(texts, "passage", never)).toEqual(together);
+    await other.close();
+  });
+
+  it("[D5] finds a paraphrase without a word in common nearer than what is unrelated", async () => {
+    const [question, paraphrase, unrelated] = await shared.embed(
+      [
+        "How much did the physician charge?",
+        "The doctor's bill came to ninety dollars",
+        "We painted the fence green on Sunday",
+      ],
+      "passage",
+      never,
+    );
+    expect(similarity(question, paraphrase)).toBeGreaterThan(similarity(question, unrelated) + 0.05);
+  });
+
+  it("[D5] answers a question before the passages that wait", async () => {
+    const order: string[] = [];
+    const passages = Array.from({ length: 6 }, (_, index) => `passage ${index} `.repeat(40));
+    const note = (name: string) => () => order.push(name);
+    await Promise.all([
+      ...passages.map((text) => shared.embed([text], "passage", never).then(note("passage"))),
+      shared.embed(["a question"], "query", never).then(note("query")),
+    ]);
+    expect(order.indexOf("query")).toBeLessThan(3);
+  });
+
+  it("[D5] stops at the signal, before and within a batch, and works afterwards", async () => {
+    const stop = new AbortController();
+    const texts = new Array<string>(200).fill("some words that take a while ".repeat(20));
+    const stopped = shared.embed(texts, "passage", stop.signal);
+    setTimeout(() => stop.abort(), 50);
+    await expect(stopped).rejects.toMatchObject({ code: "REQUEST_CANCELLED" });
+    await expect(shared.embed(["x"], "query", AbortSignal.abort())).rejects.toMatchObject({
+      code: "REQUEST_CANCELLED",
+    });
+    expect(await shared.embed(["x"], "query", never)).toHaveLength(1);
+  });
+
+  it("[D5] stops at the signal while the weights are loaded", async () => {
+    const stop = new AbortController();
+    const fresh = createLocalEmbedder();
+    const stopped = fresh.embed(["x"], "query", stop.signal);
+    stop.abort();
+    const loaded = fresh.load().then(() => "loaded");
+    expect(await Promise.race([loaded, stopped.catch(({ code }) => code)])).toBe("REQUEST_CANCELLED");
+    await fresh.close();
+  });
+
+  it("[D5] refuses more calls than it can hold", async () => {
+    const stop = new AbortController();
+    const calls = Array.from({ length: 300 }, () => shared.embed(["word ".repeat(200)], "passage", stop.signal));
+    const settled = Promise.allSettled(calls);
+    stop.abort();
+    const codes = (await settled).map((call) => (call.status === "rejected" ? call.reason.code : "done"));
+    expect(codes.filter((code) => code === "CAPABILITY_UNAVAILABLE")).toHaveLength(300 - 256);
+  });
+
+  it("[D5] can be closed twice, before and after use, and rejects what waits", async () => {
+    const unused = createLocalEmbedder();
+    await unused.close();
+    await unused.close();
+    await expect(unused.embed(["x"], "query", never)).rejects.toMatchObject({ code: "REQUEST_CANCELLED" });
+    const used = createLocalEmbedder();
+    await used.load();
+    const waiting = used.embed(new Array<string>(50).fill("word ".repeat(300)), "passage", never);
+    const refused = expect(waiting).rejects.toMatchObject({ code: "REQUEST_CANCELLED" });
+    await Promise.all([used.close(), used.close(), refused]);
+  });
+});
+
+describe("the local embedder without its weights", () => {
+  it("[D5] says that they are missing, damaged, or no model", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "rkat-weights-"));
+    await writeFile(join(folder, "model.onnx"), "no model");
+    const sha256 = createHash("sha256").update("no model").digest("hex");
+    const failureOf = (asset: { name: string; sha256: string }) =>
+      createLocalEmbedder({ weights: { folder, ...asset } })
+        .embed(["x"], "query", never)
+        .then(
+          () => undefined,
+          ({ code, message }) => [code, message],
+        );
+    const answers = [
+      await failureOf({ name: "absent.onnx", sha256 }),
+      await failureOf({ name: "model.onnx", sha256: "00" }),
+      await failureOf({ name: "model.onnx", sha256 }),
+    ];
+    await rm(folder, { recursive: true });
+    expect(answers).toEqual([
+      ["CAPABILITY_UNAVAILABLE", expect.stringMatching(/^absent\.onnx cannot be read: ENOENT/)],
+      ["CAPABILITY_UNAVAILABLE", "model.onnx is damaged: its sha256 is not 00"],
+      ["CAPABILITY_UNAVAILABLE", expect.stringMatching(/^the local embedder cannot be used: .*protobuf/i)],
+    ]);
+  });
+});
+
+const canUnshare = spawnSync("unshare", ["-n", "true"]).status === 0;
+
+describe("the local embedder in a process of its own", () => {
+  const script = `
+    import { createLocalEmbedder } from ${JSON.stringify(new URL("./local.ts", import.meta.url).href)};
+    const vectors = await createLocalEmbedder().embed(["hello"], "query", new AbortController().signal);
+    process.stdout.write(String(vectors[0].length));
+  `;
+  const args = [process.execPath, "--input-type=module", "-e", script];
+
+  it.skipIf(!canUnshare)("[D5] needs no network", () => {
+    expect(execFileSync("unshare", ["-n", ...args], { encoding: "utf8" })).toBe("384");
+  });
+
+  it("[D5] does not keep the process from ending", () => {
+    expect(execFileSync("/usr/bin/env", args, { encoding: "utf8", timeout: 20_000 })).toBe("384");
+  });
+});

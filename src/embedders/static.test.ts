@@ -1,0 +1,47 @@
+import { describe, expect, it } from "vitest";
+import { createStaticEmbedder } from "./static.ts";
+
+const never = new AbortController().signal;
+const embedder = createStaticEmbedder();
+
+function similarity(a: Float32Array | undefined, b: Float32Array | undefined): number {
+  return (a ?? new Float32Array()).reduce((sum, x, index) => sum + x * (b?.[index] ?? 0), 0);
+}
+
+describe("the static embedder", () => {
+  it("[D5] makes vectors of length 1, the same in any batch", async () => {
+    const texts = ["hello", "日本語のテキスト", "👩‍👩‍👧‍👦🎉", "word ".repeat(100_000), "Ünïcödé"];
+    const together = await embedder.embed(texts, "passage", never);
+    const alone = await Promise.all(texts.map(async (text) => (await embedder.embed([text], "query", never))[0]));
+    expect(alone).toEqual(together);
+    for (const vector of together) expect(similarity(vector, vector)).toBeCloseTo(1, 5);
+    expect(together.map((vector) => vector.length)).toEqual(texts.map(() => embedder.dimensions));
+  });
+
+  it("[D5] gives a text without a word no direction", async () => {
+    expect(await embedder.embed(["", "\n"], "passage", never)).toEqual([new Float32Array(256), new Float32Array(256)]);
+  });
+
+  it("[D5] finds related words nearer than unrelated ones", async () => {
+    const [question, related, unrelated] = await embedder.embed(
+      ["Which doctor did she see?", "The physician examined her", "The fence was painted green"],
+      "passage",
+      never,
+    );
+    expect(similarity(question, related)).toBeGreaterThan(similarity(question, unrelated) + 0.1);
+  });
+
+  it("[D5] stops at the signal and says when its table is missing", async () => {
+    await expect(embedder.embed(["x"], "query", AbortSignal.abort())).rejects.toMatchObject({
+      code: "REQUEST_CANCELLED",
+    });
+    const lost = createStaticEmbedder({ name: "absent.bin", sha256: "00" });
+    await expect(lost.embed(["x"], "query", never)).rejects.toMatchObject({ code: "CAPABILITY_UNAVAILABLE" });
+  });
+
+  it("[D5] can be closed twice", async () => {
+    const closed = createStaticEmbedder();
+    await closed.close();
+    await closed.close();
+  });
+});

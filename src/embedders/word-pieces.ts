@@ -1,0 +1,99 @@
+/** Turns a text into the numbers of its word pieces, at most `max` of them, without the marks around them. */
+export type Tokenize = (text: string, max: number) => number[];
+
+/** More than any text of 512 pieces needs; a text of megabytes costs no more than this. */
+const TEXT_CHARS_MAX = 32_768;
+/** As the model was trained: a longer word is an unknown one. */
+const WORD_CHARS_MAX = 100;
+
+const UNKNOWN = "[UNK]";
+const DROPPED = /[\ufffd\p{Cf}\p{Co}\p{Cs}]|(?![\t\n\r])\p{Cc}/u;
+const SPACE = /\p{White_Space}/u;
+const MARK = /\p{Mn}/u;
+const PUNCTUATION = /[!-/:-@[-`{-~\p{P}]/u;
+const PLAIN = /^[\t\n\r -~]*$/;
+const PLAIN_WORDS = /[a-z0-9]+|[!-/:-@[-`{-~]/g;
+
+/**
+ * BERT's uncased tokenizer: `vocabulary` lists the pieces by number. A mark such as `[SEP]` within a text is text: what
+ * somebody typed must not end it.
+ */
+export function createTokenizer(vocabulary: readonly string[]): Tokenize {
+  const numbers = new Map(vocabulary.map((piece, number) => [piece, number]));
+  const unknown = numbers.get(UNKNOWN) ?? 0;
+  return (text, max) => {
+    const pieces: number[] = [];
+    for (const word of wordsOf(clipped(text))) {
+      pieces.push(...(piecesOf(word, numbers) ?? [unknown]));
+      if (pieces.length >= max) break;
+    }
+    return pieces.slice(0, max);
+  };
+}
+
+/** The beginning of a text that is worth reading; never ends between the halves of a character. */
+export function clipped(text: string): string {
+  if (text.length <= TEXT_CHARS_MAX) return text;
+  const last = text.charCodeAt(TEXT_CHARS_MAX - 1);
+  return text.slice(0, last >= 0xd800 && last <= 0xdbff ? TEXT_CHARS_MAX - 1 : TEXT_CHARS_MAX);
+}
+
+function wordsOf(text: string): Iterable<string> {
+  return PLAIN.test(text) ? (text.toLowerCase().match(PLAIN_WORDS) ?? []) : wordsOfAnyScript(text);
+}
+
+function* wordsOfAnyScript(text: string): Generator<string> {
+  let word = "";
+  for (const char of withoutAccents(text)) {
+    const isAlone = isIdeograph(char) || PUNCTUATION.test(char);
+    if (!isAlone && !SPACE.test(char)) {
+      // Letter by letter, as the model was trained: the last sigma of a Greek word is no letter of its own.
+      word += char.toLowerCase();
+      continue;
+    }
+    if (word !== "") yield word;
+    word = "";
+    if (isAlone) yield char;
+  }
+  if (word !== "") yield word;
+}
+
+function withoutAccents(text: string): string {
+  const kept = Array.from(text, (char) => (DROPPED.test(char) ? "" : char)).join("");
+  return Array.from(kept.normalize("NFD"), (char) => (MARK.test(char) ? "" : char)).join("");
+}
+
+/** A Chinese character is a word; kana and hangul are not. */
+function isIdeograph(char: string): boolean {
+  const code = char.codePointAt(0) ?? 0;
+  if (code < 0x3400) return false;
+  return (
+    (code >= 0x4e00 && code <= 0x9fff) ||
+    code <= 0x4dbf ||
+    (code >= 0xf900 && code <= 0xfaff) ||
+    (code >= 0x20000 && code <= 0x2a6df) ||
+    (code >= 0x2a700 && code <= 0x2ceaf) ||
+    (code >= 0x2f800 && code <= 0x2fa1f)
+  );
+}
+
+/** The longest piece the word begins with, then the longest of the rest; undefined when something is left over. */
+function piecesOf(word: string, numbers: ReadonlyMap<string, number>): readonly number[] | undefined {
+  const whole = numbers.get(word);
+  if (whole !== undefined) return [whole];
+  const chars = Array.from(word);
+  if (chars.length > WORD_CHARS_MAX) return undefined;
+  const pieces: number[] = [];
+  for (let start = 0; start < chars.length; ) {
+    let end = chars.length;
+    let piece: number | undefined;
+    for (; end > start && piece === undefined; end -= 1) {
+      const part = chars.slice(start, end).join("");
+      piece = numbers.get(start === 0 ? part : `##${part}`);
+    }
+    if (piece === undefined) return undefined;
+    pieces.push(piece);
+    start = end + 1;
+  }
+  return pieces;
+}

@@ -1,0 +1,93 @@
+import type { AssistantBlock, Content, Message } from "../contract/message.ts";
+import type { ChunkSource, NewChunk } from "../ports/memory.ts";
+import { datesNamedIn, dateTermsOf } from "./text/dates.ts";
+import { splitText } from "./text/split.ts";
+import { termsOf } from "./text/terms.ts";
+
+/** Where a message stands. */
+export interface MessagePlace {
+  readonly session_id: string;
+  readonly turn: number;
+  readonly seq: number;
+  readonly created_at_ms: number;
+}
+
+/** What of a message can be found again, in its order: a short text whole, a long one in parts. Reasoning is left out. */
+export function chunksOf(message: Message, place: MessagePlace): readonly NewChunk[] {
+  return textsOf(message)
+    .flatMap(({ role, kind, text }) => boundedParts(text, kind).map((part) => ({ role, kind, text: part })))
+    .map((piece, part) => toChunk({ ...place, ...piece, part }));
+}
+
+/** A chunk is found by its words, the dates it names and the day it was said on. */
+export function toChunk(chunk: ChunkSource & { readonly text: string }): NewChunk {
+  const terms = termsOf(chunk.text);
+  for (const term of datesNamedIn(chunk.text)) terms.set(term, 1);
+  for (const term of dateTermsOf(chunk.created_at_ms)) terms.set(term, 1);
+  return { ...chunk, terms };
+}
+
+interface Piece {
+  readonly role: ChunkSource["role"];
+  readonly kind: "text" | "tool_call" | "tool_result" | "notice";
+  readonly text: string;
+}
+
+function textsOf(message: Message): readonly Piece[] {
+  switch (message.role) {
+    case "system":
+      return [];
+    case "system_notice":
+      return [{ role: "notice", kind: "notice", text: message.body ?? "" }];
+    case "user":
+      return [{ role: "user", kind: "text", text: textOfContent(message.content) }];
+    case "tool_results":
+      return message.results.map(({ content }) => ({
+        role: "tool",
+        kind: "tool_result",
+        text: textOfContent(content),
+      }));
+    case "block_assistant":
+      return message.blocks.flatMap(piecesOf);
+  }
+}
+
+function piecesOf(block: AssistantBlock): readonly Piece[] {
+  switch (block.block_type) {
+    case "text":
+      return [{ role: "assistant", kind: "text", text: block.data.text }];
+    case "tool_use":
+      return [{ role: "assistant", kind: "tool_call", text: `${block.data.name} ${argsText(block.data.args)}` }];
+    case "reasoning":
+    case "server_tool_content":
+    case "image":
+      return [];
+  }
+}
+
+/** Arguments as lines `name: value`; as JSON, a path with escaped slashes or a patch on one line would not be found. */
+function argsText(args: Readonly<Record<string, unknown>>): string {
+  return Object.entries(args)
+    .map(([name, value]) => `${name}: ${typeof value === "string" ? value : (JSON.stringify(value) ?? "")}`)
+    .join("\n");
+}
+
+function textOfContent(content: Content): string {
+  if (typeof content === "string") return content;
+  return content.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n");
+}
+
+/** What people and models say is kept whole up to here; beyond it stands a pasted file. */
+const SAID_CHARS_MAX = 1_000_000;
+/** Output of a tool is long, mostly noise, and can be made again. */
+const TOOL_CHARS_MAX = 64_000;
+/** Of a text that is cut, the end says how it went. */
+const TAIL_SHARE = 0.25;
+
+function boundedParts(text: string, kind: Piece["kind"]): readonly string[] {
+  const charsMax = kind === "text" || kind === "notice" ? SAID_CHARS_MAX : TOOL_CHARS_MAX;
+  if (text.length <= charsMax) return splitText(text);
+  const tailChars = Math.floor(charsMax * TAIL_SHARE);
+  const [head, tail] = [text.slice(0, charsMax - tailChars), text.slice(-tailChars)];
+  return [...splitText(head), ...splitText(tail)];
+}

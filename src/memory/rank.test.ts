@@ -1,0 +1,98 @@
+import { describe, expect, it } from "vitest";
+import type { Chunk, LexicalMatches } from "../ports/memory.ts";
+import { idsWithNeighbours, rankInContext } from "./context.ts";
+import { foldDuplicates } from "./duplicates.ts";
+import { fuse } from "./fuse.ts";
+import { rankByTerms } from "./rank.ts";
+
+const postings = (term: string, ...rows: readonly (readonly [id: number, count: number])[]) => ({
+  term,
+  ids: Uint32Array.from(rows, ([id]) => id),
+  counts: Uint32Array.from(rows, ([, count]) => count),
+});
+const matchesOf = (...lists: LexicalMatches["postings"][number][]): LexicalMatches => ({
+  postings: lists,
+  chunks: 100,
+  termsTotal: 1_000,
+  lengthOf: () => 10,
+});
+const chunkOf = (id: number, session_id: string, text = `text ${id}`): Chunk => ({
+  id,
+  session_id,
+  text,
+  turn: 1,
+  seq: id,
+  part: 0,
+  role: "user",
+  kind: "text",
+  created_at_ms: 0,
+});
+const idsOf = (ranked: readonly { readonly id: number }[]): readonly number[] => ranked.map(({ id }) => id);
+
+describe("ranking by terms", () => {
+  it("[D5] puts a rare term above a frequent one, and both above either", () => {
+    const frequent = postings("the", [1, 1], [2, 1], [3, 1], [4, 1]);
+    const rare = postings("harbour", [3, 1], [5, 1]);
+    const weights = new Map([
+      ["the", 1],
+      ["harbour", 1],
+    ]);
+    expect(idsOf(rankByTerms(matchesOf(frequent, rare), weights))).toEqual([3, 5, 4, 2, 1]);
+  });
+
+  it("[D5] finds nothing where nothing matches", () => {
+    expect(rankByTerms(matchesOf(), new Map())).toEqual([]);
+  });
+});
+
+describe("fusing rankings", () => {
+  const byTerms = { list: [{ id: 1, value: 9 }], chunks: 100, rest: 0, weight: 0.5 };
+
+  it("[D5] ranks first what both lists find, whatever their scales", () => {
+    const list = [0.83, 0.82, 0.8, 0.7].map((value, index) => ({ id: index + 1, value }));
+    const { values } = fuse([byTerms, { list, chunks: 4, weight: 0.5 }]);
+    expect([...values].sort(([, a], [, b]) => b - a)[0]?.[0]).toBe(1);
+  });
+
+  it("[D5] gives a crowd of equals no more than its share of the pool", () => {
+    const crowd = Array.from({ length: 100_000 }, (_, index) => ({ id: index + 10, value: 5 }));
+    const { values } = fuse([{ ...byTerms, list: [...crowd, { id: 1, value: 4 }], chunks: 100_001 }]);
+    expect(values.size).toBeLessThan(50);
+    expect(values.has(1)).toBe(true);
+  });
+});
+
+describe("ranking in context", () => {
+  const fused = { values: new Map([[2, 4]]), floor: 0 };
+
+  it("[D5] lifts the answer next to a question it does not repeat", () => {
+    const chunks = [1, 2, 3, 4].map((id) => chunkOf(id, "s1"));
+    expect(idsWithNeighbours(fused)).toEqual([1, 2, 3]);
+    expect(idsOf(rankInContext(fused, chunks))).toEqual([2, 3, 1]);
+  });
+
+  it("[D5] lifts nothing across sessions", () => {
+    expect(idsOf(rankInContext(fused, [chunkOf(2, "s1"), chunkOf(3, "s2")]))).toEqual([2]);
+  });
+
+  it("[D5] leaves a message that stands alone above talk that is a little less to the point", () => {
+    const values = new Map([
+      [1, 4],
+      [10, 3.8],
+      [11, 3.8],
+      [12, 3.8],
+    ]);
+    const chunks = [chunkOf(1, "alone"), ...[10, 11, 12].map((id) => chunkOf(id, "talk"))];
+    expect(idsOf(rankInContext({ values, floor: 0 }, chunks))[0]).toBe(1);
+  });
+});
+
+describe("folding duplicates", () => {
+  it("[D5] keeps the first of those that say the same, and counts them", () => {
+    const chunks = [chunkOf(3, "s1", "Ping!"), chunkOf(2, "s1", "pong"), chunkOf(1, "s2", "ping")];
+    expect(foldDuplicates(chunks).map(({ chunk, copies }) => [chunk.id, copies])).toEqual([
+      [3, 2],
+      [2, 1],
+    ]);
+  });
+});

@@ -1,0 +1,191 @@
+import { describe, expect, it } from "vitest";
+import type { Embedder } from "../ports/embedder.ts";
+import type { MemoryStore } from "../ports/memory.ts";
+import { createMemoryStoreInMemory } from "../stores/memory/in-memory.ts";
+import { toChunk } from "./chunk.ts";
+import { createRecall, type Recalled } from "./recall.ts";
+
+const NOW = Date.UTC(2026, 10, 15, 12);
+const DAY_MS = 86_400_000;
+const { signal } = new AbortController();
+
+interface Said {
+  readonly text: string;
+  readonly session?: string;
+  readonly daysAgo?: number;
+}
+
+async function storeOf(said: readonly Said[]): Promise<MemoryStore> {
+  const store = createMemoryStoreInMemory();
+  const bySession = Map.groupBy(said, ({ session }) => session ?? "s1");
+  for (const [session_id, messages] of bySession) {
+    const chunks = messages.map(({ text, daysAgo = 0 }, index) =>
+      toChunk({
+        session_id,
+        turn: index + 1,
+        seq: index + 1,
+        part: 0,
+        role: "user",
+        kind: "text",
+        created_at_ms: NOW - daysAgo * DAY_MS,
+        text,
+      }),
+    );
+    await store.add({ session_id, cursor: messages.length, chunks, discarded: [] });
+  }
+  return store;
+}
+
+async function ask(store: MemoryStore, query: string, embedder?: Embedder): Promise<Recalled> {
+  const recall = createRecall({ store, embedder, now: () => NOW });
+  return recall(query, { scope: { discardedOnly: false }, limit: 5, signal });
+}
+
+const textsOf = ({ hits }: Recalled): readonly string[] => hits.map(({ chunk }) => chunk.text);
+
+const TALK = [
+  "The staging database listens on port 6543 because 5432 was taken.",
+  "We settled on argon2id for hashing passwords.",
+  "The nightly backup goes to the bucket frost-harbour.",
+  "Marta's train arrives at 18:40 in Graz on Thursday.",
+  "My grandmother's lemon cake needs 250 grams of sugar.",
+  "Let us paint the fence blue next spring.",
+].map((text, index) => ({ text, session: `s${index}` }));
+
+/** Meaning by topic: a question and a message are alike when they name things of one topic. */
+function createTopicEmbedder(topics: readonly RegExp[]): Embedder {
+  const embed = (text: string): Float32Array => {
+    const vector = Float32Array.from([0.5, ...topics.map((topic) => (topic.test(text) ? 1 : 0))]);
+    const length = Math.hypot(...vector);
+    return vector.map((value) => value / length);
+  };
+  return {
+    id: "topics",
+    dimensions: topics.length + 1,
+    embed: async (texts) => texts.map(embed),
+    close: async () => {},
+  };
+}
+
+async function embedAll(store: MemoryStore, embedder: Embedder): Promise<void> {
+  const chunks = await store.vectors.missing(embedder.id, 1_000);
+  const vectors = await embedder.embed(
+    chunks.map(({ text }) => text),
+    "passage",
+    signal,
+  );
+  await store.vectors.put(
+    embedder.id,
+    chunks.flatMap(({ id }, index) => {
+      const vector = vectors[index];
+      return vector === undefined ? [] : [{ id, vector }];
+    }),
+  );
+}
+
+describe("recall by words", () => {
+  it("[D5] answers without an embedder, and says so", async () => {
+    const recalled = await ask(await storeOf(TALK), "Which port does the staging database use?");
+    expect(recalled.mode).toBe("lexical");
+    expect(recalled.hits[0]?.chunk.text).toBe(TALK[0]?.text);
+  });
+
+  it("[D3] scores the exact text at least 0.99, whatever its case and marks", async () => {
+    const store = await storeOf(TALK);
+    for (const { text } of TALK) {
+      const { hits } = await ask(store, text.toUpperCase().replace(".", "!"));
+      expect(hits[0]?.chunk.text).toBe(text);
+      expect(hits[0]?.score).toBeGreaterThanOrEqual(0.99);
+    }
+  });
+
+  it("[D3] scores a match that covers the question above 0.7 and the unrelated below 0.3", async () => {
+    const store = await storeOf(TALK);
+    const useful = await ask(store, "how much sugar for the lemon cake of my grandmother");
+    expect(useful.hits[0]?.chunk.text).toBe(TALK[4]?.text);
+    expect(useful.hits[0]?.score).toBeGreaterThan(0.7);
+    const unrelated = await ask(store, "Who was the first emperor of Brazil and where is he buried?");
+    expect(Math.max(0, ...unrelated.hits.map(({ score }) => score))).toBeLessThan(0.3);
+  });
+
+  it("[D3] never lets a score rise down the list", async () => {
+    const { hits } = await ask(await storeOf(TALK), "the port of the train in the nightly backup");
+    const scores = hits.map(({ score }) => score);
+    expect(scores).toEqual([...scores].sort((a, b) => b - a));
+    expect(scores.every((score) => score >= 0 && score <= 1)).toBe(true);
+  });
+
+  it("[D5] finds by the day it was said", async () => {
+    const said = ["We talked about the roof.", "We talked about the garden.", "We talked about the car."];
+    const store = await storeOf(said.map((text, index) => ({ text, session: `s${index}`, daysAgo: index })));
+    expect(textsOf(await ask(store, "What did we talk about yesterday?"))[0]).toBe(said[1]);
+    expect(textsOf(await ask(store, "What did we talk about on 13 November 2026?"))[0]).toBe(said[2]);
+  });
+
+  it("[D5] folds a crowd of identical messages into one hit", async () => {
+    const same = Array.from({ length: 20_000 }, () => ({ text: "The build is green.", session: "ci" }));
+    const store = await storeOf([...same, { text: "The build is red since the merge.", session: "dev" }]);
+    const { hits } = await ask(store, "is the build green or red");
+    expect(hits.map(({ chunk }) => chunk.text).sort()).toEqual([
+      "The build is green.",
+      "The build is red since the merge.",
+    ]);
+  });
+
+  it("[D5] answers an empty question with nothing and stop words with what holds them", async () => {
+    const store = await storeOf([...TALK, { text: "To be or not to be.", session: "play" }]);
+    expect(await ask(store, "  ?! ")).toEqual({ hits: [], mode: "lexical" });
+    expect(textsOf(await ask(store, "to be or not to be"))[0]).toBe("To be or not to be.");
+  });
+
+  it("[D5] answers a question of 100 kB in bounded time", async () => {
+    const store = await storeOf(TALK);
+    const query = `lemon cake sugar ${"and another thing that was never said ".repeat(2_700)}`;
+    const startedMs = performance.now();
+    expect(textsOf(await ask(store, query))[0]).toBe(TALK[4]?.text);
+    expect(performance.now() - startedMs).toBeLessThan(2_000);
+  });
+
+  it.each([
+    ["a session", { sessionId: "s1", discardedOnly: false }, ["The port is 6543.", "Fine with me."]],
+    ["what was said up to a seq", { sessionId: "s1", discardedOnly: false, upToSeq: 1 }, ["The port is 6543."]],
+    ["what was discarded", { discardedOnly: true }, ["The port is 6543."]],
+  ])("[D4] shows nothing beside %s, not even the next message", async (_, scope, texts) => {
+    const store = createMemoryStoreInMemory();
+    const said = (session_id: string, seq: number, text: string) =>
+      toChunk({ session_id, turn: 1, seq, part: 0, role: "user", kind: "text", created_at_ms: NOW, text });
+    const chunks = [said("s1", 1, "The port is 6543."), said("s1", 2, "Fine with me.")];
+    await store.add({ session_id: "s1", cursor: 2, chunks, discarded: [{ from_seq: 1, to_seq: 1 }] });
+    await store.add({ session_id: "s2", cursor: 1, chunks: [said("s2", 1, "A port in a storm.")], discarded: [] });
+    const recall = createRecall({ store, embedder: undefined, now: () => NOW });
+    const { hits } = await recall("port", { scope, limit: 5, signal });
+    expect(hits.map(({ chunk }) => chunk.text)).toEqual(texts);
+  });
+});
+
+describe("recall by meaning", () => {
+  const embedder = createTopicEmbedder([/cake|dessert|bake/i, /train|travel/i, /password|secur/i]);
+
+  it("[D5] finds what shares no word with the question", async () => {
+    const store = await storeOf(TALK);
+    await embedAll(store, embedder);
+    const recalled = await ask(store, "Any dessert ideas?", embedder);
+    expect(recalled.mode).toBe("hybrid");
+    expect(recalled.hits[0]?.chunk.text).toBe(TALK[4]?.text);
+  });
+
+  it("[D5] falls back to words while vectors are pending", async () => {
+    const recalled = await ask(await storeOf(TALK), "lemon cake", embedder);
+    expect([recalled.mode, textsOf(recalled)[0]]).toEqual(["lexical", TALK[4]?.text]);
+  });
+
+  it("[D5] falls back to words when the embedder fails, and passes on that it was stopped", async () => {
+    const failing = { ...embedder, embed: () => Promise.reject(new Error("no model")) };
+    const store = await storeOf(TALK);
+    const recalled = await ask(store, "lemon cake", failing);
+    expect([recalled.mode, textsOf(recalled)[0]]).toEqual(["lexical", TALK[4]?.text]);
+    const recall = createRecall({ store, embedder: failing, now: () => NOW });
+    const stopped = recall("lemon", { scope: { discardedOnly: false }, limit: 5, signal: AbortSignal.abort() });
+    await expect(stopped).rejects.toThrow("aborted");
+  });
+});

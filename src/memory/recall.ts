@@ -1,0 +1,141 @@
+import type { Embedder } from "../ports/embedder.ts";
+import type { Chunk, LexicalMatches, MemoryStore, Neighbour, Scope } from "../ports/memory.ts";
+import { idsWithNeighbours, rankInContext } from "./context.ts";
+import { type Folded, foldDuplicates } from "./duplicates.ts";
+import { fuse } from "./fuse.ts";
+import { createLikeness, type Likeness } from "./likeness.ts";
+import { rankByTerms } from "./rank.ts";
+import { createScore, descending } from "./score.ts";
+import { datesAskedFor } from "./text/dates.ts";
+import { queryTerms } from "./text/terms.ts";
+
+export interface Hit {
+  readonly chunk: Chunk;
+  /** How sure it answers, 0 to 1, never rising down the list. */
+  readonly score: number;
+  /** How many chunks were found that say the same. */
+  readonly copies: number;
+}
+
+export interface Recalled {
+  /** Best first. */
+  readonly hits: readonly Hit[];
+  /** `lexical` when there are no vectors to compare: no embedder, one that failed, or none made yet. */
+  readonly mode: "hybrid" | "lexical";
+}
+
+interface RecallOptions {
+  readonly scope: Scope;
+  readonly limit: number;
+  readonly signal: AbortSignal;
+}
+
+export type Recall = (query: string, options: RecallOptions) => Promise<Recalled>;
+
+export interface RecallParts {
+  readonly store: MemoryStore;
+  readonly embedder: Embedder | undefined;
+  readonly now: () => number;
+}
+
+/** Finds again what was said, by words and by meaning. */
+export function createRecall({ store, embedder, now }: RecallParts): Recall {
+  const searchByMeaning = embedder === undefined ? undefined : createSearchByMeaning(store, embedder);
+  return async (query, { scope, limit, signal }) => {
+    const weights = weightsOf(query, now());
+    if (weights.size === 0) return { hits: [], mode: "lexical" };
+    const [matches, meaning] = await Promise.all([
+      store.match([...weights.keys()], scope),
+      searchByMeaning?.(query, scope, signal),
+    ]);
+    signal.throwIfAborted();
+    const found = await inContext(store, { weights, matches, meaning }, scope);
+    return { hits: toHits(found, { query, weights, matches, meaning, limit }), mode: meaning ? "hybrid" : "lexical" };
+  };
+}
+
+function weightsOf(query: string, nowMs: number): Map<string, number> {
+  const weights = queryTerms(query);
+  for (const term of datesAskedFor(query, nowMs)) weights.set(term, DATE_WEIGHT);
+  return weights;
+}
+
+const DATE_WEIGHT = 1;
+const NEIGHBOURS_MAX = 200;
+/** What a model reads of a question; more would be cut by the model itself. */
+const EMBEDDED_CHARS_MAX = 2_000;
+const BY_TERMS_WEIGHT = 0.5;
+const BY_MEANING_WEIGHT = 0.5;
+
+interface Meaning {
+  readonly neighbours: readonly Neighbour[];
+  readonly likeness: Likeness;
+}
+
+interface Findings {
+  readonly weights: ReadonlyMap<string, number>;
+  readonly matches: LexicalMatches;
+  readonly meaning: Meaning | undefined;
+}
+
+type SearchByMeaning = (query: string, scope: Scope, signal: AbortSignal) => Promise<Meaning | undefined>;
+
+function createSearchByMeaning(store: MemoryStore, embedder: Embedder): SearchByMeaning {
+  const likenessFor = createLikeness(embedder);
+  return async (query, scope, signal) => {
+    try {
+      const [vector] = await embedder.embed([query.slice(0, EMBEDDED_CHARS_MAX)], "query", signal);
+      if (vector === undefined) return undefined;
+      const likeness = await likenessFor(vector, signal);
+      const neighbours = await store.nearest(embedder.id, vector, { scope, max: NEIGHBOURS_MAX });
+      return neighbours.length === 0 ? undefined : { neighbours, likeness };
+    } catch {
+      // Words alone still answer; the mode says that they did.
+      signal.throwIfAborted();
+      return undefined;
+    }
+  };
+}
+
+async function inContext(store: MemoryStore, findings: Findings, scope: Scope): Promise<readonly Chunk[]> {
+  const { weights, matches, meaning } = findings;
+  const ranked = rankByTerms(matches, weights);
+  const nearest = meaning?.neighbours.map(({ id, similarity }) => ({ id, value: similarity })) ?? [];
+  const byTerms = { list: ranked, chunks: matches.chunks, rest: 0, weight: BY_TERMS_WEIGHT };
+  const byMeaning = { list: nearest, chunks: nearest.length, weight: BY_MEANING_WEIGHT };
+  const fused = fuse(meaning === undefined ? [byTerms] : [byTerms, byMeaning]);
+  const found = new Set([...ranked, ...nearest].map(({ id }) => id));
+  const read = await store.read(idsWithNeighbours(fused));
+  const chunks = read.filter((chunk) => found.has(chunk.id) || isSurelyIn(scope, chunk));
+  const byId = new Map(chunks.map((chunk) => [chunk.id, chunk]));
+  return rankInContext(fused, chunks).flatMap(({ id }) => byId.get(id) ?? []);
+}
+
+/** Whether a chunk that was not found lies in the scope; only the store knows what was discarded. */
+function isSurelyIn({ sessionId, discardedOnly, upToSeq }: Scope, { session_id, seq }: Chunk): boolean {
+  if (discardedOnly) return false;
+  return sessionId === undefined || (session_id === sessionId && (upToSeq === undefined || seq <= upToSeq));
+}
+
+type HitOptions = Findings & { readonly query: string; readonly limit: number };
+
+function toHits(found: readonly Chunk[], { query, weights, matches, meaning, limit }: HitOptions): readonly Hit[] {
+  const score = createScore(query, weights, matches);
+  const likenessOf = new Map(meaning?.neighbours.map(({ id, similarity }) => [id, meaning.likeness(similarity)]));
+  const scored = foldDuplicates(found).map((folded) => ({
+    ...folded,
+    score: score({ text: folded.chunk.text, likeness: likenessOf.get(folded.chunk.id) }),
+  }));
+  const best = exactFirst(scored).slice(0, limit);
+  const scores = descending(best.map((hit) => hit.score));
+  return best.map(({ chunk, copies }, index) => ({ chunk, copies, score: scores[index] ?? 0 }));
+}
+
+type Scored = Folded & { readonly score: number };
+
+const EXACT_MIN = 0.99;
+
+function exactFirst(hits: readonly Scored[]): readonly Scored[] {
+  const exact = hits.filter(({ score }) => score >= EXACT_MIN).sort((a, b) => b.score - a.score);
+  return [...exact, ...hits.filter(({ score }) => score < EXACT_MIN)];
+}

@@ -1,0 +1,72 @@
+import { describe, expect, it } from "vitest";
+import { plainWords, queryTerms, termsOf } from "./terms.ts";
+
+const found = (query: string, text: string): readonly string[] => {
+  const terms = termsOf(text);
+  return [...queryTerms(query).keys()].filter((term) => terms.has(term));
+};
+
+describe("terms", () => {
+  it("[D5] count the words of a text by their stems, irregular forms included", () => {
+    expect(termsOf("Dogs run; the dog ran.")).toEqual(
+      new Map([
+        ["dog", 2],
+        ["run", 2],
+        ["the", 1],
+      ]),
+    );
+  });
+
+  it("[D5] are the same for any case, width and accent", () => {
+    expect(termsOf("CAFÉ Ｎａïｖｅ Straße")).toEqual(termsOf("cafe naive strasse"));
+  });
+
+  it.each([
+    ["an identifier", "turnRunner", ["turnrunn", "turn", "runner"]],
+    ["a path", "src/core/turn.ts", ["src/core/turn.ts", "src", "core", "turn", "ts"]],
+    ["an address", "ada@example.org", ["ada@example.org", "ada", "exampl", "org"]],
+    ["a version", "v2.8.1", ["v2.8.1", "v", "2", "8", "1"]],
+    ["snake case", "retention_days", ["retention_days", "retent", "dai"]],
+  ])("[D5] keep %s whole and in its parts", (_, text, terms) => {
+    expect([...termsOf(text).keys()]).toEqual(terms);
+  });
+
+  it.each([
+    ["Chinese", "北京", "昨天我去了北京"],
+    ["one sign of Chinese", "京", "昨天我去了北京"],
+    ["Japanese", "ラーメン", "美味しいラーメンを食べた"],
+    ["Korean with another ending", "한국어는", "한국어를 공부해요"],
+    ["Thai", "ทะเล", "ไปเที่ยวทะเล"],
+    ["Arabic without points", "كتاب", "كِتَاب جديد"],
+    ["emoji", "🎉", "we did it 🎉"],
+  ])("[D5] find %s", (_, query, text) => {
+    expect(found(query, text)).not.toEqual([]);
+  });
+
+  it("[D5] weigh stop words little and keep them", () => {
+    const weights = queryTerms("where is the harbour");
+    expect(weights.get("harbour")).toBe(1);
+    expect(weights.get("the")).toBeLessThan(0.5);
+    expect(queryTerms("to be or not to be").size).toBe(4);
+  });
+
+  it("[D5] of a question are bounded, and none for an empty one", () => {
+    const long = Array.from({ length: 50_000 }, (_, index) => `word${index}`).join(" ");
+    expect(queryTerms(long).size).toBeLessThanOrEqual(128);
+    expect(queryTerms(" ?! ").size).toBe(0);
+  });
+
+  it("[D5] take time in proportion to ten megabytes of one token or many", () => {
+    const startedMs = performance.now();
+    termsOf("x".repeat(10_000_000));
+    termsOf("a/".repeat(1_000_000));
+    termsOf("hello wörld src/a.ts ".repeat(200_000));
+    expect(performance.now() - startedMs).toBeLessThan(20_000);
+  });
+});
+
+describe("plain words", () => {
+  it("[D3] are the same for texts that differ in case, spaces and marks", () => {
+    expect(plainWords("  Hello,   WORLD! ")).toBe(plainWords("hello world"));
+  });
+});

@@ -1,0 +1,9 @@
+/** Turns texts into vectors whose angle says how alike they are. */
+export interface Embedder {
+  /** Names the vectors it makes; those of another id cannot be compared with them. */
+  readonly id: string;
+  readonly dimensions: number;
+  /** Vectors of length 1, one a text, in their order. Some models treat a question differently from what answers it. */
+  embed(texts: readonly string[], kind: "passage" | "query", signal: AbortSignal): Promise<readonly Float32Array[]>;
+  close(): Promise<void>;
+}

@@ -1,0 +1,115 @@
+/** Where a chunk of text comes from. */
+export interface ChunkSource {
+  readonly session_id: string;
+  /** The turn it was said in, counted from 1. */
+  readonly turn: number;
+  /** Seq of the entry that holds the message. */
+  readonly seq: number;
+  /** Which part of a long message it is, counted from 0. */
+  readonly part: number;
+  readonly role: "user" | "assistant" | "tool" | "notice";
+  /** `text`, `tool_call`, `tool_result`, `notice`. */
+  readonly kind: string;
+  readonly created_at_ms: number;
+}
+
+export interface NewChunk extends ChunkSource {
+  readonly text: string;
+  /** What it is found by: terms with how often each occurs. Made by the policy above, the store only keeps them. */
+  readonly terms: ReadonlyMap<string, number>;
+}
+
+export interface Chunk extends ChunkSource {
+  /** Given by the store, ascending, never used twice. Chunks of one session have ascending ids in the order of their text. */
+  readonly id: number;
+  readonly text: string;
+}
+
+/** One step of taking in a session's log. */
+export interface MemoryBatch {
+  readonly session_id: string;
+  /** Seq up to which the log is taken in with this batch; at most the stored one: nothing is done. */
+  readonly cursor: number;
+  readonly chunks: readonly NewChunk[];
+  /** All seq ranges of the session that have left its context by now: what `discarded` scopes find. */
+  readonly discarded: readonly { readonly from_seq: number; readonly to_seq: number }[];
+}
+
+/** What a search may look at. */
+export interface Scope {
+  /** Only this session; absent: every session of the store. */
+  readonly sessionId?: string;
+  /** Only what has left its session's context. */
+  readonly discardedOnly: boolean;
+  /** Only what was said up to this seq of `sessionId`; without one, it says nothing. */
+  readonly upToSeq?: number;
+}
+
+/** The chunks that hold a term: ids ascending, and how often each holds it. */
+export interface Postings {
+  readonly term: string;
+  readonly ids: Uint32Array;
+  readonly counts: Uint32Array;
+}
+
+/** What a lexical ranking needs of the chunks of a scope. */
+export interface LexicalMatches {
+  /** One a term asked for, in their order, each term once; a term that no chunk holds has no ids. */
+  readonly postings: readonly Postings[];
+  /** Chunks in the scope, and the sum of their lengths in terms. */
+  readonly chunks: number;
+  readonly termsTotal: number;
+  /** Length in terms of a chunk among the postings: the sum of its counts. */
+  lengthOf(id: number): number;
+}
+
+export interface Neighbour {
+  readonly id: number;
+  /** Cosine, −1 to 1. */
+  readonly similarity: number;
+}
+
+interface MemoryStatus {
+  readonly entries: number;
+  /** Chunks without a vector of this embedder. */
+  readonly pending: number;
+  readonly bytes: number;
+  readonly index: "exact" | "hnsw";
+}
+
+/**
+ * Searchable text derived from logs; all of it can be lost and made again. Reading and writing at once is safe. What
+ * was dropped does not come back, and its ids are not used again.
+ */
+export interface MemoryStore {
+  /** How far a session's log is taken in; 0 when not at all. Of a dropped one nothing is left to take in: the largest seq. */
+  cursor(sessionId: string): Promise<number>;
+  /** Takes in a batch whole or not at all; it is findable, by its terms, when this resolves. */
+  add(batch: MemoryBatch): Promise<void>;
+  /** Chunks by id, in the order asked for; those that are not there are left out. */
+  read(ids: readonly number[]): Promise<readonly Chunk[]>;
+  /** The chunks of a scope that hold any of the terms. */
+  match(terms: readonly string[], scope: Scope): Promise<LexicalMatches>;
+  /** The chunks of a scope whose vectors of this embedder are nearest, best first. */
+  nearest(
+    embedderId: string,
+    vector: Float32Array,
+    options: { scope: Scope; max: number },
+  ): Promise<readonly Neighbour[]>;
+  readonly vectors: VectorShelf;
+  /** Removes a session with everything derived from it; a late `add` for it is refused by doing nothing. */
+  drop(sessionId: string): Promise<void>;
+  status(embedderId: string): Promise<MemoryStatus>;
+  close(): Promise<void>;
+}
+
+/** The vectors of a store, filled in behind the text. */
+interface VectorShelf {
+  /** Chunks without a vector of this embedder, oldest first. */
+  missing(embedderId: string, max: number): Promise<readonly Chunk[]>;
+  /**
+   * Keeps vectors, all of one length an embedder. A chunk that has one keeps it; one that is gone is passed over. After
+   * a crash the last of them may be missing again.
+   */
+  put(embedderId: string, vectors: readonly { readonly id: number; readonly vector: Float32Array }[]): Promise<void>;
+}

@@ -1,0 +1,37 @@
+import { RuntimeError } from "../contract/error.ts";
+import { requireTools } from "../core/tools/require-tools.ts";
+import type { Tool } from "../ports/tool.ts";
+import { requireNames } from "./option-names.ts";
+
+type Expected = readonly [isIt: (value: unknown) => boolean, wanted: string];
+const isObject = (value: unknown): boolean => typeof value === "object" && value !== null;
+const isText = (value: unknown): boolean => typeof value === "string";
+const isModel = (value: unknown): boolean =>
+  isText(value) || (value instanceof Object && ("stream" in value || "doStream" in value));
+
+const expectedOf = (presets: readonly string[]): Readonly<Record<string, Expected>> => ({
+  model: [isModel, "give a model's name, an AI SDK model or a model client"],
+  provider: [isText, "give the name of a provider"],
+  store: [isObject, "give a store"],
+  memory: [isObject, "give the options of a memory; {} for one in this process"],
+  compaction: [(value) => value === true || isObject(value), "give true, or options of a compaction"],
+  tools: [Array.isArray, "give a list of tools"],
+  toolPreset: [(name) => presets.includes(String(name)), `give one of ${presets.join(", ")}`],
+  systemPrompt: [isText, "give a text"],
+  config: [isObject, "give a configuration, as loadConfig returns one"],
+  env: [isObject, "give an object of variables"],
+  projectRoot: [isText, "give the path of a folder"],
+  secrets: [(value) => Array.isArray(value) && value.every(isText), "give a list of texts"],
+  clock: [isObject, "give a clock"],
+});
+
+/** Throws INVALID_PARAMS for the first option that is unknown or wrong: callers without types get a sentence, too. */
+export function requireOptions(options: { readonly tools?: readonly Tool[] }, presets: readonly string[]): void {
+  const expected = expectedOf(presets);
+  requireNames(options, Object.keys(expected));
+  for (const [name, value] of Object.entries(options)) {
+    const [isIt, wanted] = expected[name] ?? [() => false, ""];
+    if (value !== undefined && !isIt(value)) throw new RuntimeError("INVALID_PARAMS", `${name}: ${wanted}`);
+  }
+  requireTools(options.tools ?? []);
+}

@@ -1,0 +1,166 @@
+/** Terms of a segment in a row, with the chunks that hold them. Terms are kept by a number made of them. */
+export interface PostingPage {
+  readonly keys: Float64Array;
+  /** Where the postings of a term begin; those of the last end at the last of these. */
+  readonly starts: Uint32Array;
+  /** Chunks, counted from the segment's first. */
+  readonly places: Uint16Array;
+  /** How often a chunk holds the term; `COUNT_LARGE`: that often or more, see `large`. */
+  readonly counts: Uint8Array;
+  /** Pairs of a posting's index and its count, for counts a byte cannot hold. */
+  readonly large: Uint32Array;
+}
+
+/** Chunks of a segment are counted in 16 bits: a posting takes three bytes. */
+export const SEGMENT_CHUNKS_MAX = 65_536;
+export const COUNT_LARGE = 255;
+/** A page is full from here on: finding a term copies one, and the database gives it two of its own. */
+const PAGE_BYTES_FULL = 7_600;
+const TERM_BYTES = 12;
+const POSTING_BYTES = 3;
+
+/**
+ * 53 bits of a term: a number is found and compared faster than a text, and takes less room. Two of a million terms are
+ * the same with a chance of 1 : 18,000; it would find a chunk too many.
+ */
+export function keyOf(term: string): number {
+  let high = 0xdeadbeef;
+  let low = 0x41c6ce57;
+  for (let index = 0; index < term.length; index += 1) {
+    const unit = term.charCodeAt(index);
+    high = Math.imul(high ^ unit, 2_654_435_761);
+    low = Math.imul(low ^ unit, 1_597_334_677);
+  }
+  high = Math.imul(high ^ (high >>> 16), 2_246_822_507) ^ Math.imul(low ^ (low >>> 13), 3_266_489_909);
+  low = Math.imul(low ^ (low >>> 16), 2_246_822_507) ^ Math.imul(high ^ (high >>> 13), 3_266_489_909);
+  return 2 ** 32 * (high & 0x1fffff) + (low >>> 0);
+}
+
+/** Takes terms in ascending order of their keys, each with its postings in ascending order, and makes pages of them. */
+export interface PageWriter {
+  term(key: number): void;
+  posting(place: number, count: number): void;
+  /** The postings of a term of another page, whose segment begins `shift` chunks further on here. */
+  copy(page: PostingPage, term: number, shift: number): void;
+  finish(): { readonly pages: readonly Buffer[]; readonly fences: Buffer };
+}
+
+export function createPageWriter(): PageWriter {
+  const pages: Buffer[] = [];
+  const fences: number[] = [];
+  let keys: number[] = [];
+  let starts: number[] = [];
+  let large: number[] = [];
+  let size = 0;
+  let places = new Uint16Array(PAGE_BYTES_FULL);
+  let counts = new Uint8Array(PAGE_BYTES_FULL);
+
+  const room = (more: number): void => {
+    if (size + more <= places.length) return;
+    const [oldPlaces, oldCounts] = [places, counts];
+    places = new Uint16Array((size + more) * 2);
+    counts = new Uint8Array((size + more) * 2);
+    places.set(oldPlaces);
+    counts.set(oldCounts);
+  };
+  const flush = (): void => {
+    if (keys.length === 0) return;
+    starts.push(size);
+    fences.push(keys[0] ?? 0);
+    pages.push(encodePage({ keys, starts, large, places: places.subarray(0, size), counts: counts.subarray(0, size) }));
+    [keys, starts, large, size] = [[], [], [], 0];
+  };
+  const posting = (place: number, count: number): void => {
+    room(1);
+    if (count >= COUNT_LARGE) large.push(size, count);
+    places[size] = place;
+    counts[size] = Math.min(count, COUNT_LARGE);
+    size += 1;
+  };
+
+  return {
+    term: (key) => {
+      if (keys.length * TERM_BYTES + size * POSTING_BYTES >= PAGE_BYTES_FULL) flush();
+      keys.push(key);
+      starts.push(size);
+    },
+    posting,
+    copy: (page, term, shift) => {
+      const from = page.starts[term] ?? 0;
+      const to = page.starts[term + 1] ?? from;
+      room(to - from);
+      if (page.large.length > 0) {
+        for (let at = from; at < to; at += 1) posting((page.places[at] ?? 0) + shift, countAt(page, at));
+        return;
+      }
+      for (let at = from; at < to; at += 1) {
+        places[size] = (page.places[at] ?? 0) + shift;
+        counts[size] = page.counts[at] ?? 0;
+        size += 1;
+      }
+    },
+    finish: () => {
+      flush();
+      return { pages, fences: Buffer.from(Float64Array.from(fences).buffer) };
+    },
+  };
+}
+
+/** How often the chunk of a posting holds the term. */
+export function countAt({ counts, large }: PostingPage, at: number): number {
+  const count = counts[at] ?? 0;
+  if (count < COUNT_LARGE) return count;
+  for (let pair = 0; pair < large.length; pair += 2) if (large[pair] === at) return large[pair + 1] ?? count;
+  return count;
+}
+
+interface PageParts {
+  readonly keys: readonly number[];
+  readonly starts: readonly number[];
+  readonly large: readonly number[];
+  readonly places: Uint16Array;
+  readonly counts: Uint8Array;
+}
+
+// terms u32 · postings u32 · large counts u32 · reserved u32, then the columns, widest first so that each is on its boundary.
+const HEAD_BYTES = 16;
+
+function encodePage({ keys, starts, large, places, counts }: PageParts): Buffer {
+  const bytes = HEAD_BYTES + keys.length * 8 + starts.length * 4 + large.length * 4 + places.length * POSTING_BYTES;
+  const page = new Uint8Array(bytes);
+  new Uint32Array(page.buffer, 0, 4).set([keys.length, places.length, large.length]);
+  const view = decodePage(page.buffer);
+  view.keys.set(keys);
+  view.starts.set(starts);
+  view.large.set(large);
+  view.places.set(places);
+  view.counts.set(counts);
+  return Buffer.from(page.buffer);
+}
+
+export function decodePage(buffer: ArrayBufferLike, at = 0): PostingPage {
+  const [terms = 0, postings = 0, large = 0] = new Uint32Array(buffer, at, 4);
+  const keysAt = at + HEAD_BYTES;
+  const startsAt = keysAt + terms * 8;
+  const largeAt = startsAt + (terms + 1) * 4;
+  const placesAt = largeAt + large * 4;
+  return {
+    keys: new Float64Array(buffer, keysAt, terms),
+    starts: new Uint32Array(buffer, startsAt, terms + 1),
+    large: new Uint32Array(buffer, largeAt, large),
+    places: new Uint16Array(buffer, placesAt, postings),
+    counts: new Uint8Array(buffer, placesAt + postings * 2, postings),
+  };
+}
+
+/** Index of the last key that is not above `key`; -1 when all are. */
+export function lastUpTo(keys: Float64Array, key: number): number {
+  let low = 0;
+  let high = keys.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((keys[middle] ?? 0) <= key) low = middle + 1;
+    else high = middle;
+  }
+  return low - 1;
+}

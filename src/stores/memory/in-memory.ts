@@ -1,0 +1,148 @@
+import type {
+  Chunk,
+  LexicalMatches,
+  MemoryBatch,
+  MemoryStore,
+  Neighbour,
+  NewChunk,
+  Postings,
+  Scope,
+} from "../../ports/memory.ts";
+
+/** What is kept of a session. */
+interface Shelf {
+  cursor: number;
+  discarded: MemoryBatch["discarded"];
+}
+
+interface Row {
+  readonly chunk: Chunk;
+  readonly terms: ReadonlyMap<string, number>;
+  /** How many terms it has, each as often as it occurs. */
+  readonly length: number;
+}
+
+/** A memory that lives as long as the process: every search looks at every chunk. */
+export function createMemoryStoreInMemory(): MemoryStore {
+  const shelves = new Map<string, Shelf>();
+  const dropped = new Set<string>();
+  const rows = new Map<number, Row>();
+  const shelvesOfVectors = new Map<string, Map<number, Float32Array>>();
+  let lastId = 0;
+
+  const vectorsOf = (embedderId: string): Map<number, Float32Array> => {
+    const vectors = shelvesOfVectors.get(embedderId) ?? new Map<number, Float32Array>();
+    shelvesOfVectors.set(embedderId, vectors);
+    return vectors;
+  };
+  const inScope = (scope: Scope): Row[] =>
+    [...rows.values()].filter(({ chunk }) => isInScope(chunk, scope, shelves.get(chunk.session_id)));
+
+  return {
+    cursor: async (sessionId) =>
+      dropped.has(sessionId) ? Number.MAX_SAFE_INTEGER : (shelves.get(sessionId)?.cursor ?? 0),
+    add: async ({ session_id, cursor, chunks, discarded }) => {
+      if (dropped.has(session_id) || cursor <= (shelves.get(session_id)?.cursor ?? 0)) return;
+      // Made before the first is kept: a batch that cannot be read to its end leaves nothing.
+      const added = chunks.map((chunk, index) => toRow(chunk, { session_id, id: lastId + 1 + index }));
+      for (const row of added) rows.set(row.chunk.id, row);
+      lastId += added.length;
+      shelves.set(session_id, { cursor, discarded });
+    },
+    read: async (ids) => ids.flatMap((id) => rows.get(id)?.chunk ?? []),
+    match: async (terms, scope) => matchRows(inScope(scope), terms),
+    nearest: async (embedderId, vector, { scope, max }) => {
+      const vectors = vectorsOf(embedderId);
+      return inScope(scope)
+        .flatMap(({ chunk: { id } }): Neighbour[] => {
+          const other = vectors.get(id);
+          return other === undefined ? [] : [{ id, similarity: cosine(vector, other) }];
+        })
+        .sort((a, b) => b.similarity - a.similarity || a.id - b.id)
+        .slice(0, max);
+    },
+    vectors: {
+      missing: async (embedderId, max) => {
+        const vectors = vectorsOf(embedderId);
+        return [...rows.values()]
+          .filter(({ chunk }) => !vectors.has(chunk.id))
+          .slice(0, max)
+          .map(({ chunk }) => chunk);
+      },
+      put: async (embedderId, added) => {
+        const vectors = vectorsOf(embedderId);
+        for (const { id, vector } of added) {
+          if (rows.has(id) && !vectors.has(id)) vectors.set(id, vector.slice());
+        }
+      },
+    },
+    drop: async (sessionId) => {
+      dropped.add(sessionId);
+      shelves.delete(sessionId);
+      for (const { chunk } of [...rows.values()].filter((row) => row.chunk.session_id === sessionId)) {
+        rows.delete(chunk.id);
+        for (const vectors of shelvesOfVectors.values()) vectors.delete(chunk.id);
+      }
+    },
+    status: async (embedderId) => {
+      const vectors = [...vectorsOf(embedderId).values()];
+      return {
+        entries: rows.size,
+        pending: rows.size - vectors.length,
+        bytes:
+          [...rows.values()].reduce((sum, { chunk }) => sum + chunk.text.length, 0) +
+          vectors.reduce((sum, vector) => sum + vector.byteLength, 0),
+        index: "exact",
+      };
+    },
+    close: async () => {},
+  };
+}
+
+function toRow({ terms, ...source }: NewChunk, given: { readonly session_id: string; readonly id: number }): Row {
+  const length = [...terms.values()].reduce((sum, count) => sum + count, 0);
+  return { chunk: { ...source, ...given }, terms: new Map(terms), length };
+}
+
+function isInScope({ session_id, seq }: Chunk, scope: Scope, shelf: Shelf | undefined): boolean {
+  if (scope.sessionId !== undefined) {
+    if (session_id !== scope.sessionId) return false;
+    if (scope.upToSeq !== undefined && seq > scope.upToSeq) return false;
+  }
+  return (
+    !scope.discardedOnly || (shelf?.discarded ?? []).some(({ from_seq, to_seq }) => from_seq <= seq && seq <= to_seq)
+  );
+}
+
+function matchRows(rows: readonly Row[], terms: readonly string[]): LexicalMatches {
+  const lengths = new Map(rows.map(({ chunk, length }) => [chunk.id, length]));
+  return {
+    postings: [...new Set(terms)].map((term) => postingsOf(rows, term)),
+    chunks: rows.length,
+    termsTotal: rows.reduce((sum, { length }) => sum + length, 0),
+    lengthOf: (id) => lengths.get(id) ?? 0,
+  };
+}
+
+function postingsOf(rows: readonly Row[], term: string): Postings {
+  const holders = rows.filter((row) => row.terms.has(term));
+  return {
+    term,
+    ids: Uint32Array.from(holders, ({ chunk }) => chunk.id),
+    counts: Uint32Array.from(holders, (row) => row.terms.get(term) ?? 0),
+  };
+}
+
+function cosine(a: Float32Array, b: Float32Array): number {
+  let dot = 0;
+  let squaresA = 0;
+  let squaresB = 0;
+  for (const [index, x] of a.entries()) {
+    const y = b[index] ?? 0;
+    dot += x * y;
+    squaresA += x * x;
+    squaresB += y * y;
+  }
+  const lengths = Math.sqrt(squaresA * squaresB);
+  return lengths === 0 ? 0 : dot / lengths;
+}

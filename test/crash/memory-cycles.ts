@@ -1,0 +1,101 @@
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+import type { MemoryStore } from "../../src/ports/memory.ts";
+import { openMemoryStore } from "../../src/stores/memory/embedded/open.ts";
+import { EVERYTHING } from "../support/memory-chunks.ts";
+import { batchAfter, CRASH_EMBEDDER, memorySessions, textAt, vectorAt } from "./memory-expected.ts";
+
+export interface MemoryCycleCounts {
+  readonly cycles: number;
+  /** Batches a process was told are taken in. */
+  readonly acknowledged: number;
+  /** Of those, how many were not there afterwards. */
+  readonly lost: number;
+  /** Sessions of which a batch was there in part, or a text, a posting or a vector was not the one that was put in. */
+  readonly broken: number;
+  /** Vectors that had to be made again. */
+  readonly missing: number;
+}
+
+/** Runs a process that adds, kills it at a random moment, opens what it left, and counts what is wrong. */
+export async function runMemoryCycles(
+  folder: string,
+  cycles: number,
+  random: () => number,
+): Promise<MemoryCycleCounts> {
+  const acks = new Map<string, number>();
+  const total = { cycles, acknowledged: 0, lost: 0, broken: 0, missing: 0 };
+  for (let cycle = 0; cycle < cycles; cycle += 1) {
+    for (const [sessionId, cursor] of await addAndDie(folder, random)) {
+      total.acknowledged += 1;
+      acks.set(sessionId, Math.max(cursor, acks.get(sessionId) ?? 0));
+    }
+    const store = openMemoryStore({ folder });
+    total.missing += (await store.status(CRASH_EMBEDDER)).pending;
+    for (const sessionId of memorySessions) {
+      total.lost += (await store.cursor(sessionId)) < (acks.get(sessionId) ?? 0) ? 1 : 0;
+      total.broken += (await isWhole(store, sessionId)) ? 0 : 1;
+    }
+    await store.close();
+  }
+  return total;
+}
+
+async function isWhole(store: MemoryStore, sessionId: string): Promise<boolean> {
+  const cursor = await store.cursor(sessionId);
+  let end = 0;
+  while (end < cursor) end = batchAfter(sessionId, end).cursor;
+  const scope = { ...EVERYTHING, sessionId };
+  const { postings, chunks } = await store.match([sessionId, `at${cursor}`], scope);
+  const [all, last] = postings;
+  const texts = (await store.read([...(all?.ids ?? [])])).map(({ text }) => text);
+  const expected = Array.from({ length: cursor }, (_, index) => textAt(sessionId, index + 1));
+  const isTextWhole = end === cursor && chunks === cursor && JSON.stringify(texts) === JSON.stringify(expected);
+  return isTextWhole && last?.ids.length === Math.min(1, cursor) && (await areVectorsTrue(store, sessionId, cursor));
+}
+
+/** A vector is the one of its chunk, or it is missing; asked of a few. */
+async function areVectorsTrue(store: MemoryStore, sessionId: string, cursor: number): Promise<boolean> {
+  const scope = { ...EVERYTHING, sessionId };
+  const missing = new Set((await store.vectors.missing(CRASH_EMBEDDER, 1_000_000)).map(({ id }) => id));
+  for (const seq of [1, cursor >> 1, cursor - 1, cursor].filter((asked) => asked > 0)) {
+    const { postings } = await store.match([`at${seq}`], scope);
+    const id = postings[0]?.ids[0] ?? 0;
+    const [nearest] = await store.nearest(CRASH_EMBEDDER, vectorAt(seq), { scope, max: 1 });
+    const isFound = nearest?.id === id && nearest.similarity > 0.99;
+    if (isFound === missing.has(id)) return false;
+  }
+  return true;
+}
+
+const ACKS_MAX = 60;
+
+async function addAndDie(folder: string, random: () => number): Promise<readonly [string, number][]> {
+  const script = join(import.meta.dirname, "memory-adder.ts");
+  // Compiled once for all cycles: most of a cycle would otherwise be the start of its process.
+  const env = { ...process.env, NODE_COMPILE_CACHE: join(folder, "..", "compiled") };
+  const child = spawn(process.execPath, [script, folder], { stdio: ["ignore", "pipe", "pipe"], env });
+  const killAfter = Math.floor(random() * ACKS_MAX);
+  const spins = Math.floor(random() * 2_000_000);
+  let output = "";
+  let errors = "";
+  child.stderr.on("data", (chunk) => {
+    errors += chunk;
+  });
+  child.stdout.on("data", (chunk) => {
+    output += chunk;
+    if (output.split("\n").length <= killAfter) return;
+    // A moment more or less, so that the kill hits anywhere in a write.
+    for (let spin = 0; spin < spins; spin += 1);
+    child.kill("SIGKILL");
+  });
+  const signal = await new Promise((resolve) => child.on("close", (_code, by) => resolve(by)));
+  if (signal !== "SIGKILL" || errors !== "") throw new Error(`the adding process ended by itself or warned: ${errors}`);
+  return output
+    .split("\n")
+    .slice(0, -1)
+    .map((line): [string, number] => {
+      const [sessionId = "", cursor] = line.split(" ");
+      return [sessionId, Number(cursor)];
+    });
+}

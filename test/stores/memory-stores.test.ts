@@ -1,0 +1,74 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import type { MemoryStore } from "../../src/ports/memory.ts";
+import { openMemoryStore } from "../../src/stores/memory/embedded/open.ts";
+import { createMemoryStoreInMemory } from "../../src/stores/memory/in-memory.ts";
+import { describeMemoryStore, MEMORY_STORE_CHECKS, type OpenMemoryStore } from "../contract/memory-store.ts";
+
+const root = mkdtempSync(join(tmpdir(), "rkat-memory-"));
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+/** A store in memory is its own place: it is there again as long as the process is. */
+function memoryPlace(): OpenMemoryStore {
+  const store = createMemoryStoreInMemory();
+  return async () => store;
+}
+
+function diskPlace(scanner: "simd" | "plain"): () => OpenMemoryStore {
+  return () => {
+    const folder = mkdtempSync(join(root, "store-"));
+    return async () => openMemoryStore({ folder, scanner });
+  };
+}
+
+describeMemoryStore("[D7] in memory", memoryPlace);
+describeMemoryStore("embedded", diskPlace("simd"));
+describeMemoryStore("embedded, without SIMD", diskPlace("plain"));
+
+describe("a wrong memory store", () => {
+  const wrong: Record<string, (store: MemoryStore) => MemoryStore> = {
+    "takes a batch in twice": (store) => {
+      let batches = 0;
+      const next = (): number => {
+        batches += 1;
+        return batches * 1_000;
+      };
+      return { ...store, add: (batch) => store.add({ ...batch, cursor: next() }) };
+    },
+    "sees every session in every scope": (store) => ({
+      ...store,
+      match: (terms, { discardedOnly }) => store.match(terms, { discardedOnly }),
+    }),
+    "forgets what has left the context": (store) => ({
+      ...store,
+      nearest: (id, vector, { scope, max }) =>
+        store.nearest(id, vector, { scope: { ...scope, discardedOnly: false }, max }),
+    }),
+    "mixes up embedders": (store) => ({
+      ...store,
+      nearest: (_, vector, options) => store.nearest("embedder/one", vector, options),
+    }),
+    "lets what was dropped come back": (store) => ({ ...store, drop: async () => {} }),
+    "tells of vectors as missing that are there": (store) => ({
+      ...store,
+      vectors: { ...store.vectors, put: async () => {} },
+    }),
+    "reads in an order of its own": (store) => ({
+      ...store,
+      read: (ids) => store.read([...ids].sort((a, b) => a - b)),
+    }),
+  };
+  for (const [fault, spoil] of Object.entries(wrong)) {
+    it(`that ${fault} fails the suite`, async () => {
+      const results = await Promise.allSettled(
+        MEMORY_STORE_CHECKS.map(({ holds }) => {
+          const open = memoryPlace();
+          return holds(async () => spoil(await open()));
+        }),
+      );
+      expect(results.some((result) => result.status === "rejected")).toBe(true);
+    });
+  }
+});
