@@ -20,6 +20,14 @@ describe("rkat chat", () => {
   const chat = (input: readonly string[], ...flags: string[]) =>
     run(["chat", "-t", "none", ...flags], { env, input: input.join("\n") });
 
+  it("undoes nothing where what is named is no compaction", async () => {
+    const { code, stderr } = await chat([...FACTS, "/compact", "/undo nonsense"]);
+    expect(code).toBe(10);
+    expect(stderr).toContain("nonsense");
+    const { stdout } = await run(["compact", "list", "last", "--json"], { env });
+    expect(JSON.parse(stdout).compactions.at(-1)).toMatchObject({ undone: false });
+  });
+
   it("[C18] compacts, shows the receipt and undoes, from within", async () => {
     const before = await chat([
       "/undo",

@@ -40,11 +40,15 @@ export const COMPACTION_COMMANDS: Readonly<Record<string, SlashCommand>> = {
     },
   },
   undo: {
-    meaning: "undo the newest compaction that stands; what was said since stays",
-    run: async (chat) => {
+    takes: "COMPACTION",
+    meaning: "undo a compaction, the newest that stands unless one is named; what was said since stays",
+    run: async (chat, rest) => {
       requireCompaction(chat);
       if (!(await wasCompacted(chat, { isStanding: true }))) return tell(chat, "There is no compaction to undo.");
-      await undoCompaction(chat.invocation.io, chat.opened, { id: currentOf(chat), word: undefined });
+      await undoCompaction(chat.invocation.io, chat.opened, {
+        id: currentOf(chat),
+        word: rest === "" ? undefined : rest,
+      });
       return false;
     },
   },
