@@ -30,12 +30,10 @@ const WIDER = 3;
 
 async function index(docs: readonly Doc[]): Promise<Handle> {
   const store = createMemoryStoreInMemory();
-  const handle = { store, recall: createRecall({ store, embedder, now }), ids: new Map(), seqs: new Map() };
-  await add(handle, docs);
-  return handle;
+  return add({ store, recall: createRecall({ store, embedder, now }), ids: new Map(), seqs: new Map() }, docs);
 }
 
-async function add(handle: Handle, docs: readonly Doc[]): Promise<void> {
+async function add(handle: Handle, docs: readonly Doc[]): Promise<Handle> {
   const { store, ids, seqs } = handle;
   for (const [session, said] of Map.groupBy(docs, (doc) => doc.session ?? "one")) {
     let seq = seqs.get(session) ?? 0;
@@ -59,6 +57,7 @@ async function add(handle: Handle, docs: readonly Doc[]): Promise<void> {
     seqs.set(session, seq);
   }
   await embedMissing(store);
+  return handle;
 }
 
 async function embedMissing(store: MemoryStore): Promise<void> {
