@@ -79,7 +79,7 @@ async function embedMissing(store: MemoryStore, embedder: Embedder): Promise<voi
     const chunks = await store.vectors.missing(embedder.id, EMBEDDED_AT_ONCE);
     if (chunks.length === 0) return;
     for (const chunk of chunks) {
-      const [before] = await store.read([chunk.id - 1]);
+      const [before] = await store.read([chunk.before]);
       const [vector = new Float32Array()] = await embedder.embed([passageFor(chunk, before)], "passage", signal);
       await store.vectors.put(embedder.id, [{ id: chunk.id, vector }]);
     }

@@ -1,4 +1,6 @@
 // A retriever for scorers that take one: our own chunks, store, embedder and recall, nothing else.
+import { availableParallelism } from "node:os";
+import { rememberTexts } from "../src/embedders/known-texts.ts";
 import { createLocalEmbedder } from "../src/embedders/local.ts";
 import { toChunk } from "../src/memory/chunk.ts";
 import { passageFor } from "../src/memory/passage.ts";
@@ -23,7 +25,9 @@ interface Handle {
 }
 
 const { signal } = new AbortController();
-const embedder = createLocalEmbedder();
+/** Scorers that index the same texts for every question give them to the model once. */
+const TEXTS_MAX = 65_536;
+const embedder = rememberTexts(createLocalEmbedder({ threads: availableParallelism() }), TEXTS_MAX);
 const now = (): number => Date.UTC(2026, 0, 1);
 /** Chunks found for each answer that is asked for: long texts and copies fold into fewer. */
 const WIDER = 3;
@@ -64,9 +68,9 @@ async function embedMissing(store: MemoryStore): Promise<void> {
   for (;;) {
     const chunks = await store.vectors.missing(embedder.id, 64);
     if (chunks.length === 0) return;
-    const before = await store.read(chunks.map(({ id }) => id - 1));
-    const byId = new Map(before.map((chunk) => [chunk.id, chunk]));
-    const passages = chunks.map((chunk) => passageFor(chunk, byId.get(chunk.id - 1)));
+    const earlier = await store.read(chunks.map(({ before }) => before));
+    const byId = new Map(earlier.map((chunk) => [chunk.id, chunk]));
+    const passages = chunks.map((chunk) => passageFor(chunk, byId.get(chunk.before)));
     const vectors = await embedder.embed(passages, "passage", signal);
     await store.vectors.put(
       embedder.id,

@@ -3,11 +3,13 @@ import { parseArgs } from "node:util";
 import { createLocalEmbedder } from "../src/embedders/local.ts";
 import type { Embedder } from "../src/ports/embedder.ts";
 import { createArena } from "./recall-contenders.ts";
+import { measureCosts } from "./recall-costs.ts";
 import { type DataSet, loadDataSets } from "./recall-data.ts";
 import { publish } from "./report.ts";
 
-// How well memory finds again what was said: share of the answers among the first k, and how high they stand.
-// `--embedder <module>` names a module with `openEmbedder()`; without one, the local embedder that ships.
+// How well memory finds again what was said: share of the answers among the first k, and how high they stand. Then what it
+// costs, at `--sizes 10k,100k,1m` entries. `--only <data set>` measures that one alone, `--only costs` the costs.
+// `--embedder <module>` names a module with `openEmbedder()`; without one, and for the costs, the local one that ships.
 
 const CUTS = [1, 5, 10];
 const NDCG_CUT = 10;
@@ -19,15 +21,31 @@ interface Row {
   readonly ndcg: number;
 }
 
+const COSTS = "costs";
+
 const { values } = parseArgs({
-  options: { embedder: { type: "string" }, only: { type: "string" }, "no-assert": { type: "boolean" } },
+  options: {
+    embedder: { type: "string" },
+    only: { type: "string" },
+    sizes: { type: "string" },
+    "no-assert": { type: "boolean" },
+  },
 });
-const embedder = await openNamedEmbedder(values.embedder);
-const dataSets = (await loadDataSets()).filter(({ name }) => values.only === undefined || name === values.only);
-const measured: { readonly name: string; readonly rows: readonly Row[] }[] = [];
-for (const dataSet of dataSets) measured.push({ name: dataSet.name, rows: await measure(dataSet, embedder) });
-await embedder.close();
-await publish({ name: "recall", tables: measured.map(({ name, rows }) => tableOf(name, rows)), targets: [], measured });
+const dataSets = await loadDataSets();
+const [heard] = dataSets;
+const isWanted = (name: string): boolean => values.only === undefined || values.only === name;
+const wanted = dataSets.filter(({ name }) => isWanted(name));
+if (wanted.length > 0) await publishQuality(wanted);
+if (heard !== undefined && isWanted(COSTS)) await publish(await measureCosts(heard));
+
+async function publishQuality(asked: readonly DataSet[]): Promise<void> {
+  const embedder = await openNamedEmbedder(values.embedder);
+  const measured: { readonly name: string; readonly rows: readonly Row[] }[] = [];
+  for (const dataSet of asked) measured.push({ name: dataSet.name, rows: await measure(dataSet, embedder) });
+  await embedder.close();
+  const tables = measured.map(({ name, rows }) => tableOf(name, rows));
+  await publish({ name: "recall", tables, targets: [], measured });
+}
 
 async function openNamedEmbedder(path: string | undefined): Promise<Embedder> {
   if (path === undefined) return createLocalEmbedder();

@@ -11,6 +11,7 @@ const BENCHES = [
   "compaction.ts",
   "memory-store.ts",
   "recall.ts",
+  "tiers.ts",
   "crash.ts",
 ];
 

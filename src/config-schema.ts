@@ -145,14 +145,26 @@ const Shell = z
 // Read by the REST surface, which is not built yet.
 const Rest = z.strictObject({ host: text.default("127.0.0.1"), port: whole(0, 65_535).default(8_080) });
 
-const Memory = z.strictObject({
-  /** `static` needs no native runtime; `hashing` is a baseline. One of one's own is given to the SDK. */
-  embedder: oneOf(["local", "static", "hashing"]).default("local"),
-  index: oneOf(["auto", "exact"]).default("auto"),
-  scope: oneOf(["project", "session"]).default("project"),
-});
+const Memory = z
+  .strictObject({
+    /** `static` needs no native runtime; `hashing` is a baseline; `remote` asks a provider. One of one's own is given to the SDK. */
+    embedder: oneOf(["local", "static", "hashing", "remote"]).default("local"),
+    /** Of a remote embedder: PROVIDER/MODEL. */
+    embedding_model: text.optional(),
+    /** Of a remote embedder: how long its vectors are. */
+    embedding_dimensions: whole(1, 16_384).optional(),
+    index: oneOf(["auto", "exact"]).default("auto"),
+    scope: oneOf(["project", "session"]).default("project"),
+  })
+  .refine((memory) => memory.embedder !== "remote" || memory.embedding_model !== undefined, {
+    path: ["embedding_model"],
+    error: "write the model as PROVIDER/MODEL, like openai/text-embedding-3-small",
+  })
+  .refine((memory) => memory.embedder !== "remote" || memory.embedding_dimensions !== undefined, {
+    path: ["embedding_dimensions"],
+    error: "write how long the model's vectors are, like 1536",
+  });
 
-// Read by agent memory, which is not built yet.
 const AgentMemory = z.strictObject({
   immediate_window: whole(1).default(64),
   recent_window: whole(1).default(64),

@@ -1,4 +1,6 @@
 export { type Config, defaultConfig, loadConfig } from "./config.ts";
+export type { AgentCompacted, AgentContext, AgentStatus } from "./contract/agent/agent.ts";
+export type { AgentEntryBody } from "./contract/agent/agent-entry.ts";
 export type { Capability } from "./contract/capability.ts";
 export type { Compaction, CompactionSettings, CompactResult, Receipt, SeqRange } from "./contract/compaction.ts";
 export type { Entry, EntryBody, NewEntry } from "./contract/entry.ts";
@@ -7,7 +9,10 @@ export type { AgentEvent, AgentEventOf, AgentEventType, TerminalCause, Usage } f
 export type { MemoryHit, MemoryResults } from "./contract/memory.ts";
 export type { AssistantBlock, Content, ContentBlock, Message, StopReason, ToolResult } from "./contract/message.ts";
 export type { RunResult, SessionContext, SessionHistory, SessionInfo, SessionSummary } from "./contract/session.ts";
+export { type AgentPromptParts, assembleAgentPrompt } from "./core/agent/agent-prompt.ts";
+export type { AgentRow } from "./core/agent/agent-row.ts";
 export { DefaultCompactor } from "./core/compaction/default-compactor.ts";
+export { createRemoteEmbedder } from "./embedders/remote.ts";
 export type { Clock } from "./ports/clock.ts";
 export type {
   CompactionConfig,
@@ -22,6 +27,7 @@ export type { MemoryStore } from "./ports/memory.ts";
 export type { ModelClient, ModelFailure, ModelPart, ModelRequest } from "./ports/model.ts";
 export type { BlobStore, EventLog, Hold, SessionLocks, SessionRow, SessionStore, Store } from "./ports/store.ts";
 export type { Tool, ToolCallContext, ToolOutput } from "./ports/tool.ts";
+export type { Vault } from "./ports/vault.ts";
 export { createScriptedModel, type ScriptedModel, type ScriptedStep } from "./providers/scripted.ts";
 export {
   createInMemoryStore,
@@ -33,6 +39,8 @@ export {
   type Runtime,
   type RuntimeOptions,
 } from "./runtime.ts";
+export type { Agent } from "./service/agent/agent-handle.ts";
+export type { AgentHome, AgentPlace } from "./service/agent/agent-operations.ts";
 export type { CompactionOptions } from "./service/compaction-options.ts";
 export type { Delivery } from "./service/event-queue.ts";
 export type { EventStream, Session, SessionOptions, TurnOptions } from "./service/session-handle.ts";

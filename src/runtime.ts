@@ -1,6 +1,8 @@
 import { hash } from "node:crypto";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { type Config, defaultConfig } from "./config.ts";
+import { policyOf } from "./config-policy.ts";
 import type { Capability } from "./contract/capability.ts";
 import { RuntimeError } from "./contract/error.ts";
 import type { MemoryResults } from "./contract/memory.ts";
@@ -8,24 +10,26 @@ import type { Content } from "./contract/message.ts";
 import type { RunResult, SessionInfo, SessionSummary } from "./contract/session.ts";
 import { createRedactor } from "./core/redact.ts";
 import { foldRow } from "./core/session/session-row.ts";
-import type { TurnPolicy } from "./core/turn.ts";
 import { MEMORY_SKILL } from "./memory/skill.ts";
 import type { Clock } from "./ports/clock.ts";
 import type { Embedder } from "./ports/embedder.ts";
 import type { MemoryStore } from "./ports/memory.ts";
-import type { ModelClient, ModelResolver } from "./ports/model.ts";
+import type { ModelClient } from "./ports/model.ts";
 import type { Store } from "./ports/store.ts";
 import type { Tool } from "./ports/tool.ts";
 import type { AiSdkModel } from "./providers/ai-sdk/dialect.ts";
-import { createAiSdkModel } from "./providers/ai-sdk.ts";
+import { ownModelOf, preferOwn } from "./providers/ai-sdk/own-model.ts";
 import { describeModels, findModel, mergeModels } from "./providers/catalog.ts";
 import { createModelResolver } from "./providers/resolve.ts";
+import { type Agent, createAgentHandle } from "./service/agent/agent-handle.ts";
+import { type AgentHome, createAgentOperations } from "./service/agent/agent-operations.ts";
+import { createAgentSource } from "./service/agent/agent-source.ts";
 import { describeCapabilities } from "./service/capabilities.ts";
 import { type CompactionOptions, composeCompaction } from "./service/compaction-options.ts";
 import { createDispatch, type Dispatch, requireCapability } from "./service/dispatch.ts";
 import type { Delivery } from "./service/event-queue.ts";
 import { searchForTools } from "./service/memory/memory-operations.ts";
-import { createSessionMemory, type SessionMemory } from "./service/memory/session-memory.ts";
+import { createSessionMemory, type MemoryParts, type SessionMemory } from "./service/memory/session-memory.ts";
 import { requireOptions } from "./service/runtime-options.ts";
 import { type CompactionPart, requireReachableFor } from "./service/session/compacting.ts";
 import {
@@ -47,7 +51,7 @@ import { createMemoryStoreInMemory } from "./stores/memory/in-memory.ts";
 import { createBuiltinTools } from "./tools/builtin.ts";
 import { createMemoryTools } from "./tools/memory-search.ts";
 import { presetsWith, TOOL_PRESETS, type ToolPreset } from "./tools/presets.ts";
-import { isSecretName } from "./tools/shell/child-env.ts";
+import { secretsIn } from "./tools/shell/child-env.ts";
 
 /** What a runtime is composed of. A capability whose port is absent is absent. */
 export interface RuntimeOptions {
@@ -73,6 +77,10 @@ export interface RuntimeOptions {
   /** Values that must never be kept or shown, besides those of the environment's keys. */
   readonly secrets?: readonly string[];
   readonly clock?: Clock;
+  /** Where agents' memories are kept, opened when the first is asked for; without it they last as long as the process. */
+  readonly agents?: AgentHome;
+  /** Told what agents' memories do, a line at a time. */
+  readonly log?: (line: string) => void;
 }
 
 /** A memory of one's own making; without a store it lasts as long as the process, without an embedder it goes by words. */
@@ -107,6 +115,8 @@ export interface Runtime {
     query: string,
     options?: { limit?: number; sessionId?: string; everything?: boolean },
   ): Promise<MemoryResults>;
+  /** A handle on an agent by its name; one is there as soon as it remembers something. */
+  agent(name: string): Agent;
   /** Content kept by reference, such as the full text of a tool output that was cut. */
   readBlob(blobId: string): Promise<{ readonly mediaType: string; readonly data: Uint8Array }>;
   /**
@@ -124,7 +134,7 @@ export interface Runtime {
 export function createRuntime(options: RuntimeOptions = {}): Runtime {
   requireOptions(options, Object.keys(TOOL_PRESETS));
   const { config = defaultConfig(), env = process.env, clock = createSystemClock() } = options;
-  const ownModel = toClient(options.model);
+  const ownModel = ownModelOf(options.model);
   const compaction = compactionOf(options, config);
   const capabilities = new Set<Capability>([
     ...(options.store === undefined ? [] : ["session-store" as const]),
@@ -132,34 +142,47 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     ...(options.memory === undefined ? [] : ["memory-store" as const]),
   ]);
   const store = translateFailures(options.store ?? createInMemoryStore({ now: clock.now }));
-  const memory = options.memory && memoryOf(options.memory, { store, clock });
+  const memory =
+    options.memory && memoryOf(options.memory, { store, clock, others: createAgentSource(() => agents.store()) });
   const memoryScope = options.memory?.scope ?? config.memory.scope;
   const memoryTools = memory === undefined ? [] : createMemoryTools(searchForTools(memory, memoryScope));
   const root = options.projectRoot ?? process.cwd();
   const { program: shellProgram, timeout_ms } = config.shell;
   const builtins = createBuiltinTools({ root, clock, env, shellProgram, shellTimeoutSecs: timeout_ms / 1_000 });
   const known = mergeModels(config.models);
+  const models = preferOwn(ownModel, createModelResolver({ env, config: modelConfig(options, config) }));
+  const redact = createRedactor([...secretsIn(env), ...(options.secrets ?? [])]);
+  const policy = policyOf(config);
+  const agents = createAgentOperations({
+    home: options.agents ?? agentsInMemory(clock),
+    grown: (id) => memory?.takeInLater(id),
+    models,
+    config,
+    asking: { clock, retry: policy.retry, calls: policy.calls, redact },
+    tell: options.log,
+  });
   const { service, live, stop } = createSessionService({
     hash: (text) => hash("sha256", text),
     store,
     clock,
     capabilities,
-    policy: policyOf(config),
+    policy,
     compaction,
     memory,
     memoryScope,
+    agents: agents.operations,
     skillFor: (tools) => (tools.has("memory_search") ? MEMORY_SKILL : undefined),
     windowOf: ({ model }) => {
       if (ownModel?.modelId === model) return ownModel.contextWindow;
       return config.self_hosted.models[model]?.context_window ?? findModel(model, known)?.context_window;
     },
-    redact: createRedactor([...secretsIn(env), ...(options.secrets ?? [])]),
+    redact,
     toolsFor: (settings) => [
       ...builtins.toolsFor(settings.tools),
       ...(settings.tools.memory ? memoryTools : []),
       ...(options.tools ?? []),
     ],
-    models: preferring(ownModel, createModelResolver({ env, config: modelConfig(options, config) })),
+    models,
     defaults: {
       system_prompt: options.systemPrompt ?? config.agent.system_prompt,
       max_tokens: config.agent.max_tokens_per_turn,
@@ -206,6 +229,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
       const where = sessionId === undefined ? {} : { session_id: sessionId, scope: "session" };
       return dispatch(everything ? "searchHistory" : "searchMemory", { query, limit, ...where });
     },
+    agent: (name) => createAgentHandle(dispatch, name),
     readBlob: async (blob_id) => {
       const { media_type, data } = await dispatch("readBlob", { blob_id });
       return { mediaType: media_type, data: Buffer.from(data, "base64") };
@@ -217,13 +241,14 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
       isClosed = true;
       await stop();
       await builtins.close();
+      await agents.close();
       await memory?.close();
       await store.close();
     },
   };
 }
 
-function memoryOf(options: MemoryOptions, parts: { store: Store; clock: Clock }): SessionMemory {
+function memoryOf(options: MemoryOptions, parts: Pick<MemoryParts, "store" | "clock" | "others">): SessionMemory {
   const { store: memory = createMemoryStoreInMemory(), embedder } = options;
   const openEmbedder = typeof embedder === "object" ? async () => embedder : embedder;
   return createSessionMemory({ memory, openEmbedder, ...parts });
@@ -246,33 +271,46 @@ export async function openRuntime({ stateFolder, warn = () => {}, ...options }: 
   compactionOf(composed, config); // What is refused is refused before a folder is touched.
   const store = await openEmbeddedStore(stateFolder, { warn });
   const files = await withFiles(store, { folder: stateFolder, warn });
-  return createRuntime({ ...composed, ...(await memoryIn(config, { stateFolder, warn, ...options })), store: files });
+  const memory = await memoryIn(config, { stateFolder, warn, ...options });
+  const agents = agentsIn(stateFolder, warn);
+  return createRuntime({ agents, ...composed, ...memory, store: files });
+}
+
+/** The agents of a state folder: their logs, and their files under `.rkat/agents/`. */
+function agentsIn(stateFolder: string, warn: (sentence: string) => void): AgentHome {
+  const folder = join(stateFolder, "agents");
+  return {
+    isThere: () => existsSync(folder),
+    open: async () => {
+      const { openStore } = await import("./stores/embedded/open.ts");
+      const { foldAgent } = await import("./core/agent/agent-row.ts");
+      const { createVault } = await import("./projections/vault/vault.ts");
+      const store = openStore({ folder, foldRow: foldAgent, host: { pid: process.pid, isRunning }, warn });
+      return { store, vault: createVault({ folder: stateFolder, warn }) };
+    },
+  };
 }
 
 /** Opens the project's memory, when the configuration names it. */
 async function memoryIn(
   config: Config,
-  { stateFolder, warn, memory }: OpenOptions,
+  { stateFolder, warn = () => {}, memory, env = process.env }: OpenOptions,
 ): Promise<Pick<RuntimeOptions, "memory">> {
   if (!config.features.includes("memory-store")) return {};
   const { openMemoryStore } = await import("./stores/memory/embedded/open.ts");
-  const store =
-    memory?.store ?? openMemoryStore({ folder: join(stateFolder, "memory"), ...(warn === undefined ? {} : { warn }) });
-  return { memory: { embedder: embedderBy(config, warn), ...memory, store } };
-}
-
-/** The embedder a configuration names, loaded when it is first needed. */
-function embedderBy({ memory }: Config, warn: (sentence: string) => void = () => {}): () => Promise<Embedder> {
-  return async () => {
-    switch (memory.embedder) {
-      case "local":
-        return (await import("./embedders/default.ts")).openDefaultEmbedder(warn);
-      case "static":
-        return (await import("./embedders/static.ts")).createStaticEmbedder();
-      case "hashing":
-        return (await import("./embedders/hashing.ts")).createHashingEmbedder();
-    }
+  const store = memory?.store ?? openMemoryStore({ folder: join(stateFolder, "memory"), warn });
+  const openRemote = async () => {
+    const { embedding_model = "", embedding_dimensions = 0 } = config.memory;
+    const { openEmbeddingModel } = await import("./providers/ai-sdk/embedding-model.ts");
+    const model = await openEmbeddingModel({ env, config }, embedding_model);
+    return (await import("./embedders/remote.ts")).createRemoteEmbedder(model, embedding_dimensions);
   };
+  const embedder = async () =>
+    (await import("./embedders/open-embedder.ts")).openNamedEmbedder(config.memory.embedder, {
+      tell: warn,
+      openRemote,
+    });
+  return { memory: { embedder, ...memory, store } };
 }
 
 /** Composes compaction; undefined when it is left out, and an error when it is left out and configured. */
@@ -288,6 +326,16 @@ function compactionOf({ compaction, systemPrompt }: RuntimeOptions, config: Conf
   const system_prompt = systemPrompt ?? config.agent.system_prompt;
   requireReachableFor(part, { ...(system_prompt === undefined ? {} : { system_prompt }) }, { tools: [], pinTokens: 0 });
   return part;
+}
+
+function agentsInMemory({ now }: Clock): AgentHome {
+  return {
+    isThere: () => false,
+    open: async () => {
+      const { foldAgent } = await import("./core/agent/agent-row.ts");
+      return { store: createStoreInMemory({ foldRow: foldAgent, now }), vault: undefined };
+    },
+  };
 }
 
 /** Gives the sessions of a store their files under `.rkat/`. */
@@ -331,22 +379,6 @@ export function createInMemoryStore(options: { now?: () => number } = {}): Store
   return createStoreInMemory({ foldRow, ...options });
 }
 
-function toClient(model: RuntimeOptions["model"]): ModelClient | undefined {
-  if (model === undefined || typeof model === "string") return undefined;
-  return "stream" in model ? model : createAiSdkModel(model);
-}
-
-/** The model that was handed in serves whenever no other is named, also for a session resumed by its name. */
-function preferring(own: ModelClient | undefined, others: ModelResolver): ModelResolver {
-  if (own === undefined) return others;
-  return {
-    resolve: async (model, provider) => {
-      const isOwn = (model ?? own.modelId) === own.modelId && (provider ?? own.provider) === own.provider;
-      return isOwn ? own : others.resolve(model, provider);
-    },
-  };
-}
-
 function modelConfig({ model, provider }: RuntimeOptions, config: Config) {
   const { agent, providers, self_hosted, profiles, models } = config;
   const defaultModel = typeof model === "string" ? model : agent.model;
@@ -360,33 +392,4 @@ function defaultTools({ toolPreset, memory }: RuntimeOptions, { tools }: Config)
     shell: tools.shell_enabled,
     memory: memory !== undefined && tools.memory,
   } as const;
-}
-
-const ABORT_GRACE_MS = 2_000;
-
-function policyOf({ agent, retry, tools }: Config): TurnPolicy {
-  return {
-    warnAt: agent.budget_warning_threshold,
-    retry: {
-      maxRetries: retry.max_retries,
-      initialDelayMs: retry.initial_delay_ms,
-      maxDelayMs: retry.max_delay_ms,
-      retryAfterMaxMs: retry.retry_after_max_ms,
-      multiplier: retry.multiplier,
-    },
-    calls: {
-      callTimeoutMs: retry.call_timeout_ms ?? Number.POSITIVE_INFINITY,
-      stallTimeoutMs: retry.stall_timeout_ms ?? Number.POSITIVE_INFINITY,
-    },
-    tools: {
-      timeoutMs: tools.default_timeout_ms,
-      concurrentMax: tools.max_concurrent,
-      outputBytesMax: tools.output_bytes_max,
-      abortGraceMs: ABORT_GRACE_MS,
-    },
-  };
-}
-
-function secretsIn(env: Readonly<Record<string, string | undefined>>): readonly string[] {
-  return Object.entries(env).flatMap(([name, value]) => (value !== undefined && isSecretName(name) ? [value] : []));
 }

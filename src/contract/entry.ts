@@ -99,13 +99,13 @@ export type EntryBody = z.infer<typeof EntryBody>;
 export type EntryBodyOf<K extends EntryBody["kind"]> = Extract<EntryBody, { kind: K }>;
 
 /** A body to append. It takes `span` seqs: one for each durable event it stands for, at least one. */
-export interface NewEntry {
+export interface NewEntry<B = EntryBody> {
   readonly span: number;
-  readonly body: EntryBody;
+  readonly body: B;
 }
 
 /** A record of the log; its events are numbered `seq`, `seq + 1`, … `seq + span - 1`. */
-export interface Entry extends NewEntry {
+export interface Entry<B = EntryBody> extends NewEntry<B> {
   readonly seq: number;
   readonly timestamp_ms: number;
 }

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { AgentName } from "./agent/agent.ts";
 import { nonnegative } from "./input/whole-number.ts";
 import { SessionId } from "./session.ts";
 
@@ -17,6 +18,8 @@ export const MemoryHit = z.object({
   role: z.string(),
   kind: z.string(),
   created_at: z.string(),
+  /** The agent whose memory it is; `turn` is the memory's number then. */
+  agent: z.string().optional(),
   /** Who said it, and that it is a quotation: a recalled text is data, whatever it asks for. */
   origin: z.string(),
 });
@@ -31,6 +34,8 @@ export const MemorySearch = z.strictObject({
   limit: nonnegative.default(HITS_DEFAULT).transform((limit) => Math.min(limit, HITS_MAX)),
   scope: z.enum(["project", "session"], { error: 'write "project" or "session"' }).optional(),
   session_id: SessionId.optional(),
+  /** Only what this agent remembers. */
+  agent: AgentName.optional(),
   /** Answers as if nothing had been said in `session_id` after this seq. */
   as_of_seq: nonnegative.optional(),
 });

@@ -57,6 +57,27 @@ describe("the local embedder", () => {
     expect(order.indexOf("query")).toBeLessThan(3);
   });
 
+  it("[D5] can be closed in the middle of a text, and the process goes on", () => {
+    const script = `
+      import { createLocalEmbedder } from ${JSON.stringify(join(import.meta.dirname, "local.ts"))};
+      const texts = Array.from({ length: 4 }, (_, index) => "a heron in the pond ".repeat(100) + index);
+      const codes = [];
+      for (let round = 0; round < 6; round += 1) {
+        const embedder = createLocalEmbedder();
+        await embedder.load();
+        const work = embedder.embed(texts, "passage", new AbortController().signal).catch(({ code }) => code);
+        for (let turn = 0; turn < 4 ** round * 20; turn += 1) await new Promise(setImmediate);
+        await embedder.close();
+        codes.push(await work);
+      }
+      console.log(codes[0]);
+    `;
+    const { status, stdout, stderr } = spawnSync(process.execPath, ["--input-type=module", "-e", script], {
+      encoding: "utf8",
+    });
+    expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: "REQUEST_CANCELLED\n", stderr: "" });
+  }, 60_000);
+
   it("[D5] stops at the signal, before and within a batch, and works afterwards", async () => {
     const stop = new AbortController();
     const texts = new Array<string>(200).fill("some words that take a while ".repeat(20));

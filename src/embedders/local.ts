@@ -95,6 +95,8 @@ export function createLocalEmbedder(options: LocalOptions = {}): LocalEmbedder {
     async close() {
       isClosed = true;
       const thread = await starting?.catch(() => undefined);
+      // A thread that is ended while the native runtime counts takes the whole process with it.
+      await queue.finish(closed());
       await thread?.terminate();
     },
   };

@@ -16,6 +16,7 @@ interface Job extends PromiseWithResolvers<Float32Array> {
 export class TextQueue {
   readonly #waiting: Record<"query" | "passage", Job[]> = { query: [], passage: [] };
   #current: Job | undefined;
+  #answered: PromiseWithResolvers<void> | undefined;
 
   /** Resolves with the text's vector; rejects at once when the signal fires, also while the text is being embedded. */
   add(text: string, kind: "passage" | "query", signal: AbortSignal): Promise<Float32Array> {
@@ -47,13 +48,30 @@ export class TextQueue {
   settle(answer: ThreadAnswer): void {
     if (answer.kind === "vector") this.#current?.resolve(answer.vector);
     if (answer.kind === "failure") this.#current?.reject(new RuntimeError("CAPABILITY_UNAVAILABLE", answer.message));
-    this.#current = undefined;
+    this.#rest();
+  }
+
+  /** Rejects what waits; resolves when the thread has answered the text it was sent last. */
+  async finish(error: unknown): Promise<void> {
+    for (const job of this.#takeWaiting()) job.reject(error);
+    if (this.#current === undefined) return;
+    this.#answered ??= Promise.withResolvers<void>();
+    await this.#answered.promise;
   }
 
   /** Rejects everything that waits or is on its way. */
   fail(error: unknown): void {
-    const jobs = [this.#current, ...this.#waiting.query.splice(0), ...this.#waiting.passage.splice(0)];
-    this.#current = undefined;
+    const jobs = [this.#current, ...this.#takeWaiting()];
     for (const job of jobs) job?.reject(error);
+    this.#rest();
+  }
+
+  #rest(): void {
+    this.#current = undefined;
+    this.#answered?.resolve();
+  }
+
+  #takeWaiting(): readonly Job[] {
+    return [...this.#waiting.query.splice(0), ...this.#waiting.passage.splice(0)];
   }
 }

@@ -15,7 +15,7 @@ export interface MessagePlace {
 /** What of a message can be found again, in its order: a short text whole, a long one in parts. Reasoning is left out. */
 export function chunksOf(message: Message, place: MessagePlace): readonly NewChunk[] {
   return textsOf(message)
-    .flatMap(({ role, kind, text }) => boundedParts(text, kind).map((part) => ({ role, kind, text: part })))
+    .flatMap(({ role, kind, text }) => boundedParts(text).map((part) => ({ role, kind, text: part })))
     .map((piece, part) => toChunk({ ...place, ...piece, part }));
 }
 
@@ -77,17 +77,13 @@ function textOfContent(content: Content): string {
   return content.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n");
 }
 
-/** What people and models say is kept whole up to here; beyond it stands a pasted file. */
-const SAID_CHARS_MAX = 1_000_000;
-/** Output of a tool is long, mostly noise, and can be made again. */
-const TOOL_CHARS_MAX = 64_000;
-/** Of a text that is cut, the end says how it went. */
+/** No model is shown more at once. Of what is longer the middle cannot be found, and the end says how it went. */
+const CHARS_MAX = 16_000_000;
 const TAIL_SHARE = 0.25;
 
-function boundedParts(text: string, kind: Piece["kind"]): readonly string[] {
-  const charsMax = kind === "text" || kind === "notice" ? SAID_CHARS_MAX : TOOL_CHARS_MAX;
-  if (text.length <= charsMax) return splitText(text);
-  const tailChars = Math.floor(charsMax * TAIL_SHARE);
-  const [head, tail] = [text.slice(0, charsMax - tailChars), text.slice(-tailChars)];
+function boundedParts(text: string): readonly string[] {
+  if (text.length <= CHARS_MAX) return splitText(text);
+  const tailChars = Math.floor(CHARS_MAX * TAIL_SHARE);
+  const [head, tail] = [text.slice(0, CHARS_MAX - tailChars), text.slice(-tailChars)];
   return [...splitText(head), ...splitText(tail)];
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Chunk, LexicalMatches } from "../ports/memory.ts";
-import { idsWithNeighbours, rankInContext } from "./context.ts";
+import { idsBeside, rankInContext } from "./context.ts";
 import { foldDuplicates } from "./duplicates.ts";
 import { fuse } from "./fuse.ts";
 import { rankByTerms } from "./rank.ts";
@@ -26,7 +26,12 @@ const chunkOf = (id: number, session_id: string, text = `text ${id}`): Chunk => 
   role: "user",
   kind: "text",
   created_at_ms: 0,
+  before: 0,
+  after: 0,
 });
+/** Chunks that one session said one after the other. */
+const talkOf = (session_id: string, ...ids: readonly number[]): readonly Chunk[] =>
+  ids.map((id, at) => ({ ...chunkOf(id, session_id), before: ids[at - 1] ?? 0, after: ids[at + 1] ?? 0 }));
 const idsOf = (ranked: readonly { readonly id: number }[]): readonly number[] => ranked.map(({ id }) => id);
 
 describe("ranking by terms", () => {
@@ -66,13 +71,17 @@ describe("ranking in context", () => {
   const fused = { values: new Map([[2, 4]]), floor: 0 };
 
   it("[D5] lifts the answer next to a question it does not repeat", () => {
-    const chunks = [1, 2, 3, 4].map((id) => chunkOf(id, "s1"));
-    expect(idsWithNeighbours(fused)).toEqual([1, 2, 3]);
-    expect(idsOf(rankInContext(fused, chunks))).toEqual([2, 3, 1]);
+    const [first, second, third] = talkOf("s1", 1, 2, 7, 8);
+    const chunks = [first, second, third].filter((chunk) => chunk !== undefined);
+    expect(idsBeside(chunks.slice(1, 2))).toEqual([1, 7]);
+    expect(idsOf(rankInContext(fused, chunks))).toEqual([2, 7, 1]);
   });
 
   it("[D5] lifts nothing across sessions", () => {
-    expect(idsOf(rankInContext(fused, [chunkOf(2, "s1"), chunkOf(3, "s2")]))).toEqual([2]);
+    const values = new Map([...fused.values, [3, 1]]);
+    const alone = rankInContext({ values, floor: 0 }, talkOf("s2", 3)).find(({ id }) => id === 3);
+    const both = rankInContext({ values, floor: 0 }, [...talkOf("s1", 2), ...talkOf("s2", 3)]);
+    expect(both.find(({ id }) => id === 3)).toEqual(alone);
   });
 
   it("[D5] leaves a message that stands alone above talk that is a little less to the point", () => {
@@ -82,7 +91,7 @@ describe("ranking in context", () => {
       [11, 3.8],
       [12, 3.8],
     ]);
-    const chunks = [chunkOf(1, "alone"), ...[10, 11, 12].map((id) => chunkOf(id, "talk"))];
+    const chunks = [chunkOf(1, "alone"), ...talkOf("talk", 10, 11, 12)];
     expect(idsOf(rankInContext({ values, floor: 0 }, chunks))[0]).toBe(1);
   });
 });

@@ -1,6 +1,6 @@
 import type { Embedder } from "../ports/embedder.ts";
 import type { Chunk, LexicalMatches, MemoryStore, Neighbour, Scope } from "../ports/memory.ts";
-import { idsWithNeighbours, rankInContext } from "./context.ts";
+import { idsBeside, rankInContext } from "./context.ts";
 import { type Folded, foldDuplicates } from "./duplicates.ts";
 import { fuse } from "./fuse.ts";
 import { createLikeness, type Likeness } from "./likeness.ts";
@@ -104,14 +104,15 @@ async function inContext(store: MemoryStore, findings: Findings, scope: Scope): 
   const byTerms = { list: ranked, chunks: matches.chunks, rest: 0, weight: BY_TERMS_WEIGHT };
   const byMeaning = { list: nearest, chunks: nearest.length, weight: BY_MEANING_WEIGHT };
   const fused = fuse(meaning === undefined ? [byTerms] : [byTerms, byMeaning]);
-  const found = new Set([...ranked, ...nearest].map(({ id }) => id));
-  const read = await store.read(idsWithNeighbours(fused));
-  const chunks = read.filter((chunk) => found.has(chunk.id) || isSurelyIn(scope, chunk));
+  const matching = new Set([...ranked, ...nearest].map(({ id }) => id));
+  const found = await store.read([...fused.values.keys()]);
+  const beside = await store.read(idsBeside(found));
+  const chunks = [...found, ...beside.filter((chunk) => matching.has(chunk.id) || isSurelyIn(scope, chunk))];
   const byId = new Map(chunks.map((chunk) => [chunk.id, chunk]));
   return rankInContext(fused, chunks).flatMap(({ id }) => byId.get(id) ?? []);
 }
 
-/** Whether a chunk that was not found lies in the scope; only the store knows what was discarded. */
+/** Whether a chunk that does not match lies in the scope; only the store knows what was discarded. */
 function isSurelyIn({ sessionId, discardedOnly, upToSeq }: Scope, { session_id, seq }: Chunk): boolean {
   if (discardedOnly) return false;
   return sessionId === undefined || (session_id === sessionId && (upToSeq === undefined || seq <= upToSeq));

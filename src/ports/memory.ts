@@ -8,7 +8,7 @@ export interface ChunkSource {
   /** Which part of a long message it is, counted from 0. */
   readonly part: number;
   readonly role: "user" | "assistant" | "tool" | "notice";
-  /** `text`, `tool_call`, `tool_result`, `notice`. */
+  /** `text`, `tool_call`, `tool_result`, `notice`, `summary`. */
   readonly kind: string;
   readonly created_at_ms: number;
 }
@@ -23,6 +23,9 @@ export interface Chunk extends ChunkSource {
   /** Given by the store, ascending, never used twice. Chunks of one session have ascending ids in the order of their text. */
   readonly id: number;
   readonly text: string;
+  /** Ids of what its session said just before and just after it; 0 where there is nothing. */
+  readonly before: number;
+  readonly after: number;
 }
 
 /** One step of taking in a session's log. */
@@ -30,6 +33,7 @@ export interface MemoryBatch {
   readonly session_id: string;
   /** Seq up to which the log is taken in with this batch; at most the stored one: nothing is done. */
   readonly cursor: number;
+  /** Of those at or before the stored cursor nothing is kept: two processes may take in one log at once. */
   readonly chunks: readonly NewChunk[];
   /** All seq ranges of the session that have left its context by now: what `discarded` scopes find. */
   readonly discarded: readonly { readonly from_seq: number; readonly to_seq: number }[];

@@ -1,24 +1,28 @@
 import type { CompactionCadence } from "../contract/compaction.ts";
-import type { Entry, NewEntry } from "../contract/entry.ts";
+import type { Entry, EntryBody, NewEntry } from "../contract/entry.ts";
 
-/** The append-only logs of sessions: the truth everything else is folded from. */
-export interface EventLog {
+/** The append-only logs of sessions, or of whatever else is told in entries: the truth everything else is folded from. */
+export interface EventLog<B = EntryBody> {
   /**
    * Appends iff the log still ends at `after` (0 for a new log) and resolves with the numbered entries once they
    * are durable; otherwise rejects with SESSION_BUSY and writes nothing. All of them are kept, or none.
    */
-  append(sessionId: string, after: number, entries: readonly NewEntry[]): Promise<readonly Entry[]>;
+  append(sessionId: string, after: number, entries: readonly NewEntry<B>[]): Promise<readonly Entry<B>[]>;
   /** Entries whose seqs reach `fromSeq` or beyond, oldest first, at most `max`. An unknown session has none. */
-  read(sessionId: string, fromSeq: number, max: number): Promise<readonly Entry[]>;
+  read(sessionId: string, fromSeq: number, max: number): Promise<readonly Entry<B>[]>;
+}
+
+/** What a store itself needs to know of a log. */
+export interface LogRow {
+  readonly session_id: string;
+  /** Seq of the log's last event. */
+  readonly last_seq: number;
 }
 
 /** What is known of a session without reading its log: a fold of it that is never behind. */
-export interface SessionRow {
-  readonly session_id: string;
+export interface SessionRow extends LogRow {
   readonly created_at_ms: number;
   readonly updated_at_ms: number;
-  /** Seq of the log's last event. */
-  readonly last_seq: number;
   readonly message_count: number;
   /** Whether the transcript begins with a system message. */
   readonly has_system: boolean;
@@ -37,12 +41,12 @@ export interface SessionRow {
 }
 
 /** Advances a row by one entry; `undefined` starts a new one. */
-export type FoldRow = (row: SessionRow | undefined, sessionId: string, entry: Entry) => SessionRow;
+export type FoldRow<B = EntryBody, R = SessionRow> = (row: R | undefined, sessionId: string, entry: Entry<B>) => R;
 
-export interface SessionStore {
-  get(sessionId: string): Promise<SessionRow | undefined>;
+export interface SessionStore<R = SessionRow> {
+  get(sessionId: string): Promise<R | undefined>;
   /** Every row, in no order. */
-  all(): Promise<readonly SessionRow[]>;
+  all(): Promise<readonly R[]>;
 }
 
 /** The right to append to a session's log, held by one at a time, across processes. */
@@ -73,9 +77,9 @@ export interface BlobStore {
   get(blobId: string): Promise<Blob | undefined>;
 }
 
-export interface Store {
-  readonly log: EventLog;
-  readonly sessions: SessionStore;
+export interface Store<B = EntryBody, R extends LogRow = SessionRow> {
+  readonly log: EventLog<B>;
+  readonly sessions: SessionStore<R>;
   readonly locks: SessionLocks;
   readonly blobs: BlobStore;
   close(): Promise<void>;

@@ -1,5 +1,6 @@
 import type { CompactionSettings } from "../contract/compaction.ts";
 import { RuntimeError } from "../contract/error.ts";
+import { CASCADE } from "../core/compaction/cascade/sections.ts";
 import type { ExtractSummary } from "../core/compaction/summarise.ts";
 import type { CompactionConfig, CompactionHooks, Compactor, Curator } from "../ports/compactor.ts";
 import { requireNames } from "./option-names.ts";
@@ -45,7 +46,9 @@ export function composeCompaction(
 ): CompactionPart {
   requireNames(options, [...Object.keys(SETTINGS), ...CODE]);
   const { strategy = "summary", prune_tool_results = true, cut_invented = true, ...settings } = configured;
-  if (strategy !== "summary") throw invalid(`compaction.strategy: "${strategy}" is not offered yet; write "summary"`);
+  if (strategy === CASCADE && options.compactor !== undefined) {
+    throw invalid(`compaction.strategy: "${CASCADE}" is not for a compactor of one's own; leave one of the two out`);
+  }
   const given = Object.entries(SETTINGS).flatMap(([name, wire]) => {
     // The keys of SETTINGS are those of a configuration.
     const value = options[name as keyof CompactionConfig];

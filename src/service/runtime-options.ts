@@ -6,6 +6,7 @@ import { requireNames } from "./option-names.ts";
 type Expected = readonly [isIt: (value: unknown) => boolean, wanted: string];
 const isObject = (value: unknown): boolean => typeof value === "object" && value !== null;
 const isText = (value: unknown): boolean => typeof value === "string";
+const isFunction = (value: unknown): boolean => typeof value === "function";
 const isModel = (value: unknown): boolean =>
   isText(value) || (value instanceof Object && ("stream" in value || "doStream" in value));
 
@@ -23,6 +24,8 @@ const expectedOf = (presets: readonly string[]): Readonly<Record<string, Expecte
   projectRoot: [isText, "give the path of a folder"],
   secrets: [(value) => Array.isArray(value) && value.every(isText), "give a list of texts"],
   clock: [isObject, "give a clock"],
+  agents: [isObject, "give a home of agents"],
+  log: [isFunction, "give a function that is told lines"],
 });
 
 /** Throws INVALID_PARAMS for the first option that is unknown or wrong: callers without types get a sentence, too. */

@@ -8,6 +8,7 @@ import { asBlocks } from "../core/message-text.ts";
 import { requireTools } from "../core/tools/require-tools.ts";
 import { toolTokens } from "../core/turn/boundary.ts";
 import type { ModelClient, ModelResolver } from "../ports/model.ts";
+import type { AgentOperations } from "./agent/agents.ts";
 import { type CallContext, requireCapability, type Service } from "./dispatch.ts";
 import { createMemoryOperations } from "./memory/memory-operations.ts";
 import { compactingFor, requireReachableFor } from "./session/compacting.ts";
@@ -28,6 +29,7 @@ export interface ServiceParts extends TurnParts {
   readonly sessionsMax: number;
   /** Where a search of memory looks that does not say. */
   readonly memoryScope: "project" | "session";
+  readonly agents: AgentOperations;
   /** What `readCapabilities` and `readModels` answer. */
   readonly describe: { capabilities(): Capabilities; models(): ModelsCatalog };
 }
@@ -120,6 +122,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
     ...createSessionReader({ store, live, hash: parts.hash, sizesOf }),
     ...createCompactions({ ...parts, live, held }),
     ...createMemoryOperations({ memory: parts.memory, live, scope: parts.memoryScope }),
+    ...parts.agents,
     injectContext: async (input) => {
       const session = await live.find(input.session_id);
       if (session.isRunning) return inject(parts, session, input);

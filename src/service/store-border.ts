@@ -1,8 +1,8 @@
 import { messageOf, RuntimeError } from "../contract/error.ts";
-import type { Hold, Store } from "../ports/store.ts";
+import type { Hold, LogRow, Store } from "../ports/store.ts";
 
 /** The same store, except that what it throws in its own words is a SESSION_STORE_ERROR with that as its cause. */
-export function translateFailures(store: Store): Store {
+export function translateFailures<B, R extends LogRow>(store: Store<B, R>): Store<B, R> {
   const { log, sessions, locks, blobs } = store;
   const hold = async (sessionId: string): Promise<Hold> => {
     const held = await translated(() => locks.hold(sessionId));

@@ -1,13 +1,16 @@
 import { createHash } from "node:crypto";
 import type { Entry } from "../contract/entry.ts";
 import { RuntimeError } from "../contract/error.ts";
-import type { Blob, FoldRow, SessionLocks, SessionRow, Store } from "../ports/store.ts";
+import type { Blob, FoldRow, LogRow, SessionLocks, Store } from "../ports/store.ts";
 
 /** A store that lives as long as the process: for trying things out, for tests, and for sessions nobody resumes. */
-export function createStoreInMemory(options: { foldRow: FoldRow; now?: () => number }): Store {
+export function createStoreInMemory<B, R extends LogRow>(options: {
+  foldRow: FoldRow<B, R>;
+  now?: () => number;
+}): Store<B, R> {
   const { foldRow, now = Date.now } = options;
-  const logs = new Map<string, Entry[]>();
-  const rows = new Map<string, SessionRow>();
+  const logs = new Map<string, Entry<B>[]>();
+  const rows = new Map<string, R>();
   const blobs = new Map<string, Blob>();
   return {
     log: {
@@ -70,7 +73,7 @@ function createLocks(): SessionLocks {
 }
 
 /** Index of the first entry whose last seq is at or after `seq`. */
-function firstReaching(log: readonly Entry[], seq: number): number {
+function firstReaching(log: readonly Entry<unknown>[], seq: number): number {
   let low = 0;
   let high = log.length;
   while (low < high) {

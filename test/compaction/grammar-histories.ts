@@ -10,6 +10,9 @@ const REPLAYED = process.env.SEED;
 const HISTORIES_A_PART = 25_000;
 const WORDY_HISTORIES = 2_000;
 const WORDY_FROM = 1_000_000;
+const CASCADE_HISTORIES = 500;
+const WORDY_CASCADE_HISTORIES = 150;
+const CASCADE_FROM = 2_000_000;
 const TIMEOUT_MS = 600_000;
 const FAULTS_MAX = 5;
 /** The event loop gets its turn so often. */
@@ -35,6 +38,21 @@ export function describeWordyHistories(): void {
       `[C14] the same where summaries are written by models and curators: ${WORDY_HISTORIES} histories`,
       async () => {
         expect(await faultsFrom(WORDY_FROM, WORDY_HISTORIES, { turnsMax: 4, isWordless: false })).toEqual([]);
+      },
+      TIMEOUT_MS,
+    );
+  });
+}
+
+export function describeCascadeHistories(): void {
+  describe(NAME, () => {
+    it(
+      `[C14] [E9] the same by cascade: ${CASCADE_HISTORIES} histories, and ${WORDY_CASCADE_HISTORIES} written by models`,
+      async () => {
+        const how = { turnsMax: 3, strategy: "cascade" } as const;
+        expect(await faultsFrom(CASCADE_FROM, CASCADE_HISTORIES, { ...how, isWordless: true })).toEqual([]);
+        const from = CASCADE_FROM + CASCADE_HISTORIES;
+        expect(await faultsFrom(from, WORDY_CASCADE_HISTORIES, { ...how, isWordless: false })).toEqual([]);
       },
       TIMEOUT_MS,
     );

@@ -21,6 +21,7 @@ interface Compacted {
   readonly clock: Clock;
   /** Without a summary by a model, which would be compared with every word of its source. */
   readonly isWordless: boolean;
+  readonly strategy?: "cascade" | undefined;
 }
 
 const TRIGGERS: readonly CompactionTrigger[] = ["threshold", "manual", "overflow"];
@@ -28,7 +29,8 @@ const TRIGGERS: readonly CompactionTrigger[] = ["threshold", "manual", "overflow
 const WINDOWS: readonly (number | undefined)[] = [undefined, 60, 200, 600, 2_000, 8_000, 200_000];
 
 /** Compacts with settings, a model and a summary of the moment; something may be injected while it is written. */
-export async function compactRandomly({ session, random, clock, isWordless }: Compacted): Promise<CompactionOutcome> {
+export async function compactRandomly(compacted: Compacted): Promise<CompactionOutcome> {
+  const { session, random, clock, isWordless, strategy } = compacted;
   const { state, append } = session;
   const contextWindow = pick(random, WINDOWS);
   const write = (): ScriptedStep => {
@@ -54,10 +56,10 @@ export async function compactRandomly({ session, random, clock, isWordless }: Co
     maxSummaryTokens: 10 + below(random, 200),
     pruneToolResults: chance(random, 0.9),
     cutInvented: chance(random, 0.8),
-    ...(chance(random, 0.15) ? { compactor: roughCompactor(random) } : {}),
+    ...(strategy === undefined && chance(random, 0.15) ? { compactor: roughCompactor(random) } : {}),
     ...(!isWordless && chance(random, 0.3) ? { curator: () => String(write().text ?? "") } : {}),
   };
-  const compacting = compactingFor(composeCompaction(options, {}, extract), {}, contextWindow);
+  const compacting = compactingFor(composeCompaction(options, { strategy }, extract), {}, contextWindow);
   const trigger = pick(random, TRIGGERS) ?? "manual";
   return runCompaction({ state, compacting, asking, trigger, append });
 }

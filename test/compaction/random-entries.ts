@@ -7,6 +7,8 @@ export interface Wording {
   readonly turnsMax: number;
   /** The shapes without the words: most of a compaction is reading for its receipt, and shapes are many. */
   readonly isWordless: boolean;
+  /** How its session compacts; absent, by a summary or as a compactor of somebody's own does. */
+  readonly strategy?: "cascade";
 }
 
 /** Turns as models of every provider leave them, as a log has them; `part` tells the ids of one call from another's. */

@@ -25,7 +25,7 @@ export interface RandomSession extends FoldedSession {
 
 export async function createRandomSession(seed: number, wording: Wording): Promise<RandomSession> {
   const random = createRandom(seed);
-  const { isWordless } = wording;
+  const { isWordless, strategy } = wording;
   const session = createFoldedSession(chance(random, 0.7) ? "be brief" : undefined);
   const { state, append } = session;
   const clock = createVirtualClock();
@@ -39,7 +39,7 @@ export async function createRandomSession(seed: number, wording: Wording): Promi
     ...session,
     random,
     addTurns,
-    compact: () => compactRandomly({ session, random, clock, isWordless }),
+    compact: () => compactRandomly({ session, random, clock, isWordless, strategy }),
     pin: () => pin(session, random),
     unpin: async () => {
       const seq = pick(random, [...state.pins]);

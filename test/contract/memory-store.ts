@@ -79,8 +79,8 @@ export const MEMORY_STORE_CHECKS: readonly Check[] = [
         const [first = 0, second = 0] = ids;
         expect(first).toBeLessThan(second);
         expect(await store.read([second, 4_000_000_000, first])).toEqual([
-          expect.objectContaining({ id: second, text: "second", seq: 5 }),
-          { ...source, id: first },
+          expect.objectContaining({ id: second, text: "second", seq: 5, before: first, after: 0 }),
+          { ...source, id: first, before: 0, after: second },
         ]);
       }),
   },

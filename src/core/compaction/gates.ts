@@ -22,6 +22,8 @@ interface Ground {
   readonly seq: number;
   /** The rest of the entry, of which what is shown depends on the summary alone. */
   readonly summary: Pick<Showing, "summary" | "created_at" | "compaction_id">;
+  /** Whether more than was planned may go, because the summary was made with all of it in view. */
+  readonly mayDiscardMore: boolean;
 }
 
 export type Passed =
@@ -90,7 +92,8 @@ function* ladder(candidate: Candidate, ground: Ground): Generator<Step> {
   if (asIs !== undefined) yield { ...candidate, reshape: asIs, how: HOW[asIs] };
   for (const reshape of simpler) {
     // Without a summary nothing may go: there would be no word of it.
-    if (reshape === "text_only" && candidate.plan.discarded.length > 0) yield* movedCuts(candidate, ground);
+    const mayMove = candidate.plan.discarded.length > 0 && ground.mayDiscardMore;
+    if (reshape === "text_only" && mayMove) yield* movedCuts(candidate, ground);
     yield { ...candidate, reshape, how: HOW[reshape] };
   }
 }
@@ -108,7 +111,7 @@ function* movedCuts(candidate: Candidate, { shown }: Ground): Generator<Step> {
 /** The context as the log will give it. */
 export function foldCandidate(
   { plan, pruned, reshape }: Pick<Step, "plan" | "pruned" | "reshape">,
-  { transcript, compactions, pins, seq, summary }: Omit<Ground, "shown">,
+  { transcript, compactions, pins, seq, summary }: Omit<Ground, "shown" | "mayDiscardMore">,
 ): Placed[] {
   const said = transcript.length - (transcript[0]?.message.role === "system" ? 1 : 0);
   const body = { ...summary, shows: partsOf(plan, transcript), pruned: [...pruned], reshape };

@@ -39,6 +39,8 @@ export interface Prepared {
   readonly retained: Retained;
   /** What the summariser is shown: large old results as references. */
   readonly summarised: readonly Message[];
+  /** What of it is discarded. */
+  readonly leaving: readonly Message[];
   readonly tokensTarget: number;
 }
 
@@ -69,15 +71,11 @@ export function prepare(
   if (retained.plan.discarded.length > 0 && gone <= INTRODUCTION_TOKENS) {
     return { nothing: "what could be taken out is shorter than the shortest summary" };
   }
-  const summarised = forSummary(shown, compacting);
   const isOurs = compacting.strategy !== CUSTOM && compacting.curator === undefined;
-  return {
-    source,
-    transcript,
-    retained,
-    summarised: isOurs ? summarised : structuredClone(summarised),
-    tokensTarget,
-  };
+  const summarised = isOurs ? forSummary(shown, compacting) : structuredClone(forSummary(shown, compacting));
+  const discarded = new Set(retained.plan.discarded);
+  const leaving = shown.flatMap((placed, at) => (discarded.has(placed) ? summarised.slice(at, at + 1) : []));
+  return { source, transcript, retained, summarised, leaving, tokensTarget };
 }
 
 /** What a summary takes before it says anything. */

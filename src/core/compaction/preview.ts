@@ -3,6 +3,8 @@ import type { Clock } from "../../ports/clock.ts";
 import type { ModelClient } from "../../ports/model.ts";
 import type { SessionState } from "../session/session-state.ts";
 import { estimateTokens } from "../tokens.ts";
+import { CASCADE } from "./cascade/sections.ts";
+import { cascadeRequests } from "./cascade/summarise-by-cascade.ts";
 import { foldCandidate, messagesOf } from "./gates.ts";
 import { keptOf } from "./plan/plan.ts";
 import { type Compacting, prepare, rangesIn } from "./prepare.ts";
@@ -74,7 +76,10 @@ export async function previewCompaction(
     undone: false,
     expanded: [],
   };
-  const request = requestOf({ asking: { clock, model }, compactor, shown: prepared.summarised, instructions });
-  const cost = { input_tokens: hasSummary ? estimateTokens(request.messages) : 0, max_output_tokens: summaryTokens };
+  const asked = { asking: { clock, model }, compactor, shown: prepared.summarised, instructions };
+  const isCascade = strategy === CASCADE && compacting.curator === undefined;
+  const requests = isCascade ? cascadeRequests({ ...asked, leaving: prepared.leaving }) : [requestOf(asked)];
+  const inputTokens = requests.reduce((sum, { messages }) => sum + estimateTokens(messages), 0);
+  const cost = { input_tokens: hasSummary ? inputTokens : 0, max_output_tokens: summaryTokens };
   return { compacted: false, compaction: { ...compaction, cost } };
 }

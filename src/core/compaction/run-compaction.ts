@@ -6,6 +6,8 @@ import type { Asking } from "../model/ask.ts";
 import { advanceCadence } from "../session/cadence.ts";
 import type { SessionState } from "../session/session-state.ts";
 import { estimateTokens } from "../tokens.ts";
+import { CASCADE, cutInSections } from "./cascade/sections.ts";
+import { summariseByCascade } from "./cascade/summarise-by-cascade.ts";
 import { describeCompaction } from "./describe.ts";
 import { messagesOf, type Passed, passGates } from "./gates.ts";
 import { keptOf, partsOf, rangesOf } from "./plan/plan.ts";
@@ -127,17 +129,17 @@ async function summaryFor(
   const { discarded } = prepared.retained.plan;
   // Only results become references: everything that was said still stands, and there is nothing to summarise.
   if (discarded.length === 0) return NO_SUMMARY;
-  const { compactor, curator, extract } = job.compacting;
-  return summarise({
+  const { compactor, curator, extract, strategy } = job.compacting;
+  const work = {
     asking: job.asking,
     compactor,
-    curator,
     extract,
     shown: prepared.summarised,
-    discarded: structuredClone(discarded.map(({ message }) => message)),
     instructions: job.instructions,
     mustSucceed: job.trigger === "overflow",
-  });
+  };
+  if (strategy === CASCADE && curator === undefined) return summariseByCascade({ ...work, leaving: prepared.leaving });
+  return summarise({ ...work, curator, discarded: structuredClone(discarded.map(({ message }) => message)) });
 }
 
 async function commit(job: CompactionJob, prepared: Prepared, written: Written): Promise<CompactionOutcome> {
@@ -154,6 +156,7 @@ async function commit(job: CompactionJob, prepared: Prepared, written: Written):
     pins: state.pins,
     seq: state.lastSeq + 1,
     summary: { summary: grounded.summary, created_at, compaction_id },
+    mayDiscardMore: written.isOfDiscarded !== true,
   });
   if (!passed.ok) throw new Rejected(passed.error);
   requireWhole(state, passed);
@@ -205,7 +208,7 @@ function requireWhole({ isTurnOpen, transcript }: SessionState, { plan }: Extrac
 
 /** The summary without what it invents, and what that was. */
 function ground(
-  { cutInvented: cuts }: Compacting,
+  { cutInvented: cuts, strategy }: Compacting,
   { source }: Prepared,
   { summary, by }: Written,
 ): { summary: string; invented: readonly Invented[]; inventedCut: boolean } {
@@ -214,7 +217,8 @@ function ground(
   const invented = findInvented(summary, messagesOf(source.shown));
   const inventedCut = cuts && by === "model" && invented.length > 0;
   if (!inventedCut) return { summary, invented, inventedCut };
-  const kept = cutInvented(summary, invented);
+  const cut = (text: string): string => cutInvented(text, invented);
+  const kept = strategy === CASCADE ? cutInSections(summary, cut) : cut(summary);
   if (kept.trim() !== "") return { summary: kept, invented, inventedCut };
   throw new Rejected("nothing in the summary is said by its source");
 }

@@ -33,21 +33,36 @@ export type Summarised =
       readonly tokens: number;
       readonly usage: Usage;
       readonly notes: readonly string[];
+      /** Made of what is discarded alone: nothing else may go. */
+      readonly isOfDiscarded?: true;
     }
   | { readonly ok: false; readonly error: string; readonly usage?: Usage };
 
 /** Gets a summary of the context: from the curator, the model, or, where neither can serve, from its own sentences. */
 export async function summarise(work: Summarising): Promise<Summarised> {
   if (work.curator !== undefined) return curate(work, work.curator);
+  return askForText({ ...work, request: () => requestOf(work), read: (answer) => answer.trim() });
+}
+
+/** A text a model is asked for, and what it is extracted from where the model cannot write it. */
+export interface Wanted extends Pick<Summarising, "asking" | "compactor" | "extract" | "shown" | "mustSucceed"> {
+  /** Of the limit on a summary, what this text may take; absent, all. */
+  readonly share?: number;
+  request(): SummaryRequest;
+  /** What of an answer is used; empty when nothing can be. */
+  read(answer: string): string;
+}
+
+export async function askForText(work: Wanted): Promise<Summarised> {
   let request: SummaryRequest;
   try {
-    request = requestOf(work);
+    request = work.request();
   } catch (thrown) {
     return { ok: false, error: `the compactor failed: ${work.asking.redact(messageOf(thrown))}` };
   }
   const answer = await ask(quiet(work.asking), { ...request, tools: [] });
   if (!answer.ok) return answerless(work, answer);
-  const summary = textOf(answer).trim();
+  const summary = work.read(textOf(answer));
   if (!SAYS_SOMETHING.test(summary)) return unusable(work, "LLM returned empty summary", answer.usage);
   const notes = answer.stopReason === "max_tokens" ? ["the summary reached max_summary_tokens and ends there"] : [];
   return { ok: true, summary, by: "model", tokens: answer.usage.output_tokens, usage: answer.usage, notes };
@@ -57,7 +72,7 @@ export async function summarise(work: Summarising): Promise<Summarised> {
 const SAYS_SOMETHING = /[\p{L}\p{N}\p{S}]/u;
 
 /** A summary that cannot be used; where the session cannot go on without one, it is extracted. */
-async function unusable(work: Summarising, error: string, usage: Usage): Promise<Summarised> {
+async function unusable(work: Extracting, error: string, usage: Usage): Promise<Summarised> {
   return work.mustSucceed ? extracted(work, error, usage) : { ok: false, error, usage };
 }
 
@@ -73,28 +88,40 @@ const WINDOW_SHARE = 0.9;
 const INPUT_TOKENS_MIN = 256;
 
 /** The request for a summary: what the compactor shows of the context, bounded to the window, then its prompt. */
-export function requestOf({ asking, compactor, shown, instructions }: RequestParts): SummaryRequest {
+export function requestOf(parts: RequestParts): SummaryRequest {
+  const { asking, compactor, shown, instructions } = parts;
   const more = instructions === undefined ? "" : `\n\nAdditional instructions: ${instructions}`;
-  const created_at = new Date(asking.clock.now()).toISOString();
-  const prompt: Message = { role: "user", content: `${compactor.compactionPrompt()}${more}`, created_at };
-  const window = Math.floor((asking.model.contextWindow ?? UNKNOWN_WINDOW_TOKENS) * WINDOW_SHARE);
-  // A generous limit on the summary must not leave the summariser nothing to read.
-  const maxOutputTokens = Math.max(1, Math.min(compactor.maxSummaryTokens(), Math.floor(window / 2)));
-  const left = Math.max(INPUT_TOKENS_MIN, window - maxOutputTokens - estimateTokens([prompt]));
-  const messages = [...boundInput(compactor.prepareForSummarization(shown), left), prompt];
-  return { messages, maxOutputTokens };
+  const prompt = promptOf(`${compactor.compactionPrompt()}${more}`, asking);
+  const { maxOutputTokens, tokensLeft } = roomFor(parts, prompt);
+  return { messages: [...boundInput(compactor.prepareForSummarization(shown), tokensLeft), prompt], maxOutputTokens };
 }
 
-interface SummaryRequest {
+/** What a request to a summariser ends with. */
+export function promptOf(content: string, { clock }: Pick<Asking, "clock">): Message {
+  return { role: "user", content, created_at: new Date(clock.now()).toISOString() };
+}
+
+/** What the summary may take, and what is left for the summariser to read besides the prompt. */
+export function roomFor({ asking, compactor, share = 1 }: Omit<RequestParts, "shown">, prompt: Message) {
+  const window = Math.floor((asking.model.contextWindow ?? UNKNOWN_WINDOW_TOKENS) * WINDOW_SHARE);
+  // A generous limit on the summary must not leave the summariser nothing to read.
+  const tokens = Math.min(Math.floor(compactor.maxSummaryTokens() * share), Math.floor(window / 2));
+  const maxOutputTokens = Math.max(1, tokens);
+  const tokensLeft = Math.max(INPUT_TOKENS_MIN, window - maxOutputTokens - estimateTokens([prompt]));
+  return { maxOutputTokens, tokensLeft };
+}
+
+export interface SummaryRequest {
   readonly messages: readonly Message[];
   readonly maxOutputTokens: number;
 }
 
-type RequestParts = Pick<Summarising, "compactor" | "shown" | "instructions"> & {
+export interface RequestParts extends Pick<Summarising, "compactor" | "shown" | "instructions"> {
   readonly asking: Pick<Asking, "clock" | "model">;
-};
+  readonly share?: number;
+}
 
-function answerless(work: Summarising, answer: Extract<ModelAnswer, { ok: false }>): Promise<Summarised> | Summarised {
+function answerless(work: Extracting, answer: Extract<ModelAnswer, { ok: false }>): Promise<Summarised> | Summarised {
   const { failure, because } = answer;
   if (because === "interrupted") return { ok: false, error: "interrupted" };
   if (because === "out_of_time") return { ok: false, error: "the time budget ran out" };
@@ -105,14 +132,16 @@ function answerless(work: Summarising, answer: Extract<ModelAnswer, { ok: false 
 
 const NO_USAGE: Usage = { input_tokens: 0, output_tokens: 0 };
 
+type Extracting = Pick<Wanted, "compactor" | "extract" | "shown" | "share" | "mustSucceed">;
+
 /** A summary of the conversation's own sentences; `usage` is what was spent in vain before. */
 export async function extracted(
-  { compactor, extract, shown }: Pick<Summarising, "compactor" | "extract" | "shown">,
+  { compactor, extract, shown, share = 1 }: Omit<Extracting, "mustSucceed">,
   why: string,
   usage: Usage,
 ): Promise<Extract<Summarised, { ok: true }>> {
   const intro = "(This summary was made without a model, of sentences of the conversation, word for word.)";
-  const maxTokens = compactor.maxSummaryTokens();
+  const maxTokens = Math.max(1, Math.floor(compactor.maxSummaryTokens() * share));
   const body = await extract(compactor.prepareForSummarization(shown), { maxTokens });
   const summary = `${intro}\n\n${body}`;
   return {

@@ -259,7 +259,7 @@ function applySettings(state: SessionState, settings: SessionSettings, entry: En
   }
 }
 
-function addUsage(total: Usage, more: Usage): Usage {
+export function addUsage(total: Usage, more: Usage): Usage {
   const created = (total.cache_creation_tokens ?? 0) + (more.cache_creation_tokens ?? 0);
   const read = (total.cache_read_tokens ?? 0) + (more.cache_read_tokens ?? 0);
   return {

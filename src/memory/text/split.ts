@@ -1,32 +1,41 @@
-/** A text in parts of about `PART_TOKENS_TARGET`, cut at the ends of paragraphs, lines, sentences or words, in that order. */
+/**
+ * A text in parts of about `PART_TOKENS_TARGET`, cut at the ends of paragraphs, lines, sentences or words, in that order.
+ * Of a text so long that they would be many more than `PARTS_TARGET` the parts are longer instead.
+ */
 export function splitText(text: string): readonly string[] {
   const trimmed = text.trim();
   if (trimmed === "") return [];
-  if (tokensIn(trimmed, 0, trimmed.length) <= PART_TOKENS_MAX) return [trimmed];
+  const tokens = tokensIn(trimmed);
+  if (tokens <= PART_TOKENS_MAX) return [trimmed];
+  const partTokens = Math.max(PART_TOKENS_TARGET, Math.ceil(tokens / PARTS_TARGET));
   const parts: string[] = [];
   let from = 0;
   while (from < trimmed.length) {
-    const to = endOfPart(trimmed, from);
+    const to = endOfPart(trimmed, from, partTokens);
     const part = trimmed.slice(from, to).trim();
     if (part !== "") parts.push(part);
     if (to >= trimmed.length) break;
-    from = Math.max(from + 1, startOfNext(trimmed, to));
+    from = startOfNext(trimmed, from, to);
   }
   return parts;
 }
 
 const PART_TOKENS_TARGET = 180;
+/** A vector takes a tenth of a second to make: a pasted file must not keep the embedder busy for an hour. */
+const PARTS_TARGET = 2_048;
 /** A text slightly longer than a part stays whole: its second half alone would say little. */
 const PART_TOKENS_MAX = 240;
 /** The last words of a part begin the next one, so that a sentence cut in two is found by either half. */
 const OVERLAP_CHARS_MAX = 120;
+/** Signs of Chinese say more: there, so many characters would be most of a part. */
+const OVERLAP_SHARE_MAX = 1 / 3;
 const CHARS_PER_TOKEN = 4;
 
 /** Where a part may end, best first; each is looked for in the last half of the part. */
 const ENDS = [/\n\s*\n/g, /\n/g, /[.!?…]["'”’)\]]*\s+|[。！？]/g, /[\s\u200b]+/g];
 
-function endOfPart(text: string, from: number): number {
-  const limit = charsFor(text, from, PART_TOKENS_TARGET);
+function endOfPart(text: string, from: number, tokens: number): number {
+  const limit = charsFor(text, from, tokens);
   if (from + limit >= text.length) return text.length;
   const middle = from + Math.floor(limit / 2);
   const window = text.slice(middle, from + limit);
@@ -37,11 +46,11 @@ function endOfPart(text: string, from: number): number {
   return notWithinSign(text, from + limit);
 }
 
-function startOfNext(text: string, end: number): number {
-  const from = Math.max(0, end - OVERLAP_CHARS_MAX);
-  const tail = text.slice(from, end);
+function startOfNext(text: string, from: number, to: number): number {
+  const overlap = Math.min(OVERLAP_CHARS_MAX, Math.floor((to - from) * OVERLAP_SHARE_MAX));
+  const tail = text.slice(to - overlap, to);
   const sentence = /[.!?…]["'”’)\]]*\s+|[。！？]|\n/.exec(tail.slice(0, -1));
-  return sentence === null ? end : from + sentence.index + sentence[0].length;
+  return sentence === null ? to : to - overlap + sentence.index + sentence[0].length;
 }
 
 /** How many characters from `from` on make so many tokens. */
@@ -55,10 +64,9 @@ function charsFor(text: string, from: number, tokens: number): number {
   return end - from;
 }
 
-function tokensIn(text: string, from: number, to: number): number {
-  if (to - from > PART_TOKENS_MAX * CHARS_PER_TOKEN) return Number.POSITIVE_INFINITY;
+function tokensIn(text: string): number {
   let quarters = 0;
-  for (let at = from; at < to; at += 1) quarters += quartersOf(text.charCodeAt(at));
+  for (let at = 0; at < text.length; at += 1) quarters += quartersOf(text.charCodeAt(at));
   return quarters / CHARS_PER_TOKEN;
 }
 

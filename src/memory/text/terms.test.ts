@@ -27,6 +27,9 @@ describe("terms", () => {
     ["an address", "ada@example.org", ["ada@example.org", "ada", "exampl", "org"]],
     ["a version", "v2.8.1", ["v2.8.1", "v", "2", "8", "1"]],
     ["snake case", "retention_days", ["retention_days", "retent", "dai"]],
+    ["a hash, and as it is abbreviated", "9ab04c1d3f2a", ["9ab04c1d3f2a", "9ab04c1"]],
+    ["a short hash", "9AB04C1", ["9ab04c1"]],
+    ["a word with numbers in it", "face2face", ["face2face", "face", "2"]],
   ])("[D5] keep %s whole and in its parts", (_, text, terms) => {
     expect([...termsOf(text).keys()]).toEqual(terms);
   });
@@ -39,8 +42,17 @@ describe("terms", () => {
     ["Thai", "ทะเล", "ไปเที่ยวทะเล"],
     ["Arabic without points", "كتاب", "كِتَاب جديد"],
     ["emoji", "🎉", "we did it 🎉"],
+    ["a flag", "🇩🇪", "shipped to 🇫🇷 and 🇩🇪"],
   ])("[D5] find %s", (_, query, text) => {
     expect(found(query, text)).not.toEqual([]);
+  });
+
+  it.each([
+    ["one flag by another", "🇩🇪", "shipped to 🇫🇷"],
+    ["one emoji by how another is drawn", "❤️", "the bell ☎️ rang"],
+    ["one hash by pieces of another", "3f2a9bc1d04e5f60", "9ab04c1d3f2a8e77"],
+  ])("[D5] do not find %s", (_, query, text) => {
+    expect(found(query, text)).toEqual([]);
   });
 
   it("[D5] weigh stop words little and keep them", () => {

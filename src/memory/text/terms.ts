@@ -33,13 +33,20 @@ const QUERY_TERMS_MAX = 128;
 const TOKEN_CHARS_MAX = 4_096;
 const TERM_CHARS_MAX = 128;
 
-/** Words, with what joins an identifier, path, version or address kept inside; emoji stand alone. */
-const TOKEN = /[\p{L}\p{N}\p{M}_$]+(?:[.:/@#~+\\=&%'’-]+[\p{L}\p{N}\p{M}_$]+)*|\p{Extended_Pictographic}/gu;
+/** Words, with what joins an identifier, path, version or address kept inside; emoji and flags stand alone. */
+const TOKEN =
+  /[\p{L}\p{N}_$][\p{L}\p{N}\p{M}_$]*(?:[.:/@#~+\\=&%'’-]+[\p{L}\p{N}\p{M}_$]+)*|\p{Regional_Indicator}{2}|\p{Extended_Pictographic}/gu;
 const SIMPLE = /^[a-z]+$|^[A-Z][a-z]*$/;
 const NON_ASCII = /[^\0-\x7f]/;
 const JOINTS = /[^\p{L}\p{N}\p{M}]+/u;
 /** Where camelCase, and a number within a word, begin anew. */
 const HUMPS = /(?<=[\p{Ll}\p{N}])(?=\p{Lu})|(?<=\p{Lu})(?=\p{Lu}\p{Ll})|(?<=\p{L})(?=\p{N})|(?<=\p{N})(?=\p{L})/u;
+
+/** Letters and numbers mixed as no word is: its pieces would be those of any other hash. */
+const HASH = /^(?=[\da-f]{7,}$)(?:(?:\d+[a-f]+){2}|(?:[a-f]+\d+){2})/i;
+/** What is left of a hash where it is abbreviated; a question for more of it is still one for the same. */
+const SHORT_HASH_CHARS = 7;
+const LONG_HASH_WEIGHT = 0.5;
 
 /** Scripts written without spaces, and Hangul, whose endings stick to the word. */
 const UNSPACED =
@@ -99,15 +106,22 @@ function walkToken(endless: string, emit: Emit): void {
     return;
   }
   const word = whole.replace(/'s$/, "");
+  if (HASH.test(word)) {
+    emitHash(word, emit);
+    return;
+  }
   if (STOP_WORDS.has(whole)) emit(whole, STOP_WORD_WEIGHT);
   else if (JOINTS.test(word)) emit(word.slice(0, TERM_CHARS_MAX), 1);
   else emitWord(word, emit);
   const parts = token
     .replace(/['’]\p{L}{1,2}$/u, "")
     .split(JOINTS)
-    .flatMap((part) => part.split(HUMPS));
+    .flatMap((part) => (HASH.test(part) ? [part] : part.split(HUMPS)));
   if (parts.length < 2) return;
-  for (const part of parts) if (part !== "") emitWord(fold(part), emit);
+  for (const part of parts) {
+    if (HASH.test(part)) emitHash(fold(part), emit);
+    else if (part !== "") emitWord(fold(part), emit);
+  }
 }
 
 function walkUnspaced(token: string, emit: Emit): void {
@@ -121,6 +135,11 @@ function walkUnspaced(token: string, emit: Emit): void {
     for (const sign of signs) emit(sign, SINGLE_SIGN_WEIGHT);
   }
   for (const rest of token.replace(UNSPACED, " ").split(JOINTS)) if (rest !== "") emitWord(rest, emit);
+}
+
+function emitHash(hash: string, emit: Emit): void {
+  if (hash.length > SHORT_HASH_CHARS) emit(hash.slice(0, TERM_CHARS_MAX), LONG_HASH_WEIGHT);
+  emit(hash.slice(0, SHORT_HASH_CHARS), 1);
 }
 
 function emitWord(word: string, emit: Emit): void {

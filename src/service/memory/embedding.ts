@@ -13,7 +13,7 @@ export interface Embedding {
   embedder(): Promise<Embedder | undefined>;
   /** There are chunks without a vector: some time later they get one, if the process is still there. */
   wake(): void;
-  /** Goes on for at most so long; what is left is for later. */
+  /** Begins at once; resolves when every chunk has a vector, or after so long. What is left is made behind. */
   drain(ms: number): Promise<void>;
   /** What last failed; undefined when nothing did. */
   problem(): string | undefined;
@@ -39,20 +39,22 @@ export function createEmbedding(memory: MemoryStore, open: OpenEmbedder, clock: 
     });
     return opened;
   };
-  const work = async (until: number): Promise<void> => {
+  const work = async (): Promise<void> => {
     const model = await embedder();
-    while (model !== undefined && !stop.signal.aborted && clock.now() < until) {
+    while (model !== undefined && !stop.signal.aborted) {
       const chunks = await memory.vectors.missing(model.id, BATCH);
       if (chunks.length === 0) return;
       const vectors = await model.embed(await passagesOf(chunks, memory), "passage", stop.signal);
       if (stop.signal.aborted) return;
+      // Asked for the same texts again it would give no more, and the process would do nothing else.
+      if (vectors.length < chunks.length) throw new Error(tooFew(model.id, vectors.length, chunks.length));
       const made = chunks.flatMap(({ id }, at) => (vectors[at] === undefined ? [] : [{ id, vector: vectors[at] }]));
       await memory.vectors.put(model.id, made);
       problem = undefined;
     }
   };
-  const run = (until: number): Promise<void> => {
-    running ??= work(until)
+  const run = (): Promise<void> => {
+    running ??= work()
       .catch((thrown) => {
         // Searches go by words until it works again; the next chunk wakes it.
         if (!stop.signal.aborted) problem = messageOf(thrown);
@@ -68,10 +70,13 @@ export function createEmbedding(memory: MemoryStore, open: OpenEmbedder, clock: 
       if (stop.signal.aborted) return;
       waiting ??= clock.sleep(IDLE_MS, stop.signal).then(async () => {
         waiting = undefined;
-        if (!stop.signal.aborted) await run(Number.POSITIVE_INFINITY);
+        if (!stop.signal.aborted) await run();
       });
     },
-    drain: (ms) => run(clock.now() + ms),
+    drain: async (ms) => {
+      const done = new AbortController();
+      await Promise.race([run().finally(() => done.abort()), clock.sleep(ms, done.signal)]);
+    },
     problem: () => problem,
     close: async () => {
       stop.abort();
@@ -81,8 +86,12 @@ export function createEmbedding(memory: MemoryStore, open: OpenEmbedder, clock: 
   };
 }
 
+function tooFew(embedderId: string, vectors: number, texts: number): string {
+  return `the embedder ${embedderId} gave ${vectors} vectors for ${texts} texts`;
+}
+
 async function passagesOf(chunks: readonly Chunk[], { read }: MemoryStore): Promise<readonly string[]> {
-  const earlier = await read(chunks.map(({ id }) => id - 1));
+  const earlier = await read(chunks.map(({ before }) => before));
   const byId = new Map(earlier.map((chunk) => [chunk.id, chunk]));
-  return chunks.map((chunk) => passageFor(chunk, byId.get(chunk.id - 1)));
+  return chunks.map((chunk) => passageFor(chunk, byId.get(chunk.before)));
 }

@@ -5,9 +5,11 @@ import { foldSession, type SessionState } from "../../core/session/session-state
 import { chunksOf } from "../../memory/chunk.ts";
 import { createRecall, type Recall } from "../../memory/recall.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { MemoryStore } from "../../ports/memory.ts";
-import type { Store } from "../../ports/store.ts";
+import type { MemoryBatch, MemoryStore } from "../../ports/memory.ts";
+import type { LogRow, Store } from "../../ports/store.ts";
 import { createEmbedding, type OpenEmbedder } from "./embedding.ts";
+import type { MemorySource } from "./memory-source.ts";
+import { cascadesIn, summaryChunks } from "./short-term-summaries.ts";
 
 /** The memory of a project: its sessions' texts, findable. */
 export interface SessionMemory {
@@ -19,18 +21,24 @@ export interface SessionMemory {
   index(state: SessionState): Promise<void>;
   /** The same, behind whatever is going on. */
   indexLater(state: SessionState): void;
+  /** Takes in, behind whatever is going on, what another log says. */
+  takeInLater(id: string): void;
+  /** Whose log it is, when it is not a session's. */
+  nameOf(id: string): string | undefined;
   /** Takes in what other processes, or one that ended early, left behind. */
   catchUp(): Promise<void>;
   status(): Promise<MemoryStatusReport>;
   close(): Promise<void>;
 }
 
-interface MemoryParts {
+export interface MemoryParts {
   readonly memory: MemoryStore;
   readonly store: Store;
   /** Undefined: by words alone. */
   readonly openEmbedder: OpenEmbedder | undefined;
   readonly clock: Clock;
+  /** What can be found besides sessions. */
+  readonly others?: MemorySource | undefined;
 }
 
 /** Turns that follow each other quickly are taken in together: each time costs a commit. */
@@ -41,13 +49,13 @@ const NO_EMBEDDER = "none";
 /** How long a search waits for vectors that are still to be made; the rest of the chunks it finds by their words. */
 const DRAIN_MS = 3_000;
 
-export function createSessionMemory({ memory, store, openEmbedder, clock }: MemoryParts): SessionMemory {
+export function createSessionMemory({ memory, store, openEmbedder, clock, others }: MemoryParts): SessionMemory {
   const { now } = clock;
   const embedding = openEmbedder === undefined ? undefined : createEmbedding(memory, openEmbedder, clock);
   const recallByWords = createRecall({ store: memory, embedder: undefined, now });
   let recallByMeaning: Recall | undefined;
-  /** Sessions of this process that have said something since they were taken in. */
-  const behindHere = new Map<string, SessionState>();
+  /** Logs of this process that have grown since they were taken in, and how each is. */
+  const behindHere = new Map<string, () => Promise<void>>();
   const stop = new AbortController();
   let waiting: Promise<void> | undefined;
   let flushing: Promise<void> = Promise.resolve();
@@ -58,22 +66,27 @@ export function createSessionMemory({ memory, store, openEmbedder, clock }: Memo
     // A text that waits for tool results is placed behind them: the cursor must not pass it.
     const cursor = Math.min(state.lastSeq, ...state.heldNotices.map(({ seq }) => seq - 1));
     if (cursor <= taken) return;
-    const batch = {
+    await add({
       session_id: state.sessionId,
       cursor,
       chunks: chunksSince(state, taken, cursor),
       discarded: hiddenIn(state),
-    };
+    });
+  };
+  const takeIn = async (id: string): Promise<void> => {
+    if (others !== undefined) await add(await others.batchAfter(id, await memory.cursor(id)));
+  };
+  const add = async (batch: MemoryBatch): Promise<void> => {
     await memory.add(batch);
     problem = undefined;
     if (batch.chunks.length > 0) embedding?.wake();
   };
   const flush = (): Promise<void> => {
     flushing = flushing.then(async () => {
-      for (const [sessionId, state] of behindHere) {
-        behindHere.delete(sessionId);
+      for (const [id, work] of behindHere) {
+        behindHere.delete(id);
         try {
-          await index(state);
+          await work();
         } catch (thrown) {
           // The log has it: the next search takes it in. The status tells.
           problem = messageOf(thrown);
@@ -82,11 +95,22 @@ export function createSessionMemory({ memory, store, openEmbedder, clock }: Memo
     });
     return flushing;
   };
-  const behind = async (): Promise<readonly string[]> => {
-    const rows = await store.sessions.all();
+  const later = (id: string, work: () => Promise<void>): void => {
+    if (stop.signal.aborted) return;
+    behindHere.set(id, work);
+    waiting ??= clock.sleep(INDEX_AFTER_MS, stop.signal).then(async () => {
+      waiting = undefined;
+      await flush();
+    });
+  };
+  const behindOf = async (rows: readonly LogRow[]): Promise<readonly string[]> => {
     const cursors = await Promise.all(rows.map(({ session_id }) => memory.cursor(session_id)));
     return rows.filter(({ last_seq }, at) => last_seq > (cursors[at] ?? 0)).map(({ session_id }) => session_id);
   };
+  const behind = async () => ({
+    sessions: await behindOf(await store.sessions.all()),
+    others: await behindOf((await others?.ends()) ?? []),
+  });
   return {
     recall: async (query, options) => {
       await flush();
@@ -97,21 +121,18 @@ export function createSessionMemory({ memory, store, openEmbedder, clock }: Memo
     },
     recallByWords,
     index,
-    indexLater: (state) => {
-      if (stop.signal.aborted) return;
-      behindHere.set(state.sessionId, state);
-      waiting ??= clock.sleep(INDEX_AFTER_MS, stop.signal).then(async () => {
-        waiting = undefined;
-        await flush();
-      });
-    },
+    indexLater: (state) => later(state.sessionId, () => index(state)),
+    takeInLater: (id) => later(id, () => takeIn(id)),
+    nameOf: (id) => others?.nameOf(id),
     catchUp: async () => {
       await flush();
       try {
-        for (const sessionId of await behind()) {
+        const { sessions, others: logs } = await behind();
+        for (const sessionId of sessions) {
           if (stop.signal.aborted) return;
           await index(foldSession(sessionId, await store.log.read(sessionId, 1, ENTRIES_MAX)));
         }
+        for (const id of logs) if (!stop.signal.aborted) await takeIn(id);
       } catch (thrown) {
         // What is taken in still answers.
         problem = messageOf(thrown);
@@ -122,10 +143,11 @@ export function createSessionMemory({ memory, store, openEmbedder, clock }: Memo
       const embedder = await embedding?.embedder();
       const { entries, pending, bytes, index: kind } = await memory.status(embedder?.id ?? NO_EMBEDDER);
       const why = embedding?.problem() ?? problem;
+      const logs = await behind();
       return {
         entries,
         pending: embedder === undefined ? 0 : pending,
-        sessions_behind: (await behind()).length,
+        sessions_behind: logs.sessions.length + logs.others.length,
         embedder: embedder?.id ?? NO_EMBEDDER,
         index: kind,
         bytes,
@@ -143,20 +165,33 @@ export function createSessionMemory({ memory, store, openEmbedder, clock }: Memo
   };
 }
 
-function chunksSince({ transcript, sessionId: session_id }: SessionState, after: number, upTo: number) {
+function chunksSince(state: SessionState, after: number, upTo: number) {
+  const { transcript, sessionId: session_id } = state;
   let turn = 0;
-  return transcript.flatMap(({ seq, message }) => {
+  const said = transcript.flatMap(({ seq, message }) => {
     if (message.role === "user") turn += 1;
     if (seq <= after || seq > upTo || message.role === "system") return [];
     return [...chunksOf(message, { session_id, turn, seq, created_at_ms: Date.parse(message.created_at) })];
   });
+  const summaries = cascadesIn(state).filter(({ seq, undone }) => !undone && seq > after && seq <= upTo);
+  if (summaries.length === 0) return said;
+  const turnAt = (seq: number): number =>
+    transcript.filter(({ seq: at, message }) => at < seq && message.role === "user").length;
+  const summed = summaries.flatMap((record) => summaryChunks(record, { session_id, turn: turnAt(record.seq) }));
+  return [...said, ...summed].sort((a, b) => a.seq - b.seq);
 }
 
-/** What has left the context. */
-function hiddenIn({ transcript, shown }: SessionState) {
-  const seqs = new Set(shown.map(({ seq }) => seq));
+/** What has left the context, and the summaries of what has; one that was undone is no memory. */
+function hiddenIn(state: SessionState) {
+  const shown = new Set(state.shown.map(({ seq }) => seq));
+  const cascades = new Map(cascadesIn(state).map((record) => [record.seq, record]));
+  const isHidden = (seq: number): boolean => {
+    const record = cascades.get(seq);
+    return record === undefined ? !shown.has(seq) : !record.undone;
+  };
+  const all = [...state.transcript, ...cascades.values()].sort((a, b) => a.seq - b.seq);
   return rangesOf(
-    transcript.filter(({ seq }) => !seqs.has(seq)),
-    transcript,
+    all.filter(({ seq }) => isHidden(seq)),
+    all,
   );
 }

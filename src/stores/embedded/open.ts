@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { RuntimeError } from "../../contract/error.ts";
-import type { FoldRow, Store } from "../../ports/store.ts";
+import type { FoldRow, LogRow, Store } from "../../ports/store.ts";
 import { createBlobFiles } from "./blob-files.ts";
 import { openLeases } from "./leases.ts";
 import { createLog, LOG_SIZES, type LogSizes } from "./log/log.ts";
@@ -19,9 +19,9 @@ const INDEX = "index.mdb";
 /** What was found lost, a sentence a line: evidence that an index made anew would otherwise take away. */
 const LOSSES = "losses.txt";
 
-export interface EmbeddedOptions {
+export interface EmbeddedOptions<B, R> {
   readonly folder: string;
-  readonly foldRow: FoldRow;
+  readonly foldRow: FoldRow<B, R>;
   readonly now?: () => number;
   /** Told of damage and how it was dealt with. */
   readonly warn?: (sentence: string) => void;
@@ -35,11 +35,11 @@ export interface EmbeddedOptions {
  * Sessions on disk. A log's sync is the moment of truth; the index and everything in it lags and is caught up from the
  * logs, so opening reads the index and a bounded end of the logs, however long they are.
  */
-export function openStore(options: EmbeddedOptions): Store {
+export function openStore<B, R extends LogRow>(options: EmbeddedOptions<B, R>): Store<B, R> {
   const { folder, foldRow, now = Date.now, warn = () => {}, io = nodeSegmentIo, sizes = LOG_SIZES } = options;
   const logFolder = join(folder, "log");
   makeFolders(folder, logFolder);
-  const index = openLogIndex(join(folder, INDEX), warn);
+  const index = openLogIndex<R>(join(folder, INDEX), warn);
   const segments = openSegments(logFolder, io);
   const leases = openLeases({
     path: leaseFile(folder),
@@ -96,12 +96,12 @@ export interface Verification {
  * Reads every record of a folder's logs and checks it, and that they hold what the index says they held; nothing is
  * changed. What an earlier open found lost is told as well, until the note of it is deleted.
  */
-export async function verifyFolder(folder: string, foldRow: FoldRow): Promise<Verification> {
+export async function verifyFolder<B, R extends LogRow>(folder: string, foldRow: FoldRow<B, R>): Promise<Verification> {
   const segments = openSegments(join(folder, "log"), nodeSegmentIo);
   const noted = readNotes(join(folder, LOSSES));
   const path = join(folder, INDEX);
   const isDamaged = existsSync(path) && !isSoundDb(path);
-  const index = existsSync(path) && !isDamaged ? openLogIndex(path, () => {}) : undefined;
+  const index = existsSync(path) && !isDamaged ? openLogIndex<R>(path, () => {}) : undefined;
   try {
     // Before the logs: what another process appends meanwhile must not look like something the logs lack.
     const known = index?.rows() ?? [];

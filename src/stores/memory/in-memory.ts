@@ -11,12 +11,16 @@ import type {
 
 /** What is kept of a session. */
 interface Shelf {
-  cursor: number;
-  discarded: MemoryBatch["discarded"];
+  readonly cursor: number;
+  readonly discarded: MemoryBatch["discarded"];
+  /** Of its chunks, ascending. */
+  readonly ids: number[];
 }
 
 interface Row {
-  readonly chunk: Chunk;
+  readonly chunk: Omit<Chunk, "before" | "after">;
+  /** Where it stands among the chunks of its session. */
+  readonly place: number;
   readonly terms: ReadonlyMap<string, number>;
   /** How many terms it has, each as often as it occurs. */
   readonly length: number;
@@ -35,6 +39,12 @@ export function createMemoryStoreInMemory(): MemoryStore {
     shelvesOfVectors.set(embedderId, vectors);
     return vectors;
   };
+  const read = (id: number): readonly Chunk[] => {
+    const row = rows.get(id);
+    if (row === undefined) return [];
+    const ids = shelves.get(row.chunk.session_id)?.ids ?? [];
+    return [{ ...row.chunk, before: ids[row.place - 1] ?? 0, after: ids[row.place + 1] ?? 0 }];
+  };
   const inScope = (scope: Scope): Row[] =>
     [...rows.values()].filter(({ chunk }) => isInScope(chunk, scope, shelves.get(chunk.session_id)));
 
@@ -42,14 +52,22 @@ export function createMemoryStoreInMemory(): MemoryStore {
     cursor: async (sessionId) =>
       dropped.has(sessionId) ? Number.MAX_SAFE_INTEGER : (shelves.get(sessionId)?.cursor ?? 0),
     add: async ({ session_id, cursor, chunks, discarded }) => {
-      if (dropped.has(session_id) || cursor <= (shelves.get(session_id)?.cursor ?? 0)) return;
+      const shelf = shelves.get(session_id);
+      const taken = shelf?.cursor ?? 0;
+      const ids: number[] = shelf?.ids ?? [];
+      if (dropped.has(session_id) || cursor <= taken) return;
       // Made before the first is kept: a batch that cannot be read to its end leaves nothing.
-      const added = chunks.map((chunk, index) => toRow(chunk, { session_id, id: lastId + 1 + index }));
-      for (const row of added) rows.set(row.chunk.id, row);
+      const added = chunks
+        .filter(({ seq }) => seq > taken)
+        .map((chunk, index) => toRow(chunk, { session_id, id: lastId + 1 + index, place: ids.length + index }));
+      for (const row of added) {
+        rows.set(row.chunk.id, row);
+        ids.push(row.chunk.id);
+      }
       lastId += added.length;
-      shelves.set(session_id, { cursor, discarded });
+      shelves.set(session_id, { cursor, discarded, ids });
     },
-    read: async (ids) => ids.flatMap((id) => rows.get(id)?.chunk ?? []),
+    read: async (ids) => ids.flatMap(read),
     match: async (terms, scope) => matchRows(inScope(scope), terms),
     nearest: async (embedderId, vector, { scope, max }) => {
       const vectors = vectorsOf(embedderId);
@@ -67,7 +85,7 @@ export function createMemoryStoreInMemory(): MemoryStore {
         return [...rows.values()]
           .filter(({ chunk }) => !vectors.has(chunk.id))
           .slice(0, max)
-          .map(({ chunk }) => chunk);
+          .flatMap(({ chunk }) => read(chunk.id));
       },
       put: async (embedderId, added) => {
         const vectors = vectorsOf(embedderId);
@@ -99,12 +117,15 @@ export function createMemoryStoreInMemory(): MemoryStore {
   };
 }
 
-function toRow({ terms, ...source }: NewChunk, given: { readonly session_id: string; readonly id: number }): Row {
+function toRow(
+  { terms, ...source }: NewChunk,
+  { place, ...given }: { readonly session_id: string; readonly id: number; readonly place: number },
+): Row {
   const length = [...terms.values()].reduce((sum, count) => sum + count, 0);
-  return { chunk: { ...source, ...given }, terms: new Map(terms), length };
+  return { chunk: { ...source, ...given }, place, terms: new Map(terms), length };
 }
 
-function isInScope({ session_id, seq }: Chunk, scope: Scope, shelf: Shelf | undefined): boolean {
+function isInScope({ session_id, seq }: Row["chunk"], scope: Scope, shelf: Shelf | undefined): boolean {
   if (scope.sessionId !== undefined) {
     if (session_id !== scope.sessionId) return false;
     if (scope.upToSeq !== undefined && seq > scope.upToSeq) return false;

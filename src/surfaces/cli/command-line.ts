@@ -1,5 +1,6 @@
 import { Command, CommanderError } from "commander";
 import { RuntimeError } from "../../contract/error.ts";
+import { addAgentCommand } from "./agents/agent-command.ts";
 import { addChatCommand } from "./chat/chat-command.ts";
 import { addBlobCommand } from "./commands/blob.ts";
 import { addCapabilitiesCommand } from "./commands/capabilities.ts";
@@ -66,6 +67,7 @@ function declareProgram(program: Command, invocation: Invocation): void {
   addSessionCommand(program, invocation);
   addCompactCommand(program, invocation);
   addMemoryCommand(program, invocation);
+  addAgentCommand(program, invocation);
   addBlobCommand(program, invocation);
   program.commandsGroup("Serve");
   addRpcCommand(program, invocation);
@@ -86,6 +88,7 @@ function declareProgram(program: Command, invocation: Invocation): void {
       ["rkat session list", "what was kept; nothing is lost when a process ends"],
       ["rkat compact show last", "what became of turns that left the context"],
       ['rkat memory history "the staging host"', "find what was said, in any session"],
+      ["rkat chat --agent ada", "talk to an agent that remembers, for good"],
     ],
     notes: [
       [

@@ -39,10 +39,12 @@ export function duration(text: string): number {
 }
 
 /** Reads an object. */
-export function jsonObject(text: string): JsonObject {
-  const value = json(text);
-  if (typeof value === "object" && value !== null && !Array.isArray(value)) return { ...value };
-  throw new InvalidArgumentError('Write a JSON object, like {"temperature": 0}.');
+export function jsonObject(example: string): (text: string) => JsonObject {
+  return (text) => {
+    const value = json(text);
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) return { ...value };
+    throw new InvalidArgumentError(`Write a JSON object, like ${example}.`);
+  };
 }
 
 /** Reads any JSON value. */

@@ -1,6 +1,7 @@
 import type { Command, Help } from "commander";
 import { RuntimeError } from "../../contract/error.ts";
 import type { Io } from "./io.ts";
+import { nearMiss } from "./near-miss.ts";
 import { createPaint } from "./paint.ts";
 
 /** A command line to copy, and what comes of it. */
@@ -24,12 +25,19 @@ export function describeHelp(command: Command, extras: Extras): Command {
 export function holdCommands(command: Command): Command {
   return command
     .helpCommand(false)
-    .argument("[command]")
+    .argument("[command...]")
     .usage("COMMAND [options]")
-    .action((word: string | undefined) => {
+    .action(([word, ...more]: readonly string[]) => {
       if (word === undefined) return command.outputHelp();
-      const name = `${command.name()} ${word}`;
-      throw new RuntimeError("INVALID_PARAMS", `there is no command ${name}; rkat help ${command.name()} lists them`);
+      const name = command.name();
+      const held = command.commands.flatMap((inner) => [inner.name(), ...inner.aliases()]);
+      const meant = nearMiss(word, held);
+      const hint = meant === undefined ? `rkat help ${name} lists them` : `did you mean rkat ${name} ${meant}?`;
+      // A sentence that begins with such a word was perhaps meant for a model.
+      const asked = [name, word, ...more].join(" ");
+      const isAsked = meant === undefined && more.length > 0;
+      const instead = isAsked ? `; to ask a model, write rkat run "${asked}"` : "";
+      throw new RuntimeError("INVALID_PARAMS", `there is no command ${name} ${word}; ${hint}${instead}`);
     });
 }
 

@@ -1,3 +1,5 @@
+import { RuntimeError } from "../../contract/error.ts";
+
 /** The process as the command line sees it: only the door touches the real one. */
 export interface Io {
   /** What was typed after the command's name. */
@@ -47,4 +49,31 @@ export function interruptedExit({ interrupt }: Io): number | undefined {
 /** One value on stdout, for scripts. */
 export function writeJson({ stdout }: Io, value: unknown): void {
   stdout.write(`${JSON.stringify(value, undefined, 2)}\n`);
+}
+
+const LINE_CHARS_MAX = 8 * 1024 * 1024;
+
+/** The lines of what is piped in, as they come; `unit` is what a line is taken for. */
+export async function* linesOf({ read }: Input, unit: string): AsyncGenerator<string> {
+  const decoder = new TextDecoder("utf-8", { fatal: true });
+  let rest = "";
+  for await (const chunk of read()) {
+    const lines = (rest + decoded(decoder, chunk)).split(/\r?\n/);
+    rest = lines.pop() ?? "";
+    yield* lines;
+    if (rest.length > LINE_CHARS_MAX) {
+      throw new RuntimeError("PAYLOAD_TOO_LARGE", `a line of stdin holds more than 8 MiB; ${unit} is one line`);
+    }
+  }
+  rest += decoded(decoder);
+  if (rest !== "") yield rest;
+}
+
+/** Text that was never text would be kept for good as question marks. */
+function decoded(decoder: InstanceType<typeof TextDecoder>, chunk?: Uint8Array): string {
+  try {
+    return decoder.decode(chunk, { stream: chunk !== undefined });
+  } catch (cause) {
+    throw new RuntimeError("INVALID_PARAMS", "stdin is not UTF-8 text", { cause });
+  }
 }

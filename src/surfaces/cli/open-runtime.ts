@@ -6,6 +6,7 @@ import type { Capability } from "../../contract/capability.ts";
 import { RuntimeError } from "../../contract/error.ts";
 import type { Runtime } from "../../runtime.ts";
 import { requireCapability } from "../../service/dispatch.ts";
+import { createLogLines } from "./agents/log-lines.ts";
 import { isErrno, readConfiguration } from "./configuration.ts";
 import { createPaint } from "./paint.ts";
 import type { Invocation } from "./parts.ts";
@@ -20,41 +21,48 @@ export interface Opened {
   readonly isKept: boolean;
 }
 
+/** Told what agents' memories do, a line at a time; without one, stderr is. */
+type Log = (line: string) => void;
+
 /** Opens the runtime that turns run in, uses it and closes it. Its sessions are kept unless that is switched off. */
-export async function withRuntime<T>(invocation: Invocation, use: (opened: Opened) => Promise<T>): Promise<T> {
+export async function withRuntime<T>(
+  invocation: Invocation,
+  use: (opened: Opened) => Promise<T>,
+  log?: Log,
+): Promise<T> {
   const { config } = await readConfiguration(invocation);
   const place = invocation.place();
   const isKept = config.features.includes("session-store");
   if (isKept) await makeStateFolder(place.stateFolder);
-  const runtime = await openAt(invocation, config);
+  const runtime = await openAt(invocation, config, log);
   return using({ runtime, config, place, isKept }, use);
 }
 
 /** Opens the sessions that are kept, to look at or change; looking makes no folder where there is none. */
-export function withSessions<T>(invocation: Invocation, use: (opened: Opened) => Promise<T>): Promise<T> {
-  return withKept(invocation, ["session-store"], use);
+export function withSessions<T>(invocation: Invocation, use: (opened: Opened) => Promise<T>, log?: Log): Promise<T> {
+  return withKept(invocation, ["session-store"], { use, log });
 }
 
 /** Opens the sessions that are kept, where their contexts can be compacted. */
 export function withCompaction<T>(invocation: Invocation, use: (opened: Opened) => Promise<T>): Promise<T> {
-  return withKept(invocation, ["session-compaction", "session-store"], use);
+  return withKept(invocation, ["session-compaction", "session-store"], { use });
 }
 
 /** Opens the sessions that are kept, where what was said in them can be searched. */
 export function withMemory<T>(invocation: Invocation, use: (opened: Opened) => Promise<T>): Promise<T> {
-  return withKept(invocation, ["memory-store", "session-store"], use);
+  return withKept(invocation, ["memory-store", "session-store"], { use });
 }
 
 async function withKept<T>(
   invocation: Invocation,
   required: readonly Capability[],
-  use: (opened: Opened) => Promise<T>,
+  { use, log }: { readonly use: (opened: Opened) => Promise<T>; readonly log?: Log | undefined },
 ): Promise<T> {
   const { config } = await readConfiguration(invocation);
   for (const capability of required) requireCapability(new Set(config.features), capability);
   const place = invocation.place();
   const runtime = (await isThere(place.stateFolder))
-    ? await openAt(invocation, config)
+    ? await openAt(invocation, config, log)
     : await createEmpty(invocation, config);
   return using({ runtime, config, place, isKept: true }, use);
 }
@@ -84,7 +92,7 @@ async function using<T>(opened: Opened, use: (opened: Opened) => Promise<T>): Pr
   }
 }
 
-function openAt({ io, parts, place }: Invocation, config: Config): Promise<Runtime> {
+function openAt({ io, parts, place }: Invocation, config: Config, log?: Log): Promise<Runtime> {
   const { yellow } = createPaint(io.stderr, io.env);
   const { projectRoot, stateFolder } = place();
   return parts.openRuntime({
@@ -93,6 +101,7 @@ function openAt({ io, parts, place }: Invocation, config: Config): Promise<Runti
     projectRoot,
     stateFolder,
     warn: (sentence) => io.stderr.write(`${yellow(`! ${sentence}`)}\n`),
+    log: log ?? createLogLines(io).tell,
   });
 }
 

@@ -35,9 +35,10 @@ export function grouped(count: number): string {
   return NUMBER.format(count);
 }
 
-/** `1 message`, `2 messages`. */
+/** `1 message`, `2 messages`, `3 memories`. */
 export function counted(count: number, noun: string): string {
-  return `${grouped(count)} ${noun}${count === 1 ? "" : "s"}`;
+  const plural = noun.endsWith("y") ? `${noun.slice(0, -1)}ies` : `${noun}s`;
+  return `${grouped(count)} ${count === 1 ? noun : plural}`;
 }
 
 const UNITS = ["bytes", "KB", "MB", "GB", "TB"];

@@ -63,7 +63,15 @@ async function serve(
   const { config } = await parts.loadConfig({ cwd: contextRoot, home: configHome, env, readFile: readIfThere });
   const places = { cwd, home, dataHome: env.XDG_DATA_HOME, newId: clock.newId, purpose: "server" as const };
   const { realm, stateFolder } = resolveRealm({ ...flags, ...places });
-  const runtime = await parts.openRuntime({ config, env, projectRoot: contextRoot, stateFolder, warn: log });
+  const runtime = await parts.openRuntime({
+    config,
+    env,
+    projectRoot: contextRoot,
+    stateFolder,
+    warn: log,
+    // What agents' memories do is told in the same words everywhere.
+    log: (line) => io.stderr.write(`${line}\n`),
+  });
   try {
     const host = { realm, instance: flags.instance, config, stateRoot: resolve(stateFolder, ".."), contextRoot };
     const streams = { input: io.stdin, output: io.stdout, signal: io.interrupt };

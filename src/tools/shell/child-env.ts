@@ -5,6 +5,11 @@ const SECRET_NAME = /(?:_KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS)$/i;
 
 export const isSecretName = (name: string): boolean => SECRET_NAME.test(name);
 
+/** The values of an environment that give access to something. */
+export function secretsIn(env: Env): readonly string[] {
+  return Object.entries(env).flatMap(([name, value]) => (value !== undefined && isSecretName(name) ? [value] : []));
+}
+
 /** What a command sees: the runtime's environment without its secrets, and what the session itself was given. */
 export function childEnv(
   env: Env,

@@ -96,8 +96,10 @@ export function replan(plan: Plan, source: readonly Placed[], isKept: (placed: P
   return { items, discarded: discarded.sort((a, b) => orderOf(a) - orderOf(b)) };
 }
 
+type Numbered = Pick<Placed, "seq">;
+
 /** Messages as ranges of seqs: exactly these, in this order. */
-export function rangesOf(placed: readonly Placed[], transcript: readonly Placed[]): SeqRange[] {
+export function rangesOf(placed: readonly Numbered[], transcript: readonly Numbered[]): SeqRange[] {
   // A notice that came while tools ran stands after their results with a smaller seq, so ranges follow the seqs, not
   // the places: a range may hold no seq that is not asked for.
   if (placed.length === 0) return [];
@@ -112,12 +114,12 @@ export function rangesOf(placed: readonly Placed[], transcript: readonly Placed[
 }
 
 const ranked = new WeakMap<
-  readonly Placed[],
+  readonly Numbered[],
   { readonly length: number; readonly ranks: ReadonlyMap<number, number> }
 >();
 
 /** Where each seq stands among all; a compaction asks several times about the same transcript. */
-function ranksIn(transcript: readonly Placed[]): ReadonlyMap<number, number> {
+function ranksIn(transcript: readonly Numbered[]): ReadonlyMap<number, number> {
   const { length } = transcript;
   const known = ranked.get(transcript);
   if (known?.length === length) return known.ranks;

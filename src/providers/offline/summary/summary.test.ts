@@ -114,6 +114,24 @@ describe("extractive compaction summary", () => {
     expect(earlier).toContain("Day 131:");
   });
 
+  it("[A8] [E9] reads both sections of a summary by cascade as an earlier one", () => {
+    const sections = [
+      "## Older Memories (Summary)",
+      "Never fly above 400 ft. The launch is on 12 May.",
+      "",
+      "## Recent Past (Summary)",
+      "## Critical data",
+      "- The port is 7443.",
+      "It was tested in hall 9.",
+    ].join("\n");
+    const talk = Array.from({ length: 60 }, (_, index) => user(`Log line ${index} of /var/log/app${index}.log.`));
+    const made = extractiveSummary([user(`${PREFIX}\n\n${sections}`), ...talk], { maxTokens: 120 });
+    for (const said of ["Never fly above 400 ft.", "The launch is on 12 May.", "The port is 7443."])
+      expect(made).toContain(`- ${said}`);
+    expect(made).toContain("- It was tested in hall 9.");
+    expect(made).not.toContain("(Summary)");
+  });
+
   it("[A8] prefers a correction to what it corrects when there is room for one", () => {
     const said = [user("The port is 7443."), user("Actually the port is 8443.")];
     expect(extractiveSummary(said, { maxTokens: 13 })).toBe("## Critical data\n- Actually the port is 8443.");

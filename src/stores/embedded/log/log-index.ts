@@ -1,5 +1,5 @@
 import type { Database } from "lmdb";
-import type { SessionRow } from "../../../ports/store.ts";
+import type { LogRow } from "../../../ports/store.ts";
 import { openPrivateDb } from "../private-db.ts";
 
 /** Where a record lies: found by its session and the seq of its first entry. */
@@ -20,33 +20,33 @@ export interface SegmentState {
 }
 
 /** What a checkpoint saves; all of it or nothing. */
-export interface Checkpoint {
+export interface Checkpoint<R> {
   readonly places: readonly { readonly sessionId: string; readonly place: RecordPlace }[];
-  readonly rows: readonly SessionRow[];
+  readonly rows: readonly R[];
   readonly segments: ReadonlyMap<number, SegmentState>;
 }
 
 /** The part of the index that is on disk. It lags behind the logs and is caught up from them; it is never ahead. */
-export interface LogIndex {
+export interface LogIndex<R> {
   places(sessionId: string): readonly RecordPlace[];
-  row(sessionId: string): SessionRow | undefined;
-  rows(): readonly SessionRow[];
+  row(sessionId: string): R | undefined;
+  rows(): readonly R[];
   segments(): ReadonlyMap<number, SegmentState>;
-  save(checkpoint: Checkpoint): Promise<void>;
+  save(checkpoint: Checkpoint<R>): Promise<void>;
   /** Replaces everything: for an index that does not fit its logs. */
-  replace(whole: Checkpoint): void;
+  replace(whole: Checkpoint<R>): void;
   close(): Promise<void>;
 }
 
 const KEY_BYTES = 22;
 const PLACE_BYTES = 20;
 
-export function openLogIndex(path: string, warn: (sentence: string) => void): LogIndex {
+export function openLogIndex<R extends LogRow>(path: string, warn: (sentence: string) => void): LogIndex<R> {
   const root = openPrivateDb<unknown, string>(path, { maxDbs: 8, encoding: "json" }, warn);
   const records: Database<Buffer, Buffer> = root.openDB("records", { encoding: "binary", keyEncoding: "binary" });
-  const rows: Database<SessionRow, string> = root.openDB("rows", { encoding: "json" });
+  const rows: Database<R, string> = root.openDB("rows", { encoding: "json" });
   const segments: Database<SegmentState, number> = root.openDB("segments", { encoding: "json" });
-  const put = (checkpoint: Checkpoint): void => {
+  const put = (checkpoint: Checkpoint<R>): void => {
     // One value for all a session appended since the last checkpoint: a value each took most of the time.
     const bySession = Map.groupBy(checkpoint.places, ({ sessionId }) => sessionId);
     for (const [sessionId, placed] of bySession) {

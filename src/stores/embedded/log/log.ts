@@ -1,6 +1,6 @@
 import type { Entry, NewEntry } from "../../../contract/entry.ts";
 import { RuntimeError } from "../../../contract/error.ts";
-import type { EventLog, FoldRow, SessionRow } from "../../../ports/store.ts";
+import type { EventLog, FoldRow, LogRow } from "../../../ports/store.ts";
 import type { Leases } from "../leases.ts";
 import type { LogIndex } from "./log-index.ts";
 import { readPlaces } from "./read-places.ts";
@@ -10,13 +10,13 @@ import { openSegmentWriter, type SegmentIo, type SegmentWriter } from "./segment
 import type { Segments } from "./segments.ts";
 import type { Tail } from "./tail.ts";
 
-export interface LogParts {
-  readonly index: LogIndex;
+export interface LogParts<B, R> {
+  readonly index: LogIndex<R>;
   readonly segments: Segments;
-  readonly tail: Tail;
+  readonly tail: Tail<R>;
   readonly leases: Leases;
   readonly io: SegmentIo;
-  readonly foldRow: FoldRow;
+  readonly foldRow: FoldRow<B, R>;
   readonly now: () => number;
   readonly warn: (sentence: string) => void;
   /** The segments this process writes; shared with the tail, which leaves them alone. */
@@ -34,7 +34,7 @@ export interface LogSizes {
 export const LOG_SIZES: LogSizes = { segmentBytes: 64 * 1_024 * 1_024, checkpointBytes: 4 * 1_024 * 1_024 };
 
 /** The logs of all sessions of a folder, in segments shared by all. */
-export function createLog(parts: LogParts): EventLog & { close(): Promise<void> } {
+export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EventLog<B> & { close(): Promise<void> } {
   const { index, tail, foldRow, now, sizes } = parts;
   let writer: { readonly segment: number; readonly file: SegmentWriter } | undefined;
   let checkpointed = 0;
@@ -42,7 +42,11 @@ export function createLog(parts: LogParts): EventLog & { close(): Promise<void> 
   // Ends of logs with an append under way, which no row shows yet.
   const ends = new Map<string, number>();
 
-  const append = async (sessionId: string, after: number, added: readonly NewEntry[]): Promise<readonly Entry[]> => {
+  const append = async (
+    sessionId: string,
+    after: number,
+    added: readonly NewEntry<B>[],
+  ): Promise<readonly Entry<B>[]> => {
     if (added.length === 0) return [];
     const row = rowForAppend(sessionId, after);
     const end = ends.get(sessionId) ?? row?.last_seq ?? 0;
@@ -69,7 +73,7 @@ export function createLog(parts: LogParts): EventLog & { close(): Promise<void> 
   };
 
   /** What others appended is looked up only when the log is not where the caller thinks it is. */
-  const rowForAppend = (sessionId: string, after: number): SessionRow | undefined => {
+  const rowForAppend = (sessionId: string, after: number): R | undefined => {
     const row = tail.rowAt(sessionId, after);
     if ((row?.last_seq ?? 0) === after) return row;
     tail.catchUp();
@@ -114,7 +118,7 @@ export function createLog(parts: LogParts): EventLog & { close(): Promise<void> 
     read: async (sessionId, fromSeq, max) => {
       tail.catchUp();
       const places = tail.places(sessionId);
-      return readPlaces(parts, places, { sessionId, fromSeq, max });
+      return readPlaces<B>(parts, places, { sessionId, fromSeq, max });
     },
     close: async () => {
       await checkpointing;
@@ -128,7 +132,7 @@ export function createLog(parts: LogParts): EventLog & { close(): Promise<void> 
   };
 }
 
-function number(added: readonly NewEntry[], after: number, timestamp_ms: number): readonly Entry[] {
+function number<B>(added: readonly NewEntry<B>[], after: number, timestamp_ms: number): readonly Entry<B>[] {
   let seq = after + 1;
   return added.map(({ span, body }) => {
     const entry = { seq, span, timestamp_ms, body };
@@ -137,7 +141,7 @@ function number(added: readonly NewEntry[], after: number, timestamp_ms: number)
   });
 }
 
-function lastSeqOf(entries: readonly Entry[]): number {
+function lastSeqOf(entries: readonly Entry<unknown>[]): number {
   const last = entries.at(-1);
   return last === undefined ? 0 : last.seq + last.span - 1;
 }
@@ -147,7 +151,7 @@ function leaseName(segment: number): string {
 }
 
 /** Takes over a segment nobody writes, mending its end, or begins a new one. */
-function takeSegment({ index, segments, tail, leases, io, warn, own }: LogParts) {
+function takeSegment<B, R>({ index, segments, tail, leases, io, warn, own }: LogParts<B, R>) {
   const isSealed = (segment: number): boolean => index.segments().get(segment)?.sealed === true;
   const open = segments.list().filter((segment) => !own.has(segment) && !isSealed(segment));
   const free = open.find((segment) => {

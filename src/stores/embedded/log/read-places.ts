@@ -10,17 +10,17 @@ const GAP_BYTES_MAX = 64 * 1_024;
 const READ_BYTES_MAX = 4 * 1_024 * 1_024;
 
 /** Reads a session's entries from where they lie, checking that nothing is damaged and nothing is missing. */
-export function readPlaces(
+export function readPlaces<B>(
   { segments, io }: { segments: Segments; io: SegmentIo },
   places: readonly RecordPlace[],
   wanted: { sessionId: string; fromSeq: number; max: number },
-): readonly Entry[] {
+): readonly Entry<B>[] {
   // The last record that begins at or before the wanted seq may reach it.
   const start = Math.max(
     0,
     places.findLastIndex((place) => place.seq <= wanted.fromSeq),
   );
-  const entries: Entry[] = [];
+  const entries: Entry<B>[] = [];
   let expected = places[start]?.seq ?? 1;
   if (start === 0 && expected !== 1 && places.length > 0) throw missing(wanted.sessionId, 1, expected);
   for (let first = start; first < places.length && entries.length < wanted.max; ) {
@@ -29,7 +29,7 @@ export function readPlaces(
     const base = run[0]?.offset ?? 0;
     for (const place of run) {
       if (place.seq !== expected) throw missing(wanted.sessionId, expected, place.seq);
-      for (const entry of recordAt(buffer, place, base, segments).entries) {
+      for (const entry of recordAt<B>(buffer, place, base, segments).entries) {
         expected = entry.seq + entry.span;
         if (expected > wanted.fromSeq && entries.length < wanted.max) entries.push(entry);
       }
@@ -69,10 +69,10 @@ function readRun(io: SegmentIo, segments: Segments, run: readonly RecordPlace[])
   return buffer.subarray(0, read);
 }
 
-function recordAt(buffer: Buffer, place: RecordPlace, base: number, segments: Segments) {
+function recordAt<B>(buffer: Buffer, place: RecordPlace, base: number, segments: Segments) {
   const offset = place.offset - base;
   const found = findRecord(buffer, offset);
-  if (found.kind === "record") return decodeRecord(buffer, offset);
+  if (found.kind === "record") return decodeRecord<B>(buffer, offset);
   const why = found.kind === "damaged" ? found.why : "nothing is there";
   const message = `${segments.path(place.segment)} is damaged at ${place.offset}: ${why}; earlier records are intact`;
   throw new RuntimeError("SESSION_STORE_ERROR", message);

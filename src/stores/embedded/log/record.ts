@@ -1,11 +1,11 @@
 import { crc32 } from "node:zlib";
-import type { Entry, EntryBody } from "../../../contract/entry.ts";
+import type { Entry } from "../../../contract/entry.ts";
 import { RuntimeError } from "../../../contract/error.ts";
 
 /** Entries of one append: they are written, checked and found together. */
-export interface LogRecord {
+export interface LogRecord<B> {
   readonly sessionId: string;
-  readonly entries: readonly Entry[];
+  readonly entries: readonly Entry<B>[];
 }
 
 // length u32 · checksum u32 · session id 16 · first seq u48 · time u48 · entries u16 · reserved u16, then the payload.
@@ -15,7 +15,7 @@ const CHECKED_FROM = 8;
 const RECORD_BYTES_MAX = 64 * 1_024 * 1_024;
 
 /** Writes entries as one record. */
-export function encodeRecord(sessionId: string, entries: readonly Entry[]): Buffer {
+export function encodeRecord(sessionId: string, entries: readonly Entry<unknown>[]): Buffer {
   const [first] = entries;
   if (first === undefined) throw new Error("a record holds at least one entry");
   const payload = JSON.stringify(entries.map(({ span, body }) => [span, body]));
@@ -74,14 +74,14 @@ export function recordHead(buffer: Buffer, offset: number): { sessionId: string;
 }
 
 /** Reads a whole record. */
-export function decodeRecord(buffer: Buffer, offset: number): LogRecord {
+export function decodeRecord<B>(buffer: Buffer, offset: number): LogRecord<B> {
   const length = buffer.readUInt32LE(offset);
   const timestamp_ms = buffer.readUIntLE(offset + 30, 6);
   let seq = buffer.readUIntLE(offset + 24, 6);
   const payload = buffer.toString("utf8", offset + HEADER_BYTES, offset + HEADER_BYTES + length);
   // Its checksum matches, so it is what `encodeRecord` wrote.
-  const rows = JSON.parse(payload) as [span: number, body: EntryBody][];
-  const entries = rows.map(([span, body]): Entry => {
+  const rows = JSON.parse(payload) as [span: number, body: B][];
+  const entries = rows.map(([span, body]): Entry<B> => {
     const entry = { seq, span, timestamp_ms, body };
     seq += span;
     return entry;

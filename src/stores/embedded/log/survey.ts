@@ -1,4 +1,4 @@
-import type { FoldRow, SessionRow } from "../../../ports/store.ts";
+import type { FoldRow, LogRow } from "../../../ports/store.ts";
 import type { Checkpoint, LogIndex, RecordPlace, SegmentState } from "./log-index.ts";
 import { decodeRecord, findRecord, recordHead } from "./record.ts";
 import { scanSegment } from "./scan.ts";
@@ -6,19 +6,22 @@ import type { SegmentIo } from "./segment-file.ts";
 import type { Segments } from "./segments.ts";
 
 /** Everything the logs hold, read from their first byte to their last. */
-export interface Survey extends Checkpoint {
+export interface Survey<R> extends Checkpoint<R> {
   readonly bytes: number;
   readonly problems: readonly string[];
 }
 
-interface SurveyParts {
+interface SurveyParts<B, R> {
   readonly segments: Segments;
   readonly io: SegmentIo;
-  readonly foldRow: FoldRow;
+  readonly foldRow: FoldRow<B, R>;
 }
 
 /** Reads every record and checks it; what it finds is what an index of these logs has to say. */
-export function surveyLogs({ segments, io, foldRow }: SurveyParts, sealed: ReadonlySet<number>): Survey {
+export function surveyLogs<B, R extends LogRow>(
+  { segments, io, foldRow }: SurveyParts<B, R>,
+  sealed: ReadonlySet<number>,
+): Survey<R> {
   const found: { sessionId: string; place: RecordPlace }[] = [];
   const states = new Map<number, SegmentState>();
   const problems: string[] = [];
@@ -38,7 +41,7 @@ export function surveyLogs({ segments, io, foldRow }: SurveyParts, sealed: Reado
     states.set(segment, { indexed: scan.end, last, sealed: sealed.has(segment) && scan.torn === undefined });
     bytes += scan.end;
   }
-  const rows = new Map<string, SessionRow>();
+  const rows = new Map<string, R>();
   const places: { sessionId: string; place: RecordPlace }[] = [];
   // A session may have gone from segment to segment: it is folded by its seqs, one record in memory at a time.
   for (const { sessionId, place } of found.sort((a, b) => a.place.seq - b.place.seq)) {
@@ -50,7 +53,7 @@ export function surveyLogs({ segments, io, foldRow }: SurveyParts, sealed: Reado
     places.push({ sessionId, place });
     const record = Buffer.allocUnsafe(place.bytes);
     io.read(segments.reader(place.segment), record, place.offset);
-    for (const entry of decodeRecord(record, 0).entries)
+    for (const entry of decodeRecord<B>(record, 0).entries)
       rows.set(sessionId, foldRow(rows.get(sessionId), sessionId, entry));
   }
   return { places, rows: [...rows.values()], segments: states, bytes, problems };
@@ -60,7 +63,11 @@ export function surveyLogs({ segments, io, foldRow }: SurveyParts, sealed: Reado
  * Makes the index anew when it speaks of records that are not there: a disk lost what it had acknowledged. Returns what
  * was lost, a sentence a session.
  */
-export function mendIndex(index: LogIndex, parts: SurveyParts, warn: (sentence: string) => void): readonly string[] {
+export function mendIndex<B, R extends LogRow>(
+  index: LogIndex<R>,
+  parts: SurveyParts<B, R>,
+  warn: (sentence: string) => void,
+): readonly string[] {
   const known = index.segments();
   const broken = [...known].filter(([segment, state]) => !state.sealed && !holdsLast(parts, segment, state));
   if (broken.length === 0) return [];
@@ -75,7 +82,7 @@ export function mendIndex(index: LogIndex, parts: SurveyParts, warn: (sentence: 
 }
 
 /** What rows knew that the logs do not hold any more. */
-export function lossesOf(known: readonly SessionRow[], found: readonly SessionRow[]): readonly string[] {
+export function lossesOf(known: readonly LogRow[], found: readonly LogRow[]): readonly string[] {
   const ends = new Map(found.map((row) => [row.session_id, row.last_seq]));
   return known
     .filter((row) => row.last_seq > (ends.get(row.session_id) ?? 0))
@@ -84,7 +91,11 @@ export function lossesOf(known: readonly SessionRow[], found: readonly SessionRo
     );
 }
 
-function holdsLast({ segments, io }: SurveyParts, segment: number, { indexed, last }: SegmentState): boolean {
+function holdsLast(
+  { segments, io }: Pick<SurveyParts<never, never>, "segments" | "io">,
+  segment: number,
+  { indexed, last }: SegmentState,
+): boolean {
   if (!segments.list().includes(segment)) return false;
   const fd = segments.reader(segment);
   if (io.size(fd) < indexed) return false;

@@ -1,4 +1,4 @@
-import type { FoldRow, SessionRow } from "../../../ports/store.ts";
+import type { FoldRow, LogRow } from "../../../ports/store.ts";
 import type { LogIndex, RecordPlace } from "./log-index.ts";
 import { decodeRecord, recordHead } from "./record.ts";
 import { scanSegment } from "./scan.ts";
@@ -6,47 +6,47 @@ import type { SegmentIo } from "./segment-file.ts";
 import type { Segments } from "./segments.ts";
 
 /** What the index on disk does not know yet: found by reading the ends of the segments, and added to by appends. */
-export interface Tail {
+export interface Tail<R> {
   /** Reads what was appended since the last time, by any process. */
   catchUp(): void;
   /** Every place of a session's records, oldest first. */
   places(sessionId: string): readonly RecordPlace[];
-  row(sessionId: string): SessionRow | undefined;
+  row(sessionId: string): R | undefined;
   /** The row when it ends at `lastSeq`; quicker, for whoever holds the session and so knows where it ends. */
-  rowAt(sessionId: string, lastSeq: number): SessionRow | undefined;
-  rows(): readonly SessionRow[];
+  rowAt(sessionId: string, lastSeq: number): R | undefined;
+  rows(): readonly R[];
   /** Takes in a record this process just wrote. */
-  add(sessionId: string, place: RecordPlace, row: SessionRow): void;
+  add(sessionId: string, place: RecordPlace, row: R): void;
   /** How far a segment has been read. */
   readTo(segment: number): number;
   setReadTo(segment: number, offset: number): void;
   /** What is not on disk of one segment, with the rows it touched. */
   unsaved(segment: number): {
     places: readonly { sessionId: string; place: RecordPlace }[];
-    rows: readonly SessionRow[];
+    rows: readonly R[];
   };
   /** Lets go of what a checkpoint has saved. */
   saved(segment: number, upTo: number): void;
 }
 
-export interface TailParts {
-  readonly index: LogIndex;
+export interface TailParts<B, R> {
+  readonly index: LogIndex<R>;
   readonly segments: Segments;
   readonly io: SegmentIo;
-  readonly foldRow: FoldRow;
+  readonly foldRow: FoldRow<B, R>;
   readonly warn: (sentence: string) => void;
   /** Segments this process writes itself: it knows what it put there. */
   isOwn(segment: number): boolean;
 }
 
-export function createTail(parts: TailParts): Tail {
+export function createTail<B, R extends LogRow>(parts: TailParts<B, R>): Tail<R> {
   const { index, segments, io, foldRow, warn } = parts;
   const readTo = new Map<number, number>();
   const recent = new Map<string, RecordPlace[]>();
-  const rows = new Map<string, SessionRow>();
+  const rows = new Map<string, R>();
   let known = index.segments();
 
-  const rowOf = (sessionId: string): SessionRow | undefined => {
+  const rowOf = (sessionId: string): R | undefined => {
     const row = rows.get(sessionId);
     const saved = index.row(sessionId);
     return saved !== undefined && (row === undefined || saved.last_seq > row.last_seq) ? saved : row;
@@ -98,7 +98,7 @@ export function createTail(parts: TailParts): Tail {
     // A session may have gone from process to process: its records are folded in the order of their seqs.
     for (const { sessionId, place, record } of found.sort((a, b) => a.place.seq - b.place.seq)) {
       note(sessionId, place);
-      for (const entry of decodeRecord(record, 0).entries) {
+      for (const entry of decodeRecord<B>(record, 0).entries) {
         const row = rowOf(sessionId);
         if (entry.seq === (row?.last_seq ?? 0) + 1) rows.set(sessionId, foldRow(row, sessionId, entry));
       }

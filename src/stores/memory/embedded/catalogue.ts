@@ -1,4 +1,4 @@
-import type { MemoryBatch, Scope } from "../../../ports/memory.ts";
+import type { Chunk, MemoryBatch, Scope } from "../../../ports/memory.ts";
 import { createIdRuns, enlarge, type IdRange } from "./id-runs.ts";
 import { type Columns, readColumns } from "./segment.ts";
 import { type Manifest, readManifest, type Tables } from "./tables.ts";
@@ -27,6 +27,8 @@ export interface Catalogue {
   readonly sessions: Uint32Array;
   readonly lengths: Uint32Array;
   reach(scope: Scope): Reach;
+  /** The ids next to one in its session; 0 where there is none. */
+  beside(id: number): Pick<Chunk, "before" | "after">;
 }
 
 interface Totals {
@@ -115,6 +117,7 @@ export function createCatalogue(tables: Tables): Catalogue {
   };
 
   const catalogue = {
+    beside: runs.beside,
     get states() {
       return states;
     },

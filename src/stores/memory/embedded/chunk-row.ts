@@ -1,4 +1,4 @@
-import type { Chunk, NewChunk } from "../../../ports/memory.ts";
+import type { Chunk, ChunkSource, NewChunk } from "../../../ports/memory.ts";
 
 const ROLES = ["user", "assistant", "tool", "notice"] as const;
 // session u32 · seq u48 · turn u32 · part u32 · time f64 · role u8 · encoding u8 · bytes of the kind u16, then kind and text.
@@ -27,10 +27,9 @@ export function assignSession(row: Buffer, session: number): void {
   row.writeUInt32LE(session, 0);
 }
 
-export function decodeRow(row: Buffer, id: number, nameOf: (session: number) => string): Chunk {
+export function decodeRow(row: Buffer, nameOf: (session: number) => string): ChunkSource & Pick<Chunk, "text"> {
   const textAt = HEAD_BYTES + row.readUInt16LE(28);
   return {
-    id,
     session_id: nameOf(row.readUInt32LE(0)),
     turn: row.readUInt32LE(10),
     seq: row.readUIntLE(4, 6),

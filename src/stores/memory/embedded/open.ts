@@ -50,9 +50,10 @@ export function openMemoryStore({ folder, warn = () => {}, scanner = "simd" }: E
   };
   const read = (ids: readonly number[]): readonly Chunk[] => {
     const nameOf = (session: number): string => tables.names.get(session) ?? "";
+    catalogue.refresh();
     return ids.flatMap((id) => {
       const row = tables.rows.get(id);
-      return row === undefined ? [] : [decodeRow(row, id, nameOf)];
+      return row === undefined ? [] : [{ id, ...decodeRow(row, nameOf), ...catalogue.beside(id) }];
     });
   };
   /** What other processes have written by now is seen by what follows in the same tick. */
@@ -71,9 +72,8 @@ export function openMemoryStore({ folder, warn = () => {}, scanner = "simd" }: E
     },
     add: async (batch) => {
       // Made before the transaction: what cannot be read to its end leaves nothing, and nobody waits for it.
-      const rows = batch.chunks.map(encodeRow);
-      const drafts = draftSegments(batch.chunks);
-      await tables.root.transaction(() => addBatch(tables, batch, { rows, drafts }));
+      const drafts = draftsOf(batch.chunks);
+      await tables.root.transaction(() => addBatch(tables, batch, drafts));
     },
     read: async (ids) => {
       renew();
@@ -122,21 +122,29 @@ function makeFolder(folder: string): void {
 
 interface Drafts {
   readonly rows: readonly Buffer[];
-  readonly drafts: readonly SegmentDraft[];
+  readonly segments: readonly SegmentDraft[];
+}
+
+function draftsOf(chunks: MemoryBatch["chunks"]): Drafts {
+  return { rows: chunks.map(encodeRow), segments: draftSegments(chunks) };
 }
 
 /** Inside a transaction. */
-function addBatch(tables: Tables, batch: MemoryBatch, { rows, drafts }: Drafts): void {
+function addBatch(tables: Tables, batch: MemoryBatch, drafts: Drafts): void {
   const before = readManifest(tables);
   const known = tables.sessions.get(batch.session_id);
-  if (known?.dropped === true || batch.cursor <= (known?.cursor ?? 0)) return;
+  const taken = known?.cursor ?? 0;
+  if (known?.dropped === true || batch.cursor <= taken) return;
+  // Somebody else may have taken in the beginning since the batch was made.
+  const isWhole = batch.chunks.every(({ seq }) => seq > taken);
+  const { rows, segments } = isWhole ? drafts : draftsOf(batch.chunks.filter(({ seq }) => seq > taken));
   const session = known ?? newSession(before);
   if (known === undefined) void tables.names.put(session.number, batch.session_id);
   for (const [index, row] of rows.entries()) {
     assignSession(row, session.number);
     void tables.rows.put(before.lastId + 1 + index, row);
   }
-  const added = addSegments(tables, before, { session: session.number, drafts });
+  const added = addSegments(tables, before, { session: session.number, drafts: segments });
   const isMarked = JSON.stringify(session.discarded) !== JSON.stringify(batch.discarded);
   const lastMark = isMarked
     ? putMark(tables, before.lastMark, { ...session, discarded: batch.discarded })

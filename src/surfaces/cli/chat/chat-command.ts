@@ -1,5 +1,7 @@
 import { type Command, Option } from "commander";
 import { asRuntimeError, ERRORS, RuntimeError } from "../../../contract/error.ts";
+import { agentName, strangerText } from "../agents/agent-name.ts";
+import { createLogLines } from "../agents/log-lines.ts";
 import { writeError, writeInterrupted } from "../failure.ts";
 import { describeHelp } from "../help.ts";
 import { type Io, interruptedExit } from "../io.ts";
@@ -11,6 +13,8 @@ import { mentionMissingMemory, refuseContradictions } from "../run/run-command.t
 import { addRunFlags, type RunFlags, resumeFlag } from "../run/run-flags.ts";
 import { readSchema } from "../run/session-options.ts";
 import { findSession, shortId } from "../sessions/selector.ts";
+import { runAgentCommand } from "./agent-commands.ts";
+import { createAgentTalk } from "./agent-talk.ts";
 import { createConversation } from "./conversation.ts";
 import { openPipedPrompts } from "./piped-prompts.ts";
 import { type Chat, parseSlash, runSlash } from "./slash-commands.ts";
@@ -22,16 +26,18 @@ export function addChatCommand(program: Command, invocation: Invocation): void {
     .command("chat")
     .summary("talk to a model, turn by turn")
     .description("Talks turn by turn in one session; from a pipe, each line is a turn.")
-    .action(async (flags: RunFlags & { readonly continue?: boolean }) => {
+    .action(async (flags: ChatFlags & { readonly continue?: boolean }) => {
       const resume = flags.continue ? "last" : flags.resume;
       invocation.exitWith(await chat(invocation, resume === undefined ? flags : { ...flags, resume }));
     });
   const goOn = new Option("-c, --continue", "go on with the last session").conflicts("resume");
-  addRunFlags(command, [goOn, resumeFlag()]);
+  const agent = new Option("--agent <name>", "talk to an agent, which remembers what is said").argParser(agentName);
+  addRunFlags(command, [goOn, resumeFlag(), agent]);
   describeHelp(command, {
     examples: [
       ["rkat chat", "a new session; /help lists what can be typed"],
       ["rkat chat --continue", "go on where the last session ended"],
+      ["rkat chat --agent ada", "with an agent that remembers, also what other sessions said"],
       ["rkat chat < questions.txt", "a turn a line; the first that fails ends it"],
     ],
     notes: [
@@ -40,7 +46,11 @@ export function addChatCommand(program: Command, invocation: Invocation): void {
   });
 }
 
-async function chat(invocation: Invocation, flags: RunFlags): Promise<number> {
+interface ChatFlags extends RunFlags {
+  readonly agent?: string;
+}
+
+async function chat(invocation: Invocation, flags: ChatFlags): Promise<number> {
   const { io } = invocation;
   refuseContradictions(flags);
   if (io.stdin.kind === "none") {
@@ -48,20 +58,25 @@ async function chat(invocation: Invocation, flags: RunFlags): Promise<number> {
   }
   const outputSchema = await readSchema(flags.schema, io.cwd);
   const open = flags.resume === undefined ? withRuntime : withSessions;
-  return open(invocation, async (opened) => {
+  const log = createLogLines(io);
+  const use = async (opened: Opened): Promise<number> => {
     const sessionId = flags.resume === undefined ? undefined : await findSession(opened, flags.resume);
-    const conversation = createConversation(io, opened, { flags, outputSchema, sessionId });
+    const agent = flags.agent === undefined ? undefined : createAgentTalk(opened, flags.agent);
+    const conversation = createConversation(io, opened, { flags, outputSchema, sessionId, agent });
     await mentionMissingMemory(io, opened.runtime, flags);
     await greet(io, opened, sessionId);
+    if (flags.agent !== undefined) await introduce(io, opened, flags.agent);
     const isTyped = io.stdin.kind === "terminal";
     const source = isTyped ? openTypedPrompts(io) : openPipedPrompts(io);
+    log.writeWithin(source.aside);
     try {
-      return await talk({ invocation, opened, conversation, source }, isTyped);
+      return await talk({ invocation, opened, conversation, agent: flags.agent, source, log }, isTyped);
     } finally {
       source.close();
-      sayGoodbye(io, opened, conversation.sessionId);
+      sayGoodbye(io, opened, { sessionId: conversation.sessionId, agent: flags.agent });
     }
-  });
+  };
+  return open(invocation, use, log.tell);
 }
 
 /** Takes prompts to the end. A person goes on after a failure; for a script the first one is the end. */
@@ -78,6 +93,7 @@ async function talk(chat: Chat, isTyped: boolean): Promise<number> {
         if (await runSlash(chat, slash)) return 0;
         continue;
       }
+      if (await runAgentCommand(chat, prompt)) continue;
       const exit = await takeTurn(chat, prompt);
       if (exit !== 0 && !isTyped) return exit;
     } catch (thrown) {
@@ -87,8 +103,9 @@ async function talk(chat: Chat, isTyped: boolean): Promise<number> {
   }
 }
 
-async function takeTurn({ invocation, conversation, source }: Chat, prompt: string): Promise<number> {
-  const { exit, sentence } = await source.during((signal) => conversation.say(prompt, signal));
+async function takeTurn({ invocation, conversation, source, log }: Chat, prompt: string): Promise<number> {
+  // A line in the middle of an answer would tear it apart.
+  const { exit, sentence } = await log.heldDuring(() => source.during((signal) => conversation.say(prompt, signal)));
   const { io } = invocation;
   if (sentence !== undefined) io.stderr.write(`${createPaint(io.stderr, io.env).yellow(sentence)}\n`);
   return exit;
@@ -116,8 +133,21 @@ async function greet(io: Io, { runtime, isKept }: Opened, sessionId: string | un
   if (last_assistant_text !== undefined) tell(`It said last: ${oneLine(last_assistant_text, LAST_WORDS_CHARS_MAX)}`);
 }
 
-function sayGoodbye(io: Io, { isKept }: Opened, sessionId: string | undefined): void {
+/** Says whom one talks to. */
+async function introduce(io: Io, { runtime }: Opened, agent: string): Promise<void> {
+  const { count } = await runtime.dispatch("readAgentStatus", { agent });
+  const known = `${agent} has ${counted(count, "memory")}; @memory-status shows them.`;
+  io.stderr.write(`${createPaint(io.stderr, io.env).dim(count === 0 ? strangerText(agent) : known)}\n`);
+}
+
+interface Ended {
+  readonly sessionId: string | undefined;
+  readonly agent: string | undefined;
+}
+
+function sayGoodbye(io: Io, { isKept }: Opened, { sessionId, agent }: Ended): void {
   if (!isKept || sessionId === undefined) return;
   const { dim } = createPaint(io.stderr, io.env);
-  io.stderr.write(`${dim(`Come back with: rkat chat --resume ${shortId(sessionId)}`)}\n`);
+  const flags = `--resume ${shortId(sessionId)}${agent === undefined ? "" : ` --agent ${agent}`}`;
+  io.stderr.write(`${dim(`Come back with: rkat chat ${flags}`)}\n`);
 }

@@ -9,6 +9,7 @@ import type { RunFlags } from "../run/run-flags.ts";
 import { resumeSession, startSession, toolChange, turnChange, withSessionRef } from "../run/start-turn.ts";
 import { judge } from "../run/verdict.ts";
 import { watchTurn } from "../run/watch-turn.ts";
+import type { AgentTalk } from "./agent-talk.ts";
 
 /** The session a chat is in, from turn to turn. */
 export interface Conversation {
@@ -28,10 +29,11 @@ export interface ChatStart {
   readonly flags: RunFlags;
   readonly outputSchema: JsonObject | undefined;
   readonly sessionId: string | undefined;
+  readonly agent: AgentTalk | undefined;
 }
 
 export function createConversation(io: Io, opened: Opened, start: ChatStart): Conversation {
-  const { flags, outputSchema } = start;
+  const { flags, outputSchema, agent } = start;
   // Before anybody has typed a prompt, not after.
   if (flags.compactThreshold !== undefined) requireCapability(new Set(opened.config.features), "session-compaction");
   if (flags.memory === true) requireCapability(new Set(opened.config.features), "memory-store");
@@ -39,15 +41,12 @@ export function createConversation(io: Io, opened: Opened, start: ChatStart): Co
   let { model } = flags;
   // What the flags change of a session that was resumed, they change once.
   let change = sessionId === undefined ? toolChange(flags) : turnChange(flags, outputSchema);
-  const startTurn = (prompt: string, signal: AbortSignal) =>
-    sessionId === undefined
-      ? startSession(opened, {
-          prompt,
-          flags: model === undefined ? flags : { ...flags, model },
-          outputSchema,
-          signal,
-        })
-      : resumeSession(opened, { sessionId, prompt, change, signal });
+  const startTurn = async (prompt: string, signal: AbortSignal) => {
+    if (sessionId !== undefined) return resumeSession(opened, { sessionId, prompt, change, signal });
+    const wanted = model === undefined ? flags : { ...flags, model };
+    const introduced = (await agent?.introduce(wanted)) ?? wanted;
+    return startSession(opened, { prompt, flags: introduced, outputSchema, signal });
+  };
   return {
     get sessionId() {
       return sessionId;
@@ -56,7 +55,7 @@ export function createConversation(io: Io, opened: Opened, start: ChatStart): Co
       return model;
     },
     say: async (prompt, signal) => {
-      const { stream, limits } = startTurn(prompt, signal);
+      const { stream, limits } = await startTurn(prompt, signal);
       const result = await watchTurn({
         stream,
         view: chooseView(io, flags, { remark }),
@@ -68,6 +67,7 @@ export function createConversation(io: Io, opened: Opened, start: ChatStart): Co
           change = toolChange(flags);
         },
       });
+      await agent?.keep(prompt, result);
       return judge(result, limits);
     },
     switchTo: (id) => {

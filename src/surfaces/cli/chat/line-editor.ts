@@ -1,4 +1,4 @@
-import { createInterface } from "node:readline";
+import { clearScreenDown, createInterface, cursorTo, moveCursor } from "node:readline";
 import { Writable } from "node:stream";
 import type { Terminal } from "../io.ts";
 import type { Paint } from "../paint.ts";
@@ -12,6 +12,8 @@ export interface LineEditor {
   hide(): void;
   /** Shows a prompt that was typed while it could not be seen. */
   repeat(prompt: string): void;
+  /** Lets something be written above the line that is being typed. */
+  aside(write: () => void): void;
   close(): void;
 }
 
@@ -67,6 +69,7 @@ export function openLineEditor({ input, output }: Terminal, { bold }: Paint, eve
   });
   editor.on("close", () => {
     if (screen.isShown) output.write("\n");
+    screen.isShown = false;
     output.write(PASTE_MARKS_OFF);
     events.end();
   });
@@ -81,6 +84,20 @@ export function openLineEditor({ input, output }: Terminal, { bold }: Paint, eve
     },
     repeat: (prompt) => {
       output.write(`${bold("> ")}${prompt}\n`);
+    },
+    aside: (write) => {
+      if (!screen.isShown) return write();
+      const { rows } = editor.getCursorPos();
+      moveCursor(output, 0, -rows);
+      cursorTo(output, 0);
+      clearScreenDown(output);
+      write();
+      // Unseen once, since after a paste the editor has not counted its rows; then it goes up by as many.
+      screen.isShown = false;
+      editor.prompt(true);
+      screen.isShown = true;
+      output.write("\n".repeat(rows));
+      editor.prompt(true);
     },
     close: () => editor.close(),
   };

@@ -4,6 +4,8 @@ export interface PromptSource {
   next(): Promise<string | undefined>;
   /** Runs a turn. At a terminal Ctrl-C aborts its signal and the chat goes on. */
   during<T>(turn: (signal: AbortSignal) => Promise<T>): Promise<T>;
+  /** Lets something be written while a prompt may be half typed, which is shown again after it. */
+  aside(write: () => void): void;
   close(): void;
 }
 

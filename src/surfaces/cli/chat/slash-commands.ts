@@ -1,9 +1,11 @@
 import { RuntimeError } from "../../../contract/error.ts";
+import type { LogLines } from "../agents/log-lines.ts";
 import type { Opened } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
 import { alignColumns, counted } from "../plain-text.ts";
 import { showList, showSession } from "../sessions/read-sessions.ts";
 import { findSession, shortId } from "../sessions/selector.ts";
+import { agentCommandRows } from "./agent-commands.ts";
 import { COMPACTION_COMMANDS, currentOf, tell } from "./compaction-commands.ts";
 import type { Conversation } from "./conversation.ts";
 import { MEMORY_COMMANDS } from "./memory-commands.ts";
@@ -14,7 +16,10 @@ export interface Chat {
   readonly invocation: Invocation;
   readonly opened: Opened;
   readonly conversation: Conversation;
+  /** Who is talked to, when it is an agent that remembers. */
+  readonly agent: string | undefined;
   readonly source: PromptSource;
+  readonly log: LogLines;
 }
 
 export interface SlashCommand {
@@ -90,7 +95,7 @@ export async function runSlash(chat: Chat, { name, rest }: { name: string; rest:
 function helpText(): string {
   const rows = Object.entries(COMMANDS).map(([name, { takes = "", meaning }]) => [`/${name} ${takes}`, meaning]);
   const keys = ["", "A line that ends in \\ goes on in the next. Ctrl-C stops an answer; on an empty line it ends."];
-  return [...alignColumns(rows), ...keys].join("\n");
+  return [...alignColumns([...rows, ...agentCommandRows()]), ...keys].join("\n");
 }
 
 async function modelOf({ opened, conversation }: Chat): Promise<string> {

@@ -49,6 +49,7 @@ export function openTypedPrompts(io: Io): PromptSource {
         turn = undefined;
       }
     },
+    aside: editor.aside,
     close: () => {
       io.interrupt.removeEventListener("abort", close);
       close();

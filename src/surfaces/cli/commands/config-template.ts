@@ -22,6 +22,7 @@ export const CONFIG_TEMPLATE = `# Configuration of rkat for this folder and thos
 # auto_compact_threshold = 100000 # tokens; without it, 80 % of the model's window
 # recent_turn_budget = 4          # turns that stay as they were said
 # max_summary_tokens = 4096
+# strategy = "cascade"            # two summaries, of the recent past and of all before, instead of one
 
 [tools]                           # rkat run offers time, tasks and memory
 # builtins_enabled = true         # and patches to files
@@ -31,6 +32,19 @@ export const CONFIG_TEMPLATE = `# Configuration of rkat for this folder and thos
 
 [memory]                          # rkat memory search finds what was said
 # scope = "session"               # a session recalls only what left its own context; else, that of every session
+# embedder = "remote"             # meaning by a provider's model instead of the one that comes along
+# embedding_model = "openai/text-embedding-3-small"
+# embedding_dimensions = 1536
+
+[agent_memory]                    # rkat agent remember: an agent's memories in three tiers
+# immediate_window = 64           # word for word
+# recent_window = 64              # in a short-term summary; the first is made at 129 memories, then every 64
+# profile = "summarizer"          # who summarises; without such a profile, the model of sessions
+
+# [profiles.summarizer]           # a base model, which continues a text
+# model = "comma-v0.1-2t"
+# api = "ollama-generate"         # or "chat"
+# stop = ["\\n\\n"]
 
 # A server of your own that speaks OpenAI's chat API: rkat -m local/MODEL
 # [self_hosted.servers.local]

@@ -18,9 +18,9 @@ export interface HitView {
 /** A hit as a person reads it: how sure, when, where and by whom; then what was said. */
 export function hitLines(hit: MemoryHit, view: HitView): readonly string[] {
   const { bold, dim } = view.paint;
-  const { score, session_id, turn, seq, created_at } = hit;
+  const { score, session_id, turn, seq, created_at, agent } = hit;
   const age = ageOf(Math.floor(Date.parse(created_at) / 1_000), view.nowMs);
-  const place = `${shortId(session_id)} turn ${turn} seq ${seq}`;
+  const place = agent === undefined ? `${shortId(session_id)} turn ${turn} seq ${seq}` : `${agent} memory ${turn}`;
   const head = `${bold(score.toFixed(2))}  ${dim(`${age}  ${oneLine(place, PLACE_CHARS_MAX)}`)}  ${speakerOf(hit)}`;
   return [head, ...textLines(hit.content, view).map((line) => `${INDENT}${line}`.trimEnd())];
 }
@@ -29,7 +29,16 @@ const PLACE_CHARS_MAX = 80;
 const INDENT = "      ";
 const SPEAKERS: Readonly<Record<string, string>> = { user: "you", assistant: "model", tool: "tool", notice: "notice" };
 
+const KINDS: Readonly<Record<string, string>> = {
+  summary: "summary",
+  agent_memory: "remembered",
+  agent_summary: "summary",
+  agent_note: "note",
+};
+
 function speakerOf({ role, kind }: MemoryHit): string {
+  const known = KINDS[kind];
+  if (known !== undefined) return known;
   const speaker = SPEAKERS[role] ?? oneLine(role, PLACE_CHARS_MAX);
   return kind === "tool_call" ? `${speaker}, calling a tool` : speaker;
 }

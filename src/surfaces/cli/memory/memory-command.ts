@@ -52,6 +52,7 @@ function addSearches(parent: Command, invocation: Invocation): void {
   describeHelp(onQuery(history, invocation, "everything"), {
     examples: [
       ["rkat memory history heron", "also what is still in a context"],
+      ["rkat memory history heron --agent ada", "everything an agent remembers"],
       ["rkat memory history heron --json | jq '.results[].session_id'", "for scripts"],
     ],
     notes: NOTES,
@@ -70,6 +71,7 @@ function onQuery(command: Command, invocation: Invocation, reach: "discarded" | 
     .usage("QUERY… [options]")
     .addOption(new Option("--limit <n>", "show at most so many: 5 without it, 20 at most").argParser(wholeFrom(1)))
     .option("--session <session>", "look in this session alone")
+    .option("--agent <name>", "look in what this agent remembers alone")
     .addOption(
       new Option("--as-of <seq>", "with --session: as if nothing had been said after it").argParser(wholeFrom(0)),
     )

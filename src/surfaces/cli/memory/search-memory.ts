@@ -10,6 +10,7 @@ import { whyByWords } from "./memory-status.ts";
 export interface SearchFlags {
   readonly limit?: number;
   readonly session?: string;
+  readonly agent?: string;
   readonly asOf?: number;
   readonly all?: boolean;
   readonly json?: boolean;
@@ -56,13 +57,16 @@ export async function searchAndShow(io: Io, opened: Opened, search: Search): Pro
 
 async function recall(
   opened: Opened,
-  { query, reach, limit, session, asOf, signal }: Search & { readonly signal: AbortSignal },
+  { query, reach, limit, session, agent, asOf, signal }: Search & { readonly signal: AbortSignal },
 ): Promise<MemoryResults> {
   if (asOf !== undefined && session === undefined) {
     throw new RuntimeError("INVALID_PARAMS", "--as-of counts within one session; name it with --session");
   }
+  if (agent !== undefined && session !== undefined) {
+    throw new RuntimeError("INVALID_PARAMS", "--agent and --session name two places; leave one of them out");
+  }
   const where = session === undefined ? {} : { scope: "session", session_id: await findSession(opened, session) };
-  const input = { query, limit, as_of_seq: asOf, ...where };
+  const input = { query, limit, as_of_seq: asOf, agent, ...where };
   return opened.runtime.dispatch(reach === "everything" ? "searchHistory" : "searchMemory", input, { signal });
 }
 
@@ -72,7 +76,8 @@ async function sayByWords(io: Io, { runtime }: Opened): Promise<void> {
   io.stderr.write(`${createPaint(io.stderr, io.env).dim(`by words alone: ${whyByWords(status)}`)}\n`);
 }
 
-function adviceFor({ reach, session }: Search, { everything }: Hints): string {
+function adviceFor({ reach, session, agent }: Search, { everything }: Hints): string {
   if (reach === "discarded") return `Only what compactions took out was searched; ${everything} searches everything.`;
+  if (agent !== undefined) return "Try other words, or without --agent all that was said.";
   return session === undefined ? "Try other words." : "Try other words, or without --session all sessions.";
 }

@@ -56,7 +56,7 @@ function modelFlags(): readonly Option[] {
     new Option("--system <text>", "the system prompt"),
     repeated("--instructions <text>", "a further instruction; may be repeated"),
     pairs("--param <key=value>", "a parameter for the provider, JSON or text; may be repeated"),
-    new Option("--params-json <json>", "the same as one JSON object").argParser(jsonObject),
+    new Option("--params-json <json>", "the same as one JSON object").argParser(jsonObject('{"temperature": 0}')),
   ];
 }
 

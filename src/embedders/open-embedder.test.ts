@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { openDefaultEmbedder } from "./default.ts";
 import { createLocalEmbedder } from "./local.ts";
+import { openDefaultEmbedder } from "./open-embedder.ts";
 import { createStaticEmbedder } from "./static.ts";
 
 describe("the default embedder", () => {

@@ -1,0 +1,27 @@
+import type { Config } from "./config-schema.ts";
+
+const ABORT_GRACE_MS = 2_000;
+
+/** What a configuration says about the running of turns. */
+export function policyOf({ agent, retry, tools }: Config) {
+  return {
+    warnAt: agent.budget_warning_threshold,
+    retry: {
+      maxRetries: retry.max_retries,
+      initialDelayMs: retry.initial_delay_ms,
+      maxDelayMs: retry.max_delay_ms,
+      retryAfterMaxMs: retry.retry_after_max_ms,
+      multiplier: retry.multiplier,
+    },
+    calls: {
+      callTimeoutMs: retry.call_timeout_ms ?? Number.POSITIVE_INFINITY,
+      stallTimeoutMs: retry.stall_timeout_ms ?? Number.POSITIVE_INFINITY,
+    },
+    tools: {
+      timeoutMs: tools.default_timeout_ms,
+      concurrentMax: tools.max_concurrent,
+      outputBytesMax: tools.output_bytes_max,
+      abortGraceMs: ABORT_GRACE_MS,
+    },
+  };
+}

@@ -1,0 +1,49 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { extractTier } from "./extract-tier.ts";
+
+const DAYS = Array.from({ length: 65 }, (_, at) => `Day ${at + 1}: I watered row ${at % 12} and saw the heron.`);
+
+describe("a summary of a tier's own sentences", () => {
+  it("[E3] [E4] reaches back to the first memory, however often it is made of itself", () => {
+    let longterm = extractTier(["On my first day Mara gave me the brass key.", ...DAYS], 800);
+    for (let round = 0; round < 200; round += 1) {
+      longterm = extractTier([longterm, extractTier(DAYS, 800)], 800);
+      expect(longterm.startsWith("On my first day Mara gave me the brass key.")).toBe(true);
+    }
+  });
+
+  it("[E4] keeps what is said once before what is said every day", () => {
+    const texts = [...DAYS.slice(0, 30), "Cara's locker has the code 4471.", ...DAYS.slice(30)];
+    expect(extractTier(texts, 400)).toContain("Cara's locker has the code 4471.");
+  });
+
+  it("[E4] says nothing but sentences it was given, in their order, and stays within its bound", () => {
+    const text = fc.array(
+      fc.constantFrom("A fox came.", "It rained!", "下雨了。", "No end", "x".repeat(300), "", "- a\n- b"),
+      {
+        maxLength: 5,
+      },
+    );
+    fc.assert(
+      fc.property(
+        fc.array(
+          text.map((parts) => parts.join(" ")),
+          { maxLength: 40 },
+        ),
+        fc.integer({ min: 50, max: 2_000 }),
+        (texts, charsMax) => {
+          const summary = extractTier(texts, charsMax);
+          expect(summary.length).toBeLessThanOrEqual(charsMax);
+          if (texts.some((one) => /[\p{L}\p{N}]/u.test(one))) expect(summary).not.toBe("");
+          const source = texts.join("\n");
+          for (const sentence of summary.match(/[^.!。]+[.!。]/gu) ?? []) {
+            if (!sentence.includes("left out"))
+              expect(source.replace(/\s+/g, " ")).toContain(sentence.trim().split(" ")[0]);
+          }
+        },
+      ),
+      { numRuns: 300 },
+    );
+  });
+});

@@ -1,0 +1,124 @@
+import type { Message } from "../../../contract/message.ts";
+import { cleanSummary } from "../../agent/clean-summary.ts";
+import { summaryPrompt } from "../../agent/tier-prompts.ts";
+import { addUsage } from "../../session/session-state.ts";
+import { grammarFaults } from "../grammar/grammar.ts";
+import { cutText } from "../input/cut-text.ts";
+import { excerptOf } from "../input/excerpt.ts";
+import {
+  askForText,
+  promptOf,
+  type RequestParts,
+  requestOf,
+  roomFor,
+  type Summarised,
+  type Summarising,
+  type SummaryRequest,
+} from "../summarise.ts";
+import { isSummary, summaryText } from "../summary-message.ts";
+import { readSections, type Sections, sectionText, writeSections } from "./sections.ts";
+
+interface Cascading extends Omit<Summarising, "discarded" | "curator"> {
+  /** Of what is shown, what is discarded now; an earlier summary is not among it. */
+  readonly leaving: readonly Message[];
+}
+
+/** The sections share what a summary may take. */
+const SECTION_SHARE = 1 / 2;
+
+/**
+ * Writes the two sections of a summary: the long-term one out of both that stand, then the recent one out of what is
+ * discarded now. The first time there is only the recent one. When one of them fails, there is neither.
+ */
+export async function summariseByCascade(work: Cascading): Promise<Summarised> {
+  const earlier = work.shown.find(isSummary);
+  const longterm = earlier && (await askForText(longtermWanted(work, earlier)));
+  if (longterm?.ok === false) return longterm;
+  const recent = await askForText(recentWanted(work));
+  if (recent.ok) return joined(longterm, recent);
+  if (longterm === undefined) return recent;
+  const usage = recent.usage === undefined ? longterm.usage : addUsage(longterm.usage, recent.usage);
+  return { ...recent, usage };
+}
+
+/** The requests that takes, in their order. */
+export function cascadeRequests(work: RequestParts & Pick<Cascading, "leaving">): readonly SummaryRequest[] {
+  const earlier = work.shown.find(isSummary);
+  return [...(earlier === undefined ? [] : [longtermRequest(work, earlier)]), recentRequest(work)];
+}
+
+type Earlier = Parameters<typeof summaryText>[0];
+
+function longtermWanted(work: Cascading, earlier: Earlier) {
+  return {
+    ...work,
+    shown: [earlier],
+    share: SECTION_SHARE,
+    request: () => longtermRequest(work, earlier),
+    read: (answer: string) => cleanSummary(sectionText(answer)),
+  };
+}
+
+const BYTES_PER_TOKEN = 4;
+
+/** In the words an agent's memories are summarised with, and without instructions: they are for what is discarded now. */
+function longtermRequest(work: RequestParts, earlier: Earlier): SummaryRequest {
+  const { longterm, recent } = readSections(summaryText(earlier));
+  const memories = [longterm, recent].filter((section) => section !== "");
+  const room = roomFor({ ...work, share: SECTION_SHARE }, promptOf(summaryPrompt([]), work.asking));
+  const bytesMax = Math.floor((room.tokensLeft * BYTES_PER_TOKEN) / Math.max(1, memories.length));
+  const prompt = summaryPrompt(memories.map((memory) => cutText(memory, bytesMax)));
+  return { messages: [promptOf(prompt, work.asking)], maxOutputTokens: room.maxOutputTokens };
+}
+
+function recentWanted(work: Cascading) {
+  return {
+    ...work,
+    shown: leavingOf(work),
+    share: recentShare(work),
+    request: () => recentRequest(work),
+    read: sectionText,
+  };
+}
+
+function recentRequest(work: RequestParts & Pick<Cascading, "leaving">): SummaryRequest {
+  return requestOf({ ...work, shown: readable(leavingOf(work), work), share: recentShare(work) });
+}
+
+function recentShare({ shown }: Pick<Cascading, "shown">): number {
+  return shown.some(isSummary) ? SECTION_SHARE : 1;
+}
+
+/** What is discarded now, after the system message. */
+function leavingOf({ shown, leaving }: Pick<Cascading, "shown" | "leaving">): readonly Message[] {
+  const [first] = shown;
+  return first?.role === "system" ? [first, ...leaving] : leaving;
+}
+
+/** Taken out of their context messages may not be a conversation any more, such as exchanges of a turn that goes on. */
+function readable(messages: readonly Message[], { compactor }: Pick<Cascading, "compactor">): readonly Message[] {
+  const prepared = compactor.prepareForSummarization(messages);
+  if (grammarFaults(prepared).length === 0) return messages;
+  const systems = messages.filter(({ role }) => role === "system");
+  const said = prepared.filter(({ role }) => role !== "system");
+  const content = excerptOf(said, Number.MAX_SAFE_INTEGER);
+  const created_at = said.at(-1)?.created_at ?? "";
+  return content === "" ? systems : [...systems, { role: "user", content, created_at }];
+}
+
+type Written = Extract<Summarised, { ok: true }>;
+
+function joined(longterm: Written | undefined, recent: Written): Written {
+  const parts = longterm === undefined ? [recent] : [longterm, recent];
+  const sections: Sections = { longterm: longterm?.summary ?? "", recent: recent.summary };
+  return {
+    ok: true,
+    summary: writeSections(sections),
+    // What a model wrote is held against its source, also when the other section is extracted.
+    by: parts.some(({ by }) => by === "model") ? "model" : "extractive",
+    tokens: parts.reduce((sum, { tokens }) => sum + tokens, 0),
+    usage: parts.map(({ usage }) => usage).reduce(addUsage),
+    notes: [...new Set(parts.flatMap(({ notes }) => notes))],
+    isOfDiscarded: true,
+  };
+}

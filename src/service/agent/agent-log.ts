@@ -1,0 +1,134 @@
+import type { AgentEntryBody, AgentEntryBodyOf } from "../../contract/agent/agent-entry.ts";
+import type { Entry } from "../../contract/entry.ts";
+import { RuntimeError } from "../../contract/error.ts";
+import { type AgentRow, foldAgent } from "../../core/agent/agent-row.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { Hold, Store } from "../../ports/store.ts";
+import type { VaultMemory } from "../../ports/vault.ts";
+import { agentId } from "./agent-id.ts";
+
+/** Where agents are kept: a log each, on the machinery of sessions. */
+export type AgentStore = Store<AgentEntryBody, AgentRow>;
+
+/** One agent's log. Any number of callers and processes may append; what they add stands in one order. */
+export interface AgentLog {
+  readonly id: string;
+  row(): Promise<AgentRow | undefined>;
+  /** Appends what `make` makes of the number of memories there are; resolves with the row once it is durable. */
+  append(make: (count: number) => readonly AgentEntryBody[]): Promise<AgentRow>;
+  /** Memories by their numbers, both ends in. */
+  memories(from: number, to: number): Promise<readonly VaultMemory[]>;
+  entriesAt(seqs: readonly number[]): Promise<readonly Entry<AgentEntryBody>[]>;
+}
+
+interface Job extends PromiseWithResolvers<AgentRow> {
+  readonly make: (count: number) => readonly AgentEntryBody[];
+}
+
+/** Appends that wait are written together, so many. */
+const JOBS_MAX = 256;
+/** The newest memories that passed through here; a compaction needs no more. */
+const KEPT_MAX = 512;
+const ENTRIES_MAX = Number.MAX_SAFE_INTEGER;
+
+export function createAgentLog(name: string, { store, clock }: { store: AgentStore; clock: Clock }): AgentLog {
+  const id = agentId(name);
+  const waiting: Job[] = [];
+  let isPumping = false;
+  let kept: VaultMemory[] = [];
+
+  const keep = (memories: readonly VaultMemory[]): void => {
+    const follows = (kept.at(-1)?.number ?? -1) + 1 === memories[0]?.number;
+    kept = [...(follows ? kept : []), ...memories].slice(-KEPT_MAX);
+  };
+
+  const write = async (jobs: readonly Job[]): Promise<void> => {
+    const hold = await holdSoon(store, id, clock);
+    try {
+      let row = await store.sessions.get(id);
+      let count = row?.count ?? 0;
+      const made = jobs.map(({ make }) => {
+        const bodies = make(count);
+        count += bodies.filter(({ kind }) => kind === "memory_added").length;
+        return bodies;
+      });
+      const entries = await store.log.append(
+        id,
+        row?.last_seq ?? 0,
+        made.flat().map((body) => ({ span: 1, body })),
+      );
+      const rest = [...entries];
+      for (const [at, bodies] of made.entries()) {
+        for (const entry of rest.splice(0, bodies.length)) row = foldAgent(row, id, entry);
+        if (row !== undefined) jobs[at]?.resolve(row);
+      }
+      keep(memoriesIn(entries));
+    } finally {
+      await hold.release();
+    }
+  };
+
+  const pump = async (): Promise<void> => {
+    isPumping = true;
+    while (waiting.length > 0) {
+      const jobs = waiting.splice(0, JOBS_MAX);
+      try {
+        await write(jobs);
+      } catch (thrown) {
+        for (const job of jobs) job.reject(thrown);
+      }
+    }
+    isPumping = false;
+  };
+
+  return {
+    id,
+    row: () => store.sessions.get(id),
+    append: (make) => {
+      const job = { make, ...Promise.withResolvers<AgentRow>() };
+      waiting.push(job);
+      if (!isPumping) void pump();
+      return job.promise;
+    },
+    memories: async (from, to) => {
+      const isKept = from >= (kept[0]?.number ?? ENTRIES_MAX) && to <= (kept.at(-1)?.number ?? 0);
+      if (isKept) return kept.filter(({ number }) => number >= from && number <= to);
+      const row = await store.sessions.get(id);
+      const place = row?.places.findLast(({ number }) => number <= from);
+      const start = place === undefined ? 1 : place.seq + from - place.number;
+      const found = memoriesIn(await store.log.read(id, start, ENTRIES_MAX));
+      keep(found);
+      return found.filter(({ number }) => number >= from && number <= to);
+    },
+    entriesAt: async (seqs) => (await Promise.all(seqs.map((seq) => store.log.read(id, seq, 1)))).flat(),
+  };
+}
+
+function memoriesIn(entries: readonly Entry<AgentEntryBody>[]): readonly VaultMemory[] {
+  return entries
+    .filter((entry): entry is Entry<AgentEntryBodyOf<"memory_added">> => entry.body.kind === "memory_added")
+    .map(({ timestamp_ms: created_at_ms, body: { number, content, metadata, file } }) => ({
+      number,
+      content,
+      created_at_ms,
+      metadata,
+      file,
+    }));
+}
+
+const HOLD_WAIT_MS = 10;
+const HOLD_TRIES_MAX = 1_000;
+
+/** Another process that adds a memory is done in a moment. */
+async function holdSoon({ locks }: AgentStore, id: string, clock: Clock): Promise<Hold> {
+  const { signal } = new AbortController();
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await locks.hold(id);
+    } catch (thrown) {
+      const isBusy = thrown instanceof RuntimeError && thrown.code === "SESSION_BUSY";
+      if (!isBusy || attempt === HOLD_TRIES_MAX) throw thrown;
+      await clock.sleep(HOLD_WAIT_MS, signal);
+    }
+  }
+}

@@ -1,0 +1,258 @@
+import type { AgentCompacted, AgentContext, AgentStatus } from "../../contract/agent/agent.ts";
+import type { AgentEntryBody, MemoryMetadata, Tier } from "../../contract/agent/agent-entry.ts";
+import { messageOf } from "../../contract/error.ts";
+import { assembleAgentPrompt } from "../../core/agent/agent-prompt.ts";
+import { type AgentRow, coveredBy } from "../../core/agent/agent-row.ts";
+import { dueAt, dueWaterfall, type Waterfall, type Windows, waterfallNow } from "../../core/agent/waterfall.ts";
+import type { SessionLocks } from "../../ports/store.ts";
+import type { Vault, VaultMemory } from "../../ports/vault.ts";
+import { createAgentFiles } from "./agent-files.ts";
+import { agentId } from "./agent-id.ts";
+import type { AgentLog } from "./agent-log.ts";
+import { type Note, relevantNotes } from "./relevant-notes.ts";
+import type { SummariseTexts } from "./tier-summariser.ts";
+
+interface NewMemory {
+  readonly content: string;
+  readonly metadata?: MemoryMetadata | undefined;
+  readonly file?: string | undefined;
+}
+
+/** The memory of one agent: its newest memories word for word, a summary of those before, and one of all older ones. */
+export interface AgentMemory {
+  remember(memories: readonly NewMemory[]): Promise<{ count: number; compaction_due: boolean }>;
+  note(note: Note): Promise<number>;
+  context(immediate: number | undefined): Promise<AgentContext>;
+  /** Compacts now, whatever is due; two at once are one. */
+  compact(): Promise<AgentCompacted>;
+  status(): Promise<AgentStatus>;
+  /** Resolves when nothing goes on in the background. */
+  settled(): Promise<void>;
+}
+
+export interface AgentMemoryParts {
+  readonly log: AgentLog;
+  readonly locks: SessionLocks;
+  readonly windows: Windows;
+  readonly summarise: SummariseTexts;
+  readonly vault: Vault | undefined;
+  /** Told what happens, a line at a time. */
+  readonly tell: (line: string) => void;
+  /** Told that the log has grown. */
+  readonly grown: () => void;
+  readonly signal: AbortSignal;
+}
+
+export function createAgentMemory(name: string, parts: AgentMemoryParts): AgentMemory {
+  const { log, windows, signal } = parts;
+  const tell = (what: string): void => parts.tell(`[Memory] ${name}: ${what}`);
+  let compacting: Promise<AgentCompacted> | undefined;
+  let background: Promise<void> | undefined;
+  let isWanted = false;
+
+  const add = async (memories: readonly NewMemory[]): Promise<AgentRow> => {
+    const row = await log.append((count) =>
+      memories.map(
+        ({ content, metadata, file }, at): AgentEntryBody => ({
+          kind: "memory_added",
+          agent: name,
+          number: count + 1 + at,
+          content,
+          ...(metadata === undefined ? {} : { metadata }),
+          ...(file === undefined ? {} : { file }),
+        }),
+      ),
+    );
+    await files.wroteMemories(row, memories.length);
+    parts.grown();
+    return row;
+  };
+
+  const files = createAgentFiles(name, { vault: parts.vault, log, locks: parts.locks, tell, add });
+
+  const run = async (row: AgentRow, fall: Waterfall, forced: boolean): Promise<AgentCompacted> => {
+    const { immediate, recent: window } = windows;
+    tell(`Starting compaction (${fall.atCount} memories, ${immediate} immediate, ${window} recent)`);
+    try {
+      const made = await summaries(row, fall);
+      const after = await log.append(() => [{ kind: "tiers_compacted", at_count: fall.atCount, forced, ...made }]);
+      if (made.longterm !== undefined) tell(`Long-term summary updated (${made.longterm.summary.length} chars)`);
+      tell(`Short-term summary updated (${made.recent.summary.length} chars)`);
+      tell(`Compaction complete (${made.longterm === undefined ? "first summary" : "waterfall"})`);
+      parts.grown();
+      await files.compacted(after);
+      return { compacted: true, ...textsOf(after) };
+    } catch (thrown) {
+      const reason = messageOf(thrown);
+      // A runtime that closes is no failure of the summary: what was due is due still.
+      if (!signal.aborted) await log.append((at_count) => [{ kind: "tiers_failed", at_count, error: reason }]);
+      tell(`Compaction failed (${reason}); both summaries stay as they were`);
+      return { compacted: false, reason };
+    }
+  };
+
+  const summaries = async (row: AgentRow, fall: Waterfall) => {
+    const older = [row.longterm, row.recent].flatMap((tier) => tier?.summary ?? []);
+    const longterm = fall.longterm && (await parts.summarise(older, signal));
+    const memories = await log.memories(fall.recent.from, fall.recent.to);
+    const recent = await parts.summarise(
+      memories.map(({ content }) => content),
+      signal,
+    );
+    const tier = ({ summary, by }: Pick<Tier, "summary" | "by">, range: { from: number; to: number }): Tier => ({
+      summary,
+      by,
+      ...range,
+    });
+    return {
+      recent: tier(recent, fall.recent),
+      ...(longterm === undefined || fall.longterm === undefined ? {} : { longterm: tier(longterm, fall.longterm) }),
+      usage: {
+        input_tokens: recent.usage.input_tokens + (longterm?.usage.input_tokens ?? 0),
+        output_tokens: recent.usage.output_tokens + (longterm?.usage.output_tokens ?? 0),
+      },
+    };
+  };
+
+  /** What is due, one compaction after another; then, when it is forced, what is left. */
+  const compactAll = async (forced: boolean): Promise<AgentCompacted> => {
+    let hold: Awaited<ReturnType<SessionLocks["hold"]>>;
+    try {
+      hold = await parts.locks.hold(agentId(name, "compaction of agent"));
+    } catch (thrown) {
+      return { compacted: false, reason: `another process compacts this agent (${messageOf(thrown)})` };
+    }
+    try {
+      let last: AgentCompacted = { compacted: false, reason: nothingToDo(await log.row(), windows) };
+      for (;;) {
+        const row = await log.row();
+        const fall = row && dueWaterfall(row, windows);
+        if (row === undefined || fall === undefined || signal.aborted) break;
+        last = await run(row, fall, false);
+        if (!last.compacted) return last;
+      }
+      const row = await log.row();
+      const fall = row && forced ? waterfallNow(row, windows) : undefined;
+      return row === undefined || fall === undefined ? last : await run(row, fall, true);
+    } finally {
+      await hold.release();
+    }
+  };
+  const compact = (forced: boolean): Promise<AgentCompacted> => {
+    compacting ??= compactAll(forced).finally(() => {
+      compacting = undefined;
+    });
+    return compacting;
+  };
+
+  return {
+    remember: async (memories) => {
+      await files.ready();
+      const row = await add(memories);
+      const compaction_due = dueWaterfall(row, windows) !== undefined;
+      if (compaction_due) compactLater();
+      return { count: row.count, compaction_due };
+    },
+    note: async (note) => {
+      const row = await log.append(() => [{ kind: "note_added", agent: name, ...note }]);
+      const number = row.note_seqs.length;
+      await files.wroteNote({ number, ...note });
+      return number;
+    },
+    context: async (immediate) => {
+      await files.ready();
+      const row = await log.row();
+      const shown = row === undefined ? [] : await shownOf(row, immediate);
+      const texts = await files.texts();
+      const notes = [...(await ownNotes(row)), ...texts.notes];
+      const contents = shown.map(({ content }) => content);
+      const prompt = assembleAgentPrompt({
+        name,
+        profile: texts.profile,
+        commands: texts.commands,
+        notes: relevantNotes(notes, contents),
+        longtermSummary: row?.longterm?.summary,
+        recentSummary: row?.recent?.summary,
+        immediate: contents,
+      });
+      return { ...(row === undefined ? {} : textsOf(row)), immediate: shown.map(toItem), prompt };
+    },
+    compact: async () => {
+      await files.ready();
+      return compact(true);
+    },
+    status: async () => {
+      await files.ready();
+      const row = await log.row();
+      const isElsewhere = await parts.locks.isHeld(agentId(name, "compaction of agent"));
+      return statusOf(name, row, { windows, isRunning: compacting !== undefined || isElsewhere });
+    },
+    settled: async () => {
+      await background;
+      await compacting;
+    },
+  };
+
+  /** Compacts behind whoever asked; what becomes due meanwhile is next. */
+  function compactLater(): void {
+    isWanted = true;
+    background ??= (async () => {
+      while (isWanted) {
+        isWanted = false;
+        // Its failures are in the log; nobody waits for it.
+        await compact(false).catch((thrown) => tell(`Compaction failed (${messageOf(thrown)})`));
+      }
+      background = undefined;
+    })();
+  }
+  async function shownOf(row: AgentRow, immediate: number | undefined): Promise<readonly VaultMemory[]> {
+    const first = immediate === undefined ? coveredBy(row) + 1 : Math.max(1, row.count - immediate + 1);
+    return first > row.count ? [] : log.memories(first, row.count);
+  }
+  async function ownNotes(row: AgentRow | undefined): Promise<readonly Note[]> {
+    const entries = await log.entriesAt(row?.note_seqs ?? []);
+    return entries.flatMap(({ body }) => (body.kind === "note_added" ? [body] : []));
+  }
+}
+
+function toItem({ number, content, created_at_ms, metadata }: VaultMemory) {
+  const created_at = new Date(created_at_ms).toISOString();
+  return { seq: number, content, created_at, ...(metadata === undefined ? {} : { metadata }) };
+}
+
+function textsOf({ longterm, recent }: AgentRow): Pick<AgentContext, "longterm_summary" | "recent_summary"> {
+  return {
+    ...(longterm === undefined ? {} : { longterm_summary: longterm.summary }),
+    ...(recent === undefined ? {} : { recent_summary: recent.summary }),
+  };
+}
+
+function nothingToDo(row: AgentRow | undefined, { immediate }: Windows): string {
+  if (row?.recent !== undefined) return `no memory has left the immediate window of ${immediate} since the last time`;
+  return `no memory has left the immediate window of ${immediate} yet: there are ${row?.count ?? 0}`;
+}
+
+function statusOf(
+  agent: string,
+  row: AgentRow | undefined,
+  { windows, isRunning }: { readonly windows: Windows; readonly isRunning: boolean },
+): AgentStatus {
+  const { recent, longterm, compacted_at_ms, last_error } = row ?? {};
+  return {
+    agent,
+    count: row?.count ?? 0,
+    notes: row?.note_seqs.length ?? 0,
+    immediate_window: windows.immediate,
+    recent_window: windows.recent,
+    immediate_count: (row?.count ?? 0) - (recent?.to ?? 0),
+    ...(row === undefined ? {} : textsOf(row)),
+    ...(recent === undefined ? {} : { recent_range: { from_seq: recent.from, to_seq: recent.to } }),
+    ...(longterm === undefined ? {} : { longterm_range: { from_seq: longterm.from, to_seq: longterm.to } }),
+    compactions: row?.compactions ?? 0,
+    ...(compacted_at_ms === undefined ? {} : { last_compaction_at: new Date(compacted_at_ms).toISOString() }),
+    next_compaction_at: dueAt(row ?? {}, windows),
+    compaction_due: row !== undefined && dueWaterfall(row, windows) !== undefined,
+    compaction_running: isRunning,
+    ...(last_error === undefined ? {} : { last_error }),
+  };
+}

@@ -1,0 +1,84 @@
+import type { Asking } from "../../core/model/ask.ts";
+import type { ModelResolver } from "../../ports/model.ts";
+import type { Vault } from "../../ports/vault.ts";
+import type { AgentStore } from "./agent-log.ts";
+import type { AgentOperations, Agents } from "./agents.ts";
+import { summariserOf } from "./summariser-model.ts";
+
+/** Where agents are kept. */
+export interface AgentPlace {
+  readonly store: AgentStore;
+  readonly vault: Vault | undefined;
+}
+
+/** Where agents are kept, before it is opened. */
+export interface AgentHome {
+  open(): Promise<AgentPlace>;
+  /** Whether there may be an agent; opening a place that holds none would only make an empty one. */
+  isThere(): boolean;
+}
+
+export interface AgentOperationParts {
+  readonly home: AgentHome;
+  readonly models: ModelResolver;
+  readonly config: {
+    readonly agent_memory: {
+      readonly immediate_window: number;
+      readonly recent_window: number;
+      readonly profile: string;
+    };
+    readonly profiles: Readonly<Record<string, unknown>>;
+  };
+  readonly asking: Pick<Asking, "clock" | "retry" | "calls" | "redact">;
+  readonly tell: ((line: string) => void) | undefined;
+  /** Told which agent's log has grown. */
+  readonly grown: (id: string) => void;
+}
+
+/** Agents' operations before anything of agents is loaded: the first call opens them. */
+export function createAgentOperations(parts: AgentOperationParts): {
+  readonly operations: AgentOperations;
+  /** Undefined when there are no agents. */
+  store(): Promise<AgentStore | undefined>;
+  close(): Promise<void>;
+} {
+  let opening: Promise<Agents> | undefined;
+  const opened = (): Promise<Agents> => {
+    // What cannot be opened now may be openable next time.
+    opening ??= openAgents(parts).catch((thrown) => {
+      opening = undefined;
+      throw thrown;
+    });
+    return opening;
+  };
+  const operations = async (): Promise<AgentOperations> => (await opened()).operations;
+  return {
+    operations: {
+      remember: async (...given) => (await operations()).remember(...given),
+      takeNote: async (...given) => (await operations()).takeNote(...given),
+      readAgentContext: async (...given) => (await operations()).readAgentContext(...given),
+      compactAgent: async (...given) => (await operations()).compactAgent(...given),
+      readAgentStatus: async (...given) => (await operations()).readAgentStatus(...given),
+      listAgents: async (...given) => (await operations()).listAgents(...given),
+    },
+    store: async () => (opening !== undefined || parts.home.isThere() ? (await opened()).store : undefined),
+    close: async () => {
+      await (await opening)?.close();
+    },
+  };
+}
+
+async function openAgents({ home, models, config, asking, tell, grown }: AgentOperationParts): Promise<Agents> {
+  const { createAgents } = await import("./agents.ts");
+  const { createTierSummariser } = await import("./tier-summariser.ts");
+  const { immediate_window: immediate, recent_window: recent, profile } = config.agent_memory;
+  const model = () => summariserOf(models, profile, config);
+  return createAgents({
+    ...(await home.open()),
+    clock: asking.clock,
+    windows: { immediate, recent },
+    summarise: createTierSummariser({ model, asking }),
+    tell: tell ?? (() => {}),
+    grown,
+  });
+}

@@ -1,0 +1,73 @@
+import type { Usage } from "../../contract/event.ts";
+import type { Message } from "../../contract/message.ts";
+import { cleanSummary } from "../../core/agent/clean-summary.ts";
+import { extractTier } from "../../core/agent/extract-tier.ts";
+import { summaryPrompt } from "../../core/agent/tier-prompts.ts";
+import { bytesOf, cutText } from "../../core/compaction/input/cut-text.ts";
+import { textOf } from "../../core/message-text.ts";
+import { type Asking, ask } from "../../core/model/ask.ts";
+import type { ModelClient } from "../../ports/model.ts";
+
+/** A summary of texts, oldest first; it rejects, in a sentence, when there is none. */
+export type SummariseTexts = (
+  texts: readonly string[],
+  signal: AbortSignal,
+) => Promise<{ readonly summary: string; readonly by: "model" | "extractive"; readonly usage: Usage }>;
+
+export interface TierSummariserParts {
+  /** The model that summarises; undefined when none is configured: then sentences of the memories serve. */
+  readonly model: () => Promise<ModelClient | undefined>;
+  readonly asking: Pick<Asking, "clock" | "retry" | "calls" | "redact">;
+}
+
+const SUMMARY_TOKENS_MAX = 512;
+/** Two or three sentences of a model say as much as a dozen of the memories. */
+const EXTRACT_CHARS_MAX = 1_200;
+/** Of a window nobody knows, this much is taken for granted: base models are small. */
+const UNKNOWN_WINDOW_TOKENS = 8_192;
+/** Words of some languages are more tokens than four bytes each would make. */
+const BYTES_PER_TOKEN = 3;
+
+/** Summaries by the configured model, base or chat, in the same words; without one, of the texts' own sentences. */
+export function createTierSummariser({ model, asking }: TierSummariserParts): SummariseTexts {
+  return async (texts, signal) => {
+    const client = await model();
+    if (client === undefined) return extractTexts(texts);
+    const window = client.contextWindow ?? UNKNOWN_WINDOW_TOKENS;
+    const maxOutputTokens = Math.min(SUMMARY_TOKENS_MAX, Math.floor(window / 4));
+    const bytesMax = (window - maxOutputTokens) * BYTES_PER_TOKEN - bytesOf(summaryPrompt([]));
+    const content = summaryPrompt(fitTexts(texts, bytesMax));
+    const answer = await ask(
+      { ...asking, model: client, deadlineMs: Number.POSITIVE_INFINITY, signal, acceptsEmpty: true, ...SILENT },
+      { messages: [spoken(content)], tools: [], maxOutputTokens },
+    );
+    if (!answer.ok) throw new Error(answer.failure.message);
+    const summary = cleanSummary(textOf(answer));
+    if (summary === "") throw new Error("the model returned no usable summary");
+    return { summary, by: "model", usage: answer.usage };
+  };
+}
+
+const SILENT = { emit: () => {}, append: async () => {} };
+
+function extractTexts(texts: readonly string[]) {
+  const summary = extractTier(texts, EXTRACT_CHARS_MAX);
+  if (summary === "") throw new Error("the memories hold no sentence to summarise them by");
+  return { summary, by: "extractive" as const, usage: { input_tokens: 0, output_tokens: 0 } };
+}
+
+function spoken(content: string): Message {
+  return { role: "user", content, created_at: new Date(0).toISOString() };
+}
+
+/** The texts, the longest of them cut in their middle until all fit. */
+export function fitTexts(texts: readonly string[], bytesMax: number): readonly string[] {
+  const sizes = texts.map(bytesOf).sort((a, b) => a - b);
+  let left = bytesMax;
+  for (const [at, size] of sizes.entries()) {
+    const share = Math.floor(left / (sizes.length - at));
+    if (size > share) return texts.map((text) => cutText(text, Math.max(share, 1)));
+    left -= size;
+  }
+  return texts;
+}

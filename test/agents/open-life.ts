@@ -1,0 +1,33 @@
+import { hash } from "node:crypto";
+import { foldAgent } from "../../src/core/agent/agent-row.ts";
+import { createVault } from "../../src/projections/vault/vault.ts";
+import { type Agents, createAgents } from "../../src/service/agent/agents.ts";
+import type { SummariseTexts } from "../../src/service/agent/tier-summariser.ts";
+import { createSystemClock } from "../../src/service/system-clock.ts";
+import { openStore } from "../../src/stores/embedded/open.ts";
+import { createStoreInMemory } from "../../src/stores/in-memory.ts";
+
+/** What a summary says follows from what it is of, and from nothing else. */
+const summarise: SummariseTexts = async (texts) => {
+  // Long enough for memories to be added meanwhile, and for a kill to fall into it.
+  for (let turn = 0; turn < 200; turn += 1) await new Promise(setImmediate);
+  const summary = `${texts.length} texts with the mark ${hash("sha256", texts.join("\n")).slice(0, 12)}.`;
+  return { summary, by: "model", usage: { input_tokens: 0, output_tokens: 0 } };
+};
+
+/** Agents in a folder, with their files; without one, in this process. It loads little: a hundred processes do it. */
+export function openLife(folder?: string): Agents {
+  const place =
+    folder === undefined
+      ? { store: createStoreInMemory({ foldRow: foldAgent }), vault: undefined }
+      : {
+          store: openStore({
+            folder: `${folder}/agents`,
+            foldRow: foldAgent,
+            host: { pid: process.pid, isRunning: () => true },
+          }),
+          vault: createVault({ folder, warn: () => {} }),
+        };
+  const windows = { immediate: 64, recent: 64 };
+  return createAgents({ ...place, clock: createSystemClock(), windows, summarise, tell: () => {}, grown: () => {} });
+}

@@ -1,0 +1,3 @@
+import { describeCascadeHistories } from "./grammar-histories.ts";
+
+describeCascadeHistories();

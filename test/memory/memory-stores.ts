@@ -1,0 +1,16 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll } from "vitest";
+import type { MemoryStore } from "../../src/ports/memory.ts";
+import { openMemoryStore } from "../../src/stores/memory/embedded/open.ts";
+import { createMemoryStoreInMemory } from "../../src/stores/memory/in-memory.ts";
+
+const root = mkdtempSync(join(tmpdir(), "rkat-memory-"));
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+/** Both kinds of memory, each opened in a new place. */
+export const MEMORY_STORES: readonly [name: string, open: () => MemoryStore][] = [
+  ["in the process", createMemoryStoreInMemory],
+  ["on disk", () => openMemoryStore({ folder: mkdtempSync(join(root, "store-")) })],
+];
