@@ -25,3 +25,13 @@ export function policyOf({ agent, retry, tools }: Config) {
     },
   };
 }
+
+/** What decides which model serves: what was handed in, then the configuration. */
+export function modelConfig(
+  given: { readonly model?: unknown; readonly provider?: string | undefined },
+  config: Config,
+) {
+  const { agent, providers, self_hosted, profiles, models } = config;
+  const defaultModel = typeof given.model === "string" ? given.model : agent.model;
+  return { defaultModel, defaultProvider: given.provider ?? agent.provider, providers, self_hosted, profiles, models };
+}

@@ -2,7 +2,7 @@ import { hash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { type Config, defaultConfig } from "./config.ts";
-import { policyOf } from "./config-policy.ts";
+import { modelConfig, policyOf } from "./config-policy.ts";
 import type { Capability } from "./contract/capability.ts";
 import { RuntimeError } from "./contract/error.ts";
 import type { MemoryResults } from "./contract/memory.ts";
@@ -276,9 +276,11 @@ export async function openRuntime({ stateFolder, warn = () => {}, ...options }: 
   return createRuntime({ agents, ...composed, ...memory, store: files });
 }
 
+const AGENTS = "agents";
+
 /** The agents of a state folder: their logs, and their files under `.rkat/agents/`. */
 function agentsIn(stateFolder: string, warn: (sentence: string) => void): AgentHome {
-  const folder = join(stateFolder, "agents");
+  const folder = join(stateFolder, AGENTS);
   return {
     isThere: () => existsSync(folder),
     open: async () => {
@@ -359,10 +361,14 @@ export async function openEmbeddedStore(
   return openStore({ folder, foldRow, host: { pid: process.pid, isRunning }, ...options });
 }
 
-/** Checks every checksum of a store on disk; nothing is changed. */
-export async function verifyStore(folder: string): Promise<Verification> {
-  const { verifyFolder } = await import("./stores/embedded/open.ts");
-  return verifyFolder(folder, foldRow);
+/** Checks every checksum of the sessions and agents on disk; nothing is changed. */
+export async function verifyStore(folder: string): Promise<Verification & { readonly agents: number }> {
+  const { addVerification, verifyFolder } = await import("./stores/embedded/open.ts");
+  const { foldAgent } = await import("./core/agent/agent-row.ts");
+  const kept = await verifyFolder(folder, foldRow);
+  if (!existsSync(join(folder, AGENTS))) return { ...kept, agents: 0 };
+  const { sessions: agents, ...more } = await verifyFolder(join(folder, AGENTS), foldAgent);
+  return { ...addVerification(kept, more), agents };
 }
 
 function isRunning(pid: number): boolean {
@@ -377,12 +383,6 @@ function isRunning(pid: number): boolean {
 /** A store that lives as long as the process. Sessions in it can be read, listed and archived. */
 export function createInMemoryStore(options: { now?: () => number } = {}): Store {
   return createStoreInMemory({ foldRow, ...options });
-}
-
-function modelConfig({ model, provider }: RuntimeOptions, config: Config) {
-  const { agent, providers, self_hosted, profiles, models } = config;
-  const defaultModel = typeof model === "string" ? model : agent.model;
-  return { defaultModel, defaultProvider: provider ?? agent.provider, providers, self_hosted, profiles, models };
 }
 
 function defaultTools({ toolPreset, memory }: RuntimeOptions, { tools }: Config) {

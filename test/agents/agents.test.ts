@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { createInMemoryStore, openRuntime, type Runtime } from "../../src/runtime.ts";
+import { createInMemoryStore, openRuntime, type Runtime, verifyStore } from "../../src/runtime.ts";
 import { configWith, scriptedRuntime } from "../support/runtime.ts";
 
 const root = mkdtempSync(join(tmpdir(), "rkat-agents-"));
@@ -219,6 +219,31 @@ describe("agents of a runtime", () => {
     expect((await third.agent("ada").status()).count).toBe(14);
     expect((await third.dispatch("listAgents", {})).agents).toMatchObject([{ agent: "ada", count: 14 }]);
     await third.close();
+    expect(await verifyStore(stateFolder)).toMatchObject({ sessions: 0, agents: 1, problems: [] });
+  });
+
+  it("[E7] [F2] leave no trace where none is asked for", async () => {
+    const stateFolder = join(root, "none");
+    const runtime = await openRuntime({ stateFolder, model: "offline", env: {} });
+    expect((await runtime.dispatch("listAgents", {})).agents).toEqual([]);
+    await runtime.searchMemory("anything");
+    await runtime.close();
+    expect(readdirSync(stateFolder)).not.toContain("agents");
+    expect(await verifyStore(stateFolder)).toMatchObject({ agents: 0, problems: [] });
+  });
+
+  it("[E7] a damaged record of an agent is told", async () => {
+    const stateFolder = join(root, "damaged");
+    const runtime = await openRuntime({ stateFolder, model: "offline", env: {} });
+    await runtime.agent("ada").remember("A heron stood in the pond.");
+    await runtime.agent("ada").remember("It flew away.");
+    await runtime.close();
+    const log = join(stateFolder, "agents", "log");
+    const [segment = ""] = readdirSync(log);
+    const bytes = readFileSync(join(log, segment));
+    bytes.write("X", bytes.indexOf("heron"));
+    writeFileSync(join(log, segment), bytes);
+    expect((await verifyStore(stateFolder)).problems[0]).toContain("no record");
   });
 
   it("[E7] have names that are never paths, and are refused without a store", async () => {

@@ -6,7 +6,7 @@ const count = z.number().int().nonnegative();
 const NAME_CHARS_MAX = 64;
 const CONTENT_CHARS_MAX = 1_000_000;
 const named = {
-  error: `write a name of letters, digits, "_" and "-", beginning with a letter or digit, of at most ${NAME_CHARS_MAX}`,
+  error: `write a name of letters, digits, "_" and "-", beginning with a letter or digit, of at most ${NAME_CHARS_MAX} characters`,
 };
 
 /** A name is also the name of a folder, so it can never be a path. */

@@ -52,6 +52,7 @@ export function createAgentOperations(parts: AgentOperationParts): {
     return opening;
   };
   const operations = async (): Promise<AgentOperations> => (await opened()).operations;
+  const mayHaveAgents = (): boolean => opening !== undefined || parts.home.isThere();
   return {
     operations: {
       remember: async (...given) => (await operations()).remember(...given),
@@ -59,9 +60,9 @@ export function createAgentOperations(parts: AgentOperationParts): {
       readAgentContext: async (...given) => (await operations()).readAgentContext(...given),
       compactAgent: async (...given) => (await operations()).compactAgent(...given),
       readAgentStatus: async (...given) => (await operations()).readAgentStatus(...given),
-      listAgents: async (...given) => (await operations()).listAgents(...given),
+      listAgents: async (...given) => (mayHaveAgents() ? (await operations()).listAgents(...given) : { agents: [] }),
     },
-    store: async () => (opening !== undefined || parts.home.isThere() ? (await opened()).store : undefined),
+    store: async () => (mayHaveAgents() ? (await opened()).store : undefined),
     close: async () => {
       await (await opening)?.close();
     },

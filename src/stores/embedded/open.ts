@@ -92,6 +92,17 @@ export interface Verification {
   readonly problems: readonly string[];
 }
 
+/** A verification with what another folder holds besides. */
+export function addVerification(kept: Verification, more: Omit<Verification, "sessions">): Verification {
+  return {
+    segments: kept.segments + more.segments,
+    records: kept.records + more.records,
+    sessions: kept.sessions,
+    bytes: kept.bytes + more.bytes,
+    problems: [...kept.problems, ...more.problems],
+  };
+}
+
 /**
  * Reads every record of a folder's logs and checks it, and that they hold what the index says they held; nothing is
  * changed. What an earlier open found lost is told as well, until the note of it is deleted.

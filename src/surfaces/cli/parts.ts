@@ -33,6 +33,7 @@ interface StoreReport {
   readonly segments: number;
   readonly records: number;
   readonly sessions: number;
+  readonly agents: number;
   readonly bytes: number;
   readonly problems: readonly string[];
 }

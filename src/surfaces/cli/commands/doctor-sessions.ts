@@ -27,9 +27,13 @@ export async function examineSessions(invocation: Invocation, config: Config): P
     return { check, status: "ok", finding: `none yet; they will be kept in ${stateFolder}` };
   }
   try {
-    const count = await withSessions(invocation, async ({ runtime }) => (await runtime.listSessions()).length);
+    const kept = await withSessions(invocation, async ({ runtime }) => {
+      const sessions = counted((await runtime.listSessions()).length, "session");
+      const { agents } = await runtime.dispatch("listAgents", {});
+      return agents.length === 0 ? sessions : `${sessions}, ${counted(agents.length, "agent")}`;
+    });
     const size = bytesText(await folderBytes(stateFolder));
-    return { check, status: "ok", finding: `${counted(count, "session")}, ${size} in ${stateFolder}` };
+    return { check, status: "ok", finding: `${kept}, ${size} in ${stateFolder}` };
   } catch (thrown) {
     const fix = "rkat doctor --verify says what is damaged";
     return { check, status: "broken", finding: asRuntimeError(thrown).message, fix };
@@ -52,14 +56,15 @@ export async function verifySessions({ io, parts, place, exitWith }: Invocation,
   const { stateFolder } = place();
   const report = (await isThere(stateFolder))
     ? await parts.verifyStore(stateFolder)
-    : { segments: 0, records: 0, sessions: 0, bytes: 0, problems: [] };
-  const { segments, records, sessions, bytes, problems } = report;
+    : { segments: 0, records: 0, sessions: 0, agents: 0, bytes: 0, problems: [] };
+  const { segments, records, sessions, agents, bytes, problems } = report;
   const isSound = problems.length === 0;
   exitWith(isSound ? 0 : ERRORS.SESSION_STORE_ERROR.exit);
   if (isJson) return writeJson(io, { ok: isSound, ...report });
   const { green, red } = createPaint(io.stdout, io.env);
   for (const problem of problems) io.stdout.write(`${red("✗")} ${withoutControls(problem)}\n`);
-  const found = `${counted(records, "record")} of ${counted(sessions, "session")}`;
+  const whose = [counted(sessions, "session"), ...(agents === 0 ? [] : [counted(agents, "agent")])].join(" and ");
+  const found = `${counted(records, "record")} of ${whose}`;
   const size = `${found} in ${counted(segments, "file")}, ${bytesText(bytes)}`;
   const verdict = isSound ? "every checksum is right" : counted(problems.length, "problem");
   io.stdout.write(`${isSound ? green("✓") : red("✗")} ${size}: ${verdict}\n`);

@@ -199,6 +199,7 @@ describe("where sessions are kept", () => {
       segments: 1,
       records: 3,
       sessions: 1,
+      agents: 0,
       bytes: 99,
       problems,
     });
