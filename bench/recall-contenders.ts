@@ -59,7 +59,7 @@ export function createArena(embedder: Embedder | undefined): Arena {
     const lexical = await byWords(query, options);
     const found = new Map([
       ["hashed words", hashed.find(query)],
-      ["BM25", toKeys(ranked.slice(0, FOUND_MAX).map(({ id }) => id))],
+      ["BM25", toKeys(ranked.list.slice(0, FOUND_MAX).map(({ id }) => id))],
       ["recall, words only", toKeys(lexical.hits.map(({ chunk }) => chunk.id))],
     ]);
     if (embedder === undefined) return found;

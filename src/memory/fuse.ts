@@ -1,4 +1,4 @@
-import type { Ranked } from "./rank.ts";
+import { EQUALS_MAX, POOL_MAX, type Ranked } from "./rank.ts";
 
 /** How well chunks answer by everything that is known of them; what is in no list has `floor`. */
 export interface Fused {
@@ -32,10 +32,6 @@ export function fuse(rankings: readonly Ranking[]): Fused {
   }
   return { values, floor };
 }
-
-const POOL_MAX = 100;
-/** Equal values are mostly the same text said again; they must not crowd out everything else. */
-const EQUALS_MAX = 24;
 
 function toPool({ list, chunks, rest, weight }: Ranking): Fused {
   const best = withoutCrowds(list);

@@ -42,11 +42,31 @@ describe("ranking by terms", () => {
       ["the", 1],
       ["harbour", 1],
     ]);
-    expect(idsOf(rankByTerms(matchesOf(frequent, rare), weights))).toEqual([3, 5, 4, 2, 1]);
+    const { list, holds } = rankByTerms(matchesOf(frequent, rare), weights);
+    expect(idsOf(list)).toEqual([3, 5, 4, 2, 1]);
+    expect([0, 1, 5, 6, 1_000].map(holds)).toEqual([false, true, true, false, false]);
   });
 
   it("[D5] finds nothing where nothing matches", () => {
-    expect(rankByTerms(matchesOf(), new Map())).toEqual([]);
+    expect(rankByTerms(matchesOf(), new Map()).list).toEqual([]);
+  });
+
+  it("[D5] [H5] keeps the best hundred, whatever their order, and lets no crowd of equals take their places", () => {
+    const largeScope = (list: LexicalMatches["postings"][number]) => ({ ...matchesOf(list), chunks: 20_000 });
+    const rows = Array.from({ length: 5_000 }, (_, at): [number, number] => [at + 1, 1 + ((at * 7_919) % 400)]);
+    const { list } = rankByTerms(largeScope(postings("heron", ...rows)), new Map([["heron", 1]]));
+    const counts = new Map(rows);
+    const wanted = rows.map(([, count]) => count).sort((a, b) => b - a);
+    expect(list.map(({ id }) => counts.get(id))).toEqual(wanted.slice(0, 100));
+    for (const [at, { id, value }] of list.entries()) {
+      const before = list[at - 1];
+      if (before?.value === value) expect(before.id).toBeGreaterThan(id);
+    }
+    const crowd = Array.from({ length: 9_000 }, (_, at): [number, number] => [at + 10, 2]);
+    const crowded = rankByTerms(largeScope(postings("heron", [1, 1], [2, 9], ...crowd)), new Map([["heron", 1]]));
+    expect(crowded.list.length).toBe(26);
+    expect(idsOf(crowded.list).slice(0, 2)).toEqual([2, 9_009]);
+    expect(idsOf(crowded.list).at(-1)).toBe(1);
   });
 });
 

@@ -101,13 +101,14 @@ async function inContext(store: MemoryStore, findings: Findings, scope: Scope): 
   const { weights, matches, meaning } = findings;
   const ranked = rankByTerms(matches, weights);
   const nearest = meaning?.neighbours.map(({ id, similarity }) => ({ id, value: similarity })) ?? [];
-  const byTerms = { list: ranked, chunks: matches.chunks, rest: 0, weight: BY_TERMS_WEIGHT };
+  const byTerms = { list: ranked.list, chunks: matches.chunks, rest: 0, weight: BY_TERMS_WEIGHT };
   const byMeaning = { list: nearest, chunks: nearest.length, weight: BY_MEANING_WEIGHT };
   const fused = fuse(meaning === undefined ? [byTerms] : [byTerms, byMeaning]);
-  const matching = new Set([...ranked, ...nearest].map(({ id }) => id));
+  const near = new Set(nearest.map(({ id }) => id));
+  const isMatching = ({ id }: Chunk): boolean => ranked.holds(id) || near.has(id);
   const found = await store.read([...fused.values.keys()]);
   const beside = await store.read(idsBeside(found));
-  const chunks = [...found, ...beside.filter((chunk) => matching.has(chunk.id) || isSurelyIn(scope, chunk))];
+  const chunks = [...found, ...beside.filter((chunk) => isMatching(chunk) || isSurelyIn(scope, chunk))];
   const byId = new Map(chunks.map((chunk) => [chunk.id, chunk]));
   return rankInContext(fused, chunks).flatMap(({ id }) => byId.get(id) ?? []);
 }

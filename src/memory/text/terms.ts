@@ -3,7 +3,9 @@ import { stem } from "./stem.ts";
 /** What a text is found by: its terms, each with how often it occurs. The work grows with the text and no faster. */
 export function termsOf(text: string): Map<string, number> {
   const terms = new Map<string, number>();
-  walk(text, (term) => terms.set(term, (terms.get(term) ?? 0) + 1));
+  for (const token of text.match(TOKEN) ?? []) {
+    for (const { term } of termsOfToken(token)) terms.set(term, (terms.get(term) ?? 0) + 1);
+  }
   return terms;
 }
 
@@ -22,7 +24,7 @@ export function queryTerms(query: string): Map<string, number> {
 /** A text as a line of its words, for telling whether two texts say the same in the same order. */
 export function plainWords(text: string): string {
   const words: string[] = [];
-  for (const [token] of text.matchAll(TOKEN)) words.push(fold(token));
+  for (const token of text.match(TOKEN) ?? []) words.push(fold(token));
   return words.join(" ");
 }
 
@@ -73,7 +75,7 @@ const STOP_WORD_WEIGHT = 0.2;
 type Emit = (term: string, weight: number) => void;
 
 function walk(text: string, emit: Emit): void {
-  for (const [token] of text.matchAll(TOKEN)) {
+  for (const token of text.match(TOKEN) ?? []) {
     for (const { term, weight } of termsOfToken(token)) emit(term, weight);
   }
 }

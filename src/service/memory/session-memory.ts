@@ -5,7 +5,7 @@ import { foldSession, type SessionState } from "../../core/session/session-state
 import { chunksOf } from "../../memory/chunk.ts";
 import { createRecall, type Recall } from "../../memory/recall.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { MemoryBatch, MemoryStore } from "../../ports/memory.ts";
+import type { MemoryBatch, MemoryStore, NewChunk } from "../../ports/memory.ts";
 import type { LogRow, Store } from "../../ports/store.ts";
 import { createEmbedding, type OpenEmbedder } from "./embedding.ts";
 import type { MemorySource } from "./memory-source.ts";
@@ -165,14 +165,16 @@ export function createSessionMemory({ memory, store, openEmbedder, clock, others
   };
 }
 
-function chunksSince(state: SessionState, after: number, upTo: number) {
+function chunksSince(state: SessionState, after: number, upTo: number): readonly NewChunk[] {
   const { transcript, sessionId: session_id } = state;
+  const said: NewChunk[] = [];
   let turn = 0;
-  const said = transcript.flatMap(({ seq, message }) => {
+  // After every turn of a long session: what is known already is passed over, and nothing is made of it.
+  for (const { seq, message } of transcript) {
     if (message.role === "user") turn += 1;
-    if (seq <= after || seq > upTo || message.role === "system") return [];
-    return [...chunksOf(message, { session_id, turn, seq, created_at_ms: Date.parse(message.created_at) })];
-  });
+    if (seq <= after || seq > upTo || message.role === "system") continue;
+    said.push(...chunksOf(message, { session_id, turn, seq, created_at_ms: Date.parse(message.created_at) }));
+  }
   const summaries = cascadesIn(state).filter(({ seq, undone }) => !undone && seq > after && seq <= upTo);
   if (summaries.length === 0) return said;
   const turnAt = (seq: number): number =>
@@ -183,6 +185,7 @@ function chunksSince(state: SessionState, after: number, upTo: number) {
 
 /** What has left the context, and the summaries of what has; one that was undone is no memory. */
 function hiddenIn(state: SessionState) {
+  if (state.compactions.length === 0) return [];
   const shown = new Set(state.shown.map(({ seq }) => seq));
   const cascades = new Map(cascadesIn(state).map((record) => [record.seq, record]));
   const isHidden = (seq: number): boolean => {
