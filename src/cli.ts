@@ -151,6 +151,11 @@ function parts(io: Io): Parts {
       const { stdin, stdout, stderr } = process;
       return startRpc({ ...io, args: words, stdin, stdout, stderr }, { loadConfig, openRuntime });
     },
+    serveMcp: async (words) => {
+      const { startMcp } = await import("./surfaces/mcp/start.ts");
+      const { stdin, stdout, stderr } = process;
+      return startMcp({ ...io, args: words, stdin, stdout, stderr }, { loadConfig, openRuntime });
+    },
   };
 }
 

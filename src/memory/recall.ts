@@ -124,7 +124,9 @@ type HitOptions = Findings & { readonly query: string; readonly limit: number };
 function toHits(found: readonly Chunk[], { query, weights, matches, meaning, limit }: HitOptions): readonly Hit[] {
   const score = createScore(query, weights, matches);
   const likenessOf = new Map(meaning?.neighbours.map(({ id, similarity }) => [id, meaning.likeness(similarity)]));
-  const scored = foldDuplicates(found).map((folded) => ({
+  // Reading a text for copies and for its score costs more than finding it: what stands far below is not shown anyway.
+  const looked = found.slice(0, Math.max(LOOKED_AT_MIN, limit * LOOKED_AT_EACH));
+  const scored = foldDuplicates(looked).map((folded) => ({
     ...folded,
     score: score({ text: folded.chunk.text, likeness: likenessOf.get(folded.chunk.id) }),
   }));
@@ -132,6 +134,9 @@ function toHits(found: readonly Chunk[], { query, weights, matches, meaning, lim
   const scores = descending(best.map((hit) => hit.score));
   return best.map(({ chunk, copies }, index) => ({ chunk, copies, score: scores[index] ?? 0 }));
 }
+
+const LOOKED_AT_MIN = 100;
+const LOOKED_AT_EACH = 3;
 
 type Scored = Folded & { readonly score: number };
 

@@ -14,7 +14,7 @@ const line = useCommandLine();
 const { run } = line;
 
 const COMMANDS =
-  "run resume continue chat session compact memory blob rpc demo init doctor models capabilities help".split(" ");
+  "run resume continue chat session compact memory blob rpc mcp demo init doctor models capabilities help".split(" ");
 
 describe("help", () => {
   it("shows every command, examples first, in at most 100 columns", async () => {

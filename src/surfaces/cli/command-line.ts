@@ -6,6 +6,7 @@ import { addBlobCommand } from "./commands/blob.ts";
 import { addCapabilitiesCommand } from "./commands/capabilities.ts";
 import { addDoctorCommand } from "./commands/doctor.ts";
 import { addInitCommand } from "./commands/init.ts";
+import { addMcpCommand } from "./commands/mcp.ts";
 import { addModelsCommand } from "./commands/models.ts";
 import { addRpcCommand } from "./commands/rpc.ts";
 import { addCompactCommand } from "./compactions/compact-command.ts";
@@ -71,6 +72,7 @@ function declareProgram(program: Command, invocation: Invocation): void {
   addBlobCommand(program, invocation);
   program.commandsGroup("Serve");
   addRpcCommand(program, invocation);
+  addMcpCommand(program, invocation);
   program.commandsGroup("Set up; each command has a --help of its own");
   addDemoCommand(program, invocation);
   addInitCommand(program, invocation);

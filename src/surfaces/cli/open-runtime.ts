@@ -105,7 +105,8 @@ function openAt({ io, parts, place }: Invocation, config: Config, log?: Log): Pr
   });
 }
 
-async function makeStateFolder(stateFolder: string): Promise<void> {
+/** Makes the folder that keeps a realm; throws SESSION_STORE_ERROR, with advice, when that cannot be. */
+export async function makeStateFolder(stateFolder: string): Promise<void> {
   const stateRoot = dirname(stateFolder);
   try {
     // What was said to a model is nobody else's business, and no part of the project.

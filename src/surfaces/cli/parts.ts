@@ -24,6 +24,8 @@ export interface Parts {
   verifyStore(folder: string): Promise<StoreReport>;
   /** Serves JSON-RPC on stdin and stdout until they end; returns the exit code. */
   serveRpc(args: readonly string[]): Promise<number>;
+  /** Serves MCP until its client or a signal ends it; returns the exit code. */
+  serveMcp(args: readonly string[]): Promise<number>;
   inspectModels(config: Config): Promise<ModelOutlook>;
   createScriptedModel(script: (request: ModelRequest, index: number) => ScriptedAnswer): Promise<ModelClient>;
 }

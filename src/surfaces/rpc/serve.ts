@@ -9,8 +9,9 @@ import { createStreams } from "./methods/streams.ts";
 import { createRequests } from "./requests.ts";
 import { errorFrame, faultFrame } from "./wire/frames.ts";
 import { isRecord, NO_ID, parseIncoming } from "./wire/incoming.ts";
-import { createLineReader, LINE_BYTES_MAX, type Line } from "./wire/line-reader.ts";
+import { LINE_BYTES_MAX, type Line } from "./wire/line-reader.ts";
 import { createOutbox } from "./wire/outbox.ts";
+import { readLines } from "./wire/read-lines.ts";
 
 /** One connection: a runtime, and the two streams a client speaks over. */
 export interface RpcConnection {
@@ -88,19 +89,4 @@ export async function serveRpc(connection: RpcConnection): Promise<void> {
   const draining = Promise.all([requests.end("the connection ended"), streams.closeAll()]);
   await Promise.race([draining, clock.sleep(DRAIN_MS_MAX, drained.signal)]);
   drained.abort("drained");
-}
-
-/** Hands on every line until there are no more; a client that floods waits until it has read what it is owed. */
-async function readLines(input: Readable, take: (line: Line) => Promise<void> | undefined): Promise<void> {
-  const reader = createLineReader();
-  const takeAll = async (lines: Iterable<Line>): Promise<void> => {
-    for (const line of lines) await take(line);
-  };
-  try {
-    for await (const chunk of input) await takeAll(reader.push(chunk));
-    await takeAll(reader.end());
-  } catch (thrown) {
-    // An input that breaks is one that ends: there is nobody left to tell.
-    if (input.errored === null) throw thrown;
-  }
 }

@@ -2,10 +2,10 @@ import { resolve } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import type { loadConfig } from "../../config.ts";
 import { asRuntimeError, ERRORS } from "../../contract/error.ts";
-import type { Clock } from "../../ports/clock.ts";
 import type { OpenOptions, Runtime } from "../../runtime.ts";
 import { createSystemClock } from "../../service/system-clock.ts";
 import { readIfThere } from "../cli/configuration.ts";
+import { flushed, within } from "../close-within.ts";
 import { resolveRealm } from "../realm.ts";
 import { parseRpcFlags, type RpcFlags, USAGE } from "./flags.ts";
 import { serveRpc } from "./serve.ts";
@@ -79,16 +79,4 @@ async function serve(
   } finally {
     await within(clock, CLOSE_MS_MAX, [runtime.close(), flushed(io.stdout)]);
   }
-}
-
-/** What was written last is still on its way when nobody has waited for it. */
-function flushed(output: Writable): Promise<void> {
-  if (output.destroyed) return Promise.resolve();
-  return new Promise((done) => output.write("", () => done()));
-}
-
-async function within(clock: Clock, ms: number, work: readonly Promise<void>[]): Promise<void> {
-  const done = new AbortController();
-  await Promise.race([Promise.all(work), clock.sleep(ms, done.signal)]);
-  done.abort("done");
 }

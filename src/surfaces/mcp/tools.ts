@@ -1,0 +1,97 @@
+import type { Tool } from "@modelcontextprotocol/sdk/types.js";
+import { objectSchemaOf } from "../../contract/mcp/tool-schema.ts";
+import { ResumeTool, RunTool, TurnPayload } from "../../contract/mcp/turn-tool.ts";
+import { OPERATIONS, type OperationName } from "../../contract/operations.ts";
+
+/** A tool, and the operation that it calls. */
+export interface OperationTool {
+  readonly operation: OperationName;
+  readonly tool: Tool;
+}
+
+/** What a memory server offers: nothing of it runs a turn or shows a session whole. */
+const MEMORY_TOOLS: readonly OperationName[] = [
+  "searchMemory",
+  "searchHistory",
+  "readMemoryStatus",
+  "remember",
+  "takeNote",
+  "readAgentContext",
+  "compactAgent",
+  "readAgentStatus",
+  "listAgents",
+];
+
+/** Every row of the table of operations that has a tool, by the tool's name; of two rows with one name the later. */
+export function createTools({ memoryOnly }: { readonly memoryOnly: boolean }): ReadonlyMap<string, OperationTool> {
+  // The keys of OPERATIONS are the names of operations.
+  const names = (Object.keys(OPERATIONS) as OperationName[]).filter(
+    (name) => !memoryOnly || MEMORY_TOOLS.includes(name),
+  );
+  return new Map(
+    names.flatMap((operation) => {
+      const row = OPERATIONS[operation];
+      return "mcp" in row ? [[row.mcp, { operation, tool: toolOf(row.mcp, operation) }] as const] : [];
+    }),
+  );
+}
+
+function toolOf(name: string, operation: OperationName): Tool {
+  const { summary, input } = OPERATIONS[operation];
+  const inputSchema = objectSchemaOf(INPUTS[operation] ?? input);
+  if (inputSchema === undefined) throw new Error(`the input of ${operation} is no object, so it cannot be a tool's`);
+  const outputSchema = outputSchemaOf(operation);
+  return {
+    name,
+    description: summary,
+    inputSchema,
+    ...(outputSchema === undefined ? {} : { outputSchema }),
+    annotations: hintsOf(operation),
+  };
+}
+
+const INPUTS: Partial<Record<OperationName, typeof RunTool | typeof ResumeTool>> = {
+  createSession: RunTool,
+  resumeSession: ResumeTool,
+};
+
+/** Operations that answer with a list, as the tool of the same name does inside a session. */
+export const ANSWERS_LIST: readonly OperationName[] = ["searchMemory", "searchHistory"];
+/** Operations that run a turn. */
+export const RUNS_TURN: readonly OperationName[] = ["createSession", "startTurn", "resumeSession"];
+
+/** Larger ones describe messages and events to the last field, and a client may show them all to a model. */
+const OUTPUT_SCHEMA_CHARS_MAX = 2_048;
+
+function outputSchemaOf(operation: OperationName): Tool["outputSchema"] {
+  if (ANSWERS_LIST.includes(operation)) return undefined;
+  const schema = objectSchemaOf(RUNS_TURN.includes(operation) ? TurnPayload : OPERATIONS[operation].output);
+  return JSON.stringify(schema ?? "").length > OUTPUT_SCHEMA_CHARS_MAX ? undefined : schema;
+}
+
+/** Operations that take nothing away and do the same when they are called again. */
+const REPEATABLE: readonly OperationName[] = ["interruptTurn", "injectContext"];
+/** Operations that only add: what was there before is there afterwards. */
+const ADDS: readonly OperationName[] = [
+  "injectContext",
+  "forkSession",
+  "compactSession",
+  "undoCompaction",
+  "expandCompaction",
+  "remember",
+  "takeNote",
+  "compactAgent",
+];
+
+/** A client asks its user before it calls what may destroy; what is not known to be harmless may. */
+function hintsOf(operation: OperationName): NonNullable<Tool["annotations"]> {
+  // A turn speaks with a provider, and its tools may do anything that was allowed.
+  const openWorldHint = RUNS_TURN.includes(operation);
+  if (/^(?:read|list|search)/.test(operation)) return { readOnlyHint: true, openWorldHint };
+  return {
+    readOnlyHint: false,
+    destructiveHint: !ADDS.includes(operation) && !REPEATABLE.includes(operation),
+    idempotentHint: REPEATABLE.includes(operation),
+    openWorldHint,
+  };
+}

@@ -1,0 +1,72 @@
+import { spawn } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it } from "vitest";
+import { createInMemoryStore, createRuntime } from "../../src/runtime.ts";
+import { createSystemClock } from "../../src/service/system-clock.ts";
+import { listenHttp } from "../../src/surfaces/mcp/http/serve-http.ts";
+import { createServers, type McpServer } from "../../src/surfaces/mcp/server.ts";
+import { createEverythingServer } from "./everything-server.ts";
+
+const SUITE = fileURLToPath(import.meta.resolve("@modelcontextprotocol/conformance/dist/index.js"));
+const MINUTE_MS = 60_000;
+const { newId } = createSystemClock();
+
+/** Runs the official suite against servers of a kind; the names of the scenarios by how they ended. */
+async function conform(createServer: () => McpServer) {
+  const listener = await listenHttp({ host: "127.0.0.1", port: 0, token: undefined, createServer, newId });
+  const folder = mkdtempSync(join(tmpdir(), "rkat-conformance-"));
+  try {
+    const output = await runSuite(["server", "--url", listener.url], folder);
+    const ended = (mark: string) => [...output.matchAll(new RegExp(`^${mark} (\\S+):`, "gm"))].map(([, name]) => name);
+    return { passed: ended("✓"), failed: ended("✗"), output };
+  } finally {
+    rmSync(folder, { recursive: true });
+    await listener.close();
+  }
+}
+
+function runSuite(args: readonly string[], cwd: string): Promise<string> {
+  const child = spawn(process.execPath, [SUITE, ...args], { cwd, env: { PATH: process.env.PATH, HOME: cwd } });
+  let output = "";
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on("data", (data) => {
+      output += data;
+    });
+  }
+  return new Promise((resolve) => child.on("close", () => resolve(output)));
+}
+
+describe("the official conformance suite of MCP", () => {
+  it(
+    "[G4] passes whole over our transport, with the tools it asks for",
+    async () => {
+      const { passed, failed, output } = await conform(createEverythingServer);
+      expect(failed, output).toEqual([]);
+      expect(passed.length).toBeGreaterThanOrEqual(30);
+    },
+    3 * MINUTE_MS,
+  );
+
+  it(
+    "[G4] passes on our own server wherever it asks for no tool, prompt or resource of its own",
+    async () => {
+      const runtime = createRuntime({ model: "offline", env: {}, store: createInMemoryStore(), memory: {} });
+      const parts = { dispatch: runtime.dispatch, realm: "r", version: "1", memoryOnly: false, newId };
+      const { passed, output } = await conform(createServers(parts));
+      await runtime.close();
+      const applicable = [
+        "server-initialize",
+        "logging-set-level",
+        "ping",
+        "tools-list",
+        "server-sse-multiple-streams",
+        "dns-rebinding-protection",
+      ];
+      expect(passed, output).toEqual(applicable);
+    },
+    3 * MINUTE_MS,
+  );
+});

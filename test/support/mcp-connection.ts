@@ -1,0 +1,49 @@
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { InMemoryTransport } from "@modelcontextprotocol/sdk/inMemory.js";
+import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
+import { createInMemoryStore, createRuntime, type RuntimeOptions } from "../../src/runtime.ts";
+import { createSystemClock } from "../../src/service/system-clock.ts";
+import { createServers } from "../../src/surfaces/mcp/server.ts";
+
+export const REALM = "test-realm";
+
+/** A client of the SDK and a server in one process, on in-memory stores and the offline model unless told otherwise. */
+export async function connectMcp(
+  options: RuntimeOptions = {},
+  { memoryOnly = false, without = [] }: { memoryOnly?: boolean; without?: readonly ("store" | "memory")[] } = {},
+) {
+  const stores = { store: createInMemoryStore(), memory: {}, compaction: true as const };
+  const kept = Object.entries(stores).filter(([name]) => !without.some((absent) => absent === name));
+  const runtime = createRuntime({ model: "offline", env: {}, ...Object.fromEntries(kept), ...options });
+  const [near, far] = InMemoryTransport.createLinkedPair();
+  const { newId } = createSystemClock();
+  const server = createServers({ dispatch: runtime.dispatch, realm: REALM, version: "1.2.3", memoryOnly, newId })();
+  await server.connect(far);
+  const client = createClient();
+  await client.connect(near);
+  await client.listTools(); // From here on the client checks every result against the tool's schema.
+  const close = async (): Promise<void> => {
+    await client.close();
+    await runtime.close();
+  };
+  return { client, runtime, server, call: caller(client), close };
+}
+
+export function createClient(): Client {
+  return new Client({ name: "test", version: "1" });
+}
+
+/** Calls a tool and reads the JSON in its text. */
+export function caller(client: Client) {
+  return async (name: string, args: Record<string, unknown> = {}) => {
+    // Without tasks, which nobody asks for, a call answers with this.
+    const result = (await client.callTool({ name, arguments: args })) as CallToolResult;
+    return { isError: result.isError === true, payload: payloadOf(result), result };
+  };
+}
+
+function payloadOf({ content }: CallToolResult) {
+  const [block] = content;
+  if (block?.type !== "text" || content.length !== 1) throw new Error("expected one text");
+  return JSON.parse(block.text);
+}
