@@ -156,6 +156,11 @@ function parts(io: Io): Parts {
       const { stdin, stdout, stderr } = process;
       return startMcp({ ...io, args: words, stdin, stdout, stderr }, { loadConfig, openRuntime });
     },
+    serveRest: async (words) => {
+      const { startRest } = await import("./surfaces/rest/start.ts");
+      const called = { command: "rkat serve", purpose: "cli" } as const;
+      return startRest({ ...io, ...called, args: words }, { loadConfig, openRuntime });
+    },
   };
 }
 

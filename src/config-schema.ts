@@ -142,7 +142,7 @@ const Shell = z
   })
   .transform((shell) => ({ program: shell.program, timeout_ms: Math.ceil(shell.timeout_secs * 1_000) }));
 
-// Read by the REST surface, which is not built yet.
+/** Where the REST server listens. */
 const Rest = z.strictObject({ host: text.default("127.0.0.1"), port: whole(0, 65_535).default(8_080) });
 
 const Memory = z

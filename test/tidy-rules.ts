@@ -8,7 +8,15 @@ const FILE_LINES_MAX = 400;
 const ROOT_ENTRIES_MAX = 24;
 const ROOM_FILES_MAX = 12;
 
-const DOORS = ["src/index.ts", "src/client.ts", "src/cli.ts", "src/rpc.ts", "src/mcp.ts", "src/runtime.ts"];
+const DOORS = [
+  "src/index.ts",
+  "src/client.ts",
+  "src/cli.ts",
+  "src/rpc.ts",
+  "src/rest.ts",
+  "src/mcp.ts",
+  "src/runtime.ts",
+];
 
 /** Which layers a layer may import besides itself. Doors may import everything and are imported by nobody. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
@@ -55,7 +63,7 @@ const PURE = /^src\/(?:core|contract|ports)\//;
  * together with what it started than `process.kill` on its group.
  */
 const MAY_TOUCH: readonly { readonly path: RegExp; readonly uses: RegExp }[] = [
-  { path: /^src\/(?:cli|rpc|mcp)\.ts$/, uses: /./ },
+  { path: /^src\/(?:cli|rpc|rest|mcp)\.ts$/, uses: /./ },
   { path: /^src\/runtime\.ts$/, uses: /^process\.(?:env|cwd|pid|kill)$/ },
   { path: /^src\/tools\/shell\//, uses: /^process\.kill$/ },
 ];

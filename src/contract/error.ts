@@ -126,6 +126,13 @@ export const ERRORS = {
     category: "request",
     meaning: "the request's Host or Origin is not allowed",
   },
+  DUPLICATE_REQUEST_ID: {
+    rpc: -32033,
+    http: 409,
+    exit: 53,
+    category: "request",
+    meaning: "a request with this id is running",
+  },
   PAYLOAD_TOO_LARGE: {
     rpc: -32032,
     http: 413,

@@ -171,6 +171,7 @@ export const SessionInfo = z.object({
   created_at: unixSeconds,
   updated_at: unixSeconds,
   message_count: z.number().int(),
+  total_tokens: z.number().int(),
   is_active: z.boolean(),
   state: SessionStateName,
   model: z.string(),

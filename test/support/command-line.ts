@@ -18,6 +18,7 @@ const PARTS: Parts = {
   verifyStore,
   serveRpc: async () => 0,
   serveMcp: async () => 0,
+  serveRest: async () => 0,
   createScriptedModel: async (script) => createScriptedModel(script),
   inspectModels: async () => ({
     providers: [{ provider: "openai", keyVariable: "OPENAI_API_KEY", hasKey: false, baseUrl: "https://a.test/v1?k=1" }],

@@ -110,6 +110,7 @@ async function describeSession(store: Store, row: SessionRow): Promise<SessionIn
   const [last] = row.text_seq === 0 ? [] : await store.log.read(row.session_id, row.text_seq, 1);
   return {
     ...(await commonOf(store, row)),
+    total_tokens: row.total_tokens,
     model: row.model,
     provider: row.provider,
     session_compaction_cadence: row.cadence,

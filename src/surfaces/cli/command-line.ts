@@ -9,6 +9,7 @@ import { addInitCommand } from "./commands/init.ts";
 import { addMcpCommand } from "./commands/mcp.ts";
 import { addModelsCommand } from "./commands/models.ts";
 import { addRpcCommand } from "./commands/rpc.ts";
+import { addServeCommand } from "./commands/serve.ts";
 import { addCompactCommand } from "./compactions/compact-command.ts";
 import { addDemoCommand } from "./demo/demo-command.ts";
 import { reportFailure } from "./failure.ts";
@@ -71,6 +72,7 @@ function declareProgram(program: Command, invocation: Invocation): void {
   addAgentCommand(program, invocation);
   addBlobCommand(program, invocation);
   program.commandsGroup("Serve");
+  addServeCommand(program, invocation);
   addRpcCommand(program, invocation);
   addMcpCommand(program, invocation);
   program.commandsGroup("Set up; each command has a --help of its own");

@@ -26,6 +26,8 @@ export interface Parts {
   serveRpc(args: readonly string[]): Promise<number>;
   /** Serves MCP until its client or a signal ends it; returns the exit code. */
   serveMcp(args: readonly string[]): Promise<number>;
+  /** Serves HTTP until it is interrupted; returns the exit code. */
+  serveRest(args: readonly string[]): Promise<number>;
   inspectModels(config: Config): Promise<ModelOutlook>;
   createScriptedModel(script: (request: ModelRequest, index: number) => ScriptedAnswer): Promise<ModelClient>;
 }

@@ -1,0 +1,17 @@
+import { z } from "zod";
+import { OPERATIONS, type OperationName } from "../operations.ts";
+
+/** As much of a JSON schema as a surface looks at; the rest is handed on as it is. */
+export interface JsonSchema {
+  readonly type?: string;
+  readonly properties?: Readonly<Record<string, JsonSchema>>;
+  readonly required?: readonly string[];
+  readonly [keyword: string]: unknown;
+}
+
+/** What goes into an operation and what comes out, as JSON schemas of their own: nothing in them refers to elsewhere. */
+export function operationSchema(name: OperationName, io: "input" | "output"): JsonSchema {
+  // zod's type of a JSON schema is this one with every keyword of the standard.
+  const { $schema: _dialect, ...schema } = z.toJSONSchema(OPERATIONS[name][io], { io }) as JsonSchema;
+  return schema;
+}

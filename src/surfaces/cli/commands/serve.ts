@@ -1,0 +1,17 @@
+import type { Command } from "commander";
+import type { Invocation } from "../parts.ts";
+
+/** Declares `rkat serve`, which hands its flags to the server as they are. */
+export function addServeCommand(program: Command, invocation: Invocation): void {
+  program
+    .command("serve")
+    .summary("serve sessions over HTTP, for programs and browsers; rkat-rest with this project's sessions")
+    .description("Serves the project's sessions over HTTP; rkat serve --help lists its flags.")
+    .helpOption(false)
+    .allowUnknownOption()
+    .allowExcessArguments()
+    .action(async () => {
+      const { args } = invocation.io;
+      invocation.exitWith(await invocation.parts.serveRest(args.toSpliced(args.indexOf("serve"), 1)));
+    });
+}

@@ -1,0 +1,91 @@
+import { createHash, timingSafeEqual } from "node:crypto";
+import type { IncomingHttpHeaders } from "node:http";
+import { isIP, isIPv6 } from "node:net";
+import { RuntimeError } from "../../../contract/error.ts";
+
+/** Who may speak to the server. */
+export interface Admission {
+  /** The address the server is bound to. */
+  readonly host: string;
+  /** Further names it goes by, such as that of a proxy in front of it. */
+  readonly allowedHosts: readonly string[];
+  readonly token: string | undefined;
+}
+
+/** Throws unless a request comes by a name of ours, from a page of ours or no page at all, and with the token. */
+export type Guard = (headers: IncomingHttpHeaders, options: { readonly isOpen: boolean }) => void;
+
+export function createGuard(admission: Admission): Guard {
+  const isOurs = nameCheck(admission);
+  const wanted = admission.token === undefined ? undefined : digest(`Bearer ${admission.token}`);
+  return ({ host, origin, authorization = "" }, { isOpen }) => {
+    // A page that has its own name resolve to this machine still sends that name.
+    if (host === undefined || !isOurs(hostnameOf(`http://${host}`))) {
+      throw forbidden(`the Host ${quoted(host)} is not one of this server; use its address, or --allowed-host`);
+    }
+    if (origin !== undefined && !isOwnPage(origin, host)) {
+      throw forbidden(`the Origin ${quoted(origin)} is not allowed: only pages of this server and of this machine are`);
+    }
+    if (isOpen || wanted === undefined) return;
+    // The scheme is not case-sensitive; equal digests take as long to compare as different ones.
+    const given = digest(authorization.replace(/^bearer +/i, "Bearer "));
+    if (!timingSafeEqual(wanted, given)) {
+      throw new RuntimeError("UNAUTHORIZED", "send the server's token as Authorization: Bearer TOKEN");
+    }
+  };
+}
+
+/** Whether only this machine can reach an address. */
+export function isLoopback(host: string): boolean {
+  const name = bare(host);
+  if (name === "localhost" || name.endsWith(".localhost")) return true;
+  return name === "::1" || (isIP(name) === 4 && name.startsWith("127."));
+}
+
+/** An address as it stands in a URL. */
+export function urlHost(host: string): string {
+  return isIPv6(host) ? `[${host}]` : host;
+}
+
+const WILDCARDS: readonly string[] = ["0.0.0.0", "::"];
+
+function nameCheck({ host, allowedHosts }: Admission): (name: string | undefined) => boolean {
+  const names = new Set([host, ...allowedHosts].map(bare));
+  const isWildcard = WILDCARDS.includes(bare(host));
+  return (name) => {
+    if (name === undefined) return false;
+    // Bound to every address it has, it is reached by each of them; a name must still be given.
+    return isLoopback(name) || names.has(bare(name)) || (isWildcard && isIP(bare(name)) !== 0);
+  };
+}
+
+function isOwnPage(origin: string, host: string): boolean {
+  const name = hostnameOf(origin);
+  if (name === undefined) return false;
+  return isLoopback(name) || new URL(origin).host === host.toLowerCase();
+}
+
+function hostnameOf(url: string): string | undefined {
+  if (!URL.canParse(url)) return undefined;
+  const { protocol, hostname, username, password, pathname } = new URL(url);
+  const isPlain = username === "" && password === "" && pathname === "/" && /^https?:$/.test(protocol);
+  return isPlain && hostname !== "" ? hostname : undefined;
+}
+
+function bare(host: string): string {
+  return host.toLowerCase().replace(/^\[(.*)\]$/, "$1");
+}
+
+function digest(text: string): Buffer {
+  return createHash("sha256").update(text).digest();
+}
+
+const QUOTED_CHARS_MAX = 100;
+
+function quoted(text: string | undefined): string {
+  return text === undefined ? "that is missing" : JSON.stringify(text.slice(0, QUOTED_CHARS_MAX));
+}
+
+function forbidden(message: string): RuntimeError {
+  return new RuntimeError("FORBIDDEN_ORIGIN", message);
+}

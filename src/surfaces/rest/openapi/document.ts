@@ -1,0 +1,137 @@
+import { CAPABILITY_ABSENT } from "../../../contract/capability.ts";
+import { ERRORS } from "../../../contract/error.ts";
+import { OPERATIONS, type OperationName } from "../../../contract/operations.ts";
+import type { JsonSchema } from "../../../contract/rest/operation-schema.ts";
+import { type InputPlaces, inputPlaces } from "../routes/operation-input.ts";
+import { OPERATION_NAMES } from "../routes/operation-routes.ts";
+import { restSchema } from "../routes/rest-shape.ts";
+import { EXTRA_PATHS, HEADERS } from "./extra-paths.ts";
+
+/** As much of an OpenAPI document as a page of it needs; everything else is in `operation`'s other fields. */
+export interface OpenApi {
+  readonly openapi: string;
+  readonly info: { readonly title: string; readonly version: string; readonly description: string };
+  readonly paths: Readonly<Record<string, Readonly<Record<string, OpenApiOperation>>>>;
+  readonly components: { readonly schemas: Readonly<Record<string, JsonSchema>>; readonly [kind: string]: unknown };
+  readonly security: readonly object[];
+}
+
+export interface OpenApiOperation {
+  readonly operationId: string;
+  readonly summary: string;
+  readonly description?: string;
+  readonly parameters: readonly OpenApiParameter[];
+  readonly requestBody?: unknown;
+  readonly responses: Readonly<Record<string, unknown>>;
+  readonly security?: readonly object[];
+}
+
+export interface OpenApiParameter {
+  readonly name: string;
+  readonly in: "path" | "query" | "header";
+  readonly required: boolean;
+  readonly schema: JsonSchema;
+  readonly description?: string;
+}
+
+const DESCRIPTION = [
+  "Sessions of agents over HTTP. A turn goes on when its client leaves; its events can be read again from any place.",
+  "Failures are `{error, code, category, message, details?}` with the status of their code.",
+].join(" ");
+
+/** The document of everything that is served, made from the table of operations when it is first asked for. */
+export function openApiDocument(version: string): () => OpenApi {
+  let document: OpenApi | undefined;
+  return () => {
+    document ??= makeDocument(version);
+    return document;
+  };
+}
+
+function makeDocument(version: string): OpenApi {
+  const schemas: Record<string, JsonSchema> = { Error: errorSchema() };
+  const paths: Record<string, Record<string, OpenApiOperation>> = {};
+  for (const name of OPERATION_NAMES) {
+    const places = inputPlaces(name);
+    const methods = paths[places.path] ?? {};
+    paths[places.path] = methods;
+    const method = places.method.toLowerCase();
+    // Two rows may share a route, and the first is served.
+    if (methods[method] !== undefined) continue;
+    schemas[`${pascal(name)}Result`] = restSchema(name);
+    const hasBody = Object.keys(places.inBody).length > 0;
+    if (hasBody) schemas[`${pascal(name)}Request`] = bodySchema(places);
+    methods[method] = operationOf(name, places, hasBody);
+  }
+  for (const [path, methods] of Object.entries(EXTRA_PATHS)) paths[path] = { ...paths[path], ...methods };
+  return {
+    openapi: "3.1.0",
+    info: { title: "rkat", version, description: DESCRIPTION },
+    paths,
+    components: { schemas, securitySchemes: { bearer: { type: "http", scheme: "bearer" } } },
+    // A server on loopback may have no token.
+    security: [{ bearer: [] }, {}],
+  };
+}
+
+function operationOf(name: OperationName, places: InputPlaces, hasBody: boolean): OpenApiOperation {
+  const operation = OPERATIONS[name];
+  const requires = "requires" in operation ? operation.requires : undefined;
+  const absent = requires === undefined ? undefined : CAPABILITY_ABSENT[requires].code;
+  const need = absent === undefined ? {} : { description: `Needs ${requires}; without it the answer is ${absent}.` };
+  const body = {
+    required: places.required.some((field) => field in places.inBody),
+    content: json(`${pascal(name)}Request`),
+  };
+  return {
+    operationId: name,
+    summary: operation.summary,
+    ...need,
+    parameters: [
+      ...parametersOf(places.inPath, "path", () => true),
+      ...parametersOf(places.inQuery, "query", (field) => places.required.includes(field)),
+      ...(HEADERS[name] ?? []),
+    ],
+    ...(hasBody ? { requestBody: body } : {}),
+    responses: {
+      200: { description: "Done.", content: json(`${pascal(name)}Result`) },
+      default: { description: "A failure, with the status of its code.", content: json("Error") },
+    },
+  };
+}
+
+function parametersOf(
+  schemas: Readonly<Record<string, JsonSchema>>,
+  place: "path" | "query",
+  isRequired: (field: string) => boolean,
+): readonly OpenApiParameter[] {
+  return Object.entries(schemas).map(([name, schema]) => ({ name, in: place, required: isRequired(name), schema }));
+}
+
+function bodySchema({ inBody, required }: InputPlaces): JsonSchema {
+  return { type: "object", properties: inBody, required: required.filter((field) => field in inBody) };
+}
+
+function errorSchema(): JsonSchema {
+  const text = { type: "string" };
+  return {
+    type: "object",
+    properties: {
+      error: text,
+      code: { type: "string", enum: Object.keys(ERRORS) },
+      category: text,
+      message: text,
+      session_id: { type: "string", description: "the session of a turn that failed; it can go on" },
+      details: {},
+    },
+    required: ["error", "code", "category", "message"],
+  };
+}
+
+function json(schema: string): object {
+  return { "application/json": { schema: { $ref: `#/components/schemas/${schema}` } } };
+}
+
+function pascal(name: string): string {
+  return `${name.charAt(0).toUpperCase()}${name.slice(1)}`;
+}

@@ -1,0 +1,79 @@
+import { createHostMethods, type Host } from "../../rpc/methods/host-methods.ts";
+import type { RpcConnection } from "../../rpc/serve.ts";
+import { isRecord } from "../../rpc/wire/incoming.ts";
+import { jsonAnswer } from "../http/answer.ts";
+import type { AnsweredRoute } from "../http/router.ts";
+import { docsPage } from "../openapi/docs-page.ts";
+import { openApiDocument } from "../openapi/document.ts";
+import { createInputReader, readQuery } from "./operation-input.ts";
+import type { TurnRequests } from "./turn-requests.ts";
+
+export interface HostParts {
+  readonly runtime: Pick<RpcConnection["runtime"], "dispatch">;
+  readonly host: Host;
+  readonly version: string;
+  readonly turns: TurnRequests;
+}
+
+/** What the server tells of itself under a method of JSON-RPC, and where. */
+const TOLD: Readonly<Record<string, string>> = {
+  "runtime/host_info": "/runtime/host_info",
+  "runtime/capabilities": "/runtime/capabilities",
+  "runtime/health": "/runtime/health",
+  "config/get": "/config",
+  "skills/list": "/skills",
+};
+
+/** The routes that are no rows of the table of operations. */
+export function createHostRoutes({ runtime, host, version, turns }: HostParts): readonly AnsweredRoute[] {
+  const methods = createHostMethods(runtime, host, () => []);
+  const signal = new AbortController().signal;
+  const told = Object.entries(TOLD).map(([method, path]) => ({
+    ...get(path),
+    serve: async () => jsonAnswer(asRest(await methods[method]?.({}, signal))),
+  }));
+  const readStatus = createInputReader("readSession", host.realm);
+  const document = openApiDocument(version);
+  return [
+    { ...get("/health"), isOpen: true, serve: () => ({ status: 200, type: "text/plain; charset=utf-8", text: "ok" }) },
+    ...told,
+    {
+      ...get("/sessions/{session_id}/status"),
+      serve: async (request) => {
+        const { session_id, state } = await runtime.dispatch("readSession", readStatus(request));
+        return jsonAnswer({ session_id, state });
+      },
+    },
+    {
+      method: "POST",
+      path: "/requests/{request_id}/cancel",
+      serve: ({ params, query }) => {
+        readQuery(query, {});
+        return turns.cancel(params.request_id ?? "");
+      },
+    },
+    { ...get("/openapi.json"), serve: () => jsonAnswer(document()) },
+    {
+      ...get("/docs"),
+      serve: () => ({
+        status: 200,
+        type: "text/html; charset=utf-8",
+        text: docsPage(document()),
+        headers: PAGE_HEADERS,
+      }),
+    },
+  ];
+}
+
+/** A page that is made of text alone needs nothing but its own style. */
+const PAGE_HEADERS = { "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'" };
+
+function get(path: string) {
+  return { method: "GET", path } as const;
+}
+
+/** The host as this surface: it has no methods of JSON-RPC to list. */
+function asRest(told: unknown): unknown {
+  if (!isRecord(told) || !("process_name" in told)) return told;
+  return { ...told, process_name: "meerkat-rest", endpoints: { rest_transport: "http", openapi: "/openapi.json" } };
+}

@@ -1,0 +1,89 @@
+import { RuntimeError } from "../../../contract/error.ts";
+import { OPERATIONS, type OperationName } from "../../../contract/operations.ts";
+import type { RpcConnection } from "../../rpc/serve.ts";
+import { isRecord } from "../../rpc/wire/incoming.ts";
+import { errorAnswer, jsonAnswer } from "../http/answer.ts";
+import type { AnsweredRoute, RestRequest } from "../http/router.ts";
+import { createOnce, type Outcome } from "./idempotency.ts";
+import { createInputReader } from "./operation-input.ts";
+import { restShape } from "./rest-shape.ts";
+import { CANCELLED_BY_CLIENT, type TurnRequests } from "./turn-requests.ts";
+
+interface OperationParts {
+  readonly runtime: Pick<RpcConnection["runtime"], "dispatch">;
+  readonly realm: string;
+  readonly turns: TurnRequests;
+}
+
+/** The names of OPERATIONS in the table's order. */
+export const OPERATION_NAMES = Object.keys(OPERATIONS) as OperationName[]; // The keys of the table are its names.
+
+/** Where a request may take minutes, be cancelled, and must not be done twice. */
+const RUNS_TURN: readonly OperationName[] = ["createSession", "startTurn", "resumeSession"];
+
+/** A route a row of the table; of two rows with the same route, the first is found. */
+export function createOperationRoutes(parts: OperationParts): readonly AnsweredRoute[] {
+  const once = createOnce();
+  return OPERATION_NAMES.map((name) => {
+    const [method = "", path = ""] = OPERATIONS[name].http.split(" ");
+    const call = createCall(parts, name);
+    if (!RUNS_TURN.includes(name)) {
+      return { method, path, serve: async (request) => jsonAnswer(await call(request)) };
+    }
+    return { method, path, serve: (request) => once(request, () => runTurn(parts.turns, request, call)) };
+  });
+}
+
+type Call = (request: RestRequest, signal?: AbortSignal) => Promise<unknown>;
+
+function createCall({ runtime, realm }: OperationParts, name: OperationName): Call {
+  const readInput = createInputReader(name, realm);
+  return async (request, signal) => {
+    const input = readInput(request);
+    try {
+      const output = await runtime.dispatch(name, input, signal === undefined ? {} : { signal });
+      return restShape(name, output, { input, realm });
+    } catch (thrown) {
+      // Whoever takes a creation back does not want what was begun of it; it stays readable.
+      const isTakenBack = name === "createSession" && signal?.reason === CANCELLED_BY_CLIENT;
+      const session_id = sessionIdIn(thrown);
+      if (isTakenBack && session_id !== undefined) await archive(runtime, session_id);
+      throw thrown;
+    }
+  };
+}
+
+/** Runs a turn to its end, also when the client has left meanwhile: what was asked for is done and kept. */
+async function runTurn(turns: TurnRequests, request: RestRequest, call: Call): Promise<Outcome> {
+  const id = request.headers["x-meerkat-request-id"];
+  // What was refused before a turn began has changed nothing, so the same key may try again.
+  let isFinal = false;
+  const work = async (signal: AbortSignal) => {
+    try {
+      const result = await call(request, signal);
+      isFinal = true;
+      return jsonAnswer(result);
+    } catch (thrown) {
+      isFinal = sessionIdIn(thrown) !== undefined;
+      return errorAnswer(thrown);
+    }
+  };
+  const answer = await turns.run(Array.isArray(id) ? id.join() : id, work);
+  return { answer, isFinal };
+}
+
+/** The session a failed turn left behind. */
+function sessionIdIn(thrown: unknown): string | undefined {
+  if (!(thrown instanceof RuntimeError) || !isRecord(thrown.details)) return undefined;
+  const { session_id } = thrown.details;
+  return typeof session_id === "string" ? session_id : undefined;
+}
+
+async function archive(runtime: OperationParts["runtime"], session_id: string): Promise<void> {
+  try {
+    await runtime.dispatch("archiveSession", { session_id });
+  } catch (thrown) {
+    // Without a store the session ends with the process anyway.
+    if (!(thrown instanceof RuntimeError && thrown.code === "SESSION_PERSISTENCE_DISABLED")) throw thrown;
+  }
+}

@@ -1,0 +1,94 @@
+import { RuntimeError } from "../../contract/error.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { Host } from "../rpc/methods/host-methods.ts";
+import type { RpcConnection } from "../rpc/serve.ts";
+import { createEventStreams } from "./events/event-streams.ts";
+import { errorAnswer } from "./http/answer.ts";
+import { createBodyReader } from "./http/body.ts";
+import { type Admission, createGuard } from "./http/guard.ts";
+import { type Answering, openListener, within } from "./http/listener.ts";
+import { createRouter, parseTarget, type Route } from "./http/router.ts";
+import { createHostRoutes } from "./routes/host-routes.ts";
+import { createOperationRoutes } from "./routes/operation-routes.ts";
+import { createTurnRequests } from "./routes/turn-requests.ts";
+
+/** What is served, and to whom. */
+export interface RestService extends Admission {
+  readonly port: number;
+  readonly runtime: RpcConnection["runtime"];
+  readonly about: Host;
+  readonly version: string;
+  readonly clock: Clock;
+  /** Told, in a sentence, of what no client can be told. */
+  readonly log: (sentence: string) => void;
+}
+
+export interface RestServer {
+  readonly url: string;
+  /** Takes no more requests and waits for the turns that run, for as long as `graceMs`. */
+  drain(graceMs: number): Promise<void>;
+  /** Ends every stream and connection; calling it twice does no harm. */
+  close(): Promise<void>;
+}
+
+/** How long streams may take to be told that they end. */
+const STREAMS_MS_MAX = 1_000;
+
+/** Serves a runtime over HTTP. The runtime stays open when the server ends. */
+export async function openRestServer(service: RestService): Promise<RestServer> {
+  const { runtime, about, clock, log, version } = service;
+  const { realm } = about;
+  const turns = createTurnRequests();
+  const streams = createEventStreams({ runtime, realm, clock, log });
+  const routes = [
+    ...createHostRoutes({ runtime, host: about, version, turns }),
+    ...createOperationRoutes({ runtime, realm, turns }),
+    streams.route,
+  ];
+  const listener = await openListener(service, createAnswering(service, routes));
+  return {
+    url: listener.url,
+    drain: async (graceMs) => {
+      listener.refuse();
+      await within(clock, graceMs, turns.settled());
+    },
+    close: async () => {
+      listener.refuse();
+      // What a turn said last is still on its way to those who follow it.
+      await new Promise((resolve) => setImmediate(resolve));
+      await within(clock, STREAMS_MS_MAX, streams.closeAll());
+      await listener.close();
+    },
+  };
+}
+
+/** What is done for a request: who asks, for what, with which body, and then the route. */
+function createAnswering(admission: Admission, routes: readonly Route[]): Answering {
+  const guard = createGuard(admission);
+  const find = createRouter(routes);
+  const readBody = createBodyReader();
+  const answer: Answering = async (request, response) => {
+    const { method = "", url = "", headers } = request;
+    const { path, query } = parseTarget(url);
+    const found = find(method, path);
+    guard(headers, { isOpen: found.kind === "found" && found.route.isOpen === true });
+    if (found.kind === "unknown") throw new RuntimeError("METHOD_NOT_FOUND", `there is nothing at ${path}`);
+    if (found.kind === "wrong_method") {
+      const error = new RuntimeError("METHOD_NOT_FOUND", `${path} does not take ${method}; it takes ${found.allow}`);
+      return errorAnswer(error, { status: 405, headers: { allow: found.allow } });
+    }
+    const { route, params } = found;
+    const rest = { path, params, query, headers, body: await readBody(request) };
+    if ("serve" in route) return route.serve(rest);
+    // Whoever asks for the head alone does not listen to the rest.
+    return method === "HEAD" ? { status: 200, type: "text/event-stream", text: "" } : route.stream(rest, response);
+  };
+  return async (request, response) => {
+    try {
+      return await answer(request, response);
+    } catch (thrown) {
+      const isUnauthorized = thrown instanceof RuntimeError && thrown.code === "UNAUTHORIZED";
+      return errorAnswer(thrown, isUnauthorized ? { headers: { "www-authenticate": "Bearer" } } : {});
+    }
+  };
+}

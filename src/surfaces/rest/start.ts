@@ -1,0 +1,117 @@
+import { resolve } from "node:path";
+import { asRuntimeError, ERRORS, RuntimeError } from "../../contract/error.ts";
+import { createSystemClock } from "../../service/system-clock.ts";
+import { readIfThere } from "../cli/configuration.ts";
+import { makeStateFolder } from "../cli/open-runtime.ts";
+import { resolveRealm } from "../realm.ts";
+import type { RpcIo, RpcParts } from "../rpc/start.ts";
+import { parseRestFlags, type RestFlags, usage } from "./flags.ts";
+import { isLoopback, urlHost } from "./http/guard.ts";
+import { openRestServer } from "./serve.ts";
+
+/** The process as the server sees it: only a door touches the real one. */
+export interface RestIo extends Omit<RpcIo, "stdin" | "stdout"> {
+  readonly stdout: { write(text: string): void };
+  /** The name it was called by. */
+  readonly command: string;
+  /** Whose realm is the default: the project's for a command, a fresh one for a server of its own. */
+  readonly purpose: "cli" | "server";
+}
+
+/** How long turns may go on after the server was asked to end; those that still run are interrupted, and kept. */
+const TURNS_GRACE_MS = 5_000;
+const DEFAULT_REALMS = { cli: "that of the project in the current folder", server: "a fresh realm of its own" };
+
+/** Serves HTTP until it is interrupted, and returns the exit code. It does not throw. */
+export async function startRest(io: RestIo, parts: RpcParts): Promise<number> {
+  const log = (sentence: string): void => io.stderr.write(`${io.command}: ${sentence}\n`);
+  try {
+    const flags = parseRestFlags(io.args);
+    for (const note of flags.notes) log(note);
+    if (flags.wants === "serve") await serve(io, parts, { flags, log });
+    else io.stdout.write(flags.wants === "help" ? usage(io.command, DEFAULT_REALMS[io.purpose]) : `${io.version}\n`);
+    return typeof io.interrupt.reason === "number" ? io.interrupt.reason : 0;
+  } catch (thrown) {
+    const error = asRuntimeError(thrown);
+    log(error.message);
+    return ERRORS[error.code].exit;
+  }
+}
+
+async function serve(
+  io: RestIo,
+  parts: RpcParts,
+  how: { readonly flags: RestFlags; readonly log: (sentence: string) => void },
+): Promise<void> {
+  const { flags, log } = how;
+  const { env, cwd, home, version, purpose } = io;
+  const clock = createSystemClock();
+  const contextRoot = resolve(cwd, flags.contextRoot ?? "");
+  const configHome = resolve(cwd, flags.userConfigRoot ?? home);
+  const { config } = await parts.loadConfig({ cwd: contextRoot, home: configHome, env, readFile: readIfThere });
+  const { host = config.rest.host, port = config.rest.port, allowedHosts } = flags;
+  const token = tokenFor(host, flags.token ?? env.RKAT_TOKEN);
+  const places = { cwd, home, dataHome: env.XDG_DATA_HOME, newId: clock.newId, purpose };
+  const { realm, stateFolder } = resolveRealm({ ...flags, ...places });
+  if (config.features.includes("session-store")) await makeStateFolder(stateFolder);
+  const runtime = await parts.openRuntime({
+    config,
+    env,
+    projectRoot: contextRoot,
+    stateFolder,
+    secrets: token === undefined ? [] : [token],
+    warn: log,
+    // What agents' memories do is told in the same words everywhere.
+    log: (line) => io.stderr.write(`${line}\n`),
+  });
+  try {
+    const paths = flags.exposePaths ? { stateRoot: resolve(stateFolder, ".."), contextRoot } : {};
+    const about = { realm, instance: flags.instance, config, ...paths };
+    const server = await openRestServer({ host, port, allowedHosts, token, runtime, about, version, clock, log });
+    try {
+      greet(io, server.url, { hasToken: token !== undefined, json: flags.json });
+      await interrupted(io.interrupt);
+      await server.drain(TURNS_GRACE_MS);
+      await runtime.close();
+    } finally {
+      await server.close();
+    }
+  } finally {
+    await runtime.close();
+  }
+}
+
+/** The token to ask for; beyond this machine there must be one. */
+function tokenFor(host: string, given: string | undefined): string | undefined {
+  const token = given === undefined || given.trim() === "" ? undefined : given;
+  if (token !== undefined && !/^[\x21-\x7e]+$/.test(token)) {
+    throw new RuntimeError("INVALID_PARAMS", "the token must be visible characters without blanks");
+  }
+  if (token === undefined && !isLoopback(host)) {
+    const advice = "set RKAT_TOKEN or --token, or listen at 127.0.0.1";
+    throw new RuntimeError(
+      "INVALID_PARAMS",
+      `${host} can be reached by other machines, so a token is needed: ${advice}`,
+    );
+  }
+  return token;
+}
+
+const WILDCARD = /\/\/(?:0\.0\.0\.0|\[::\]):/;
+
+function greet(io: RestIo, url: string, { hasToken, json }: { hasToken: boolean; json: boolean }): void {
+  const near = url.replace(WILDCARD, `//${urlHost("127.0.0.1")}:`);
+  const bearer = hasToken ? ' -H "Authorization: Bearer $RKAT_TOKEN"' : "";
+  const body = `-H "Content-Type: application/json" -d '{"prompt":"Hello!"}'`;
+  io.stderr.write(
+    `${io.command}: listening at ${url} (docs at ${near}/docs); try\n  curl ${near}/sessions${bearer} ${body}\n`,
+  );
+  if (json) io.stdout.write(`${JSON.stringify({ url })}\n`);
+}
+
+function interrupted(signal: AbortSignal): Promise<void> {
+  return new Promise((done) => {
+    if (signal.aborted) return done();
+    signal.addEventListener("abort", () => done(), { once: true });
+  });
+}
