@@ -7,6 +7,7 @@ import { createSystemClock } from "../../service/system-clock.ts";
 import { readIfThere } from "../cli/configuration.ts";
 import { makeStateFolder } from "../cli/open-runtime.ts";
 import { flushed, within } from "../close-within.ts";
+import { tokenFor } from "../http/guard.ts";
 import { type Realm, resolveRealm } from "../realm.ts";
 import type { RpcIo, RpcParts } from "../rpc/start.ts";
 import { type McpFlags, parseMcpFlags, USAGE } from "./flags.ts";
@@ -99,8 +100,8 @@ async function listen(
   { flags, log, newId }: How & { readonly newId: () => string },
 ): Promise<void> {
   const { listenHttp } = await import("./http/serve-http.ts");
-  const token = flags.token ?? (env.RKAT_TOKEN || undefined);
   const { host = "", port = 0 } = flags.http ?? {};
+  const token = tokenFor(host, flags.token ?? env.RKAT_TOKEN);
   const listener = await listenHttp({ host, port, token, createServer, newId });
   log(`listening on ${listener.url}`);
   await new Promise<void>((resolve) => {

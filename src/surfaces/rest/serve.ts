@@ -1,11 +1,11 @@
 import { RuntimeError } from "../../contract/error.ts";
 import type { Clock } from "../../ports/clock.ts";
+import { type Admission, createGuard } from "../http/guard.ts";
 import type { Host } from "../rpc/methods/host-methods.ts";
 import type { RpcConnection } from "../rpc/serve.ts";
 import { createEventStreams } from "./events/event-streams.ts";
 import { errorAnswer } from "./http/answer.ts";
 import { createBodyReader } from "./http/body.ts";
-import { type Admission, createGuard } from "./http/guard.ts";
 import { type Answering, openListener, within } from "./http/listener.ts";
 import { createRouter, parseTarget, type Route } from "./http/router.ts";
 import { createHostRoutes } from "./routes/host-routes.ts";

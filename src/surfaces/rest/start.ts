@@ -1,12 +1,13 @@
 import { resolve } from "node:path";
-import { asRuntimeError, ERRORS, RuntimeError } from "../../contract/error.ts";
+import { asRuntimeError, ERRORS } from "../../contract/error.ts";
 import { createSystemClock } from "../../service/system-clock.ts";
 import { readIfThere } from "../cli/configuration.ts";
 import { makeStateFolder } from "../cli/open-runtime.ts";
+import { tokenFor, urlHost } from "../http/guard.ts";
 import { resolveRealm } from "../realm.ts";
 import type { RpcIo, RpcParts } from "../rpc/start.ts";
 import { parseRestFlags, type RestFlags, usage } from "./flags.ts";
-import { isLoopback, urlHost } from "./http/guard.ts";
+
 import { openRestServer } from "./serve.ts";
 
 /** The process as the server sees it: only a door touches the real one. */
@@ -79,22 +80,6 @@ async function serve(
   } finally {
     await runtime.close();
   }
-}
-
-/** The token to ask for; beyond this machine there must be one. */
-function tokenFor(host: string, given: string | undefined): string | undefined {
-  const token = given === undefined || given.trim() === "" ? undefined : given;
-  if (token !== undefined && !/^[\x21-\x7e]+$/.test(token)) {
-    throw new RuntimeError("INVALID_PARAMS", "the token must be visible characters without blanks");
-  }
-  if (token === undefined && !isLoopback(host)) {
-    const advice = "set RKAT_TOKEN or --token, or listen at 127.0.0.1";
-    throw new RuntimeError(
-      "INVALID_PARAMS",
-      `${host} can be reached by other machines, so a token is needed: ${advice}`,
-    );
-  }
-  return token;
 }
 
 const WILDCARD = /\/\/(?:0\.0\.0\.0|\[::\]):/;

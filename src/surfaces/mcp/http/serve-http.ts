@@ -1,11 +1,13 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { asRuntimeError, ERRORS, RuntimeError } from "../../../contract/error.ts";
+import { createGuard } from "../../http/guard.ts";
 import type { McpServer } from "../server.ts";
 import { createConnections } from "./connections.ts";
-import { createGuard, type GuardOptions } from "./guard.ts";
 
-export interface HttpOptions extends GuardOptions {
+export interface HttpOptions {
+  readonly host: string;
+  readonly token: string | undefined;
   /** 0 takes a free one. */
   readonly port: number;
   /** Makes the server of one client. */
@@ -26,7 +28,7 @@ const SOCKETS_MAX = 1_024;
 /** Listens for clients of streamable HTTP at `/mcp`; `/health` answers whoever asks. */
 export async function listenHttp(options: HttpOptions): Promise<HttpListener> {
   const { host, port, newId } = options;
-  const allows = createGuard(options);
+  const guard = createGuard({ ...options, allowedHosts: [] });
   const connections = createConnections({ createServer: options.createServer, newId });
 
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
@@ -35,8 +37,7 @@ export async function listenHttp(options: HttpOptions): Promise<HttpListener> {
       response.writeHead(200, { "content-type": "text/plain" }).end("ok");
       return;
     }
-    const refusal = allows(request.headers);
-    if (refusal !== undefined) throw refusal;
+    guard(request.headers, { isOpen: false });
     if (path !== "/mcp") throw new RuntimeError("METHOD_NOT_FOUND", "MCP is served at /mcp");
     await connections.handle(request, response);
   };

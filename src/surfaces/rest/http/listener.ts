@@ -3,10 +3,10 @@ import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { messageOf, RuntimeError } from "../../../contract/error.ts";
 import type { Clock } from "../../../ports/clock.ts";
+import { urlHost } from "../../http/guard.ts";
 import { type Answer, busyAnswer } from "./answer.ts";
 import { fitsBody } from "./body.ts";
 import { answerBrokenRequest } from "./broken-request.ts";
-import { urlHost } from "./guard.ts";
 import { sendAnswer } from "./send.ts";
 
 /** From a request to its answer; undefined when it was answered piece by piece. It does not throw. */

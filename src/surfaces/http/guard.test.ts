@@ -1,6 +1,7 @@
 import { request } from "node:http";
 import { describe, expect, it } from "vitest";
-import { serveRest } from "../../../../test/support/rest-server.ts";
+import { serveRest } from "../../../test/support/rest-server.ts";
+import { createGuard, tokenFor } from "./guard.ts";
 
 /** Asks with headers that `fetch` would not let through. */
 function ask(url: string, path: string, headers: Record<string, string>): Promise<{ status?: number; code?: string }> {
@@ -59,5 +60,26 @@ describe("who may speak to a server", () => {
     const refused = await call("POST /sessions", { prompt: "hi" });
     expect(refused.headers.get("www-authenticate")).toBe("Bearer");
     expect(JSON.stringify(refused.body)).not.toContain("s3cret");
+  });
+});
+
+describe("a server that other machines can reach", () => {
+  it("[G3] [G4] [H1] needs a token, and answers to its addresses by it", () => {
+    expect(() => tokenFor("0.0.0.0", undefined)).toThrow(/so a token is needed: set RKAT_TOKEN/);
+    expect(() => tokenFor("box.lan", " ")).toThrow(/token is needed/);
+    expect(() => tokenFor("127.0.0.1", "a b")).toThrow(/visible characters/);
+    expect([tokenFor("127.0.0.1", undefined), tokenFor("[::1]", ""), tokenFor("::", "t")]).toEqual([
+      undefined,
+      undefined,
+      "t",
+    ]);
+    const guard = createGuard({ host: "0.0.0.0", token: "t", allowedHosts: ["box.lan"] });
+    const authorization = "Bearer t";
+    const isOpen = false;
+    expect(() => guard({ host: "box.lan:8081", authorization }, { isOpen })).not.toThrow();
+    expect(() => guard({ host: "10.1.2.3:8081", authorization }, { isOpen })).not.toThrow();
+    expect(() => guard({ host: "evil.test", authorization }, { isOpen })).toThrow(/is not one of this server/);
+    expect(() => guard({ host: "box.lan", origin: "http://evil.test", authorization }, { isOpen })).toThrow(/Origin/);
+    expect(() => guard({ host: "box.lan" }, { isOpen })).toThrow(/Bearer TOKEN/);
   });
 });

@@ -1,7 +1,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import { isIP, isIPv6 } from "node:net";
-import { RuntimeError } from "../../../contract/error.ts";
+import { RuntimeError } from "../../contract/error.ts";
 
 /** Who may speak to the server. */
 export interface Admission {
@@ -35,8 +35,24 @@ export function createGuard(admission: Admission): Guard {
   };
 }
 
+/** The token to ask for; throws INVALID_PARAMS where other machines can reach the address and there is none. */
+export function tokenFor(host: string, given: string | undefined): string | undefined {
+  const token = given === undefined || given.trim() === "" ? undefined : given;
+  if (token !== undefined && !/^[\x21-\x7e]+$/.test(token)) {
+    throw new RuntimeError("INVALID_PARAMS", "the token must be visible characters without blanks");
+  }
+  if (token === undefined && !isLoopback(host)) {
+    const advice = "set RKAT_TOKEN or --token, or listen at 127.0.0.1";
+    throw new RuntimeError(
+      "INVALID_PARAMS",
+      `${host} can be reached by other machines, so a token is needed: ${advice}`,
+    );
+  }
+  return token;
+}
+
 /** Whether only this machine can reach an address. */
-export function isLoopback(host: string): boolean {
+function isLoopback(host: string): boolean {
   const name = bare(host);
   if (name === "localhost" || name.endsWith(".localhost")) return true;
   return name === "::1" || (isIP(name) === 4 && name.startsWith("127."));
