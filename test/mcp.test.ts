@@ -157,9 +157,7 @@ describe("rkat-mcp on stdin and stdout", () => {
     const cwd = folder("flags");
     const refused = (...args: string[]) => start(cwd, args).exited;
     expect(await refused("--port", "1")).toEqual(sentence(/^rkat-mcp: --port is for a server over HTTP.*\n$/));
-    expect(await refused("--http", "--host", "0.0.0.0")).toEqual(
-      sentence(/^rkat-mcp: 0\.0\.0\.0 .*RKAT_TOKEN.*\n$/),
-    );
+    expect(await refused("--http", "--host", "0.0.0.0")).toEqual(sentence(/^rkat-mcp: 0\.0\.0\.0 .*RKAT_TOKEN.*\n$/));
     expect(await refused("--realm", "a/b")).toEqual(sentence(/^rkat-mcp: .*cannot name a realm.*\n$/));
   });
 });

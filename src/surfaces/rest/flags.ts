@@ -1,24 +1,22 @@
-import { parseArgs } from "node:util";
-import { RuntimeError } from "../../contract/error.ts";
-import { backendNote } from "../realm.ts";
+import {
+  flag,
+  invalidFlag,
+  portOf,
+  readFlags,
+  SERVER_OPTIONS,
+  type ServerFlags,
+  serverFlags,
+  text,
+} from "../server-flags.ts";
 
 /** What a server was started with. */
-export interface RestFlags {
+export interface RestFlags extends ServerFlags {
   readonly host: string | undefined;
   readonly port: number | undefined;
   readonly token: string | undefined;
   readonly allowedHosts: readonly string[];
   readonly exposePaths: boolean;
   readonly json: boolean;
-  readonly realm: string | undefined;
-  readonly isolated: boolean | undefined;
-  readonly instance: string | undefined;
-  readonly stateRoot: string | undefined;
-  readonly contextRoot: string | undefined;
-  readonly userConfigRoot: string | undefined;
-  readonly wants: "serve" | "help" | "version";
-  /** Sentences for whoever started it: what was accepted and changes nothing. */
-  readonly notes: readonly string[];
 }
 
 /** The help of the server under the name it was called by. */
@@ -56,64 +54,30 @@ Examples:
 
 /** Reads the flags; throws INVALID_PARAMS for one that is unknown or wrong. */
 export function parseRestFlags(args: readonly string[]): RestFlags {
-  const values = parse(args);
-  const backend = backendNote(values["realm-backend"]);
+  const values = readFlags(args, OPTIONS);
   return {
+    ...serverFlags(values),
     host: values.host === undefined ? undefined : hostOf(values.host),
     port: values.port === undefined ? undefined : portOf(values.port),
     token: values.token,
     allowedHosts: values["allowed-host"] ?? [],
     exposePaths: values["expose-paths"] === true,
     json: values.json === true,
-    realm: values.realm,
-    isolated: values.isolated,
-    instance: values.instance,
-    stateRoot: values["state-root"],
-    contextRoot: values["context-root"],
-    userConfigRoot: values["user-config-root"],
-    wants: values.help === true ? "help" : values.version === true ? "version" : "serve",
-    notes: backend === undefined ? [] : [backend],
   };
 }
 
 function hostOf(address: string): string {
   // An empty one would mean every address of the machine.
   if (address.trim() !== "") return address.trim();
-  throw new RuntimeError("INVALID_PARAMS", "--host: write an address or a name of this machine");
+  throw invalidFlag("--host: write an address or a name of this machine");
 }
 
-const PORT_MAX = 65_535;
-
-function portOf(text: string): number {
-  if (/^\d{1,5}$/.test(text) && Number(text) <= PORT_MAX) return Number(text);
-  throw new RuntimeError("INVALID_PARAMS", `--port ${text}: write a number from 0 to ${PORT_MAX}`);
-}
-
-const text = { type: "string" } as const;
-const flag = { type: "boolean" } as const;
 const OPTIONS = {
+  ...SERVER_OPTIONS,
   host: text,
   port: text,
   token: text,
   "allowed-host": { type: "string", multiple: true },
   "expose-paths": flag,
   json: flag,
-  realm: text,
-  isolated: flag,
-  instance: text,
-  "realm-backend": text,
-  "state-root": text,
-  "context-root": text,
-  "user-config-root": text,
-  help: { type: "boolean", short: "h" },
-  version: { type: "boolean", short: "V" },
 } as const;
-
-function parse(args: readonly string[]) {
-  try {
-    return parseArgs({ args: [...args], options: OPTIONS, strict: true, allowPositionals: false }).values;
-  } catch (cause) {
-    const [sentence = "the flags cannot be read"] = (cause instanceof Error ? cause.message : "").split(". ");
-    throw new RuntimeError("INVALID_PARAMS", `${sentence}; see --help`, { cause });
-  }
-}

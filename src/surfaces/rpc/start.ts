@@ -7,7 +7,8 @@ import { createSystemClock } from "../../service/system-clock.ts";
 import { readIfThere } from "../cli/configuration.ts";
 import { flushed, within } from "../close-within.ts";
 import { resolveRealm } from "../realm.ts";
-import { parseRpcFlags, type RpcFlags, USAGE } from "./flags.ts";
+import type { ServerFlags } from "../server-flags.ts";
+import { parseRpcFlags, USAGE } from "./flags.ts";
 import { serveRpc } from "./serve.ts";
 
 /** The process as the server sees it: only a door touches the real one. */
@@ -53,7 +54,7 @@ export async function startRpc(io: RpcIo, parts: RpcParts): Promise<number> {
 async function serve(
   io: RpcIo,
   parts: RpcParts,
-  how: { readonly flags: RpcFlags; readonly log: (sentence: string) => void },
+  how: { readonly flags: ServerFlags; readonly log: (sentence: string) => void },
 ): Promise<void> {
   const { flags, log } = how;
   const { env, cwd, home } = io;
