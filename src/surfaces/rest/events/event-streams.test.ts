@@ -181,7 +181,7 @@ describe("a session's events", () => {
     expect(await call("GET /sessions/x/events")).toMatchObject({ status: 400 });
     const leaving = new AbortController();
     const open = () => fetch(`${url}/sessions/${session_id}/events`, { signal: leaving.signal });
-    const streams = await Promise.all(Array.from({ length: 256 }, open));
+    const streams = await Promise.all(Array.from({ length: 2_048 }, open));
     expect(new Set(streams.map(({ status }) => status))).toEqual(new Set([200]));
     const refused = await call(`GET /sessions/${session_id}/events`);
     expect(refused).toMatchObject({ status: 503, body: { code: "AGENT_ERROR" } });

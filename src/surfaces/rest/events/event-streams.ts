@@ -25,7 +25,7 @@ export interface EventStreams {
   closeAll(): Promise<void>;
 }
 
-const STREAMS_MAX = 256;
+const STREAMS_MAX = 2_048;
 const RESUME: Readonly<Record<string, { type: string }>> = { last_event_id: { type: "string" } };
 
 /**

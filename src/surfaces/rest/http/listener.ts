@@ -28,8 +28,8 @@ export interface HttpListener {
   close(): Promise<void>;
 }
 
-const CONNECTIONS_MAX = 1_024;
-const REQUESTS_MAX = 1_024;
+const CONNECTIONS_MAX = 4_096;
+const REQUESTS_MAX = 4_096;
 /** How often connections are looked at for having taken too long. */
 const CHECK_MS = 1_000;
 /** How long answers may take to leave once everything has ended. */
