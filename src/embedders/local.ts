@@ -1,3 +1,4 @@
+import { readFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import type { Worker } from "node:worker_threads";
 import { messageOf, RuntimeError } from "../contract/error.ts";
@@ -104,6 +105,7 @@ export function createLocalEmbedder(options: LocalOptions = {}): LocalEmbedder {
 
 /** Resolves when the thread can embed. What it needs is read and checked here, so that it loads nothing else. */
 async function startThread(weights: Asset, threads: number): Promise<Worker> {
+  await requireShortCommandLine();
   const [bytes, vocabulary, { startModelThread }] = await Promise.all([
     readAsset(weights),
     readVocabulary(),
@@ -121,6 +123,16 @@ async function startThread(weights: Asset, threads: number): Promise<Worker> {
     await thread.terminate();
     throw thrown;
   });
+}
+
+/** The native runtime ends a process whose command line is longer than some 16,000 bytes, without a word. */
+const COMMAND_LINE_BYTES_MAX = 12_000;
+
+async function requireShortCommandLine(): Promise<void> {
+  // Where there is no such file nobody knows, and nobody was seen to crash.
+  const line = await readFile("/proc/self/cmdline").catch(() => undefined);
+  if ((line?.length ?? 0) <= COMMAND_LINE_BYTES_MAX) return;
+  throw unavailable("the command line is longer than its native runtime can bear");
 }
 
 function unavailable(why: string, cause?: unknown): RuntimeError {

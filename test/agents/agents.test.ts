@@ -257,7 +257,11 @@ describe("agents of a runtime", () => {
     await expect(runtime.agent("ada").remember("  ")).rejects.toMatchObject({
       message: "content: write what to remember",
     });
-    await runtime.agent("Zoë-2_猫").remember("Hi.");
+    const deep = JSON.parse(`${'{"a":'.repeat(5_000)}1${"}".repeat(5_000)}`);
+    await expect(runtime.agent("ada").remember("x", deep)).rejects.toMatchObject({
+      message: "metadata: nest it at most 32 levels deep",
+    });
+    await runtime.agent("Zoë-2_猫").remember("Hi.", { a: { b: [{ c: 1 }] } });
     const { runtime: without } = scriptedRuntime([]);
     await expect(without.agent("ada").remember("x")).rejects.toMatchObject({ code: "SESSION_PERSISTENCE_DISABLED" });
   });

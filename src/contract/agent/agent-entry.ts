@@ -4,8 +4,22 @@ import { Usage } from "../event.ts";
 const count = z.number().int().nonnegative();
 const number = z.number().int().positive();
 
+const METADATA_DEPTH_MAX = 32;
+
+/** Level by level: a value too deep for that is too deep for everyone who reads it later. */
+function isShallow(value: unknown): boolean {
+  let level: readonly unknown[] = [value];
+  for (let depth = 0; depth <= METADATA_DEPTH_MAX; depth += 1) {
+    if (level.length === 0) return true;
+    level = level.flatMap((one) => (typeof one === "object" && one !== null ? Object.values(one) : []));
+  }
+  return level.length === 0;
+}
+
 /** Free facts about a memory: who was there, where it was, where it came from. */
-export const MemoryMetadata = z.record(z.string(), z.unknown());
+export const MemoryMetadata = z
+  .record(z.string(), z.unknown())
+  .refine((metadata) => isShallow(metadata), { error: `nest it at most ${METADATA_DEPTH_MAX} levels deep` });
 export type MemoryMetadata = z.infer<typeof MemoryMetadata>;
 
 /** A summary and the memories it speaks for, by their numbers, both ends in. */

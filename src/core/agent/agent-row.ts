@@ -20,8 +20,6 @@ export interface AgentRow extends LogRow {
   readonly longterm?: Tier;
   readonly compactions: number;
   readonly compacted_at_ms?: number;
-  /** How many memories there were when the last compaction became due. */
-  readonly compacted_at_count?: number;
   /** How many there were when the last one failed; absent when it did not. */
   readonly failed_at_count?: number;
   readonly last_error?: string;
@@ -83,7 +81,6 @@ function compacted(
     ...(body.longterm === undefined ? {} : { longterm: body.longterm }),
     compactions: row.compactions + 1,
     compacted_at_ms: timestamp_ms,
-    compacted_at_count: body.at_count,
     places,
     summary_seqs: [...row.summary_seqs, seq].filter((one) => one >= first),
   };

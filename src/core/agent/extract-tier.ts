@@ -1,4 +1,4 @@
-import { cutText } from "../compaction/input/cut-text.ts";
+import { headOf } from "../compaction/input/cut-text.ts";
 import { sentencesIn } from "../compaction/specifics/text/sentences.ts";
 
 interface Candidate {
@@ -35,7 +35,7 @@ export function extractTier(texts: readonly string[], charsMax: number): string 
   return chosen
     .sort((a, b) => a.order - b.order)
     .map(({ text }) => text)
-    .join(" ");
+    .join("\n");
 }
 
 /** Every sentence once, with what it says that others do not. */
@@ -50,8 +50,13 @@ function candidatesIn(texts: readonly string[], bytesMax: number): readonly Cand
   return unique.map((sentence, order) => {
     const own = [...(words[order] ?? [])];
     const rarity = own.reduce((sum, word) => sum + Math.log(unique.length / (holders.get(word) ?? 1)), 0);
-    return { text: cutText(sentence, bytesMax), order, value: rarity / Math.sqrt(own.length) };
+    return { text: shortened(sentence, bytesMax), order, value: rarity / Math.sqrt(own.length) };
   });
+}
+
+/** A line of its own, also when the next summary reads it; of a long one the beginning. */
+function shortened(sentence: string, bytesMax: number): string {
+  return sentence.length <= bytesMax ? sentence : `${headOf(sentence, Math.max(1, bytesMax - 4)).trimEnd()} …`;
 }
 
 /** The candidates in so many stretches of time, the best of each first. */

@@ -8,7 +8,8 @@ const WINDOWS: Windows = { immediate: 64, recent: 64 };
 const ID = "00000000-0000-8000-8000-000000000000";
 
 /** An agent's log, as far as its row is concerned. */
-function life(windows = WINDOWS) {
+function life(given = WINDOWS) {
+  let windows = given;
   let row: AgentRow | undefined;
   const tell = (body: AgentEntryBody): AgentRow => {
     row = foldAgent(row, ID, { seq: (row?.last_seq ?? 0) + 1, span: 1, timestamp_ms: 1, body });
@@ -16,6 +17,9 @@ function life(windows = WINDOWS) {
   };
   return {
     row: () => row,
+    resize: (sizes: Windows) => {
+      windows = sizes;
+    },
     note: () => tell({ kind: "note_added", agent: "ada", content: "a note" }),
     remember: () => tell({ kind: "memory_added", agent: "ada", number: (row?.count ?? 0) + 1, content: "x" }),
     fail: () => tell({ kind: "tiers_failed", at_count: row?.count ?? 0, error: "no" }),
@@ -82,6 +86,25 @@ describe("the waterfall", () => {
     expect(compact()).toEqual({ atCount: 131, recent: { from: 1, to: 67 } });
     expect(dueAt(row() ?? {}, WINDOWS)).toBe(195);
     expect(row()).not.toHaveProperty("last_error");
+  });
+
+  it("[E1] [E2] goes on when the windows are made larger or smaller in the middle of a life", () => {
+    const { remember, compact, resize } = life();
+    const falls: number[] = [];
+    const live = (to: number): void => {
+      for (let n = remember().count; n < to; n = remember().count) {
+        for (let fall = compact(); fall !== undefined; fall = compact()) falls.push(fall.atCount);
+      }
+    };
+    live(130);
+    resize({ immediate: 200, recent: 64 });
+    live(600);
+    resize({ immediate: 2, recent: 4 });
+    live(610);
+    expect(falls.slice(0, 6)).toEqual([129, 329, 393, 457, 521, 585]);
+    // What is outside the smaller window now is taken in by pieces.
+    expect(falls.slice(6, 8)).toEqual([391, 395]);
+    expect(falls.at(-1)).toBeGreaterThan(600);
   });
 
   it("[E6] can be forced as soon as a memory has left the immediate window, and only then", () => {

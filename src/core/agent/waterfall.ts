@@ -17,9 +17,12 @@ export interface Waterfall {
   readonly longterm?: { readonly from: number; readonly to: number };
 }
 
-/** The number of memories at which a compaction is due: when both windows are full, then once a short-term window. */
-export function dueAt({ compacted_at_count: last }: Pick<AgentRow, "compacted_at_count">, windows: Windows): number {
-  return last === undefined ? windows.immediate + windows.recent + 1 : last + windows.recent;
+/**
+ * The number of memories at which a compaction is due: when both windows are full, then when as many as a short-term summary
+ * covers have left the immediate window since, however large that is by now.
+ */
+export function dueAt({ recent: covered }: Pick<AgentRow, "recent">, { immediate, recent }: Windows): number {
+  return covered === undefined ? immediate + recent + 1 : covered.to + immediate + recent;
 }
 
 /**

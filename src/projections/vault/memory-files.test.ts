@@ -147,6 +147,19 @@ describe("memory files", () => {
   });
 });
 
+describe("a file in the place of a memory", () => {
+  it("[E7] that came from another agent is moved aside, told of and found, not written over", async () => {
+    const vault = newVault();
+    await vault.writeMemories("ada", [memoryOf(1)]);
+    await put("000002.md", "---\nseq: 2\ncreated_at: 2026-01-01T00:00:00.000Z\n---\n\nEve saw a comet.");
+    await vault.writeMemories("ada", [memoryOf(2)]);
+    expect((await newVault().found("ada")).map(({ content }) => content)).toEqual(["Eve saw a comet."]);
+    expect(warnings).toEqual([expect.stringContaining("000002-found.md")]);
+    await vault.writeMemories("ada", [memoryOf(2)]);
+    expect(warnings.length).toBe(1);
+  });
+});
+
 describe("a memory that was found in a file", () => {
   it("[E7] has its number in place of that file", async () => {
     const vault = newVault();

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { Markdown } from "./front-matter.ts";
+import { type Markdown, parseMarkdown } from "./front-matter.ts";
 import { readMarkdown, type VaultParts } from "./read-markdown.ts";
 import { replace } from "./vault-calls.ts";
 
@@ -15,7 +15,7 @@ export function numberOf(name: string): number | undefined {
   return number > 0 && name.toLowerCase() === numberedName(number) ? number : undefined;
 }
 
-/** Writes the file of a number. A file that a person gave this very name is moved aside, not written over. */
+/** Writes the file of a number. What a person put in its place is moved aside, not written over. */
 export async function writeNumbered(
   parts: VaultParts,
   folder: string,
@@ -25,7 +25,8 @@ export async function writeNumbered(
   const path = join(folder, name);
   if ((await parts.io.size(path)) !== undefined) {
     const there = await readMarkdown(parts, path);
-    if (there === undefined || !isOurs(name, there)) {
+    // Ours are written once; one that says something else was put there, perhaps from the folder of another agent.
+    if (there === undefined || !isOurs(name, there) || there.body !== parseMarkdown(text.toWellFormed()).body) {
       const aside = join(folder, `${stemOf(number)}-found.md`);
       await parts.io.rename(path, aside);
       parts.warn(`${path} was somebody's own file; it is ${aside} now`);

@@ -30,7 +30,7 @@ export interface Agents {
   close(): Promise<void>;
 }
 
-const CLOSE_GRACE_MS = 30_000;
+const CLOSE_GRACE_MS = 10_000;
 
 /** The agents of a project, each with its memory; one is there as soon as it remembers something. */
 export function createAgents(parts: AgentsParts): Agents {
