@@ -9,7 +9,9 @@ export function invalidInput(error: z.ZodError): RuntimeError {
 }
 
 function problemsOf(issue: z.core.$ZodIssue): readonly { readonly field: string; readonly problem: string }[] {
-  if (issue.code !== "unrecognized_keys") return [{ field: issue.path.join("."), problem: issue.message }];
+  // A schema that says more than the library does is listened to.
+  const isUnnamed = issue.code === "unrecognized_keys" && issue.message.startsWith("Unrecognized key");
+  if (!isUnnamed) return [{ field: issue.path.join("."), problem: issue.message }];
   return issue.keys.map((key) => ({
     field: [...issue.path, key].join("."),
     problem: "there is no such field; leave it out",
