@@ -5,9 +5,6 @@ import { type Config, defaultConfig } from "./config.ts";
 import { modelConfig, policyOf } from "./config-policy.ts";
 import type { Capability } from "./contract/capability.ts";
 import { RuntimeError } from "./contract/error.ts";
-import type { MemoryResults } from "./contract/memory.ts";
-import type { Content } from "./contract/message.ts";
-import type { RunResult, SessionInfo, SessionSummary } from "./contract/session.ts";
 import { createRedactor } from "./core/redact.ts";
 import { foldRow } from "./core/session/session-row.ts";
 import { MEMORY_SKILL } from "./memory/skill.ts";
@@ -21,26 +18,16 @@ import type { AiSdkModel } from "./providers/ai-sdk/dialect.ts";
 import { ownModelOf, preferOwn } from "./providers/ai-sdk/own-model.ts";
 import { describeModels, findModel, mergeModels } from "./providers/catalog.ts";
 import { createModelResolver } from "./providers/resolve.ts";
-import { type Agent, createAgentHandle } from "./service/agent/agent-handle.ts";
 import { type AgentHome, createAgentOperations } from "./service/agent/agent-operations.ts";
 import { createAgentSource } from "./service/agent/agent-source.ts";
 import { describeCapabilities } from "./service/capabilities.ts";
 import { type CompactionOptions, composeCompaction } from "./service/compaction-options.ts";
 import { createDispatch, type Dispatch, requireCapability } from "./service/dispatch.ts";
-import type { Delivery } from "./service/event-queue.ts";
 import { searchForTools } from "./service/memory/memory-operations.ts";
 import { createSessionMemory, type MemoryParts, type SessionMemory } from "./service/memory/session-memory.ts";
+import { createRuntimeCalls, type Runtime } from "./service/runtime-calls.ts";
 import { requireOptions } from "./service/runtime-options.ts";
 import { type CompactionPart, requireReachableFor } from "./service/session/compacting.ts";
-import {
-  createCall,
-  createFields,
-  createHandle,
-  type EventStream,
-  type Session,
-  type SessionOptions,
-  streamOf,
-} from "./service/session-handle.ts";
 import { createSessionService } from "./service/session-service.ts";
 import { translateFailures } from "./service/store-border.ts";
 import { readEvents, subscribe } from "./service/subscriptions.ts";
@@ -52,6 +39,8 @@ import { createBuiltinTools } from "./tools/builtin.ts";
 import { createMemoryTools } from "./tools/memory-search.ts";
 import { presetsWith, TOOL_PRESETS, type ToolPreset } from "./tools/presets.ts";
 import { secretsIn } from "./tools/shell/child-env.ts";
+
+export type { Runtime } from "./service/runtime-calls.ts";
 
 /** What a runtime is composed of. A capability whose port is absent is absent. */
 export interface RuntimeOptions {
@@ -89,45 +78,6 @@ export interface MemoryOptions {
   /** An embedder, or what loads one when vectors are first needed. */
   readonly embedder?: Embedder | (() => Promise<Embedder>);
   readonly scope?: "project" | "session";
-}
-
-/** A place where sessions run. */
-export interface Runtime {
-  /** Creates a session and runs its first turn. */
-  createSession(prompt: Content, options?: SessionOptions): Promise<Session>;
-  /** The same, with the events of the first turn to iterate. */
-  createSessionStreaming(
-    prompt: Content,
-    options?: SessionOptions,
-  ): EventStream & { readonly session: Promise<Session> };
-  /** Creates a session whose prompt is delivered together with that of its first turn. */
-  createDeferredSession(prompt: Content, options?: SessionOptions): Promise<Session>;
-  /** A handle on a session by its id; nothing is read until it is used. */
-  session(sessionId: string): Session;
-  listSessions(query?: {
-    labels?: Record<string, string>;
-    limit?: number;
-    offset?: number;
-  }): Promise<readonly SessionSummary[]>;
-  readSession(sessionId: string): Promise<SessionInfo>;
-  /** Searches what compactions took out of contexts; with `everything`, all that was said in the project. */
-  searchMemory(
-    query: string,
-    options?: { limit?: number; sessionId?: string; everything?: boolean },
-  ): Promise<MemoryResults>;
-  /** A handle on an agent by its name; one is there as soon as it remembers something. */
-  agent(name: string): Agent;
-  /** Content kept by reference, such as the full text of a tool output that was cut. */
-  readBlob(blobId: string): Promise<{ readonly mediaType: string; readonly data: Uint8Array }>;
-  /**
-   * A session's events: those after `after` from its log, then live ones, without a gap and without a repeat. Without
-   * `after`, live ones only.
-   */
-  subscribe(sessionId: string, options?: { after?: number; signal?: AbortSignal }): AsyncIterable<Delivery>;
-  /** Every operation by its name, with an unchecked input: what surfaces are made of. */
-  readonly dispatch: Dispatch;
-  /** Interrupts running turns, waits for their end, and stops background work. Calling it twice does no harm. */
-  close(): Promise<void>;
 }
 
 /** Composes a runtime. Nothing is read, opened or loaded before it is needed. */
@@ -201,42 +151,10 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     if (isClosed) throw new RuntimeError("AGENT_ERROR", "this runtime is closed");
     return call(...operation);
   };
-  const create = async (prompt: Content, session: SessionOptions, more: Parameters<Dispatch>[2] = {}) => {
-    const fields = { ...createFields(session), prompt };
-    // Not deferred, so the first turn has run and its result is here.
-    return (await dispatch("createSession", fields, { ...createCall(session), ...more })) as RunResult;
-  };
-  return {
-    createSession: async (prompt, session = {}) => {
-      const result = await create(prompt, session);
-      return createHandle(dispatch, result.session_id, result);
-    },
-    createSessionStreaming: (prompt, session = {}) => {
-      const stream = streamOf((listener) => create(prompt, session, { listener }));
-      const handle = stream.result.then((result) => createHandle(dispatch, result.session_id, result));
-      handle.catch(() => {}); // The same failure as `result`'s, for whoever asks for it.
-      return { ...stream, session: handle };
-    },
-    createDeferredSession: async (prompt, session = {}) => {
-      const fields = { ...createFields(session), prompt, initial_turn: "deferred" };
-      const { session_id } = await dispatch("createSession", fields, createCall(session));
-      return createHandle(dispatch, session_id);
-    },
-    session: (sessionId) => createHandle(dispatch, sessionId),
-    listSessions: async (query = {}) => (await dispatch("listSessions", query)).sessions,
-    readSession: (session_id) => dispatch("readSession", { session_id }),
-    searchMemory: (query, { limit, sessionId, everything = false } = {}) => {
-      const where = sessionId === undefined ? {} : { session_id: sessionId, scope: "session" };
-      return dispatch(everything ? "searchHistory" : "searchMemory", { query, limit, ...where });
-    },
-    agent: (name) => createAgentHandle(dispatch, name),
-    readBlob: async (blob_id) => {
-      const { media_type, data } = await dispatch("readBlob", { blob_id });
-      return { mediaType: media_type, data: Buffer.from(data, "base64") };
-    },
+  return createRuntimeCalls({
+    dispatch,
     subscribe: (sessionId, { after, signal = new AbortController().signal } = {}) =>
       subscribe({ store, live }, sessionId, { after, signal }),
-    dispatch,
     close: async () => {
       isClosed = true;
       await stop();
@@ -245,7 +163,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
       await memory?.close();
       await store.close();
     },
-  };
+  });
 }
 
 function memoryOf(options: MemoryOptions, parts: Pick<MemoryParts, "store" | "clock" | "others">): SessionMemory {
