@@ -1,9 +1,11 @@
 import { RuntimeError } from "../../contract/error.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { type Admission, createGuard } from "../http/guard.ts";
+import { parseSessionRef } from "../realm.ts";
 import type { Host } from "../rpc/methods/host-methods.ts";
 import type { RpcConnection } from "../rpc/serve.ts";
 import { createEventStreams } from "./events/event-streams.ts";
+import { streamTurn, wantsEvents } from "./events/turn-stream.ts";
 import { errorAnswer } from "./http/answer.ts";
 import { createBodyReader } from "./http/body.ts";
 import { type Answering, openListener, within } from "./http/listener.ts";
@@ -63,7 +65,7 @@ export async function openRestServer(service: RestService): Promise<RestServer> 
 }
 
 /** What is done for a request: who asks, for what, with which body, and then the route. */
-function createAnswering(admission: Admission, routes: readonly Route[]): Answering {
+function createAnswering(admission: RestService, routes: readonly Route[]): Answering {
   const guard = createGuard(admission);
   const find = createRouter(routes);
   const readBody = createBodyReader();
@@ -79,7 +81,11 @@ function createAnswering(admission: Admission, routes: readonly Route[]): Answer
     }
     const { route, params } = found;
     const rest = { path, params, query, headers, body: await readBody(request) };
-    if ("serve" in route) return route.serve(rest);
+    if ("serve" in route) {
+      if (route.hasEvents !== true || !wantsEvents(headers)) return route.serve(rest);
+      const sessionId = params.session_id && parseSessionRef(params.session_id, admission.about.realm);
+      return streamTurn({ response, clock: admission.clock, sessionId }, (listener) => route.serve(rest, listener));
+    }
     // Whoever asks for the head alone does not listen to the rest.
     return method === "HEAD" ? { status: 200, type: "text/event-stream", text: "" } : route.stream(rest, response);
   };

@@ -2,14 +2,12 @@ import type { ServerResponse } from "node:http";
 import { asRuntimeError, RuntimeError } from "../../../contract/error.ts";
 import { OpenStream, parseParams } from "../../../contract/rpc/requests.ts";
 import type { Clock } from "../../../ports/clock.ts";
-import type { Delivery } from "../../../service/event-queue.ts";
-import { toEnvelope } from "../../envelope.ts";
 import { parseSessionRef } from "../../realm.ts";
 import type { RpcConnection } from "../../rpc/serve.ts";
 import { type Answer, busyAnswer } from "../http/answer.ts";
 import type { RestRequest, StreamedRoute } from "../http/router.ts";
 import { readQuery } from "../routes/operation-input.ts";
-import { createEventWriter, type EventWriter } from "./event-writer.ts";
+import { createEventWriter, writeDelivery } from "./event-writer.ts";
 
 export interface StreamParts {
   readonly runtime: RpcConnection["runtime"];
@@ -81,7 +79,7 @@ async function tell(parts: StreamParts, { session_id, asked, response, stopping 
   try {
     await writer.write({ type: "session_loaded", data: loaded });
     for (let next = await first; next.done !== true && !signal.aborted; next = await deliveries.next()) {
-      await writeDelivery(writer, next.value, { session_id, parts });
+      await writeDelivery(writer, next.value, { session_id, newId: parts.clock.newId });
     }
   } catch (thrown) {
     const error = asRuntimeError(thrown);
@@ -89,19 +87,8 @@ async function tell(parts: StreamParts, { session_id, asked, response, stopping 
     await writer.write({ type: "error", data: { error: error.message, ...error.toWire() } });
   } finally {
     await deliveries.return?.();
-    writer.end();
+    writer.end({ type: "done", data: {} });
   }
-}
-
-function writeDelivery(
-  writer: EventWriter,
-  delivery: Delivery,
-  { session_id, parts }: { session_id: string; parts: StreamParts },
-): Promise<void> {
-  const data = toEnvelope(session_id, delivery, parts.clock.newId);
-  // What is live only has no id: a reader that comes back is given what is durable, from where it was.
-  const id = delivery.seq === 0 ? {} : { id: delivery.seq };
-  return writer.write({ type: delivery.event.type, data, ...id });
 }
 
 /** Where a reader stands, and what it is told first. */

@@ -1,5 +1,7 @@
 import type { ServerResponse } from "node:http";
 import type { Clock } from "../../../ports/clock.ts";
+import type { Delivery } from "../../../service/event-queue.ts";
+import { toEnvelope } from "../../envelope.ts";
 
 /** One event of a stream, before it is written out. */
 interface StreamEvent {
@@ -12,8 +14,8 @@ interface StreamEvent {
 export interface EventWriter {
   /** Resolves when there is room for the next; what is written to a reader that left is dropped. */
   write(event: StreamEvent): Promise<void>;
-  /** Writes `done` and ends the response. */
-  end(): void;
+  /** Writes the last event and ends the response. */
+  end(last: StreamEvent): void;
 }
 
 /** Below what proxies commonly take for a dead connection. */
@@ -57,11 +59,23 @@ export function createEventWriter({ response, clock, giveUp }: WriterParts): Eve
   };
   return {
     write: (event) => send(frameOf(event)),
-    end: () => {
-      if (!ended.signal.aborted) response.end(frameOf({ type: "done", data: {} }));
+    end: (last) => {
+      if (!ended.signal.aborted) response.end(frameOf(last));
       ended.abort("ended");
     },
   };
+}
+
+/** Writes an event of a session in its envelope. */
+export function writeDelivery(
+  writer: EventWriter,
+  delivery: Delivery,
+  { session_id, newId }: { session_id: string; newId: () => string },
+): Promise<void> {
+  const data = toEnvelope(session_id, delivery, newId);
+  // What is live only has no id: a reader that comes back is given what is durable, from where it was.
+  const id = delivery.seq === 0 ? {} : { id: delivery.seq };
+  return writer.write({ type: delivery.event.type, data, ...id });
 }
 
 /** JSON has no line breaks of its own, so one line of data holds it. */

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import { RuntimeError } from "../../../contract/error.ts";
+import type { Listener } from "../../../service/event-queue.ts";
 import type { Answer } from "./answer.ts";
 import type { Body } from "./body.ts";
 
@@ -22,7 +23,9 @@ interface RoutePlace {
 }
 
 export interface AnsweredRoute extends RoutePlace {
-  serve(request: RestRequest): Answer | Promise<Answer>;
+  /** Whether it runs something with events, which `serve` tells a listener. */
+  readonly hasEvents?: boolean;
+  serve(request: RestRequest, listener?: Listener): Answer | Promise<Answer>;
 }
 
 /** A route that writes its response itself, for as long as that takes. */

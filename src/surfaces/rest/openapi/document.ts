@@ -3,7 +3,7 @@ import { ERRORS } from "../../../contract/error.ts";
 import { OPERATIONS, type OperationName } from "../../../contract/operations.ts";
 import type { JsonSchema } from "../../../contract/rest/operation-schema.ts";
 import { type InputPlaces, inputPlaces } from "../routes/operation-input.ts";
-import { OPERATION_NAMES } from "../routes/operation-routes.ts";
+import { HAS_EVENTS, OPERATION_NAMES } from "../routes/operation-routes.ts";
 import { restSchema } from "../routes/rest-shape.ts";
 import { EXTRA_PATHS, HEADERS } from "./extra-paths.ts";
 
@@ -94,10 +94,17 @@ function operationOf(name: OperationName, places: InputPlaces, hasBody: boolean)
     ],
     ...(hasBody ? { requestBody: body } : {}),
     responses: {
-      200: { description: "Done.", content: json(`${pascal(name)}Result`) },
+      200: { description: "Done.", content: { ...json(`${pascal(name)}Result`), ...eventsOf(name) } },
       default: { description: "A failure, with the status of its code.", content: json("Error") },
     },
   };
+}
+
+/** What is told to a client that accepts it; OpenAPI has no other place for that. */
+function eventsOf(name: OperationName): object {
+  if (!HAS_EVENTS.includes(name)) return {};
+  const description = "Each event by its type with its envelope as data, as it happens; then `result` or `error`.";
+  return { "text/event-stream": { schema: { type: "string", description } } };
 }
 
 function parametersOf(

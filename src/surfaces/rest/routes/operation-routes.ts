@@ -1,5 +1,6 @@
 import { RuntimeError } from "../../../contract/error.ts";
 import { OPERATIONS, type OperationName } from "../../../contract/operations.ts";
+import type { Listener } from "../../../service/event-queue.ts";
 import type { RpcConnection } from "../../rpc/serve.ts";
 import { isRecord } from "../../rpc/wire/incoming.ts";
 import { errorAnswer, jsonAnswer } from "../http/answer.ts";
@@ -21,27 +22,40 @@ export const OPERATION_NAMES = Object.keys(OPERATIONS) as OperationName[]; // Th
 /** Where a request may take minutes, be cancelled, and must not be done twice. */
 const RUNS_TURN: readonly OperationName[] = ["createSession", "startTurn", "resumeSession"];
 
+/** What a client may hear happen, with `Accept: text/event-stream`. */
+export const HAS_EVENTS: readonly OperationName[] = [...RUNS_TURN, "compactSession"];
+
 /** A route a row of the table; of two rows with the same route, the first is found. */
 export function createOperationRoutes(parts: OperationParts): readonly AnsweredRoute[] {
   const once = createOnce();
   return OPERATION_NAMES.map((name) => {
     const [method = "", path = ""] = OPERATIONS[name].http.split(" ");
     const call = createCall(parts, name);
+    const hasEvents = HAS_EVENTS.includes(name);
     if (!RUNS_TURN.includes(name)) {
-      return { method, path, serve: async (request) => jsonAnswer(await call(request)) };
+      const serve = async (request: RestRequest, listener?: Listener) => jsonAnswer(await call(request, { listener }));
+      return { method, path, hasEvents, serve };
     }
-    return { method, path, serve: (request) => once(request, () => runTurn(parts.turns, request, call)) };
+    const serve = (request: RestRequest, listener?: Listener) =>
+      once(request, () => runTurn(parts.turns, request, (asked, signal) => call(asked, { signal, listener })));
+    return { method, path, hasEvents, serve };
   });
 }
 
-type Call = (request: RestRequest, signal?: AbortSignal) => Promise<unknown>;
+type Call = (
+  request: RestRequest,
+  hearing: { readonly signal?: AbortSignal | undefined; readonly listener: Listener | undefined },
+) => Promise<unknown>;
 
 function createCall({ runtime, realm }: OperationParts, name: OperationName): Call {
   const readInput = createInputReader(name, realm);
-  return async (request, signal) => {
+  return async (request, { signal, listener }) => {
     const input = readInput(request);
     try {
-      const output = await runtime.dispatch(name, input, signal === undefined ? {} : { signal });
+      const output = await runtime.dispatch(name, input, {
+        ...(signal === undefined ? {} : { signal }),
+        ...(listener === undefined ? {} : { listener }),
+      });
       return restShape(name, output, { input, realm });
     } catch (thrown) {
       // Whoever takes a creation back does not want what was begun of it; it stays readable.
@@ -54,7 +68,11 @@ function createCall({ runtime, realm }: OperationParts, name: OperationName): Ca
 }
 
 /** Runs a turn to its end, also when the client has left meanwhile: what was asked for is done and kept. */
-async function runTurn(turns: TurnRequests, request: RestRequest, call: Call): Promise<Outcome> {
+async function runTurn(
+  turns: TurnRequests,
+  request: RestRequest,
+  call: (request: RestRequest, signal: AbortSignal) => Promise<unknown>,
+): Promise<Outcome> {
   const id = request.headers["x-meerkat-request-id"];
   // What was refused before a turn began has changed nothing, so the same key may try again.
   let isFinal = false;
