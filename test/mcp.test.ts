@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { EXTRA_TOOLS } from "../src/contract/mcp/extra-tools.ts";
 import { OPERATIONS } from "../src/contract/operations.ts";
 import { caller, createClient } from "./support/mcp-connection.ts";
 
@@ -73,7 +74,7 @@ describe("rkat-mcp on stdin and stdout", () => {
     const first = await connect(cwd, [door]);
     const { tools } = await first.client.listTools();
     const rows = Object.values(OPERATIONS).flatMap((row) => ("mcp" in row ? [row.mcp] : []));
-    expect(new Set(tools.map(({ name }) => name))).toEqual(new Set(rows));
+    expect(new Set(tools.map(({ name }) => name))).toEqual(new Set([...rows, ...Object.keys(EXTRA_TOOLS)]));
     const steps: unknown[] = [];
     const ran = await first.client.callTool(
       { name: "meerkat_run", arguments: { prompt: "What is 2 + 3?", model: "offline" } },

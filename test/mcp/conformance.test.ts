@@ -12,7 +12,8 @@ import { createEverythingServer } from "./everything-server.ts";
 
 const SUITE = fileURLToPath(import.meta.resolve("@modelcontextprotocol/conformance/dist/index.js"));
 const MINUTE_MS = 60_000;
-const { newId } = createSystemClock();
+const clock = createSystemClock();
+const { newId } = clock;
 
 /** Runs the official suite against servers of a kind; the names of the scenarios by how they ended. */
 async function conform(createServer: () => McpServer) {
@@ -54,7 +55,7 @@ describe("the official conformance suite of MCP", () => {
     "[G4] passes on our own server wherever it asks for no tool, prompt or resource of its own",
     async () => {
       const runtime = createRuntime({ model: "offline", env: {}, store: createInMemoryStore(), memory: {} });
-      const parts = { dispatch: runtime.dispatch, realm: "r", version: "1", memoryOnly: false, newId };
+      const parts = { runtime, realm: "r", version: "1", memoryOnly: false, clock };
       const { passed, output } = await conform(createServers(parts));
       await runtime.close();
       const applicable = [

@@ -16,8 +16,8 @@ export async function connectMcp(
   const kept = Object.entries(stores).filter(([name]) => !without.some((absent) => absent === name));
   const runtime = createRuntime({ model: "offline", env: {}, ...Object.fromEntries(kept), ...options });
   const [near, far] = InMemoryTransport.createLinkedPair();
-  const { newId } = createSystemClock();
-  const server = createServers({ dispatch: runtime.dispatch, realm: REALM, version: "1.2.3", memoryOnly, newId })();
+  const clock = createSystemClock();
+  const server = createServers({ runtime, realm: REALM, version: "1.2.3", memoryOnly, clock })();
   await server.connect(far);
   const client = createClient();
   await client.connect(near);

@@ -1,16 +1,31 @@
 import { z } from "zod";
+import { Content } from "../message.ts";
+import { CallbackTool } from "../rpc/requests.ts";
 import { CreateSession, RunResult, StartTurn } from "../session.ts";
 
+const CLIENT_TOOLS_MAX = 1_024;
 const yesOrNo = { error: "write true or false" };
-const notOffered = "tools that the client runs are not offered over MCP; leave them out";
+
+/** A tool the client runs: the call that needs it is answered with what is wanted. */
+const ClientTool = CallbackTool.extend({
+  handler: z.literal("callback", { error: 'write "callback", which is what there is' }).default("callback"),
+});
+export type ClientTool = z.infer<typeof ClientTool>;
+
+const ToolResults = z.array(
+  z.object({ tool_use_id: z.string().min(1), content: Content, is_error: z.boolean(yesOrNo).default(false) }),
+);
+export type ToolResults = z.infer<typeof ToolResults>;
 
 /** What `meerkat_run` and `meerkat_resume` take besides the fields of their operation. */
 export const TurnExtras = z.object({
   /** Sends every event of the turn as `notifications/message`. */
   stream: z.boolean(yesOrNo).default(false),
   builtin_config: z.object({ enable_shell: z.boolean(yesOrNo).optional() }).optional(),
-  tools: z.array(z.unknown()).max(0, { error: notOffered }).optional(),
-  tool_results: z.array(z.unknown()).max(0, { error: notOffered }).optional(),
+  /** Tools the client runs, for this turn and those after it. */
+  tools: z.array(ClientTool).max(CLIENT_TOOLS_MAX).optional(),
+  /** What the client's tools gave a turn that waits for them; its prompt may be empty then. */
+  tool_results: ToolResults.max(CLIENT_TOOLS_MAX).optional(),
 });
 
 export const RunTool = CreateSession.extend(TurnExtras.shape);
@@ -25,5 +40,10 @@ export const TurnPayload = z.object({
   extraction_error: RunResult.shape.extraction_error.unwrap().nullable(),
   schema_warnings: z.null(),
   skill_diagnostics: z.null(),
+  /** There while the turn waits for tools the client runs; `meerkat_resume` brings their `tool_results`. */
+  status: z.literal("pending_tool_call").optional(),
+  pending_tool_calls: z
+    .array(z.object({ tool_name: z.string(), tool_use_id: z.string(), args: z.record(z.string(), z.unknown()) }))
+    .optional(),
 });
 export type TurnPayload = z.infer<typeof TurnPayload>;

@@ -7,6 +7,7 @@ import type { RunResult } from "../../contract/session.ts";
 import type { Dispatch } from "../../service/dispatch.ts";
 import { type Params, withPlainIds, withSessionRefs } from "../rpc/methods/operation-methods.ts";
 import { isRecord } from "../rpc/wire/incoming.ts";
+import { type ClientTurns, isWaiting, type WaitingTurn } from "./client-turns.ts";
 import { ANSWERS_LIST, type OperationTool, RUNS_TURN } from "./tools.ts";
 import { createTurnNotices, type NoticeParts } from "./turn-notices.ts";
 
@@ -14,6 +15,7 @@ import { createTurnNotices, type NoticeParts } from "./turn-notices.ts";
 export interface CallParts {
   readonly dispatch: Dispatch;
   readonly realm: string;
+  readonly turns: ClientTurns;
 }
 
 /** One call of a tool by a client. */
@@ -35,28 +37,41 @@ export async function callTool(parts: CallParts, called: OperationTool, call: To
       ? await runTurn(parts, operation, { ...call, args: params })
       : await parts.dispatch(operation, params, { signal: call.signal });
     const payload = payloadOf(operation, withSessionRefs(output, parts.realm), params);
-    const structured = tool.outputSchema !== undefined && isRecord(payload) ? { structuredContent: payload } : {};
-    return { content: [{ type: "text", text: JSON.stringify(payload) }], ...structured };
+    return jsonResult(payload, { isStructured: tool.outputSchema !== undefined });
   } catch (thrown) {
     return toolFailure(asRuntimeError(thrown));
   }
 }
 
+/** A result as its JSON, and once more as what a client can check when the tool says what it answers. */
+export function jsonResult(payload: unknown, { isStructured }: { readonly isStructured: boolean }): CallToolResult {
+  const structured = isStructured && isRecord(payload) ? { structuredContent: payload } : {};
+  return { content: [{ type: "text", text: JSON.stringify(payload) }], ...structured };
+}
+
 /** A failure as the model is told of it: the code is of the one table. */
-export function toolFailure({ code, message, details }: RuntimeError): CallToolResult {
-  const told = { code, error: message, ...(details === undefined ? {} : { details }) };
+export function toolFailure(error: RuntimeError): CallToolResult {
+  const told = { error: error.message, ...error.toWire() };
   return { content: [{ type: "text", text: JSON.stringify(told) }], isError: true };
 }
 
-async function runTurn({ dispatch }: CallParts, operation: OperationName, call: ToolCall): Promise<unknown> {
+async function runTurn({ dispatch, turns }: CallParts, operation: OperationName, call: ToolCall): Promise<unknown> {
   const { args, signal, notices, hearsEvents } = call;
-  const { stream, builtin_config } = parseParams(TurnExtras, args);
+  const { stream, builtin_config, tools, tool_results = [] } = parseParams(TurnExtras, args);
   const shell = builtin_config?.enable_shell;
   const input = shell === undefined ? args : { enable_shell: shell, ...args };
   const sessionId = typeof args.session_id === "string" ? args.session_id : undefined;
   const telling = createTurnNotices({ ...notices, wantsEvents: () => stream && hearsEvents() }, sessionId);
   try {
-    return await dispatch(operation, input, { signal, listener: telling.listener });
+    const hearing = { signal, listener: telling.listener };
+    if (tool_results.length > 0) {
+      // The turn runs already, so what is said besides the results joins it.
+      const said = typeof args.prompt === "string" && args.prompt.trim() !== "";
+      if (said) await dispatch("injectContext", { session_id: sessionId, text: args.prompt });
+      return await turns.goOn(sessionId ?? "", tool_results, hearing);
+    }
+    const given = tools === undefined ? {} : { tools: turns.toTools(tools) };
+    return await turns.begin((call) => dispatch(operation, input, { ...call, ...given }), hearing);
   } finally {
     await telling.finish();
   }
@@ -65,14 +80,31 @@ async function runTurn({ dispatch }: CallParts, operation: OperationName, call: 
 function payloadOf(operation: OperationName, output: unknown, { session_id }: Params): unknown {
   if (!isRecord(output)) return output;
   if (ANSWERS_LIST.includes(operation)) return output.results;
-  // The operation's output, which its row's schema describes.
-  if (RUNS_TURN.includes(operation)) return turnPayload(output as Partial<RunResult> & { session_id: string });
+  if (RUNS_TURN.includes(operation)) {
+    // The operation's output, which its row's schema describes.
+    return isWaiting(output) ? waitingPayload(output) : turnPayload(output as TurnResult);
+  }
   // These two answer with the session they were about.
   return operation === "interruptTurn" || operation === "archiveSession" ? { session_id, ...output } : output;
 }
 
+type TurnResult = Partial<RunResult> & { readonly session_id: string };
+
+/** What the client is to run, under the names existing clients read. */
+function waitingPayload({ session_id, pending, ...ref }: WaitingTurn): TurnPayload {
+  return {
+    ...turnPayload({ session_id, ...ref, text: "Agent is waiting for tool results" }),
+    status: "pending_tool_call",
+    pending_tool_calls: pending.map(({ toolUseId: tool_use_id, name, args }) => ({
+      tool_name: name,
+      tool_use_id,
+      args: { ...args, tool_use_id },
+    })),
+  };
+}
+
 /** A deferred session has not said anything yet. */
-function turnPayload(result: Partial<RunResult> & { readonly session_id: string }): TurnPayload {
+function turnPayload(result: TurnResult): TurnPayload {
   const { text, structured_output = null, extraction_error = null, ...rest } = result;
   return {
     content: text === undefined ? [] : [{ type: "text", text }],

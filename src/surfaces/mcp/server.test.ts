@@ -1,6 +1,7 @@
 import { LoggingMessageNotificationSchema } from "@modelcontextprotocol/sdk/types.js";
 import { afterEach, describe, expect, it } from "vitest";
 import { connectMcp, REALM } from "../../../test/support/mcp-connection.ts";
+import { EXTRA_TOOLS } from "../../contract/mcp/extra-tools.ts";
 import { OPERATIONS } from "../../contract/operations.ts";
 import { createScriptedModel } from "../../providers/scripted.ts";
 import { createInMemoryStore } from "../../runtime.ts";
@@ -20,8 +21,9 @@ describe("what a client is told at first", () => {
     const { client } = await connect();
     const { tools } = await client.listTools();
     const rows = Object.values(OPERATIONS).flatMap((row) => ("mcp" in row ? [[row.mcp, row.summary]] : []));
+    const extra = Object.entries(EXTRA_TOOLS).map(([name, { summary }]) => [name, summary]);
     expect(Object.fromEntries(tools.map(({ name, description }) => [name, description]))).toEqual(
-      Object.fromEntries(rows),
+      Object.fromEntries([...rows, ...extra]),
     );
     const byName = new Map(tools.map((tool) => [tool.name, tool]));
     expect(byName.get("memory_search")?.inputSchema).toMatchObject({
@@ -205,7 +207,7 @@ describe("what goes wrong", () => {
     });
     expect(await call("meerkat_run", {})).toMatchObject(wrong(/^prompt: /));
     expect(await call("meerkat_run", { prompt: "x", stream: "yes" })).toMatchObject(wrong(/^stream: write true/));
-    expect(await call("meerkat_run", { prompt: "x", tools: [{ name: "a" }] })).toMatchObject(wrong(/^tools: .*MCP/));
+    expect(await call("meerkat_run", { prompt: "x", tools: [{}] })).toMatchObject(wrong(/^tools\.0\.name: /));
     expect(await call("meerkat_read", { session_id: "x" })).toMatchObject(wrong(/^session_id: /));
     expect(await call("memory_search", { query: "x", colour: "red" })).toMatchObject(wrong(/colour/));
     expect(await call("meerkat_read", { session_id: `other:${crypto.randomUUID()}` })).toMatchObject({

@@ -9,16 +9,22 @@ import {
   SetLevelRequestSchema,
 } from "@modelcontextprotocol/sdk/types.js";
 import { RuntimeError } from "../../contract/error.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { Runtime } from "../../service/runtime-calls.ts";
 import { type CallParts, callTool, toolFailure } from "./call-tool.ts";
+import { createClientTurns } from "./client-turns.ts";
+import { createExtraTools, describeExtraTools } from "./extra-tools.ts";
 import { createTools } from "./tools.ts";
 
 /** A server of one client, whatever it is connected by. */
 export type McpServer = Server;
 
-export interface ServerParts extends CallParts {
+export interface ServerParts {
+  readonly runtime: Pick<Runtime, "dispatch" | "subscribe">;
+  readonly realm: string;
   readonly version: string;
   readonly memoryOnly: boolean;
-  readonly newId: () => string;
+  readonly clock: Clock;
 }
 
 /** Calls that one client may have running; one beyond is refused. */
@@ -37,13 +43,18 @@ const INSTRUCTIONS = {
 
 /** Makes a maker of servers, one for each connection: the tools are described once. */
 export function createServers(parts: ServerParts): () => McpServer {
-  const { version, memoryOnly, newId } = parts;
+  const { runtime, realm, version, memoryOnly, clock } = parts;
+  const { newId } = clock;
   const tools = createTools({ memoryOnly });
-  const listed = [...tools.values()].map(({ tool }) => tool);
+  const listed = [...[...tools.values()].map(({ tool }) => tool), ...(memoryOnly ? [] : describeExtraTools())];
+  // Of all connections: a client that comes back by another may bring what a turn waits for.
+  const calling: CallParts = { dispatch: runtime.dispatch, realm, turns: createClientTurns() };
   const info = { name: "rkat-mcp", version };
   const instructions = INSTRUCTIONS[memoryOnly ? "memory" : "full"];
   return () => {
     const server = new Server(info, { capabilities: { tools: {}, logging: {} }, instructions });
+    const extra = memoryOnly ? undefined : createExtraTools({ subscribe: runtime.subscribe, realm, clock });
+    server.onclose = () => extra?.close();
     let level: LoggingLevel = "debug";
     let running = 0;
     server.setRequestHandler(SetLevelRequestSchema, ({ params }) => {
@@ -52,13 +63,18 @@ export function createServers(parts: ServerParts): () => McpServer {
     });
     server.setRequestHandler(ListToolsRequestSchema, () => ({ tools: listed }));
     server.setRequestHandler(CallToolRequestSchema, async ({ params }, { signal, _meta, sendNotification }) => {
-      const called = tools.get(params.name);
-      if (called === undefined) throw new McpError(ErrorCode.InvalidParams, `Unknown tool: ${params.name}`);
       if (running >= CALLS_MAX) return toolFailure(tooMany());
       running += 1;
       try {
-        return await callTool(parts, called, {
-          args: params.arguments ?? {},
+        const args = params.arguments ?? {};
+        const called = tools.get(params.name);
+        if (called === undefined) {
+          const answered = await extra?.call(params.name, args, signal);
+          if (answered !== undefined) return answered;
+          throw new McpError(ErrorCode.InvalidParams, `Unknown tool: ${params.name}`);
+        }
+        return await callTool(calling, called, {
+          args,
           signal,
           notices: { send: sendNotification, newId, progressToken: _meta?.progressToken },
           hearsEvents: () => isHeard(level),

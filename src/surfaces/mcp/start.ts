@@ -59,9 +59,8 @@ async function serve(io: McpIo, parts: McpParts, { flags, log }: How): Promise<v
     log: (line) => io.stderr.write(`${line}\n`),
   });
   try {
-    const { dispatch } = runtime;
     const { memoryOnly } = flags;
-    const createServer = createServers({ dispatch, realm, version, memoryOnly, newId: clock.newId });
+    const createServer = createServers({ runtime, realm, version, memoryOnly, clock });
     if (flags.http === undefined) await speak(io, createServer, clock);
     else await listen(io, createServer, { flags, log, newId: clock.newId });
   } finally {

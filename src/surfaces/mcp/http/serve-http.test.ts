@@ -17,9 +17,9 @@ afterEach(async () => {
 async function serve(given: { token?: string; options?: RuntimeOptions } = {}) {
   const runtime = createRuntime({ model: "offline", env: {}, store: createInMemoryStore(), ...given.options });
   closing.push(() => runtime.close());
-  const { newId } = createSystemClock();
-  const parts = { dispatch: runtime.dispatch, realm: "r", version: "1", memoryOnly: false, newId };
-  const place = { host: "127.0.0.1", port: 0, token: given.token, newId };
+  const clock = createSystemClock();
+  const parts = { runtime, realm: "r", version: "1", memoryOnly: false, clock };
+  const place = { host: "127.0.0.1", port: 0, token: given.token, newId: clock.newId };
   const listener = await listenHttp({ ...place, createServer: createServers(parts) });
   closing.push(() => listener.close());
   const connect = async (headers: Record<string, string> = {}) => {

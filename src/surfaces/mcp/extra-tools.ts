@@ -1,0 +1,126 @@
+import type { CallToolResult, Tool } from "@modelcontextprotocol/sdk/types.js";
+import { asRuntimeError, RuntimeError } from "../../contract/error.ts";
+import { EXTRA_TOOLS, type ExtraTool } from "../../contract/mcp/extra-tools.ts";
+import { objectSchemaOf } from "../../contract/mcp/tool-schema.ts";
+import { parseParams } from "../../contract/rpc/requests.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { Delivery } from "../../service/event-queue.ts";
+import type { Runtime } from "../../service/runtime-calls.ts";
+import { toEnvelope } from "../envelope.ts";
+import { type Params, withPlainIds } from "../rpc/methods/operation-methods.ts";
+import { jsonResult, toolFailure } from "./call-tool.ts";
+
+/** The tools of one client that are no rows of the table of operations. */
+export interface ExtraTools {
+  /** Undefined for a tool that is none of these. It does not reject. */
+  call(name: string, args: Params, signal: AbortSignal): Promise<CallToolResult> | undefined;
+  close(): void;
+}
+
+export interface ExtraParts {
+  readonly subscribe: Runtime["subscribe"];
+  readonly realm: string;
+  readonly clock: Clock;
+}
+
+interface OpenStream {
+  readonly sessionId: string;
+  readonly deliveries: AsyncIterator<Delivery>;
+  readonly stopping: AbortController;
+  /** The event that is waited for: a read that gave up leaves it to the next. */
+  next: Promise<IteratorResult<Delivery>> | undefined;
+}
+
+const STREAMS_MAX = 64;
+
+// The keys of EXTRA_TOOLS are its names.
+const NAMES = Object.keys(EXTRA_TOOLS) as ExtraTool[];
+
+/** The tools as they are listed. */
+export function describeExtraTools(): readonly Tool[] {
+  return NAMES.map((name) => {
+    const { summary, input, output } = EXTRA_TOOLS[name];
+    const inputSchema = objectSchemaOf(input);
+    const outputSchema = objectSchemaOf(output);
+    if (inputSchema === undefined || outputSchema === undefined) throw new Error(`${name} speaks of no object`);
+    const annotations = { readOnlyHint: true, openWorldHint: false };
+    return { name, description: summary, inputSchema, outputSchema, annotations };
+  });
+}
+
+export function createExtraTools({ subscribe, realm, clock }: ExtraParts): ExtraTools {
+  const streams = new Map<string, OpenStream>();
+
+  const open = async (params: Params) => {
+    const { session_id } = parseParams(EXTRA_TOOLS.meerkat_event_stream_open.input, params);
+    if (streams.size >= STREAMS_MAX) {
+      throw new RuntimeError("AGENT_ERROR", `this client has ${STREAMS_MAX} event streams open, its limit; close one`);
+    }
+    const stopping = new AbortController();
+    const deliveries = subscribe(session_id, { signal: stopping.signal })[Symbol.asyncIterator]();
+    const next = deliveries.next();
+    next.catch(() => {}); // A read hears of it.
+    // A session that is not there is refused now; one that is there may have nothing to say for hours.
+    await Promise.race([next, new Promise((resolve) => setImmediate(resolve))]);
+    const stream_id = clock.newId();
+    streams.set(stream_id, { sessionId: session_id, deliveries, stopping, next });
+    return { stream_id, session_id };
+  };
+  const read = async (params: Params, signal: AbortSignal) => {
+    const { stream_id, timeout_ms, no_timeout } = parseParams(EXTRA_TOOLS.meerkat_event_stream_read.input, params);
+    const stream = streams.get(stream_id);
+    if (stream === undefined) return { stream_id, status: "closed" };
+    stream.next ??= stream.deliveries.next();
+    const done = new AbortController();
+    const given = AbortSignal.any([signal, done.signal]);
+    const patience = no_timeout ? aborted(given) : clock.sleep(timeout_ms, given);
+    const next = await Promise.race([stream.next, patience.then(() => undefined)]);
+    done.abort("read");
+    if (next === undefined) return { stream_id, status: "timeout" };
+    stream.next = undefined;
+    if (next.done === true) {
+      streams.delete(stream_id);
+      return { stream_id, status: "closed" };
+    }
+    return { stream_id, status: "event", event: toEnvelope(stream.sessionId, next.value, clock.newId) };
+  };
+  const close = (params: Params) => {
+    const { stream_id } = parseParams(EXTRA_TOOLS.meerkat_event_stream_close.input, params);
+    const already_closed = !streams.has(stream_id);
+    streams.get(stream_id)?.stopping.abort("closed");
+    streams.delete(stream_id);
+    return { stream_id, closed: true, already_closed };
+  };
+  const skills = (params: Params) => {
+    const { action } = parseParams(EXTRA_TOOLS.meerkat_skills.input, params);
+    if (action === "list") return { skills: [] };
+    throw new RuntimeError("SKILL_NOT_FOUND", "skill_key: this server has no skills to read");
+  };
+  const run: Readonly<Record<ExtraTool, (params: Params, signal: AbortSignal) => unknown>> = {
+    meerkat_event_stream_open: open,
+    meerkat_event_stream_read: read,
+    meerkat_event_stream_close: close,
+    meerkat_skills: skills,
+  };
+  const answer = async (name: ExtraTool, args: Params, signal: AbortSignal): Promise<CallToolResult> => {
+    try {
+      return jsonResult(await run[name](withPlainIds(args, realm), signal), { isStructured: true });
+    } catch (thrown) {
+      return toolFailure(asRuntimeError(thrown));
+    }
+  };
+  return {
+    call: (name, args, signal) => {
+      const known = NAMES.find((one) => one === name);
+      return known === undefined ? undefined : answer(known, args, signal);
+    },
+    close: () => {
+      for (const { stopping } of streams.values()) stopping.abort("the client left");
+      streams.clear();
+    },
+  };
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+}
