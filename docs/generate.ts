@@ -4,10 +4,12 @@ import { z } from "zod";
 import { CAPABILITY_ABSENT } from "../src/contract/capability.ts";
 import { ERRORS } from "../src/contract/error.ts";
 import { OPERATIONS } from "../src/contract/operations.ts";
+import { capabilitiesPage } from "./capabilities-page.ts";
+import { code, markdownTable, page } from "./markdown.ts";
 
 /** Every generated page by its file name in `docs/`. */
 export function generatePages(): Readonly<Record<string, string>> {
-  return { "operations.md": operationsPage(), "errors.md": errorsPage() };
+  return { "operations.md": operationsPage(), "errors.md": errorsPage(), "capabilities.md": capabilitiesPage() };
 }
 
 interface Operation {
@@ -25,7 +27,7 @@ function operationsPage(): string {
   const overview = rows.map(([name, { summary }]) => [`[\`${name}\`](#${name.toLowerCase()})`, summary]);
   const sections = rows.map(([name, operation]) => operationSection(name, operation));
   return page("Operations", "src/contract/operations.ts", [
-    "What a client can ask for. Every surface offers the same operations with the same fields and the same errors; the names of surfaces that are still to come are reserved.",
+    "What a client can ask for. Every surface offers the same operations with the same fields and the same errors.",
     markdownTable(["operation", "what it does"], overview),
     ...sections,
   ]);
@@ -117,24 +119,6 @@ function errorsPage(): string {
     "One table for every surface: JSON-RPC sends the number and puts the code into `error.data.code`, HTTP sends the status with the code in its body, MCP answers with a tool error that carries the code, and the command line exits with the exit code.",
     markdownTable(["code", "JSON-RPC", "HTTP", "exit", "category", "meaning"], rows),
   ]);
-}
-
-function page(title: string, source: string, parts: readonly string[]): string {
-  const notice = `<!-- Generated from ${source} by \`npm run docs\`; edit that file, not this one. -->`;
-  return `${[notice, `# ${title}`, ...parts].join("\n\n")}\n`;
-}
-
-function code(text: string): string {
-  return `\`${text}\``;
-}
-
-/** Columns are padded as the formatter pads them, or it would change what was generated. */
-function markdownTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const cells = [head, ...rows].map((row) => row.map((cell) => cell.replaceAll("|", "\\|")));
-  const widths = head.map((_, column) => Math.max(3, ...cells.map((row) => row[column]?.length ?? 0)));
-  const lines = cells.map((row) => `| ${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(" | ")} |`);
-  const rule = `| ${widths.map((width) => "-".repeat(width)).join(" | ")} |`;
-  return [...lines.slice(0, 1), rule, ...lines.slice(1)].join("\n");
 }
 
 if (import.meta.main) {
