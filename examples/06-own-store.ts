@@ -1,4 +1,4 @@
-// A store of one's own: sessions in one file of JSON lines. Whatever keeps the four promises of `Store` will do.
+// A store of one's own: sessions in one file of JSON lines, blobs and locks as long as the process lives.
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { mkdtemp, open, readFile, rm } from "node:fs/promises";
