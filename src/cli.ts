@@ -144,6 +144,7 @@ function parts(io: Io): Parts {
     createRuntime: async (options) => (await import("./runtime.ts")).createRuntime(options),
     createInMemoryStore: async () => (await import("./runtime.ts")).createInMemoryStore(),
     verifyStore: async (folder) => (await import("./runtime.ts")).verifyStore(folder),
+    inspectMcpServers: async (options) => (await import("./runtime.ts")).inspectMcpServers(options),
     createScriptedModel: async (script) => (await import("./providers/scripted.ts")).createScriptedModel(script),
     inspectModels: (config) => inspectModels(io.env, config),
     serveRpc: async (words) => {

@@ -1,16 +1,24 @@
 import { z } from "zod";
-import { ConfigFile } from "./config-schema.ts";
 
 type Path = readonly PropertyKey[];
 
-/** Says in one sentence per problem where it is, what is wrong and what to write. `sourceOf` names file or variable. */
-export function describeProblems(error: z.ZodError, raw: unknown, sourceOf: (path: Path) => string): readonly string[] {
+interface Given {
+  /** What was read and did not fit. */
+  readonly raw: unknown;
+  /** What it should have fitted. */
+  readonly schema: z.ZodType;
+  /** Names the file or the variable that a key comes from. */
+  readonly sourceOf: (path: Path) => string;
+}
+
+/** Says in one sentence per problem where it is, what is wrong and what to write. */
+export function describeProblems(error: z.ZodError, { raw, schema, sourceOf }: Given): readonly string[] {
   const unknownFirst = error.issues.toSorted(
     (a, b) => Number(b.code === "unrecognized_keys") - Number(a.code === "unrecognized_keys"),
   );
   return unknownFirst.flatMap((issue) => {
     if (issue.code !== "unrecognized_keys") return [badValue(issue.path, issue.message, raw, sourceOf(issue.path))];
-    return issue.keys.map((key) => unknownKey([...issue.path, key], sourceOf([...issue.path, key])));
+    return issue.keys.map((key) => unknownKey([...issue.path, key], sourceOf([...issue.path, key]), schema));
   });
 }
 
@@ -23,23 +31,24 @@ function badValue(path: Path, message: string, raw: unknown, source: string): st
 }
 
 const SHOWN_CHARACTERS_MAX = 60;
+const MAY_HOLD_SECRETS = /(?:_env|[._]url|\.(?:env|headers|args)(?:\..*)?)$/;
 
 /** The value, unless it could hold a secret: someone will paste a key where a variable's name belongs. */
 function shown(key: string, value: unknown): string {
   const written = JSON.stringify(value) ?? "";
-  if (/_(?:env|url)$/.test(key) || written.length > SHOWN_CHARACTERS_MAX || isTable(value)) return "is not usable";
+  if (MAY_HOLD_SECRETS.test(key) || written.length > SHOWN_CHARACTERS_MAX || isTable(value)) return "is not usable";
   return `is ${written}`;
 }
 
-function unknownKey(path: Path, source: string): string {
+function unknownKey(path: Path, source: string, schema: z.ZodType): string {
   const key = path.map(String).join(".");
-  return `${source}: ${key} is not a known key; did you mean ${nearestKey(path.map(String))}?`;
+  return `${source}: ${key} is not a known key; did you mean ${nearestKey(path.map(String), schema)}?`;
 }
 
 /** The key of this very name in another section, else the most alike, a sibling before a closer stranger. */
-function nearestKey(path: readonly string[]): string {
+function nearestKey(path: readonly string[], schema: z.ZodType): string {
   const section = path.slice(0, -1);
-  const ranked = knownKeys().flatMap((known) => {
+  const ranked = knownKeys(schema).flatMap((known) => {
     const [parents, name] = [known.slice(0, -1), known.at(-1) ?? ""];
     const isSibling =
       parents.length === section.length && parents.every((part, index) => [ANY_NAME, section[index]].includes(part));
@@ -57,19 +66,20 @@ const STRANGER_COST = 2;
 interface Schema {
   readonly properties?: Readonly<Record<string, Schema>>;
   readonly additionalProperties?: Schema | boolean;
+  readonly items?: Schema;
 }
 
-/** Every key of the file as a path, sections included; names that the user chooses are `<name>`. */
-function knownKeys(): readonly (readonly string[])[] {
+/** Every key of the file as a path, sections included; names that the user chooses, and numbers, are `<name>`. */
+function knownKeys(file: z.ZodType): readonly (readonly string[])[] {
   const walk = (schema: Schema, path: readonly string[]): readonly (readonly string[])[] => {
     const children = Object.entries(schema.properties ?? {});
-    const { additionalProperties: row } = schema;
+    const { additionalProperties, items: row = additionalProperties } = schema;
     const named: typeof children = typeof row === "object" ? [[ANY_NAME, row]] : [];
     const here = children.map(([key]) => [...path, key]);
     return [...here, ...[...children, ...named].flatMap(([key, child]) => walk(child, [...path, key]))];
   };
-  // A JSON schema is wider than what is read of it here: objects nest by these two fields only.
-  return walk(z.toJSONSchema(ConfigFile, { io: "input" }) as Schema, []);
+  // A JSON schema is wider than what is read of it here: it nests by these three fields only.
+  return walk(z.toJSONSchema(file, { io: "input" }) as Schema, []);
 }
 
 /** Insertions, deletions and substitutions that turn one word into the other. */

@@ -13,11 +13,11 @@ const whole = (least: number, most = Number.MAX_SAFE_INTEGER) => {
   return z.int({ error }).min(least, { error }).max(most, { error });
 };
 const fraction = (error: string) => z.number({ error }).positive({ error }).max(1, { error });
-const flag = z.boolean({ error: "write true or false" });
-const text = z.string({ error: "write a text in quotes" }).min(1, { error: "write a text, or remove the key" });
-const oneOf = <const T extends readonly string[]>(names: T) =>
+export const flag = z.boolean({ error: "write true or false" });
+export const text = z.string({ error: "write a text in quotes" }).min(1, { error: "write a text, or remove the key" });
+export const oneOf = <const T extends readonly string[]>(names: T) =>
   z.enum(names, { error: `write one of ${names.map((name) => `"${name}"`).join(", ")}` });
-const wait = Duration.refine((ms) => ms > 0 && ms <= TIMER_MS_MAX, {
+export const wait = Duration.refine((ms) => ms > 0 && ms <= TIMER_MS_MAX, {
   error: "write a duration longer than zero and of at most 24 days, like 30s",
 });
 const waitOrNone = z.union([z.literal("disabled"), wait], { error: 'write a duration like 45s, or "disabled"' });

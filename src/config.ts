@@ -1,96 +1,49 @@
-import { dirname, join } from "node:path";
-import { parse, TomlError } from "smol-toml";
+import { join } from "node:path";
+import { type ConfigPlaces, findUpwards, parseToml, readIfThere, type Table } from "./config-file.ts";
+import { loadMcpServers } from "./config-mcp.ts";
 import { describeProblems, isTable } from "./config-problem.ts";
 import { type Config, ConfigFile, LIMIT_SPELLINGS } from "./config-schema.ts";
 import { RuntimeError } from "./contract/error.ts";
+import type { McpServerConfig } from "./ports/mcp-server.ts";
 
 export type { Config } from "./config-schema.ts";
-
-export interface ConfigPlaces {
-  readonly cwd: string;
-  readonly home: string;
-  readonly env: Readonly<Record<string, string | undefined>>;
-  /** Resolves with undefined when there is no such file. */
-  readonly readFile: (path: string) => Promise<string | undefined>;
-}
 
 export interface LoadedConfig {
   readonly config: Config;
   /** The file and the variables that were read, weakest first; empty when all is default. */
   readonly sources: readonly string[];
+  /** The MCP servers that `.rkat/mcp.toml` names, of the project and of the user. */
+  readonly mcpServers: readonly McpServerConfig[];
 }
+
+const NAME = "rkat.toml";
+const HIDDEN_NAME = join(".rkat", "config.toml");
 
 /** Reads the configuration: defaults, then the project's file or else the home one, then the environment. */
 export async function loadConfig(places: ConfigPlaces): Promise<LoadedConfig> {
-  const file = (await findProjectFile(places)) ?? (await readHomeFile(places));
+  const { home, readFile } = places;
+  const mcp = await loadMcpServers(places);
+  // In the home folder `.rkat/config.toml` is the home file, which any project file replaces.
+  const project = await findUpwards(places, (folder) => (folder === home ? [NAME] : [NAME, HIDDEN_NAME]));
+  const file = project ?? (await readIfThere(join(home, HIDDEN_NAME), readFile));
   const inFile = file === undefined ? {} : parseToml(file);
   const variables = VARIABLES.filter(({ name }) => isSet(places.env[name]));
   const raw = variables.reduce((table, variable) => override(table, variable, places.env[variable.name] ?? ""), inFile);
   const parsed = ConfigFile.safeParse(raw);
-  const sources = [...(file === undefined ? [] : [file.path]), ...variables.map(({ name }) => name)];
-  if (parsed.success) return { config: parsed.data, sources };
+  const sources = [...(file === undefined ? [] : [file.path]), ...mcp.files, ...variables.map(({ name }) => name)];
+  if (parsed.success) return { config: parsed.data, sources, mcpServers: mcp.servers };
 
-  const problems = describeProblems(parsed.error, raw, ([section, key]) => {
+  const sourceOf = ([section, key]: readonly PropertyKey[]): string => {
     const variable = variables.find(({ path }) => path[0] === section && (path.length === 1 || path[1] === key));
     return variable?.name ?? file?.path ?? "configuration";
-  });
+  };
+  const problems = describeProblems(parsed.error, { raw, schema: ConfigFile, sourceOf });
   throw new RuntimeError("INVALID_PARAMS", problems[0] ?? "the configuration is invalid", { details: { problems } });
 }
 
 /** The configuration without any file or variable. */
 export function defaultConfig(): Config {
   return ConfigFile.parse({});
-}
-
-interface FoundFile {
-  readonly path: string;
-  readonly text: string;
-}
-
-const PARENTS_MAX = 256;
-
-async function findProjectFile({ cwd, home, readFile }: ConfigPlaces): Promise<FoundFile | undefined> {
-  let folder = cwd;
-  for (let depth = 0; depth < PARENTS_MAX; depth += 1) {
-    // In the home folder `.rkat/config.toml` is the home file, which any project file replaces.
-    const names = folder === home ? ["rkat.toml"] : ["rkat.toml", join(".rkat", "config.toml")];
-    const found = await Promise.all(names.map((name) => readIfThere(join(folder, name), readFile)));
-    const [first, second] = found.filter((file) => file !== undefined);
-    if (first !== undefined && second !== undefined)
-      throw invalid(`${first.path} and ${second.path} both configure this project; keep one and remove the other`);
-    if (first !== undefined) return first;
-    const parent = dirname(folder);
-    if (parent === folder) return undefined;
-    folder = parent;
-  }
-  return undefined;
-}
-
-function readHomeFile({ home, readFile }: ConfigPlaces): Promise<FoundFile | undefined> {
-  return readIfThere(join(home, ".rkat", "config.toml"), readFile);
-}
-
-async function readIfThere(path: string, readFile: ConfigPlaces["readFile"]): Promise<FoundFile | undefined> {
-  try {
-    const text = await readFile(path);
-    return text === undefined ? undefined : { path, text };
-  } catch (cause) {
-    throw new RuntimeError("INVALID_PARAMS", `${path} is there and cannot be read; check its permissions`, { cause });
-  }
-}
-
-type Table = Readonly<Record<string, unknown>>;
-
-function parseToml({ path, text }: FoundFile): Table {
-  try {
-    return parse(text);
-  } catch (cause) {
-    if (!(cause instanceof TomlError)) throw cause;
-    const [summary = ""] = cause.message.split("\n");
-    const reason = summary.replace(/^Invalid TOML document: /, "");
-    const place = `line ${cause.line}, column ${cause.column}`;
-    throw new RuntimeError("INVALID_PARAMS", `${path} is not valid TOML at ${place}: ${reason}`, { cause });
-  }
 }
 
 interface Variable {
@@ -145,8 +98,4 @@ function withoutOlderSpelling(table: Table, key: string): Table {
   if (older === undefined || !isTable(table.limits)) return table;
   const { [older]: _replaced, ...limits } = table.limits;
   return { ...table, limits };
-}
-
-function invalid(message: string): RuntimeError {
-  return new RuntimeError("INVALID_PARAMS", message);
 }

@@ -23,6 +23,7 @@ export type {
   Curator,
 } from "./ports/compactor.ts";
 export type { Embedder } from "./ports/embedder.ts";
+export type { McpAddress, McpProgram, McpServerConfig } from "./ports/mcp-server.ts";
 export type { MemoryStore } from "./ports/memory.ts";
 export type { ModelClient, ModelFailure, ModelPart, ModelRequest } from "./ports/model.ts";
 export type { BlobStore, EventLog, Hold, SessionLocks, SessionRow, SessionStore, Store } from "./ports/store.ts";

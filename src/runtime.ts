@@ -2,14 +2,17 @@ import { hash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { type Config, defaultConfig } from "./config.ts";
+import { MCP_CONNECT_TIMEOUT_MS } from "./config-mcp.ts";
 import { modelConfig, policyOf } from "./config-policy.ts";
 import type { Capability } from "./contract/capability.ts";
 import { RuntimeError } from "./contract/error.ts";
+import { requireSound } from "./core/json-schema.ts";
 import { createRedactor } from "./core/redact.ts";
 import { foldRow } from "./core/session/session-row.ts";
 import { MEMORY_SKILL } from "./memory/skill.ts";
 import type { Clock } from "./ports/clock.ts";
 import type { Embedder } from "./ports/embedder.ts";
+import type { McpServerConfig } from "./ports/mcp-server.ts";
 import type { MemoryStore } from "./ports/memory.ts";
 import type { ModelClient } from "./ports/model.ts";
 import type { Store } from "./ports/store.ts";
@@ -36,8 +39,11 @@ import type { Verification } from "./stores/embedded/open.ts";
 import { createStoreInMemory } from "./stores/in-memory.ts";
 import { createMemoryStoreInMemory } from "./stores/memory/in-memory.ts";
 import { createBuiltinTools } from "./tools/builtin.ts";
+import { createMcpTools, type McpServerReport, type McpTools } from "./tools/mcp/mcp-tools.ts";
+import type { SlotParts } from "./tools/mcp/server-slot.ts";
+import { secretsOf } from "./tools/mcp/variables.ts";
 import { createMemoryTools } from "./tools/memory-search.ts";
-import { presetsWith, TOOL_PRESETS, type ToolPreset } from "./tools/presets.ts";
+import { hasMcpTools, presetsWith, TOOL_PRESETS, type ToolPreset } from "./tools/presets.ts";
 import { secretsIn } from "./tools/shell/child-env.ts";
 
 export type { Runtime } from "./service/runtime-calls.ts";
@@ -55,6 +61,8 @@ export interface RuntimeOptions {
   readonly memory?: MemoryOptions;
   /** Custom tools every session has. */
   readonly tools?: readonly Tool[];
+  /** MCP servers whose tools sessions have, unless a session's tools are `none`; `close` ends what they started. */
+  readonly mcpServers?: readonly McpServerConfig[];
   /** Which built-in tools sessions have by default. */
   readonly toolPreset?: ToolPreset;
   readonly systemPrompt?: string;
@@ -70,6 +78,8 @@ export interface RuntimeOptions {
   readonly agents?: AgentHome;
   /** Told what agents' memories do, a line at a time. */
   readonly log?: (line: string) => void;
+  /** Told, in a sentence, of what does not work and how that was dealt with. */
+  readonly warn?: (sentence: string) => void;
 }
 
 /** A memory of one's own making; without a store it lasts as long as the process, without an embedder it goes by words. */
@@ -101,7 +111,9 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
   const builtins = createBuiltinTools({ root, clock, env, shellProgram, shellTimeoutSecs: timeout_ms / 1_000 });
   const known = mergeModels(config.models);
   const models = preferOwn(ownModel, createModelResolver({ env, config: modelConfig(options, config) }));
-  const redact = createRedactor([...secretsIn(env), ...(options.secrets ?? [])]);
+  const { mcpServers = [], warn = () => {} } = options;
+  const redact = createRedactor([...secretsIn(env), ...secretsOf(mcpServers, env), ...(options.secrets ?? [])]);
+  const mcp = mcpToolsOf(mcpServers, { env, root, clock, warn: (sentence) => warn(redact(sentence)) });
   const policy = policyOf(config);
   const agents = createAgentOperations({
     home: options.agents ?? agentsInMemory(clock),
@@ -127,9 +139,13 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
       return config.self_hosted.models[model]?.context_window ?? findModel(model, known)?.context_window;
     },
     redact,
+    prepareTools: async ({ tools }, signal) => {
+      if (hasMcpTools(tools)) await mcp.prepare(signal);
+    },
     toolsFor: (settings) => [
       ...builtins.toolsFor(settings.tools),
       ...(settings.tools.memory ? memoryTools : []),
+      ...(hasMcpTools(settings.tools) ? mcp.tools() : []),
       ...(options.tools ?? []),
     ],
     models,
@@ -140,7 +156,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
       budget_limits: config.budget,
       tools: defaultTools(options, config),
       structured_output_retries: config.agent.structured_output_retries,
-      presets: presetsWith(memory !== undefined && config.tools.memory),
+      presets: presetsOf(options, config),
     },
     sessionsMax: config.limits.max_sessions,
     describe: { capabilities: () => describeCapabilities(capabilities), models: () => describeModels(known) },
@@ -158,10 +174,12 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     close: async () => {
       isClosed = true;
       await stop();
+      const serversEnded = mcp.close(); // Their programs may take a while; what is kept must not wait for them.
       await builtins.close();
       await agents.close();
       await memory?.close();
       await store.close();
+      await serversEnded;
     },
   });
 }
@@ -176,20 +194,18 @@ function memoryOf(options: MemoryOptions, parts: Pick<MemoryParts, "store" | "cl
 export interface OpenOptions extends Omit<RuntimeOptions, "store"> {
   /** The folder everything is kept in; made when it is not there. */
   readonly stateFolder: string;
-  /** Told, in a sentence, of what was found damaged and how it was dealt with. */
-  readonly warn?: (sentence: string) => void;
 }
 
 /** Opens a runtime with the capabilities its configuration names; what is not named is not even loaded. */
-export async function openRuntime({ stateFolder, warn = () => {}, ...options }: OpenOptions): Promise<Runtime> {
-  const { config = defaultConfig() } = options;
+export async function openRuntime({ stateFolder, ...options }: OpenOptions): Promise<Runtime> {
+  const { config = defaultConfig(), warn = () => {} } = options;
   const isCompacting = config.features.includes("session-compaction");
   const composed = isCompacting ? { ...options, compaction: options.compaction ?? (true as const) } : options;
   if (!config.features.includes("session-store")) return createRuntime(composed);
   compactionOf(composed, config); // What is refused is refused before a folder is touched.
   const store = await openEmbeddedStore(stateFolder, { warn });
   const files = await withFiles(store, { folder: stateFolder, warn });
-  const memory = await memoryIn(config, { stateFolder, warn, ...options });
+  const memory = await memoryIn(config, { stateFolder, ...options });
   const agents = agentsIn(stateFolder, warn);
   return createRuntime({ agents, ...composed, ...memory, store: files });
 }
@@ -303,11 +319,50 @@ export function createInMemoryStore(options: { now?: () => number } = {}): Store
   return createStoreInMemory({ foldRow, ...options });
 }
 
-function defaultTools({ toolPreset, memory }: RuntimeOptions, { tools }: Config) {
-  if (toolPreset !== undefined) return presetsWith(memory !== undefined && tools.memory)[toolPreset];
+function presetsOf({ memory, mcpServers = [] }: RuntimeOptions, { tools }: Config) {
+  return presetsWith({ memory: memory !== undefined && tools.memory, mcp: mcpServers.length > 0 });
+}
+
+function defaultTools(options: RuntimeOptions, config: Config) {
+  const { toolPreset, memory, mcpServers = [] } = options;
+  if (toolPreset !== undefined) return presetsOf(options, config)[toolPreset];
+  const { tools } = config;
   return {
     builtins: tools.builtins_enabled ? "all" : "none",
     shell: tools.shell_enabled,
     memory: memory !== undefined && tools.memory,
+    ...(mcpServers.length === 0 ? {} : { mcp: true }),
   } as const;
+}
+
+function mcpToolsOf(
+  servers: readonly McpServerConfig[],
+  parts: Pick<SlotParts, "env" | "root" | "clock" | "warn">,
+): McpTools {
+  return createMcpTools(servers, { ...parts, requireSound, connectTimeoutMs: MCP_CONNECT_TIMEOUT_MS });
+}
+
+/** Connects to MCP servers, says how each of them is, and lets go of them again. */
+export async function inspectMcpServers({ mcpServers = [], signal, ...options }: InspectOptions): Promise<McpReport> {
+  const { env = process.env, projectRoot: root = process.cwd(), clock = createSystemClock() } = options;
+  const redact = createRedactor([...secretsIn(env), ...secretsOf(mcpServers, env)]);
+  const warnings: string[] = [];
+  const warn = (sentence: string) => warnings.push(redact(sentence));
+  const mcp = mcpToolsOf(mcpServers, { env, root, clock, warn });
+  try {
+    await mcp.prepare(signal);
+    const servers = mcp.report().map((row) => (row.error === undefined ? row : { ...row, error: redact(row.error) }));
+    return { servers, warnings };
+  } finally {
+    await mcp.close();
+  }
+}
+
+interface InspectOptions extends Pick<RuntimeOptions, "mcpServers" | "env" | "projectRoot" | "clock"> {
+  readonly signal: AbortSignal;
+}
+
+interface McpReport {
+  readonly servers: readonly McpServerReport[];
+  readonly warnings: readonly string[];
 }

@@ -48,7 +48,7 @@ const HOMES: Readonly<Record<string, readonly string[]>> = {
   "@ai-sdk/openai": ["src/providers/"],
   "@ai-sdk/provider": ["src/providers/", "src/embedders/"],
   "@cfworker/json-schema": ["src/core/"],
-  "@modelcontextprotocol/sdk": ["src/surfaces/mcp/"],
+  "@modelcontextprotocol/sdk": ["src/surfaces/mcp/", "src/tools/mcp/"],
   commander: ["src/surfaces/cli/"],
   lmdb: ["src/stores/"],
   "onnxruntime-node": ["src/embedders/"],

@@ -55,7 +55,13 @@ export const SessionSettings = z.object({
     max_tool_calls: nonnegative.optional(),
     max_duration_ms: positive.optional(),
   }),
-  tools: z.object({ builtins: z.enum(["none", "safe", "all"]), shell: z.boolean(), memory: z.boolean() }),
+  tools: z.object({
+    builtins: z.enum(["none", "safe", "all"]),
+    shell: z.boolean(),
+    memory: z.boolean(),
+    /** Those of MCP servers; where it is not said, as any other kind is there. */
+    mcp: z.boolean().optional(),
+  }),
   tool_filter: ToolFilter,
   provider_params: JsonObject.optional(),
   output_schema: JsonObject.optional(),

@@ -7,6 +7,13 @@ type Expected = readonly [isIt: (value: unknown) => boolean, wanted: string];
 const isObject = (value: unknown): boolean => typeof value === "object" && value !== null;
 const isText = (value: unknown): boolean => typeof value === "string";
 const isFunction = (value: unknown): boolean => typeof value === "function";
+const isServer = (value: unknown): boolean =>
+  value instanceof Object &&
+  "name" in value &&
+  isText(value.name) &&
+  (("command" in value && isText(value.command)) || ("url" in value && isText(value.url)));
+const isServers = (value: unknown): boolean =>
+  Array.isArray(value) && value.every(isServer) && new Set(value.map(({ name }) => name)).size === value.length;
 const isModel = (value: unknown): boolean =>
   isText(value) || (value instanceof Object && ("stream" in value || "doStream" in value));
 
@@ -17,6 +24,7 @@ const expectedOf = (presets: readonly string[]): Readonly<Record<string, Expecte
   memory: [isObject, "give the options of a memory; {} for one in this process"],
   compaction: [(value) => value === true || isObject(value), "give true, or options of a compaction"],
   tools: [Array.isArray, "give a list of tools"],
+  mcpServers: [isServers, "give a list of MCP servers, each {name, command} or {name, url} and no two of one name"],
   toolPreset: [(name) => presets.includes(String(name)), `give one of ${presets.join(", ")}`],
   systemPrompt: [isText, "give a text"],
   config: [isObject, "give a configuration, as loadConfig returns one"],
@@ -26,6 +34,7 @@ const expectedOf = (presets: readonly string[]): Readonly<Record<string, Expecte
   clock: [isObject, "give a clock"],
   agents: [isObject, "give a home of agents"],
   log: [isFunction, "give a function that is told lines"],
+  warn: [isFunction, "give a function that is told sentences"],
 });
 
 /** Throws INVALID_PARAMS for the first option that is unknown or wrong: callers without types get a sentence, too. */

@@ -11,11 +11,21 @@ export const TOOL_PRESETS: Readonly<Record<ToolPreset, ToolSettings>> = {
   full: { builtins: "all", shell: true, memory: true },
 };
 
-/** The presets, with memory wherever it is on for all; `none` is none. */
-export function presetsWith(hasMemory: boolean): typeof TOOL_PRESETS {
-  if (!hasMemory) return TOOL_PRESETS;
+/** The presets, with memory and the tools of MCP servers wherever they are on for all; `none` is none. */
+export function presetsWith(on: { readonly memory: boolean; readonly mcp: boolean }): typeof TOOL_PRESETS {
   const { none, safe, workspace, full } = TOOL_PRESETS;
-  return { none, safe: { ...safe, memory: true }, workspace: { ...workspace, memory: true }, full };
+  const added = { ...(on.memory ? { memory: true } : {}), ...(on.mcp ? { mcp: true } : {}) };
+  return {
+    none: { ...none, ...(on.mcp ? { mcp: false } : {}) },
+    safe: { ...safe, ...added },
+    workspace: { ...workspace, ...added },
+    full: { ...full, ...added },
+  };
+}
+
+/** Whether a session has the tools of MCP servers; one that began before there were any has, unless it has no tools. */
+export function hasMcpTools({ mcp, builtins, shell, memory }: ToolSettings): boolean {
+  return mcp ?? (builtins !== "none" || shell || memory);
 }
 
 const SAFE_TOOLS = ["datetime", "task_create", "task_get", "task_list", "task_update"] as const;

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach } from "vitest";
 import { loadConfig } from "../../src/config.ts";
 import { createScriptedModel } from "../../src/providers/scripted.ts";
-import { createInMemoryStore, createRuntime, openRuntime, verifyStore } from "../../src/runtime.ts";
+import { createInMemoryStore, createRuntime, inspectMcpServers, openRuntime, verifyStore } from "../../src/runtime.ts";
 import { runCommandLine } from "../../src/surfaces/cli/command-line.ts";
 import type { Io } from "../../src/surfaces/cli/io.ts";
 import type { Parts } from "../../src/surfaces/cli/parts.ts";
@@ -19,6 +19,7 @@ const PARTS: Parts = {
   serveRpc: async () => 0,
   serveMcp: async () => 0,
   serveRest: async () => 0,
+  inspectMcpServers,
   createScriptedModel: async (script) => createScriptedModel(script),
   inspectModels: async () => ({
     providers: [{ provider: "openai", keyVariable: "OPENAI_API_KEY", hasKey: false, baseUrl: "https://a.test/v1?k=1" }],

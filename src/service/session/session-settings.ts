@@ -40,7 +40,8 @@ export function settleSettings(input: CreateSession, model: ModelClient, default
 function settleTools(input: CreateSession, defaults: SessionDefaults): SessionSettings["tools"] {
   const base = input.tool_preset === undefined ? defaults.tools : defaults.presets[input.tool_preset];
   const builtins = input.enable_builtins === undefined ? base.builtins : input.enable_builtins ? "all" : "none";
-  return { builtins, shell: input.enable_shell ?? base.shell, memory: input.enable_memory ?? base.memory };
+  const shell = input.enable_shell ?? base.shell;
+  return { builtins, shell, memory: input.enable_memory ?? base.memory, ...given("mcp", base.mcp) };
 }
 
 const FIRST_TURN_ONLY = ["max_tokens", "system_prompt", "output_schema", "structured_output_retries"] as const;

@@ -31,7 +31,9 @@ export interface TurnParts {
   skillFor(tools: ReadonlyMap<string, Tool>): string | undefined;
   /** What a session's model can see at once, as far as it is known without asking for the model. */
   windowOf(settings: SessionSettings): number | undefined;
-  /** The tools a session has besides its own: built-in ones by its settings, and the runtime's custom ones. */
+  /** Makes the tools ready that come from elsewhere; resolves, too, when some cannot be, or the signal aborts. */
+  prepareTools(settings: SessionSettings, signal: AbortSignal): Promise<void>;
+  /** The tools a session has besides its own: by its settings, as far as they are ready, and the runtime's custom ones. */
   toolsFor(settings: SessionSettings): readonly Tool[];
 }
 
@@ -46,6 +48,7 @@ export interface TurnInput {
 /** Runs a turn of a session that is held, and tells its caller how it went. */
 export async function runSessionTurn(parts: TurnParts, live: LiveSession, input: TurnInput): Promise<RunResult> {
   const { store, clock, policy, redact, hash } = parts;
+  await parts.prepareTools(live.state.settings, input.signal);
   const tools = chooseTools(parts, live, input.overlay);
   const turn: Turn = {
     state: live.state,

@@ -6,7 +6,7 @@ import { addBlobCommand } from "./commands/blob.ts";
 import { addCapabilitiesCommand } from "./commands/capabilities.ts";
 import { addDoctorCommand } from "./commands/doctor.ts";
 import { addInitCommand } from "./commands/init.ts";
-import { addMcpCommand } from "./commands/mcp.ts";
+import { addMcpCommand, settleServerCommand } from "./commands/mcp.ts";
 import { addModelsCommand } from "./commands/models.ts";
 import { addRpcCommand } from "./commands/rpc.ts";
 import { addServeCommand } from "./commands/serve.ts";
@@ -37,7 +37,7 @@ export async function runCommandLine(io: Io, parts: Parts): Promise<number> {
       return 0;
     }
     refuseNearMiss(io.args, program);
-    await program.parseAsync(settleResume(io.args), { from: "user" });
+    await program.parseAsync(settleServerCommand(settleResume(io.args)), { from: "user" });
     return exitCode;
   } catch (thrown) {
     if (thrown instanceof CommanderError && thrown.exitCode === 0) return 0;

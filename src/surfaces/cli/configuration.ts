@@ -1,13 +1,9 @@
 import { readFile } from "node:fs/promises";
-import type { Config } from "../../config.ts";
+import type { LoadedConfig } from "../../config.ts";
 import type { Invocation } from "./parts.ts";
 
 /** The configuration that holds where the command works. */
-export async function readConfiguration({
-  io,
-  parts,
-  place,
-}: Invocation): Promise<{ readonly config: Config; readonly sources: readonly string[] }> {
+export async function readConfiguration({ io, parts, place }: Invocation): Promise<LoadedConfig> {
   const { projectRoot, userRoot } = place();
   return parts.loadConfig({ cwd: projectRoot, home: userRoot, env: io.env, readFile: readIfThere });
 }

@@ -1,7 +1,7 @@
 import { constants } from "node:fs";
 import { access, mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import type { Config } from "../../config.ts";
+import type { Config, LoadedConfig } from "../../config.ts";
 import type { Capability } from "../../contract/capability.ts";
 import { RuntimeError } from "../../contract/error.ts";
 import type { Runtime } from "../../runtime.ts";
@@ -30,11 +30,12 @@ export async function withRuntime<T>(
   use: (opened: Opened) => Promise<T>,
   log?: Log,
 ): Promise<T> {
-  const { config } = await readConfiguration(invocation);
+  const loaded = await readConfiguration(invocation);
+  const { config } = loaded;
   const place = invocation.place();
   const isKept = config.features.includes("session-store");
   if (isKept) await makeStateFolder(place.stateFolder);
-  const runtime = await openAt(invocation, config, log);
+  const runtime = await openAt(invocation, loaded, log);
   return using({ runtime, config, place, isKept }, use);
 }
 
@@ -58,11 +59,12 @@ async function withKept<T>(
   required: readonly Capability[],
   { use, log }: { readonly use: (opened: Opened) => Promise<T>; readonly log?: Log | undefined },
 ): Promise<T> {
-  const { config } = await readConfiguration(invocation);
+  const loaded = await readConfiguration(invocation);
+  const { config } = loaded;
   for (const capability of required) requireCapability(new Set(config.features), capability);
   const place = invocation.place();
   const runtime = (await isThere(place.stateFolder))
-    ? await openAt(invocation, config, log)
+    ? await openAt(invocation, loaded, log)
     : await createEmpty(invocation, config);
   return using({ runtime, config, place, isKept: true }, use);
 }
@@ -92,11 +94,12 @@ async function using<T>(opened: Opened, use: (opened: Opened) => Promise<T>): Pr
   }
 }
 
-function openAt({ io, parts, place }: Invocation, config: Config, log?: Log): Promise<Runtime> {
+function openAt({ io, parts, place }: Invocation, { config, mcpServers }: LoadedConfig, log?: Log): Promise<Runtime> {
   const { yellow } = createPaint(io.stderr, io.env);
   const { projectRoot, stateFolder } = place();
   return parts.openRuntime({
     config,
+    mcpServers,
     env: io.env,
     projectRoot,
     stateFolder,

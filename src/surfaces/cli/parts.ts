@@ -1,7 +1,7 @@
 import type { Config, loadConfig } from "../../config.ts";
 import type { ModelClient, ModelFailure, ModelRequest } from "../../ports/model.ts";
 import type { Store } from "../../ports/store.ts";
-import type { OpenOptions, Runtime, RuntimeOptions } from "../../runtime.ts";
+import type { inspectMcpServers, OpenOptions, Runtime, RuntimeOptions } from "../../runtime.ts";
 import type { Io } from "./io.ts";
 import type { Place } from "./place.ts";
 
@@ -28,6 +28,7 @@ export interface Parts {
   serveMcp(args: readonly string[]): Promise<number>;
   /** Serves HTTP until it is interrupted; returns the exit code. */
   serveRest(args: readonly string[]): Promise<number>;
+  readonly inspectMcpServers: typeof inspectMcpServers;
   inspectModels(config: Config): Promise<ModelOutlook>;
   createScriptedModel(script: (request: ModelRequest, index: number) => ScriptedAnswer): Promise<ModelClient>;
 }

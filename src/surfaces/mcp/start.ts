@@ -46,11 +46,13 @@ async function serve(io: McpIo, parts: McpParts, { flags, log }: How): Promise<v
   const clock = createSystemClock();
   const projectRoot = resolve(cwd, flags.contextRoot ?? "");
   const configHome = resolve(cwd, flags.userConfigRoot ?? home);
-  const { config } = await parts.loadConfig({ cwd: projectRoot, home: configHome, env, readFile: readIfThere });
+  const where = { cwd: projectRoot, home: configHome, env, readFile: readIfThere };
+  const { config, mcpServers } = await parts.loadConfig(where);
   const { realm, stateFolder } = await settleRealm(io, flags, clock.newId);
   if (config.features.includes("session-store")) await makeStateFolder(stateFolder);
   const runtime = await parts.openRuntime({
     config,
+    mcpServers,
     env,
     projectRoot,
     stateFolder,

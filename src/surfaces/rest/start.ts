@@ -49,7 +49,8 @@ async function serve(
   const clock = createSystemClock();
   const contextRoot = resolve(cwd, flags.contextRoot ?? "");
   const configHome = resolve(cwd, flags.userConfigRoot ?? home);
-  const { config } = await parts.loadConfig({ cwd: contextRoot, home: configHome, env, readFile: readIfThere });
+  const where = { cwd: contextRoot, home: configHome, env, readFile: readIfThere };
+  const { config, mcpServers } = await parts.loadConfig(where);
   const { host = config.rest.host, port = config.rest.port, allowedHosts } = flags;
   const token = tokenFor(host, flags.token ?? env.RKAT_TOKEN);
   const places = { cwd, home, dataHome: env.XDG_DATA_HOME, newId: clock.newId, purpose };
@@ -57,6 +58,7 @@ async function serve(
   if (config.features.includes("session-store")) await makeStateFolder(stateFolder);
   const runtime = await parts.openRuntime({
     config,
+    mcpServers,
     env,
     projectRoot: contextRoot,
     stateFolder,

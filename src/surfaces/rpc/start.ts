@@ -61,11 +61,13 @@ async function serve(
   const clock = createSystemClock();
   const contextRoot = resolve(cwd, flags.contextRoot ?? "");
   const configHome = resolve(cwd, flags.userConfigRoot ?? home);
-  const { config } = await parts.loadConfig({ cwd: contextRoot, home: configHome, env, readFile: readIfThere });
+  const where = { cwd: contextRoot, home: configHome, env, readFile: readIfThere };
+  const { config, mcpServers } = await parts.loadConfig(where);
   const places = { cwd, home, dataHome: env.XDG_DATA_HOME, newId: clock.newId, purpose: "server" as const };
   const { realm, stateFolder } = resolveRealm({ ...flags, ...places });
   const runtime = await parts.openRuntime({
     config,
+    mcpServers,
     env,
     projectRoot: contextRoot,
     stateFolder,

@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { kill } from "node:process";
 import type { Readable } from "node:stream";
 import type { Clock } from "../../ports/clock.ts";
 import { createOutputTail, type OutputTail } from "./output-tail.ts";
+import { signalGroup } from "./process-group.ts";
 
 export interface CommandSpec {
   readonly program: string;
@@ -133,15 +133,4 @@ function abortOf(signal: AbortSignal): Promise<void> {
     if (signal.aborted) resolve();
     signal.addEventListener("abort", () => resolve(), { once: true });
   });
-}
-
-function signalGroup({ pid }: ChildProcess, signal: NodeJS.Signals): void {
-  if (pid === undefined) return;
-  try {
-    kill(-pid, signal);
-  } catch (error) {
-    // Nobody left in the group is what we wanted; EPERM is what macOS says of a group of zombies.
-    const isGone = error instanceof Error && "code" in error && (error.code === "ESRCH" || error.code === "EPERM");
-    if (!isGone) throw error;
-  }
 }

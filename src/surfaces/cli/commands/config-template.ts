@@ -29,6 +29,7 @@ export const CONFIG_TEMPLATE = `# Configuration of rkat for this folder and thos
 # shell_enabled = true            # and a shell
 # memory = false                  # but no search of what was said before, unless rkat run --memory asks for it
 # default_timeout = "600s"
+# MCP servers whose tools sessions have stand in .rkat/mcp.toml: rkat mcp add NAME -- COMMAND
 
 [memory]                          # rkat memory search finds what was said
 # scope = "session"               # a session recalls only what left its own context; else, that of every session

@@ -1,7 +1,7 @@
 import { constants } from "node:fs";
 import { access } from "node:fs/promises";
 import type { Command } from "commander";
-import type { Config } from "../../../config.ts";
+import type { Config, LoadedConfig } from "../../../config.ts";
 import { asRuntimeError } from "../../../contract/error.ts";
 import { readConfiguration } from "../configuration.ts";
 import { describeHelp } from "../help.ts";
@@ -41,12 +41,19 @@ async function examine(invocation: Invocation): Promise<readonly Finding[]> {
   const node: Finding = { check: "node", status: "ok", finding: `Node ${io.nodeVersion}` };
   const folder = await examineFolder(place().projectRoot);
   try {
-    const { config, sources } = await readConfiguration(invocation);
+    const { config, sources, mcpServers } = await readConfiguration(invocation);
     const from = sources.length === 0 ? "defaults; no file was found" : sources.join(", ");
     const hint = sources.length === 0 ? { fix: "rkat init writes one to edit" } : {};
     const configuration: Finding = { check: "configuration", status: "ok", finding: from, ...hint };
     const models = await examineModels(config, await parts.inspectModels(config));
-    return [node, configuration, ...models, folder, await examineSessions(invocation, config)];
+    return [
+      node,
+      configuration,
+      ...models,
+      ...examineServers(mcpServers),
+      folder,
+      await examineSessions(invocation, config),
+    ];
   } catch (thrown) {
     return [node, ...brokenConfiguration(thrown), folder];
   }
@@ -55,6 +62,12 @@ async function examine(invocation: Invocation): Promise<readonly Finding[]> {
 function brokenConfiguration(thrown: unknown): readonly Finding[] {
   const { message } = asRuntimeError(thrown);
   return [{ check: "configuration", status: "broken", finding: message, fix: "edit it, then run rkat doctor again" }];
+}
+
+/** They are named, not tried: trying one starts a program. */
+function examineServers(servers: LoadedConfig["mcpServers"]): readonly Finding[] {
+  const finding = servers.map(({ name, enabled }) => (enabled === false ? `${name} (off)` : name)).join(", ");
+  return finding === "" ? [] : [{ check: "MCP servers", status: "ok", finding, fix: "rkat mcp list tries them" }];
 }
 
 async function examineModels(config: Config, outlook: ModelOutlook): Promise<readonly Finding[]> {

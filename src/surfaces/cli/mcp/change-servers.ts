@@ -1,0 +1,75 @@
+import { mkdir, rename, writeFile } from "node:fs/promises";
+import { dirname, join, relative } from "node:path";
+import { asRuntimeError, RuntimeError } from "../../../contract/error.ts";
+import { isErrno, readConfiguration, readIfThere } from "../configuration.ts";
+import type { Invocation } from "../parts.ts";
+import { type NewServer, withoutServer, withServer } from "./server-table.ts";
+
+/** Adds a server to the project's `.rkat/mcp.toml`. */
+export async function addServer(invocation: Invocation, server: NewServer): Promise<void> {
+  const file = await projectFile(invocation);
+  const text = withServer(file.text, server);
+  await serversOf(invocation, { ...file, text });
+  await write(file.path, text);
+  invocation.io.stdout.write(`Added ${server.name} to ${file.shown}. rkat mcp list tries it.\n`);
+}
+
+/** Removes a server from the project's `.rkat/mcp.toml`; the rest of the file stays as it is. */
+export async function removeServer(invocation: Invocation, name: string): Promise<void> {
+  const file = await projectFile(invocation);
+  const servers = await serversOf(invocation, file);
+  const index = servers.findIndex((server) => server.name === name);
+  if (index < 0) {
+    const known = servers.map((server) => server.name).join(", ") || "none";
+    throw new RuntimeError("INVALID_PARAMS", `${file.shown} has no server ${name}; there are: ${known}`);
+  }
+  const text = withoutServer(file.text, index);
+  const left = await serversOf(invocation, { ...file, text });
+  // Some ways to write the same table cannot be taken apart line by line.
+  if (JSON.stringify(left) !== JSON.stringify(servers.toSpliced(index, 1)))
+    throw new RuntimeError("INVALID_PARAMS", `${file.shown} was not changed: remove ${name} from it by hand`);
+  await write(file.path, text);
+  invocation.io.stdout.write(`Removed ${name} from ${file.shown}.\n`);
+}
+
+interface ServersFile {
+  readonly path: string;
+  /** The path as a person in this folder would write it. */
+  readonly shown: string;
+  readonly text: string;
+}
+
+/** The file of the project that is read here, or the one that would be; the user's own is left alone. */
+async function projectFile(invocation: Invocation): Promise<ServersFile> {
+  const { projectRoot, userRoot } = invocation.place();
+  const name = join(".rkat", "mcp.toml");
+  const { sources } = await readConfiguration(invocation);
+  const read = sources.find((path) => path.endsWith(name) && path !== join(userRoot, name));
+  const path = read ?? join(projectRoot, name);
+  return { path, shown: relative(invocation.io.cwd, path), text: (await readIfThere(path)) ?? "" };
+}
+
+/** The servers of one file alone, read as every command would read them. */
+async function serversOf({ io, parts }: Invocation, { path, shown, text }: ServersFile) {
+  const folder = dirname(dirname(path));
+  const readFile = async (asked: string) => (asked === path ? text : undefined);
+  try {
+    return (await parts.loadConfig({ cwd: folder, home: io.home, env: {}, readFile })).mcpServers;
+  } catch (thrown) {
+    const { message } = asRuntimeError(thrown);
+    throw new RuntimeError("INVALID_PARAMS", `${shown} was not changed: ${message}`, { cause: thrown });
+  }
+}
+
+async function write(path: string, text: string): Promise<void> {
+  const beside = `${path}.new`;
+  try {
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    await writeFile(beside, text);
+    await rename(beside, path);
+  } catch (cause) {
+    const why = isErrno(cause) ? cause.code : "it failed";
+    const message = `${path} cannot be written: ${why}; check the folder's permissions`;
+    throw new RuntimeError("INVALID_PARAMS", message, { cause });
+  }
+}
