@@ -7,6 +7,7 @@ export default defineConfig({
   external: [
     /^@ai-sdk\//,
     /^@modelcontextprotocol\//,
+    /^@opentelemetry\//,
     "@cfworker/json-schema",
     "commander",
     "lmdb",

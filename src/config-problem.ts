@@ -31,7 +31,7 @@ function badValue(path: Path, message: string, raw: unknown, source: string): st
 }
 
 const SHOWN_CHARACTERS_MAX = 60;
-const MAY_HOLD_SECRETS = /(?:_env|[._]url|\.(?:env|headers|args)(?:\..*)?)$/;
+const MAY_HOLD_SECRETS = /(?:_env|[._]url|\.endpoint|\.(?:env|headers|args)(?:\..*)?)$/;
 
 /** The value, unless it could hold a secret: someone will paste a key where a variable's name belongs. */
 function shown(key: string, value: unknown): string {

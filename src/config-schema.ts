@@ -171,6 +171,21 @@ const AgentMemory = z.strictObject({
   profile: text.default("summarizer"),
 });
 
+/** Spans of what sessions do, for an OpenTelemetry collector; nothing is sent unless this says so. */
+const Telemetry = z.strictObject({
+  enabled: flag.default(false),
+  /** Without one: that of the standard variables, else http://localhost:4318. */
+  endpoint: z
+    .url({ protocol: /^https?$/, error: "write the collector's address, like http://localhost:4318" })
+    .refine((url) => !/^[a-z]+:\/\/[^/]*@/i.test(url), {
+      error: "write the address without a user name or password; OTEL_EXPORTER_OTLP_HEADERS holds what gives access",
+    })
+    .optional(),
+  /** Whether what is said goes along. */
+  capture_content: flag.default(false),
+  service_name: text.default("rkat"),
+});
+
 // Read by hooks, which are not built yet. A hook itself is refused as an unknown key: one that is accepted and does
 // not run would let through what it was written to stop.
 const Hooks = z.strictObject({
@@ -225,6 +240,7 @@ const sections = {
   rest: Rest.prefault({}),
   memory: Memory.prefault({}),
   agent_memory: AgentMemory.prefault({}),
+  telemetry: Telemetry.prefault({}),
   hooks: Hooks.prefault({}),
   profiles: table(Profile),
   providers: table(Provider),

@@ -55,6 +55,7 @@ describe("defaults", () => {
       rest: { host: "127.0.0.1", port: 8_080 },
       memory: { embedder: "local", index: "auto", scope: "project" },
       agent_memory: { immediate_window: 64, recent_window: 64, profile: "summarizer" },
+      telemetry: { enabled: false, capture_content: false, service_name: "rkat" },
       hooks: { default_timeout_ms: 5_000, payload_max_bytes: 131_072, background_max_concurrency: 32 },
       profiles: {},
       providers: {},
@@ -178,6 +179,14 @@ describe("the environment", () => {
     expect(sources).toEqual(["/p/rkat.toml", "RKAT_MODEL", "RKAT_MAX_TOKENS", "RKAT_MAX_DURATION"]);
   });
 
+  it("switches telemetry on and off", async () => {
+    const files = { "/p/rkat.toml": "[telemetry]\nenabled = true\n" };
+    const enabledBy = async (text: string) =>
+      (await load({ files, env: { RKAT_TELEMETRY: text } })).config.telemetry.enabled;
+    expect([await enabledBy(""), await enabledBy("true"), await enabledBy("false")]).toEqual([true, true, false]);
+    await expect(enabledBy("yes")).rejects.toThrow('RKAT_TELEMETRY: telemetry.enabled is "yes"; write true or false');
+  });
+
   it("chooses the capabilities", async () => {
     const featuresOf = async (text: string) => (await load({ env: { RKAT_FEATURES: text } })).config.features;
     expect(await featuresOf("session-store, memory-store")).toEqual(["session-store", "memory-store"]);
@@ -215,6 +224,10 @@ describe("refusals", () => {
 
   it.each([
     ["[agent]\nmax_turns = 0", "agent.max_turns is 0; write a whole number of at least 1"],
+    [
+      "[telemetry]\nendpoint = 'https://ada:secret@collector'",
+      "telemetry.endpoint is not usable; write the address without a user name or password; OTEL_EXPORTER_OTLP_HEADERS holds what gives access",
+    ],
     [
       "[agent]\nbudget_warning_threshold = 80",
       "agent.budget_warning_threshold is 80; write a fraction above 0 and up to 1, like 0.8",

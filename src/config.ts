@@ -55,6 +55,8 @@ interface Variable {
 const asText = (text: string) => text;
 /** What is no number is left as it is, for the schema to refuse with its own advice. */
 const asNumber = (text: string) => (/^-?\d+(\.\d+)?$/.test(text.trim()) ? Number(text) : text);
+/** Like a number, what is neither is left for the schema. */
+const asFlag = (text: string) => (/^(?:true|false)$/.test(text.trim()) ? text.trim() === "true" : text);
 const asFeatures = (text: string) =>
   text.trim() === "none" ? [] : text.split(",").flatMap((name) => (name.trim() === "" ? [] : [name.trim()]));
 
@@ -72,6 +74,7 @@ const VARIABLES: readonly Variable[] = [
   { name: "RKAT_CALL_TIMEOUT", path: ["retry", "call_timeout"], read: asText },
   { name: "RKAT_HOST", path: ["rest", "host"], read: asText },
   { name: "RKAT_PORT", path: ["rest", "port"], read: asNumber },
+  { name: "RKAT_TELEMETRY", path: ["telemetry", "enabled"], read: asFlag },
   { name: "RKAT_FEATURES", path: ["features"], read: asFeatures },
 ];
 

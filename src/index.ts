@@ -39,6 +39,7 @@ export {
   openRuntime,
   type Runtime,
   type RuntimeOptions,
+  type TelemetryOptions,
 } from "./runtime.ts";
 export type { Agent } from "./service/agent/agent-handle.ts";
 export type { AgentHome, AgentPlace } from "./service/agent/agent-operations.ts";

@@ -38,6 +38,7 @@ import { createSystemClock } from "./service/system-clock.ts";
 import type { Verification } from "./stores/embedded/open.ts";
 import { createStoreInMemory } from "./stores/in-memory.ts";
 import { createMemoryStoreInMemory } from "./stores/memory/in-memory.ts";
+import { openTelemetryLater, type TelemetryOptions } from "./telemetry/open-later.ts";
 import { createBuiltinTools } from "./tools/builtin.ts";
 import { createMcpTools, type McpServerReport, type McpTools } from "./tools/mcp/mcp-tools.ts";
 import type { SlotParts } from "./tools/mcp/server-slot.ts";
@@ -47,6 +48,7 @@ import { hasMcpTools, presetsWith, TOOL_PRESETS, type ToolPreset } from "./tools
 import { secretsIn } from "./tools/shell/child-env.ts";
 
 export type { Runtime } from "./service/runtime-calls.ts";
+export type { TelemetryOptions } from "./telemetry/open-later.ts";
 
 /** What a runtime is composed of. A capability whose port is absent is absent. */
 export interface RuntimeOptions {
@@ -80,6 +82,8 @@ export interface RuntimeOptions {
   readonly log?: (line: string) => void;
   /** Told, in a sentence, of what does not work and how that was dealt with. */
   readonly warn?: (sentence: string) => void;
+  /** Turns, model calls, tools, compactions and searches are told as OpenTelemetry spans; without this, nothing is. */
+  readonly telemetry?: true | TelemetryOptions;
 }
 
 /** A memory of one's own making; without a store it lasts as long as the process, without an embedder it goes by words. */
@@ -104,15 +108,18 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
   const store = translateFailures(options.store ?? createInMemoryStore({ now: clock.now }));
   const memory =
     options.memory && memoryOf(options.memory, { store, clock, others: createAgentSource(() => agents.store()) });
+  const { mcpServers = [], warn = () => {} } = options;
+  const redact = createRedactor([...secretsIn(env), ...secretsOf(mcpServers, env), ...(options.secrets ?? [])]);
+  const telemetry =
+    options.telemetry && openTelemetryLater(options.telemetry === true ? {} : options.telemetry, redact);
   const memoryScope = options.memory?.scope ?? config.memory.scope;
-  const memoryTools = memory === undefined ? [] : createMemoryTools(searchForTools(memory, memoryScope));
+  const recall = memory && searchForTools(memory, { scope: memoryScope, telemetry });
+  const memoryTools = recall === undefined ? [] : createMemoryTools(recall);
   const root = options.projectRoot ?? process.cwd();
   const { program: shellProgram, timeout_ms } = config.shell;
   const builtins = createBuiltinTools({ root, clock, env, shellProgram, shellTimeoutSecs: timeout_ms / 1_000 });
   const known = mergeModels(config.models);
   const models = preferOwn(ownModel, createModelResolver({ env, config: modelConfig(options, config) }));
-  const { mcpServers = [], warn = () => {} } = options;
-  const redact = createRedactor([...secretsIn(env), ...secretsOf(mcpServers, env), ...(options.secrets ?? [])]);
   const mcp = mcpToolsOf(mcpServers, { env, root, clock, warn: (sentence) => warn(redact(sentence)) });
   const policy = policyOf(config);
   const agents = createAgentOperations({
@@ -121,6 +128,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     models,
     config,
     asking: { clock, retry: policy.retry, calls: policy.calls, redact },
+    telemetry,
     tell: options.log,
   });
   const { service, live, stop } = createSessionService({
@@ -131,6 +139,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     policy,
     compaction,
     memory,
+    telemetry,
     memoryScope,
     agents: agents.operations,
     skillFor: (tools) => (tools.has("memory_search") ? MEMORY_SKILL : undefined),
@@ -197,7 +206,18 @@ export interface OpenOptions extends Omit<RuntimeOptions, "store"> {
 }
 
 /** Opens a runtime with the capabilities its configuration names; what is not named is not even loaded. */
-export async function openRuntime({ stateFolder, ...options }: OpenOptions): Promise<Runtime> {
+export async function openRuntime(options: OpenOptions): Promise<Runtime> {
+  const { config, telemetry, env = process.env, warn = () => {} } = options;
+  if (!config?.telemetry.enabled || telemetry !== undefined) return openComposed(options);
+  const { createSending } = await import("./telemetry/export/sending.ts");
+  const sending = createSending(config.telemetry, { env, warn });
+  if (sending === undefined) return openComposed(options);
+  const secrets = [...(options.secrets ?? []), ...sending.secrets];
+  const runtime = await openComposed({ ...options, secrets, telemetry: sending.telemetry });
+  return { ...runtime, close: () => runtime.close().finally(sending.close) };
+}
+
+async function openComposed({ stateFolder, ...options }: OpenOptions): Promise<Runtime> {
   const { config = defaultConfig(), warn = () => {} } = options;
   const isCompacting = config.features.includes("session-compaction");
   const composed = isCompacting ? { ...options, compaction: options.compaction ?? (true as const) } : options;

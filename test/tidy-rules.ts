@@ -30,6 +30,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   stores: ["ports", "contract"],
   projections: ["ports", "contract"],
   tools: ["ports", "contract"],
+  telemetry: ["ports", "contract"],
   ports: ["contract"],
   contract: [],
 };
@@ -49,6 +50,10 @@ const HOMES: Readonly<Record<string, readonly string[]>> = {
   "@ai-sdk/provider": ["src/providers/", "src/embedders/"],
   "@cfworker/json-schema": ["src/core/"],
   "@modelcontextprotocol/sdk": ["src/surfaces/mcp/", "src/tools/mcp/"],
+  "@opentelemetry/api": ["src/telemetry/"],
+  "@opentelemetry/exporter-trace-otlp-http": ["src/telemetry/export/"],
+  "@opentelemetry/resources": ["src/telemetry/export/"],
+  "@opentelemetry/sdk-trace": ["src/telemetry/export/"],
   commander: ["src/surfaces/cli/"],
   lmdb: ["src/stores/"],
   "onnxruntime-node": ["src/embedders/"],

@@ -13,6 +13,8 @@ export interface CallContext {
   readonly listener?: Listener;
   /** Tools only code can bring: they are not in the log and must be given again after a restart. */
   readonly tools?: readonly Tool[];
+  /** The trace the caller is in, as W3C writes it; in this process the active one counts without being told. */
+  readonly traceparent?: string | undefined;
 }
 
 /** Every operation of the table as a function; inputs are already parsed. */

@@ -33,17 +33,22 @@ const expectedOf = (presets: readonly string[]): Readonly<Record<string, Expecte
   secrets: [(value) => Array.isArray(value) && value.every(isText), "give a list of texts"],
   clock: [isObject, "give a clock"],
   agents: [isObject, "give a home of agents"],
+  telemetry: [(value) => value === true || isObject(value), "give true, or options of telemetry"],
   log: [isFunction, "give a function that is told lines"],
   warn: [isFunction, "give a function that is told sentences"],
 });
 
 /** Throws INVALID_PARAMS for the first option that is unknown or wrong: callers without types get a sentence, too. */
-export function requireOptions(options: { readonly tools?: readonly Tool[] }, presets: readonly string[]): void {
+export function requireOptions(
+  options: { readonly tools?: readonly Tool[]; readonly telemetry?: true | object },
+  presets: readonly string[],
+): void {
   const expected = expectedOf(presets);
   requireNames(options, Object.keys(expected));
   for (const [name, value] of Object.entries(options)) {
     const [isIt, wanted] = expected[name] ?? [() => false, ""];
     if (value !== undefined && !isIt(value)) throw new RuntimeError("INVALID_PARAMS", `${name}: ${wanted}`);
   }
+  if (typeof options.telemetry === "object") requireNames(options.telemetry, ["tracer", "captureContent"]);
   requireTools(options.tools ?? []);
 }

@@ -68,9 +68,9 @@ export function createSessionService(parts: ServiceParts): SessionService {
       beginSession(store.log, session_id, { bodies: [body], tools: call.tools ?? [] }),
     );
     if (isDeferred) return { session_id };
-    return held.run(session, call, (signal) =>
-      runSessionTurn(parts, session, { prompt: input.prompt, model, instructions: [], overlay: undefined, signal }),
-    );
+    const { prompt } = input;
+    const turn = { prompt, model, instructions: [], overlay: undefined, traceparent: call.traceparent };
+    return held.run(session, call, (signal) => runSessionTurn(parts, session, { ...turn, signal }));
   };
 
   const startTurn = async (input: StartTurn, call: CallContext): Promise<RunResult> => {
@@ -88,7 +88,9 @@ export function createSessionService(parts: ServiceParts): SessionService {
         await appendEntries(store.log, session, [{ kind: "settings_changed", settings }]);
       }
       const instructions = input.additional_instructions ?? [];
-      return runSessionTurn(parts, session, { prompt, model, instructions, overlay: input.flow_tool_overlay, signal });
+      const { traceparent } = call;
+      const turn = { prompt, model, instructions, overlay: input.flow_tool_overlay, signal, traceparent };
+      return runSessionTurn(parts, session, turn);
     });
   };
 
@@ -121,7 +123,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
     },
     ...createSessionReader({ store, live, hash: parts.hash, sizesOf }),
     ...createCompactions({ ...parts, live, held }),
-    ...createMemoryOperations({ memory: parts.memory, live, scope: parts.memoryScope }),
+    ...createMemoryOperations({ memory: parts.memory, live, scope: parts.memoryScope, telemetry: parts.telemetry }),
     ...parts.agents,
     injectContext: async (input) => {
       const session = await live.find(input.session_id);

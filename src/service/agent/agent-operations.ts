@@ -1,5 +1,6 @@
 import type { Asking } from "../../core/model/ask.ts";
 import type { ModelResolver } from "../../ports/model.ts";
+import type { OpenTelemetry } from "../../ports/telemetry.ts";
 import type { Vault } from "../../ports/vault.ts";
 import type { AgentStore } from "./agent-log.ts";
 import type { AgentOperations, Agents } from "./agents.ts";
@@ -30,6 +31,7 @@ export interface AgentOperationParts {
     readonly profiles: Readonly<Record<string, unknown>>;
   };
   readonly asking: Pick<Asking, "clock" | "retry" | "calls" | "redact">;
+  readonly telemetry: OpenTelemetry | undefined;
   readonly tell: ((line: string) => void) | undefined;
   /** Told which agent's log has grown. */
   readonly grown: (id: string) => void;
@@ -69,7 +71,8 @@ export function createAgentOperations(parts: AgentOperationParts): {
   };
 }
 
-async function openAgents({ home, models, config, asking, tell, grown }: AgentOperationParts): Promise<Agents> {
+async function openAgents(parts: AgentOperationParts): Promise<Agents> {
+  const { home, models, config, asking, telemetry, tell, grown } = parts;
   const { createAgents } = await import("./agents.ts");
   const { createTierSummariser } = await import("./tier-summariser.ts");
   const { immediate_window: immediate, recent_window: recent, profile } = config.agent_memory;
@@ -78,7 +81,7 @@ async function openAgents({ home, models, config, asking, tell, grown }: AgentOp
     ...(await home.open()),
     clock: asking.clock,
     windows: { immediate, recent },
-    summarise: createTierSummariser({ model, asking }),
+    summarise: createTierSummariser({ model, asking, telemetry }),
     tell: tell ?? (() => {}),
     grown,
   });

@@ -7,6 +7,7 @@ import { bytesOf, cutText } from "../../core/compaction/input/cut-text.ts";
 import { textOf } from "../../core/message-text.ts";
 import { type Asking, ask } from "../../core/model/ask.ts";
 import type { ModelClient } from "../../ports/model.ts";
+import type { OpenTelemetry, Telemetry, Watch } from "../../ports/telemetry.ts";
 
 /** A summary of texts, oldest first; it rejects, in a sentence, when there is none. */
 export type SummariseTexts = (
@@ -18,6 +19,7 @@ export interface TierSummariserParts {
   /** The model that summarises; undefined when none is configured: then sentences of the memories serve. */
   readonly model: () => Promise<ModelClient | undefined>;
   readonly asking: Pick<Asking, "clock" | "retry" | "calls" | "redact">;
+  readonly telemetry: OpenTelemetry | undefined;
 }
 
 const SUMMARY_TOKENS_MAX = 512;
@@ -29,7 +31,7 @@ const UNKNOWN_WINDOW_TOKENS = 8_192;
 const BYTES_PER_TOKEN = 3;
 
 /** Summaries by the configured model, base or chat, in the same words; without one, of the texts' own sentences. */
-export function createTierSummariser({ model, asking }: TierSummariserParts): SummariseTexts {
+export function createTierSummariser({ model, asking, telemetry }: TierSummariserParts): SummariseTexts {
   return async (texts, signal) => {
     const client = await model();
     if (client === undefined) return extractTexts(texts);
@@ -37,10 +39,20 @@ export function createTierSummariser({ model, asking }: TierSummariserParts): Su
     const maxOutputTokens = Math.min(SUMMARY_TOKENS_MAX, Math.floor(window / 4));
     const bytesMax = (window - maxOutputTokens) * BYTES_PER_TOKEN - bytesOf(summaryPrompt([]));
     const content = summaryPrompt(fitTexts(texts, bytesMax));
+    const watch = telemetry && watchSummary(await telemetry(), client, signal);
     const answer = await ask(
-      { ...asking, model: client, deadlineMs: Number.POSITIVE_INFINITY, signal, acceptsEmpty: true, ...SILENT },
+      {
+        ...asking,
+        model: watch?.model ?? client,
+        deadlineMs: Number.POSITIVE_INFINITY,
+        signal,
+        acceptsEmpty: true,
+        // Nobody listens, and an agent's log holds memories, not attempts.
+        emit: () => {},
+        append: async (bodies) => watch?.appended(bodies),
+      },
       { messages: [spoken(content)], tools: [], maxOutputTokens },
-    );
+    ).finally(() => watch?.end({}));
     if (!answer.ok) throw new Error(answer.failure.message);
     const summary = cleanSummary(textOf(answer));
     if (summary === "") throw new Error("the model returned no usable summary");
@@ -48,7 +60,10 @@ export function createTierSummariser({ model, asking }: TierSummariserParts): Su
   };
 }
 
-const SILENT = { emit: () => {}, append: async () => {} };
+function watchSummary(telemetry: Telemetry, model: ModelClient, signal: AbortSignal): Watch {
+  const about = { kind: "compaction" as const, wantsJson: false, traceparent: undefined, isCompacted: () => false };
+  return telemetry.watch({ ...about, model, tools: new Map(), signal });
+}
 
 function extractTexts(texts: readonly string[]) {
   const summary = extractTier(texts, EXTRACT_CHARS_MAX);

@@ -1,8 +1,9 @@
 import { RuntimeError } from "../../contract/error.ts";
 import type { MemoryHit, MemoryResults, MemorySearch } from "../../contract/memory.ts";
 import type { Hit } from "../../memory/recall.ts";
+import type { OpenTelemetry } from "../../ports/telemetry.ts";
 import { agentId } from "../agent/agent-id.ts";
-import type { Service } from "../dispatch.ts";
+import type { CallContext, Service } from "../dispatch.ts";
 import type { LiveSessions } from "../session/live-sessions.ts";
 import type { SessionMemory } from "./session-memory.ts";
 
@@ -11,6 +12,7 @@ interface MemoryOperationParts {
   readonly live: LiveSessions;
   /** Where a search looks that does not say. */
   readonly scope: "project" | "session";
+  readonly telemetry: OpenTelemetry | undefined;
 }
 
 /** What of the sessions a search looks at. */
@@ -24,7 +26,7 @@ export function createMemoryOperations(
     if (parts.memory === undefined) throw new Error("the gate let through an operation on a memory that is absent");
     return parts.memory;
   };
-  const search = async (input: MemorySearch, reach: Reach, signal: AbortSignal): Promise<MemoryResults> => {
+  const search = async (input: MemorySearch, reach: Reach, call: CallContext): Promise<MemoryResults> => {
     const memory = present();
     if (input.agent !== undefined && (input.session_id ?? input.as_of_seq ?? input.scope) !== undefined) {
       throw new RuntimeError(
@@ -34,12 +36,13 @@ export function createMemoryOperations(
     }
     if (input.session_id !== undefined) await parts.live.find(input.session_id);
     await memory.catchUp();
-    return searchMemory(memory, { ...input, scope: input.scope ?? defaultScope(parts, input) }, { reach, signal });
+    const { signal = new AbortController().signal, traceparent } = call;
+    const how = { reach, signal, traceparent, telemetry: parts.telemetry };
+    return searchMemory(memory, { ...input, scope: input.scope ?? defaultScope(parts, input) }, how);
   };
-  const never = new AbortController().signal;
   return {
-    searchMemory: (input, { signal = never }) => search(input, "discarded", signal),
-    searchHistory: (input, { signal = never }) => search(input, "everything", signal),
+    searchMemory: (input, call) => search(input, "discarded", call),
+    searchHistory: (input, call) => search(input, "everything", call),
     readMemoryStatus: () => present().status(),
   };
 }
@@ -49,12 +52,24 @@ function defaultScope({ scope }: MemoryOperationParts, { session_id, as_of_seq }
   return session_id === undefined ? "project" : scope;
 }
 
+type Asked = Pick<MemorySearch, "query" | "limit" | "scope" | "session_id" | "as_of_seq" | "agent">;
+
+interface How {
+  readonly reach: Reach;
+  readonly signal: AbortSignal;
+  readonly telemetry: OpenTelemetry | undefined;
+  readonly traceparent: string | undefined;
+}
+
+async function searchMemory(memory: SessionMemory, asked: Asked, how: How): Promise<MemoryResults> {
+  const { telemetry, reach, traceparent } = how;
+  if (telemetry === undefined) return quoteHits(memory, asked, how);
+  const { query, limit } = asked;
+  return (await telemetry()).watchRecall({ query, limit, reach, traceparent }, () => quoteHits(memory, asked, how));
+}
+
 /** Searches, and tells each hit as a quotation. */
-async function searchMemory(
-  memory: SessionMemory,
-  input: Pick<MemorySearch, "query" | "limit" | "scope" | "session_id" | "as_of_seq" | "agent">,
-  how: { reach: Reach; signal: AbortSignal },
-): Promise<MemoryResults> {
+async function quoteHits(memory: SessionMemory, input: Asked, how: How): Promise<MemoryResults> {
   const { query, limit, scope, session_id, as_of_seq, agent } = input;
   if ((scope === "session" || as_of_seq !== undefined) && session_id === undefined) {
     throw new RuntimeError("INVALID_PARAMS", "session_id: name the session to search in");
@@ -78,11 +93,15 @@ async function searchMemory(
 }
 
 /** How a session's tools search: in the project or in the session, as it is configured. */
-export function searchForTools(memory: SessionMemory, scope: "project" | "session") {
+export function searchForTools(
+  memory: SessionMemory,
+  { scope, telemetry }: { scope: "project" | "session"; telemetry: OpenTelemetry | undefined },
+) {
   return async (asked: { query: string; limit: number; sessionId: string; reach: Reach; signal: AbortSignal }) => {
     const { query, limit, sessionId: session_id, reach, signal } = asked;
     const where = reach === "everything" ? "project" : scope;
-    const { results } = await searchMemory(memory, { query, limit, scope: where, session_id }, { reach, signal });
+    const how = { reach, signal, telemetry, traceparent: undefined };
+    const { results } = await searchMemory(memory, { query, limit, scope: where, session_id }, how);
     return results;
   };
 }

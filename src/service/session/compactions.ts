@@ -16,7 +16,7 @@ import { requireReachableFor } from "./compacting.ts";
 import type { HeldWork } from "./held-work.ts";
 import { appendEntries, emitLive, type LiveSession } from "./live-session.ts";
 import type { LiveSessions } from "./live-sessions.ts";
-import { chooseTools, compactingIn, type TurnParts } from "./turn-runner.ts";
+import { appendingTo, chooseTools, compactingIn, sessionWork, type TurnParts } from "./turn-runner.ts";
 
 export interface CompactionParts extends TurnParts {
   readonly live: LiveSessions;
@@ -38,7 +38,9 @@ export function createCompactions(parts: CompactionParts): Pick<Service, Operati
   return {
     compactSession: async (input, call) => {
       const session = await live.find(input.session_id);
-      return held.run(session, call, (signal) => compactNow(parts, session, { input, signal }));
+      return held.run(session, call, (signal) =>
+        compactNow(parts, session, { input, signal, traceparent: call.traceparent }),
+      );
     },
     listCompactions: async ({ session_id }) => {
       const { state } = await live.findFresh(session_id);
@@ -81,8 +83,9 @@ export function createCompactions(parts: CompactionParts): Pick<Service, Operati
 async function compactNow(
   parts: CompactionParts,
   session: LiveSession,
-  { input, signal }: { input: OperationInput<"compactSession">; signal: AbortSignal },
+  asked: { input: OperationInput<"compactSession">; signal: AbortSignal; traceparent: string | undefined },
 ) {
+  const { input, signal } = asked;
   const { state } = session;
   const { store, clock } = parts;
   const { model, provider } = state.settings;
@@ -93,18 +96,13 @@ async function compactNow(
     const { previewCompaction } = await import("../../core/compaction/preview.ts");
     return previewCompaction(state, compacting, { model: client, clock, instructions });
   }
-  const append = (bodies: Parameters<typeof appendEntries>[2]) => appendEntries(store.log, session, bodies);
-  await append(() => closeLeftovers(state, clock));
-  const asking = askingOf(parts, session, { client, signal });
+  await appendEntries(store.log, session, () => closeLeftovers(state, clock));
+  const watch = await watchCompaction(parts, session, { client, ...asked });
+  const append = appendingTo(store, session, watch);
+  const asking = { ...askingOf(parts, session, { client: watch?.model ?? client, signal }), append };
   const { runCompaction } = await import("../../core/compaction/run-compaction.ts");
-  const outcome = await runCompaction({
-    state,
-    compacting,
-    asking,
-    trigger: "manual",
-    instructions,
-    append,
-  });
+  const job = { state, compacting, asking, trigger: "manual" as const, instructions, append };
+  const outcome = await runCompaction(job).finally(() => watch?.end({}));
   if (!outcome.compacted) {
     if (signal.aborted) throw new RuntimeError("REQUEST_CANCELLED", "the compaction was interrupted; nothing changed");
     return { compacted: false, reason: outcome.reason };
@@ -112,11 +110,22 @@ async function compactNow(
   return { compacted: true, compaction: structuredClone(describeCompaction(recordOf(state, outcome.compactionId))) };
 }
 
+async function watchCompaction(
+  { telemetry }: CompactionParts,
+  session: LiveSession,
+  asked: { client: ModelClient; signal: AbortSignal; traceparent: string | undefined },
+) {
+  if (telemetry === undefined) return undefined;
+  const { client: model, signal, traceparent } = asked;
+  const work = { kind: "compaction" as const, model, tools: new Map(), wantsJson: false, signal, traceparent };
+  return (await telemetry()).watch({ ...work, ...sessionWork(session) });
+}
+
 function askingOf(
-  { clock, policy, redact, store }: CompactionParts,
+  { clock, policy, redact }: CompactionParts,
   session: LiveSession,
   { client, signal }: { client: ModelClient; signal: AbortSignal },
-): Asking {
+): Omit<Asking, "append"> {
   return {
     model: client,
     clock,
@@ -127,7 +136,6 @@ function askingOf(
     redact,
     acceptsEmpty: false,
     emit: (event) => emitLive(session, clock, event),
-    append: (bodies) => appendEntries(store.log, session, bodies),
   };
 }
 

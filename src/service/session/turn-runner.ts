@@ -1,4 +1,4 @@
-import type { TurnEnd } from "../../contract/entry.ts";
+import type { EntryBody, TurnEnd } from "../../contract/entry.ts";
 import { asRuntimeError, RuntimeError } from "../../contract/error.ts";
 import type { Content } from "../../contract/message.ts";
 import type { RunResult, SessionSettings, StartTurn, ToolFilter } from "../../contract/session.ts";
@@ -11,6 +11,7 @@ import { runTurn, type Turn, type TurnOutcome, type TurnPolicy } from "../../cor
 import type { Clock } from "../../ports/clock.ts";
 import type { ModelClient } from "../../ports/model.ts";
 import type { Store } from "../../ports/store.ts";
+import type { OpenTelemetry, Watch } from "../../ports/telemetry.ts";
 import type { Tool } from "../../ports/tool.ts";
 import { withMemory } from "../memory/proof.ts";
 import type { SessionMemory } from "../memory/session-memory.ts";
@@ -27,6 +28,8 @@ export interface TurnParts {
   readonly compaction: CompactionPart | undefined;
   /** The capability `memory-store`; absent when it is not composed. */
   readonly memory: SessionMemory | undefined;
+  /** Who is told what happens; absent when nobody is. */
+  readonly telemetry: OpenTelemetry | undefined;
   /** What a model that is given these tools is told of them; undefined for nothing. */
   skillFor(tools: ReadonlyMap<string, Tool>): string | undefined;
   /** What a session's model can see at once, as far as it is known without asking for the model. */
@@ -43,25 +46,50 @@ export interface TurnInput {
   readonly instructions: readonly string[];
   readonly overlay: StartTurn["flow_tool_overlay"];
   readonly signal: AbortSignal;
+  readonly traceparent: string | undefined;
 }
 
 /** Runs a turn of a session that is held, and tells its caller how it went. */
 export async function runSessionTurn(parts: TurnParts, live: LiveSession, input: TurnInput): Promise<RunResult> {
-  const { store, clock, policy, redact, hash } = parts;
   await parts.prepareTools(live.state.settings, input.signal);
   const tools = chooseTools(parts, live, input.overlay);
+  const { telemetry } = parts;
+  if (telemetry === undefined) return runOn(parts, live, { ...input, tools, watch: undefined });
+  const { output_schema } = live.state.settings;
+  const work = { kind: "turn" as const, tools, wantsJson: output_schema !== undefined, ...sessionWork(live) };
+  const watch = (await telemetry()).watch({ ...work, ...input });
+  try {
+    const result = await runOn(parts, live, { ...input, model: watch.model, tools: watch.tools, watch });
+    watch.end({ result });
+    return result;
+  } catch (thrown) {
+    watch.end({ error: asRuntimeError(thrown) });
+    throw thrown;
+  }
+}
+
+/** What whoever watches work on a session knows of the session. */
+export function sessionWork({ state }: LiveSession) {
+  return { sessionId: state.sessionId, isCompacted: () => state.compactions.some(({ undone }) => !undone) };
+}
+
+type Equipped = TurnInput & { readonly tools: ReadonlyMap<string, Tool>; readonly watch: Watch | undefined };
+
+async function runOn(parts: TurnParts, live: LiveSession, input: Equipped): Promise<RunResult> {
+  const { store, clock, policy, redact, hash } = parts;
+  const { model, tools } = input;
   const turn: Turn = {
     state: live.state,
-    model: input.model,
+    model,
     tools,
     skill: parts.skillFor(tools),
-    compacting: compactingIn(parts, live.state, input.model.contextWindow),
+    compacting: compactingIn(parts, live.state, model.contextWindow),
     policy,
     clock,
     signal: input.signal,
     redact,
     hash,
-    append: (bodies) => appendEntries(store.log, live, bodies),
+    append: appendingTo(store, live, input.watch),
     emit: (event) => emitLive(live, clock, event),
     keep: (text) => store.blobs.put({ mediaType: "text/plain; charset=utf-8", data: new TextEncoder().encode(text) }),
   };
@@ -77,6 +105,19 @@ export async function runSessionTurn(parts: TurnParts, live: LiveSession, input:
   } finally {
     parts.memory?.indexLater(live.state);
   }
+}
+
+/** Appends to the session's log, and says what was appended to whoever watches. */
+export function appendingTo({ log }: Store, live: LiveSession, watch: Watch | undefined): Turn["append"] {
+  if (watch === undefined) return (bodies) => appendEntries(log, live, bodies);
+  return async (bodies) => {
+    let made: readonly EntryBody[] = [];
+    await appendEntries(log, live, () => {
+      made = typeof bodies === "function" ? bodies() : bodies;
+      return made;
+    });
+    watch.appended(made);
+  };
 }
 
 /** How the session compacts, with a memory where there is one; undefined without the capability. */

@@ -1,7 +1,7 @@
 export type Env = Readonly<Record<string, string | undefined>>;
 
 /** Names under which programs keep what gives access. */
-const SECRET_NAME = /(?:_KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS)$/i;
+const SECRET_NAME = /(?:_KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS|OTLP(?:_[A-Z]+)?_HEADERS)$/i;
 
 export const isSecretName = (name: string): boolean => SECRET_NAME.test(name);
 

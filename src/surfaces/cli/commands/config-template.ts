@@ -42,6 +42,11 @@ export const CONFIG_TEMPLATE = `# Configuration of rkat for this folder and thos
 # recent_window = 64              # in a short-term summary; the first is made at 129 memories, then every 64
 # profile = "summarizer"          # who summarises; without such a profile, the model of sessions
 
+[telemetry]                       # spans for an OpenTelemetry collector; the usual OTEL_ variables say where, too
+# enabled = true
+# endpoint = "http://localhost:4318"
+# capture_content = true          # also what is said, what tools are given and return
+
 # [profiles.summarizer]           # a base model, which continues a text
 # model = "comma-v0.1-2t"
 # api = "ollama-generate"         # or "chat"

@@ -51,8 +51,10 @@ function createCall({ runtime, realm }: OperationParts, name: OperationName): Ca
   const readInput = createInputReader(name, realm);
   return async (request, { signal, listener }) => {
     const input = readInput(request);
+    const traceparent = request.headers.traceparent?.toString();
     try {
       const output = await runtime.dispatch(name, input, {
+        traceparent,
         ...(signal === undefined ? {} : { signal }),
         ...(listener === undefined ? {} : { listener }),
       });

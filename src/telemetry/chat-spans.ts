@@ -1,0 +1,174 @@
+import type { Usage } from "../contract/event.ts";
+import type { AssistantBlock, StopReason } from "../contract/message.ts";
+import type { ModelClient, ModelPart, ModelRequest } from "../ports/model.ts";
+import { answeredMessage, contentOf, spokenMessages } from "./content.ts";
+import { errorTypeOf, messageIn } from "./error-type.ts";
+import type { Attributes, Failure, OpenSpan, Spans } from "./spans.ts";
+
+export interface ChatSpans {
+  readonly spans: Spans;
+  readonly sessionId: string | undefined;
+  /** Aborts when the work is interrupted from outside; a call that is aborted otherwise has run out of time. */
+  readonly signal: AbortSignal;
+  isCompacted(): boolean;
+  /** The turn or compaction the next call is part of. */
+  parent(): OpenSpan | undefined;
+  /** What is known of the next call because one before it failed. */
+  retry(): Attributes;
+  /** A call that is over, and how it is judged is not known yet. */
+  undecided(chat: UndecidedChat): void;
+  answered(usage: Usage, stopReason: StopReason): void;
+}
+
+export interface UndecidedChat {
+  readonly span: OpenSpan;
+  readonly atMs: number;
+  /** How it went, unless something else is said of it. */
+  readonly otherwise: Failure | undefined;
+}
+
+/** The model, each call of it told as a span. */
+export function watchModel(model: ModelClient, watching: ChatSpans): ModelClient {
+  const { provider, modelId, contextWindow } = model;
+  return {
+    provider,
+    modelId,
+    contextWindow,
+    stream: (request, signal) => streamInSpan(model, watching, { request, signal }),
+  };
+}
+
+interface Call {
+  readonly request: ModelRequest;
+  readonly signal: AbortSignal;
+}
+
+async function* streamInSpan(model: ModelClient, watching: ChatSpans, call: Call): AsyncGenerator<ModelPart> {
+  const { request, signal } = call;
+  const span = watching.spans.begin(newChat(model, watching, request));
+  const heard: Heard = { begunMs: performance.now(), parts: 0, blocks: [], hasWords: false, isOver: false };
+  // The call may never say another word once it is aborted.
+  const onAbort = (): void => {
+    if (heard.isOver) return;
+    heard.isOver = true;
+    if (watching.signal.aborted) span.end({ type: "interrupted" });
+    else watching.undecided({ span, atMs: Date.now(), otherwise: { type: "timeout" } });
+  };
+  signal.addEventListener("abort", onAbort, { once: true });
+  /** The rest of the answer, while somebody may ask for it. */
+  let rest: AsyncIterator<ModelPart> | undefined;
+  try {
+    const parts = span.within(() => model.stream(request, signal)[Symbol.asyncIterator]());
+    for (;;) {
+      rest = undefined;
+      const next = await span.within(() => parts.next());
+      if (next.done) break;
+      rest = parts;
+      hear(next.value, heard, { span, watching });
+      yield next.value;
+    }
+    if (!heard.isOver) span.end({ type: "malformed_stream" });
+  } catch (thrown) {
+    if (!heard.isOver) span.end({ type: errorTypeOf(thrown), message: messageIn(thrown) });
+    throw thrown;
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+    await rest?.return?.();
+  }
+}
+
+/** What has been heard of an answer. */
+interface Heard {
+  readonly begunMs: number;
+  parts: number;
+  readonly blocks: AssistantBlock[];
+  hasWords: boolean;
+  isOver: boolean;
+}
+
+function newChat({ provider, modelId }: ModelClient, watching: ChatSpans, request: ModelRequest) {
+  const [first, ...others] = request.messages;
+  const system = first?.role === "system" ? first : undefined;
+  const { spans } = watching;
+  return {
+    name: `chat ${modelId}`,
+    kind: "client" as const,
+    parent: watching.parent(),
+    attributes: {
+      "gen_ai.operation.name": "chat",
+      "gen_ai.provider.name": PROVIDERS[provider] ?? provider,
+      "gen_ai.request.model": modelId,
+      "gen_ai.request.stream": true,
+      "gen_ai.request.max_tokens": request.maxOutputTokens,
+      "gen_ai.output.type": request.outputSchema === undefined ? undefined : "json",
+      "gen_ai.conversation.id": watching.sessionId,
+      // The convention wants it said only where it is true.
+      "gen_ai.conversation.compacted": watching.isCompacted() || undefined,
+      "gen_ai.system_instructions": contentOf(spans, () => system && [{ type: "text", content: system.content }]),
+      "gen_ai.input.messages": contentOf(spans, () => spokenMessages(system === undefined ? request.messages : others)),
+      ...watching.retry(),
+    },
+  };
+}
+
+/** Our names of providers that have another in the convention. */
+const PROVIDERS: Readonly<Record<string, string>> = { gemini: "gcp.gemini" };
+
+interface Hearing {
+  readonly span: OpenSpan;
+  readonly watching: ChatSpans;
+}
+
+function hear(part: ModelPart, heard: Heard, { span, watching }: Hearing): void {
+  if (heard.isOver) return;
+  heard.parts += 1;
+  if (heard.parts === 1) span.set({ "gen_ai.response.time_to_first_chunk": secondsSince(heard.begunMs) });
+  switch (part.type) {
+    case "text_delta":
+      heard.hasWords ||= part.delta.trim() !== "";
+      return;
+    case "reasoning_delta":
+      return;
+    case "block":
+      heard.blocks.push(part.block);
+      return;
+    case "finish":
+      heard.isOver = true;
+      finish(part, heard, { span, watching });
+      return;
+    case "failed":
+      heard.isOver = true;
+      span.set({ "http.response.status_code": part.failure.status });
+      span.end({ type: part.failure.kind, message: part.failure.message });
+      return;
+  }
+}
+
+function finish(
+  { stopReason, usage }: Extract<ModelPart, { type: "finish" }>,
+  { blocks, hasWords }: Heard,
+  { span, watching }: Hearing,
+): void {
+  watching.answered(usage, stopReason);
+  span.set({
+    "gen_ai.response.finish_reasons": [stopReason],
+    "gen_ai.usage.input_tokens": usage.input_tokens,
+    "gen_ai.usage.output_tokens": usage.output_tokens,
+    "gen_ai.usage.cache_read.input_tokens": usage.cache_read_tokens,
+    "gen_ai.usage.cache_write.input_tokens": usage.cache_creation_tokens,
+    "gen_ai.output.messages": contentOf(watching.spans, () => [answeredMessage(blocks)]),
+  });
+  if (stopReason === "content_filter") span.end({ type: "content_filtered" });
+  else if (hasWords || blocks.some(saysSomething)) span.end();
+  // Nothing is an answer at the end of a turn that has said something, and a failure elsewhere.
+  else watching.undecided({ span, atMs: Date.now(), otherwise: undefined });
+}
+
+function saysSomething(block: AssistantBlock): boolean {
+  if (block.block_type === "text") return block.data.text.trim() !== "";
+  return block.block_type !== "reasoning";
+}
+
+function secondsSince(begunMs: number): number {
+  return (performance.now() - begunMs) / 1_000;
+}
