@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { defaultConfig } from "../src/config.ts";
+import { defaultConfig } from "../src/config/load-config.ts";
 import { createScriptedModel, openRuntime, type Runtime, type Session } from "../src/index.ts";
 import type { Clock } from "../src/ports/clock.ts";
 import type { Embedder } from "../src/ports/embedder.ts";

@@ -1,8 +1,9 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { defaultConfig } from "../src/config.ts";
-import { createInMemoryStore, createRuntime, openRuntime } from "../src/runtime.ts";
+import { defaultConfig } from "../src/config/load-config.ts";
+import { createInMemoryStore, createRuntime } from "../src/runtime.ts";
+import { openRuntime } from "../src/runtime-on-disk.ts";
 import { median, publish } from "./report.ts";
 import { factIn, memoryText, type PlantedFact } from "./tiers-life.ts";
 

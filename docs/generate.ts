@@ -50,7 +50,7 @@ function operationSection(name: string, operation: Operation): string {
 
 /** As much of a JSON schema as an input of ours uses. */
 interface Schema {
-  readonly type?: string;
+  readonly type?: string | readonly string[];
   readonly format?: string;
   readonly const?: unknown;
   readonly default?: unknown;
@@ -80,7 +80,7 @@ function typeText(schema: Schema): string {
   if (schema.anyOf) return unionText(schema.anyOf);
   if (schema.type === "array") return arrayText(typeText(schema.items ?? {}));
   if (schema.type === "object") return objectText(schema);
-  return schema.format ?? schema.type ?? "any";
+  return schema.format ?? [schema.type ?? "any"].flat().join(" | ");
 }
 
 /** Shapes told apart by their `type` are named by it: written out, the blocks of a message would fill a page. */

@@ -4,7 +4,7 @@ import { enableCompileCache } from "node:module";
 import { homedir } from "node:os";
 import { addAbortSignal } from "node:stream";
 import { isatty } from "node:tty";
-import type { Config } from "./config.ts";
+import type { Config } from "./config/load-config.ts";
 import type { Input, Io, Output } from "./surfaces/cli/io.ts";
 import type { ModelOutlook, Parts } from "./surfaces/cli/parts.ts";
 
@@ -136,16 +136,22 @@ function outputOf(stream: NodeJS.WriteStream): Output {
 }
 
 function parts(io: Io): Parts {
-  const loadConfig: Parts["loadConfig"] = async (places) => (await import("./config.ts")).loadConfig(places);
-  const openRuntime: Parts["openRuntime"] = async (options) => (await import("./runtime.ts")).openRuntime(options);
+  const loadConfig: Parts["loadConfig"] = async (places) =>
+    (await import("./config/load-config.ts")).loadConfig(places);
+  const openRuntime: Parts["openRuntime"] = async (options) =>
+    (await import("./runtime-on-disk.ts")).openRuntime(options);
   return {
     loadConfig,
     openRuntime,
     createRuntime: async (options) => (await import("./runtime.ts")).createRuntime(options),
     createInMemoryStore: async () => (await import("./runtime.ts")).createInMemoryStore(),
-    verifyStore: async (folder) => (await import("./runtime.ts")).verifyStore(folder),
+    verifyStore: async (folder) => (await import("./runtime-on-disk.ts")).verifyStore(folder),
     inspectMcpServers: async (options) => (await import("./runtime.ts")).inspectMcpServers(options),
     createScriptedModel: async (script) => (await import("./providers/scripted.ts")).createScriptedModel(script),
+    toml: async () => {
+      const { parseToml, formatToml } = await import("./config/config-file.ts");
+      return { parse: parseToml, format: formatToml };
+    },
     inspectModels: (config) => inspectModels(io.env, config),
     serveRpc: async (words) => {
       const { startRpc } = await import("./surfaces/rpc/start.ts");

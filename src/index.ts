@@ -1,4 +1,4 @@
-export { type Config, defaultConfig, loadConfig } from "./config.ts";
+export { type Config, defaultConfig, loadConfig } from "./config/load-config.ts";
 export type { AgentCompacted, AgentContext, AgentStatus } from "./contract/agent/agent.ts";
 export type { AgentEntryBody } from "./contract/agent/agent-entry.ts";
 export type { Capability } from "./contract/capability.ts";
@@ -22,6 +22,7 @@ export type {
   Compactor,
   Curator,
 } from "./ports/compactor.ts";
+export type { ConfigStore, KeptLayer, LayerBefore } from "./ports/config-store.ts";
 export type { Embedder } from "./ports/embedder.ts";
 export type { McpAddress, McpProgram, McpServerConfig } from "./ports/mcp-server.ts";
 export type { MemoryStore } from "./ports/memory.ts";
@@ -34,13 +35,11 @@ export {
   createInMemoryStore,
   createRuntime,
   type MemoryOptions,
-  type OpenOptions,
-  openEmbeddedStore,
-  openRuntime,
   type Runtime,
   type RuntimeOptions,
   type TelemetryOptions,
 } from "./runtime.ts";
+export { type OpenOptions, openEmbeddedStore, openRuntime } from "./runtime-on-disk.ts";
 export type { Agent } from "./service/agent/agent-handle.ts";
 export type { AgentHome, AgentPlace } from "./service/agent/agent-operations.ts";
 export type { CompactionOptions } from "./service/compaction-options.ts";

@@ -35,8 +35,8 @@ const exitCode = await startMcp(
     interrupt: interrupt.signal,
   },
   {
-    loadConfig: async (places) => (await import("./config.ts")).loadConfig(places),
-    openRuntime: async (options) => (await import("./runtime.ts")).openRuntime(options),
+    loadConfig: async (places) => (await import("./config/load-config.ts")).loadConfig(places),
+    openRuntime: async (options) => (await import("./runtime-on-disk.ts")).openRuntime(options),
   },
 );
 // A tool or a connection that outlives its turn must not keep the process alive.

@@ -1,16 +1,18 @@
 import { hash } from "node:crypto";
-import { existsSync } from "node:fs";
-import { join } from "node:path";
-import { type Config, defaultConfig } from "./config.ts";
-import { MCP_CONNECT_TIMEOUT_MS } from "./config-mcp.ts";
-import { modelConfig, policyOf } from "./config-policy.ts";
+import { type Compose, composeOver } from "./config/config-layers.ts";
+import { fixedAtStart, modelConfig, policyOf } from "./config/config-policy.ts";
+import { spellConfig } from "./config/config-schema.ts";
+import { type Config, defaultConfig } from "./config/load-config.ts";
+import { MCP_CONNECT_TIMEOUT_MS } from "./config/mcp-servers.ts";
 import type { Capability } from "./contract/capability.ts";
+import type { ConfiguredRealm } from "./contract/config/envelope.ts";
 import { RuntimeError } from "./contract/error.ts";
 import { requireSound } from "./core/json-schema.ts";
 import { createRedactor } from "./core/redact.ts";
 import { foldRow } from "./core/session/session-row.ts";
 import { MEMORY_SKILL } from "./memory/skill.ts";
 import type { Clock } from "./ports/clock.ts";
+import type { ConfigStore } from "./ports/config-store.ts";
 import type { Embedder } from "./ports/embedder.ts";
 import type { McpServerConfig } from "./ports/mcp-server.ts";
 import type { MemoryStore } from "./ports/memory.ts";
@@ -25,17 +27,18 @@ import { type AgentHome, createAgentOperations } from "./service/agent/agent-ope
 import { createAgentSource } from "./service/agent/agent-source.ts";
 import { describeCapabilities } from "./service/capabilities.ts";
 import { type CompactionOptions, composeCompaction } from "./service/compaction-options.ts";
+import { createConfiguration } from "./service/config/configuration.ts";
 import { createDispatch, type Dispatch, requireCapability } from "./service/dispatch.ts";
 import { searchForTools } from "./service/memory/memory-operations.ts";
 import { createSessionMemory, type MemoryParts, type SessionMemory } from "./service/memory/session-memory.ts";
 import { createRuntimeCalls, type Runtime } from "./service/runtime-calls.ts";
 import { requireOptions } from "./service/runtime-options.ts";
 import { type CompactionPart, requireReachableFor } from "./service/session/compacting.ts";
-import { createSessionService } from "./service/session-service.ts";
+import { type Configured, createSessionService } from "./service/session-service.ts";
 import { translateFailures } from "./service/store-border.ts";
-import { readEvents, subscribe } from "./service/subscriptions.ts";
+import { subscribe } from "./service/subscriptions.ts";
 import { createSystemClock } from "./service/system-clock.ts";
-import type { Verification } from "./stores/embedded/open.ts";
+import { createConfigInMemory } from "./stores/config-in-memory.ts";
 import { createStoreInMemory } from "./stores/in-memory.ts";
 import { createMemoryStoreInMemory } from "./stores/memory/in-memory.ts";
 import { openTelemetryLater, type TelemetryOptions } from "./telemetry/open-later.ts";
@@ -69,6 +72,12 @@ export interface RuntimeOptions {
   readonly toolPreset?: ToolPreset;
   readonly systemPrompt?: string;
   readonly config?: Config;
+  /** How `config` is made of its layers, as `loadConfig` returns it; without it the realm's own lies over `config`. */
+  readonly compose?: Compose;
+  /** Where the realm's own layer of the configuration is kept; without it changes last as long as the process. */
+  readonly configStore?: ConfigStore;
+  /** What clients are told of the realm that is configured. */
+  readonly realm?: ConfiguredRealm;
   /** Where keys and addresses are looked up; nothing of it is kept. */
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** The folder that file and shell tools work in. */
@@ -99,10 +108,9 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
   requireOptions(options, Object.keys(TOOL_PRESETS));
   const { config = defaultConfig(), env = process.env, clock = createSystemClock() } = options;
   const ownModel = ownModelOf(options.model);
-  const compaction = compactionOf(options, config);
   const capabilities = new Set<Capability>([
     ...(options.store === undefined ? [] : ["session-store" as const]),
-    ...(compaction === undefined ? [] : ["session-compaction" as const]),
+    ...(options.compaction === undefined ? [] : ["session-compaction" as const]),
     ...(options.memory === undefined ? [] : ["memory-store" as const]),
   ]);
   const store = translateFailures(options.store ?? createInMemoryStore({ now: clock.now }));
@@ -112,22 +120,65 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
   const redact = createRedactor([...secretsIn(env), ...secretsOf(mcpServers, env), ...(options.secrets ?? [])]);
   const telemetry =
     options.telemetry && openTelemetryLater(options.telemetry === true ? {} : options.telemetry, redact);
-  const memoryScope = options.memory?.scope ?? config.memory.scope;
-  const recall = memory && searchForTools(memory, { scope: memoryScope, telemetry });
-  const memoryTools = recall === undefined ? [] : createMemoryTools(recall);
   const root = options.projectRoot ?? process.cwd();
   const { program: shellProgram, timeout_ms } = config.shell;
   const builtins = createBuiltinTools({ root, clock, env, shellProgram, shellTimeoutSecs: timeout_ms / 1_000 });
-  const known = mergeModels(config.models);
-  const models = preferOwn(ownModel, createModelResolver({ env, config: modelConfig(options, config) }));
   const mcp = mcpToolsOf(mcpServers, { env, root, clock, warn: (sentence) => warn(redact(sentence)) });
-  const policy = policyOf(config);
+  const derive = (changed: Config): Configured & { readonly config: Config } => {
+    const known = mergeModels(changed.models);
+    const memoryScope = options.memory?.scope ?? changed.memory.scope;
+    const recall = memory && searchForTools(memory, { scope: memoryScope, telemetry });
+    const memoryTools = recall === undefined ? [] : createMemoryTools(recall);
+    return {
+      config: changed,
+      policy: policyOf(changed),
+      compaction: compactionOf(options, changed, config),
+      memoryScope,
+      windowOf: ({ model }) => {
+        if (ownModel?.modelId === model) return ownModel.contextWindow;
+        return changed.self_hosted.models[model]?.context_window ?? findModel(model, known)?.context_window;
+      },
+      toolsFor: (settings) => [
+        ...builtins.toolsFor(settings.tools),
+        ...(settings.tools.memory ? memoryTools : []),
+        ...(hasMcpTools(settings.tools) ? mcp.tools() : []),
+        ...(options.tools ?? []),
+      ],
+      models: preferOwn(ownModel, createModelResolver({ env, config: modelConfig(options, changed) })),
+      defaults: {
+        system_prompt: options.systemPrompt ?? changed.agent.system_prompt,
+        max_tokens: changed.agent.max_tokens_per_turn,
+        max_turns: changed.agent.max_turns,
+        budget_limits: changed.budget,
+        tools: defaultTools(options, changed),
+        structured_output_retries: changed.agent.structured_output_retries,
+        presets: presetsOf(options, changed),
+      },
+      sessionsMax: changed.limits.max_sessions,
+      catalogue: () => describeModels(known),
+    };
+  };
+  const configuration = createConfiguration({
+    config,
+    store: options.configStore ?? createConfigInMemory(),
+    compose: options.compose ?? composeOver(config),
+    derive,
+    spell: spellConfig,
+    fixed: fixedAtStart,
+    realm: options.realm ?? {},
+    warn,
+  });
+  const { immediate_window: immediate, recent_window: recent } = config.agent_memory;
   const agents = createAgentOperations({
     home: options.agents ?? agentsInMemory(clock),
+    clock,
+    windows: { immediate, recent },
     grown: (id) => memory?.takeInLater(id),
-    models,
-    config,
-    asking: { clock, retry: policy.retry, calls: policy.calls, redact },
+    summariser: () => {
+      const { models, policy, config: now } = configuration.current();
+      const asking = { clock, retry: policy.retry, calls: policy.calls, redact };
+      return { models, profile: now.agent_memory.profile, profiles: now.profiles, asking };
+    },
     telemetry,
     tell: options.log,
   });
@@ -136,39 +187,16 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     store,
     clock,
     capabilities,
-    policy,
-    compaction,
     memory,
     telemetry,
-    memoryScope,
     agents: agents.operations,
     skillFor: (tools) => (tools.has("memory_search") ? MEMORY_SKILL : undefined),
-    windowOf: ({ model }) => {
-      if (ownModel?.modelId === model) return ownModel.contextWindow;
-      return config.self_hosted.models[model]?.context_window ?? findModel(model, known)?.context_window;
-    },
     redact,
     prepareTools: async ({ tools }, signal) => {
       if (hasMcpTools(tools)) await mcp.prepare(signal);
     },
-    toolsFor: (settings) => [
-      ...builtins.toolsFor(settings.tools),
-      ...(settings.tools.memory ? memoryTools : []),
-      ...(hasMcpTools(settings.tools) ? mcp.tools() : []),
-      ...(options.tools ?? []),
-    ],
-    models,
-    defaults: {
-      system_prompt: options.systemPrompt ?? config.agent.system_prompt,
-      max_tokens: config.agent.max_tokens_per_turn,
-      max_turns: config.agent.max_turns,
-      budget_limits: config.budget,
-      tools: defaultTools(options, config),
-      structured_output_retries: config.agent.structured_output_retries,
-      presets: presetsOf(options, config),
-    },
-    sessionsMax: config.limits.max_sessions,
-    describe: { capabilities: () => describeCapabilities(capabilities), models: () => describeModels(known) },
+    configuration,
+    describeCapabilities: () => describeCapabilities(capabilities),
   });
   let isClosed = false;
   const call = createDispatch(service, capabilities);
@@ -199,89 +227,33 @@ function memoryOf(options: MemoryOptions, parts: Pick<MemoryParts, "store" | "cl
   return createSessionMemory({ memory, openEmbedder, ...parts });
 }
 
-/** What a runtime that keeps its sessions needs besides. */
-export interface OpenOptions extends Omit<RuntimeOptions, "store"> {
-  /** The folder everything is kept in; made when it is not there. */
-  readonly stateFolder: string;
-}
-
-/** Opens a runtime with the capabilities its configuration names; what is not named is not even loaded. */
-export async function openRuntime(options: OpenOptions): Promise<Runtime> {
-  const { config, telemetry, env = process.env, warn = () => {} } = options;
-  if (!config?.telemetry.enabled || telemetry !== undefined) return openComposed(options);
-  const { createSending } = await import("./telemetry/export/sending.ts");
-  const sending = createSending(config.telemetry, { env, warn });
-  if (sending === undefined) return openComposed(options);
-  const secrets = [...(options.secrets ?? []), ...sending.secrets];
-  const runtime = await openComposed({ ...options, secrets, telemetry: sending.telemetry });
-  return { ...runtime, close: () => runtime.close().finally(sending.close) };
-}
-
-async function openComposed({ stateFolder, ...options }: OpenOptions): Promise<Runtime> {
-  const { config = defaultConfig(), warn = () => {} } = options;
-  const isCompacting = config.features.includes("session-compaction");
-  const composed = isCompacting ? { ...options, compaction: options.compaction ?? (true as const) } : options;
-  if (!config.features.includes("session-store")) return createRuntime(composed);
-  compactionOf(composed, config); // What is refused is refused before a folder is touched.
-  const store = await openEmbeddedStore(stateFolder, { warn });
-  const files = await withFiles(store, { folder: stateFolder, warn });
-  const memory = await memoryIn(config, { stateFolder, ...options });
-  const agents = agentsIn(stateFolder, warn);
-  return createRuntime({ agents, ...composed, ...memory, store: files });
-}
-
-const AGENTS = "agents";
-
-/** The agents of a state folder: their logs, and their files under `.rkat/agents/`. */
-function agentsIn(stateFolder: string, warn: (sentence: string) => void): AgentHome {
-  const folder = join(stateFolder, AGENTS);
-  return {
-    isThere: () => existsSync(folder),
-    open: async () => {
-      const { openStore } = await import("./stores/embedded/open.ts");
-      const { foldAgent } = await import("./core/agent/agent-row.ts");
-      const { createVault } = await import("./projections/vault/vault.ts");
-      const store = openStore({ folder, foldRow: foldAgent, host: { pid: process.pid, isRunning }, warn });
-      return { store, vault: createVault({ folder: stateFolder, warn }) };
-    },
-  };
-}
-
-/** Opens the project's memory, when the configuration names it. */
-async function memoryIn(
+/**
+ * Composes compaction; undefined when it is left out, and an error when it is left out and configured. What a change
+ * asks for is measured by the features it leaves for the next start, which must not fail over it.
+ */
+export function compactionOf(
+  { compaction, systemPrompt }: RuntimeOptions,
   config: Config,
-  { stateFolder, warn = () => {}, memory, env = process.env }: OpenOptions,
-): Promise<Pick<RuntimeOptions, "memory">> {
-  if (!config.features.includes("memory-store")) return {};
-  const { openMemoryStore } = await import("./stores/memory/embedded/open.ts");
-  const store = memory?.store ?? openMemoryStore({ folder: join(stateFolder, "memory"), warn });
-  const openRemote = async () => {
-    const { embedding_model = "", embedding_dimensions = 0 } = config.memory;
-    const { openEmbeddingModel } = await import("./providers/ai-sdk/embedding-model.ts");
-    const model = await openEmbeddingModel({ env, config }, embedding_model);
-    return (await import("./embedders/remote.ts")).createRemoteEmbedder(model, embedding_dimensions);
-  };
-  const embedder = async () =>
-    (await import("./embedders/open-embedder.ts")).openNamedEmbedder(config.memory.embedder, {
-      tell: warn,
-      openRemote,
-    });
-  return { memory: { embedder, ...memory, store } };
-}
-
-/** Composes compaction; undefined when it is left out, and an error when it is left out and configured. */
-function compactionOf({ compaction, systemPrompt }: RuntimeOptions, config: Config): CompactionPart | undefined {
-  if (compaction === undefined) {
+  { features }: Config,
+): CompactionPart | undefined {
+  const [had, has] = [features, config.features].map((names) => names.includes("session-compaction"));
+  const isAdded = has === true && had === false;
+  const isDropped = has === false && had === true;
+  if (isDropped || (compaction === undefined && !isAdded)) {
     if (Object.keys(config.compaction).length > 0) requireCapability(new Set(), "session-compaction");
-    return undefined;
   }
-  const part = composeCompaction(compaction === true ? {} : compaction, config.compaction, async (...source) => {
-    const { extractiveSummary } = await import("./providers/offline/summary/summary.ts");
-    return extractiveSummary(...source);
-  });
+  if (compaction === undefined && !isAdded) return undefined;
+  const part = composeCompaction(
+    compaction === true ? {} : (compaction ?? {}),
+    config.compaction,
+    async (...source) => {
+      const { extractiveSummary } = await import("./providers/offline/summary/summary.ts");
+      return extractiveSummary(...source);
+    },
+  );
   const system_prompt = systemPrompt ?? config.agent.system_prompt;
   requireReachableFor(part, { ...(system_prompt === undefined ? {} : { system_prompt }) }, { tools: [], pinTokens: 0 });
-  return part;
+  return compaction === undefined ? undefined : part;
 }
 
 function agentsInMemory({ now }: Clock): AgentHome {
@@ -292,46 +264,6 @@ function agentsInMemory({ now }: Clock): AgentHome {
       return { store: createStoreInMemory({ foldRow: foldAgent, now }), vault: undefined };
     },
   };
-}
-
-/** Gives the sessions of a store their files under `.rkat/`. */
-async function withFiles(store: Store, to: { folder: string; warn: (sentence: string) => void }): Promise<Store> {
-  const { createRkatFiles } = await import("./projections/rkat-files.ts");
-  const { projectStore } = await import("./projections/projected-store.ts");
-  const files = createRkatFiles({
-    ...to,
-    readEvents: (sessionId, after, max) => readEvents(store.log, sessionId, { after, max }),
-    row: (sessionId) => store.sessions.get(sessionId),
-  });
-  return projectStore(store, files);
-}
-
-/** Opens a store on disk: everything it acknowledged survives the end of the process, however it comes. */
-export async function openEmbeddedStore(
-  folder: string,
-  options: { now?: () => number; warn?: (sentence: string) => void } = {},
-): Promise<Store> {
-  const { openStore } = await import("./stores/embedded/open.ts");
-  return openStore({ folder, foldRow, host: { pid: process.pid, isRunning }, ...options });
-}
-
-/** Checks every checksum of the sessions and agents on disk; nothing is changed. */
-export async function verifyStore(folder: string): Promise<Verification & { readonly agents: number }> {
-  const { addVerification, verifyFolder } = await import("./stores/embedded/open.ts");
-  const { foldAgent } = await import("./core/agent/agent-row.ts");
-  const kept = await verifyFolder(folder, foldRow);
-  if (!existsSync(join(folder, AGENTS))) return { ...kept, agents: 0 };
-  const { sessions: agents, ...more } = await verifyFolder(join(folder, AGENTS), foldAgent);
-  return { ...addVerification(kept, more), agents };
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "EPERM"; // It runs and is someone else's.
-  }
 }
 
 /** A store that lives as long as the process. Sessions in it can be read, listed and archived. */

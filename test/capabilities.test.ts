@@ -4,10 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, describe, expect, it } from "vitest";
-import { loadConfig } from "../src/config.ts";
+import { loadConfig } from "../src/config/load-config.ts";
 import type { Capability } from "../src/contract/capability.ts";
 import { CAPABILITY_ABSENT } from "../src/contract/capability.ts";
-import { openRuntime } from "../src/runtime.ts";
+import { openRuntime } from "../src/runtime-on-disk.ts";
 
 const root = mkdtempSync(join(tmpdir(), "rkat-capabilities-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { CAPABILITY_ABSENT } from "../src/contract/capability.ts";
 import type { MemoryResults, MemoryStatusReport } from "../src/contract/memory.ts";
-import { openRuntime } from "../src/runtime.ts";
+import { openRuntime } from "../src/runtime-on-disk.ts";
 import type { Parts } from "../src/surfaces/cli/parts.ts";
 import { useCommandLine } from "./support/command-line.ts";
 import { CONFIGURATION, FACTS, fact, OFFLINE } from "./support/compacting-command-line.ts";

@@ -16,6 +16,7 @@ const DOORS = [
   "src/rest.ts",
   "src/mcp.ts",
   "src/runtime.ts",
+  "src/runtime-on-disk.ts",
 ];
 
 /** Which layers a layer may import besides itself. Doors may import everything and are imported by nobody. */
@@ -37,13 +38,13 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 
 /** Imports of types that cross the layers: the command line is handed a runtime, surfaces speak of ports. */
 const MAY_IMPORT_TYPES: readonly { readonly from: string; readonly to: RegExp }[] = [
-  { from: "src/surfaces/cli/", to: /^src\/(?:runtime|config(?:-[a-z-]+)?)\.ts$/ },
-  { from: "src/surfaces/rpc/", to: /^src\/(?:runtime|config(?:-[a-z-]+)?)\.ts$/ },
+  { from: "src/surfaces/cli/", to: /^src\/(?:runtime(?:-on-disk)?\.ts|config\/)/ },
+  { from: "src/surfaces/rpc/", to: /^src\/(?:runtime(?:-on-disk)?\.ts|config\/)/ },
 ];
 
 /** Where a dependency lives. One folder can then say what it costs to replace it. */
 const HOMES: Readonly<Record<string, readonly string[]>> = {
-  zod: ["src/contract/", "src/config", "src/tools/"],
+  zod: ["src/contract/", "src/config/", "src/tools/"],
   "@ai-sdk/anthropic": ["src/providers/"],
   "@ai-sdk/google": ["src/providers/"],
   "@ai-sdk/openai": ["src/providers/"],
@@ -57,7 +58,7 @@ const HOMES: Readonly<Record<string, readonly string[]>> = {
   commander: ["src/surfaces/cli/"],
   lmdb: ["src/stores/"],
   "onnxruntime-node": ["src/embedders/"],
-  "smol-toml": ["src/config"],
+  "smol-toml": ["src/config/"],
 };
 
 /** Layers that never see the machine: what they need of it is handed in. */
@@ -69,14 +70,13 @@ const PURE = /^src\/(?:core|contract|ports)\//;
  */
 const MAY_TOUCH: readonly { readonly path: RegExp; readonly uses: RegExp }[] = [
   { path: /^src\/(?:cli|rpc|rest|mcp)\.ts$/, uses: /./ },
-  { path: /^src\/runtime\.ts$/, uses: /^process\.(?:env|cwd|pid|kill)$/ },
+  { path: /^src\/runtime(?:-on-disk)?\.ts$/, uses: /^process\.(?:env|cwd|pid|kill)$/ },
   { path: /^src\/tools\/shell\//, uses: /^process\.kill$/ },
 ];
 
-/** The layer of a file of `src`: its folder, "config", or "door"; undefined when it has no place. */
+/** The layer of a file of `src`: its folder, or "door"; undefined when it has no place. */
 function layerOf(path: string): string | undefined {
   if (DOORS.includes(path)) return "door";
-  if (/^src\/config(?:-[a-z-]+)?\.ts$/.test(path)) return "config";
   const [, layer] = /^src\/([^/]+)\//.exec(path) ?? [];
   return layer !== undefined && layer in MAY_IMPORT ? layer : undefined;
 }

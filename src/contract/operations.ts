@@ -21,12 +21,15 @@ import {
   PinResult,
   UndoResult,
 } from "./compaction.ts";
+import { CONFIG_OPERATIONS } from "./config/config-operations.ts";
 import { ContractVersion, EventCursor, EventPage, OneScope } from "./event-page.ts";
 import { nonnegative, positive } from "./input/whole-number.ts";
 import { MemoryResults, MemorySearch, MemoryStatusReport } from "./memory.ts";
 import {
   CreateSession,
   DeferredSession,
+  ExternalEvent,
+  ExternalEventOutcome,
   ForkedSession,
   InjectContext,
   RunResult,
@@ -38,7 +41,7 @@ import {
   StartTurn,
 } from "./session.ts";
 
-interface Operation {
+export interface Operation {
   readonly summary: string;
   readonly input: z.ZodType;
   readonly output: z.ZodType;
@@ -142,6 +145,15 @@ export const OPERATIONS = {
     http: "POST /sessions/{session_id}/system_context",
     mcp: "meerkat_inject_context",
     cli: "rkat session inject ID TEXT",
+  },
+  sendExternalEvent: {
+    summary: "Tell the model of an event from outside, as data it is shown from its next call on; no turn is run.",
+    input: ExternalEvent,
+    output: ExternalEventOutcome,
+    rpc: "session/external_event",
+    http: "POST /sessions/{session_id}/external-events",
+    mcp: "meerkat_external_event",
+    cli: "rkat session event ID TYPE [JSON]",
   },
   forkSession: {
     summary: "Make a new session of the messages before an index; the source stays as it is.",
@@ -347,6 +359,7 @@ export const OPERATIONS = {
     mcp: "meerkat_blob_get",
     cli: "rkat blob get ID",
   },
+  ...CONFIG_OPERATIONS,
   readCapabilities: {
     summary: "Say what this runtime can do and what was left out.",
     input: z.object({}),

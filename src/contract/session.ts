@@ -7,11 +7,10 @@ import { Content, Message } from "./message.ts";
 
 export const SessionId = z.uuid({ error: "expected a session id (a UUID)" });
 
-export const ToolFilter = z.union([
-  z.literal("All"),
-  z.object({ Allow: z.array(z.string()) }),
-  z.object({ Deny: z.array(z.string()) }),
-]);
+export const ToolFilter = z.union(
+  [z.literal("All"), z.object({ Allow: z.array(z.string()) }), z.object({ Deny: z.array(z.string()) })],
+  { error: 'write "All", {"Allow": [names]} or {"Deny": [names]}' },
+);
 export type ToolFilter = z.infer<typeof ToolFilter>;
 
 /** The providers that need no configuration; a name of one's own is as good once it is configured. */
@@ -73,12 +72,11 @@ export const SessionSettings = z.object({
 });
 export type SessionSettings = z.infer<typeof SessionSettings>;
 
-/** Fields of the wire that would be a lie to accept: the one was retired, the other asks for what is not built. */
-const Refused = {
+/** Fields of the wire that clients know from elsewhere. */
+const Wire = {
   skill_references: z.never({ error: "this field was retired; leave it out" }).optional(),
-  keep_alive: z
-    .literal(false, { error: "a session that stays alive between turns is not offered; leave it out" })
-    .optional(),
+  /** A session that is made with it answers at once and runs its first turn behind; any session takes further turns. */
+  keep_alive: z.union([z.boolean(), z.null()], { error: "write true or false" }).optional(),
 };
 
 const Labels = z
@@ -88,7 +86,7 @@ const Labels = z
   });
 
 export const CreateSession = z.object({
-  ...Refused,
+  ...Wire,
   prompt: Prompt,
   initial_turn: z.enum(["run_immediately", "deferred"]).default("run_immediately"),
   model: ModelInput.optional(),
@@ -114,7 +112,7 @@ export const CreateSession = z.object({
 export type CreateSession = z.infer<typeof CreateSession>;
 
 export const StartTurn = z.object({
-  ...Refused,
+  ...Wire,
   session_id: SessionId,
   prompt: Prompt,
   model: ModelInput.optional(),
@@ -209,6 +207,42 @@ export const InjectContext = z.object({
   idempotency_key: z.string().min(1).max(200).optional(),
 });
 export type InjectContext = z.infer<typeof InjectContext>;
+
+const PAYLOAD_CHARS_MAX = 65_536;
+const shortText = { error: "write a text of 1 to 200 characters" };
+const TextBlock = z.object({ type: z.literal("text"), text: z.string() });
+
+/** Something that happened outside; the model is shown it as data, never as what the user said. */
+export const ExternalEvent = z.object({
+  session_id: SessionId,
+  kind: z.literal("generic_json", { error: 'write "generic_json"; there is no other kind' }).default("generic_json"),
+  event_type: z.string(shortText).min(1, shortText).max(200, shortText),
+  payload: z
+    .unknown()
+    .refine((payload) => (JSON.stringify(payload) ?? "").length <= PAYLOAD_CHARS_MAX, {
+      error: `write at most ${PAYLOAD_CHARS_MAX} characters of JSON`,
+    })
+    .optional(),
+  /** More of it, in words. */
+  blocks: z
+    .array(TextBlock, { error: "write a list of text blocks; other media go into a prompt" })
+    .refine((blocks) => blocks.reduce((sum, { text }) => sum + text.length, 0) <= PAYLOAD_CHARS_MAX, {
+      error: `write at most ${PAYLOAD_CHARS_MAX} characters`,
+    })
+    .nullish(),
+  /** The same key again is the same event. */
+  idempotency_key: z.string(shortText).min(1, shortText).max(200, shortText).nullish(),
+});
+export type ExternalEvent = z.infer<typeof ExternalEvent>;
+
+/** `deduplicated`: the event was there already; `rejected`: its key was used for another. */
+export const ExternalEventOutcome = z.object({
+  outcome_type: z.enum(["accepted", "deduplicated", "rejected"]),
+  input_id: z.string().optional(),
+  existing_id: z.string().optional(),
+  reason: z.string().optional(),
+});
+export type ExternalEventOutcome = z.infer<typeof ExternalEventOutcome>;
 
 export const ForkedSession = z.object({
   source_session_id: z.string(),

@@ -149,7 +149,7 @@ describe("the session service", () => {
       [{ prompt: "x", labels: { a: 1 } }, /^labels\.a: /],
       [{ prompt: "x", labels: { "meerkat.runtime_id": "1" } }, /^labels.*reserved/],
       [{ prompt: "x", skill_references: ["a"] }, /^skill_references: .*retired/],
-      [{ prompt: "x", keep_alive: true }, /^keep_alive: /],
+      [{ prompt: "x", keep_alive: "yes" }, /^keep_alive: write true or false$/],
     ];
     for (const [input, message] of bad) {
       const refused = { code: "INVALID_PARAMS", message: expect.stringMatching(message) };

@@ -9,29 +9,37 @@ import { requireTools } from "../core/tools/require-tools.ts";
 import { toolTokens } from "../core/turn/boundary.ts";
 import type { ModelClient, ModelResolver } from "../ports/model.ts";
 import type { AgentOperations } from "./agent/agents.ts";
+import type { Configuration } from "./config/configuration.ts";
 import { type CallContext, requireCapability, type Service } from "./dispatch.ts";
 import { createMemoryOperations } from "./memory/memory-operations.ts";
 import { compactingFor, requireReachableFor } from "./session/compacting.ts";
 import { createCompactions } from "./session/compactions.ts";
 import { forkBodies } from "./session/fork.ts";
 import { createHeldWork, type HeldWork } from "./session/held-work.ts";
-import { inject } from "./session/inject.ts";
+import { inject, injectEvent } from "./session/inject.ts";
 import { appendEntries, beginSession, type LiveSession } from "./session/live-session.ts";
 import { createLiveSessions, type LiveSessions } from "./session/live-sessions.ts";
 import { createSessionReader } from "./session/session-reader.ts";
 import { overrideSettings, type SessionDefaults, settleSettings } from "./session/session-settings.ts";
-import { chooseTools, runSessionTurn, type TurnParts } from "./session/turn-runner.ts";
+import { chooseTools, type FixedParts, runSessionTurn, type TurnParts } from "./session/turn-runner.ts";
 
-export interface ServiceParts extends TurnParts {
-  readonly capabilities: ReadonlySet<Capability>;
+/** What follows from the configuration, which may change between two turns. */
+export interface Configured extends Omit<TurnParts, keyof FixedParts> {
   readonly models: ModelResolver;
   readonly defaults: SessionDefaults;
   readonly sessionsMax: number;
   /** Where a search of memory looks that does not say. */
   readonly memoryScope: "project" | "session";
+  /** What `readModels` answers. */
+  catalogue(): ModelsCatalog;
+}
+
+export interface ServiceParts extends FixedParts {
+  readonly capabilities: ReadonlySet<Capability>;
   readonly agents: AgentOperations;
-  /** What `readCapabilities` and `readModels` answer. */
-  readonly describe: { capabilities(): Capabilities; models(): ModelsCatalog };
+  readonly configuration: Configuration<Configured>;
+  /** What `readCapabilities` answers. */
+  describeCapabilities(): Capabilities;
 }
 
 export interface SessionService {
@@ -42,9 +50,11 @@ export interface SessionService {
 
 /** Sessions and their turns: the one behaviour behind every surface. */
 export function createSessionService(parts: ServiceParts): SessionService {
-  const { store, clock, defaults } = parts;
+  const { store, clock, configuration } = parts;
+  /** Asked for once by whatever begins: it goes on with what it began with. */
+  const current = () => ({ ...parts, ...configuration.current() });
   const live = createLiveSessions(store, {
-    sessionsMax: parts.sessionsMax,
+    sessionsMax: () => configuration.current().sessionsMax,
     isStored: parts.capabilities.has("session-store"),
   });
   const held = createHeldWork({ store, clock, live });
@@ -54,11 +64,12 @@ export function createSessionService(parts: ServiceParts): SessionService {
     if (input.compaction !== undefined) requireCapability(parts.capabilities, "session-compaction");
     if (call.tools !== undefined) requireTools(call.tools);
     if (input.output_schema !== undefined) await compileSchema(input.output_schema, "output_schema");
-    const model = await parts.models.resolve(input.model, input.provider);
-    const settings = settleSettings(input, model, defaults);
-    if (parts.compaction !== undefined) {
-      const tools = [...parts.toolsFor(settings), ...(call.tools ?? [])];
-      requireReachableFor(parts.compaction, settings, { tools, pinTokens: 0, contextWindow: model.contextWindow });
+    const began = current();
+    const model = await began.models.resolve(input.model, input.provider);
+    const settings = settleSettings(input, model, began.defaults);
+    if (began.compaction !== undefined) {
+      const tools = [...began.toolsFor(settings), ...(call.tools ?? [])];
+      requireReachableFor(began.compaction, settings, { tools, pinTokens: 0, contextWindow: model.contextWindow });
     }
     const isDeferred = input.initial_turn === "deferred";
     const pending = isDeferred ? { pending_prompt: input.prompt } : {};
@@ -70,7 +81,22 @@ export function createSessionService(parts: ServiceParts): SessionService {
     if (isDeferred) return { session_id };
     const { prompt } = input;
     const turn = { prompt, model, instructions: [], overlay: undefined, traceparent: call.traceparent };
-    return held.run(session, call, (signal) => runSessionTurn(parts, session, { ...turn, signal }));
+    const run = (signal: AbortSignal) => runSessionTurn(began, session, { ...turn, signal });
+    return input.keep_alive === true ? runBehind(session, run) : held.run(session, call, run);
+  };
+
+  /** Runs a turn nobody waits for; how it ends is told in its events, and kept. */
+  const runBehind = async (session: LiveSession, turn: (signal: AbortSignal) => Promise<RunResult>) => {
+    const { promise: holding, resolve, reject } = Promise.withResolvers<void>();
+    held
+      .run(session, {}, (signal) => {
+        resolve();
+        return turn(signal);
+      })
+      .catch(reject);
+    await holding;
+    const usage = { input_tokens: 0, output_tokens: 0, total_tokens: 0 };
+    return { session_id: session.state.sessionId, text: "", turns: 0, tool_calls: 0, usage };
   };
 
   const startTurn = async (input: StartTurn, call: CallContext): Promise<RunResult> => {
@@ -80,7 +106,8 @@ export function createSessionService(parts: ServiceParts): SessionService {
       const { state } = session;
       if (call.tools !== undefined) session.tools = call.tools;
       if (input.output_schema !== undefined) await compileSchema(input.output_schema, "output_schema");
-      const model = await modelFor(session, input);
+      const began = current();
+      const model = await modelFor(began.models, session, input);
       const isFirstTurn = state.turnsOpened === 0;
       const settings = overrideSettings(state.settings, input, { model, isFirstTurn });
       const prompt = state.pendingPrompt === undefined ? input.prompt : join(state.pendingPrompt, input.prompt);
@@ -90,23 +117,17 @@ export function createSessionService(parts: ServiceParts): SessionService {
       const instructions = input.additional_instructions ?? [];
       const { traceparent } = call;
       const turn = { prompt, model, instructions, overlay: input.flow_tool_overlay, signal, traceparent };
-      return runSessionTurn(parts, session, turn);
+      return runSessionTurn(began, session, turn);
     });
-  };
-
-  const modelFor = ({ state }: LiveSession, input: StartTurn): Promise<ModelClient> => {
-    const { model, provider } = state.settings;
-    const isOther = input.model !== undefined && input.model !== model;
-    // Another model may be another provider's: the session's own must not be assumed of it.
-    return parts.models.resolve(input.model ?? model, input.provider ?? (isOther ? undefined : provider));
   };
 
   const sizesOf = (session: LiveSession) => {
     const { settings } = session.state;
-    const context_window = parts.windowOf(settings);
-    const compacting = parts.compaction && compactingFor(parts.compaction, settings, context_window);
+    const began = current();
+    const context_window = began.windowOf(settings);
+    const compacting = began.compaction && compactingFor(began.compaction, settings, context_window);
     return {
-      tool_tokens: toolTokens(chooseTools(parts, session, undefined).values()),
+      tool_tokens: toolTokens(chooseTools(began, session, undefined).values()),
       ...(context_window === undefined ? {} : { context_window }),
       ...(compacting === undefined ? {} : { auto_compact_threshold: compacting.threshold }),
     };
@@ -122,13 +143,24 @@ export function createSessionService(parts: ServiceParts): SessionService {
       return { interrupted: true };
     },
     ...createSessionReader({ store, live, hash: parts.hash, sizesOf }),
-    ...createCompactions({ ...parts, live, held }),
-    ...createMemoryOperations({ memory: parts.memory, live, scope: parts.memoryScope, telemetry: parts.telemetry }),
+    ...createCompactions({ ...parts, live, held }, () => ({ ...current(), live, held })),
+    ...createMemoryOperations({
+      memory: parts.memory,
+      live,
+      scope: () => configuration.current().memoryScope,
+      telemetry: parts.telemetry,
+    }),
     ...parts.agents,
+    ...configuration.operations,
     injectContext: async (input) => {
       const session = await live.find(input.session_id);
       if (session.isRunning) return inject(parts, session, input);
       return held.run(session, {}, () => inject(parts, session, input));
+    },
+    sendExternalEvent: async (input) => {
+      const session = await live.find(input.session_id);
+      if (session.isRunning) return injectEvent(parts, session, input);
+      return held.run(session, {}, () => injectEvent(parts, session, input));
     },
     forkSession: async (input) => {
       const source = await live.find(input.session_id);
@@ -155,10 +187,17 @@ export function createSessionService(parts: ServiceParts): SessionService {
       if (blob === undefined) throw new RuntimeError("INVALID_PARAMS", `blob_id: there is no blob ${blob_id}`);
       return { blob_id, media_type: blob.mediaType, data: Buffer.from(blob.data).toString("base64") };
     },
-    readCapabilities: async () => parts.describe.capabilities(),
-    readModels: async () => parts.describe.models(),
+    readCapabilities: async () => parts.describeCapabilities(),
+    readModels: async () => configuration.current().catalogue(),
   };
   return { service, live, stop: held.stop };
+}
+
+function modelFor(models: ModelResolver, { state }: LiveSession, input: StartTurn): Promise<ModelClient> {
+  const { model, provider } = state.settings;
+  const isOther = input.model !== undefined && input.model !== model;
+  // Another model may be another provider's: the session's own must not be assumed of it.
+  return models.resolve(input.model ?? model, input.provider ?? (isOther ? undefined : provider));
 }
 
 function join(first: Content, second: Content): Content {

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { basename, isAbsolute, join, resolve } from "node:path";
+import type { ConfiguredRealm } from "../contract/config/envelope.ts";
 import { RuntimeError } from "../contract/error.ts";
 
 /** Which realm was asked for, and from where. Absent flags stay undefined. */
@@ -21,6 +22,31 @@ export interface Realm {
   readonly realm: string;
   /** Where the realm keeps everything. */
   readonly stateFolder: string;
+}
+
+/** What keeps realms, as clients are told. */
+export const BACKEND = "embedded";
+
+/** What clients of a configuration are told of its realm; where things are kept only when that is asked for. */
+export function configuredRealm(
+  { realm, stateFolder }: Realm,
+  told: { readonly instance?: string | undefined; readonly paths: boolean },
+): ConfiguredRealm {
+  return {
+    realm_id: realm,
+    ...(told.instance === undefined ? {} : { instance_id: told.instance }),
+    backend: BACKEND,
+    ...(told.paths ? { resolved_paths: pathsOf(stateFolder) } : {}),
+  };
+}
+
+function pathsOf(root: string): Readonly<Record<string, string>> {
+  return {
+    root,
+    manifest_path: join(root, "config_state.json"),
+    config_path: join(root, "config.toml"),
+    sessions_jsonl_dir: join(root, ".rkat", "sessions"),
+  };
 }
 
 /** Settles the realm and its folder; throws INVALID_PARAMS for flags that contradict each other. Nothing is made. */

@@ -3,7 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import type { Runtime } from "../../src/runtime.ts";
-import { createInMemoryStore, openRuntime } from "../../src/runtime.ts";
+import { createInMemoryStore } from "../../src/runtime.ts";
+import { openRuntime } from "../../src/runtime-on-disk.ts";
 import { createMemoryStoreInMemory } from "../../src/stores/memory/in-memory.ts";
 import { scriptedRuntime } from "../support/runtime.ts";
 

@@ -6,7 +6,8 @@ import type { Clock } from "../../src/ports/clock.ts";
 import type { Embedder } from "../../src/ports/embedder.ts";
 import type { ModelClient } from "../../src/ports/model.ts";
 import { createScriptedModel } from "../../src/providers/scripted.ts";
-import { openRuntime, type Runtime } from "../../src/runtime.ts";
+import type { Runtime } from "../../src/runtime.ts";
+import { openRuntime } from "../../src/runtime-on-disk.ts";
 import { createSystemClock } from "../../src/service/system-clock.ts";
 import { createRandom } from "../crash/random.ts";
 

@@ -2,9 +2,11 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach } from "vitest";
-import { loadConfig } from "../../src/config.ts";
+import { formatToml, parseToml } from "../../src/config/config-file.ts";
+import { loadConfig } from "../../src/config/load-config.ts";
 import { createScriptedModel } from "../../src/providers/scripted.ts";
-import { createInMemoryStore, createRuntime, inspectMcpServers, openRuntime, verifyStore } from "../../src/runtime.ts";
+import { createInMemoryStore, createRuntime, inspectMcpServers } from "../../src/runtime.ts";
+import { openRuntime, verifyStore } from "../../src/runtime-on-disk.ts";
 import { runCommandLine } from "../../src/surfaces/cli/command-line.ts";
 import type { Io } from "../../src/surfaces/cli/io.ts";
 import type { Parts } from "../../src/surfaces/cli/parts.ts";
@@ -20,6 +22,7 @@ const PARTS: Parts = {
   serveMcp: async () => 0,
   serveRest: async () => 0,
   inspectMcpServers,
+  toml: async () => ({ parse: parseToml, format: formatToml }),
   createScriptedModel: async (script) => createScriptedModel(script),
   inspectModels: async () => ({
     providers: [{ provider: "openai", keyVariable: "OPENAI_API_KEY", hasKey: false, baseUrl: "https://a.test/v1?k=1" }],

@@ -1,6 +1,6 @@
 import type { ModelRequest } from "../../src/ports/model.ts";
 import { createScriptedModel, type ScriptedStep } from "../../src/providers/scripted.ts";
-import { openRuntime } from "../../src/runtime.ts";
+import { openRuntime } from "../../src/runtime-on-disk.ts";
 import type { Parts } from "../../src/surfaces/cli/parts.ts";
 
 /** A configuration with which a few short turns are worth compacting. */

@@ -17,7 +17,7 @@ export async function serveRuntime(runtime: Runtime, service: Partial<RestServic
     allowedHosts: [],
     token: undefined,
     runtime,
-    about: { realm: REALM, config: { agent: { max_turns: 100 } } },
+    about: { realm: REALM },
     version: "0.0.0",
     clock: createSystemClock(),
     log: () => {},

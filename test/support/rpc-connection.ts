@@ -21,7 +21,7 @@ export function connectTo(runtime: Runtime) {
     output,
     runtime,
     log: (sentence) => logged.push(sentence),
-    host: { realm: REALM, config: { agent: { max_turns: 100 } } },
+    host: { realm: REALM },
     clock: createSystemClock(),
     signal: interrupt.signal,
   });

@@ -1,4 +1,4 @@
-import { type Config, defaultConfig } from "../../src/config.ts";
+import { type Config, defaultConfig } from "../../src/config/load-config.ts";
 import type { AgentEvent } from "../../src/contract/event.ts";
 import type { RunResult } from "../../src/contract/session.ts";
 import { createScriptedModel } from "../../src/providers/scripted.ts";

@@ -27,6 +27,12 @@ export function parseDuration(text: string): number | undefined {
   return Number.isSafeInteger(ms) ? ms : undefined;
 }
 
+/** A duration of whole milliseconds as it is written, in the largest unit that says it exactly. */
+export function spellDuration(ms: number): string {
+  const unit = ["d", "h", "m", "s"].find((name) => ms % (UNIT_MS.get(name) ?? 1) === 0) ?? "ms";
+  return `${ms / (UNIT_MS.get(unit) ?? 1)}${unit}`;
+}
+
 const HumanDuration = z.string().transform((text, issue) => {
   const ms = parseDuration(text);
   if (ms !== undefined) return ms;

@@ -3,7 +3,8 @@ import { OPERATIONS, type OperationName } from "../operations.ts";
 
 /** As much of a JSON schema as a surface looks at; the rest is handed on as it is. */
 export interface JsonSchema {
-  readonly type?: string;
+  /** A list where one of several will do. */
+  readonly type?: string | readonly string[];
   readonly properties?: Readonly<Record<string, JsonSchema>>;
   readonly required?: readonly string[];
   readonly [keyword: string]: unknown;

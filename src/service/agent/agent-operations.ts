@@ -1,4 +1,5 @@
 import type { Asking } from "../../core/model/ask.ts";
+import type { Clock } from "../../ports/clock.ts";
 import type { ModelResolver } from "../../ports/model.ts";
 import type { OpenTelemetry } from "../../ports/telemetry.ts";
 import type { Vault } from "../../ports/vault.ts";
@@ -19,18 +20,19 @@ export interface AgentHome {
   isThere(): boolean;
 }
 
-export interface AgentOperationParts {
-  readonly home: AgentHome;
+interface Summariser {
   readonly models: ModelResolver;
-  readonly config: {
-    readonly agent_memory: {
-      readonly immediate_window: number;
-      readonly recent_window: number;
-      readonly profile: string;
-    };
-    readonly profiles: Readonly<Record<string, unknown>>;
-  };
+  readonly profile: string;
+  readonly profiles: Readonly<Record<string, unknown>>;
   readonly asking: Pick<Asking, "clock" | "retry" | "calls" | "redact">;
+}
+
+export interface AgentOperationParts {
+  readonly clock: Clock;
+  readonly home: AgentHome;
+  readonly windows: { readonly immediate: number; readonly recent: number };
+  /** Who summarises, and how it is asked, as it is configured when a summary is wanted. */
+  readonly summariser: () => Summariser;
   readonly telemetry: OpenTelemetry | undefined;
   readonly tell: ((line: string) => void) | undefined;
   /** Told which agent's log has grown. */
@@ -72,16 +74,19 @@ export function createAgentOperations(parts: AgentOperationParts): {
 }
 
 async function openAgents(parts: AgentOperationParts): Promise<Agents> {
-  const { home, models, config, asking, telemetry, tell, grown } = parts;
+  const { home, clock, windows, summariser, telemetry, tell, grown } = parts;
   const { createAgents } = await import("./agents.ts");
   const { createTierSummariser } = await import("./tier-summariser.ts");
-  const { immediate_window: immediate, recent_window: recent, profile } = config.agent_memory;
-  const model = () => summariserOf(models, profile, config);
   return createAgents({
     ...(await home.open()),
-    clock: asking.clock,
-    windows: { immediate, recent },
-    summarise: createTierSummariser({ model, asking, telemetry }),
+    clock,
+    windows,
+    summarise: (...texts) => {
+      const { models, profile, profiles, asking } = summariser();
+      return createTierSummariser({ model: () => summariserOf(models, profile, { profiles }), asking, telemetry })(
+        ...texts,
+      );
+    },
     tell: tell ?? (() => {}),
     grown,
   });

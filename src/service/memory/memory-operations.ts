@@ -11,7 +11,7 @@ interface MemoryOperationParts {
   readonly memory: SessionMemory | undefined;
   readonly live: LiveSessions;
   /** Where a search looks that does not say. */
-  readonly scope: "project" | "session";
+  readonly scope: () => "project" | "session";
   readonly telemetry: OpenTelemetry | undefined;
 }
 
@@ -49,7 +49,7 @@ export function createMemoryOperations(
 
 function defaultScope({ scope }: MemoryOperationParts, { session_id, as_of_seq }: MemorySearch): "project" | "session" {
   if (as_of_seq !== undefined) return "session";
-  return session_id === undefined ? "project" : scope;
+  return session_id === undefined ? "project" : scope();
 }
 
 type Asked = Pick<MemorySearch, "query" | "limit" | "scope" | "session_id" | "as_of_seq" | "agent">;

@@ -5,7 +5,8 @@ import { afterAll, describe, expect, it } from "vitest";
 import { scriptedRuntime } from "../../../test/support/runtime.ts";
 import type { Embedder } from "../../ports/embedder.ts";
 import type { MemoryStore } from "../../ports/memory.ts";
-import { createInMemoryStore, createRuntime, openRuntime, type RuntimeOptions } from "../../runtime.ts";
+import { createInMemoryStore, createRuntime, type RuntimeOptions } from "../../runtime.ts";
+import { openRuntime } from "../../runtime-on-disk.ts";
 import { createMemoryStoreInMemory } from "../../stores/memory/in-memory.ts";
 
 const root = mkdtempSync(join(tmpdir(), "rkat-memory-"));

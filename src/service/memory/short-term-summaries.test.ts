@@ -6,7 +6,8 @@ import { configWith, scriptedRuntime } from "../../../test/support/runtime.ts";
 import { createVirtualClock } from "../../../test/support/virtual-clock.ts";
 import type { ModelRequest } from "../../ports/model.ts";
 import { createScriptedModel, type ScriptedStep } from "../../providers/scripted.ts";
-import { createInMemoryStore, openRuntime, type Runtime, type RuntimeOptions } from "../../runtime.ts";
+import { createInMemoryStore, type Runtime, type RuntimeOptions } from "../../runtime.ts";
+import { openRuntime } from "../../runtime-on-disk.ts";
 import type { Session } from "../session-handle.ts";
 
 const root = mkdtempSync(join(tmpdir(), "rkat-summaries-"));

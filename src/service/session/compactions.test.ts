@@ -4,7 +4,8 @@ import { DefaultCompactor } from "../../core/compaction/default-compactor.ts";
 import { COMPACTION_PROMPT } from "../../core/compaction/summary-message.ts";
 import type { Compactor } from "../../ports/compactor.ts";
 import type { ModelRequest } from "../../ports/model.ts";
-import { createInMemoryStore, createRuntime, openRuntime, type RuntimeOptions } from "../../runtime.ts";
+import { createInMemoryStore, createRuntime, type RuntimeOptions } from "../../runtime.ts";
+import { openRuntime } from "../../runtime-on-disk.ts";
 
 const BIG = { autoCompactThreshold: 50_000, maxSummaryTokens: 200, recentTurnBudget: 2 };
 const LINE = "All of this was said while the kettle boiled and the rain went on. ".repeat(4);

@@ -32,14 +32,20 @@ type Operations =
   | "pinMessage"
   | "unpinMessage";
 
-/** The operations on what the model is shown. Without the capability the gate lets none of them through. */
-export function createCompactions(parts: CompactionParts): Pick<Service, Operations> {
-  const { store, live, held } = parts;
+/**
+ * The operations on what the model is shown, each with the parts it finds when it begins. Without the capability the
+ * gate lets none of them through.
+ */
+export function createCompactions(
+  fixed: Pick<CompactionParts, "store" | "live" | "held" | "memory">,
+  current: () => CompactionParts,
+): Pick<Service, Operations> {
+  const { store, live, held } = fixed;
   return {
     compactSession: async (input, call) => {
       const session = await live.find(input.session_id);
       return held.run(session, call, (signal) =>
-        compactNow(parts, session, { input, signal, traceparent: call.traceparent }),
+        compactNow(current(), session, { input, signal, traceparent: call.traceparent }),
       );
     },
     listCompactions: async ({ session_id }) => {
@@ -55,17 +61,17 @@ export function createCompactions(parts: CompactionParts): Pick<Service, Operati
         const built = record.undone ? [] : state.compactions.slice(state.compactions.indexOf(record));
         const ids = built.filter(({ undone }) => !undone).map(({ body }) => body.compaction_id);
         if (ids.length > 0) await appendEntries(store.log, session, [{ kind: "compaction_undone", compaction_id }]);
-        parts.memory?.indexLater(state);
+        fixed.memory?.indexLater(state);
         return { undone: true, compaction_ids: ids, ...sizeOf(state) };
       });
     },
     expandCompaction: async (input) => {
       const session = await live.find(input.session_id);
-      return held.run(session, {}, () => expand(parts, session, input));
+      return held.run(session, {}, () => expand(current(), session, input));
     },
     pinMessage: async ({ session_id, seq }) => {
       const session = await live.find(session_id);
-      return held.run(session, {}, () => pin(parts, session, seq));
+      return held.run(session, {}, () => pin(current(), session, seq));
     },
     unpinMessage: async ({ session_id, seq }) => {
       const session = await live.find(session_id);

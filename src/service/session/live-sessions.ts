@@ -19,7 +19,10 @@ export interface LiveSessions {
 const ENTRIES_MAX = Number.MAX_SAFE_INTEGER;
 
 /** Without a store that lasts, a session that is let go is gone, so none ever is. */
-export function createLiveSessions(store: Store, options: { sessionsMax: number; isStored: boolean }): LiveSessions {
+export function createLiveSessions(
+  store: Store,
+  options: { sessionsMax: () => number; isStored: boolean },
+): LiveSessions {
   const { sessionsMax, isStored } = options;
   // In order of use: the first key is the one that was not touched for the longest time.
   const sessions = new Map<string, LiveSession>();
@@ -33,7 +36,7 @@ export function createLiveSessions(store: Store, options: { sessionsMax: number;
     return session;
   };
   const makeRoom = (): void => {
-    if (sessions.size + arriving < sessionsMax) return;
+    if (sessions.size + arriving < sessionsMax()) return;
     const idle = isStored ? firstIdle(sessions.values()) : undefined;
     if (idle === undefined) {
       const held = sessions.size + arriving;

@@ -18,24 +18,29 @@ import type { SessionMemory } from "../memory/session-memory.ts";
 import { type CompactionPart, compactingFor } from "./compacting.ts";
 import { appendEntries, emitLive, type LiveSession } from "./live-session.ts";
 
-export interface TurnParts {
+/** What turns have whatever is configured. */
+export interface FixedParts {
   readonly store: Store;
   readonly clock: Clock;
-  readonly policy: TurnPolicy;
   readonly redact: Redact;
   readonly hash: Hash;
-  /** The capability `session-compaction`; absent when it is not composed. */
-  readonly compaction: CompactionPart | undefined;
   /** The capability `memory-store`; absent when it is not composed. */
   readonly memory: SessionMemory | undefined;
   /** Who is told what happens; absent when nobody is. */
   readonly telemetry: OpenTelemetry | undefined;
   /** What a model that is given these tools is told of them; undefined for nothing. */
   skillFor(tools: ReadonlyMap<string, Tool>): string | undefined;
-  /** What a session's model can see at once, as far as it is known without asking for the model. */
-  windowOf(settings: SessionSettings): number | undefined;
   /** Makes the tools ready that come from elsewhere; resolves, too, when some cannot be, or the signal aborts. */
   prepareTools(settings: SessionSettings, signal: AbortSignal): Promise<void>;
+}
+
+/** What turns run with; what follows from the configuration is what it was when they began. */
+export interface TurnParts extends FixedParts {
+  readonly policy: TurnPolicy;
+  /** The capability `session-compaction`; absent when it is not composed. */
+  readonly compaction: CompactionPart | undefined;
+  /** What a session's model can see at once, as far as it is known without asking for the model. */
+  windowOf(settings: SessionSettings): number | undefined;
   /** The tools a session has besides its own: by its settings, as far as they are ready, and the runtime's custom ones. */
   toolsFor(settings: SessionSettings): readonly Tool[];
 }
@@ -133,7 +138,7 @@ export function compactingIn(
 
 /** Ends a turn that its own surroundings broke: whoever listens hears of it, in the log or at least live. */
 async function closeBroken(
-  { store, clock, redact }: TurnParts,
+  { store, clock, redact }: FixedParts,
   live: LiveSession,
   { error, hasOpened }: { error: RuntimeError; hasOpened: boolean },
 ): Promise<void> {

@@ -11,6 +11,7 @@ import { addModelsCommand } from "./commands/models.ts";
 import { addRpcCommand } from "./commands/rpc.ts";
 import { addServeCommand } from "./commands/serve.ts";
 import { addCompactCommand } from "./compactions/compact-command.ts";
+import { addConfigCommand } from "./config/config-command.ts";
 import { addDemoCommand } from "./demo/demo-command.ts";
 import { reportFailure } from "./failure.ts";
 import { configureHelp, describeHelp } from "./help.ts";
@@ -78,6 +79,7 @@ function declareProgram(program: Command, invocation: Invocation): void {
   program.commandsGroup("Set up; each command has a --help of its own");
   addDemoCommand(program, invocation);
   addInitCommand(program, invocation);
+  addConfigCommand(program, invocation);
   addDoctorCommand(program, invocation);
   addModelsCommand(program, invocation);
   addCapabilitiesCommand(program, invocation);

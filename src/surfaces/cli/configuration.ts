@@ -1,11 +1,11 @@
 import { readFile } from "node:fs/promises";
-import type { LoadedConfig } from "../../config.ts";
+import type { LoadedConfig } from "../../config/load-config.ts";
 import type { Invocation } from "./parts.ts";
 
 /** The configuration that holds where the command works. */
 export async function readConfiguration({ io, parts, place }: Invocation): Promise<LoadedConfig> {
-  const { projectRoot, userRoot } = place();
-  return parts.loadConfig({ cwd: projectRoot, home: userRoot, env: io.env, readFile: readIfThere });
+  const { projectRoot, userRoot, stateFolder } = place();
+  return parts.loadConfig({ cwd: projectRoot, home: userRoot, env: io.env, readFile: readIfThere, stateFolder });
 }
 
 /** The text of a file; undefined when there is none. */

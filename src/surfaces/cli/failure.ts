@@ -41,7 +41,9 @@ function formatOf(args: readonly string[]): "text" | "json" | "events" {
   if (flags.includes("--events")) return "events";
   const isJson = flags.some((flag, at) => {
     if (flag === "-o" || flag === "--output") return flags[at + 1] === "json";
-    return ["--json", "--output=json", "-ojson"].includes(flag);
+    // With a value, JSON is what was given, not what is wanted.
+    if (flag === "--json") return !/^\s*[{[]/.test(flags[at + 1] ?? "");
+    return ["--output=json", "-ojson"].includes(flag);
   });
   return isJson ? "json" : "text";
 }

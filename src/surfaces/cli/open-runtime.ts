@@ -1,11 +1,12 @@
 import { constants } from "node:fs";
 import { access, mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import type { Config, LoadedConfig } from "../../config.ts";
+import type { Config, LoadedConfig } from "../../config/load-config.ts";
 import type { Capability } from "../../contract/capability.ts";
 import { RuntimeError } from "../../contract/error.ts";
 import type { Runtime } from "../../runtime.ts";
 import { requireCapability } from "../../service/dispatch.ts";
+import { configuredRealm } from "../realm.ts";
 import { createLogLines } from "./agents/log-lines.ts";
 import { isErrno, readConfiguration } from "./configuration.ts";
 import { createPaint } from "./paint.ts";
@@ -54,6 +55,16 @@ export function withMemory<T>(invocation: Invocation, use: (opened: Opened) => P
   return withKept(invocation, ["memory-store", "session-store"], { use });
 }
 
+/** Opens what is kept to read its configuration, where there is something; reading makes no folder. */
+export async function withConfiguration<T>(invocation: Invocation, use: (opened: Opened) => Promise<T>): Promise<T> {
+  const { config } = await readConfiguration(invocation);
+  if (config.features.includes("session-store")) return withKept(invocation, [], { use });
+  return using(
+    { runtime: await createEmpty(invocation, config), config, place: invocation.place(), isKept: false },
+    use,
+  );
+}
+
 async function withKept<T>(
   invocation: Invocation,
   required: readonly Capability[],
@@ -72,7 +83,8 @@ async function withKept<T>(
 /** A runtime with the capabilities that are configured and no sessions, for what is not about them. */
 export async function createEmpty({ io, parts, place }: Invocation, config: Config): Promise<Runtime> {
   const compaction = config.features.includes("session-compaction") ? { compaction: true as const } : {};
-  const options = { config, env: io.env, projectRoot: place().projectRoot, ...compaction };
+  const realm = configuredRealm(place(), { paths: true });
+  const options = { config, realm, env: io.env, projectRoot: place().projectRoot, ...compaction };
   if (!config.features.includes("session-store")) return parts.createRuntime(options);
   const memory = config.features.includes("memory-store") ? { memory: {} } : {};
   return parts.createRuntime({ ...options, ...memory, store: await parts.createInMemoryStore() });
@@ -94,12 +106,15 @@ async function using<T>(opened: Opened, use: (opened: Opened) => Promise<T>): Pr
   }
 }
 
-function openAt({ io, parts, place }: Invocation, { config, mcpServers }: LoadedConfig, log?: Log): Promise<Runtime> {
+function openAt(invocation: Invocation, { config, compose, mcpServers }: LoadedConfig, log?: Log): Promise<Runtime> {
+  const { io, parts, place } = invocation;
   const { yellow } = createPaint(io.stderr, io.env);
   const { projectRoot, stateFolder } = place();
   return parts.openRuntime({
     config,
     mcpServers,
+    compose,
+    realm: configuredRealm(place(), { paths: true }),
     env: io.env,
     projectRoot,
     stateFolder,

@@ -1,7 +1,9 @@
-import type { Config, loadConfig } from "../../config.ts";
+import type { Config, loadConfig } from "../../config/load-config.ts";
+import type { JsonTable } from "../../contract/input/merge-patch.ts";
 import type { ModelClient, ModelFailure, ModelRequest } from "../../ports/model.ts";
 import type { Store } from "../../ports/store.ts";
-import type { inspectMcpServers, OpenOptions, Runtime, RuntimeOptions } from "../../runtime.ts";
+import type { inspectMcpServers, Runtime, RuntimeOptions } from "../../runtime.ts";
+import type { OpenOptions } from "../../runtime-on-disk.ts";
 import type { Io } from "./io.ts";
 import type { Place } from "./place.ts";
 
@@ -29,6 +31,8 @@ export interface Parts {
   /** Serves HTTP until it is interrupted; returns the exit code. */
   serveRest(args: readonly string[]): Promise<number>;
   readonly inspectMcpServers: typeof inspectMcpServers;
+  /** Reads and writes the configuration's own format; a text that is none of it throws INVALID_PARAMS with the name. */
+  toml(): Promise<{ parse(text: string, name: string): JsonTable; format(table: JsonTable): string }>;
   inspectModels(config: Config): Promise<ModelOutlook>;
   createScriptedModel(script: (request: ModelRequest, index: number) => ScriptedAnswer): Promise<ModelClient>;
 }

@@ -1,5 +1,6 @@
 import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
 import { asRuntimeError, type RuntimeError } from "../../contract/error.ts";
+import { ConfigTool } from "../../contract/mcp/config-tool.ts";
 import { TurnExtras, type TurnPayload } from "../../contract/mcp/turn-tool.ts";
 import type { OperationName } from "../../contract/operations.ts";
 import { parseParams } from "../../contract/rpc/requests.ts";
@@ -30,9 +31,10 @@ export interface ToolCall {
 
 /** Calls a tool. What goes wrong is a result, too: a model can read it and do better. It does not reject. */
 export async function callTool(parts: CallParts, called: OperationTool, call: ToolCall): Promise<CallToolResult> {
-  const { operation, tool } = called;
+  const { tool } = called;
   try {
-    const params = withPlainIds(call.args, parts.realm);
+    const { operation, args } = settleOperation(called.operation, call.args);
+    const params = withPlainIds(args, parts.realm);
     const output = RUNS_TURN.includes(operation)
       ? await runTurn(parts, operation, { ...call, args: params })
       : await parts.dispatch(operation, params, { signal: call.signal });
@@ -47,6 +49,20 @@ export async function callTool(parts: CallParts, called: OperationTool, call: To
 export function jsonResult(payload: unknown, { isStructured }: { readonly isStructured: boolean }): CallToolResult {
   const structured = isStructured && isRecord(payload) ? { structuredContent: payload } : {};
   return { content: [{ type: "text", text: JSON.stringify(payload) }], ...structured };
+}
+
+/** One tool stands for three operations on the configuration; its first argument says which. */
+function settleOperation(operation: OperationName, args: Params): { operation: OperationName; args: Params } {
+  if (operation !== "patchConfig") return { operation, args };
+  const { action, config, patch, expected_generation } = parseParams(ConfigTool, args);
+  switch (action) {
+    case "get":
+      return { operation: "readConfig", args: {} };
+    case "set":
+      return { operation: "setConfig", args: { config, expected_generation } };
+    case "patch":
+      return { operation: "patchConfig", args: { patch, expected_generation } };
+  }
 }
 
 /** A failure as the model is told of it: the code is of the one table. */

@@ -8,7 +8,7 @@ import { readIfThere } from "../cli/configuration.ts";
 import { makeStateFolder } from "../cli/open-runtime.ts";
 import { flushed, within } from "../close-within.ts";
 import { tokenFor } from "../http/guard.ts";
-import { type Realm, resolveRealm } from "../realm.ts";
+import { configuredRealm, type Realm, resolveRealm } from "../realm.ts";
 import type { RpcIo, RpcParts } from "../rpc/start.ts";
 import { type McpFlags, parseMcpFlags, USAGE } from "./flags.ts";
 import { createServers, type McpServer } from "./server.ts";
@@ -46,13 +46,16 @@ async function serve(io: McpIo, parts: McpParts, { flags, log }: How): Promise<v
   const clock = createSystemClock();
   const projectRoot = resolve(cwd, flags.contextRoot ?? "");
   const configHome = resolve(cwd, flags.userConfigRoot ?? home);
-  const where = { cwd: projectRoot, home: configHome, env, readFile: readIfThere };
-  const { config, mcpServers } = await parts.loadConfig(where);
-  const { realm, stateFolder } = await settleRealm(io, flags, clock.newId);
+  const place = await settleRealm(io, flags, clock.newId);
+  const { realm, stateFolder } = place;
+  const layers = { cwd: projectRoot, home: configHome, env, readFile: readIfThere, stateFolder };
+  const { config, compose, mcpServers } = await parts.loadConfig(layers);
   if (config.features.includes("session-store")) await makeStateFolder(stateFolder);
   const runtime = await parts.openRuntime({
     config,
+    compose,
     mcpServers,
+    realm: configuredRealm(place, { instance: flags.instance, paths: false }),
     env,
     projectRoot,
     stateFolder,

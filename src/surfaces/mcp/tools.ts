@@ -1,4 +1,5 @@
 import type { Tool } from "@modelcontextprotocol/sdk/types.js";
+import { ConfigTool } from "../../contract/mcp/config-tool.ts";
 import { objectSchemaOf } from "../../contract/mcp/tool-schema.ts";
 import { ResumeTool, RunTool, TurnPayload } from "../../contract/mcp/turn-tool.ts";
 import { OPERATIONS, type OperationName } from "../../contract/operations.ts";
@@ -43,16 +44,22 @@ function toolOf(name: string, operation: OperationName): Tool {
   const outputSchema = outputSchemaOf(operation);
   return {
     name,
-    description: summary,
+    description: DESCRIPTIONS[operation] ?? summary,
     inputSchema,
     ...(outputSchema === undefined ? {} : { outputSchema }),
     annotations: hintsOf(operation),
   };
 }
 
-const INPUTS: Partial<Record<OperationName, typeof RunTool | typeof ResumeTool>> = {
+const INPUTS: Partial<Record<OperationName, typeof RunTool | typeof ResumeTool | typeof ConfigTool>> = {
   createSession: RunTool,
   resumeSession: ResumeTool,
+  patchConfig: ConfigTool,
+};
+
+const DESCRIPTIONS: Partial<Record<OperationName, string>> = {
+  patchConfig:
+    "Read the effective configuration (get), replace the project's own layer of it (set), or change that layer by a merge patch in which null removes a key (patch).",
 };
 
 /** Operations that answer with a list, as the tool of the same name does inside a session. */

@@ -145,7 +145,7 @@ describe("what is refused", () => {
     const answer = await call(`PATCH /sessions/${NOBODY}`);
     expect(answer).toMatchObject({ status: 405, body: { code: "METHOD_NOT_FOUND" } });
     expect(answer.headers.get("allow")).toBe("DELETE, GET, HEAD");
-    expect((await call("PUT /config", {})).status).toBe(405);
+    expect((await call("PUT /skills", {})).status).toBe(405);
   });
 
   it("[H5] a body over 16 MiB, without reading it to its end", async () => {

@@ -4,7 +4,7 @@ import { createSystemClock } from "../../service/system-clock.ts";
 import { readIfThere } from "../cli/configuration.ts";
 import { makeStateFolder } from "../cli/open-runtime.ts";
 import { tokenFor, urlHost } from "../http/guard.ts";
-import { resolveRealm } from "../realm.ts";
+import { configuredRealm, resolveRealm } from "../realm.ts";
 import type { RpcIo, RpcParts } from "../rpc/start.ts";
 import { parseRestFlags, type RestFlags, usage } from "./flags.ts";
 
@@ -49,16 +49,19 @@ async function serve(
   const clock = createSystemClock();
   const contextRoot = resolve(cwd, flags.contextRoot ?? "");
   const configHome = resolve(cwd, flags.userConfigRoot ?? home);
-  const where = { cwd: contextRoot, home: configHome, env, readFile: readIfThere };
-  const { config, mcpServers } = await parts.loadConfig(where);
+  const places = { cwd, home, dataHome: env.XDG_DATA_HOME, newId: clock.newId, purpose };
+  const place = resolveRealm({ ...flags, ...places });
+  const { realm, stateFolder } = place;
+  const layers = { cwd: contextRoot, home: configHome, env, readFile: readIfThere, stateFolder };
+  const { config, compose, mcpServers } = await parts.loadConfig(layers);
   const { host = config.rest.host, port = config.rest.port, allowedHosts } = flags;
   const token = tokenFor(host, flags.token ?? env.RKAT_TOKEN);
-  const places = { cwd, home, dataHome: env.XDG_DATA_HOME, newId: clock.newId, purpose };
-  const { realm, stateFolder } = resolveRealm({ ...flags, ...places });
   if (config.features.includes("session-store")) await makeStateFolder(stateFolder);
   const runtime = await parts.openRuntime({
     config,
     mcpServers,
+    compose,
+    realm: configuredRealm(place, { instance: flags.instance, paths: flags.exposePaths }),
     env,
     projectRoot: contextRoot,
     stateFolder,
@@ -69,7 +72,7 @@ async function serve(
   });
   try {
     const paths = flags.exposePaths ? { stateRoot: resolve(stateFolder, ".."), contextRoot } : {};
-    const about = { realm, instance: flags.instance, config, ...paths };
+    const about = { realm, instance: flags.instance, ...paths };
     const server = await openRestServer({ host, port, allowedHosts, token, runtime, about, version, clock, log });
     try {
       greet(io, server.url, { hasToken: token !== undefined, json: flags.json });

@@ -38,7 +38,7 @@ describe("the handshake", () => {
       ),
     );
     expect(numbers).not.toContain(-32601);
-    for (const name of ["mob/create", "session/rewrite_transcript", "config/set", "toString", "__proto__"]) {
+    for (const name of ["mob/create", "session/rewrite_transcript", "help/ask", "toString", "__proto__"]) {
       await expect(client.request(name)).rejects.toEqual(failure(-32601, "METHOD_NOT_FOUND"));
     }
   });
@@ -53,12 +53,6 @@ describe("the handshake", () => {
       process_name: "meerkat-rpc",
       realm: { realm_id: REALM },
       endpoints: { rpc_transport: "stdio" },
-    });
-    expect(await client.request("config/get")).toEqual({
-      config: { agent: { max_turns: 100 } },
-      generation: 0,
-      realm_id: REALM,
-      backend: "embedded",
     });
     expect(await client.request("skills/list")).toEqual({ skills: [] });
     expect(await client.request("models/catalog")).toMatchObject({ contract_version: { minor: 6 } });

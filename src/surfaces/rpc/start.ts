@@ -1,12 +1,13 @@
 import { resolve } from "node:path";
 import type { Readable, Writable } from "node:stream";
-import type { loadConfig } from "../../config.ts";
+import type { loadConfig } from "../../config/load-config.ts";
 import { asRuntimeError, ERRORS } from "../../contract/error.ts";
-import type { OpenOptions, Runtime } from "../../runtime.ts";
+import type { Runtime } from "../../runtime.ts";
+import type { OpenOptions } from "../../runtime-on-disk.ts";
 import { createSystemClock } from "../../service/system-clock.ts";
 import { readIfThere } from "../cli/configuration.ts";
 import { flushed, within } from "../close-within.ts";
-import { resolveRealm } from "../realm.ts";
+import { configuredRealm, resolveRealm } from "../realm.ts";
 import type { ServerFlags } from "../server-flags.ts";
 import { parseRpcFlags, USAGE } from "./flags.ts";
 import { serveRpc } from "./serve.ts";
@@ -61,13 +62,16 @@ async function serve(
   const clock = createSystemClock();
   const contextRoot = resolve(cwd, flags.contextRoot ?? "");
   const configHome = resolve(cwd, flags.userConfigRoot ?? home);
-  const where = { cwd: contextRoot, home: configHome, env, readFile: readIfThere };
-  const { config, mcpServers } = await parts.loadConfig(where);
   const places = { cwd, home, dataHome: env.XDG_DATA_HOME, newId: clock.newId, purpose: "server" as const };
-  const { realm, stateFolder } = resolveRealm({ ...flags, ...places });
+  const place = resolveRealm({ ...flags, ...places });
+  const { realm, stateFolder } = place;
+  const layers = { cwd: contextRoot, home: configHome, env, readFile: readIfThere, stateFolder };
+  const { config, compose, mcpServers } = await parts.loadConfig(layers);
   const runtime = await parts.openRuntime({
     config,
     mcpServers,
+    compose,
+    realm: configuredRealm(place, { instance: flags.instance, paths: true }),
     env,
     projectRoot: contextRoot,
     stateFolder,
@@ -76,7 +80,7 @@ async function serve(
     log: (line) => io.stderr.write(`${line}\n`),
   });
   try {
-    const host = { realm, instance: flags.instance, config, stateRoot: resolve(stateFolder, ".."), contextRoot };
+    const host = { realm, instance: flags.instance, stateRoot: resolve(stateFolder, ".."), contextRoot };
     const streams = { input: io.stdin, output: io.stdout, signal: io.interrupt };
     await serveRpc({ ...streams, log, runtime, host, clock });
   } finally {

@@ -1,6 +1,6 @@
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
-import type { Config } from "../../../config.ts";
+import type { Config } from "../../../config/load-config.ts";
 import { asRuntimeError, ERRORS } from "../../../contract/error.ts";
 import { writeJson } from "../io.ts";
 import { isThere, withSessions } from "../open-runtime.ts";

@@ -1,7 +1,7 @@
 import { constants } from "node:fs";
 import { access } from "node:fs/promises";
 import type { Command } from "commander";
-import type { Config, LoadedConfig } from "../../../config.ts";
+import type { Config, LoadedConfig } from "../../../config/load-config.ts";
 import { asRuntimeError } from "../../../contract/error.ts";
 import { readConfiguration } from "../configuration.ts";
 import { describeHelp } from "../help.ts";

@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
-import type { Config } from "../../../config.ts";
+import type { Config } from "../../../config/load-config.ts";
 import { RuntimeError } from "../../../contract/error.ts";
 import type { JsonObject } from "../../../contract/session.ts";
 import type { SessionOptions } from "../../../service/session-handle.ts";

@@ -47,6 +47,16 @@ export async function injectText(
   io.stdout.write(`Added to ${shortId(id)}; the model is shown it at its next call.\n`);
 }
 
+export async function sendEvent(
+  { io }: Invocation,
+  { runtime }: Opened,
+  { id, type, payload, json }: Change<{ readonly type: string; readonly payload: unknown }>,
+): Promise<void> {
+  const answer = await runtime.dispatch("sendExternalEvent", { session_id: id, event_type: type, payload });
+  if (json) return writeJson(io, { session_id: id, ...answer });
+  io.stdout.write(`Told ${shortId(id)}; the model is shown it at its next call.\n`);
+}
+
 type PinChange = Change<{ readonly seq: number }>;
 
 export async function pinMessage({ io }: Invocation, opened: Opened, { id, seq, json }: PinChange): Promise<void> {

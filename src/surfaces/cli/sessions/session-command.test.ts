@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { useCommandLine } from "../../../../test/support/command-line.ts";
 import { CAPABILITY_ABSENT } from "../../../contract/capability.ts";
 import { createScriptedModel } from "../../../providers/scripted.ts";
-import { openRuntime } from "../../../runtime.ts";
+import { openRuntime } from "../../../runtime-on-disk.ts";
 import type { Parts } from "../parts.ts";
 
 const line = useCommandLine();

@@ -1,5 +1,5 @@
 import { Argument, type Command, Option } from "commander";
-import { pairs, wholeFrom } from "../flag-values.ts";
+import { json as jsonValue, pairs, wholeFrom } from "../flag-values.ts";
 import { describeHelp, holdCommands } from "../help.ts";
 import { type Opened, withCompaction, withSessions } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
@@ -10,6 +10,7 @@ import {
   injectText,
   interruptSession,
   pinMessage,
+  sendEvent,
   unpinMessage,
 } from "./change-session.ts";
 import {
@@ -115,6 +116,19 @@ function addChanges(parent: Command, invocation: Invocation): void {
         const id = await findSession(opened, word);
         return injectText(invocation, opened, { id, text: words.join(" "), ...flags });
       }),
+    );
+  parent
+    .command("event")
+    .description("Tells a session of an event from outside: data that the model is shown from its next call on.")
+    .argument("<session>")
+    .argument("<type>")
+    .addArgument(new Argument("[payload]", "any JSON").argParser(jsonValue))
+    .usage("SESSION TYPE [JSON] [options]")
+    .addOption(json())
+    .action((word: string, type: string, payload: unknown, flags: ChangeFlags) =>
+      withSessions(invocation, async (opened) =>
+        sendEvent(invocation, opened, { id: await findSession(opened, word), type, payload, ...flags }),
+      ),
     );
 }
 

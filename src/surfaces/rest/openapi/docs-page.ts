@@ -52,7 +52,8 @@ ${rows.length === 0 ? "" : `<table>${head}${cells.join("")}</table>`}</section>`
 
 function typeText({ type, enum: values, format }: JsonSchema): string {
   if (Array.isArray(values)) return values.map((value) => JSON.stringify(value)).join(" | ");
-  return typeof format === "string" ? format : (type ?? "any");
+  if (typeof format === "string") return format;
+  return typeof type === "string" ? type : (type ?? ["any"]).join(" | ");
 }
 
 function escaped(text = ""): string {

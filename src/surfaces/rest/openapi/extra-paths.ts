@@ -65,7 +65,6 @@ export const EXTRA_PATHS: Readonly<Record<string, Readonly<Record<string, OpenAp
   "/runtime/host_info": { get: told("hostInfo", "Say what this server is and serves.") },
   "/runtime/capabilities": { get: told("hostCapabilities", "Say which features this server has.") },
   "/runtime/health": { get: told("hostHealth", "Say that the server is there, in JSON.") },
-  "/config": { get: told("readConfig", "Read the effective configuration; it holds no keys.") },
   "/skills": { get: told("listSkills", "List the skills of this server.") },
   "/openapi.json": { get: told("openapi", "Read this document.") },
   "/docs": { get: told("docs", "Read this document as a page.", "text/html") },

@@ -20,7 +20,6 @@ const TOLD: Readonly<Record<string, string>> = {
   "runtime/host_info": "/runtime/host_info",
   "runtime/capabilities": "/runtime/capabilities",
   "runtime/health": "/runtime/health",
-  "config/get": "/config",
   "skills/list": "/skills",
 };
 

@@ -93,7 +93,7 @@ function convertAll(values: Fields, schemas: Readonly<Record<string, JsonSchema>
 }
 
 /** A text as what the schema wants; one that is nothing of the kind is left for the schema to refuse. */
-function convert(value: unknown, type: string | undefined): unknown {
+function convert(value: unknown, type: JsonSchema["type"]): unknown {
   if (typeof value !== "string") return value;
   const isNumber = type === "integer" || type === "number";
   if (isNumber && /^-?\d+(?:\.\d+)?$/.test(value)) return Number(value);

@@ -1,13 +1,12 @@
 import { CONTRACT_VERSION } from "../../../contract/version.ts";
 import type { Runtime } from "../../../runtime.ts";
+import { BACKEND } from "../../realm.ts";
 import { type Method, withSessionRefs } from "./operation-methods.ts";
 
 /** What a client may know of the process that serves it. */
 export interface Host {
   readonly realm: string;
   readonly instance?: string | undefined;
-  /** The effective configuration; it names the variables that hold keys, never a key. */
-  readonly config: object;
   readonly stateRoot?: string | undefined;
   readonly contextRoot?: string | undefined;
 }
@@ -16,7 +15,6 @@ const { major, minor, patch } = CONTRACT_VERSION;
 const VERSION = `${major}.${minor}.${patch}`;
 // Clients written for this wire know the server by this name.
 const SERVER = { name: "meerkat-rpc", version: VERSION };
-const BACKEND = "embedded";
 
 /** The methods that describe the server rather than work on a session. `methods` lists everything that is served. */
 export function createHostMethods(
@@ -47,14 +45,6 @@ export function createHostMethods(
         ...(host.contextRoot === undefined ? {} : { context_root: host.contextRoot }),
       },
       endpoints: { rpc_transport: "stdio", rpc_methods: methods() },
-    }),
-    // A configuration that cannot be set here never changes, so it has one generation.
-    "config/get": () => ({
-      config: host.config,
-      generation: 0,
-      realm_id: host.realm,
-      ...instance,
-      backend: BACKEND,
     }),
     "skills/list": () => ({ skills: [] }),
     "events/snapshot": async (params) => {

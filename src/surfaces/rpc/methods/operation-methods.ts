@@ -29,13 +29,29 @@ export function createOperationMethods(parts: OperationParts): Readonly<Record<s
   const rows = Object.entries(OPERATIONS).map(([name, { rpc }]): [string, Method] => {
     // The keys of OPERATIONS are the names of operations.
     const operation = name as OperationName;
-    return [rpc, (params, signal) => callOperation(parts, operation, { params, signal })];
+    const read = TAKES_NULL.includes(operation) ? withoutNulls : (params: Params) => params;
+    return [rpc, (params, signal) => callOperation(parts, operation, { params: read(params), signal })];
   });
   return {
     ...Object.fromEntries(rows),
-    [OPERATIONS.createSession.rpc]: (params, signal) => createSession(parts, params, signal),
+    [OPERATIONS.createSession.rpc]: (params, signal) => createSession(parts, withoutNulls(params), signal),
     [OPERATIONS.forkSession.rpc]: (params, signal) => forkSession(parts, params, signal),
   };
+}
+
+/** Clients of this wire may write null for what they leave out. */
+const TAKES_NULL: readonly OperationName[] = ["startTurn", "readHistory", "listSessions", "injectContext"];
+/** Fields whose own fields are options as well; what else is in a field is the client's business. */
+const OPTION_FIELDS = ["budget_limits", "flow_tool_overlay"];
+
+function withoutNulls(params: Params): Params {
+  const given = Object.entries(params).filter(([, value]) => value !== null);
+  return Object.fromEntries(
+    given.map(([field, value]) => {
+      const holdsOptions = OPTION_FIELDS.includes(field) && isRecord(value);
+      return [field, holdsOptions ? withoutNulls(value) : value];
+    }),
+  );
 }
 
 interface Call {

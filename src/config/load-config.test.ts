@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { defaultConfig, loadConfig } from "./config.ts";
-import { RuntimeError } from "./contract/error.ts";
+import { RuntimeError } from "../contract/error.ts";
+import { defaultConfig, loadConfig } from "./load-config.ts";
 
 interface World {
   readonly files?: Readonly<Record<string, string>>;

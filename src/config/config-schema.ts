@@ -1,7 +1,8 @@
 import { z } from "zod";
-import { Capability } from "./contract/capability.ts";
-import { Duration } from "./contract/input/duration.ts";
-import { PROVIDER_NAMES } from "./contract/session.ts";
+import { Capability } from "../contract/capability.ts";
+import { Duration, spellDuration } from "../contract/input/duration.ts";
+import type { JsonTable } from "../contract/input/merge-patch.ts";
+import { PROVIDER_NAMES } from "../contract/session.ts";
 
 // A timer of Node fires at once when asked to wait longer than this, so a longer wait must not be sayable.
 const TIMER_MS_MAX = 2 ** 31 - 1;
@@ -140,7 +141,7 @@ const Shell = z
       .default(30),
     security_mode: oneOf(["unrestricted"]).optional(),
   })
-  .transform((shell) => ({ program: shell.program, timeout_ms: Math.ceil(shell.timeout_secs * 1_000) }));
+  .transform((shell) => ({ program: shell.program, timeout_ms: Math.max(1, Math.round(shell.timeout_secs * 1_000)) }));
 
 /** Where the REST server listens. */
 const Rest = z.strictObject({ host: text.default("127.0.0.1"), port: whole(0, 65_535).default(8_080) });
@@ -305,3 +306,31 @@ type DeepReadonly<T> = T extends object ? { readonly [K in keyof T]: DeepReadonl
 
 /** Every tunable of the product with its value; durations are milliseconds and say so in their name. */
 export type Config = DeepReadonly<z.output<typeof ConfigFile>>;
+
+/** A configuration by the keys of its file; reading it back gives the same. */
+export function spellConfig(config: Config): JsonTable {
+  const { features, agent, budget, limits: held, retry, compaction, tools, shell, ...rest } = config;
+  const { max_duration_ms, ...limits } = budget;
+  const { initial_delay_ms, max_delay_ms, retry_after_max_ms, call_timeout_ms, stall_timeout_ms, ...retries } = retry;
+  const { default_timeout_ms, ...offered } = tools;
+  const spelled = {
+    features,
+    agent,
+    budget: { ...limits, max_duration: max_duration_ms === undefined ? undefined : spellDuration(max_duration_ms) },
+    limits: held,
+    retry: {
+      ...retries,
+      initial_delay: spellDuration(initial_delay_ms),
+      max_delay: spellDuration(max_delay_ms),
+      retry_after_max: spellDuration(retry_after_max_ms),
+      call_timeout: call_timeout_ms === undefined ? "disabled" : spellDuration(call_timeout_ms),
+      stall_timeout: stall_timeout_ms === undefined ? "disabled" : spellDuration(stall_timeout_ms),
+    },
+    compaction,
+    tools: { ...offered, default_timeout: spellDuration(default_timeout_ms) },
+    shell: { program: shell.program, timeout_secs: shell.timeout_ms / 1_000 },
+    ...rest,
+  };
+  // A key without a value is one that the file does not have.
+  return JSON.parse(JSON.stringify(spelled));
+}

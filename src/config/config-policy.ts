@@ -35,3 +35,26 @@ export function modelConfig(
   const defaultModel = typeof given.model === "string" ? given.model : agent.model;
   return { defaultModel, defaultProvider: given.provider ?? agent.provider, providers, self_hosted, profiles, models };
 }
+
+/** What is composed once: a change of it waits for the next start. Each by the key of its file. */
+export function fixedAtStart({
+  features,
+  rest,
+  shell,
+  memory,
+  agent_memory,
+}: Config): Readonly<Record<string, unknown>> {
+  return {
+    features,
+    "rest.host": rest.host,
+    "rest.port": rest.port,
+    "shell.program": shell.program,
+    "shell.timeout_secs": shell.timeout_ms,
+    "memory.embedder": memory.embedder,
+    "memory.embedding_model": memory.embedding_model,
+    "memory.embedding_dimensions": memory.embedding_dimensions,
+    "memory.index": memory.index,
+    "agent_memory.immediate_window": agent_memory.immediate_window,
+    "agent_memory.recent_window": agent_memory.recent_window,
+  };
+}

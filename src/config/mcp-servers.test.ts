@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { loadConfig } from "./config.ts";
+import { loadConfig } from "./load-config.ts";
 
 const load = async (files: Readonly<Record<string, string>>, cwd = "/p/app") =>
   loadConfig({ cwd, home: "/h", env: {}, readFile: async (path) => files[path] });

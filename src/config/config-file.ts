@@ -1,6 +1,8 @@
 import { dirname, join } from "node:path";
-import { parse, TomlError } from "smol-toml";
-import { RuntimeError } from "./contract/error.ts";
+import { parse, stringify, TomlError } from "smol-toml";
+import { RuntimeError } from "../contract/error.ts";
+import type { JsonTable } from "../contract/input/merge-patch.ts";
+import { isTable } from "./config-problem.ts";
 
 export interface ConfigPlaces {
   readonly cwd: string;
@@ -8,14 +10,14 @@ export interface ConfigPlaces {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Resolves with undefined when there is no such file. */
   readonly readFile: (path: string) => Promise<string | undefined>;
+  /** The folder that keeps the realm, whose own `config.toml` wins over the project's file. */
+  readonly stateFolder?: string | undefined;
 }
 
 export interface FoundFile {
   readonly path: string;
   readonly text: string;
 }
-
-export type Table = Readonly<Record<string, unknown>>;
 
 const PARENTS_MAX = 256;
 
@@ -50,8 +52,8 @@ export async function readIfThere(path: string, readFile: ConfigPlaces["readFile
   }
 }
 
-/** Throws INVALID_PARAMS, with the place, for what is not TOML. */
-export function parseToml({ path, text }: FoundFile): Table {
+/** Throws INVALID_PARAMS, saying where, for a text that is not TOML. */
+export function parseToml(text: string, path: string): JsonTable {
   try {
     return parse(text);
   } catch (cause) {
@@ -61,4 +63,10 @@ export function parseToml({ path, text }: FoundFile): Table {
     const place = `line ${cause.line}, column ${cause.column}`;
     throw new RuntimeError("INVALID_PARAMS", `${path} is not valid TOML at ${place}: ${reason}`, { cause });
   }
+}
+
+/** A configuration as its file says it; sections without a key are left out. */
+export function formatToml(table: JsonTable): string {
+  const sections = Object.entries(table).filter(([, section]) => !isTable(section) || Object.keys(section).length > 0);
+  return stringify(Object.fromEntries(sections));
 }

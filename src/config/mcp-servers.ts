@@ -1,10 +1,10 @@
 import { join } from "node:path";
 import { z } from "zod";
+import { RuntimeError } from "../contract/error.ts";
+import type { McpServerConfig } from "../ports/mcp-server.ts";
 import { type ConfigPlaces, type FoundFile, findUpwards, parseToml, readIfThere } from "./config-file.ts";
 import { describeProblems } from "./config-problem.ts";
 import { flag, oneOf, text, wait } from "./config-schema.ts";
-import { RuntimeError } from "./contract/error.ts";
-import type { McpServerConfig } from "./ports/mcp-server.ts";
 
 /** How long a server may take until its tools are listed, where it is not said. */
 export const MCP_CONNECT_TIMEOUT_MS = 10_000;
@@ -29,7 +29,7 @@ export async function loadMcpServers(places: ConfigPlaces): Promise<LoadedMcpSer
 }
 
 function parseServers(file: FoundFile): readonly McpServerConfig[] {
-  const raw = parseToml(file);
+  const raw = parseToml(file.text, file.path);
   const parsed = McpFile.safeParse(raw);
   if (parsed.success) return parsed.data.servers;
   const problems = describeProblems(parsed.error, { raw, schema: McpFile, sourceOf: () => file.path });

@@ -1,0 +1,98 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { formatToml, parseToml } from "./config-file.ts";
+import { composeOver } from "./config-layers.ts";
+import { ConfigFile, spellConfig } from "./config-schema.ts";
+import { defaultConfig, loadConfig } from "./load-config.ts";
+
+const places = (files: Readonly<Record<string, string>>, env: Readonly<Record<string, string>> = {}) => ({
+  cwd: "/p",
+  home: "/h",
+  stateFolder: "/s",
+  env,
+  readFile: async (path: string) => files[path],
+});
+
+describe("the realm's own layer", () => {
+  it("[G2] lies over the project's file and under the environment", async () => {
+    const files = {
+      "/p/rkat.toml": '[agent]\nmodel = "a"\nmax_turns = 3\nsystem_prompt = "Be brief."\n[profiles.x]\nmodel = "m"\n',
+      "/s/config.toml": '[agent]\nmodel = "b"\nmax_turns = 4\n[profiles.y]\nmodel = "n"\n',
+    };
+    const { config, sources } = await loadConfig(places(files, { RKAT_MODEL: "c" }));
+    expect(config.agent).toMatchObject({ model: "c", max_turns: 4, system_prompt: "Be brief." });
+    expect(Object.keys(config.profiles)).toEqual(["x", "y"]);
+    expect(sources).toEqual(["/p/rkat.toml", "/s/config.toml", "RKAT_MODEL"]);
+  });
+
+  it("replaces a limit below it in whichever spelling", async () => {
+    const older = { "/p/rkat.toml": "[limits]\nbudget = 5\n", "/s/config.toml": "[budget]\nmax_tokens = 6\n" };
+    const newer = { "/p/rkat.toml": "[budget]\nmax_tokens = 5\n", "/s/config.toml": "[limits]\nbudget = 6\n" };
+    for (const files of [older, newer]) {
+      const { config } = await loadConfig(places(files));
+      expect(config.budget).toEqual({ max_tokens: 6 });
+    }
+  });
+
+  it("[H1] that is wrong is one sentence with its path, and so is what lies below it", async () => {
+    const refusal = (files: Readonly<Record<string, string>>) =>
+      loadConfig(places(files)).catch((thrown: Error) => thrown.message);
+    expect(await refusal({ "/s/config.toml": "[agent\n" })).toMatch(/^\/s\/config\.toml is not valid TOML at line 1/);
+    expect(await refusal({ "/s/config.toml": "[agent]\nmodle = 1\n" })).toBe(
+      "/s/config.toml: agent.modle is not a known key; did you mean agent.model?",
+    );
+    const both = { "/p/rkat.toml": "[retry]\nmax_retries = -1\n", "/s/config.toml": "[agent]\nmax_turns = 4\n" };
+    expect(await refusal(both)).toMatch(/^\/p\/rkat\.toml: retry\.max_retries is -1/);
+  });
+
+  it("[H1] has no key that is null: only a patch takes one away", () => {
+    const compose = composeOver(defaultConfig());
+    expect(() => compose({ agent: { model: null } }, "config")).toThrow("config: agent.model is null");
+  });
+});
+
+/** Any configuration that differs from the defaults where they are hardest to write back. */
+const anyFile = fc.record(
+  {
+    agent: fc.record({ model: fc.string({ minLength: 1 }), max_turns: fc.integer({ min: 1 }) }, { requiredKeys: [] }),
+    budget: fc.record(
+      {
+        max_tokens: fc.integer({ min: 1 }),
+        max_duration: fc.integer({ min: 1, max: 2 ** 31 - 1 }).map((ms) => `${ms}ms`),
+      },
+      { requiredKeys: [] },
+    ),
+    limits: fc.record({ max_sessions: fc.integer({ min: 1 }) }),
+    retry: fc.record(
+      {
+        max_delay: fc.integer({ min: 500, max: 2 ** 31 - 1 }).map((ms) => `${ms}ms`),
+        call_timeout: fc.constantFrom("disabled", "45s", "1h30m", "1d"),
+        stall_timeout: fc.constantFrom("disabled", "90s"),
+      },
+      { requiredKeys: [] },
+    ),
+    shell: fc.record(
+      { program: fc.constantFrom("bash", "sh"), timeout_secs: fc.double({ min: 0.0001, max: 2_147_483, noNaN: true }) },
+      { requiredKeys: [] },
+    ),
+    compaction: fc.record({ auto_compact_threshold: fc.integer({ min: 1 }) }, { requiredKeys: [] }),
+    profiles: fc.dictionary(fc.string({ minLength: 1 }), fc.record({ model: fc.string({ minLength: 1 }) })),
+    providers: fc.dictionary(fc.stringMatching(/^[a-z .]{1,8}$/), fc.constant({})),
+    features: fc.subarray(["session-store", "memory-store", "session-compaction"]),
+  },
+  { requiredKeys: [] },
+);
+
+describe("a configuration by the keys of its file", () => {
+  it("[G2] reads back as the same, as JSON and as TOML", () => {
+    fc.assert(
+      fc.property(anyFile, (file) => {
+        const config = ConfigFile.parse(file);
+        const spelled = spellConfig(config);
+        expect(ConfigFile.parse(spelled)).toEqual(config);
+        expect(ConfigFile.parse(parseToml(formatToml(spelled), "it"))).toEqual(config);
+        expect(composeOver(config)({}, "it")).toEqual(config);
+      }),
+    );
+  });
+});

@@ -1,0 +1,128 @@
+import { RuntimeError } from "../contract/error.ts";
+import { type JsonTable, mergePatch } from "../contract/input/merge-patch.ts";
+import { describeProblems, isTable } from "./config-problem.ts";
+import { type Config, ConfigFile, LIMIT_SPELLINGS, spellConfig } from "./config-schema.ts";
+
+/**
+ * The configuration with this layer of the realm's own; `name` is how sentences call it. Throws INVALID_PARAMS for
+ * what cannot be used.
+ */
+export type Compose = (realm: JsonTable, name: string) => Config;
+
+/** Lays the realm's own layer over the file, and the environment over both. */
+export function composeLayers(
+  file: { readonly name: string | undefined; readonly table: JsonTable },
+  env: Readonly<Record<string, string | undefined>>,
+): Compose {
+  const variables = VARIABLES.filter(({ name }) => isSet(env[name]));
+  return (realm, name) => {
+    refuseNull(realm, name);
+    const files = mergePatch(withoutSpellingsOf(realm, file.table), realm);
+    const raw = variables.reduce((table, variable) => override(table, variable, env[variable.name] ?? ""), files);
+    const parsed = ConfigFile.safeParse(raw);
+    if (parsed.success) return parsed.data;
+
+    const sourceOf = (path: readonly PropertyKey[]): string => {
+      const [section, key] = path;
+      const variable = variables.find(
+        (one) => one.path[0] === section && (one.path.length === 1 || one.path[1] === key),
+      );
+      return variable?.name ?? (holds(realm, path) ? name : (file.name ?? name));
+    };
+    const problems = describeProblems(parsed.error, { raw, schema: ConfigFile, sourceOf });
+    throw new RuntimeError("INVALID_PARAMS", problems[0] ?? "the configuration is invalid", { details: { problems } });
+  };
+}
+
+/** The same for a configuration that was handed over whole. */
+export function composeOver(config: Config): Compose {
+  return composeLayers({ name: undefined, table: spellConfig(config) }, {});
+}
+
+/** A patch takes a key away by null; a layer just does not have it. */
+function refuseNull(layer: JsonTable, name: string, path: readonly string[] = []): void {
+  for (const [key, value] of Object.entries(layer)) {
+    const at = [...path, key];
+    if (value === null) throw new RuntimeError("INVALID_PARAMS", `${name}: ${at.join(".")} is null; leave the key out`);
+    // No key lies deeper: the schema refuses what does.
+    if (isTable(value) && at.length < DEPTH_MAX) refuseNull(value, name, at);
+  }
+}
+
+const DEPTH_MAX = 8;
+
+function holds(table: JsonTable, path: readonly PropertyKey[]): boolean {
+  let at: unknown = table;
+  for (const key of path) {
+    // What is missing is missing where the rest of it is.
+    if (!isTable(at)) return false;
+    if (!Object.hasOwn(at, key)) return at !== table;
+    at = at[String(key)];
+  }
+  return true;
+}
+
+/** A limit of the realm's own also replaces the other spelling of it below, or the two would contradict each other. */
+function withoutSpellingsOf(realm: JsonTable, table: JsonTable): JsonTable {
+  const budget = isTable(realm.budget) ? realm.budget : {};
+  const limits = isTable(realm.limits) ? realm.limits : {};
+  return Object.entries(LIMIT_SPELLINGS).reduce((below, [newer, older]) => {
+    const kept = Object.hasOwn(budget, newer) ? withoutKey(below, "limits", older) : below;
+    return Object.hasOwn(limits, older) ? withoutKey(kept, "budget", newer) : kept;
+  }, table);
+}
+
+function withoutKey(table: JsonTable, section: string, key: string): JsonTable {
+  const inside = table[section];
+  if (!isTable(inside)) return table;
+  const { [key]: _replaced, ...rest } = inside;
+  return { ...table, [section]: rest };
+}
+
+interface Variable {
+  readonly name: string;
+  readonly path: readonly [string] | readonly [string, string];
+  readonly read: (text: string) => unknown;
+}
+
+const asText = (text: string) => text;
+/** What is no number is left as it is, for the schema to refuse with its own advice. */
+const asNumber = (text: string) => (/^-?\d+(\.\d+)?$/.test(text.trim()) ? Number(text) : text);
+/** Like a number, what is neither is left for the schema. */
+const asFlag = (text: string) => (/^(?:true|false)$/.test(text.trim()) ? text.trim() === "true" : text);
+const asFeatures = (text: string) =>
+  text.trim() === "none" ? [] : text.split(",").flatMap((name) => (name.trim() === "" ? [] : [name.trim()]));
+
+/** The variables that override the files. Keys and tokens are not here: whoever uses one reads it. */
+export const VARIABLES: readonly Variable[] = [
+  { name: "RKAT_MODEL", path: ["agent", "model"], read: asText },
+  { name: "RKAT_PROVIDER", path: ["agent", "provider"], read: asText },
+  { name: "RKAT_SYSTEM_PROMPT", path: ["agent", "system_prompt"], read: asText },
+  { name: "RKAT_MAX_TOKENS_PER_TURN", path: ["agent", "max_tokens_per_turn"], read: asNumber },
+  { name: "RKAT_MAX_TURNS", path: ["agent", "max_turns"], read: asNumber },
+  { name: "RKAT_MAX_TOKENS", path: ["budget", "max_tokens"], read: asNumber },
+  { name: "RKAT_MAX_DURATION", path: ["budget", "max_duration"], read: asText },
+  { name: "RKAT_MAX_TOOL_CALLS", path: ["budget", "max_tool_calls"], read: asNumber },
+  { name: "RKAT_MAX_RETRIES", path: ["retry", "max_retries"], read: asNumber },
+  { name: "RKAT_CALL_TIMEOUT", path: ["retry", "call_timeout"], read: asText },
+  { name: "RKAT_HOST", path: ["rest", "host"], read: asText },
+  { name: "RKAT_PORT", path: ["rest", "port"], read: asNumber },
+  { name: "RKAT_TELEMETRY", path: ["telemetry", "enabled"], read: asFlag },
+  { name: "RKAT_FEATURES", path: ["features"], read: asFeatures },
+];
+
+/** An empty variable is how a shell unsets one for a single command. */
+export function isSet(value: string | undefined): value is string {
+  return value !== undefined && value.trim() !== "";
+}
+
+function override(table: JsonTable, { path, read }: Variable, text: string): JsonTable {
+  const [section, key] = path;
+  const value = read(text);
+  if (key === undefined) return { ...table, [section]: value };
+  const inFile = table[section] ?? {};
+  // Something else than a table stays as it is: the schema says so better than a merge could.
+  if (!isTable(inFile)) return table;
+  const overridden = { ...table, [section]: { ...inFile, [key]: value } };
+  return section === "budget" ? withoutSpellingsOf({ budget: { [key]: value } }, overridden) : overridden;
+}

@@ -1,0 +1,143 @@
+import { hash } from "node:crypto";
+import { closeSync, fsyncSync, openSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { RuntimeError } from "../../contract/error.ts";
+import type { ConfigStore, KeptLayer, LayerBefore } from "../../ports/config-store.ts";
+import { openPrivateDb } from "./private-db.ts";
+
+type Layer = KeptLayer["layer"];
+
+export interface ConfigFileOptions {
+  readonly folder: string;
+  /** Throws INVALID_PARAMS, naming the path, for a text that is no layer. */
+  readonly parse: (text: string, path: string) => Layer;
+  readonly format: (layer: Layer) => string;
+}
+
+/**
+ * A realm's own layer of the configuration as `config.toml` in its folder, with the count of its changes in
+ * `config_state.json`. The count belongs to the text whose hash stands beside it: another text, written by hand or by
+ * a process that ended between the two files, is one change more.
+ */
+export function createConfigFile({ folder, parse, format }: ConfigFileOptions): ConfigStore {
+  const path = join(folder, "config.toml");
+  const statePath = join(folder, "config_state.json");
+  let seen = stampOf(path);
+
+  const load = (): LayerBefore => {
+    // Before the text: what is written meanwhile then counts as one change more.
+    const { generation, sha256 } = readState(statePath);
+    const text = readText(path);
+    return {
+      generation: generation + (digest(text) === sha256 ? 0 : 1),
+      layer: () => (text === undefined ? {} : parse(text, path)),
+    };
+  };
+  const write = (layer: Layer, generation: number): void => {
+    const text = format(layer);
+    try {
+      const renames = [
+        prepare(path, text),
+        prepare(statePath, `${JSON.stringify({ generation, sha256: digest(text) })}\n`),
+      ];
+      for (const rename of renames) rename();
+      syncFolder(folder);
+    } catch (cause) {
+      const why = cause instanceof Error ? cause.message : String(cause);
+      throw new RuntimeError("SESSION_STORE_ERROR", `${path} cannot be written: ${why}`, { cause });
+    }
+    seen = stampOf(path);
+  };
+  return {
+    name: path,
+    read: () => {
+      // Before it is read, and also when it cannot be: only what is written from here on is news.
+      seen = stampOf(path);
+      const { generation, layer } = load();
+      return { generation, layer: layer() };
+    },
+    hasChanged: () => stampOf(path) !== seen,
+    change: (make) =>
+      alone(join(folder, "config-lock.mdb"), () => {
+        const before = load();
+        const layer = make(before);
+        const generation = before.generation + 1;
+        write(layer, generation);
+        return { generation, layer };
+      }),
+  };
+}
+
+/** Runs work while no other process does: the lock of an LMDB file is let go when its holder ends, however it ends. */
+async function alone<T>(path: string, work: () => T): Promise<T> {
+  const lock = openPrivateDb<never, string>(path, { noSync: true }, () => {});
+  try {
+    // What throws is thrown after the lock is given back.
+    const outcome = lock.transactionSync(() => {
+      try {
+        return { value: work() };
+      } catch (error) {
+        return { error };
+      }
+    });
+    if ("error" in outcome) throw outcome.error;
+    return outcome.value;
+  } finally {
+    await lock.close();
+  }
+}
+
+/** Writes a text beside the file it is for; calling what is returned puts it there, whole or not at all. */
+function prepare(path: string, text: string): () => void {
+  const made = `${path}.new`;
+  const fd = openSync(made, "w", 0o600);
+  try {
+    writeFileSync(fd, text);
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+  return () => renameSync(made, path);
+}
+
+function syncFolder(folder: string): void {
+  const fd = openSync(folder, "r");
+  try {
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** Tells one text in a file from the next without reading it. */
+function stampOf(path: string): string {
+  const stat = statSync(path, { throwIfNoEntry: false });
+  return stat === undefined ? "" : `${stat.ino} ${stat.mtimeMs} ${stat.size}`;
+}
+
+function digest(text: string | undefined): string {
+  return text === undefined ? "" : hash("sha256", text);
+}
+
+function readState(path: string): { readonly generation: number; readonly sha256: string } {
+  const none = { generation: 0, sha256: "" };
+  const text = readText(path);
+  if (text === undefined) return none;
+  try {
+    // What we wrote ourselves; anything else is not a count.
+    const { generation, sha256 } = JSON.parse(text) as Partial<typeof none>;
+    return Number.isSafeInteger(generation) ? { generation: generation ?? 0, sha256: sha256 ?? "" } : none;
+  } catch {
+    return none;
+  }
+}
+
+function readText(path: string): string | undefined {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (cause) {
+    if (cause instanceof Error && "code" in cause && ["ENOENT", "ENOTDIR"].includes(String(cause.code)))
+      return undefined;
+    throw new RuntimeError("INVALID_PARAMS", `${path} is there and cannot be read; check its permissions`, { cause });
+  }
+}

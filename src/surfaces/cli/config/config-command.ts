@@ -1,0 +1,93 @@
+import { type Command, Option } from "commander";
+import type { OperationOutput } from "../../../contract/operations.ts";
+import { requireCapability } from "../../../service/dispatch.ts";
+import { readConfiguration } from "../configuration.ts";
+import { wholeFrom } from "../flag-values.ts";
+import { describeHelp, holdCommands } from "../help.ts";
+import { writeJson } from "../io.ts";
+import { withConfiguration, withRuntime } from "../open-runtime.ts";
+import type { Invocation } from "../parts.ts";
+import { addTableFlags, readTable, type TableFlags } from "./given-table.ts";
+
+type Envelope = OperationOutput<"readConfig">;
+
+/** Declares `rkat config`. */
+export function addConfigCommand(program: Command, invocation: Invocation): void {
+  const config = holdCommands(program.command("config"))
+    .summary("read and change this project's configuration")
+    .description(
+      "Reads the configuration that holds here, and changes the layer that is the realm's own: it wins over rkat.toml and .rkat/config.toml, and RKAT_* variables and flags win over it.",
+    );
+  const get = config
+    .command("get")
+    .description("Shows the configuration that holds, defaults filled in.")
+    .addOption(new Option("--format <name>", "toml or json").choices(["toml", "json"]).default("toml"))
+    .option("--json", "the same as --format json")
+    .option("--with-generation", "and how often the realm's own layer has changed")
+    .action((flags: GetFlags) => show(invocation, flags));
+  const set = config
+    .command("set")
+    .description("Replaces the realm's own layer; what it leaves out is as if it had never been set.")
+    .option("--toml <text>", "the layer itself, as TOML");
+  const patch = config
+    .command("patch")
+    .description("Changes the realm's own layer by a merge patch: null takes a key out of it.");
+  for (const command of [set, patch]) addTableFlags(command).addOption(generation());
+  set.action((file: string | undefined, flags: ChangeFlags) => change(invocation, "setConfig", { file, ...flags }));
+  patch.action((file: string | undefined, flags: ChangeFlags) => change(invocation, "patchConfig", { file, ...flags }));
+  describeHelp(get, { examples: [["rkat config get > rkat.toml", "everything there is to set, with its value"]] });
+  describeHelp(set, { examples: [["rkat config set team.toml", "or - for what is piped in"]] });
+  describeHelp(patch, {
+    examples: [[`rkat config patch --json '{"agent":{"model":null}}'`, "back to the model of the files below"]],
+  });
+  describeHelp(config, {
+    examples: [
+      ["rkat config get", "what holds here"],
+      [`rkat config patch --json '{"agent":{"model":"offline"}}'`, "from the next turn on, in every process"],
+      [`rkat config set --toml ''`, "as if nothing had ever been set"],
+    ],
+  });
+}
+
+const generation = (): Option =>
+  new Option("--expected-generation <n>", "only if it has changed this often").argParser(wholeFrom(0));
+
+interface GetFlags {
+  readonly format: "toml" | "json";
+  readonly json?: boolean;
+  readonly withGeneration?: boolean;
+}
+
+async function show(invocation: Invocation, { format, json, withGeneration }: GetFlags): Promise<void> {
+  const { io, parts } = invocation;
+  const answer = await withConfiguration(invocation, ({ runtime }) => runtime.dispatch("readConfig", {}));
+  if (json || format === "json") return writeJson(io, withGeneration ? answer : answer.config);
+  const head = withGeneration ? `# generation ${answer.generation}\n` : "";
+  io.stdout.write(`${head}${(await parts.toml()).format(answer.config)}`);
+}
+
+interface ChangeFlags extends TableFlags {
+  readonly expectedGeneration?: number;
+}
+
+async function change(
+  invocation: Invocation,
+  operation: "setConfig" | "patchConfig",
+  { expectedGeneration, ...given }: ChangeFlags,
+): Promise<void> {
+  const table = await readTable(invocation, given);
+  const { config } = await readConfiguration(invocation);
+  requireCapability(new Set(config.features), "session-store");
+  const input = {
+    [operation === "setConfig" ? "config" : "patch"]: table,
+    ...(expectedGeneration === undefined ? {} : { expected_generation: expectedGeneration }),
+  };
+  const answer = await withRuntime(invocation, ({ runtime }) => runtime.dispatch(operation, input));
+  tell(invocation, answer);
+}
+
+function tell({ io }: Invocation, { generation: count, restart_required, resolved_paths }: Envelope): void {
+  io.stdout.write(`Kept in ${resolved_paths?.config_path ?? "this process"}, generation ${count}.\n`);
+  if (restart_required === undefined) return;
+  io.stdout.write(`A server that runs follows ${restart_required.join(", ")} after its next start.\n`);
+}
