@@ -23,6 +23,7 @@ const DOORS = [
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   config: ["contract", "ports"],
   surfaces: ["service", "contract", "ports"],
+  clients: ["service", "contract"],
   service: ["core", "memory", "ports", "contract"],
   core: ["ports", "contract"],
   memory: ["ports", "contract"],
@@ -70,6 +71,7 @@ const PURE = /^src\/(?:core|contract|ports)\//;
  */
 const MAY_TOUCH: readonly { readonly path: RegExp; readonly uses: RegExp }[] = [
   { path: /^src\/(?:cli|rpc|rest|mcp)\.ts$/, uses: /./ },
+  { path: /^src\/client\.ts$/, uses: /^process\.(?:env|execPath)$/ },
   { path: /^src\/runtime(?:-on-disk)?\.ts$/, uses: /^process\.(?:env|cwd|pid|kill)$/ },
   { path: /^src\/tools\/shell\//, uses: /^process\.kill$/ },
 ];

@@ -1,5 +1,3 @@
-import { z } from "zod";
-
 interface ErrorRow {
   readonly rpc: number;
   readonly http: number;
@@ -167,13 +165,12 @@ export const ERRORS = {
 export type ErrorCode = keyof typeof ERRORS;
 
 /** The body every surface sends for a failure. */
-export const WireError = z.object({
-  code: z.string(),
-  category: z.string(),
-  message: z.string(),
-  details: z.unknown().optional(),
-});
-export type WireError = z.infer<typeof WireError>;
+export interface WireError {
+  readonly code: string;
+  readonly category: string;
+  readonly message: string;
+  readonly details?: unknown;
+}
 
 /** The one error class: a code of the table and a sentence that names what and which. */
 export class RuntimeError extends Error {

@@ -275,7 +275,7 @@ describe("a client of the 0.6 line", () => {
     expect(await client.request("tools/register", { tools: [tool("after"), tool("own")] })).toEqual({ registered: 2 });
     provider.reply(calls("after"), says);
     expect(await client.request("turn/start", { session_id, prompt: "Again." })).toEqual(runResult({ tool_calls: 1 }));
-    expect(asked).toEqual([
+    expect(asked).toMatchObject([
       { tool_use_id: "c1", name: "before", arguments: {} },
       { tool_use_id: "c1", name: "after", arguments: {} },
     ]);

@@ -1,6 +1,7 @@
 import { request } from "node:http";
 import { describe, expect, it } from "vitest";
 import { serveRest } from "../../../test/support/rest-server.ts";
+import { parseRestFlags } from "../rest/flags.ts";
 import { createGuard, tokenFor } from "./guard.ts";
 
 /** Asks with headers that `fetch` would not let through. */
@@ -81,5 +82,60 @@ describe("a server that other machines can reach", () => {
     expect(() => guard({ host: "evil.test", authorization }, { isOpen })).toThrow(/is not one of this server/);
     expect(() => guard({ host: "box.lan", origin: "http://evil.test", authorization }, { isOpen })).toThrow(/Origin/);
     expect(() => guard({ host: "box.lan" }, { isOpen })).toThrow(/Bearer TOKEN/);
+  });
+});
+
+describe("pages of other origins", () => {
+  const page = "https://app.example";
+  const asks = { origin: page, "access-control-request-method": "POST" };
+
+  it("[G3] are kept out without a flag, also when they ask first", async () => {
+    const { url, call } = await serveRest();
+    expect(await call("GET /sessions", undefined, { origin: page })).toMatchObject({ status: 403 });
+    const response = await fetch(`${url}/sessions`, { method: "OPTIONS", headers: asks });
+    expect(response.status).toBe(403);
+    const near = await call("GET /sessions", undefined, { origin: "http://localhost:5173" });
+    for (const { headers } of [response, near]) {
+      expect([...headers.keys()].filter((name) => name.startsWith("access-control") || name === "vary")).toEqual([]);
+    }
+  });
+
+  it("[G3] [G6] are let in by it, told so before they send, and never without the token", async () => {
+    const { url, call } = await serveRest({}, { allowedOrigins: [page], token: "s3cret" });
+    const preflight = (origin: string) =>
+      fetch(`${url}/sessions/x/events`, { method: "OPTIONS", headers: { ...asks, origin } });
+    const asked = await preflight(page);
+    expect([asked.status, asked.headers.get("access-control-allow-origin"), asked.headers.get("vary")]).toEqual([
+      200,
+      page,
+      "Origin",
+    ]);
+    const allowed = asked.headers.get("access-control-allow-headers")?.toLowerCase().split(", ");
+    expect(allowed).toEqual(
+      expect.arrayContaining(["authorization", "content-type", "last-event-id", "x-meerkat-request-id"]),
+    );
+    expect(asked.headers.get("access-control-allow-methods")).toContain("DELETE");
+    expect((await preflight("https://app.example.evil")).status).toBe(403);
+
+    const refused = await call("GET /sessions", undefined, { origin: page });
+    expect([refused.status, refused.headers.get("access-control-allow-origin")]).toEqual([401, page]);
+    const bearer = { origin: page, authorization: "Bearer s3cret" };
+    const created = await call("POST /sessions", { prompt: "hi" }, { ...bearer, accept: "text/event-stream" });
+    expect([created.status, created.headers.get("access-control-allow-origin")]).toEqual([200, page]);
+    const own = await call("GET /sessions", undefined, { authorization: "Bearer s3cret" });
+    expect([own.status, own.headers.get("access-control-allow-origin"), own.headers.get("vary")]).toEqual([
+      200,
+      null,
+      "Origin",
+    ]);
+  });
+
+  it("[G3] [H1] are named by origins and nothing else", () => {
+    const { allowedOrigins } = parseRestFlags(["--allow-origin", "https://APP.example:443/", "--allow-origin", page]);
+    expect(allowedOrigins).toEqual([page, page]);
+    expect(parseRestFlags([]).allowedOrigins).toEqual([]);
+    for (const wrong of ["*", "null", "app.example", "https://app.example/path", "file:///x", "https://"]) {
+      expect(() => parseRestFlags(["--allow-origin", wrong])).toThrow(/--allow-origin .*: write one such as/);
+    }
   });
 });

@@ -9,6 +9,8 @@ export interface Admission {
   readonly host: string;
   /** Further names it goes by, such as that of a proxy in front of it. */
   readonly allowedHosts: readonly string[];
+  /** The origins of pages elsewhere that may speak to it. */
+  readonly allowedOrigins?: readonly string[];
   readonly token: string | undefined;
 }
 
@@ -17,13 +19,14 @@ export type Guard = (headers: IncomingHttpHeaders, options: { readonly isOpen: b
 
 export function createGuard(admission: Admission): Guard {
   const isOurs = nameCheck(admission);
+  const origins = new Set(admission.allowedOrigins);
   const wanted = admission.token === undefined ? undefined : digest(`Bearer ${admission.token}`);
   return ({ host, origin, authorization = "" }, { isOpen }) => {
     // A page that has its own name resolve to this machine still sends that name.
     if (host === undefined || !isOurs(hostnameOf(`http://${host}`))) {
       throw forbidden(`the Host ${quoted(host)} is not one of this server; use its address, or --allowed-host`);
     }
-    if (origin !== undefined && !isOwnPage(origin, host)) {
+    if (origin !== undefined && !origins.has(origin) && !isOwnPage(origin, host)) {
       throw forbidden(`the Origin ${quoted(origin)} is not allowed: only pages of this server and of this machine are`);
     }
     if (isOpen || wanted === undefined) return;

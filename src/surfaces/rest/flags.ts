@@ -1,3 +1,4 @@
+import { originOf } from "../http/cross-origin.ts";
 import {
   flag,
   invalidFlag,
@@ -15,6 +16,7 @@ export interface RestFlags extends ServerFlags {
   readonly port: number | undefined;
   readonly token: string | undefined;
   readonly allowedHosts: readonly string[];
+  readonly allowedOrigins: readonly string[];
   readonly exposePaths: boolean;
   readonly json: boolean;
 }
@@ -31,6 +33,7 @@ Options:
   --port N                 instead of [rest] port or 8080; 0 takes any free one
   --token TOKEN            what clients send as Authorization: Bearer TOKEN; RKAT_TOKEN keeps it out of sight
   --allowed-host NAME      a further name clients may reach it by, such as that of a proxy; may be repeated
+  --allow-origin ORIGIN    a further origin whose pages may use it, such as https://app.example; may be repeated
   --expose-paths           tell clients where things are kept
   --json                   print {"url": …} on stdout once it listens
   --realm ID               work on this realm; without one, on ${defaultRealm}
@@ -61,6 +64,7 @@ export function parseRestFlags(args: readonly string[]): RestFlags {
     port: values.port === undefined ? undefined : portOf(values.port),
     token: values.token,
     allowedHosts: values["allowed-host"] ?? [],
+    allowedOrigins: (values["allow-origin"] ?? []).map(originOf),
     exposePaths: values["expose-paths"] === true,
     json: values.json === true,
   };
@@ -78,6 +82,7 @@ const OPTIONS = {
   port: text,
   token: text,
   "allowed-host": { type: "string", multiple: true },
+  "allow-origin": { type: "string", multiple: true },
   "expose-paths": flag,
   json: flag,
 } as const;

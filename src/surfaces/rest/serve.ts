@@ -1,5 +1,6 @@
 import { RuntimeError } from "../../contract/error.ts";
 import type { Clock } from "../../ports/clock.ts";
+import { createCrossOrigin } from "../http/cross-origin.ts";
 import { type Admission, createGuard } from "../http/guard.ts";
 import { parseSessionRef } from "../realm.ts";
 import type { Host } from "../rpc/methods/host-methods.ts";
@@ -69,11 +70,15 @@ function createAnswering(admission: RestService, routes: readonly Route[]): Answ
   const guard = createGuard(admission);
   const find = createRouter(routes);
   const readBody = createBodyReader();
+  const crossOrigin = createCrossOrigin(admission.allowedOrigins ?? []);
   const answer: Answering = async (request, response) => {
     const { method = "", url = "", headers } = request;
     const { path, query } = parseTarget(url);
     const found = find(method, path);
-    guard(headers, { isOpen: found.kind === "found" && found.route.isOpen === true });
+    const preflight = crossOrigin.preflight(method, headers);
+    // A browser that asks first does not send the token yet.
+    guard(headers, { isOpen: preflight !== undefined || (found.kind === "found" && found.route.isOpen === true) });
+    if (preflight !== undefined) return { status: 200, type: "text/plain", text: "", headers: preflight };
     if (found.kind === "unknown") throw new RuntimeError("METHOD_NOT_FOUND", `there is nothing at ${path}`);
     if (found.kind === "wrong_method") {
       const error = new RuntimeError("METHOD_NOT_FOUND", `${path} does not take ${method}; it takes ${found.allow}`);
@@ -90,6 +95,8 @@ function createAnswering(admission: RestService, routes: readonly Route[]): Answ
     return method === "HEAD" ? { status: 200, type: "text/event-stream", text: "" } : route.stream(rest, response);
   };
   return async (request, response) => {
+    for (const [name, value] of Object.entries(crossOrigin.headersFor(request.headers)))
+      response.setHeader(name, value);
     try {
       return await answer(request, response);
     } catch (thrown) {

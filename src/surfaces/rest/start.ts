@@ -54,7 +54,7 @@ async function serve(
   const { realm, stateFolder } = place;
   const layers = { cwd: contextRoot, home: configHome, env, readFile: readIfThere, stateFolder };
   const { config, compose, mcpServers } = await parts.loadConfig(layers);
-  const { host = config.rest.host, port = config.rest.port, allowedHosts } = flags;
+  const { host = config.rest.host, port = config.rest.port, allowedHosts, allowedOrigins } = flags;
   const token = tokenFor(host, flags.token ?? env.RKAT_TOKEN);
   if (config.features.includes("session-store")) await makeStateFolder(stateFolder);
   const runtime = await parts.openRuntime({
@@ -73,7 +73,8 @@ async function serve(
   try {
     const paths = flags.exposePaths ? { stateRoot: resolve(stateFolder, ".."), contextRoot } : {};
     const about = { realm, instance: flags.instance, ...paths };
-    const server = await openRestServer({ host, port, allowedHosts, token, runtime, about, version, clock, log });
+    const admission = { host, allowedHosts, allowedOrigins, token };
+    const server = await openRestServer({ ...admission, port, runtime, about, version, clock, log });
     try {
       greet(io, server.url, { hasToken: token !== undefined, json: flags.json });
       await interrupted(io.interrupt);

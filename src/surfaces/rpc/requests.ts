@@ -30,11 +30,11 @@ export function createRequests(parts: {
   const running = new Map<RequestId, AbortController>();
   const answering = new Set<Promise<void>>();
 
-  const serve = ({ method, params }: Request, signal: AbortSignal): unknown => {
+  const serve = ({ id, method, params }: Request, signal: AbortSignal): unknown => {
     const run = Object.hasOwn(methods, method) ? methods[method] : undefined;
     if (run === undefined) throw new RuntimeError("METHOD_NOT_FOUND", `there is no method ${method}`);
     if (Array.isArray(params)) throw new RuntimeError("INVALID_PARAMS", "params: expected an object, not a list");
-    return run(withPlainIds(isRecord(params) ? params : {}, realm), signal);
+    return run(withPlainIds(isRecord(params) ? params : {}, realm), { requestId: id, signal });
   };
   const answer = async (request: Request, signal: AbortSignal): Promise<Frame> => {
     try {

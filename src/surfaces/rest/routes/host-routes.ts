@@ -1,6 +1,6 @@
 import { createHostMethods, type Host } from "../../rpc/methods/host-methods.ts";
 import type { RpcConnection } from "../../rpc/serve.ts";
-import { isRecord } from "../../rpc/wire/incoming.ts";
+import { isRecord, NO_ID } from "../../rpc/wire/incoming.ts";
 import { jsonAnswer } from "../http/answer.ts";
 import type { AnsweredRoute } from "../http/router.ts";
 import { docsPage } from "../openapi/docs-page.ts";
@@ -26,10 +26,10 @@ const TOLD: Readonly<Record<string, string>> = {
 /** The routes that are no rows of the table of operations. */
 export function createHostRoutes({ runtime, host, version, turns }: HostParts): readonly AnsweredRoute[] {
   const methods = createHostMethods(runtime, host, () => []);
-  const signal = new AbortController().signal;
+  const asked = { requestId: NO_ID, signal: new AbortController().signal };
   const told = Object.entries(TOLD).map(([method, path]) => ({
     ...get(path),
-    serve: async () => jsonAnswer(asRest(await methods[method]?.({}, signal))),
+    serve: async () => jsonAnswer(asRest(await methods[method]?.({}, asked))),
   }));
   const readStatus = createInputReader("readSession", host.realm);
   const document = openApiDocument(version);

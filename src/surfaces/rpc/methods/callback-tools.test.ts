@@ -32,7 +32,8 @@ describe("a tool the client runs", () => {
       return { result: { content: "rain", is_error: false } };
     });
     const result = await client.request("session/create", { prompt: "what is it like outside?" });
-    expect(calls).toEqual([{ tool_use_id: "c1", name: "weather", arguments: { city: "Oslo" } }]);
+    const source = { type: "session", session_id: result.session_id };
+    expect(calls).toEqual([{ tool_use_id: "c1", name: "weather", arguments: { city: "Oslo" }, source }]);
     expect(client.frames.find((frame) => frame.method === "tool/execute")?.id).toBe("srv-1");
     expect(textOf(result)).toEqual([{ content: "rain", is_error: false }]);
   });

@@ -38,7 +38,8 @@ export function createCallbackTools(outbox: Outbox): CallbackTools {
   const waiting = new Map<unknown, (answer: Answer) => void>();
   let asked = 0;
 
-  const ask = async (name: string, args: unknown, { toolUseId, signal }: ToolCallContext): Promise<ToolOutput> => {
+  const ask = async (name: string, args: unknown, context: ToolCallContext): Promise<ToolOutput> => {
+    const { sessionId, toolUseId, signal } = context;
     asked += 1;
     const id = `srv-${asked}`;
     const done = new AbortController();
@@ -46,8 +47,11 @@ export function createCallbackTools(outbox: Outbox): CallbackTools {
       waiting.set(id, (answer) => resolve(outputOf(name, answer)));
       signal.addEventListener("abort", () => resolve(STOPPED), { once: true, signal: done.signal });
     });
+    // Named as an event names it: clients of the 0.6 line take whatever has a `session_id` at the top for an event.
+    const source = { type: "session", session_id: sessionId };
+    const params = { tool_use_id: toolUseId, name, arguments: args, source };
     // Not waited for: a client that does not read must not outlast the tool's time.
-    void outbox.send(requestFrame(id, "tool/execute", { tool_use_id: toolUseId, name, arguments: args }));
+    void outbox.send(requestFrame(id, "tool/execute", params));
     const output = await answered;
     waiting.delete(id);
     done.abort("done");

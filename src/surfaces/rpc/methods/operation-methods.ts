@@ -3,13 +3,20 @@ import { OPERATIONS, type OperationName } from "../../../contract/operations.ts"
 import type { Tool } from "../../../ports/tool.ts";
 import type { Runtime } from "../../../runtime.ts";
 import { formatSessionRef, parseSessionRef } from "../../realm.ts";
-import { isRecord } from "../wire/incoming.ts";
+import { isRecord, type RequestId } from "../wire/incoming.ts";
 import type { Outbox } from "../wire/outbox.ts";
 import type { CallbackTools } from "./callback-tools.ts";
 import { createTurnEvents } from "./turn-events.ts";
 
-/** What serves a method; the ids in its params are plain. Aborting the signal interrupts the turn it runs, if it runs one. */
-export type Method = (params: Params, signal: AbortSignal) => unknown;
+/** What serves a method; the ids in its params are plain. */
+export type Method = (params: Params, asked: Asked) => unknown;
+
+/** The request a method serves. */
+interface Asked {
+  readonly requestId: RequestId;
+  /** Aborting it interrupts the turn the method runs, if it runs one. */
+  readonly signal: AbortSignal;
+}
 
 export type Params = Readonly<Record<string, unknown>>;
 
@@ -30,12 +37,12 @@ export function createOperationMethods(parts: OperationParts): Readonly<Record<s
     // The keys of OPERATIONS are the names of operations.
     const operation = name as OperationName;
     const read = TAKES_NULL.includes(operation) ? withoutNulls : (params: Params) => params;
-    return [rpc, (params, signal) => callOperation(parts, operation, { params: read(params), signal })];
+    return [rpc, (params, asked) => callOperation(parts, operation, { params: read(params), ...asked })];
   });
   return {
     ...Object.fromEntries(rows),
-    [OPERATIONS.createSession.rpc]: (params, signal) => createSession(parts, withoutNulls(params), signal),
-    [OPERATIONS.forkSession.rpc]: (params, signal) => forkSession(parts, params, signal),
+    [OPERATIONS.createSession.rpc]: (params, asked) => createSession(parts, withoutNulls(params), asked),
+    [OPERATIONS.forkSession.rpc]: (params, asked) => forkSession(parts, params, asked),
   };
 }
 
@@ -54,9 +61,8 @@ function withoutNulls(params: Params): Params {
   );
 }
 
-interface Call {
+interface Call extends Asked {
   readonly params: Params;
-  readonly signal: AbortSignal;
   /** The tools of a session that is not there yet. */
   readonly external?: readonly Tool[];
 }
@@ -67,7 +73,7 @@ async function callOperation(parts: OperationParts, name: OperationName, call: C
   const sessionId = typeof session_id === "string" ? session_id : undefined;
   const external = call.external ?? parts.tools.externalOf(sessionId ?? "");
   const tools = parts.tools.withRegistered(external);
-  const events = createTurnEvents(parts, sessionId);
+  const events = createTurnEvents(parts, { requestId: call.requestId, sessionId });
   try {
     const context = { signal: call.signal, listener: events.listener, ...(tools.length === 0 ? {} : { tools }) };
     return withSessionRefs(await parts.runtime.dispatch(name, call.params, context), parts.realm);
@@ -76,10 +82,10 @@ async function callOperation(parts: OperationParts, name: OperationName, call: C
   }
 }
 
-async function createSession(parts: OperationParts, params: Params, signal: AbortSignal): Promise<unknown> {
+async function createSession(parts: OperationParts, params: Params, asked: Asked): Promise<unknown> {
   const external = parts.tools.parseExternal(params);
   try {
-    const created = await callOperation(parts, "createSession", { params, signal, external });
+    const created = await callOperation(parts, "createSession", { params, ...asked, external });
     parts.tools.keep(sessionIdIn(created), external);
     return created;
   } catch (thrown) {
@@ -88,7 +94,7 @@ async function createSession(parts: OperationParts, params: Params, signal: Abor
     if (sessionId === "") throw thrown;
     parts.tools.keep(sessionId, external);
     // Whoever takes a creation back does not want what was begun of it; it stays readable.
-    if (signal.reason === CANCELLED_BY_CLIENT) await archive(parts, sessionId);
+    if (asked.signal.reason === CANCELLED_BY_CLIENT) await archive(parts, sessionId);
     throw thrown;
   }
 }
@@ -102,8 +108,8 @@ async function archive({ runtime }: OperationParts, session_id: string): Promise
   }
 }
 
-async function forkSession(parts: OperationParts, params: Params, signal: AbortSignal): Promise<unknown> {
-  const fork = await callOperation(parts, "forkSession", { params, signal });
+async function forkSession(parts: OperationParts, params: Params, asked: Asked): Promise<unknown> {
+  const fork = await callOperation(parts, "forkSession", { params, ...asked });
   const source = isRecord(fork) && typeof fork.source_session_id === "string" ? fork.source_session_id : "";
   parts.tools.keep(sessionIdIn(fork), parts.tools.externalOf(source));
   return fork;

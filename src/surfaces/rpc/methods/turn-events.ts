@@ -2,6 +2,7 @@ import type { AgentEvent } from "../../../contract/event.ts";
 import { createEventQueue, type Listener } from "../../../service/event-queue.ts";
 import { toEnvelope } from "../../envelope.ts";
 import { turnEventFrame } from "../wire/frames.ts";
+import type { RequestId } from "../wire/incoming.ts";
 import type { Outbox } from "../wire/outbox.ts";
 
 /** The way of a turn's events to the client that asked for it. */
@@ -17,19 +18,19 @@ export interface TurnEvents {
  */
 export function createTurnEvents(
   parts: { outbox: Outbox; newId: () => string },
-  knownSessionId: string | undefined,
+  asked: { readonly requestId: RequestId; readonly sessionId: string | undefined },
 ): TurnEvents {
   const queue = createEventQueue();
   const sending = send();
   sending.catch(() => {}); // `finish` hands the failure on.
 
   async function send(): Promise<void> {
-    let sessionId = knownSessionId;
+    let { sessionId } = asked;
     for await (const delivery of queue) {
       sessionId ??= sessionIdOf(delivery.event);
       // A new session is first heard of by `run_started`, which names it.
       if (sessionId === undefined) throw new Error(`no session is known for the event ${delivery.event.type}`);
-      await parts.outbox.send(turnEventFrame(sessionId, toEnvelope(sessionId, delivery, parts.newId)));
+      await parts.outbox.send(turnEventFrame(asked.requestId, toEnvelope(sessionId, delivery, parts.newId)));
     }
   }
   return {

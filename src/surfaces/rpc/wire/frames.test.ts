@@ -26,8 +26,8 @@ describe("a frame", () => {
   it("[H5] is never longer than a client reads: an event keeps its place", () => {
     const large = envelope({ type: "text_complete", content: huge });
     const reason = expect.stringContaining("event 7 (text_complete)");
-    expect(JSON.parse(turnEventFrame(SESSION, large))).toMatchObject({
-      params: { session_id: SESSION, event: { seq: 7, type: "stream_truncated", reason } },
+    expect(JSON.parse(turnEventFrame('"a"', large))).toMatchObject({
+      params: { session_id: SESSION, request_id: "a", event: { seq: 7, type: "stream_truncated", reason } },
     });
     expect(JSON.parse(streamEventFrame("s", 3, large))).toMatchObject({
       params: { stream_id: "s", sequence: 3, event: { seq: 7, payload: { type: "stream_truncated", reason } } },
@@ -43,7 +43,7 @@ describe("a frame", () => {
       persisted: false,
     };
     const changed = envelope({ type: "tool_config_changed", payload });
-    expect(JSON.parse(turnEventFrame(SESSION, changed)).params.event).toMatchObject({ seq: 7, payload });
+    expect(JSON.parse(turnEventFrame("12345678901234567890", changed)).params.event).toMatchObject({ seq: 7, payload });
     expect(JSON.parse(streamEventFrame("s", 1, changed)).params.event.payload).toEqual({
       type: "tool_config_changed",
       payload,

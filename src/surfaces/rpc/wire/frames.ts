@@ -42,11 +42,15 @@ export function requestFrame(id: string, method: string, params: Readonly<Record
   return `${JSON.stringify({ jsonrpc: "2.0", id, method, params })}\n`;
 }
 
-/** An event of a turn that this connection runs. */
-export function turnEventFrame(session_id: string, envelope: EventEnvelope): Frame {
-  const frame = notificationFrame("session/event", { session_id, event: toHybrid(envelope) });
-  if (fits(frame)) return frame;
-  return notificationFrame("session/event", { session_id, event: toHybrid(shortened(envelope)) });
+/** An event of a turn that this connection runs, and the request that runs it: a new session's id is news to the client. */
+export function turnEventFrame(request_id: RequestId, envelope: EventEnvelope): Frame {
+  const session_id = JSON.stringify(envelope.source.session_id);
+  const frameOf = (event: EventEnvelope): Frame => {
+    const params = `{"session_id":${session_id},"request_id":${request_id},"event":${JSON.stringify(toHybrid(event))}}`;
+    return `{"jsonrpc":"2.0","method":"session/event","params":${params}}\n`;
+  };
+  const frame = frameOf(envelope);
+  return fits(frame) ? frame : frameOf(shortened(envelope));
 }
 
 /** An event of a stream that was opened; `sequence` counts the frames of the stream from 1. */

@@ -1,0 +1,27 @@
+import { createConnect } from "./clients/connect.ts";
+
+/**
+ * Connects to where sessions run: `{ url, token }` a server over HTTP, `{ command, args }` a server started as a command
+ * (without one, the package's own), `{ runtime }` a runtime of this process. What comes back is the same for all three.
+ */
+export const connect = createConnect(async (options) => {
+  const { openStdio } = await import("./clients/stdio/open-stdio.ts");
+  // Beside this file, in the source as in the package.
+  const server = import.meta.url.replace(/[^/]+\.([jt]s)$/, "rpc.$1");
+  return openStdio(options, { env: process.env, node: process.execPath, server });
+});
+
+export type { CommandOptions, ConnectOptions, RuntimeOption } from "./clients/connect.ts";
+export type { HttpOptions } from "./clients/http/open-http.ts";
+export type { AgentCompacted, AgentContext, AgentStatus } from "./contract/agent/agent.ts";
+export type { Compaction, CompactResult } from "./contract/compaction.ts";
+export { type ErrorCode, RuntimeError } from "./contract/error.ts";
+export type { AgentEvent, AgentEventOf, AgentEventType } from "./contract/event.ts";
+export type { MemoryHit, MemoryResults } from "./contract/memory.ts";
+export type { Content, Message } from "./contract/message.ts";
+export type { RunResult, SessionContext, SessionHistory, SessionInfo, SessionSummary } from "./contract/session.ts";
+export type { Tool, ToolCallContext, ToolOutput } from "./ports/tool.ts";
+export type { Agent } from "./service/agent/agent-handle.ts";
+export type { Delivery } from "./service/event-queue.ts";
+export type { Runtime as Client } from "./service/runtime-calls.ts";
+export type { EventStream, Session, SessionOptions, TurnOptions } from "./service/session-handle.ts";

@@ -1,0 +1,53 @@
+import { RuntimeError } from "../contract/error.ts";
+import { requireNames } from "../service/option-names.ts";
+import { createRuntimeCalls, type Runtime } from "../service/runtime-calls.ts";
+import { type HttpOptions, openHttp } from "./http/open-http.ts";
+import { createLocalWays } from "./local-runtime.ts";
+
+/** A server that is started as a command and spoken to over its stdin and stdout; Node only. */
+export interface CommandOptions {
+  /** What to start; without it the package's own `rkat-rpc`. `MEERKAT_BIN_PATH` wins over both. */
+  readonly command?: string;
+  readonly args?: readonly string[];
+  /** The folder it works in, instead of this process's. */
+  readonly cwd?: string;
+  /** Its environment, instead of this process's. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  /** Told what it writes on stderr, a line at a time. */
+  readonly log?: (line: string) => void;
+}
+
+/** A runtime of this process. */
+export interface RuntimeOption {
+  readonly runtime: Pick<Runtime, "dispatch" | "subscribe">;
+}
+
+/** Where the sessions run: at an address, in a command, or here. */
+export type ConnectOptions = HttpOptions | CommandOptions | RuntimeOption;
+
+export type Connect = (options?: ConnectOptions) => Promise<Runtime>;
+
+/** The one function of the door; only Node can start commands, so how that is done is handed in. */
+export function createConnect(openCommand: (options: CommandOptions) => Promise<Runtime>): Connect {
+  return async (options = {}) => {
+    requireNames(options, namesFor(options));
+    if ("url" in options) return openHttp(options);
+    if ("runtime" in options) return createRuntimeCalls(createLocalWays(runtimeOf(options)));
+    return openCommand(options);
+  };
+}
+
+const COMMAND_NAMES = ["command", "args", "cwd", "env", "log"];
+const ALL_NAMES = ["url", "runtime", ...COMMAND_NAMES];
+
+function namesFor(options: ConnectOptions): readonly string[] {
+  if (typeof options !== "object" || options === null) return ALL_NAMES;
+  if ("url" in options) return ["url", "token"];
+  if ("runtime" in options) return ["runtime"];
+  return "command" in options || "args" in options ? COMMAND_NAMES : ALL_NAMES;
+}
+
+function runtimeOf({ runtime }: RuntimeOption): RuntimeOption["runtime"] {
+  if (typeof runtime?.dispatch === "function") return runtime;
+  throw new RuntimeError("INVALID_PARAMS", "runtime: give what createRuntime or openRuntime made");
+}

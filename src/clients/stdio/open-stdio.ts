@@ -1,0 +1,131 @@
+import { existsSync } from "node:fs";
+import { basename } from "node:path";
+import { fileURLToPath } from "node:url";
+import { RuntimeError } from "../../contract/error.ts";
+import type { Dispatch } from "../../service/dispatch.ts";
+import { createRuntimeCalls, type Runtime } from "../../service/runtime-calls.ts";
+import type { CommandOptions } from "../connect.ts";
+import { cancelledError, closedError } from "../failures.ts";
+import { isRecord } from "../fields.ts";
+import { requireSameContract } from "../same-contract.ts";
+import { sleep } from "../sleep.ts";
+import { WIRE_NAMES } from "../wire-names.ts";
+import { createCallbackTools } from "./callback-tools.ts";
+import { type Command, openCommandServer } from "./command-server.ts";
+import { openLink } from "./link.ts";
+import { createStreams } from "./streams.ts";
+
+/** What only a door knows: the process it runs in. */
+export interface Machine {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** The Node that runs this. */
+  readonly node: string;
+  /** The URL of the package's own server. */
+  readonly server: string;
+}
+
+/** How long a server may take to say what it is; a command that is none says nothing at all. */
+const HANDSHAKE_MS_MAX = 60_000;
+
+/** Starts a server and connects to it; throws when it cannot be started, or is nothing this client can speak with. */
+export async function openStdio(options: CommandOptions, machine: Machine): Promise<Runtime> {
+  const { cwd, env = machine.env, log = () => {} } = options;
+  const command = commandOf(options, machine);
+  const server = await openCommandServer(command, { cwd, env, log });
+  const tools = createCallbackTools();
+  const link = openLink({
+    input: server.input,
+    output: server.output,
+    ended: server.ended.then((how) => (isClosed ? closedError() : new RuntimeError("AGENT_ERROR", how))),
+    name: command.name,
+    onNotification: (method, params) => streams.take(method, params),
+    onRequest: (method, params) => {
+      if (method === "tool/execute") return tools.execute(params);
+      throw new RuntimeError("METHOD_NOT_FOUND", `this client has no method ${method}`);
+    },
+    onEnd: (error) => {
+      tools.stop();
+      streams.endAll(isClosed ? undefined : error);
+    },
+  });
+  let isClosed = false;
+
+  const dispatch: Dispatch = async (name, input, call = {}) => {
+    if (isClosed) throw closedError();
+    if (call.signal?.aborted) throw cancelledError();
+    const params = tools.paramsWith(name, input, call.tools);
+    const sessionId = sessionIdIn(input);
+    let begun: string | undefined;
+    const onBegin = (id: string): void => {
+      begun = id;
+      tools.keep(id, call.tools ?? []);
+    };
+    try {
+      const result = await link.request(WIRE_NAMES[name].rpc, params, { ...call, sessionId, onBegin });
+      if (name === "createSession") tools.keep(sessionIdIn(result) ?? "", call.tools ?? []);
+      if (name === "forkSession") tools.share(sessionId ?? "", sessionIdIn(result) ?? "");
+      if (name === "archiveSession") tools.forget(sessionId ?? "");
+      // The server answers a row's method with the row's output.
+      return result as Awaited<ReturnType<typeof dispatch<typeof name>>>;
+    } finally {
+      // Not for what was refused: another turn of the session may be running one.
+      if (begun !== undefined) tools.stop(begun);
+    }
+  };
+  const streams = createStreams({
+    name: command.name,
+    request: link.request,
+    dispatch,
+    isClosed: () => isClosed,
+  });
+  const close = async (): Promise<void> => {
+    isClosed = true;
+    await server.stop();
+    link.end(closedError());
+  };
+  try {
+    await greet(link.request, command.name);
+  } catch (thrown) {
+    await close();
+    throw thrown;
+  }
+  return createRuntimeCalls({ dispatch, subscribe: streams.subscribe, close });
+}
+
+function sessionIdIn(value: unknown): string | undefined {
+  return isRecord(value) && typeof value.session_id === "string" ? value.session_id : undefined;
+}
+
+async function greet(request: (method: string, params: unknown) => Promise<unknown>, name: string): Promise<void> {
+  const answered = new AbortController();
+  const late = sleep(HANDSHAKE_MS_MAX, answered.signal).then(() => {
+    throw new RuntimeError(
+      "AGENT_ERROR",
+      `${name} has not answered for ${HANDSHAKE_MS_MAX / 1_000} s; is it rkat-rpc?`,
+    );
+  });
+  const greeting = async (): Promise<void> => {
+    const hello = await request("initialize", {});
+    requireSameContract(isRecord(hello) ? hello.contract_version : undefined, name);
+    await request("capabilities/get", {});
+  };
+  late.catch(() => {}); // After the answer nobody waits for it.
+  try {
+    await Promise.race([greeting(), late]);
+  } finally {
+    answered.abort("answered");
+  }
+}
+
+/** What is started: what the environment says, else what was asked for, else the package's own server, else what the path has. */
+function commandOf({ command, args = [], env }: CommandOptions, { env: own, node, server }: Machine): Command {
+  const named = env?.MEERKAT_BIN_PATH || own.MEERKAT_BIN_PATH || command;
+  // The command line speaks JSON-RPC when it is told to.
+  if (named !== undefined) {
+    const own = named !== command && basename(named) === "rkat" ? ["rpc", ...args] : args;
+    return { file: named, args: own, name: [basename(named), ...own].join(" ") };
+  }
+  const name = ["rkat-rpc", ...args].join(" ");
+  const file = fileURLToPath(server);
+  return existsSync(file) ? { file: node, args: [file, ...args], name } : { file: "rkat-rpc", args, name };
+}

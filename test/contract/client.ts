@@ -1,0 +1,377 @@
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import type { Client, Session, Tool } from "../../src/client.ts";
+import type { Delivery } from "../../src/service/event-queue.ts";
+import { LONG_OUTPUT } from "../clients/served-runtime.ts";
+import { listen, typesOf } from "../support/runtime.ts";
+
+/** What the suite needs of a way to connect. */
+export interface ClientWay {
+  readonly name: string;
+  /** A client of a new runtime, and what ends both; `unkept` has no capability. */
+  open(kind?: "kept" | "unkept"): Promise<{ readonly client: Client; close(): Promise<void> }>;
+  /** Whether tools of the client's own can be called. */
+  readonly hasTools: boolean;
+  /** How a turn ends whose server dies in its middle; undefined where there is none. */
+  readonly death?: RegExp;
+}
+
+const NOBODY = "01900000-0000-7000-8000-000000000000";
+const TURN = ["run_started", "turn_started", "text_delta", "text_delta", "text_complete", "turn_completed"];
+
+const code = (name: string, message = /./) =>
+  expect.objectContaining({ name: "RuntimeError", code: name, message: expect.stringMatching(message) });
+
+/** Begins a turn that does not end by itself, and resolves once it has said something. */
+async function beginWaiting(session: Session) {
+  const { promise: begun, resolve } = Promise.withResolvers<void>();
+  const stream = session.stream("wait");
+  const events = (async () => {
+    const heard = [];
+    for await (const event of stream) {
+      heard.push(event);
+      if (event.type === "text_delta") resolve();
+    }
+    return heard;
+  })();
+  await begun;
+  return { result: stream.result, events };
+}
+
+/** What is heard by one who begins to listen, up to the end of a turn; turns are run until then. */
+async function hearWhileTurning(client: Client, session: Session): Promise<readonly Delivery[]> {
+  const heard: Delivery[] = [];
+  let isDone = false;
+  const listening = (async () => {
+    for await (const delivery of client.subscribe(session.id)) {
+      heard.push(delivery);
+      if (delivery.event.type === "run_completed") break;
+    }
+    isDone = true;
+  })();
+  for (let turns = 0; turns < TURNS_MAX && !isDone; turns += 1) await session.turn("Two");
+  await listening;
+  return heard;
+}
+
+const TURNS_MAX = 1_000;
+
+/** Every way to connect gives the same client. */
+export function describeClient({ name, open, hasTools, death }: ClientWay): void {
+  describe(`client: ${name}`, () => {
+    let client: Client;
+    let close: () => Promise<void>;
+    beforeAll(async () => {
+      ({ client, close } = await open());
+    });
+    afterAll(() => close());
+
+    it("[G6] creates a session and runs turns of it", async () => {
+      const session = await client.createSession("Hello", { budgetLimits: { max_tokens: 10_000 } });
+      expect([session.text, session.lastResult]).toMatchObject([
+        "You said: Hello",
+        { session_id: session.id, turns: 1, tool_calls: 0, usage: { input_tokens: 10, output_tokens: 5 } },
+      ]);
+      expect(await session.turn([{ type: "text", text: "Grüße, 東京 🐦" }])).toMatchObject({
+        text: "You said: Grüße, 東京 🐦",
+      });
+      const { messages, has_more } = await session.history({ offset: 1, limit: 2 });
+      expect([messages.map(({ role }) => role), has_more]).toEqual([["block_assistant", "user"], true]);
+      expect(await client.session(session.id).turn("By its id")).toMatchObject({ text: "You said: By its id" });
+    });
+
+    it("[G6] streams a turn's events, in order, before its result", async () => {
+      const first = client.createSessionStreaming("Hello");
+      const { events, result } = await listen(first);
+      const session = await first.session;
+      expect(typesOf(events)).toEqual([...TURN, "run_completed"]);
+      expect(events[0]).toEqual({ type: "run_started", session_id: session.id, prompt: "Hello" });
+      expect(events.flatMap((event) => (event.type === "text_delta" ? [event.delta] : []))).toEqual([
+        "You said: ",
+        "Hello",
+      ]);
+      expect(result).toEqual(session.lastResult);
+      const second = await listen(session.stream("call read_log"));
+      expect(typesOf(second.events)).toEqual([
+        ...["run_started", "turn_started", "tool_call_requested", "tool_execution_started"],
+        ...["tool_execution_completed", "tool_result_received"],
+        ...["turn_started", "text_delta", "text_complete", "turn_completed", "run_completed"],
+      ]);
+      const failed = await listen(session.stream("fail"));
+      expect(typesOf(failed.events).at(-1)).toBe("run_failed");
+      expect(failed.error).toEqual(code("PROVIDER_ERROR", /the provider says no/));
+      expect(failed.error).toMatchObject({ details: { session_id: session.id } });
+    });
+
+    it("[G6] lists and reads sessions, and archives them", async () => {
+      const labels = { team: "a=b&c", größe: "1 %" };
+      const session = await client.createSession("Hello", { labels });
+      const other = await client.createSession("Hello", { labels: { team: "x" } });
+      const ids = async (query: object) => (await client.listSessions(query)).map(({ session_id }) => session_id);
+      expect(await ids({})).toEqual(expect.arrayContaining([other.id, session.id]));
+      expect(await ids({ labels })).toEqual([session.id]);
+      expect(await ids({ labels: { team: "x" }, limit: 1, offset: 1 })).toEqual([]);
+      const read = await client.readSession(session.id);
+      expect(read).toMatchObject({ session_id: session.id, message_count: 2, labels, state: "idle" });
+      const [listed] = await client.listSessions({ labels });
+      expect([read.created_at, read.updated_at]).toEqual([listed?.created_at, listed?.updated_at]);
+      await session.archive();
+      await expect(session.turn("More")).rejects.toEqual(code("SESSION_NOT_FOUND"));
+      expect(await client.readSession(session.id)).toMatchObject({ state: "archived" });
+    });
+
+    it("[G6] interrupts a turn and keeps what it said; a second turn meanwhile is refused", async () => {
+      const session = await client.createSession("Hello");
+      const waiting = await beginWaiting(session);
+      await expect(session.turn("Me, too")).rejects.toEqual(code("SESSION_BUSY"));
+      const refused = await listen(session.stream("Me, too"));
+      expect([typesOf(refused.events), refused.error]).toEqual([[], code("SESSION_BUSY")]);
+      await session.interrupt();
+      await expect(waiting.result).rejects.toEqual(code("REQUEST_CANCELLED"));
+      expect((await waiting.events).at(-1)?.type).toBe("run_failed");
+      expect(await client.readSession(session.id)).toMatchObject({ last_assistant_text: "half", state: "idle" });
+      await session.interrupt();
+      expect(await session.turn("Again")).toMatchObject({ text: "You said: Again" });
+    });
+
+    it("[G6] cancels by a signal: a turn, a creation, and what has not begun", async () => {
+      const session = await client.createSession("Hello");
+      const aborting = new AbortController();
+      const turn = session.stream("wait", { signal: aborting.signal });
+      for await (const event of turn) if (event.type === "text_delta") aborting.abort();
+      await expect(turn.result).rejects.toEqual(code("REQUEST_CANCELLED"));
+      const creating = new AbortController();
+      const created = client.createSessionStreaming("wait", { signal: creating.signal });
+      for await (const event of created) if (event.type === "text_delta") creating.abort();
+      await expect(created.result).rejects.toEqual(code("REQUEST_CANCELLED"));
+      await expect(session.turn("Hello", { signal: AbortSignal.abort() })).rejects.toEqual(code("REQUEST_CANCELLED"));
+      expect(await session.turn("Hello")).toMatchObject({ text: "You said: Hello" });
+    });
+
+    it("[G6] creates a session whose first turn comes later", async () => {
+      const session = await client.createDeferredSession("First this.");
+      expect([session.text, session.lastResult]).toEqual(["", undefined]);
+      const { events, result } = await listen(session.stream("Then that."));
+      expect(typesOf(events).at(0)).toBe("run_started");
+      expect(result?.text).toMatch(/First this\.\s+Then that\./);
+    });
+
+    it("[G6] replays a session's events and goes on live, without a gap and without a repeat", async () => {
+      const session = await client.createSession("One");
+      await session.turn("Two");
+      const ending = new AbortController();
+      const heard: Delivery[] = [];
+      let ends = 0;
+      let live: Promise<unknown> = Promise.resolve();
+      for await (const delivery of client.subscribe(session.id, { after: 2, signal: ending.signal })) {
+        heard.push(delivery);
+        if (delivery.event.type !== "run_completed") continue;
+        ends += 1;
+        if (ends === 2) live = session.turn("Three");
+        if (ends === 3) ending.abort();
+      }
+      await live;
+      const all = await client.dispatch("listEvents", { scope: { type: "session", session_id: session.id } });
+      const durable = all.events.map(({ cursor, timestamp_ms, payload }) => [cursor.sequence, timestamp_ms, payload]);
+      const seen = heard.filter(({ seq }) => seq > 0).map(({ seq, timestamp_ms, event }) => [seq, timestamp_ms, event]);
+      expect(seen).toEqual(durable.filter(([seq]) => Number(seq) > 2));
+      expect(heard.filter(({ event }) => event.type === "text_delta")).toHaveLength(2);
+    });
+
+    it("[G6] follows what is to come, and leaves", async () => {
+      const session = await client.createSession("One");
+      const heard = await hearWhileTurning(client, session);
+      const seqs = heard.flatMap(({ seq }) => (seq > 0 ? [seq] : []));
+      expect(seqs).toEqual(seqs.map((_, index) => (seqs[0] ?? 0) + index));
+      expect(heard.at(-1)).toMatchObject({ event: { type: "run_completed", result: "You said: Two" } });
+      await expect(client.subscribe(NOBODY)[Symbol.asyncIterator]().next()).rejects.toEqual(code("SESSION_NOT_FOUND"));
+    });
+
+    it("[G6] compacts, lists, expands and undoes; pins and unpins", async () => {
+      const session = await client.createSession(`A heron stood in the pond. ${"It did not move. ".repeat(50)}`);
+      for (const bird of ["crane", "egret", "stork", "ibis", "rail"]) await session.turn(`Then came a ${bird}.`);
+      const before = await session.context();
+      expect(await session.compact({ preview: true })).toMatchObject({ compacted: false });
+      const { compacted, compaction } = await session.compact({ instructions: "birds" });
+      expect([compacted, compaction?.summary]).toEqual([true, "They spoke of birds."]);
+      expect(await session.compactions()).toMatchObject([{ compaction_id: compaction?.compaction_id, undone: false }]);
+      const [seq = 0] = (await session.context()).parts.at(-1)?.seqs ?? [];
+      await session.pin(seq);
+      await session.unpin(seq);
+      const expanded = await session.expandCompaction(String(compaction?.compaction_id), { maxTokens: 10_000 });
+      expect(expanded.expanded).not.toEqual([]);
+      expect(await session.undoCompaction(String(compaction?.compaction_id))).toEqual([compaction?.compaction_id]);
+      expect((await session.context()).sha256).toBe(before.sha256);
+      const { events } = await client.dispatch("listEvents", { scope: { type: "session", session_id: session.id } });
+      expect(events.map(({ payload }) => payload.type)).toContain("compaction_completed");
+    });
+
+    it("[G6] searches memory, and what an agent remembers", async () => {
+      await client.createSession("The brass key is under the third stone.");
+      const { results } = await client.searchMemory("brass key & stone?", { everything: true, limit: 3 });
+      expect(results[0]?.content).toContain("third stone");
+      expect((await client.searchMemory("brass key")).results).toEqual([]);
+      const ada = client.agent("ada");
+      expect(await ada.remember("A heron stood in the pond.", { place: "pond" })).toEqual({
+        count: 1,
+        compaction_due: false,
+      });
+      expect(await ada.note("Herons come at dusk.", "Herons")).toBe(1);
+      expect((await ada.context({ immediate: 1 })).prompt).toContain("A heron stood in the pond.");
+      expect(await ada.status()).toMatchObject({ agent: "ada", count: 1 });
+      expect(await ada.shouldCompact()).toBe(false);
+      expect((await client.dispatch("listAgents", {})).agents).toMatchObject([{ agent: "ada" }]);
+    });
+
+    it("[G6] reads the full text of what was cut, and what the runtime can do", async () => {
+      const session = await client.createSession("call read_log");
+      const { messages } = await session.history();
+      const [, blobId = ""] = /blob (sha256:[0-9a-f]{64})/.exec(JSON.stringify(messages)) ?? [];
+      const { data, mediaType } = await client.readBlob(blobId);
+      expect(new TextDecoder().decode(data)).toBe(LONG_OUTPUT);
+      expect(mediaType).toMatch(/^text\/plain/);
+      const { capabilities } = await client.dispatch("readCapabilities", {});
+      expect(capabilities).toContainEqual(expect.objectContaining({ id: "session_store", status: "Available" }));
+      expect((await client.dispatch("readModels", {})).providers).not.toEqual([]);
+    });
+
+    it("[G6] throws the errors of the table", async () => {
+      const session = await client.createSession("Hello");
+      await expect(client.readSession(NOBODY)).rejects.toEqual(code("SESSION_NOT_FOUND", new RegExp(NOBODY)));
+      await expect(client.readSession("x/../y")).rejects.toEqual(code("INVALID_PARAMS", /session_id/));
+      await expect(client.readSession("..")).rejects.toEqual(code("INVALID_PARAMS", /session_id/));
+      await expect(client.dispatch("readSession", {})).rejects.toEqual(code("INVALID_PARAMS", /session_id/));
+      await expect(client.createSession("")).rejects.toEqual(code("INVALID_PARAMS", /prompt/));
+      await expect(client.createSession("Hello", { maxTokens: -1 })).rejects.toEqual(code("INVALID_PARAMS"));
+      await expect(session.turn("Hello", { toolOverlay: { allowed_tools: 3 as never } })).rejects.toEqual(
+        code("INVALID_PARAMS", /allowed_tools/),
+      );
+      await expect(session.undoCompaction(NOBODY)).rejects.toEqual(code("SESSION_NOT_FOUND"));
+      await expect(client.agent("not a name!").status()).rejects.toEqual(code("INVALID_PARAMS", /agent/));
+      await expect(client.searchMemory("")).rejects.toEqual(code("INVALID_PARAMS", /query/));
+      await expect(client.listSessions({ limit: -1 })).rejects.toEqual(code("INVALID_PARAMS", /limit/));
+      await expect(client.readBlob("sha256:none")).rejects.toEqual(code("INVALID_PARAMS"));
+    });
+
+    it("[G6] says which capability is missing", async () => {
+      const { client: unkept, close: end } = await open("unkept");
+      onTestFinished(end);
+      const session = await unkept.createSession("Hello");
+      expect(await session.turn("More")).toMatchObject({ text: "You said: More" });
+      await expect(session.history()).rejects.toEqual(code("SESSION_PERSISTENCE_DISABLED", /^Session persistence is/));
+      await expect(session.compact()).rejects.toEqual(code("SESSION_COMPACTION_DISABLED"));
+      await expect(unkept.searchMemory("key")).rejects.toEqual(code("MEMORY_STORE_DISABLED"));
+      await expect(unkept.createSession("Hello", { enableMemory: true })).rejects.toEqual(
+        code("MEMORY_STORE_DISABLED"),
+      );
+      expect((await hearWhileTurning(unkept, session)).at(-1)?.event.type).toBe("run_completed");
+    });
+
+    it("[G6] keeps fifty turns at once apart, also where all begin with the same words", async () => {
+      const prompts = Array.from({ length: 50 }, (_, index) => (index % 2 === 0 ? "The same" : `Number ${index}`));
+      const streams = prompts.map((prompt) => client.createSessionStreaming(prompt));
+      const heard = await Promise.all(streams.map(listen));
+      const ids = heard.map(({ result }) => result?.session_id);
+      expect(new Set(ids).size).toBe(50);
+      expect(heard.map(({ events }) => typesOf(events))).toEqual(prompts.map(() => [...TURN, "run_completed"]));
+      expect(heard.map(({ events }) => events[0])).toEqual(
+        prompts.map((prompt, index) => ({ type: "run_started", session_id: ids[index], prompt })),
+      );
+      expect(heard.map(({ result }) => result?.text)).toEqual(prompts.map((prompt) => `You said: ${prompt}`));
+    });
+
+    it("[G6] works beside another client, and refuses calls once it is closed", async () => {
+      const { client: one, close: end } = await open();
+      onTestFinished(end);
+      const [first, second] = await Promise.all([one.createSession("One"), client.createSession("Two")]);
+      const following = one.subscribe(first.id)[Symbol.asyncIterator]();
+      const next = following.next();
+      await one.close();
+      await one.close();
+      expect((await next).done).toBe(true);
+      await expect(first.turn("More")).rejects.toEqual(code("AGENT_ERROR", /closed/));
+      expect(await second.turn("More")).toMatchObject({ text: "You said: More" });
+    });
+
+    if (hasTools) describeTools(() => client);
+    else {
+      it("[G6] refuses tools of its own in one sentence", async () => {
+        const tools = [weather(() => "rain")];
+        await expect(client.createSession("Hello", { tools })).rejects.toEqual(code("INVALID_PARAMS", /^tools: /));
+      });
+    }
+
+    if (death !== undefined) {
+      it("[G6] tells of a server that dies in the middle of a turn, and of nothing else after", async () => {
+        const { client: dying, close: end } = await open();
+        onTestFinished(end);
+        const session = await dying.createSession("Hello");
+        const waiting = await beginWaiting(await dying.createSession("Hello"));
+        await expect(session.turn("call die")).rejects.toEqual(code("AGENT_ERROR", death));
+        await expect(waiting.result).rejects.toEqual(code("AGENT_ERROR", death));
+        await expect(session.turn("Hello")).rejects.toEqual(code("AGENT_ERROR"));
+      });
+    }
+  });
+}
+
+const weather = (execute: Tool["execute"]): Tool => ({
+  name: "weather",
+  description: "The weather in a city.",
+  inputSchema: { type: "object", properties: { city: { type: "string" } }, required: ["city"] },
+  execute,
+});
+
+function describeTools(clientOf: () => Client): void {
+  it("[G6] runs tools of its own, each session's apart, and shows the model what they throw", async () => {
+    const client = clientOf();
+    const calls: unknown[] = [];
+    const sky = (word: string) =>
+      weather((args, { sessionId, toolUseId, signal }) => {
+        calls.push([args, sessionId, toolUseId !== "", signal.aborted]);
+        return word;
+      });
+    const ask = 'call weather {"city":"Oslo"}';
+    const [rain, snow] = await Promise.all([
+      client.createSession(ask, { tools: [sky("rain")] }),
+      client.createSession(ask, { tools: [sky("snow")] }),
+    ]);
+    expect([rain.text, snow.text]).toEqual(['It gave [["rain",false]]', 'It gave [["snow",false]]']);
+    expect(new Set(calls)).toEqual(new Set([rain, snow].map(({ id }) => [{ city: "Oslo" }, id, true, false])));
+    expect(await rain.turn(ask)).toMatchObject({ text: 'It gave [["rain",false]]' });
+    expect((await rain.turn('call weather {"city":7}')).text).toMatch(/true\]\]$/);
+    const broken = weather(() => {
+      throw new Error("the sensor is wet");
+    });
+    expect((await client.createSession(ask, { tools: [broken] })).text).toMatch(/the sensor is wet.*true/);
+    const blocks = weather(() => ({ content: [{ type: "text", text: "fog" }], isError: true }));
+    expect((await client.createSession(ask, { tools: [blocks] })).text).toMatch(/fog.*true/);
+  });
+
+  it("[G6] lets a tool of its own go on when another turn of its session is refused", async () => {
+    const client = clientOf();
+    const busy = weather(async (_, { sessionId, signal }) => {
+      const refused = await client
+        .session(sessionId)
+        .turn("Me, too")
+        .catch((thrown) => thrown);
+      return `${refused.code} ${signal.aborted}`;
+    });
+    const { text } = await client.createSession('call weather {"city":"Oslo"}', { tools: [busy] });
+    expect(text).toBe('It gave [["SESSION_BUSY false",false]]');
+  });
+
+  it("[G6] tells a tool of its own that its turn was interrupted", async () => {
+    const client = clientOf();
+    const { promise: told, resolve } = Promise.withResolvers<string>();
+    const slow = weather(
+      (_, { sessionId, signal }) =>
+        new Promise(() => {
+          signal.addEventListener("abort", () => resolve("aborted"), { once: true });
+          void client.session(sessionId).interrupt();
+        }),
+    );
+    const creating = client.createSession('call weather {"city":"Oslo"}', { tools: [slow] });
+    await expect(creating).rejects.toEqual(code("REQUEST_CANCELLED"));
+    expect(await told).toBe("aborted");
+  });
+}
