@@ -30,7 +30,8 @@ export function inputPlaces(name: OperationName): InputPlaces {
   const { properties = {}, required = [] } = operationSchema(name, "input");
   const { scope, labels, cursor, ...plain } = properties;
   const all: Readonly<Record<string, JsonSchema>> = {
-    ...(scope === undefined ? {} : { session_id: SESSION_ID }),
+    // The scope of events is an object that names their session; that of a search is a word.
+    ...(scope === undefined ? {} : scope.type === "object" ? { session_id: SESSION_ID } : { scope }),
     ...(cursor === undefined ? {} : { cursor: SEQUENCE }),
     ...(labels === undefined ? {} : method === "GET" ? { label: LABEL } : { labels }),
     ...plain,

@@ -1,0 +1,26 @@
+"""The Python client of rkat, a runtime for agent sessions that outlive any context window."""
+
+from .agent import Agent
+from .client import Client
+from .connection import connect
+from .contract.errors import RkatError
+from .contract.results import Blob, RunResult
+from .events.delivery import Delivery, Event
+from .events.stream import EventStream, SessionStream
+from .session import Session
+from .tools import Tool
+
+__all__ = [
+    "Agent",
+    "Blob",
+    "Client",
+    "Delivery",
+    "Event",
+    "EventStream",
+    "RkatError",
+    "RunResult",
+    "Session",
+    "SessionStream",
+    "Tool",
+    "connect",
+]

@@ -1,0 +1,159 @@
+"""The calls of a server's runtime, the same over every wire."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import sys
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from .agent import Agent
+from .contract.errors import invalid_params, invalid_response
+from .contract.operations import rpc_method
+from .contract.options import SessionOptions, given, session_fields
+from .contract.results import (
+    Blob,
+    Capabilities,
+    Content,
+    MemoryResults,
+    ModelsCatalog,
+    RunResult,
+    SessionInfo,
+    SessionSummary,
+)
+from .events.delivery import Delivery, Listener
+from .events.stream import EventStream, SessionStream
+from .session import Session, run_result
+from .tools import Tool
+from .transport import Transport
+
+if sys.version_info >= (3, 11):
+    from typing import Unpack
+elif TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+class Client:
+    """A connection to a server where sessions run; `connect` makes one."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def __aenter__(self) -> Client:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def create_session(
+        self, prompt: Content, *, tools: Sequence[Tool] = (), **options: Unpack[SessionOptions]
+    ) -> Session:
+        """Creates a session and runs its first turn; cancelling it archives what was begun."""
+        fields = session_fields(options, of="create_session")
+        result = await self._create(prompt, fields, tools)
+        return Session(self._transport, result["session_id"], result)
+
+    def create_session_streaming(
+        self, prompt: Content, *, tools: Sequence[Tool] = (), **options: Unpack[SessionOptions]
+    ) -> SessionStream:
+        """The same, with the events of the first turn to iterate."""
+        fields = session_fields(options, of="create_session_streaming")
+        events = EventStream(lambda listener: self._create(prompt, fields, tools, listener))
+        return SessionStream(events, lambda result: Session(self._transport, result["session_id"], result))
+
+    async def create_deferred_session(
+        self, prompt: Content, *, tools: Sequence[Tool] = (), **options: Unpack[SessionOptions]
+    ) -> Session:
+        """Creates a session whose prompt is delivered together with that of its first turn."""
+        fields = session_fields(options, of="create_deferred_session")
+        params = {**fields, "prompt": prompt, "initial_turn": "deferred"}
+        answer = await self._transport.request("session/create", params, tools=tools)
+        if not isinstance(answer, dict) or not isinstance(answer.get("session_id"), str):
+            raise invalid_response("the server did not name the session it made")
+        return Session(self._transport, answer["session_id"])
+
+    def session(self, session_id: str) -> Session:
+        """A handle on a session by its id; nothing is read until it is used."""
+        if not isinstance(session_id, str) or session_id == "":
+            raise invalid_params("session_id: give the id of a session")
+        return Session(self._transport, session_id)
+
+    async def list_sessions(
+        self, *, labels: Mapping[str, str] | None = None, limit: int | None = None, offset: int | None = None
+    ) -> list[SessionSummary]:
+        """Sessions, newest first; labels must all match."""
+        answer = await self.call("listSessions", given({"labels": labels, "limit": limit, "offset": offset}))
+        sessions: list[SessionSummary] = answer["sessions"]
+        return sessions
+
+    async def read_session(self, session_id: str) -> SessionInfo:
+        """What a session is and how far it got."""
+        info: SessionInfo = await self.call("readSession", {"session_id": session_id})
+        return info
+
+    async def search_memory(
+        self, query: str, *, limit: int | None = None, session_id: str | None = None, everything: bool = False
+    ) -> MemoryResults:
+        """Searches what compactions took out of contexts; with `everything`, all that was said in the project."""
+        scope = None if session_id is None else "session"
+        params = given({"query": query, "limit": limit, "session_id": session_id, "scope": scope})
+        results: MemoryResults = await self.call("searchHistory" if everything else "searchMemory", params)
+        return results
+
+    def agent(self, name: str) -> Agent:
+        """A handle on an agent by its name."""
+        return Agent(self._transport, name)
+
+    async def read_blob(self, blob_id: str) -> Blob:
+        """Content kept by reference, whole."""
+        answer = await self.call("readBlob", {"blob_id": blob_id})
+        try:
+            return Blob(answer["media_type"], base64.b64decode(answer["data"], validate=True))
+        except (KeyError, TypeError, binascii.Error) as thrown:
+            raise invalid_response(f"the blob {blob_id} came in no usable form: {thrown}") from thrown
+
+    def subscribe(self, session_id: str, after: int | None = None) -> AsyncGenerator[Delivery, None]:
+        """A session's events: those after `after` from its log, then live ones, without a gap and without a repeat.
+
+        Without `after`, those from the first step of the iteration on. It goes on until it is left.
+        """
+        return self._transport.subscribe(session_id, after)
+
+    async def register_tools(self, tools: Sequence[Tool]) -> None:
+        """Offers tools to every session of this connection, from its next turn on; over stdio only."""
+        await self._transport.register_tools(tools)
+
+    async def capabilities(self) -> Capabilities:
+        """What the server can do and what was left out."""
+        capabilities: Capabilities = await self.call("readCapabilities")
+        return capabilities
+
+    async def models(self) -> ModelsCatalog:
+        """The known models with their context window and output limit."""
+        models: ModelsCatalog = await self.call("readModels")
+        return models
+
+    async def call(self, operation: str, params: Mapping[str, Any] | None = None) -> Any:
+        """Any operation, by its name in the table (`injectContext`) or on the wire (`session/inject_context`)."""
+        return await self._transport.request(rpc_method(operation), params or {})
+
+    async def close(self) -> None:
+        """Ends the connection; what is pending fails. Calling it twice does no harm."""
+        await self._transport.close()
+
+    async def _create(
+        self,
+        prompt: Content,
+        fields: Mapping[str, Any],
+        tools: Sequence[Tool],
+        listener: Listener | None = None,
+    ) -> RunResult:
+        params = {**fields, "prompt": prompt}
+        return run_result(await self._transport.request("session/create", params, listener=listener, tools=tools))

@@ -1,0 +1,80 @@
+"""The table of operations: under which name each is asked for over JSON-RPC, and where over HTTP."""
+
+from __future__ import annotations
+
+import difflib
+from typing import NamedTuple
+
+from .errors import RkatError
+
+
+class Operation(NamedTuple):
+    """A row of the table."""
+
+    rpc: str
+    http: str
+
+
+OPERATIONS: dict[str, Operation] = {
+    "createSession": Operation("session/create", "POST /sessions"),
+    "startTurn": Operation("turn/start", "POST /sessions/{session_id}/messages"),
+    "resumeSession": Operation("session/resume", "POST /sessions/{session_id}/messages"),
+    "interruptTurn": Operation("turn/interrupt", "POST /sessions/{session_id}/interrupt"),
+    "readSession": Operation("session/read", "GET /sessions/{session_id}"),
+    "listSessions": Operation("session/list", "GET /sessions"),
+    "readHistory": Operation("session/history", "GET /sessions/{session_id}/history"),
+    "archiveSession": Operation("session/archive", "DELETE /sessions/{session_id}"),
+    "injectContext": Operation("session/inject_context", "POST /sessions/{session_id}/system_context"),
+    "sendExternalEvent": Operation("session/external_event", "POST /sessions/{session_id}/external-events"),
+    "forkSession": Operation("session/fork_at", "POST /sessions/{session_id}/fork"),
+    "readContext": Operation("session/context", "GET /sessions/{session_id}/context"),
+    "compactSession": Operation("session/compact", "POST /sessions/{session_id}/compact"),
+    "listCompactions": Operation("session/compactions", "GET /sessions/{session_id}/compactions"),
+    "undoCompaction": Operation("session/compact_undo", "POST /sessions/{session_id}/compactions/{compaction_id}/undo"),
+    "expandCompaction": Operation(
+        "session/compact_expand", "POST /sessions/{session_id}/compactions/{compaction_id}/expand"
+    ),
+    "pinMessage": Operation("session/pin", "PUT /sessions/{session_id}/pins/{seq}"),
+    "unpinMessage": Operation("session/unpin", "DELETE /sessions/{session_id}/pins/{seq}"),
+    "searchMemory": Operation("memory/search", "GET /memory/search"),
+    "searchHistory": Operation("memory/search_history", "GET /memory/history"),
+    "readMemoryStatus": Operation("memory/status", "GET /memory/status"),
+    "remember": Operation("agent/remember", "POST /agents/{agent}/memories"),
+    "takeNote": Operation("agent/note", "POST /agents/{agent}/notes"),
+    "readAgentContext": Operation("agent/context", "GET /agents/{agent}/context"),
+    "compactAgent": Operation("agent/compact", "POST /agents/{agent}/compact"),
+    "readAgentStatus": Operation("agent/status", "GET /agents/{agent}"),
+    "listAgents": Operation("agent/list", "GET /agents"),
+    "readEventCursor": Operation("events/latest_cursor", "GET /sessions/{session_id}/events/cursor"),
+    "listEvents": Operation("events/list_since", "GET /sessions/{session_id}/events/list"),
+    "readBlob": Operation("blob/get", "GET /blobs/{blob_id}"),
+    "readCapabilities": Operation("capabilities/get", "GET /capabilities"),
+    "readModels": Operation("models/catalog", "GET /models/catalog"),
+    "readConfig": Operation("config/get", "GET /config"),
+    "setConfig": Operation("config/set", "PUT /config"),
+    "patchConfig": Operation("config/patch", "PATCH /config"),
+}
+
+# What a server tells of itself has no row: it is no operation on a session.
+HOST_ROUTES: dict[str, str] = {
+    "runtime/host_info": "GET /runtime/host_info",
+    "runtime/capabilities": "GET /runtime/capabilities",
+    "runtime/health": "GET /runtime/health",
+    "config/get": "GET /config",
+    "skills/list": "GET /skills",
+}
+
+# Methods that may run a turn or a compaction, and so have events, take long and can be cancelled.
+EVENTFUL = frozenset({"session/create", "turn/start", "session/resume", "session/compact"})
+
+
+def rpc_method(name: str) -> str:
+    """The JSON-RPC method of an operation, which may be given under either name."""
+    if name in OPERATIONS:
+        return OPERATIONS[name].rpc
+    if "/" in name:
+        return name
+    known = [*OPERATIONS, *(row.rpc for row in OPERATIONS.values())]
+    meant = difflib.get_close_matches(name, known, n=1)
+    advice = f"did you mean {meant[0]}?" if meant else f"there are {', '.join(OPERATIONS)}"
+    raise RkatError("METHOD_NOT_FOUND", f"there is no operation {name}; {advice}", category="validation")

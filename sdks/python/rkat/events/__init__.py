@@ -1,0 +1,1 @@
+"""Events, from the wire to whoever reads them."""

@@ -1,0 +1,1 @@
+"""JSON-RPC over the stdin and stdout of a server of our own."""

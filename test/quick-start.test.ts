@@ -1,0 +1,40 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { runBlock } from "./support/run-block.ts";
+
+interface Section {
+  readonly title: string;
+  readonly blocks: readonly { readonly language: string; readonly text: string }[];
+}
+
+const page = readFileSync(join(import.meta.dirname, "../docs/quick-start.md"), "utf8");
+const sections: readonly Section[] = page
+  .split(/^## /m)
+  .slice(1)
+  .map((text) => ({
+    title: text.slice(0, text.indexOf("\n")),
+    blocks: [...text.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)].map(([, language = "", block = ""]) => ({
+      language,
+      text: block,
+    })),
+  }));
+
+describe("docs/quick-start.md", () => {
+  it("[G5] [G6] has a block for every way in", () => {
+    const languages = sections.map(({ blocks }) => blocks[0]?.language);
+    expect(languages).toEqual(["sh", "ts", "sh", "sh", "sh", "ts", "python"]);
+  });
+
+  it.each(sections)(
+    "[G5] [G6] $title: runs as written and prints what it says",
+    async ({ blocks }) => {
+      const [block, printed] = blocks;
+      const { code, output } = await runBlock(block?.language ?? "", block?.text ?? "");
+      expect(code, output).toBe(0);
+      for (const line of printed?.text.trim().split("\n") ?? []) expect(output).toContain(line);
+      expect(printed?.language).toBe("text");
+    },
+    90_000,
+  );
+});
