@@ -5,11 +5,17 @@ import { CAPABILITY_ABSENT } from "../src/contract/capability.ts";
 import { ERRORS } from "../src/contract/error.ts";
 import { OPERATIONS } from "../src/contract/operations.ts";
 import { capabilitiesPage } from "./capabilities-page.ts";
+import { cliPage } from "./cli-page.ts";
 import { code, markdownTable, page } from "./markdown.ts";
 
 /** Every generated page by its file name in `docs/`. */
 export function generatePages(): Readonly<Record<string, string>> {
-  return { "operations.md": operationsPage(), "errors.md": errorsPage(), "capabilities.md": capabilitiesPage() };
+  return {
+    "operations.md": operationsPage(),
+    "errors.md": errorsPage(),
+    "capabilities.md": capabilitiesPage(),
+    "cli.md": cliPage(),
+  };
 }
 
 interface Operation {

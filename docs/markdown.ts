@@ -1,4 +1,4 @@
-/** A generated page: where it comes from, its title, its parts. */
+/** A generated page: where it comes from, its title, then its parts. */
 export function page(title: string, source: string, parts: readonly string[]): string {
   const notice = `<!-- Generated from ${source} by \`npm run docs\`; edit that file, not this one. -->`;
   return `${[notice, `# ${title}`, ...parts].join("\n\n")}\n`;

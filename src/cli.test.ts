@@ -46,7 +46,7 @@ describe("the door", () => {
     });
   });
 
-  it("is quiet about a reader that has left", async () => {
+  it("[G5] is quiet about a reader that has left", async () => {
     const child = start(["models"]);
     child.child.stdout?.destroy();
     expect(await child.ended).toEqual({ code: 0, stdout: "", stderr: "" });
@@ -133,7 +133,7 @@ describe("against a server", () => {
     server.close();
   });
 
-  it("keeps what was said until Ctrl-C, and exits with 130", async () => {
+  it("[G5] keeps what was said until Ctrl-C, and exits with 130", async () => {
     const turn = start(["go", "-m", "openai/m", "--stream"], { env });
     await turn.saw("Once upon");
     turn.child.kill("SIGINT");
@@ -167,10 +167,16 @@ describe("against a server", () => {
 describe("rkat demo", () => {
   it("[A8] tells only what happens, twice the same, and leaves nothing behind", async () => {
     const before = readdirSync(home);
-    const [first, second] = await Promise.all([rkat("demo"), rkat("demo", "--fast")]);
+    const scratch = mkdtempSync(join(tmpdir(), "rkat-scratch-"));
+    const demo = (...flags: string[]) => start(["demo", ...flags], { env: { TMPDIR: scratch } }).ended;
+    const [first, second] = await Promise.all([demo(), demo("--fast")]);
     expect(first).toMatchObject({ code: 0, stderr: "" });
     expect(first.stdout).toMatch(/\nAll \d+ claims held\.\n/);
+    expect(first.stdout.split("\n").filter((line) => line.length > 80)).toEqual([]);
+    expect(first.stdout).not.toContain(ESCAPE);
     expect(second).toEqual(first);
     expect(readdirSync(home)).toEqual(before);
-  });
+    expect(readdirSync(scratch).filter((name) => name.startsWith("rkat-demo-"))).toEqual([]);
+    rmSync(scratch, { recursive: true });
+  }, 60_000);
 });

@@ -86,7 +86,8 @@ describe("rkat agent remember", () => {
 
   it("counts on a terminal, and only there", async () => {
     const input = memories(1, 100).join("\n");
-    const { stderr } = await agent(["remember", "Ada"], { input, isTerminal: true });
+    const painted = { ...env, NO_COLOR: "", FORCE_COLOR: "0" };
+    const { stderr } = await agent(["remember", "Ada"], { input, isTerminal: true, env: painted });
     const shown = stderr.split("\r\u001b[K").filter((part) => part !== "");
     expect(shown.filter((part) => !/^\d+ memories…$/.test(part))).toEqual([]);
     expect({ isShown: shown.length > 0, isCleared: stderr.endsWith("\r\u001b[K") }).toEqual({

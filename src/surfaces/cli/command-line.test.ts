@@ -18,7 +18,7 @@ const COMMANDS =
   "run resume continue chat session compact memory blob rpc mcp demo init doctor models capabilities help".split(" ");
 
 describe("help", () => {
-  it("shows every command, examples first, in at most 100 columns", async () => {
+  it("[G5] shows every command, examples first, in at most 100 columns", async () => {
     for (const args of [["--help"], ...COMMANDS.map((name) => ["help", name]), ["run", "--help"]]) {
       const { code, stdout, stderr } = await run(args);
       expect({ args, code, stderr }).toEqual({ args, code: 0, stderr: "" });
@@ -34,7 +34,7 @@ describe("help", () => {
     expect(await run([], { stdin })).toEqual(await run(["--help"]));
   });
 
-  it("is coloured on a terminal, never against NO_COLOR, always with FORCE_COLOR", async () => {
+  it("[G5] is coloured on a terminal, never against NO_COLOR, always with FORCE_COLOR", async () => {
     const coloured = async (given: Parameters<typeof run>[1]) =>
       (await run(["--help"], given)).stdout.includes("\u001b");
     expect(await coloured({ isTerminal: true })).toBe(true);
@@ -61,6 +61,18 @@ describe("[H1] what cannot be understood is refused in one sentence", () => {
     ],
     ["models of the world", /; to ask a model, write rkat run "models of the world"$/],
     ["docter", /^there is no command docter; did you mean rkat doctor\? As a prompt, write rkat run docter$/],
+    [
+      "sesion list",
+      /^there is no command sesion list; did you mean rkat session list\? As a prompt, write rkat run sesion/,
+    ],
+    ["undo", /^there is no command undo; did you mean rkat compact undo\? As a prompt, write rkat run undo$/],
+    ["list", /did you mean rkat session list or rkat compact list or rkat agent list or rkat mcp list\?/],
+    ["version", /^there is no command version; did you mean rkat --version\?/],
+    ["compact last", /^there is no command compact last; did you mean rkat compact show last\?$/],
+    [
+      "session show",
+      /^missing required argument 'session'; write an id, the first 4 or more characters of one, last, or/,
+    ],
     ["help docter", /^there is no command docter; rkat help lists them$/],
   ];
   it.each(refusals)("%s", async (words, sentence) => {
@@ -293,5 +305,32 @@ describe("rkat demo", () => {
     expect(code).toBe(1);
     expect(stdout).toMatch(/✗ not so: the model was shown an error result\n/);
     expect(stdout).toMatch(/\n3 of \d+ claims did not hold\.\n/);
+  });
+
+  it("[G5] tells scripts what it showed: receipts without losses, a recall, and an agent's tiers", async () => {
+    const { code, stdout, stderr } = await run(["demo", "--json"]);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    const { ok, broken, scenes } = JSON.parse(stdout);
+    expect({ ok, broken }).toEqual({ ok: true, broken: 0 });
+    const shownIn = (title: string) => scenes.find((scene: { title: string }) => scene.title === title).shown;
+    const receipts = shownIn("A long conversation").at(-1);
+    expect(receipts.length).toBeGreaterThan(1);
+    for (const { specifics, kept, "in memory": inMemory, lost } of receipts) {
+      expect({ lost, accounted: kept + inMemory }).toEqual({ lost: 0, accounted: specifics });
+    }
+    expect(shownIn("What left the context is recalled")).toContainEqual({
+      found: expect.stringMatching(/^“The staging database listens on port 6543\.”, score 0\.\d+, turn 2$/),
+    });
+    const tiers = shownIn("An agent that remembers for months").at(-1);
+    expect(tiers.map(({ tier, memories }: { tier: string; memories: string }) => [tier, memories])).toEqual([
+      ["immediate", "130 to 200"],
+      ["short-term", "66 to 129"],
+      ["long-term", "1 to 65"],
+    ]);
+  });
+
+  it("[G5] ends where it is interrupted", async () => {
+    const interrupt = AbortSignal.abort(130);
+    expect(await run(["demo"], { interrupt })).toMatchObject({ code: 130, stderr: "Interrupted.\n" });
   });
 });

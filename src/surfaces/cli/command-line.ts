@@ -11,6 +11,7 @@ import { addModelsCommand } from "./commands/models.ts";
 import { addRpcCommand } from "./commands/rpc.ts";
 import { addServeCommand } from "./commands/serve.ts";
 import { addCompactCommand } from "./compactions/compact-command.ts";
+import { addCompletionCommand } from "./completion/completion-command.ts";
 import { addConfigCommand } from "./config/config-command.ts";
 import { addDemoCommand } from "./demo/demo-command.ts";
 import { reportFailure } from "./failure.ts";
@@ -30,8 +31,7 @@ export async function runCommandLine(io: Io, parts: Parts): Promise<number> {
   const exitWith = (code: number): void => {
     exitCode = code;
   };
-  const program = new Command("rkat");
-  declareProgram(program, { io, parts, place: createPlace(io, program), exitWith });
+  const program = createProgram(io, parts, exitWith);
   try {
     if (io.args.length === 0 && io.stdin.kind === "terminal") {
       program.outputHelp();
@@ -44,6 +44,13 @@ export async function runCommandLine(io: Io, parts: Parts): Promise<number> {
     if (thrown instanceof CommanderError && thrown.exitCode === 0) return 0;
     return reportFailure(io, thrown);
   }
+}
+
+/** Every command with its flags and help, before anything is parsed. */
+export function createProgram(io: Io, parts: Parts, exitWith: (code: number) => void = () => {}): Command {
+  const program = new Command("rkat");
+  declareProgram(program, { io, parts, place: createPlace(io, program), exitWith });
+  return program;
 }
 
 function declareProgram(program: Command, invocation: Invocation): void {
@@ -83,6 +90,7 @@ function declareProgram(program: Command, invocation: Invocation): void {
   addDoctorCommand(program, invocation);
   addModelsCommand(program, invocation);
   addCapabilitiesCommand(program, invocation);
+  addCompletionCommand(program, invocation);
   addHelpCommand(program);
   describeHelp(program, {
     examples: [
@@ -110,9 +118,10 @@ function declareProgram(program: Command, invocation: Invocation): void {
 }
 
 function addHelpCommand(program: Command): void {
-  program
+  const help = program
     .command("help")
     .summary("show help for a command")
+    .description("Shows the help of a command; rkat COMMAND --help does the same.")
     .argument("[command...]")
     .action((words: readonly string[]) => {
       let command = program;
@@ -124,18 +133,36 @@ function addHelpCommand(program: Command): void {
       }
       command.outputHelp();
     });
+  describeHelp(help, { examples: [["rkat help session fork", "of a command within another"]] });
 }
 
 function namesOf(command: Command): readonly string[] {
   return [command.name(), ...command.aliases()];
 }
 
-/** A lone word that nearly is a command was meant as one: sending it to a model would cost money and help nobody. */
+/** What nearly is a command was meant as one: sending it to a model would cost money and help nobody. */
 function refuseNearMiss([word = "", next = "-"]: readonly string[], program: Command): void {
-  if (word.startsWith("-") || !next.startsWith("-")) return;
-  const names = program.commands.flatMap(namesOf);
-  const meant = names.includes(word) ? undefined : nearMiss(word, names);
+  if (word.startsWith("-") || program.commands.some((command) => namesOf(command).includes(word))) return;
+  const meant = next.startsWith("-") ? meantAlone(word, program) : meantWith(word, next, program);
   if (meant === undefined) return;
-  const message = `there is no command ${word}; did you mean rkat ${meant}? As a prompt, write rkat run ${word}`;
+  const typed = next.startsWith("-") ? word : `${word} ${next}`;
+  const message = `there is no command ${typed}; did you mean ${meant}? As a prompt, write rkat run ${typed}`;
   throw new RuntimeError("INVALID_PARAMS", message);
+}
+
+/** A lone word: a slip of the finger, or a command that stands within others. */
+function meantAlone(word: string, program: Command): string | undefined {
+  if (word === "version") return "rkat --version";
+  const slip = nearMiss(word, program.commands.flatMap(namesOf));
+  if (slip !== undefined) return `rkat ${slip}`;
+  const holders = program.commands.filter(({ commands }) => commands.some((inner) => namesOf(inner).includes(word)));
+  if (holders.length === 0) return undefined;
+  return holders.map((holder) => `rkat ${holder.name()} ${word}`).join(" or ");
+}
+
+/** Two words that begin a sentence are a prompt, unless the second is a command of what the first nearly is. */
+function meantWith(word: string, next: string, program: Command): string | undefined {
+  const holders = program.commands.filter(({ commands }) => commands.some((inner) => namesOf(inner).includes(next)));
+  const slip = nearMiss(word, holders.flatMap(namesOf));
+  return slip === undefined ? undefined : `rkat ${slip} ${next}`;
 }

@@ -3,6 +3,7 @@ import { asRuntimeError, ERRORS, RuntimeError } from "../../contract/error.ts";
 import { type Io, interruptedExit } from "./io.ts";
 import { createPaint } from "./paint.ts";
 import { withoutControls } from "./plain-text.ts";
+import { SELECTOR_HINT } from "./sessions/selector.ts";
 
 /** Says what went wrong, in one sentence for people and as JSON where JSON was asked for; returns the exit code. */
 export function reportFailure(io: Io, thrown: unknown): number {
@@ -64,6 +65,7 @@ function fromCommander({ message, code }: CommanderError, args: readonly string[
         .replace(/^command-argument value (.*) is invalid for argument '(.*)'\./, "argument '$2': $1 is invalid.")
         .replace(/ is invalid\. (.)/, (_, letter: string) => ` is invalid; ${letter.toLowerCase()}`),
     );
+  if (complaint === "missing required argument 'session'") return refuse(`${complaint}; write ${SELECTOR_HINT}`);
   return refuse(`${complaint}; see --help`);
 }
 

@@ -1,5 +1,6 @@
 import type { Command, Help } from "commander";
 import { RuntimeError } from "../../contract/error.ts";
+import { readUsage } from "./completion/server-usage.ts";
 import type { Io } from "./io.ts";
 import { nearMiss } from "./near-miss.ts";
 import { createPaint } from "./paint.ts";
@@ -7,18 +8,36 @@ import { createPaint } from "./paint.ts";
 /** A command line to copy, and what comes of it. */
 type Example = readonly [command: string, meaning: string];
 
-interface Extras {
+/** What a command's help has besides its options. */
+export interface HelpExtras {
   readonly examples: readonly Example[];
   /** Sections after the options: a title and its lines. */
   readonly notes?: readonly (readonly [title: string, ...lines: string[]])[];
 }
 
-const extrasOf = new WeakMap<Command, Extras>();
+const extras = new WeakMap<Command, HelpExtras>();
+const usages = new WeakMap<Command, string>();
 
 /** Gives a command's help its examples and closing notes. */
-export function describeHelp(command: Command, extras: Extras): Command {
-  extrasOf.set(command, extras);
+export function describeHelp(command: Command, given: HelpExtras): Command {
+  extras.set(command, given);
   return command;
+}
+
+/** The examples and closing notes of a command. */
+export function extrasOf(command: Command): HelpExtras {
+  return extras.get(command) ?? { examples: [] };
+}
+
+/** Gives a command that hands its flags to a server the help of that server. */
+export function describeServer(command: Command, usage: string): Command {
+  usages.set(command, usage);
+  return command;
+}
+
+/** The help of the server that a command starts; undefined when it starts none. */
+export function usageOf(command: Command): string | undefined {
+  return usages.get(command);
 }
 
 /** Makes a command one that only holds others: alone it shows its help, and what it does not hold it refuses. */
@@ -31,7 +50,7 @@ export function holdCommands(command: Command): Command {
       if (word === undefined) return command.outputHelp();
       const name = command.name();
       const held = command.commands.flatMap((inner) => [inner.name(), ...inner.aliases()]);
-      const meant = nearMiss(word, held);
+      const meant = SELECTOR.test(word) && held.includes("show") ? `show ${word}` : nearMiss(word, held);
       const hint = meant === undefined ? `rkat help ${name} lists them` : `did you mean rkat ${name} ${meant}?`;
       // A sentence that begins with such a word was perhaps meant for a model.
       const asked = [name, word, ...more].join(" ");
@@ -40,6 +59,9 @@ export function holdCommands(command: Command): Command {
       throw new RuntimeError("INVALID_PARAMS", `there is no command ${name} ${word}; ${hint}${instead}`);
     });
 }
+
+/** Whoever names a session where a command is due wants to see it. */
+const SELECTOR = /^(?:last|~\d*|0[0-9a-f]{3,}[0-9a-f-]*)$/;
 
 const COLUMNS_MAX = 100;
 const COLUMNS_MIN = 60;
@@ -59,7 +81,9 @@ export function configureHelp(program: Command, io: Io): void {
 }
 
 function formatHelp(command: Command, helper: Help, columns: number): string {
-  const { examples = [], notes = [] } = extrasOf.get(command) ?? {};
+  const usage = usageOf(command);
+  if (usage !== undefined) return formatServerHelp(usage, { command, helper, columns });
+  const { examples, notes = [] } = extrasOf(command);
   const item = (width: number) => (row: readonly [string, string]) => helper.formatItem(row[0], width, row[1], helper);
   const list = (title: string, rows: readonly (readonly [string, string])[], width: number) =>
     rows.length === 0 ? [] : [helper.styleTitle(title), ...rows.map(item(width)), ""];
@@ -88,6 +112,32 @@ function formatHelp(command: Command, helper: Help, columns: number): string {
       ),
     ),
     ...notes.flatMap(([title, ...lines]) => [helper.styleTitle(title), ...lines.map((line) => `  ${line}`), ""]),
+  ].join("\n");
+}
+
+/** A server's help in the form of the others: it knows neither how wide the terminal is nor whether it has colours. */
+function formatServerHelp(
+  usage: string,
+  { command, helper, columns }: { readonly command: Command; readonly helper: Help; readonly columns: number },
+): string {
+  const { description, options, extras } = readUsage(usage);
+  const rows = options.map(({ short, long, value, description }) => {
+    const names = short === undefined ? long : `${short}, ${long}`;
+    return [value === undefined ? names : `${names} <${value}>`, description] as const;
+  });
+  const width = Math.max(...rows.map(([term]) => term.length));
+  return [
+    helper.boxWrap(description, columns),
+    "",
+    ...(extras.examples.length === 0 ? [] : [helper.styleTitle("Examples")]),
+    ...extras.examples.map(([line]) => `  ${line}`),
+    ...(extras.examples.length === 0 ? [] : [""]),
+    helper.styleTitle("Usage"),
+    `  rkat ${command.name()} [options]`,
+    "",
+    helper.styleTitle("Options"),
+    ...rows.map(([term, meaning]) => helper.formatItem(term, width, meaning, helper)),
+    "",
   ].join("\n");
 }
 

@@ -1,6 +1,7 @@
 import type { Io } from "../io.ts";
 import { createPaint } from "../paint.ts";
 import { grouped } from "../plain-text.ts";
+import { CLEAR_LINE, canRedraw } from "../progress/redraw.ts";
 
 /** A line on a terminal that counts; elsewhere it is not there. */
 interface Progress {
@@ -14,11 +15,11 @@ interface Progress {
 const COUNT_MIN = 64;
 /** More often than this the eye does not see it. */
 const PAUSE_MS = 100;
-const CLEAR_LINE = "\r\u001b[K";
 
 /** Counts things named so on stderr. */
 export function createProgress({ stderr, env }: Io, noun: string): Progress {
   const { dim } = createPaint(stderr, env);
+  const isWelcome = canRedraw({ stderr, env });
   let isShown = false;
   let shownAtMs = 0;
   const clear = (): void => {
@@ -28,7 +29,7 @@ export function createProgress({ stderr, env }: Io, noun: string): Progress {
   return {
     show: (count) => {
       const nowMs = Date.now();
-      if (!stderr.isTerminal || count < COUNT_MIN || nowMs - shownAtMs < PAUSE_MS) return;
+      if (!isWelcome || count < COUNT_MIN || nowMs - shownAtMs < PAUSE_MS) return;
       shownAtMs = nowMs;
       isShown = true;
       stderr.write(`${CLEAR_LINE}${dim(`${grouped(count)} ${noun}…`)}`);

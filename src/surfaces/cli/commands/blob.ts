@@ -10,12 +10,14 @@ export function addBlobCommand(program: Command, invocation: Invocation): void {
   const blob = holdCommands(program.command("blob"))
     .summary("read what is kept by reference")
     .description("Reads blobs, such as the full text of a tool output that was cut.");
-  blob
+  const get = blob
     .command("get")
+    .summary("write a blob to stdout")
     .description("Writes the bytes of a blob to stdout.")
     .argument("<blob>")
     .usage("ID")
     .action((blobId: string) => writeBlob(invocation, blobId));
+  describeHelp(get, { examples: [["rkat blob get sha256:… > output.txt", "all of what was cut"]] });
   describeHelp(blob, {
     examples: [["rkat blob get sha256:… > output.txt", "the id stands in the message that was cut"]],
   });

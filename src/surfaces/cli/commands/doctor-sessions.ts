@@ -7,6 +7,7 @@ import { isThere, withSessions } from "../open-runtime.ts";
 import { createPaint } from "../paint.ts";
 import type { Invocation } from "../parts.ts";
 import { bytesText, counted, withoutControls } from "../plain-text.ts";
+import { whileWaiting } from "../progress/waiting.ts";
 
 /** One thing that was looked at. `missing` is no fault: a turn can run without it. */
 export interface Finding {
@@ -55,7 +56,7 @@ async function folderBytes(folder: string): Promise<number> {
 export async function verifySessions({ io, parts, place, exitWith }: Invocation, isJson: boolean): Promise<void> {
   const { stateFolder } = place();
   const report = (await isThere(stateFolder))
-    ? await parts.verifyStore(stateFolder)
+    ? await whileWaiting(io, "reading every record", () => parts.verifyStore(stateFolder))
     : { segments: 0, records: 0, sessions: 0, agents: 0, bytes: 0, problems: [] };
   const { segments, records, sessions, agents, bytes, problems } = report;
   const isSound = problems.length === 0;

@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { RuntimeError } from "../../../contract/error.ts";
-import { describeHelp } from "../help.ts";
+import { USAGE } from "../../mcp/flags.ts";
+import { describeHelp, describeServer } from "../help.ts";
 import { addServer, removeServer } from "../mcp/change-servers.ts";
 import { listServers } from "../mcp/list-servers.ts";
 import type { Invocation } from "../parts.ts";
@@ -19,6 +20,7 @@ export function addMcpCommand(program: Command, invocation: Invocation): void {
       const { args } = invocation.io;
       invocation.exitWith(await invocation.parts.serveMcp(args.toSpliced(args.indexOf("mcp"), 1)));
     });
+  describeServer(mcp, USAGE.replace("rkat-mcp", "rkat mcp"));
   describeHelp(mcp, {
     examples: [
       ["rkat mcp --memory-only", "a memory for any MCP client"],

@@ -1,9 +1,11 @@
 import type { Command } from "commander";
+import { USAGE } from "../../rpc/flags.ts";
+import { describeServer } from "../help.ts";
 import type { Invocation } from "../parts.ts";
 
 /** Declares `rkat rpc`, which hands its flags to the server as they are. */
 export function addRpcCommand(program: Command, invocation: Invocation): void {
-  program
+  const command = program
     .command("rpc")
     .summary("serve JSON-RPC on stdin and stdout; the same as rkat-rpc")
     .description(
@@ -16,4 +18,5 @@ export function addRpcCommand(program: Command, invocation: Invocation): void {
       const { args } = invocation.io;
       invocation.exitWith(await invocation.parts.serveRpc(args.toSpliced(args.indexOf("rpc"), 1)));
     });
+  describeServer(command, USAGE.replace("rkat-rpc", "rkat rpc"));
 }

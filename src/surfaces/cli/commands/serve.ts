@@ -1,9 +1,11 @@
 import type { Command } from "commander";
+import { usage } from "../../rest/flags.ts";
+import { describeServer } from "../help.ts";
 import type { Invocation } from "../parts.ts";
 
 /** Declares `rkat serve`, which hands its flags to the server as they are. */
 export function addServeCommand(program: Command, invocation: Invocation): void {
-  program
+  const command = program
     .command("serve")
     .summary("serve sessions over HTTP, for programs and browsers; rkat-rest with this project's sessions")
     .description("Serves the project's sessions over HTTP; rkat serve --help lists its flags.")
@@ -14,4 +16,5 @@ export function addServeCommand(program: Command, invocation: Invocation): void 
       const { args } = invocation.io;
       invocation.exitWith(await invocation.parts.serveRest(args.toSpliced(args.indexOf("serve"), 1)));
     });
+  describeServer(command, usage("rkat serve", "that of the project in the current folder"));
 }

@@ -20,6 +20,7 @@ export function addConfigCommand(program: Command, invocation: Invocation): void
     );
   const get = config
     .command("get")
+    .summary("show the configuration")
     .description("Shows the configuration that holds, defaults filled in.")
     .addOption(new Option("--format <name>", "toml or json").choices(["toml", "json"]).default("toml"))
     .option("--json", "the same as --format json")
@@ -27,10 +28,12 @@ export function addConfigCommand(program: Command, invocation: Invocation): void
     .action((flags: GetFlags) => show(invocation, flags));
   const set = config
     .command("set")
+    .summary("replace what this folder configures")
     .description("Replaces the realm's own layer; what it leaves out is as if it had never been set.")
     .option("--toml <text>", "the layer itself, as TOML");
   const patch = config
     .command("patch")
+    .summary("change some of it")
     .description("Changes the realm's own layer by a merge patch: null takes a key out of it.");
   for (const command of [set, patch]) addTableFlags(command).addOption(generation());
   set.action((file: string | undefined, flags: ChangeFlags) => change(invocation, "setConfig", { file, ...flags }));

@@ -1,68 +1,152 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { Command } from "commander";
+import type { Config } from "../../../config/load-config.ts";
 import type { Runtime, RuntimeOptions } from "../../../runtime.ts";
+import type { OpenOptions } from "../../../runtime-on-disk.ts";
 import { createSystemClock } from "../../../service/system-clock.ts";
 import { describeHelp } from "../help.ts";
+import { type Io, writeJson } from "../io.ts";
 import type { Invocation } from "../parts.ts";
+import { alignColumns, counted } from "../plain-text.ts";
+import { longLife } from "./long-life.ts";
+import { createLongTalk } from "./long-talk.ts";
 import { createPage, type Page } from "./page.ts";
-import { createWatch, type Scene, type Stage } from "./stage.ts";
+import { createWatch, type Row, type Scene, type Stage } from "./stage.ts";
 import { parallelTools, structuredOutput, talk } from "./talk.ts";
 import { badCall, budget, retry } from "./trouble.ts";
 
-const SCENES: readonly Scene[] = [talk, parallelTools, badCall, retry, budget, structuredOutput];
+interface DemoFlags {
+  readonly fast?: boolean;
+  readonly json?: boolean;
+}
 
 /** Declares `rkat demo`. */
 export function addDemoCommand(program: Command, invocation: Invocation): void {
   const command = program
     .command("demo")
-    .description("Plays a few short sessions to watch: no key, no network, nothing is written.")
+    .description(
+      "Plays the whole story: sessions, compaction, recall, undo, an agent's memory, trouble of every kind. No key, no " +
+        "network, nothing is left behind; what it says of itself is checked while it plays.",
+    )
     .summary("watch what it does; no key, no network")
     .option("--fast", "do not pause; the default where stdout is no terminal")
-    .action(async (flags: { readonly fast?: boolean }) => {
-      const { io } = invocation;
-      const page = createPage(io, io.stdout.isTerminal && flags.fast !== true);
-      invocation.exitWith(await playDemo(invocation, page));
-    });
+    .option("--json", "print what was shown and which claims held, as JSON, at the end")
+    .action(async (flags: DemoFlags) => invocation.exitWith(await playDemo(invocation, flags)));
   describeHelp(command, {
-    examples: [["rkat demo", "half a minute to watch"]],
+    examples: [
+      ["rkat demo", "a minute to watch"],
+      ["rkat demo --fast | less -R", "to read at your own pace"],
+      ["rkat demo --json | jq .ok", "for scripts"],
+    ],
     notes: [["Exit codes", "0 everything happened as told · 1 something did not"]],
   });
 }
 
-async function playDemo({ parts }: Invocation, page: Page): Promise<number> {
-  const { paint } = page;
+/** What came of a scene. */
+interface Played {
+  readonly title: string;
+  readonly shown: unknown[];
+  readonly claims: { readonly claim: string; readonly held: boolean }[];
+}
+
+async function playDemo({ io, parts }: Invocation, { fast, json }: DemoFlags): Promise<number> {
+  const page = json ? createPage(unheard(io), false) : createPage(io, io.stdout.isTerminal && fast !== true);
+  const stateFolder = await mkdtemp(join(tmpdir(), "rkat-demo-"));
   const opened: Runtime[] = [];
-  let claims = 0;
-  let broken = 0;
-  const open = async (model: NonNullable<RuntimeOptions["model"]>): Promise<Runtime> => {
-    // Neither the configuration nor the environment of whoever watches may change what is shown.
-    const runtime = await parts.createRuntime({ model, env: {}, clock: createDemoClock() });
-    opened.push(runtime);
-    return runtime;
+  const played: Played[] = [];
+  // Neither the configuration nor the environment of whoever watches may change what is shown.
+  const setting = { env: {}, clock: createDemoClock() };
+  const kept = async <T extends Runtime>(runtime: Promise<T>): Promise<T> => {
+    const ready = await runtime;
+    opened.push(ready);
+    return ready;
   };
-  const stage: Stage = {
-    runtime: await open("offline"),
-    openScripted: async (script) => open(await parts.createScriptedModel(script)),
-    watch: createWatch(page),
-    show: (value) => page.line(`  result  ${JSON.stringify(value)}`),
-    claim: async (sentence, isTrue) => {
-      claims += 1;
-      if (!isTrue) broken += 1;
-      await page.line(isTrue ? `  ${paint.green("✓")} ${sentence}` : `  ${paint.red("✗ not so:")} ${sentence}`);
-    },
+  const open = (model: NonNullable<RuntimeOptions["model"]>) => kept(parts.createRuntime({ ...setting, model }));
+  const defaults = await parts.loadConfig({
+    ...setting,
+    cwd: stateFolder,
+    home: stateFolder,
+    readFile: async () => undefined,
+  });
+  // The quickest embedder: how long a better one takes to load would decide what the first search finds.
+  const config: Config = { ...defaults.config, memory: { ...defaults.config.memory, embedder: "hashing" } };
+  let keeping: Runtime | undefined;
+  const openKept = async (options: Pick<OpenOptions, "compaction"> = {}): Promise<Runtime> => {
+    // One at a time: what is opened anew has only what the one before left on disk.
+    await keeping?.close();
+    keeping = await kept(parts.openRuntime({ ...setting, ...options, config, model: "offline", stateFolder }));
+    return keeping;
   };
   try {
-    for (const [index, scene] of SCENES.entries()) {
-      await page.line();
-      await page.line(paint.bold(`${index + 1}  ${scene.title}`));
-      await page.line(paint.dim(`   ${scene.story}`));
-      await scene.play(stage);
+    const runtime = await open("offline");
+    const openScripted: Stage["openScripted"] = async (script) => open(await parts.createScriptedModel(script));
+    for (const [index, scene] of scenes().entries()) {
+      const scenePlayed: Played = { title: scene.title, shown: [], claims: [] };
+      played.push(scenePlayed);
+      await announce(page, scene, index + 1);
+      await scene.play({ runtime, openScripted, openKept, watch: createWatch(page), ...showing(page, scenePlayed) });
     }
   } finally {
     page.endLine();
     for (const runtime of opened.toReversed()) await runtime.close();
+    await rm(stateFolder, { recursive: true, force: true });
   }
-  for (const line of closingLines(claims, broken)) await page.line(line);
+  const claims = played.flatMap((scene) => scene.claims);
+  const broken = claims.filter(({ held }) => !held).length;
+  if (json) writeJson(io, { ok: broken === 0, claims: claims.length, broken, scenes: played });
+  for (const line of closingLines(claims.length, broken)) await page.line(line);
   return broken === 0 ? 0 : 1;
+}
+
+function scenes(): readonly Scene[] {
+  return [talk, ...createLongTalk(), longLife, parallelTools, badCall, retry, budget, structuredOutput];
+}
+
+async function announce(page: Page, { title, story }: Scene, number: number): Promise<void> {
+  await page.line();
+  await page.line(page.paint.bold(`${number}  ${title}`));
+  await page.paragraph(story, 3, page.paint.dim);
+}
+
+type Showing = Pick<Stage, "show" | "table" | "tell" | "claim">;
+
+function showing(page: Page, played: Played): Showing {
+  const { green, red, dim } = page.paint;
+  return {
+    show: (value) => {
+      played.shown.push(value);
+      return page.paragraph(`result  ${JSON.stringify(value)}`, 2);
+    },
+    table: async (rows) => {
+      played.shown.push(rows);
+      const [head = "", ...lines] = tableLines(rows);
+      await page.line(dim(`  ${head}`));
+      for (const line of lines) await page.line(`  ${line}`);
+    },
+    tell: async (word, sentence) => {
+      if (word !== "") played.shown.push({ [word]: sentence });
+      page.speaker(word);
+      await page.say(sentence);
+      page.endLine();
+    },
+    claim: async (claim, held) => {
+      played.claims.push({ claim, held });
+      await page.line(held ? `  ${green("✓")} ${claim}` : `  ${red("✗ not so:")} ${claim}`);
+    },
+  };
+}
+
+function tableLines(rows: readonly Row[]): readonly string[] {
+  const titles = Object.keys(rows[0] ?? {});
+  const cells = rows.map((row) => titles.map((title) => String(row[title])));
+  return alignColumns([titles.map((title) => title.toUpperCase()), ...cells]);
+}
+
+/** Where what is said to people is not heard. */
+function unheard(io: Io): Io {
+  return { ...io, stdout: { isTerminal: false, columns: undefined, write: () => {} } };
 }
 
 /** Ids and chance are fixed, so that two showings are the same. */
@@ -79,14 +163,16 @@ function createDemoClock(): ReturnType<typeof createSystemClock> {
 }
 
 function closingLines(claims: number, broken: number): readonly string[] {
-  const verdict = broken === 0 ? `All ${claims} claims held.` : `${broken} of ${claims} claims did not hold.`;
+  const verdict =
+    broken === 0 ? `All ${counted(claims, "claim")} held.` : `${broken} of ${claims} claims did not hold.`;
   return [
     "",
     verdict,
     "",
     "Try next:",
-    '  rkat "what time is it?" --model offline     your own words, without a key',
-    "  rkat doctor                                 what works here, and what a key would add",
-    '  git diff | rkat "review this change"        with a model that has a key',
+    '  rkat "what time is it?" --model offline    your own words, without a key',
+    "  rkat chat --agent ada --model offline      an agent that remembers you",
+    "  rkat doctor                                what works, and what is missing",
+    '  git diff | rkat "review this change"       with a model that has a key',
   ];
 }

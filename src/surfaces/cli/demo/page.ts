@@ -8,6 +8,8 @@ export interface Page {
   readonly paint: Paint;
   readonly columns: number;
   line(text?: string): Promise<void>;
+  /** Writes a text in as many lines as it needs, indented; `brush` paints each. */
+  paragraph(text: string, indent: number, brush?: (line: string) => string): Promise<void>;
   /** Begins a line with who speaks; what is said follows with `say`. */
   speaker(name: string): void;
   /** Adds to the line, wrapped between words. */
@@ -15,14 +17,15 @@ export interface Page {
   endLine(): void;
 }
 
-const COLUMNS_MAX = 100;
+const COLUMNS_MAX = 80;
+const COLUMNS_MIN = 40;
 const SPEAKER_COLUMNS = 10;
-const WORD_MS = 25;
-const LINE_MS = 450;
+const WORD_MS = 15;
+const LINE_MS = 250;
 
 export function createPage(io: Io, isPaced: boolean): Page {
   const paint = createPaint(io.stdout, io.env);
-  const columns = Math.min(COLUMNS_MAX, io.stdout.columns ?? COLUMNS_MAX);
+  const columns = Math.min(COLUMNS_MAX, Math.max(COLUMNS_MIN, io.stdout.columns ?? COLUMNS_MAX));
   const pause = async (ms: number): Promise<void> => {
     if (isPaced) await sleep(ms, undefined, { signal: io.interrupt });
     else io.interrupt.throwIfAborted();
@@ -46,14 +49,18 @@ export function createPage(io: Io, isPaced: boolean): Page {
     if (column > 0) io.stdout.write("\n");
     column = 0;
   };
+  const line = async (text = ""): Promise<void> => {
+    endLine();
+    io.stdout.write(`${text}\n`);
+    await pause(text === "" ? 0 : LINE_MS);
+  };
   return {
     paint,
     columns,
     endLine,
-    line: async (text = "") => {
-      endLine();
-      io.stdout.write(`${text}\n`);
-      await pause(text === "" ? 0 : LINE_MS);
+    line,
+    paragraph: async (text, indent, brush = (each) => each) => {
+      for (const each of wrapped(text, columns - indent)) await line(brush(`${" ".repeat(indent)}${each}`));
     },
     speaker: (name) => {
       endLine();
@@ -65,4 +72,15 @@ export function createPage(io: Io, isPaced: boolean): Page {
       await pause(WORD_MS);
     },
   };
+}
+
+/** The lines of a text, broken between words; a word that is longer than a line has one of its own. */
+function wrapped(text: string, width: number): readonly string[] {
+  const lines: string[] = [];
+  for (const word of text.split(/\s+/)) {
+    const last = lines.at(-1);
+    if (last !== undefined && last.length + 1 + word.length <= width) lines[lines.length - 1] = `${last} ${word}`;
+    else lines.push(word);
+  }
+  return lines;
 }

@@ -1,10 +1,11 @@
 import type { AgentEvent } from "../../../contract/event.ts";
 import type { RunResult } from "../../../contract/session.ts";
 import type { Runtime } from "../../../runtime.ts";
+import type { OpenOptions } from "../../../runtime-on-disk.ts";
 import type { EventStream } from "../../../service/session-handle.ts";
 import type { Parts } from "../parts.ts";
 import { oneLine } from "../plain-text.ts";
-import { noticeOf } from "../run/event-line.ts";
+import { compactionLine, noticeOf } from "../run/event-line.ts";
 import type { Page } from "./page.ts";
 
 /** One thing to watch. It claims what it shows, and the claims are checked. */
@@ -20,13 +21,21 @@ export interface Stage {
   readonly runtime: Runtime;
   /** A runtime whose model says what the scene wrote for it. */
   openScripted(script: Parameters<Parts["createScriptedModel"]>[0]): Promise<Runtime>;
+  /** A runtime that keeps what happens in it; opened again, it has what was kept. */
+  openKept(options?: Pick<OpenOptions, "compaction">): Promise<Runtime>;
   /** Shows a turn as it happens. */
   watch(prompt: string, start: (prompt: string) => EventStream): Promise<Watched>;
   /** Shows a value as JSON. */
   show(value: unknown): Promise<void>;
+  /** Shows rows of the same columns. */
+  table(rows: readonly Row[]): Promise<void>;
+  /** Says something beside a word that tells what it is about. */
+  tell(word: string, sentence: string): Promise<void>;
   /** Says what was to be seen, and remembers whether it was. */
   claim(sentence: string, isTrue: boolean): Promise<void>;
 }
+
+export type Row = Readonly<Record<string, string | number>>;
 
 /** Everything a turn told. */
 export interface Watched {
@@ -45,7 +54,7 @@ export function eventsOf<T extends AgentEvent["type"]>(
 export function createWatch(page: Page): Stage["watch"] {
   return async (prompt, start) => {
     page.speaker("you");
-    for (const word of prompt.match(/\S+\s*/gu) ?? []) await page.say(word);
+    for (const word of prompt.match(/\s*\S+/gu) ?? []) await page.say(word);
     page.endLine();
     const stream = start(prompt);
     const events: AgentEvent[] = [];
@@ -67,6 +76,7 @@ async function showEvent(page: Page, event: AgentEvent, before: AgentEvent | und
   const indent = "          ";
   const line = toolLine(event);
   if (line !== undefined) return page.line(dim(`${indent}${oneLine(line, page.columns - indent.length)}`));
+  if (event.type === "compaction_completed") return page.line(dim(`${indent}${compactionLine(event)}`));
   const notice = noticeOf(event);
   if (notice !== undefined) return page.line(yellow(`${indent}! ${notice}`));
 }

@@ -3,6 +3,7 @@ import type { MemoryResults } from "../../../contract/memory.ts";
 import { type Io, writeJson } from "../io.ts";
 import type { Opened } from "../open-runtime.ts";
 import { createPaint } from "../paint.ts";
+import { whileWaiting } from "../progress/waiting.ts";
 import { findSession } from "../sessions/selector.ts";
 import { hitLines } from "./hit-lines.ts";
 import { whyByWords } from "./memory-status.ts";
@@ -36,7 +37,8 @@ const FLAGS: Hints = { whole: "--all", everything: "rkat memory history QUERY" }
 /** Searches, and prints the hits, the best first. */
 export async function searchAndShow(io: Io, opened: Opened, search: Search): Promise<void> {
   const { query, json, all = false, hints = FLAGS } = search;
-  const answer = await recall(opened, { signal: io.interrupt, ...search });
+  // The first search after much was said takes it in before it answers.
+  const answer = await whileWaiting(io, "searching", () => recall(opened, { signal: io.interrupt, ...search }));
   if (json) return writeJson(io, answer);
   if (answer.mode === "lexical") await sayByWords(io, opened);
   const paint = createPaint(io.stdout, io.env);

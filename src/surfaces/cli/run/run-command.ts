@@ -15,10 +15,13 @@ import { createEventsView, createJsonView, createTextView, type TextViewOptions,
 import { judge } from "./verdict.ts";
 import { watchTurn } from "./watch-turn.ts";
 
+/** The command that is meant when none is named. */
+export const DEFAULT_COMMAND = "run";
+
 /** Declares `rkat run`, which is also meant when no command is named. */
 export function addRunCommand(program: Command, invocation: Invocation): void {
   const command = program
-    .command("run", { isDefault: true })
+    .command(DEFAULT_COMMAND, { isDefault: true })
     .summary("ask a model; the same as rkat PROMPT")
     .description("Runs one turn: the model answers, uses the tools it is allowed, and stops.")
     .argument("[prompt...]")

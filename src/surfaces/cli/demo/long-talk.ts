@@ -1,0 +1,144 @@
+import type { Session } from "../../../service/session-handle.ts";
+import { counted, oneLine } from "../plain-text.ts";
+import { compactionLine } from "../run/event-line.ts";
+import { eventsOf, type Scene, type Stage } from "./stage.ts";
+
+const DETAIL = "The staging database listens on port 6543.";
+const PORT = "6543";
+
+const PROMPTS = [
+  "We move the web shop to the new cluster in March. Never deploy on a Friday.",
+  DETAIL,
+  "The login page has to load in under 800 ms on a slow phone.",
+  "Backups are in /srv/backups/nightly and are kept for 30 days.",
+  "Tomas saw the image cache grow by 2 GB a week.",
+  "Priya decided that the old cluster stays until 14 April.",
+  "The load test ran with 1200 users and 3 errors.",
+  "Invoices go out from billing@example.com on the first of the month.",
+  "The new logo is in assets/logo-final.svg.",
+  "Lena will write the release notes by Tuesday.",
+  "Rebuilding the search index took 41 minutes.",
+  "We decided that dark_mode stays off until version 2.4.",
+  "The on-call phone moves to Amir next week.",
+  "The export button is hard to find, customers say.",
+];
+
+/** So many turns are watched word by word; of the others what was said is enough. */
+const WATCHED_TURNS = 2;
+
+/** Far below what a real session needs, so that it happens while one watches. */
+const COMPACTION = { autoCompactThreshold: 950, maxSummaryTokens: 60, recentTurnBudget: 2 } as const;
+
+/** One conversation in three scenes: a detail leaves the context, is found again, and comes back. */
+export function createLongTalk(): readonly Scene[] {
+  const talked = Promise.withResolvers<{ readonly session: Session }>();
+  return [
+    {
+      title: "A long conversation",
+      story: `It outgrows its context of ${COMPACTION.autoCompactThreshold} tokens. Older turns become a summary; the receipt says where every path, number and rule is now.`,
+      play: async (stage) => talked.resolve({ session: await holdTalk(stage) }),
+    },
+    {
+      title: "What left the context is recalled",
+      story:
+        "The model is asked about turn 2, which it is not shown any more. It searches its memory, here on this machine.",
+      play: async (stage) => recallDetail(stage, (await talked.promise).session),
+    },
+    {
+      title: "A compaction, undone",
+      story: "A compaction is an entry in a log, so it can be taken back. What was said after it stays.",
+      play: async (stage) => undo(stage, (await talked.promise).session),
+    },
+  ];
+}
+
+async function holdTalk(stage: Stage): Promise<Session> {
+  const runtime = await stage.openKept({ compaction: COMPACTION });
+  const first = await stage.watch(PROMPTS[0] ?? "", (prompt) =>
+    runtime.createSessionStreaming(prompt, { toolPreset: "none", enableMemory: true }),
+  );
+  const session = runtime.session(first.result.session_id);
+  for (const [index, prompt] of PROMPTS.entries()) {
+    if (index === 0) continue;
+    if (index < WATCHED_TURNS) await stage.watch(prompt, (words) => session.stream(words));
+    else await takeQuietly(stage, { session, prompt, turn: index + 1 });
+  }
+  const compactions = await session.compactions();
+  await stage.table(
+    compactions.map(({ messages_before, messages_after, tokens_before, tokens_after, receipt }, index) => ({
+      compaction: index + 1,
+      messages: `${messages_before} → ${messages_after}`,
+      tokens: `${tokens_before} → ${tokens_after}`,
+      specifics: receipt.total,
+      kept: receipt.in_summary + receipt.in_tail + receipt.pinned,
+      "in memory": receipt.recoverable,
+      lost: receipt.lost,
+    })),
+  );
+  const receipts = compactions.map(({ receipt }) => receipt);
+  const isFound = receipts.every(
+    ({ lost, recoverable, found_by_search }) => lost === 0 && recoverable === found_by_search,
+  );
+  await stage.claim("it was compacted by itself, more than once", compactions.length > 1);
+  await stage.claim("nothing was lost: what was not kept, a search of memory found", isFound && receipts.length > 0);
+  const [context, history] = await Promise.all([session.context(), session.history()]);
+  const isGone = !JSON.stringify(context.messages).includes(PORT);
+  await stage.claim(`the port of turn 2 is not in the ${context.messages.length} messages the model is shown`, isGone);
+  await stage.claim(`the history has all ${history.messages.length}`, history.messages.length === 2 * PROMPTS.length);
+  return session;
+}
+
+async function takeQuietly(
+  stage: Stage,
+  { session, prompt, turn }: { readonly session: Session; readonly prompt: string; readonly turn: number },
+): Promise<void> {
+  await stage.tell(`turn ${turn}`, prompt);
+  for await (const event of session.stream(prompt)) {
+    if (event.type === "compaction_completed") await stage.tell("", compactionLine(event));
+  }
+}
+
+interface Found {
+  readonly content: string;
+  readonly score: number;
+  readonly turn: number;
+}
+
+async function recallDetail(stage: Stage, session: Session): Promise<void> {
+  const turn = await stage.watch("Which port does the staging database use?", (prompt) => session.stream(prompt));
+  const [call] = eventsOf(turn, "tool_call_requested");
+  const [answer] = eventsOf(turn, "tool_execution_completed");
+  const [hit] = hitsIn(answer?.result);
+  await stage.tell("asked", String(call?.args.query));
+  await stage.tell("found", `“${hit?.content}”, score ${hit?.score}, turn ${hit?.turn}`);
+  await stage.claim("it asked its memory by itself", call?.name === "memory_search");
+  await stage.claim("and found the very words of turn 2", hit?.content === DETAIL && hit.turn === 2);
+  await stage.claim("the answer has the port", turn.result.text.includes(PORT));
+}
+
+/** What the tool answers is a JSON list of hits; anything else is none. */
+function hitsIn(result: string | undefined): readonly Found[] {
+  try {
+    const hits: unknown = JSON.parse(result ?? "");
+    // The tool's own output, whose shape the contract of memory states.
+    return Array.isArray(hits) ? (hits as readonly Found[]) : [];
+  } catch {
+    return [];
+  }
+}
+
+async function undo(stage: Stage, session: Session): Promise<void> {
+  const [first] = await session.compactions();
+  const last = "Amir tests the backups on Monday.";
+  await stage.watch(last, (prompt) => session.stream(prompt));
+  const before = await session.context();
+  const undone = first === undefined ? [] : await session.undoCompaction(first.compaction_id);
+  const [after, history] = await Promise.all([session.context(), session.history()]);
+  const sizes = `${before.messages.length} → ${after.messages.length} messages`;
+  await stage.tell("undo", `the first, and with it those built on it: ${counted(undone.length, "compaction")}`);
+  await stage.tell("context", sizes);
+  const said = (messages: readonly unknown[]): string => messages.map((message) => JSON.stringify(message)).join("\n");
+  await stage.claim("the model is shown every message again", said(after.messages) === said(history.messages));
+  await stage.claim("turn 2 with its port among them", said(after.messages).includes(DETAIL));
+  await stage.claim(`and the last, “${oneLine(last, 40)}”`, said(after.messages.slice(-2)).includes(last));
+}
