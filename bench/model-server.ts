@@ -17,8 +17,15 @@ export const ANSWER =
 export const TOOL_NAME = "ledger_lookup";
 export const MODEL = "local";
 
-export async function openModelServer(): Promise<ModelServer> {
-  const child: ChildProcess = fork(import.meta.filename, { execArgv: [] });
+/** What it calls in every turn before it answers; the bench's own tool unless told otherwise. */
+export interface CalledTool {
+  readonly name: string;
+  /** Its arguments, as they are streamed. */
+  readonly pieces: readonly string[];
+}
+
+export async function openModelServer(tool?: CalledTool): Promise<ModelServer> {
+  const child: ChildProcess = fork(import.meta.filename, [JSON.stringify(tool ?? null)], { execArgv: [] });
   const [port] = await once(child, "message");
   const origin = `http://127.0.0.1:${port}`;
   return {
@@ -28,7 +35,7 @@ export async function openModelServer(): Promise<ModelServer> {
   };
 }
 
-function serve(): void {
+function serve(tool: CalledTool | null): void {
   let requestBytes = 0;
   let answers = 0;
   const server = createServer(async (request, response) => {
@@ -41,7 +48,7 @@ function serve(): void {
     answers += 1;
     // The newest message says which half of a turn this is; parsing a long history would only slow the bench down.
     const isToolDone = body.lastIndexOf('"role":"tool"') > body.lastIndexOf('"role":"user"');
-    stream(response, chunksOf(`chatcmpl-${answers}`, isToolDone ? answerDeltas() : callDeltas(answers)));
+    stream(response, chunksOf(`chatcmpl-${answers}`, isToolDone ? answerDeltas() : callDeltas(answers, tool)));
   });
   server.listen(0, "127.0.0.1", () => process.send?.((server.address() as AddressInfo).port)); // It listens on TCP.
 }
@@ -72,9 +79,10 @@ function answerDeltas(): Deltas {
   return { deltas: words.map((content) => ({ content })), finishReason: "stop" };
 }
 
-function callDeltas(answers: number): Deltas {
-  const call = { index: 0, id: `call_${answers}`, type: "function", function: { name: TOOL_NAME, arguments: "" } };
-  const pieces = ['{"account":', '"savings",', `"row":${answers}`, "}"];
+function callDeltas(answers: number, tool: CalledTool | null): Deltas {
+  const name = tool?.name ?? TOOL_NAME;
+  const call = { index: 0, id: `call_${answers}`, type: "function", function: { name, arguments: "" } };
+  const pieces = tool?.pieces ?? ['{"account":', '"savings",', `"row":${answers}`, "}"];
   const deltas = pieces.map((piece) => ({ tool_calls: [{ index: 0, function: { arguments: piece } }] }));
   return { deltas: [{ tool_calls: [call] }, ...deltas], finishReason: "tool_calls" };
 }
@@ -93,4 +101,5 @@ function chunksOf(id: string, { deltas, finishReason }: Deltas): readonly unknow
   ];
 }
 
-if (process.send !== undefined && process.argv[1] === import.meta.filename) serve();
+if (process.send !== undefined && process.argv[1] === import.meta.filename)
+  serve(JSON.parse(process.argv[2] ?? "null"));

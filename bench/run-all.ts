@@ -12,6 +12,9 @@ const BENCHES = [
   "memory-store.ts",
   "recall.ts",
   "tiers.ts",
+  "surfaces.ts",
+  "load.ts",
+  "hostile.ts",
   "crash.ts",
 ];
 

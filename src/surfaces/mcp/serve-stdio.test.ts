@@ -65,6 +65,42 @@ describe("MCP on two streams", () => {
     await ended;
   });
 
+  it("[H1] names what is wrong in a request of its own, and serves one that asks for a task without it", async () => {
+    const { say, input, ended, answers } = connect();
+    const call = { name: "meerkat_capabilities", arguments: {} };
+    say({ id: 1, method: "tools/call", params: { ...call, arguments: "none" } });
+    say({ id: 2, method: "tools/call" });
+    say({ id: 3, method: "logging/setLevel", params: { level: "loud" } });
+    say({ id: 4, method: "initialize", params: {} });
+    say({ id: 5, method: "tools/call", params: { ...call, task: { ttl: 1 } } });
+    input.end();
+    await ended;
+    const refused = (id: number, message: RegExp) => ({
+      id,
+      error: { code: -32602, message: expect.stringMatching(message), data: { code: "INVALID_PARAMS" } },
+    });
+    expect(answers().sort((one, other) => Number(one.id) - Number(other.id))).toMatchObject([
+      refused(1, /^params\.arguments: /),
+      refused(2, /^params: /),
+      refused(3, /^params\.level: /),
+      refused(4, /^params\.protocolVersion: /),
+      { id: 5, result: { content: [{ type: "text", text: expect.stringContaining("contract_version") }] } },
+    ]);
+  });
+
+  it("[H5] reads no more from a client that does not read its answers, and answers all once it does", async () => {
+    const { say, input, output, ended, answers } = connect();
+    output.pause();
+    const pings = 5_000;
+    for (let id = 0; id < pings; id += 1) say({ id, method: "ping" });
+    for (let round = 0; round < 500; round += 1) await new Promise((resolve) => setImmediate(resolve));
+    expect(input.readableLength + input.writableLength).toBeGreaterThan(0);
+    output.resume();
+    input.end();
+    await ended;
+    expect(answers().map(({ id }) => id)).toEqual(Array.from({ length: pings }, (_, id) => id));
+  });
+
   it("[H5] refuses a line over 64 MiB once and reads the next", async () => {
     const { say, input, ended, answers, answered } = connect();
     const block = Buffer.alloc(16 * 1_024 * 1_024, "x");

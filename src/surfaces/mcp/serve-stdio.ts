@@ -8,6 +8,7 @@ import { NO_ID, parseIncoming } from "../rpc/wire/incoming.ts";
 import { LINE_BYTES_MAX, type Line } from "../rpc/wire/line-reader.ts";
 import { createOutbox } from "../rpc/wire/outbox.ts";
 import { readLines } from "../rpc/wire/read-lines.ts";
+import { checkRequests } from "./checked-requests.ts";
 import type { McpServer } from "./server.ts";
 
 /** One connection: a server, and the two streams a client speaks over. */
@@ -22,6 +23,8 @@ export interface StdioConnection {
 
 /** How long what was asked may go on after the end of the input: a script pipes its requests in and reads on. */
 const FINISH_MS_MAX = 2_000;
+/** Messages that may wait for the client to read them; with more, nothing is read of it until it has. */
+const UNREAD_MAX = 1_024;
 
 /**
  * Serves MCP, a message a line, until the input ends, the output breaks or the signal aborts; then it interrupts what
@@ -34,12 +37,17 @@ export async function serveStdio({ server, input, output, clock, signal }: Stdio
   const end = (): void => ending.abort("the connection ended");
   const outbox = createOutbox(output, end);
   const unanswered = createUnanswered();
+  let unread = 0;
+  let newest: Promise<void> = Promise.resolve();
   const transport: Transport = {
     start: async () => {},
     send: (message) => {
-      const sent = outbox.send(`${JSON.stringify(message)}\n`);
+      unread += 1;
+      newest = outbox.send(`${JSON.stringify(message)}\n`).then(() => {
+        unread -= 1;
+      });
       if ("id" in message && !("method" in message)) unanswered.delete(message.id);
-      return sent;
+      return newest;
     },
     close: async () => transport.onclose?.(),
   };
@@ -56,7 +64,7 @@ export async function serveStdio({ server, input, output, clock, signal }: Stdio
     if (parsed.success) {
       unanswered.hear(parsed.data);
       transport.onmessage?.(parsed.data);
-      return undefined;
+      return unread < UNREAD_MAX ? undefined : newest;
     }
     // A wrong answer or notification has nobody waiting for a reply.
     if (incoming.kind !== "request") return undefined;
@@ -66,6 +74,7 @@ export async function serveStdio({ server, input, output, clock, signal }: Stdio
   signal.addEventListener("abort", end, { once: true });
   if (signal.aborted) end();
   await server.connect(transport);
+  checkRequests(transport);
   await Promise.race([readLines(addAbortSignal(ending.signal, input), take), ended]);
   const finished = new AbortController();
   await Promise.race([unanswered.none(), ended, clock.sleep(FINISH_MS_MAX, finished.signal)]);

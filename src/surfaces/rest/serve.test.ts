@@ -78,6 +78,19 @@ describe("the routes", () => {
 });
 
 describe("what is refused", () => {
+  it("[H5] a body nested too deeply is refused, and brackets in a text do not count", async () => {
+    const { call } = await serveRest();
+    const nested = (field: string, open: string, close: string) =>
+      `{"prompt":"${"[".repeat(500)}","${field}":${open.repeat(20_000)}0${close.repeat(20_000)}}`;
+    const refused = {
+      status: 400,
+      body: { code: "INVALID_PARAMS", message: expect.stringMatching(/deeper than 128/) },
+    };
+    expect(await call("POST /sessions", nested("app_context", "[", "]"))).toMatchObject(refused);
+    expect(await call("POST /sessions", nested("scope", '{"scope":', "}"))).toMatchObject(refused);
+    expect((await call("POST /sessions", { prompt: "[".repeat(500) })).status).toBe(200);
+  });
+
   it("[H1] names the field, with the table's code and status", async () => {
     const { call } = await serveRest({ compaction: true });
     const { session_id } = (await call("POST /sessions", { prompt: "hi", initial_turn: "deferred" })).body;

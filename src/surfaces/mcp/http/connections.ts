@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/streamableHttp.js";
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { RuntimeError } from "../../../contract/error.ts";
+import { checkRequests } from "../checked-requests.ts";
 import type { McpServer } from "../server.ts";
 import { createSentMessages } from "./sent-messages.ts";
 
@@ -51,6 +52,7 @@ export function createConnections(parts: {
     };
     // Its accessors may answer undefined, where the interface has the same fields absent.
     await server.connect(transport as Transport);
+    checkRequests(transport as Transport);
     return connection;
   };
   const makeRoom = async (): Promise<void> => {

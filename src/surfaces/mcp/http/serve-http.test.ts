@@ -1,4 +1,5 @@
 import { request } from "node:http";
+import { connect as connectTo } from "node:net";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { LoggingMessageNotificationSchema } from "@modelcontextprotocol/sdk/types.js";
 import { afterEach, describe, expect, it } from "vitest";
@@ -84,6 +85,31 @@ describe("MCP over streamable HTTP", () => {
     });
     expect(steps).toEqual(["model call 1"]);
     expect((await two.call("meerkat_sessions")).payload.sessions).toHaveLength(1);
+  });
+
+  it("[H5] refuses a message nested too deeply, and goes on", async () => {
+    const { url } = await serve();
+    const { connection } = await send(url, { body: greeting });
+    const say = async (args: string) => {
+      const body = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"meerkat_run","arguments":${args}}}`;
+      return (await send(url, { headers: { "mcp-session-id": connection }, body })).text;
+    };
+    const nested = (open: string, close: string) => `${open.repeat(20_000)}0${close.repeat(20_000)}`;
+    expect(await say(`{"prompt":"hi","app_context":${nested("[", "]")}}`)).toContain("deeper than 128");
+    expect(await say(`{"prompt":"hi","scope":${nested('{"scope":', "}")}}`)).toContain("deeper than 128");
+    expect(await say('{"prompt":"What is 2 + 3?"}')).toContain("5");
+  });
+
+  it("[H5] lets go of a client that leaves, also one that sent a body with its request for notices", async () => {
+    const { url } = await serve();
+    const { connection } = await send(url, { body: greeting });
+    const socket = connectTo({ port: Number(new URL(url).port), host: "127.0.0.1" });
+    const closed = new Promise((resolve) => socket.on("close", resolve));
+    socket.on("error", () => {}); // However it closes.
+    const head = ["GET /mcp HTTP/1.1", "Host: 127.0.0.1", "Accept: text/event-stream", `Mcp-Session-Id: ${connection}`];
+    socket.write(`${head.join("\r\n")}\r\nContent-Length: 1000000\r\n\r\n${"x".repeat(1_000_000)}`);
+    socket.once("data", () => socket.end());
+    await closed;
   });
 
   it("[G4] interrupts a turn whose request is cancelled, and every turn of a client that says goodbye", async () => {

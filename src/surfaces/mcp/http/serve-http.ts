@@ -39,6 +39,8 @@ export async function listenHttp(options: HttpOptions): Promise<HttpListener> {
     }
     guard(request.headers, { isOpen: false });
     if (path !== "/mcp") throw new RuntimeError("METHOD_NOT_FOUND", "MCP is served at /mcp");
+    // Of a body that nobody reads, neither the end is heard nor that of the connection.
+    if (request.method !== "POST") request.resume();
     await connections.handle(request, response);
   };
   const http = createServer((request, response) => {

@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
 import type { IncomingMessage } from "node:http";
 import { messageOf, RuntimeError } from "../../../contract/error.ts";
-import { isRecord } from "../../rpc/wire/incoming.ts";
+import { DEPTH_MAX, isRecord, isTooDeep } from "../../rpc/wire/incoming.ts";
 
 /** A body that was read: its bytes as a text, and what they say. */
 export interface Body {
@@ -81,6 +81,7 @@ function parseBody(bytes: Buffer, headers: IncomingMessage["headers"]): Body {
   }
   if (encoding !== "identity") throw invalid(`Content-Encoding ${encoding} is not read; send the body as it is`);
   const text = decode(bytes);
+  if (isTooDeep(text)) throw invalid(`the body is nested deeper than ${DEPTH_MAX}`);
   const value = parseJson(text);
   if (!isRecord(value)) throw invalid("the body: expected a JSON object");
   return { text, fields: value };

@@ -19,7 +19,7 @@ export interface Fault {
 export const NO_ID: RequestId = "null";
 
 /** Deeper values would overflow the stack of whoever walks them; the wire's reference server stops here, too. */
-const DEPTH_MAX = 128;
+export const DEPTH_MAX = 128;
 
 /** Reads a line; undefined when it is blank. It does not throw. */
 export function parseIncoming(bytes: Uint8Array): Incoming | undefined {
@@ -75,7 +75,7 @@ function parseJson(text: string): { readonly value: unknown } | { readonly probl
 }
 
 /** Counts brackets outside strings; what is no JSON is left for the parser to refuse. */
-function isTooDeep(text: string): boolean {
+export function isTooDeep(text: string): boolean {
   let depth = 0;
   let isInString = false;
   for (let at = 0; at < text.length; at += 1) {

@@ -1,0 +1,23 @@
+import { expect } from "vitest";
+import { type Attack, type AttackOptions, GROWN_BYTES_MAX } from "./attack.ts";
+
+// A failure is replayed with RKAT_SEED; `bench/hostile.ts` sends 20,000 to each surface.
+export const seed = Number(process.env.RKAT_SEED ?? Date.now() % 1_000_000);
+export const INPUTS = Number(process.env.RKAT_HOSTILE_INPUTS ?? 3_000);
+export const TIMEOUT_MS = 600_000;
+
+/** Attacks a surface, and expects that nothing came of it. */
+export async function expectHarmless(
+  attack: (options: AttackOptions) => Promise<Attack>,
+  inputs = INPUTS,
+): Promise<void> {
+  const { faults, leaked, grownBytes, outcomes } = await attack({ seed, inputs });
+  const replay = `RKAT_SEED=${seed} RKAT_HOSTILE_INPUTS=${INPUTS} npx vitest run test/hostile`;
+  expect(faults, replay).toEqual([]);
+  expect(leaked, replay).toEqual({});
+  expect(grownBytes, replay).toBeLessThan(GROWN_BYTES_MAX);
+  // An attack in which nothing gets through would prove little.
+  expect(outcomes.answered, replay).toBeGreaterThan(inputs / 20);
+  // An object's fields are unknown, no more.
+  expect(({} as Record<string, unknown>).polluted, replay).toBeUndefined();
+}
