@@ -2,6 +2,7 @@
 import { fstatSync, readFileSync } from "node:fs";
 import { enableCompileCache } from "node:module";
 import { homedir } from "node:os";
+import { join } from "node:path";
 import { addAbortSignal } from "node:stream";
 import { isatty } from "node:tty";
 import type { Config } from "./config/load-config.ts";
@@ -151,6 +152,18 @@ function parts(io: Io): Parts {
     toml: async () => {
       const { parseToml, formatToml } = await import("./config/config-file.ts");
       return { parse: parseToml, format: formatToml };
+    },
+    loadConformance: async () => {
+      const { createConformance } = await import("./conformance/conformance.ts");
+      const { readIfThere } = await import("./surfaces/cli/configuration.ts");
+      return createConformance({
+        env: io.env,
+        self: { command: process.execPath, args: [...process.execArgv, process.argv[1] ?? ""] },
+        openRuntime: async (folder, env) => {
+          const { config } = await loadConfig({ cwd: folder, home: folder, env, readFile: readIfThere });
+          return openRuntime({ config, env, projectRoot: folder, stateFolder: join(folder, "state") });
+        },
+      });
     },
     inspectModels: (config) => inspectModels(io.env, config),
     serveRpc: async (words) => {

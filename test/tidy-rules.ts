@@ -25,6 +25,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   surfaces: ["service", "contract", "ports"],
   clients: ["service", "contract"],
   service: ["core", "memory", "ports", "contract"],
+  conformance: ["service", "contract"],
   core: ["ports", "contract"],
   memory: ["ports", "contract"],
   providers: ["ports", "contract"],

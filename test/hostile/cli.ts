@@ -24,6 +24,9 @@ const PARTS: Parts = {
   createInMemoryStore: async () => createInMemoryStore(),
   verifyStore,
   inspectMcpServers,
+  loadConformance: async () => {
+    throw new Error("scenarios are not told here");
+  },
   toml: async () => ({ parse: parseToml, format: formatToml }),
   serveRpc: async () => 0,
   serveMcp: async () => 0,

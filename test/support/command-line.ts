@@ -12,7 +12,7 @@ import type { Io } from "../../src/surfaces/cli/io.ts";
 import type { Parts } from "../../src/surfaces/cli/parts.ts";
 
 /** The parts of the real command, with providers that are the same on every machine. */
-const PARTS: Parts = {
+export const PARTS: Parts = {
   loadConfig,
   createRuntime: async (options) => createRuntime(options),
   openRuntime,
@@ -23,6 +23,9 @@ const PARTS: Parts = {
   serveRest: async () => 0,
   inspectMcpServers,
   toml: async () => ({ parse: parseToml, format: formatToml }),
+  loadConformance: async () => {
+    throw new Error("there are no scenarios here");
+  },
   createScriptedModel: async (script) => createScriptedModel(script),
   inspectModels: async () => ({
     providers: [{ provider: "openai", keyVariable: "OPENAI_API_KEY", hasKey: false, baseUrl: "https://a.test/v1?k=1" }],

@@ -14,6 +14,8 @@ export interface Started {
   readonly ended: Promise<Ended>;
   /** Resolves when stdout holds the text. */
   saw(text: string): Promise<void>;
+  /** What it has written to stdout so far. */
+  said(): string;
 }
 
 /** The real command in a folder with an empty environment; without input its stdin is `/dev/null`. */
@@ -44,5 +46,5 @@ export function startRkat(
       await Promise.race([ended, new Promise((resolve) => child.stdout?.once("data", resolve))]);
     }
   };
-  return { child, ended, saw };
+  return { child, ended, saw, said: () => stdout };
 }

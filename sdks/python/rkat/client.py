@@ -140,9 +140,11 @@ class Client:
         models: ModelsCatalog = await self.call("readModels")
         return models
 
-    async def call(self, operation: str, params: Mapping[str, Any] | None = None) -> Any:
+    async def call(
+        self, operation: str, params: Mapping[str, Any] | None = None, *, on_event: Listener | None = None
+    ) -> Any:
         """Any operation, by its name in the table (`injectContext`) or on the wire (`session/inject_context`)."""
-        return await self._transport.request(rpc_method(operation), params or {})
+        return await self._transport.request(rpc_method(operation), params or {}, listener=on_event)
 
     async def close(self) -> None:
         """Ends the connection; what is pending fails. Calling it twice does no harm."""

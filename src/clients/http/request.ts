@@ -28,10 +28,11 @@ export function requestOf(name: OperationName, input: unknown): HttpRequest {
 
 /** A session's events are asked for by its id and a number; elsewhere the two have a scope around them. */
 function withoutScope({ scope, cursor, ...fields }: Fields): Fields {
-  if (scope === undefined) return cursor === undefined ? fields : { ...fields, cursor };
+  // The scope of a search is a word.
+  if (!isRecord(scope)) return { ...fields, scope, cursor };
   return {
     ...fields,
-    session_id: isRecord(scope) ? scope.session_id : undefined,
+    session_id: scope.session_id,
     cursor: isRecord(cursor) ? cursor.sequence : cursor,
   };
 }

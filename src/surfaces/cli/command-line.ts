@@ -4,6 +4,7 @@ import { addAgentCommand } from "./agents/agent-command.ts";
 import { addChatCommand } from "./chat/chat-command.ts";
 import { addBlobCommand } from "./commands/blob.ts";
 import { addCapabilitiesCommand } from "./commands/capabilities.ts";
+import { addConformanceCommand } from "./commands/conformance.ts";
 import { addDoctorCommand } from "./commands/doctor.ts";
 import { addInitCommand } from "./commands/init.ts";
 import { addMcpCommand, settleServerCommand } from "./commands/mcp.ts";
@@ -91,6 +92,7 @@ function declareProgram(program: Command, invocation: Invocation): void {
   addModelsCommand(program, invocation);
   addCapabilitiesCommand(program, invocation);
   addCompletionCommand(program, invocation);
+  addConformanceCommand(program, invocation);
   addHelpCommand(program);
   describeHelp(program, {
     examples: [

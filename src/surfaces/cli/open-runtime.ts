@@ -72,12 +72,18 @@ async function withKept<T>(
 ): Promise<T> {
   const loaded = await readConfiguration(invocation);
   const { config } = loaded;
-  for (const capability of required) requireCapability(new Set(config.features), capability);
+  for (const capability of required) requireCapability(composed(config), capability);
   const place = invocation.place();
   const runtime = (await isThere(place.stateFolder))
     ? await openAt(invocation, loaded, log)
     : await createEmpty(invocation, config);
   return using({ runtime, config, place, isKept: true }, use);
+}
+
+/** What a runtime of the configuration has: a memory is of what is kept, so without sessions there is none. */
+function composed({ features }: Config): ReadonlySet<Capability> {
+  const hasStore = features.includes("session-store");
+  return new Set(features.filter((feature) => hasStore || feature !== "memory-store"));
 }
 
 /** A runtime with the capabilities that are configured and no sessions, for what is not about them. */

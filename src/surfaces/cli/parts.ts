@@ -33,8 +33,39 @@ export interface Parts {
   readonly inspectMcpServers: typeof inspectMcpServers;
   /** Reads and writes the configuration's own format; a text that is none of it throws INVALID_PARAMS with the name. */
   toml(): Promise<{ parse(text: string, name: string): JsonTable; format(table: JsonTable): string }>;
+  /** The scenarios that every surface must tell alike. */
+  loadConformance(): Promise<Conformance>;
   inspectModels(config: Config): Promise<ModelOutlook>;
   createScriptedModel(script: (request: ModelRequest, index: number) => ScriptedAnswer): Promise<ModelClient>;
+}
+
+/** Scenarios, and the telling of them to surfaces and servers. */
+interface Conformance {
+  readonly scenarios: readonly { readonly name: string; readonly title: string }[];
+  /** The configuration that a server at an address must have been started with. */
+  configuration(modelPort: number): string;
+  run(wish: ConformanceWish): AsyncIterable<ConformanceReport>;
+}
+
+/** Which scenarios are told, and to whom; without a target, to this installation's own surfaces. */
+export interface ConformanceWish {
+  readonly target?:
+    | { readonly kind: "rpc" | "mcp"; readonly words: readonly string[] }
+    | { readonly kind: "rest-url"; readonly url: string; readonly token: string | undefined }
+    | { readonly kind: "mcp-url"; readonly url: string; readonly token: string | undefined };
+  readonly only: readonly string[];
+  readonly modelPort: number;
+  readonly signal: AbortSignal;
+}
+
+/** What came of one scenario on one surface. */
+export interface ConformanceReport {
+  readonly surface: string;
+  readonly scenario: string;
+  readonly verdict:
+    | { readonly kind: "ok" }
+    | { readonly kind: "failed"; readonly difference: string }
+    | { readonly kind: "not applicable"; readonly reason: string };
 }
 
 /** What a store holds, and what of it is damaged. */

@@ -5,7 +5,8 @@ import { TurnExtras, type TurnPayload } from "../../contract/mcp/turn-tool.ts";
 import type { OperationName } from "../../contract/operations.ts";
 import { parseParams } from "../../contract/rpc/requests.ts";
 import type { RunResult } from "../../contract/session.ts";
-import type { Dispatch } from "../../service/dispatch.ts";
+import type { CallContext, Dispatch } from "../../service/dispatch.ts";
+import { furtherTurn } from "../further-turn.ts";
 import { type Params, withPlainIds, withSessionRefs } from "../rpc/methods/operation-methods.ts";
 import { isRecord } from "../rpc/wire/incoming.ts";
 import { type ClientTurns, isWaiting, type WaitingTurn } from "./client-turns.ts";
@@ -87,7 +88,9 @@ async function runTurn({ dispatch, turns }: CallParts, operation: OperationName,
       return await turns.goOn(sessionId ?? "", tool_results, hearing);
     }
     const given = tools === undefined ? {} : { tools: turns.toTools(tools) };
-    return await turns.begin((call) => dispatch(operation, input, { ...call, ...given }), hearing);
+    const run = (call: CallContext) =>
+      operation === "resumeSession" ? furtherTurn(dispatch, input, call) : dispatch(operation, input, call);
+    return await turns.begin((call) => run({ ...call, ...given }), hearing);
   } finally {
     await telling.finish();
   }

@@ -192,12 +192,14 @@ describe("what goes wrong", () => {
     const { call } = await connect({}, { without: ["store", "memory"] });
     const { payload } = await call("meerkat_run", { prompt: "hi" });
     const { session_id } = payload;
-    for (const name of ["meerkat_read", "meerkat_resume", "meerkat_history", "meerkat_archive", "meerkat_sessions"]) {
-      expect(await call(name, { session_id, prompt: "x" })).toMatchObject({
-        isError: true,
-        payload: { code: "SESSION_PERSISTENCE_DISABLED" },
-      });
+    const disabled = { isError: true, payload: { code: "SESSION_PERSISTENCE_DISABLED" } };
+    for (const name of ["meerkat_read", "meerkat_history", "meerkat_archive", "meerkat_sessions"]) {
+      expect(await call(name, { session_id, prompt: "x" })).toMatchObject(disabled);
     }
+    // What this process knows goes on; what it does not would have to be read from a store.
+    expect(await call("meerkat_resume", { session_id, prompt: "x" })).toMatchObject({ payload: { session_id } });
+    const stored = "00000000-0000-7000-8000-000000000000";
+    expect(await call("meerkat_resume", { session_id: stored, prompt: "x" })).toMatchObject(disabled);
   });
 
   it("[H1] is a tool error that names the field; an unknown tool is an error of the protocol", async () => {

@@ -1,6 +1,7 @@
 import { RuntimeError } from "../../../contract/error.ts";
 import { OPERATIONS, type OperationName } from "../../../contract/operations.ts";
 import type { Listener } from "../../../service/event-queue.ts";
+import { furtherTurn } from "../../further-turn.ts";
 import type { RpcConnection } from "../../rpc/serve.ts";
 import { isRecord } from "../../rpc/wire/incoming.ts";
 import { errorAnswer, jsonAnswer } from "../http/answer.ts";
@@ -53,11 +54,14 @@ function createCall({ runtime, realm }: OperationParts, name: OperationName): Ca
     const input = readInput(request);
     const traceparent = request.headers.traceparent?.toString();
     try {
-      const output = await runtime.dispatch(name, input, {
+      const context = {
         traceparent,
         ...(signal === undefined ? {} : { signal }),
         ...(listener === undefined ? {} : { listener }),
-      });
+      };
+      const output = await (name === "startTurn"
+        ? furtherTurn(runtime.dispatch, input, context)
+        : runtime.dispatch(name, input, context));
       return restShape(name, output, { input, realm });
     } catch (thrown) {
       // Whoever takes a creation back does not want what was begun of it; it stays readable.

@@ -1,0 +1,101 @@
+import type { Capability } from "../../contract/capability.ts";
+import { OPERATIONS, type OperationName } from "../../contract/operations.ts";
+import type { Ability } from "../scenario.ts";
+import {
+  type Driver,
+  eventIn,
+  type Fields,
+  isFields,
+  lackOfTurns,
+  type Outcome,
+  RUNS_TURN,
+  type ToldEvent,
+} from "./driver.ts";
+
+/** A connection with a server of MCP. */
+export interface McpConnection {
+  /** Calls a tool; `hear` is told the events of the turn it runs. */
+  callTool(
+    operation: OperationName,
+    call: { readonly name: string; readonly arguments: Fields },
+    hear: ((event: ToldEvent) => void) | undefined,
+  ): Promise<Fields>;
+  close(): Promise<void>;
+}
+
+export interface McpTarget {
+  readonly surface: "mcp" | "mcp-http";
+  lacks(ability: Ability): string | undefined;
+  open(): Promise<McpConnection>;
+  restart(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Tells scenarios through a server of MCP, however it is connected to. */
+export async function openMcpDriver(target: McpTarget): Promise<Driver> {
+  let connection = await target.open();
+  return {
+    surface: target.surface,
+    lacks: (ability, present) => target.lacks(ability) ?? lackOfTools(ability, present),
+    hears: (operation) => RUNS_TURN.includes(operation),
+    call: async (operation, input, onEvent) => {
+      const row = OPERATIONS[operation];
+      if (!("mcp" in row)) return { ok: false, code: "no tool", message: `${operation} has no tool` };
+      const stream = onEvent === undefined ? {} : { stream: true };
+      const answer = await connection.callTool(
+        operation,
+        { name: row.mcp, arguments: { ...input, ...stream } },
+        onEvent,
+      );
+      return outcomeOf(operation, answer);
+    },
+    restart: async () => {
+      await connection.close();
+      await target.restart();
+      connection = await target.open();
+    },
+    close: async () => {
+      await connection.close();
+      await target.close();
+    },
+  };
+}
+
+/** Pins are for people to decide (contract §15). */
+function lackOfTools(ability: Ability, present: ReadonlySet<Capability>): string | undefined {
+  if (ability === "pins") return "messages are pinned by people, so there is no tool for it";
+  return lackOfTurns(ability, present);
+}
+
+/** The event in a notice of a turn's. */
+export function eventOf({
+  method,
+  params,
+}: Fields): { readonly session: unknown; readonly event: ToldEvent } | undefined {
+  if (method !== "notifications/message" || !isFields(params) || !isFields(params.data)) return undefined;
+  const { source, session_id, event } = params.data;
+  return source === "meerkat" ? { session: session_id, event: eventIn(event) } : undefined;
+}
+
+function outcomeOf(operation: OperationName, { result, error }: Fields): Outcome {
+  // A failure of a tool is a result (contract §2, C13); an error of the protocol is none of the table's.
+  if (!isFields(result)) return { ok: false, code: "an error of the protocol", message: JSON.stringify(error) };
+  const [block] = Array.isArray(result.content) ? result.content : [];
+  const payload: unknown = JSON.parse(String(Object(block).text));
+  if (result.isError !== true) return { ok: true, result: asTable(operation, payload) };
+  const { code, error: message, details } = Object(payload);
+  return { ok: false, code: String(code), message: String(message), ...(details === undefined ? {} : { details }) };
+}
+
+/** A turn's text is a block, what is absent is null (contract §6), and a search answers with the list alone (§16). */
+function asTable(operation: OperationName, payload: unknown): unknown {
+  if (operation === "searchMemory" || operation === "searchHistory") return { results: payload };
+  if (!RUNS_TURN.includes(operation) || !isFields(payload)) return payload;
+  const { content, ...fields } = payload;
+  const present = Object.entries(fields).filter(([, value]) => value !== null);
+  const texts = Array.isArray(content) ? content.map((block: unknown) => String(Object(block).text)) : [];
+  if (texts.length > 0) return { ...Object.fromEntries(present), text: texts.join("") };
+  // A session that has not run has no counts in the table.
+  const { turns: _turns, tool_calls: _calls, ...deferred } = Object.fromEntries(present);
+  return deferred;
+}

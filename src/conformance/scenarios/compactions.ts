@@ -1,0 +1,213 @@
+import type { CallStep, Scenario } from "../scenario.ts";
+import { asked, endedWith, said } from "./expected-events.ts";
+
+/** Long enough to be worth taking out of a context. */
+const FACT = `The staging host listens on port 4711, {run}. It was set up${" long ago, and".repeat(30)} nobody touches it.`;
+const KEPT = ["session-store", "session-compaction"] as const;
+const STARTED = { type: "compaction_started", input_tokens: 10, message_count: 3 } as const;
+const COMPLETED = { type: "compaction_completed", summary_tokens: 5, messages_before: 3, messages_after: 2 } as const;
+
+/** Contexts that are compacted, by themselves and by hand. */
+export const COMPACTIONS: readonly Scenario[] = [
+  {
+    name: "compaction",
+    title: "a context that grows past its threshold is compacted before the next call, and that can be undone",
+    requires: KEPT,
+    steps: [
+      grown("conformance-summary"),
+      {
+        call: "startTurn",
+        input: { session_id: "{session}", prompt: "Go on, {run}." },
+        result: { text: "You said: Go on, {run}." },
+        events: [
+          asked("Go on, {run}."),
+          STARTED,
+          COMPLETED,
+          ...said(0, "You said: Go on, {run}."),
+          // Two answers and a summary.
+          ...endedWith("You said: Go on, {run}.", { input_tokens: 30, output_tokens: 15 }),
+        ],
+      },
+      {
+        call: "listCompactions",
+        input: { session_id: "{session}" },
+        result: {
+          compactions: [
+            {
+              trigger: "threshold",
+              strategy: "summary",
+              summary: "The staging host listens on port 4711.",
+              messages_before: 3,
+              messages_after: 2,
+              undone: false,
+              receipt: { lost: 0 },
+            },
+          ],
+        },
+        keep: { compaction: "compactions.0.compaction_id" },
+      },
+      {
+        call: "readContext",
+        input: { session_id: "{session}" },
+        result: {
+          messages: [
+            { role: "user", content: /^\[Context compacted\] / },
+            { role: "user" },
+            { role: "block_assistant" },
+          ],
+        },
+      },
+      { call: "readSession", input: { session_id: "{session}" }, result: { message_count: 4 } },
+      {
+        call: "undoCompaction",
+        input: { session_id: "{session}", compaction_id: "{compaction}" },
+        result: { undone: true, compaction_ids: ["{compaction}"], messages: 4 },
+      },
+      {
+        call: "readContext",
+        input: { session_id: "{session}" },
+        result: { messages: [{ role: "user", content: /^The staging host/ }, {}, {}, {}] },
+      },
+      {
+        call: "undoCompaction",
+        input: { session_id: "{session}", compaction_id: "00000000-0000-7000-8000-000000000000" },
+        error: { code: "SESSION_NOT_FOUND" },
+      },
+    ],
+  },
+  {
+    name: "compaction-of-live-session",
+    title: "a session that is not kept is compacted as well",
+    requires: ["session-compaction"],
+    needs: ["turns of unkept sessions"],
+    steps: [
+      grown("conformance-summary"),
+      {
+        call: "startTurn",
+        input: { session_id: "{session}", prompt: "Go on, {run}." },
+        events: [
+          asked("Go on, {run}."),
+          STARTED,
+          COMPLETED,
+          ...said(0, "You said: Go on, {run}."),
+          ...endedWith("You said: Go on, {run}.", { input_tokens: 30, output_tokens: 15 }),
+        ],
+      },
+      { call: "listCompactions", input: { session_id: "{session}" }, result: { compactions: [{ undone: false }] } },
+    ],
+  },
+  {
+    name: "compaction-fails",
+    title: "a compaction that fails is told, changes nothing, and the turn goes on",
+    requires: KEPT,
+    steps: [
+      grown("conformance-empty"),
+      {
+        call: "startTurn",
+        input: { session_id: "{session}", prompt: "Go on, {run}." },
+        result: { text: "You said: Go on, {run}.", terminal_cause_kind: undefined },
+        events: [
+          asked("Go on, {run}."),
+          STARTED,
+          { type: "compaction_failed", error: "LLM returned empty summary" },
+          ...said(0, "You said: Go on, {run}."),
+          ...endedWith("You said: Go on, {run}.", { input_tokens: 30, output_tokens: 15 }),
+        ],
+      },
+      { call: "listCompactions", input: { session_id: "{session}" }, result: { compactions: [] } },
+    ],
+  },
+  {
+    name: "compact-by-hand",
+    title: "a session is previewed and compacted by hand, and a part of it brought back",
+    requires: KEPT,
+    steps: [
+      created(FACT, { model: "conformance-summary" }),
+      { call: "startTurn", input: { session_id: "{session}", prompt: "Go on, {run}." } },
+      {
+        call: "compactSession",
+        input: { session_id: "{session}", preview: true },
+        result: { compacted: false, compaction: { messages_before: 4, cost: {} } },
+        events: [],
+      },
+      { call: "readEventCursor", input: { scope: scope() }, keep: { before: "cursor.sequence" } },
+      {
+        call: "compactSession",
+        input: { session_id: "{session}" },
+        result: { compacted: true, compaction: { trigger: "manual", messages_before: 4, messages_after: 3 } },
+        keep: { compaction: "compaction.compaction_id" },
+        events: [
+          { type: "compaction_started", message_count: 4 },
+          { type: "compaction_completed", summary_tokens: 5, messages_before: 4, messages_after: 3 },
+        ],
+      },
+      {
+        call: "listEvents",
+        input: { scope: scope(), cursor: { scope: scope(), sequence: "{before}" } },
+        result: {
+          events: [
+            { payload: { type: "compaction_started", message_count: 4 } },
+            { payload: { type: "compaction_completed", messages_before: 4, messages_after: 3 } },
+          ],
+        },
+      },
+      {
+        call: "expandCompaction",
+        input: { session_id: "{session}", compaction_id: "{compaction}", max_tokens: 1_000 },
+        result: { expanded: [{}], left_out: [], messages: 5 },
+      },
+    ],
+  },
+  {
+    name: "pins",
+    title: "a pinned message stays in the context",
+    requires: KEPT,
+    needs: ["pins"],
+    steps: [
+      created(FACT, { model: "conformance-summary" }),
+      { call: "readHistory", input: { session_id: "{session}" }, keep: { first: "messages.0.seq" } },
+      {
+        call: "pinMessage",
+        input: { session_id: "{session}", seq: "{first}" },
+        result: { pinned: true, seq: "{first}", pins: ["{first}"] },
+      },
+      { call: "unpinMessage", input: { session_id: "{session}", seq: "{first}" }, result: { pinned: false, pins: [] } },
+      { call: "pinMessage", input: { session_id: "{session}", seq: 9_999 }, error: { code: "INVALID_PARAMS" } },
+    ],
+  },
+  {
+    name: "compaction-asked-for",
+    title: "settings of a compaction are refused without one, and when they can never be met",
+    steps: [
+      {
+        call: "createSession",
+        input: { prompt: "Hello, {run}.", tool_preset: "none", compaction: { auto_compact_threshold: 5_000 } },
+        asksFor: "session-compaction",
+      },
+      {
+        call: "createSession",
+        input: { prompt: "Hello.", compaction: { auto_compact_threshold: 10 } },
+        asksFor: "session-compaction",
+        error: { code: "COMPACTION_THRESHOLD_UNREACHABLE" },
+        events: [],
+      },
+    ],
+  },
+];
+
+function created(prompt: string, more: object): CallStep {
+  return {
+    call: "createSession",
+    input: { prompt, model: "conformance-plain", tool_preset: "none", ...more },
+    keep: { session: "session_id" },
+  };
+}
+
+/** A session whose context is larger than its threshold after its first turn. */
+function grown(model: string): CallStep {
+  return created(FACT, { model, compaction: { auto_compact_threshold: 200 } });
+}
+
+function scope() {
+  return { type: "session", session_id: "{session}" };
+}

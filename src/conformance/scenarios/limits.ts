@@ -1,0 +1,153 @@
+import type { Scenario } from "../scenario.ts";
+import { asked, completed, endedWith, said } from "./expected-events.ts";
+
+/** Budgets that run out, and providers that fail. */
+export const LIMITS: readonly Scenario[] = [
+  {
+    name: "token-budget",
+    title: "tokens are warned of once, and their end keeps the answer that crossed it",
+    needs: ["turns of unkept sessions"],
+    steps: [
+      {
+        call: "createSession",
+        input: {
+          prompt: "One, {run}.",
+          model: "conformance-costly",
+          tool_preset: "none",
+          budget_limits: { max_tokens: 100 },
+        },
+        result: { text: "That was expensive.", terminal_cause_kind: undefined },
+        keep: { session: "session_id" },
+        events: [
+          asked("One, {run}."),
+          ...said(0, "That was expensive."),
+          { type: "budget_warning", budget_type: "tokens", used: 85, limit: 100, percent: 85 },
+          ...endedWith("That was expensive.", { input_tokens: 80, output_tokens: 5 }),
+        ],
+      },
+      {
+        call: "startTurn",
+        input: { session_id: "{session}", prompt: "Two, {run}." },
+        result: {
+          text: "That was expensive.",
+          terminal_cause_kind: "budget_exhausted",
+          usage: { input_tokens: 160, output_tokens: 10, total_tokens: 170 },
+        },
+        events: [
+          asked("Two, {run}."),
+          ...said(0, "That was expensive."),
+          { type: "turn_completed", stop_reason: "end_turn" },
+          completed("That was expensive.", { terminal_cause_kind: "budget_exhausted" }),
+        ],
+      },
+    ],
+  },
+  {
+    name: "tool-call-budget",
+    title: "tool calls run out gracefully, and the session stays usable",
+    steps: [
+      {
+        call: "createSession",
+        input: {
+          prompt: "Go on and on, {run}.",
+          model: "conformance-busy",
+          tool_preset: "safe",
+          budget_limits: { max_tool_calls: 2 },
+        },
+        result: { terminal_cause_kind: "budget_exhausted", tool_calls: 2 },
+        keep: { session: "session_id" },
+      },
+    ],
+  },
+  {
+    name: "turn-limit",
+    title: "a turn has a limit of model calls",
+    steps: [
+      {
+        call: "createSession",
+        input: { prompt: "Go on, {run}.", model: "conformance-busy", tool_preset: "safe", max_turns: 2 },
+        result: { terminal_cause_kind: "turn_limit_reached", turns: 2 },
+        keep: { session: "session_id" },
+      },
+    ],
+  },
+  {
+    name: "retry",
+    title: "transient failures are announced and tried again",
+    steps: [
+      {
+        call: "createSession",
+        input: { prompt: "Try, {run}.", model: "conformance-retry", tool_preset: "none" },
+        result: { text: "You said: Try, {run}.", turns: 1 },
+        keep: { session: "session_id" },
+        events: [
+          asked("Try, {run}."),
+          { type: "turn_started", turn_number: 0 },
+          { type: "retrying", attempt: 1, max_attempts: 2, error: /Too many requests/ },
+          { type: "retrying", attempt: 2, max_attempts: 2, error: /overloaded/ },
+          ...said(0, "You said: Try, {run}.").slice(1),
+          ...endedWith("You said: Try, {run}."),
+        ],
+      },
+    ],
+  },
+  {
+    name: "provider-fails",
+    title: "a provider that keeps failing is an error after the retries, and the session stays usable",
+    steps: [
+      {
+        call: "createSession",
+        input: { prompt: "Fail, {run}.", model: "conformance-down", tool_preset: "none" },
+        error: { code: "PROVIDER_ERROR", message: /The server had an error/ },
+        keep: { session: "session_id" },
+        events: [
+          asked("Fail, {run}."),
+          { type: "turn_started", turn_number: 0 },
+          { type: "retrying", attempt: 1, max_attempts: 2 },
+          { type: "retrying", attempt: 2, max_attempts: 2 },
+          {
+            type: "run_failed",
+            session_id: "{session}",
+            error_class: "llm",
+            error: /The server had an error/,
+            terminal_cause_kind: "retry_exhausted",
+          },
+        ],
+      },
+    ],
+  },
+  {
+    name: "provider-refuses",
+    title: "a refusal that no retry can help is not tried again",
+    steps: [
+      {
+        call: "createSession",
+        input: { prompt: "Fail at once, {run}.", model: "conformance-denied", tool_preset: "none" },
+        error: { code: "PROVIDER_ERROR" },
+        keep: { session: "session_id" },
+        events: [
+          asked("Fail at once, {run}."),
+          { type: "turn_started", turn_number: 0 },
+          { type: "run_failed", session_id: "{session}", terminal_cause_kind: "llm_failure" },
+        ],
+      },
+    ],
+  },
+  {
+    name: "time-budget",
+    title: "time that runs out in the wait before a retry, with nothing to return, is an error",
+    steps: [
+      {
+        call: "createSession",
+        input: {
+          prompt: "Wait, {run}.",
+          model: "conformance-later",
+          tool_preset: "none",
+          budget_limits: { max_duration: "1s" },
+        },
+        error: { code: "BUDGET_EXHAUSTED" },
+        keep: { session: "session_id" },
+      },
+    ],
+  },
+];

@@ -1,0 +1,120 @@
+import type { Scenario } from "../scenario.ts";
+import { asked, endedWith, said } from "./expected-events.ts";
+
+const FACT = `The boathouse key hangs behind the blue door, {run}. It has hung there${" a long, long time, and".repeat(20)} nobody took it.`;
+const QUERY = "where is the boathouse key";
+const HERE = { scope: "session", session_id: "{session}", limit: 1 };
+
+/** What is found again, and what agents remember. */
+export const MEMORIES: readonly Scenario[] = [
+  {
+    name: "memory-search",
+    title: "what a compaction took out is found, by a search and by the agent's own tool",
+    requires: ["session-store", "memory-store", "session-compaction"],
+    steps: [
+      {
+        call: "createSession",
+        input: { prompt: FACT, model: "conformance-recall", tool_preset: "safe", enable_memory: true },
+        keep: { session: "session_id" },
+      },
+      { call: "startTurn", input: { session_id: "{session}", prompt: "Go on, {run}." } },
+      { call: "searchMemory", input: { query: QUERY, ...HERE }, result: { results: [] } },
+      { call: "compactSession", input: { session_id: "{session}" }, result: { compacted: true } },
+      {
+        call: "searchMemory",
+        input: { query: QUERY, ...HERE },
+        result: { results: [{ content: /behind the blue door/, session_id: "{session}", turn: 1, role: "user" }] },
+      },
+      {
+        call: "startTurn",
+        input: { session_id: "{session}", prompt: "Recall the key, {run}." },
+        result: { text: "Behind the blue door.", tool_calls: 1 },
+        events: [
+          asked("Recall the key, {run}."),
+          { type: "turn_started", turn_number: 0 },
+          {
+            type: "tool_call_requested",
+            id: "call_recall",
+            name: "memory_search",
+            args: { query: QUERY },
+          },
+          { type: "tool_execution_started", id: "call_recall", name: "memory_search" },
+          { type: "tool_execution_completed", id: "call_recall", result: /blue door/, is_error: false },
+          { type: "tool_result_received", id: "call_recall", is_error: false },
+          ...said(1, "Behind the blue door."),
+          ...endedWith("Behind the blue door.", { input_tokens: 50, output_tokens: 25 }),
+        ],
+      },
+    ],
+  },
+  {
+    name: "history-search",
+    title: "everything that was said is found",
+    requires: ["session-store", "memory-store"],
+    steps: [
+      {
+        call: "createSession",
+        input: { prompt: "The heron is called Ada, {run}.", model: "conformance-plain", tool_preset: "none" },
+        keep: { session: "session_id" },
+      },
+      {
+        call: "searchHistory",
+        input: { query: "what is the heron called", ...HERE },
+        result: { results: [{ content: /The heron is called Ada/, session_id: "{session}", turn: 1 }] },
+      },
+    ],
+  },
+  {
+    name: "memory-asked-for",
+    title: "memory is refused where there is none, and searched where there is",
+    steps: [
+      {
+        call: "createSession",
+        input: { prompt: "Hello, {run}.", model: "conformance-plain", tool_preset: "none", enable_memory: true },
+        asksFor: "memory-store",
+      },
+      { call: "searchMemory", input: { query: "nothing of the kind, {run}" } },
+      { call: "searchHistory", input: { query: "nothing of the kind, {run}" } },
+      { call: "readMemoryStatus", input: {} },
+      { call: "searchMemory", input: { query: " " }, error: { code: "INVALID_PARAMS" } },
+    ],
+  },
+  {
+    name: "agent-memory",
+    title: "an agent remembers, takes notes, and its memories become a summary",
+    steps: [
+      {
+        call: "remember",
+        input: { agent: "ada-{run}", content: "A heron stood in the pond.", metadata: { place: "pond" } },
+        result: { count: 1, compaction_due: false },
+      },
+      {
+        call: "remember",
+        input: { agent: "ada-{run}", content: "It flew away." },
+        result: { count: 2, compaction_due: false },
+      },
+      { call: "takeNote", input: { agent: "ada-{run}", content: "Herons are shy." }, result: { notes: 1 } },
+      {
+        call: "readAgentContext",
+        input: { agent: "ada-{run}" },
+        result: {
+          immediate: [
+            { seq: 1, content: "A heron stood in the pond.", metadata: { place: "pond" } },
+            { seq: 2, content: "It flew away." },
+          ],
+        },
+      },
+      {
+        call: "compactAgent",
+        input: { agent: "ada-{run}" },
+        result: { compacted: true, recent_summary: "A heron stood in the pond." },
+      },
+      {
+        call: "readAgentStatus",
+        input: { agent: "ada-{run}" },
+        result: { count: 2, notes: 1, compactions: 1, recent_range: { from_seq: 1, to_seq: 1 }, immediate_count: 1 },
+      },
+      { call: "listAgents", input: {} },
+    ],
+  },
+];

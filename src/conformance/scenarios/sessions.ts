@@ -1,0 +1,250 @@
+import type { CallStep, Scenario } from "../scenario.ts";
+import { asked, endedWith, said } from "./expected-events.ts";
+
+/** Sessions that are kept: read, changed, ended and gone on with. */
+export const SESSIONS: readonly Scenario[] = [
+  {
+    name: "read",
+    title: "a session is read, listed by its labels, and its history and events are there",
+    requires: ["session-store"],
+    steps: [
+      created("Hello, {run}.", { labels: { story: "{run}" }, system_prompt: "Be short." }),
+      {
+        call: "readSession",
+        input: { session_id: "{session}" },
+        result: {
+          session_id: "{session}",
+          message_count: 3,
+          total_tokens: 15,
+          state: "idle",
+          is_active: false,
+          model: "conformance-plain",
+          provider: "self_hosted",
+          last_assistant_text: "You said: Hello, {run}.",
+          labels: { story: "{run}" },
+        },
+      },
+      {
+        call: "listSessions",
+        input: { labels: { story: "{run}" } },
+        result: { sessions: [{ session_id: "{session}", message_count: 3, title: "Hello, {run}.", state: "idle" }] },
+      },
+      {
+        call: "readHistory",
+        input: { session_id: "{session}" },
+        result: {
+          session_id: "{session}",
+          message_count: 3,
+          has_more: false,
+          messages: [
+            { role: "system", content: "Be short." },
+            { role: "user", content: "Hello, {run}." },
+            {
+              role: "block_assistant",
+              stop_reason: "end_turn",
+              blocks: [{ block_type: "text", data: { text: "You said: Hello, {run}." } }],
+            },
+          ],
+        },
+      },
+      {
+        call: "readContext",
+        input: { session_id: "{session}" },
+        result: { messages: [{ role: "system" }, { role: "user" }, { role: "block_assistant" }] },
+      },
+      {
+        call: "listEvents",
+        input: { scope: { type: "session", session_id: "{session}" } },
+        result: {
+          has_more: false,
+          events: [
+            { session_id: "{session}", payload: asked("Hello, {run}.") },
+            { payload: { type: "turn_started", turn_number: 0 } },
+            { payload: { type: "text_complete", content: "You said: Hello, {run}." } },
+            ...endedWith("You said: Hello, {run}.").map((payload) => ({ payload })),
+          ],
+        },
+      },
+    ],
+  },
+  {
+    name: "restart",
+    title: "what was acknowledged is there after a restart, and the session goes on with what it was",
+    requires: ["session-store"],
+    needs: ["restart"],
+    steps: [
+      created("Before, {run}.", { budget_limits: { max_tokens: 1_000 } }),
+      { restart: true },
+      {
+        call: "readSession",
+        input: { session_id: "{session}" },
+        result: { message_count: 2, state: "idle", last_assistant_text: "You said: Before, {run}." },
+      },
+      {
+        call: "resumeSession",
+        input: { session_id: "{session}", prompt: "After, {run}." },
+        result: { text: "You said: After, {run}.", usage: { total_tokens: 30 } },
+        events: [
+          asked("After, {run}."),
+          ...said(0, "You said: After, {run}."),
+          ...endedWith("You said: After, {run}.", { input_tokens: 20, output_tokens: 10 }),
+        ],
+      },
+    ],
+  },
+  {
+    name: "archive",
+    title: "an archived session stays readable, leaves the list and runs no more turns",
+    requires: ["session-store"],
+    steps: [
+      created("Hello, {run}.", { labels: { story: "{run}" } }),
+      { call: "archiveSession", input: { session_id: "{session}" }, result: { archived: true } },
+      { call: "readSession", input: { session_id: "{session}" }, result: { state: "archived", message_count: 2 } },
+      { call: "listSessions", input: { labels: { story: "{run}" } }, result: { sessions: [] } },
+      {
+        call: "startTurn",
+        input: { session_id: "{session}", prompt: "Are you there?" },
+        error: { code: "SESSION_NOT_FOUND" },
+        events: [],
+      },
+      {
+        call: "resumeSession",
+        input: { session_id: "{session}", prompt: "Are you there?" },
+        error: { code: "SESSION_NOT_FOUND" },
+      },
+      {
+        call: "injectContext",
+        input: { session_id: "{session}", text: "You are archived." },
+        error: { code: "SESSION_NOT_FOUND" },
+      },
+    ],
+  },
+  {
+    name: "busy-and-interrupt",
+    title: "a second turn is refused, an interrupt ends the first, and what was said is kept",
+    requires: ["session-store"],
+    steps: [
+      {
+        call: "createSession",
+        input: { prompt: "Say half, {run}.", model: "conformance-silent", tool_preset: "none" },
+        error: { code: "REQUEST_CANCELLED" },
+        keep: { session: "session_id" },
+        meanwhile: {
+          after: "text_delta",
+          steps: [
+            {
+              call: "startTurn",
+              input: { session_id: "{session}", prompt: "Me, too." },
+              error: { code: "SESSION_BUSY" },
+              events: [],
+            },
+            { call: "archiveSession", input: { session_id: "{session}" }, error: { code: "SESSION_BUSY" } },
+            {
+              call: "readSession",
+              input: { session_id: "{session}" },
+              result: { state: "running", is_active: true },
+            },
+            { call: "interruptTurn", input: { session_id: "{session}" }, result: { interrupted: true } },
+          ],
+        },
+        events: [
+          asked("Say half, {run}."),
+          { type: "turn_started", turn_number: 0 },
+          { type: "text_delta", delta: "Half of it" },
+          { type: "text_complete", content: "Half of it" },
+          { type: "run_failed", session_id: "{session}", error_class: "cancelled" },
+        ],
+      },
+      { call: "interruptTurn", input: { session_id: "{session}" }, result: { interrupted: true } },
+      {
+        call: "readHistory",
+        input: { session_id: "{session}" },
+        result: {
+          messages: [
+            { role: "user", content: "Say half, {run}." },
+            { role: "block_assistant", stop_reason: "cancelled", blocks: [{ data: { text: "Half of it" } }] },
+          ],
+        },
+      },
+      {
+        call: "startTurn",
+        input: { session_id: "{session}", prompt: "Go on, {run}.", model: "conformance-plain" },
+        result: { text: "You said: Go on, {run}." },
+      },
+    ],
+  },
+  {
+    name: "inject",
+    title: "a text is shown to the model from its next call on",
+    requires: ["session-store"],
+    steps: [
+      created("Hello, {run}."),
+      {
+        call: "injectContext",
+        input: { session_id: "{session}", text: "It is raining, {run}." },
+        result: { status: "applied" },
+      },
+      {
+        call: "startTurn",
+        input: { session_id: "{session}", prompt: "And now, {run}?" },
+        result: { text: "You said: And now, {run}?" },
+      },
+      {
+        call: "readContext",
+        input: { session_id: "{session}" },
+        result: { messages: [{}, {}, { role: "system_notice", body: /It is raining, / }, {}, {}] },
+      },
+    ],
+  },
+  {
+    name: "inject-once",
+    title: "the same text with the same key is added once, another is refused",
+    needs: ["free input"],
+    steps: [
+      created("Hello, {run}."),
+      { call: "injectContext", input: keyed("It is raining."), result: { status: "applied" } },
+      { call: "injectContext", input: keyed("It is raining."), result: { status: "duplicate" } },
+      { call: "injectContext", input: keyed("It is snowing."), error: { code: "INVALID_PARAMS" } },
+    ],
+  },
+  {
+    name: "fork",
+    title: "a fork has the messages before an index, and leaves its source alone",
+    requires: ["session-store"],
+    steps: [
+      created("One, {run}."),
+      { call: "startTurn", input: { session_id: "{session}", prompt: "Two, {run}." } },
+      {
+        call: "forkSession",
+        input: { session_id: "{session}", message_index: 2 },
+        result: { source_session_id: "{session}", message_count: 2 },
+        keep: { fork: "session_id" },
+      },
+      {
+        call: "startTurn",
+        input: { session_id: "{fork}", prompt: "Three, {run}." },
+        result: { session_id: "{fork}", text: "You said: Three, {run}." },
+      },
+      { call: "readSession", input: { session_id: "{session}" }, result: { message_count: 4 } },
+      { call: "readSession", input: { session_id: "{fork}" }, result: { message_count: 4 } },
+      {
+        call: "forkSession",
+        input: { session_id: "{session}", message_index: 99 },
+        error: { code: "INVALID_PARAMS" },
+      },
+    ],
+  },
+];
+
+/** A session with one turn of the plain model. */
+function created(prompt: string, more: object = {}): CallStep {
+  return {
+    call: "createSession",
+    input: { prompt, model: "conformance-plain", tool_preset: "none", ...more },
+    keep: { session: "session_id" },
+  };
+}
+
+function keyed(text: string) {
+  return { session_id: "{session}", text, idempotency_key: "{run}" };
+}

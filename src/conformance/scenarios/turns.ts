@@ -1,0 +1,186 @@
+import type { ExpectedEvent, Scenario } from "../scenario.ts";
+import { asked, completed, endedWith, said } from "./expected-events.ts";
+
+const USED = { input_tokens: 10, output_tokens: 5, total_tokens: 15 };
+
+/** Turns that go well. */
+export const TURNS: readonly Scenario[] = [
+  {
+    name: "create",
+    title: "a session is created and its first turn streamed",
+    steps: [
+      {
+        call: "createSession",
+        input: { prompt: "Hello, {run}.", model: "conformance-plain", tool_preset: "none" },
+        result: {
+          text: "You said: Hello, {run}.",
+          turns: 1,
+          tool_calls: 0,
+          usage: USED,
+          terminal_cause_kind: undefined,
+        },
+        keep: { session: "session_id" },
+        events: [
+          asked("Hello, {run}."),
+          ...said(0, "You said: Hello, {run}."),
+          ...endedWith("You said: Hello, {run}."),
+        ],
+      },
+    ],
+  },
+  {
+    name: "further-turn",
+    title: "a session goes on, and its usage adds up",
+    needs: ["turns of unkept sessions"],
+    steps: [
+      {
+        call: "createSession",
+        input: { prompt: "One, {run}.", model: "conformance-plain", tool_preset: "none" },
+        keep: { session: "session_id" },
+      },
+      {
+        call: "startTurn",
+        input: { session_id: "{session}", prompt: "Two, {run}." },
+        result: {
+          session_id: "{session}",
+          text: "You said: Two, {run}.",
+          turns: 1,
+          usage: { input_tokens: 20, output_tokens: 10, total_tokens: 30 },
+        },
+        events: [
+          asked("Two, {run}."),
+          ...said(0, "You said: Two, {run}."),
+          ...endedWith("You said: Two, {run}.", { input_tokens: 20, output_tokens: 10 }),
+        ],
+      },
+      {
+        call: "startTurn",
+        input: { session_id: "{session}", prompt: "Three, {run}.", model: "conformance-tools" },
+        // The session has no tools, so the model is told that there is none of these names.
+        result: { text: "Both tools have answered.", turns: 2, tool_calls: 2 },
+      },
+    ],
+  },
+  {
+    name: "deferred",
+    title: "a deferred session runs nothing, and its prompt comes with the first turn",
+    needs: ["deferred sessions"],
+    steps: [
+      {
+        call: "createSession",
+        input: { prompt: "First, {run}.", initial_turn: "deferred", model: "conformance-plain", tool_preset: "none" },
+        result: { text: undefined },
+        events: [],
+        keep: { session: "session_id" },
+      },
+      {
+        call: "startTurn",
+        input: { session_id: "{session}", prompt: "And now, {run}." },
+        result: { text: /And now, / },
+      },
+    ],
+  },
+  {
+    name: "tools",
+    title: "tools are called side by side, answered in order, and a wrong call is an error the model sees",
+    steps: [
+      {
+        call: "createSession",
+        input: { prompt: "Make a task, {run}.", model: "conformance-tools", tool_preset: "safe" },
+        result: {
+          text: "Both tools have answered.",
+          turns: 2,
+          tool_calls: 2,
+          usage: { input_tokens: 20, output_tokens: 10 },
+        },
+        keep: { session: "session_id" },
+        events: [
+          asked("Make a task, {run}."),
+          { type: "turn_started", turn_number: 0 },
+          { type: "tool_call_requested", id: "call_task", name: "task_create", args: { subject: "Feed the heron" } },
+          { type: "tool_call_requested", id: "call_none", name: "no_such_tool", args: {} },
+          { type: "tool_execution_started", id: "call_task", name: "task_create" },
+          { type: "tool_execution_started", id: "call_none", name: "no_such_tool" },
+          ...answered("call_task", "task_create", { result: /"subject":"Feed the heron"/, is_error: false }),
+          ...answered("call_none", "no_such_tool", { result: /no_such_tool/, is_error: true }),
+          ...said(1, "Both tools have answered."),
+          ...endedWith("Both tools have answered.", { input_tokens: 20, output_tokens: 10 }),
+        ],
+      },
+    ],
+  },
+  {
+    name: "structured-output",
+    title: "a result of a JSON schema is asked for and comes",
+    steps: [
+      {
+        call: "createSession",
+        input: {
+          prompt: "Which bird, {run}?",
+          model: "conformance-json",
+          tool_preset: "none",
+          output_schema: schema(),
+        },
+        result: { text: "You said: Which bird, {run}?", structured_output: { bird: "heron", legs: 2 } },
+        keep: { session: "session_id" },
+        events: [
+          asked("Which bird, {run}?"),
+          ...said(0, "You said: Which bird, {run}?"),
+          { type: "turn_completed", stop_reason: "end_turn" },
+          completed("You said: Which bird, {run}?", { extraction_required: true }),
+          { type: "extraction_succeeded", session_id: "{session}", structured_output: { bird: "heron", legs: 2 } },
+        ],
+      },
+    ],
+  },
+  {
+    name: "structured-output-fails",
+    title: "an output that never matches its schema leaves the text, and says why",
+    steps: [
+      {
+        call: "createSession",
+        input: {
+          prompt: "Which bird, {run}?",
+          model: "conformance-prose",
+          tool_preset: "none",
+          output_schema: schema(),
+        },
+        result: {
+          text: "A heron, I think.",
+          terminal_cause_kind: "structured_output_validation_failed",
+          structured_output: undefined,
+          extraction_error: { last_output: "A heron, I think.", attempts: 3, reason: "the output is not JSON" },
+        },
+        keep: { session: "session_id" },
+        events: [
+          asked("Which bird, {run}?"),
+          ...said(0, "A heron, I think."),
+          { type: "turn_completed", stop_reason: "end_turn" },
+          completed("A heron, I think.", { extraction_required: true }),
+          {
+            type: "extraction_failed",
+            last_output: "A heron, I think.",
+            attempts: 3,
+            reason: "the output is not JSON",
+          },
+        ],
+      },
+    ],
+  },
+];
+
+function schema() {
+  return {
+    type: "object",
+    properties: { bird: { type: "string" }, legs: { type: "integer" } },
+    required: ["bird", "legs"],
+    additionalProperties: false,
+  };
+}
+
+function answered(id: string, name: string, told: { result: RegExp; is_error: boolean }): readonly ExpectedEvent[] {
+  return [
+    { type: "tool_execution_completed", id, name, ...told },
+    { type: "tool_result_received", id, name, is_error: told.is_error },
+  ];
+}

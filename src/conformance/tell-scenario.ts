@@ -1,0 +1,163 @@
+import { CAPABILITY_ABSENT, type Capability } from "../contract/capability.ts";
+import { messageOf, RuntimeError } from "../contract/error.ts";
+import { OPERATIONS } from "../contract/operations.ts";
+import { type Driver, isFields, type Outcome, type ToldEvent } from "./drivers/driver.ts";
+import { withinTime } from "./drivers/wire/time-limit.ts";
+import { firstDifference } from "./match.ts";
+import { filled, type Kept, valueAt } from "./placeholders.ts";
+import type { CallStep, Scenario } from "./scenario.ts";
+import { joinDeltas, type Told } from "./transcript.ts";
+
+/** What came of a scenario on a surface. */
+export type Verdict =
+  | { readonly kind: "ok" }
+  | { readonly kind: "failed"; readonly difference: string }
+  | { readonly kind: "not applicable"; readonly reason: string };
+
+export interface Telling {
+  readonly verdict: Verdict;
+  /** What was told, step by step, for comparing surfaces with each other. */
+  readonly told: readonly Told[];
+  readonly kept: Kept;
+}
+
+/** Tells a scenario through a surface, up to the first difference. `run` sets its texts apart from those of other runs. */
+export async function tellScenario(
+  driver: Driver,
+  scenario: Scenario,
+  { present, run }: { readonly present: ReadonlySet<Capability>; readonly run: string },
+): Promise<Telling> {
+  const kept = new Map<string, unknown>([["run", run]]);
+  const told: Told[] = [];
+  const reason = whyNot(driver, scenario, present);
+  if (reason !== undefined) return { verdict: { kind: "not applicable", reason }, told, kept };
+  for (const [index, step] of scenario.steps.entries()) {
+    if ("restart" in step) {
+      await driver.restart();
+      continue;
+    }
+    const difference = await tellStep({ driver, present, kept, told }, step);
+    if (difference === undefined) continue;
+    const verdict = { kind: "failed", difference: `step ${index + 1}, ${difference}` } as const;
+    return { verdict, told, kept };
+  }
+  return { verdict: { kind: "ok" }, told, kept };
+}
+
+function whyNot(driver: Driver, { requires = [], needs = [] }: Scenario, present: ReadonlySet<Capability>) {
+  const absent = requires.find((capability) => !present.has(capability));
+  if (absent !== undefined) return `it needs ${absent}, which is absent`;
+  return needs.map((ability) => driver.lacks(ability, present)).find((lack) => lack !== undefined);
+}
+
+interface Scene {
+  readonly driver: Driver;
+  readonly present: ReadonlySet<Capability>;
+  readonly kept: Map<string, unknown>;
+  readonly told: Told[];
+}
+
+/** Makes one call; what is not as expected is the answer. */
+async function tellStep(scene: Scene, step: CallStep): Promise<string | undefined> {
+  const { driver, kept, told } = scene;
+  const { call, meanwhile } = step;
+  const events: ToldEvent[] = [];
+  const heard = Promise.withResolvers<void>();
+  const listen = (event: ToldEvent): void => {
+    events.push(event);
+    if (event.type === meanwhile?.after) heard.resolve();
+  };
+  // Filling in keeps an object an object.
+  const input = filled(step.input, kept) as Readonly<Record<string, unknown>>;
+  const calling = answerOf(driver, driver.call(call, input, driver.hears(call) ? listen : undefined));
+  if (meanwhile !== undefined) {
+    await Promise.race([heard.promise, calling]);
+    for (const inner of meanwhile.steps) {
+      // A new session is known by the first event of its turn.
+      const session = events.find(({ type }) => type === "run_started")?.session_id;
+      if (session !== undefined) kept.set("session", session);
+      const difference = await tellStep(scene, inner);
+      if (difference !== undefined) return `while ${call} ran, ${difference}`;
+    }
+  }
+  const outcome = await calling;
+  const joined = joinDeltas(events);
+  told.push({ call, events: joined, outcome });
+  const missing = keep(kept, step.keep ?? {}, outcome);
+  const difference = judge(scene, step, { outcome, events: joined }) ?? missing;
+  return difference === undefined ? undefined : `${call}: ${difference}`;
+}
+
+/** Keeps what later steps speak of: values of the result, or of what a failure says besides its sentence. */
+function keep(
+  kept: Map<string, unknown>,
+  paths: Readonly<Record<string, string>>,
+  outcome: Outcome,
+): string | undefined {
+  const told = outcome.ok ? outcome.result : outcome.details;
+  for (const [name, path] of Object.entries(paths)) {
+    const value = valueAt(told, path);
+    if (value === undefined) return `${path} is missing`;
+    kept.set(name, value);
+  }
+  return undefined;
+}
+
+function judge(
+  { driver, present, kept }: Scene,
+  step: CallStep,
+  { outcome, events }: { readonly outcome: Outcome; readonly events: readonly ToldEvent[] },
+): string | undefined {
+  const operation = OPERATIONS[step.call];
+  const required = step.asksFor ?? ("requires" in operation ? operation.requires : undefined);
+  // What an operation answers without its capability is no matter of the scenario: it is the same everywhere.
+  const refusal = required !== undefined && !present.has(required) ? CAPABILITY_ABSENT[required] : step.error;
+  const difference = refusal === undefined ? judgeResult(step, outcome, kept) : judgeError(refusal, outcome, kept);
+  if (difference !== undefined || step.events === undefined || !driver.hears(step.call)) return difference;
+  const wanted = filled(step.events, kept) as readonly ToldEvent[]; // Filling in keeps a list of events one.
+  return firstDifference(wanted, events, "events") === undefined
+    ? undefined
+    : `${firstDifference(wanted, events, "events")}; told were ${events.map(({ type }) => type).join(", ") || "none"}`;
+}
+
+function judgeResult({ result = {} }: CallStep, outcome: Outcome, kept: Kept): string | undefined {
+  if (!outcome.ok) return `it failed with ${outcome.code}: ${outcome.message}`;
+  return firstDifference(filled(result, kept), outcome.result);
+}
+
+function judgeError(
+  { code, message }: { readonly code: string; readonly message?: string | RegExp },
+  outcome: Outcome,
+  kept: Kept,
+): string | undefined {
+  if (outcome.ok) return `it succeeded, and must fail with ${code}`;
+  if (outcome.code !== code) return `it failed with ${outcome.code} (${outcome.message}), and must with ${code}`;
+  return message === undefined ? undefined : firstDifference(filled(message, kept), outcome.message, "message");
+}
+
+/** A surface that never answers is a difference like another. */
+async function answerOf(driver: Driver, calling: Promise<Outcome>): Promise<Outcome> {
+  try {
+    return await withinTime(calling, driver.surface);
+  } catch (thrown) {
+    return { ok: false, code: "NO_ANSWER", message: reasonOf(thrown) };
+  }
+}
+
+/** Why something failed; of a connection, which says nothing of itself, what its cause says. */
+export function reasonOf(thrown: unknown): string {
+  const isOurs = thrown instanceof RuntimeError;
+  return messageOf(!isOurs && thrown instanceof Error && thrown.cause instanceof Error ? thrown.cause : thrown);
+}
+
+/** What a surface says it can do. */
+export async function readPresent(driver: Driver): Promise<ReadonlySet<Capability>> {
+  const outcome = await answerOf(driver, driver.call("readCapabilities", {}));
+  const rows = outcome.ok ? valueAt(outcome.result, "capabilities") : undefined;
+  if (!Array.isArray(rows)) throw new Error(outcome.ok ? "it says nothing of its capabilities" : outcome.message);
+  const isThere = (id: string): boolean =>
+    rows.some((row: unknown) => isFields(row) && row.id === id && row.status === "Available");
+  // The keys of CAPABILITY_ABSENT are the capabilities.
+  const names = Object.keys(CAPABILITY_ABSENT) as Capability[];
+  return new Set(names.filter((name) => isThere(name.replace("-", "_"))));
+}

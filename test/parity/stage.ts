@@ -1,0 +1,133 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll } from "vitest";
+import { connect } from "../../src/client.ts";
+import { loadConfig } from "../../src/config/load-config.ts";
+import { ownTargets } from "../../src/conformance/conformance.ts";
+import { createCliDriver } from "../../src/conformance/drivers/cli-driver.ts";
+import { type Driver, lackOfTurns, RUNS_TURN } from "../../src/conformance/drivers/driver.ts";
+import { openRuntimeDriver } from "../../src/conformance/drivers/runtime-driver.ts";
+import { type ModelServer, openModelServer } from "../../src/conformance/model/model-server.ts";
+import { SCENARIOS } from "../../src/conformance/scenarios/all.ts";
+import { openRestServer, openTarget, type Stage, settleFolder } from "../../src/conformance/targets.ts";
+import { readPresent, type Telling, tellScenario } from "../../src/conformance/tell-scenario.ts";
+import { normalised } from "../../src/conformance/transcript.ts";
+import type { Capability } from "../../src/contract/capability.ts";
+import { openRuntime } from "../../src/runtime-on-disk.ts";
+import { readIfThere } from "../../src/surfaces/cli/configuration.ts";
+import { ownCommands } from "./own-commands.ts";
+import { openPythonDriver } from "./python-driver.ts";
+
+/** `cli` makes the commands in this process, `cli processes` a process for each. */
+export type Way = "runtime" | "rpc" | "rest" | "mcp" | "mcp-http" | "cli" | "cli processes" | Client;
+
+type Client = (typeof CLIENTS)[number];
+
+/** The clients, each by both of its wires. */
+export const CLIENTS = ["typescript stdio", "typescript http", "python stdio", "python http"] as const;
+
+export interface Opened {
+  readonly driver: Driver;
+  readonly present: ReadonlySet<Capability>;
+}
+
+/** Opens ways in with the models of the scenarios behind them, for the tests of one file. */
+export function useStage(): (way: Way, features: readonly Capability[]) => Promise<Opened> {
+  const root = mkdtempSync(join(tmpdir(), "rkat-parity-"));
+  const opened: Driver[] = [];
+  let models: ModelServer;
+  beforeAll(async () => {
+    models = await openModelServer(0);
+  });
+  afterAll(async () => {
+    await Promise.all(opened.map((driver) => driver.close()));
+    await models.close();
+    rmSync(root, { recursive: true, force: true });
+  });
+  return async (way, features) => {
+    const stage: Stage = {
+      folder: mkdtempSync(join(root, "build-")),
+      modelUrl: models.url,
+      features,
+      env: { PATH: process.env.PATH, NO_COLOR: "1" },
+      openRuntime: openRuntimeIn,
+    };
+    const driver = await openWay(way, stage);
+    opened.push(driver);
+    return { driver, present: await readPresent(driver) };
+  };
+}
+
+const DOOR = join(import.meta.dirname, "../../src/cli.ts");
+
+async function openWay(way: Way, stage: Stage): Promise<Driver> {
+  if (way === "cli") {
+    const { folder, env } = await settleFolder(way, stage);
+    return createCliDriver(ownCommands(folder, env));
+  }
+  const client = CLIENTS.find((one) => one === way);
+  if (client !== undefined) return openClient(client, stage);
+  const kind = way === "cli processes" ? "cli" : way;
+  const target = ownTargets({ command: process.execPath, args: [DOOR] }).find((one) => one.kind === kind);
+  if (target === undefined) throw new Error(`there is no way ${way}`);
+  return openTarget(target, stage);
+}
+
+async function openClient(client: Client, stage: Stage): Promise<Driver> {
+  const { folder, env } = await settleFolder(client.replace(" ", "-"), stage);
+  const realm = ["--realm", "conformance", "--state-root", join(folder, "state")];
+  const command = process.execPath;
+  const rpc = { command, args: [DOOR, "rpc", ...realm], cwd: folder, env };
+  if (client === "typescript stdio") return openRuntimeDriver("typescript", () => connect(rpc));
+  if (client === "python stdio") return openPythonDriver(rpc);
+  const server = await openRestServer({ command, args: [DOOR, "serve", ...realm], cwd: folder, env });
+  let { url } = server;
+  const driver = await (client === "typescript http"
+    ? openRuntimeDriver("typescript", () => connect({ url }))
+    : openPythonDriver({ command, args: [], cwd: folder, env }, () => url));
+  return {
+    ...driver,
+    // The server's one name for two operations is the client's, too.
+    lacks: lackOfTurns,
+    restart: async () => {
+      url = await server.restart();
+      await driver.restart();
+    },
+    close: async () => {
+      await driver.close();
+      await server.close();
+    },
+  };
+}
+
+async function openRuntimeIn(folder: string, env: Stage["env"]) {
+  const { config } = await loadConfig({ cwd: folder, home: folder, env, readFile: readIfThere });
+  return openRuntime({ config, env, projectRoot: folder, stateFolder: join(folder, "state") });
+}
+
+let runs = 0;
+
+/** Tells one scenario by its name. */
+export function tell({ driver, present }: Opened, name: string): Promise<Telling> {
+  const scenario = SCENARIOS.find((one) => one.name === name);
+  if (scenario === undefined) throw new Error(`there is no scenario ${name}`);
+  runs += 1;
+  return tellScenario(driver, scenario, { present, run: runs.toString(16).padStart(8, "0") });
+}
+
+/**
+ * Everything of a telling that must be the same on every surface, whether or not the scenario speaks of it: every
+ * field of every event of a turn, every field of its result, and the code of what failed.
+ */
+export function essenceOf({ told, kept }: Telling): unknown {
+  const turns = told.map(({ call, events, outcome }) => ({
+    call,
+    // Whether a busy machine comes to speak of the time before it is over is its own affair.
+    events: RUNS_TURN.includes(call) ? events.filter(({ budget_type }) => budget_type !== "time") : [],
+    outcome: outcome.ok
+      ? { ok: true as const, result: RUNS_TURN.includes(call) ? outcome.result : "an answer" }
+      : { ok: false as const, code: outcome.code, message: "a sentence" },
+  }));
+  return normalised(turns, kept);
+}
