@@ -6,6 +6,7 @@ import { ERRORS } from "../src/contract/error.ts";
 import { OPERATIONS } from "../src/contract/operations.ts";
 import { capabilitiesPage } from "./capabilities-page.ts";
 import { cliPage } from "./cli-page.ts";
+import { configurationPage } from "./configuration-page.ts";
 import { code, markdownTable, page } from "./markdown.ts";
 
 /** Every generated page by its file name in `docs/`. */
@@ -15,6 +16,7 @@ export function generatePages(): Readonly<Record<string, string>> {
     "errors.md": errorsPage(),
     "capabilities.md": capabilitiesPage(),
     "cli.md": cliPage(),
+    "configuration.md": configurationPage(),
   };
 }
 
