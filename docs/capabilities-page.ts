@@ -1,17 +1,7 @@
-import { CAPABILITY_ABSENT, Capability } from "../src/contract/capability.ts";
+import { BUILDS, CAPABILITY_ABSENT, Capability } from "../src/contract/capability.ts";
 import { OPERATIONS } from "../src/contract/operations.ts";
 import { describeCapabilities } from "../src/service/capabilities.ts";
 import { code, markdownTable, page } from "./markdown.ts";
-
-/** The builds of the contract, by the capabilities they are composed of. */
-const BUILDS: Readonly<Record<string, readonly Capability[]>> = {
-  A: [],
-  B: ["session-store"],
-  C: ["memory-store"],
-  D: ["session-compaction"],
-  E: ["session-store", "memory-store"],
-  F: Capability.options,
-};
 
 const SWITCHES: Readonly<Record<Capability, string>> = {
   "session-store": "`openRuntime`, or `createRuntime({ store })`",

@@ -1,44 +1,7 @@
 #!/usr/bin/env node
-import { readFileSync } from "node:fs";
-import { enableCompileCache } from "node:module";
-import { homedir } from "node:os";
+import { runServer } from "./run-server.ts";
 
-// Not SIGHUP: listening to it would undo `nohup`.
-const SIGNAL_EXITS = { SIGINT: 130, SIGTERM: 143 } as const;
-
-const interrupt = new AbortController();
-for (const [name, exitCode] of Object.entries(SIGNAL_EXITS)) {
-  process.on(name, () => {
-    if (interrupt.signal.aborted) process.exit(exitCode);
-    interrupt.abort(exitCode);
-  });
-}
-// A closed pipe is heard of by whoever writes to it; unheard, it would end the process with a stack trace.
-for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
-
-// Our own manifest, whose version npm insists on.
-const manifest = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as { version: string };
-
-// A client waits for us to start: the second time, our code need not be compiled.
-enableCompileCache();
-const { startRest } = await import("./surfaces/rest/start.ts");
-const exitCode = await startRest(
-  {
-    args: process.argv.slice(2),
-    env: process.env,
-    cwd: process.cwd(),
-    home: homedir(),
-    version: manifest.version,
-    stdout: process.stdout,
-    stderr: process.stderr,
-    interrupt: interrupt.signal,
-    command: "rkat-rest",
-    purpose: "server",
-  },
-  {
-    loadConfig: async (places) => (await import("./config/load-config.ts")).loadConfig(places),
-    openRuntime: async (options) => (await import("./runtime-on-disk.ts")).openRuntime(options),
-  },
-);
-// A tool or a connection that outlives its turn must not keep the process alive.
-process.exit(exitCode);
+await runServer(async () => {
+  const { startRest } = await import("./surfaces/rest/start.ts");
+  return (io, parts) => startRest({ ...io, command: "rkat-rest", purpose: "server" }, parts);
+});

@@ -5,22 +5,11 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, describe, expect, it } from "vitest";
 import { loadConfig } from "../src/config/load-config.ts";
-import type { Capability } from "../src/contract/capability.ts";
-import { CAPABILITY_ABSENT } from "../src/contract/capability.ts";
+import { BUILDS, CAPABILITY_ABSENT, type Capability } from "../src/contract/capability.ts";
 import { openRuntime } from "../src/runtime-on-disk.ts";
 
 const root = mkdtempSync(join(tmpdir(), "rkat-capabilities-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
-
-/** The builds a runtime can be composed as. */
-const BUILDS: Readonly<Record<string, readonly Capability[]>> = {
-  A: [],
-  B: ["session-store"],
-  C: ["memory-store"],
-  D: ["session-compaction"],
-  E: ["session-store", "memory-store"],
-  F: ["session-store", "memory-store", "session-compaction"],
-};
 
 async function openBuild(features: readonly Capability[], stateFolder = mkdtempSync(join(root, "state-"))) {
   const env = { RKAT_FEATURES: features.length === 0 ? "none" : features.join(",") };

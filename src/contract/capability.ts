@@ -5,6 +5,16 @@ import type { ErrorCode } from "./error.ts";
 export const Capability = z.enum(["session-store", "memory-store", "session-compaction"]);
 export type Capability = z.infer<typeof Capability>;
 
+/** The builds that are spoken of, by what they are composed of; every other combination works, too. */
+export const BUILDS: Readonly<Record<"A" | "B" | "C" | "D" | "E" | "F", readonly Capability[]>> = {
+  A: [],
+  B: ["session-store"],
+  C: ["memory-store"],
+  D: ["session-compaction"],
+  E: ["session-store", "memory-store"],
+  F: Capability.options,
+};
+
 /** What an operation that needs the capability answers when it is absent. */
 export const CAPABILITY_ABSENT: Readonly<Record<Capability, { code: ErrorCode; message: string }>> = {
   "session-store": {
