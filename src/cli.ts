@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { fstatSync, readFileSync } from "node:fs";
-import { enableCompileCache } from "node:module";
+// Not by name: an older Node has no such export, and would end with a stack trace before it is told.
+import nodeModule from "node:module";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { addAbortSignal } from "node:stream";
@@ -8,8 +9,8 @@ import { isatty } from "node:tty";
 import type { Config } from "./config/load-config.ts";
 import type { Input, Io, Output } from "./surfaces/cli/io.ts";
 import type { ModelOutlook, Parts } from "./surfaces/cli/parts.ts";
+import { nodeFault } from "./surfaces/node-version.ts";
 
-const NODE_OLDEST = "22.18";
 // Not SIGHUP: listening to it would undo `nohup`.
 const SIGNAL_EXITS = { SIGINT: 130, SIGTERM: 143 } as const;
 
@@ -17,14 +18,15 @@ const SIGNAL_EXITS = { SIGINT: 130, SIGTERM: 143 } as const;
 const FLUSH_MS_MAX = 30_000;
 
 const args = process.argv.slice(2);
+const fault = nodeFault(process.versions.node);
 if (args[0] === "--version" || args[0] === "-V") {
   process.stdout.write(`${readVersion()}\n`);
-} else if (isTooOld(process.versions.node)) {
-  process.stderr.write(`rkat needs Node ${NODE_OLDEST} or newer; this is Node ${process.versions.node}.\n`);
+} else if (fault !== undefined) {
+  process.stderr.write(`${fault}\n`);
   process.exitCode = 1;
 } else {
   // Most of a short command is the loading of its code; the second time it need not be compiled.
-  enableCompileCache();
+  nodeModule.enableCompileCache();
   await main();
 }
 
@@ -32,12 +34,6 @@ function readVersion(): string {
   // Our own manifest, whose version npm insists on.
   const manifest = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as { version: string };
   return manifest.version;
-}
-
-function isTooOld(version: string): boolean {
-  const [major = 0, minor = 0] = version.split(".").map(Number);
-  const [oldestMajor = 0, oldestMinor = 0] = NODE_OLDEST.split(".").map(Number);
-  return major < oldestMajor || (major === oldestMajor && minor < oldestMinor);
 }
 
 async function main(): Promise<void> {

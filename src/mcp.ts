@@ -1,4 +1,4 @@
 #!/usr/bin/env node
 import { runServer } from "./run-server.ts";
 
-await runServer(async () => (await import("./surfaces/mcp/start.ts")).startMcp);
+await runServer(import.meta.url, async () => (await import("./surfaces/mcp/start.ts")).startMcp);

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { runServer } from "./run-server.ts";
 
-await runServer(async () => {
+await runServer(import.meta.url, async () => {
   const { startRest } = await import("./surfaces/rest/start.ts");
   return (io, parts) => startRest({ ...io, command: "rkat-rest", purpose: "server" }, parts);
 });

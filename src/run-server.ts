@@ -1,13 +1,22 @@
 import { readFileSync } from "node:fs";
-import { enableCompileCache } from "node:module";
+// Not by name: an older Node has no such export, and would end with a stack trace before it is told.
+import nodeModule from "node:module";
 import { homedir } from "node:os";
+import { nodeFault } from "./surfaces/node-version.ts";
 import type { RpcIo, RpcParts } from "./surfaces/rpc/start.ts";
+
+type Start = (io: RpcIo, parts: RpcParts) => Promise<number>;
 
 // Not SIGHUP: listening to it would undo `nohup`.
 const SIGNAL_EXITS = { SIGINT: 130, SIGTERM: 143 } as const;
 
-/** Runs a server as this process, and ends the process with it. */
-export async function runServer(load: () => Promise<(io: RpcIo, parts: RpcParts) => Promise<number>>): Promise<never> {
+/** Runs a server as this process, and ends the process with it; `door` is the address of the file that does. */
+export async function runServer(door: string, load: () => Promise<Start>): Promise<never> {
+  const fault = nodeFault(process.versions.node);
+  if (fault !== undefined) {
+    process.stderr.write(`${fault}\n`);
+    process.exit(1);
+  }
   const interrupt = new AbortController();
   for (const [name, exitCode] of Object.entries(SIGNAL_EXITS)) {
     process.on(name, () => {
@@ -19,10 +28,10 @@ export async function runServer(load: () => Promise<(io: RpcIo, parts: RpcParts)
   for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
 
   // Our own manifest, whose version npm insists on.
-  const manifest = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as { version: string };
+  const manifest = JSON.parse(readFileSync(new URL("../package.json", door), "utf8")) as { version: string };
 
   // A client waits for us to start: the second time, our code need not be compiled.
-  enableCompileCache();
+  nodeModule.enableCompileCache();
   const start = await load();
   const exitCode = await start(
     {

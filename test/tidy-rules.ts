@@ -58,6 +58,8 @@ const HOMES: Readonly<Record<string, readonly string[]>> = {
   "@opentelemetry/exporter-trace-otlp-http": ["src/telemetry/export/"],
   "@opentelemetry/resources": ["src/telemetry/export/"],
   "@opentelemetry/sdk-trace": ["src/telemetry/export/"],
+  // The types of AI SDK models, which ours take, speak of it and do not bring it along.
+  "@types/json-schema": ["src/providers/"],
   commander: ["src/surfaces/cli/"],
   lmdb: ["src/stores/"],
   "onnxruntime-node": ["src/embedders/"],

@@ -147,16 +147,16 @@ describe("model resolver", () => {
   });
 
   it.each([
-    ["gpt-5.5", undefined, "no key for openai: set OPENAI_API_KEY, or use --model offline, which works without a key"],
+    ["gpt-5.5", undefined, 'no key for openai: set OPENAI_API_KEY, or use the model "offline", which needs no key'],
     [
       "gemini-2.5-pro",
       undefined,
-      "no key for gemini: set GEMINI_API_KEY, or use --model offline, which works without a key",
+      'no key for gemini: set GEMINI_API_KEY, or use the model "offline", which needs no key',
     ],
     [
       undefined,
       undefined,
-      "no model is configured: set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or use --model offline, which works without a key",
+      'no model is configured: set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or use the model "offline", which needs no key',
     ],
     [
       "mystery-7b",

@@ -92,7 +92,7 @@ function defaultChoice({ env, config }: Place, provider: string | undefined): Ch
   if (model !== undefined) return { model, owner };
   if (owner !== undefined) throw refusal(`provider ${owner} has no default model; name one with --model`);
   throw refusal(
-    "no model is configured: set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or use --model offline, which works without a key",
+    'no model is configured: set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or use the model "offline", which needs no key',
   );
 }
 
@@ -130,7 +130,7 @@ async function openHosted(place: Place, provider: HostedProvider, model: string)
   const apiKey = settings.key ?? (isKeyless ? "none" : undefined);
   if (apiKey === undefined) {
     throw refusal(
-      `no key for ${provider}: set ${settings.keyVariable}, or use --model offline, which works without a key`,
+      `no key for ${provider}: set ${settings.keyVariable}, or use the model "offline", which needs no key`,
     );
   }
   // Only OpenAI's own models have the peculiarities that its package knows.

@@ -72,6 +72,7 @@ describe("what a client is told at first", () => {
     expect((await call("agent_list")).payload).toMatchObject({ agents: [{ agent: "ada" }] });
     const { payload: hits } = await call("search_project_history", { query: "staging host" });
     expect(hits).toEqual([expect.objectContaining({ content: expect.stringContaining("tern"), agent: "ada" })]);
+    expect((await call("memory_search", { query: "staging host" })).payload).toEqual(hits);
   });
 });
 

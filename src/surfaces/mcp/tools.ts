@@ -32,7 +32,10 @@ export function createTools({ memoryOnly }: { readonly memoryOnly: boolean }): R
   return new Map(
     names.flatMap((operation) => {
       const row = OPERATIONS[operation];
-      return "mcp" in row ? [[row.mcp, { operation, tool: toolOf(row.mcp, operation) }] as const] : [];
+      if (!("mcp" in row)) return [];
+      // Nothing leaves a context where no turn runs: there, to search memory is to search all of it.
+      const meant = memoryOnly && operation === "searchMemory" ? "searchHistory" : operation;
+      return [[row.mcp, { operation: meant, tool: toolOf(row.mcp, meant) }] as const];
     }),
   );
 }

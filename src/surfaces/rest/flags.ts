@@ -50,7 +50,7 @@ Examples:
   ${command}
   ${command} --port 0 --json
   RKAT_TOKEN=$(openssl rand -hex 32) ${command} --host 0.0.0.0
-  curl http://127.0.0.1:8080/sessions -H "Content-Type: application/json" -d '{"prompt":"Hello!"}'
+  curl http://127.0.0.1:8080/sessions -H "Content-Type: application/json" -d '{"prompt":"Hello!","model":"offline"}'
   curl -N http://127.0.0.1:8080/sessions/SESSION_ID/events -H "Last-Event-ID: 0"
 `;
 }

@@ -93,7 +93,7 @@ const WILDCARD = /\/\/(?:0\.0\.0\.0|\[::\]):/;
 function greet(io: RestIo, url: string, { hasToken, json }: { hasToken: boolean; json: boolean }): void {
   const near = url.replace(WILDCARD, `//${urlHost("127.0.0.1")}:`);
   const bearer = hasToken ? ' -H "Authorization: Bearer $RKAT_TOKEN"' : "";
-  const body = `-H "Content-Type: application/json" -d '{"prompt":"Hello!"}'`;
+  const body = `-H "Content-Type: application/json" -d '{"prompt":"Hello!","model":"offline"}'`;
   io.stderr.write(
     `${io.command}: listening at ${url} (docs at ${near}/docs); try\n  curl ${near}/sessions${bearer} ${body}\n`,
   );

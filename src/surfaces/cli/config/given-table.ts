@@ -41,7 +41,10 @@ async function readText({ io }: Invocation, file: string): Promise<{ readonly te
     return { text: lines.join("\n"), name: "stdin" };
   }
   const text = await readIfThere(resolve(io.cwd, file));
-  if (text === undefined) throw new RuntimeError("INVALID_PARAMS", `there is no file ${file}`);
+  if (text === undefined) {
+    const hint = /[{=]/.test(file) ? "; to write the settings themselves, use --json" : "";
+    throw new RuntimeError("INVALID_PARAMS", `there is no file ${file}${hint}`);
+  }
   return { text, name: file };
 }
 
