@@ -9,7 +9,6 @@ import { isatty } from "node:tty";
 import type { Config } from "./config/load-config.ts";
 import type { Input, Io, Output } from "./surfaces/cli/io.ts";
 import type { ModelOutlook, Parts } from "./surfaces/cli/parts.ts";
-import { nodeFault } from "./surfaces/node-version.ts";
 
 // Not SIGHUP: listening to it would undo `nohup`.
 const SIGNAL_EXITS = { SIGINT: 130, SIGTERM: 143 } as const;
@@ -18,16 +17,19 @@ const SIGNAL_EXITS = { SIGINT: 130, SIGTERM: 143 } as const;
 const FLUSH_MS_MAX = 30_000;
 
 const args = process.argv.slice(2);
-const fault = nodeFault(process.versions.node);
 if (args[0] === "--version" || args[0] === "-V") {
   process.stdout.write(`${readVersion()}\n`);
-} else if (fault !== undefined) {
-  process.stderr.write(`${fault}\n`);
-  process.exitCode = 1;
 } else {
-  // Most of a short command is the loading of its code; the second time it need not be compiled.
-  nodeModule.enableCompileCache();
-  await main();
+  const { nodeFault } = await import("./surfaces/node-version.ts");
+  const fault = nodeFault(process.versions.node);
+  if (fault === undefined) {
+    // Most of a short command is the loading of its code; the second time it need not be compiled.
+    nodeModule.enableCompileCache();
+    await main();
+  } else {
+    process.stderr.write(`${fault}\n`);
+    process.exitCode = 1;
+  }
 }
 
 function readVersion(): string {

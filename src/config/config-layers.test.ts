@@ -25,6 +25,11 @@ describe("the realm's own layer", () => {
     expect(sources).toEqual(["/p/rkat.toml", "/s/config.toml", "RKAT_MODEL"]);
   });
 
+  it("[G2] is what is named when something in a list of its is wrong", async () => {
+    const { compose } = await loadConfig(places({ "/p/rkat.toml": '[agent]\nmodel = "a"\n' }));
+    expect(() => compose({ features: ["nope"] }, "patch")).toThrow(/^patch: features\.0 /);
+  });
+
   it("replaces a limit below it in whichever spelling", async () => {
     const older = { "/p/rkat.toml": "[limits]\nbudget = 5\n", "/s/config.toml": "[budget]\nmax_tokens = 6\n" };
     const newer = { "/p/rkat.toml": "[budget]\nmax_tokens = 5\n", "/s/config.toml": "[limits]\nbudget = 6\n" };

@@ -54,8 +54,9 @@ const DEPTH_MAX = 8;
 function holds(table: JsonTable, path: readonly PropertyKey[]): boolean {
   let at: unknown = table;
   for (const key of path) {
+    // Inside of a list or a text that is there.
+    if (!isTable(at)) return true;
     // What is missing is missing where the rest of it is.
-    if (!isTable(at)) return false;
     if (!Object.hasOwn(at, key)) return at !== table;
     at = at[String(key)];
   }

@@ -1,12 +1,38 @@
 import { describe, expect, it } from "vitest";
 import { scriptedRuntime } from "../../test/support/runtime.ts";
+import { RuntimeError } from "../contract/error.ts";
 import { createRuntime, type RuntimeOptions } from "../runtime.ts";
-import type { SessionOptions, TurnOptions } from "./session-handle.ts";
+import type { Dispatch } from "./dispatch.ts";
+import { createHandle, type SessionOptions, type TurnOptions } from "./session-handle.ts";
 
 // Options of JavaScript callers, which no compiler has seen.
 const asSession = (options: unknown) => options as SessionOptions;
 const asTurn = (options: unknown) => options as TurnOptions;
 const asRuntime = (options: unknown) => options as RuntimeOptions;
+
+describe("the events of a turn", () => {
+  it("[G6] that broke off without telling its end throw what it failed with", async () => {
+    const dispatch = async (...[, , call]: Parameters<Dispatch>) => {
+      call?.listener?.({ seq: 0, timestamp_ms: 0, event: { type: "text_delta", delta: "half" } });
+      throw new RuntimeError("AGENT_ERROR", "the server is gone");
+    };
+    const heard: unknown[] = [];
+    const listen = async () => {
+      for await (const event of createHandle(dispatch, "s").stream("hi")) heard.push(event);
+    };
+    await expect(listen()).rejects.toMatchObject({ code: "AGENT_ERROR", message: "the server is gone" });
+    expect(heard).toEqual([{ type: "text_delta", delta: "half" }]);
+  });
+
+  it("[A4] that told their end do not throw it again", async () => {
+    const failure = { kind: "invalid_request", message: "no" } as const;
+    const { runtime } = scriptedRuntime([{ text: "hi" }, { ends: { failure } }]);
+    const session = await runtime.createSession("hi");
+    const types: string[] = [];
+    for await (const { type } of session.stream("more")) types.push(type);
+    expect(types.at(-1)).toBe("run_failed");
+  });
+});
 
 describe("options of the SDK", () => {
   it("[H1] of a session are refused by name, before anything is created", async () => {

@@ -138,10 +138,16 @@ export function streamOf<T extends RunResult>(
 ): EventStream & { readonly result: Promise<T> } {
   const queue = createEventQueue();
   const result = start(queue.listener).finally(queue.end);
-  // Whoever only iterates sees the failure as the `run_failed` event; it must not also crash the process.
+  // Whoever iterates sees the failure there; it must not also crash the process.
   result.catch(() => {});
   async function* events(): AsyncGenerator<AgentEvent> {
-    for await (const { event } of queue) yield event;
+    let isTold = false;
+    for await (const { event } of queue) {
+      isTold ||= event.type === "run_failed";
+      yield event;
+    }
+    // A turn that was refused, or whose server is gone, told nothing of its end: half an answer must not pass for one.
+    if (!isTold) await result;
   }
   return { result, [Symbol.asyncIterator]: events };
 }

@@ -139,7 +139,7 @@ function runApart(cwd: string, { args, input }: Line): Promise<Ended> {
 }
 
 /** Commands that take a second, or a port, each time. */
-const LEFT_OUT = ["demo", "serve", "rpc", "mcp"];
+const LEFT_OUT = ["demo", "serve", "rpc", "mcp", "conformance"];
 
 /** Makes command lines of the words that the help of each command shows. */
 async function createLines(draw: Draw, run: (args: readonly string[]) => Promise<Ended>): Promise<() => Line> {

@@ -30,8 +30,12 @@ export async function listen(
   stream: EventStream,
 ): Promise<{ events: AgentEvent[]; result: RunResult | undefined; error: unknown }> {
   const events: AgentEvent[] = [];
-  for await (const event of stream) events.push(event);
-  const [end] = await Promise.allSettled([stream.result]);
+  const hear = async () => {
+    for await (const event of stream) events.push(event);
+  };
+  const [heard, end] = await Promise.allSettled([hear(), stream.result]);
+  // A turn that told nothing of its end throws it here and in its result.
+  if (heard.status === "rejected" && end.status === "fulfilled") throw heard.reason;
   if (end.status === "fulfilled") return { events, result: end.value, error: undefined };
   return { events, result: undefined, error: end.reason };
 }

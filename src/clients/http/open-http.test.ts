@@ -120,8 +120,12 @@ describe("connecting over HTTP", () => {
     const way = await between(url);
     const client = await connect({ url: way.url });
     const stream = client.createSessionStreaming("wait");
-    for await (const event of stream) if (event.type === "text_delta") way.cut();
-    const error = await stream.result.catch((thrown) => thrown);
+    const listen = async () => {
+      for await (const event of stream) if (event.type === "text_delta") way.cut();
+    };
+    // Whoever only listens must not take half an answer for a whole one.
+    const error = await listen().catch((thrown) => thrown);
+    await expect(stream.result).rejects.toBe(error);
     expect(error).toEqual(failure("AGENT_ERROR", /^cannot reach /));
     const session = client.session(error.details.session_id);
     await expect(session.turn("Hello")).rejects.toEqual(failure("SESSION_BUSY", /./));

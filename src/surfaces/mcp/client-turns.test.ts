@@ -43,21 +43,22 @@ describe("tools that the client of MCP runs", () => {
     expect(await call("meerkat_resume", { session_id, prompt: "x" })).toMatchObject({
       payload: { code: "SESSION_BUSY" },
     });
-    const give = (city: string, content: string, more = {}) =>
-      call("meerkat_resume", {
-        session_id,
-        prompt: "",
-        tool_results: [{ tool_use_id: `call-${city}`, content, ...more }],
-      });
-    expect((await give("Bergen", "rain")).payload.pending_tool_calls).toEqual([wanted("Oslo")]);
-    expect(await give("Bergen", "rain")).toMatchObject({
-      isError: true,
-      payload: { code: "INVALID_PARAMS", message: expect.stringContaining("call-Bergen") },
-    });
-    expect((await give("Oslo", "no station", { is_error: true })).payload.pending_tool_calls).toEqual([
-      wanted("Tromsø"),
-    ]);
-    const last = await give("Tromsø", "snow");
+    const result = (city: string, content: string, more = {}) => ({ tool_use_id: `call-${city}`, content, ...more });
+    const give = (...tool_results: object[]) => call("meerkat_resume", { session_id, prompt: "", tool_results });
+    // Results are kept together or not at all, so half of them is not taken for given.
+    const [rain, cold] = [result("Bergen", "rain"), result("Oslo", "no station", { is_error: true })];
+    for (const [wrong, named] of [
+      [[rain], "call-Oslo is missing"],
+      [[rain, rain, cold], "call-Bergen"],
+      [[rain, cold, result("Rome", "sun")], "call-Rome"],
+    ] as const) {
+      const message = expect.stringContaining(named);
+      expect(await give(...wrong)).toMatchObject({ isError: true, payload: { code: "INVALID_PARAMS", message } });
+    }
+    const [second, late] = await Promise.all([give(rain, cold), give(rain, cold)]);
+    expect(second.payload.pending_tool_calls).toEqual([wanted("Tromsø")]);
+    expect(late.payload.code).toBe("INVALID_PARAMS");
+    const last = await give(result("Tromsø", "snow"));
     expect(last.payload).toMatchObject({ content: [{ text: "All is well." }], turns: 3, tool_calls: 3 });
     expect(last.payload.status).toBeUndefined();
     const told = model.requests[1]?.messages.at(-1);

@@ -118,12 +118,7 @@ export function createClientTurns(): ClientTurns {
       return (await follow(() => sessionId, turn, hearing)) as Awaited<typeof ended> | WaitingTurn;
     },
     goOn: async (sessionId, results, hearing) => {
-      const turn = turns.get(sessionId);
-      const stray = results.find(({ tool_use_id }) => !turn?.waiting.has(tool_use_id));
-      if (turn === undefined || stray !== undefined) {
-        const message = `tool_results: no call ${stray?.tool_use_id ?? ""} of this session waits for a result`;
-        throw new RuntimeError("INVALID_PARAMS", message);
-      }
+      const turn = requireWanted(turns.get(sessionId), results);
       const followed = follow(() => sessionId, turn, hearing);
       for (const { tool_use_id, content, is_error } of results) {
         turn.waiting.get(tool_use_id)?.answer({ content, isError: is_error });
@@ -131,6 +126,21 @@ export function createClientTurns(): ClientTurns {
       return followed;
     },
   };
+}
+
+/**
+ * Throws INVALID_PARAMS unless these are the results of all calls that wait: only together are they kept, and what is
+ * answered with success must be.
+ */
+function requireWanted(turn: Turn | undefined, results: ToolResults): Turn {
+  const refuse = (why: string) => new RuntimeError("INVALID_PARAMS", `tool_results: ${why}`);
+  if (turn === undefined) throw refuse("no turn of this session waits for any; it may have ended, or was cut off");
+  const given = results.map(({ tool_use_id }) => tool_use_id);
+  const stray = given.find((id, index) => !turn.waiting.has(id) || given.indexOf(id) !== index);
+  if (stray !== undefined) throw refuse(`no call ${stray} waits for a result, or it is there twice`);
+  const missing = [...turn.waiting.keys()].filter((id) => !given.includes(id));
+  if (missing.length > 0) throw refuse(`give those of all calls that wait at once; ${missing.join(", ")} is missing`);
+  return turn;
 }
 
 const WANTS = Symbol("the turn waits for its client");

@@ -13,7 +13,7 @@ import type { Clock } from "../../ports/clock.ts";
 import type { McpAddress, McpServerConfig } from "../../ports/mcp-server.ts";
 import type { Env } from "../shell/child-env.ts";
 import { createChildTransport } from "./child-transport.ts";
-import { fillVariables, serverEnv } from "./variables.ts";
+import { fillHeaders, serverEnv } from "./variables.ts";
 
 /** A server that answers. */
 export interface Connection {
@@ -90,7 +90,9 @@ export async function openConnection(
       try {
         return await ask("tools/call", { name: tool, arguments: args }, until);
       } catch (thrown) {
-        if (until.aborted || (thrown instanceof McpError && thrown.code !== ErrorCode.ConnectionClosed)) {
+        // A server may answer with the number that the SDK has for a connection that closed.
+        const isAnswer = thrown instanceof McpError && (isOpen || thrown.code !== ErrorCode.ConnectionClosed);
+        if (until.aborted || isAnswer) {
           throw new Error(reasonOf(thrown), { cause: thrown });
         }
         isOpen = false; // An address that does not answer may have forgotten us; the next use says hello again.
@@ -139,7 +141,7 @@ interface Line {
 }
 
 async function createTransport(server: McpServerConfig, { env, root, clock }: ConnectionPlace): Promise<Line> {
-  if ("url" in server) return createRemote(server, fillVariables(server.headers ?? {}, env), clock);
+  if ("url" in server) return createRemote(server, fillHeaders(server.headers ?? {}, env), clock);
   const { command, args = [] } = server;
   const program = { command, args, env: serverEnv(server.env ?? {}, env), folder: root };
   const transport = createChildTransport(program, clock);

@@ -23,6 +23,16 @@ export function fillVariables(texts: Texts, env: Env): Texts {
   return Object.fromEntries(Object.entries(texts).map(([key, text]) => [key, fill(text)]));
 }
 
+/** The headers with their variables filled in; throws, naming the first that no request could carry. */
+export function fillHeaders(headers: Texts, env: Env): Texts {
+  const filled = fillVariables(headers, env);
+  const broken = Object.keys(filled).find((name) => !/^[\t\x20-\x7e\x80-\xff]*$/.test(filled[name] ?? ""));
+  // Named without its value: whoever refuses it later would quote it.
+  if (broken !== undefined)
+    throw new Error(`its header ${broken} holds a character that a header cannot, such as a line break`);
+  return filled;
+}
+
 /** What a server's program sees: a few harmless variables, and those it was given by name. */
 export function serverEnv(given: Texts, env: Env): Texts {
   const passedOn = PASSED_ON.flatMap((name) => {

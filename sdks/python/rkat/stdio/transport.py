@@ -26,6 +26,8 @@ _log = logging.getLogger("rkat")
 
 # How long a cancelled request may take to end at the server before nobody waits for that any longer.
 CANCEL_SECONDS_MAX = 5.0
+# A program that is no server may read and say nothing.
+HANDSHAKE_SECONDS_MAX = 60.0
 # The server reads 128 levels, of which the frame and its params take two.
 DEPTH_MAX = 126
 
@@ -243,10 +245,14 @@ async def open_stdio(
     process = await start_process(server_command(command, args, environment), env=environment, cwd=cwd)
     transport = StdioTransport(process)
     try:
-        _require_version(await transport.request("initialize", {}))
+        _require_version(await asyncio.wait_for(transport.request("initialize", {}), HANDSHAKE_SECONDS_MAX))
         await transport.request("capabilities/get", {})
         if tools:
             await transport.register_tools(tools)
+    except asyncio.TimeoutError:
+        await transport.close()
+        message = f"the server did not answer within {HANDSHAKE_SECONDS_MAX:.0f} s; is it one that speaks JSON-RPC?"
+        raise RkatError("CONNECTION_FAILED", message) from None
     except BaseException:
         await transport.close()
         raise

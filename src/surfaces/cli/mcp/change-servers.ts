@@ -1,5 +1,6 @@
-import { mkdir, rename, writeFile } from "node:fs/promises";
+import { mkdir, open, realpath, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
 import { asRuntimeError, RuntimeError } from "../../../contract/error.ts";
 import { isErrno, readConfiguration, readIfThere } from "../configuration.ts";
 import type { Invocation } from "../parts.ts";
@@ -7,15 +8,23 @@ import { type NewServer, withoutServer, withServer } from "./server-table.ts";
 
 /** Adds a server to the project's `.rkat/mcp.toml`. */
 export async function addServer(invocation: Invocation, server: NewServer): Promise<void> {
-  const file = await projectFile(invocation);
-  const text = withServer(file.text, server);
-  await serversOf(invocation, { ...file, text });
-  await write(file.path, text);
-  invocation.io.stdout.write(`Added ${server.name} to ${file.shown}. rkat mcp list tries it.\n`);
+  const { path } = await projectFile(invocation);
+  await alone(path, async () => {
+    const file = await projectFile(invocation);
+    const text = withServer(file.text, server);
+    await serversOf(invocation, { ...file, text });
+    await write(file.path, text);
+    invocation.io.stdout.write(`Added ${server.name} to ${file.shown}. rkat mcp list tries it.\n`);
+  });
 }
 
 /** Removes a server from the project's `.rkat/mcp.toml`; the rest of the file stays as it is. */
 export async function removeServer(invocation: Invocation, name: string): Promise<void> {
+  const { path } = await projectFile(invocation);
+  await alone(path, () => removeAlone(invocation, name));
+}
+
+async function removeAlone(invocation: Invocation, name: string): Promise<void> {
   const file = await projectFile(invocation);
   const servers = await serversOf(invocation, file);
   const index = servers.findIndex((server) => server.name === name);
@@ -61,15 +70,59 @@ async function serversOf({ io, parts }: Invocation, { path, shown, text }: Serve
   }
 }
 
-async function write(path: string, text: string): Promise<void> {
-  const beside = `${path}.new`;
+/** Works on a file while nobody else does: two commands at once must not undo each other. */
+async function alone(path: string, work: () => Promise<void>): Promise<void> {
+  const lock = `${path}.lock`;
   try {
     await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-    await writeFile(beside, text);
-    await rename(beside, path);
+    for (let tries = 1; !(await isTaken(lock)); tries += 1) {
+      if (tries > LOCK_TRIES_MAX) {
+        throw new RuntimeError(
+          "INVALID_PARAMS",
+          `${path} is being changed by another command; if none is, remove ${lock}`,
+        );
+      }
+      await wait(LOCK_WAIT_MS);
+    }
   } catch (cause) {
-    const why = isErrno(cause) ? cause.code : "it failed";
-    const message = `${path} cannot be written: ${why}; check the folder's permissions`;
-    throw new RuntimeError("INVALID_PARAMS", message, { cause });
+    throw cause instanceof RuntimeError ? cause : unwritable(path, cause);
   }
+  try {
+    await work();
+  } finally {
+    await rm(lock, { force: true });
+  }
+}
+
+const LOCK_TRIES_MAX = 100;
+const LOCK_WAIT_MS = 50;
+
+async function isTaken(lock: string): Promise<boolean> {
+  try {
+    await (await open(lock, "wx", 0o600)).close();
+    return true;
+  } catch (thrown) {
+    if (isErrno(thrown) && thrown.code === "EEXIST") return false;
+    throw thrown;
+  }
+}
+
+async function write(path: string, text: string): Promise<void> {
+  try {
+    // Through a link to the file it stands for, and as closed to others as it was: headers may hold what gives access.
+    const target = await realpath(path).catch(() => path);
+    const { mode } = await stat(target).catch(() => ({ mode: 0o600 }));
+    const beside = `${target}.new`;
+    await writeFile(beside, text, { mode: mode & 0o777 });
+    await rename(beside, target);
+  } catch (cause) {
+    throw unwritable(path, cause);
+  }
+}
+
+function unwritable(path: string, cause: unknown): RuntimeError {
+  const why = isErrno(cause) ? cause.code : "it failed";
+  return new RuntimeError("INVALID_PARAMS", `${path} cannot be written: ${why}; check the folder's permissions`, {
+    cause,
+  });
 }

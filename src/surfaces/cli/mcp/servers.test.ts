@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { useCommandLine } from "../../../../test/support/command-line.ts";
@@ -15,6 +15,18 @@ const write = (toml: string): void => {
 };
 
 describe("rkat mcp", () => {
+  it("[G9] [H2] several at once undo nothing of each other, and the file stays as closed as it was", async () => {
+    write('[[servers]]\nname = "first"\ncommand = "x"\n');
+    chmodSync(file(), 0o600);
+    const names = ["a", "b", "c", "d", "e", "f"];
+    const added = await Promise.all(names.map((name) => run("add", name, "--", "x")));
+    expect(added.map(({ code }) => code)).toEqual(names.map(() => 0));
+    const servers = [...readFileSync(file(), "utf8").matchAll(/^name = "(\w+)"/gm)].map(([, name]) => name);
+    expect(servers.toSorted()).toEqual([...names, "first"]);
+    expect(statSync(file()).mode & 0o777).toBe(0o600);
+    expect(readdirSync(join(line.cwd, ".rkat"))).toEqual(["mcp.toml"]);
+  });
+
   it("[G9] add writes what list then tries", async () => {
     const { command, args = [] } = program(join(line.cwd, "notes"));
     const added = await run("add", "t", "--env", "A=b=c", "--", command, ...args);

@@ -51,6 +51,10 @@ describe("a turn whose client listens", () => {
     expect(told.at(-1)?.data).toMatchObject(same);
     const refused = await call("POST /sessions", { prompt: "" }, listening);
     expect(refused).toMatchObject({ status: 400, body: { code: "INVALID_PARAMS" } });
+    const unwanted = { accept: "application/json, text/event-stream;q=0" };
+    expect((await call("POST /sessions", { prompt: "hi" }, unwanted)).headers.get("content-type")).toBe(
+      "application/json",
+    );
     const nowhere = `POST /sessions/${session_id}x/messages`;
     expect(await call(nowhere, { prompt: "hi" }, listening)).toMatchObject({ status: 400 });
   });

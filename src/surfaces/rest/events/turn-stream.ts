@@ -16,7 +16,10 @@ type Work = (listener: Listener) => Answer | Promise<Answer>;
 
 /** Whether a client wants to hear a turn rather than only how it ended. */
 export function wantsEvents({ accept = "" }: IncomingHttpHeaders): boolean {
-  return accept.split(",").some((type) => type.split(";")[0]?.trim().toLowerCase() === "text/event-stream");
+  return accept.split(",").some((range) => {
+    const [type = "", ...parameters] = range.split(";").map((part) => part.trim().toLowerCase());
+    return type === "text/event-stream" && !parameters.some((parameter) => /^q=0(?:\.0*)?$/.test(parameter));
+  });
 }
 
 /**
