@@ -13,7 +13,7 @@ const PASSED_ON: readonly string[] = [
 ];
 
 /** The texts with their variables filled in; throws, naming the first that is not set. */
-export function fillVariables(texts: Texts, env: Env): Texts {
+function fillVariables(texts: Texts, env: Env): Texts {
   const fill = (text: string): string =>
     text.replaceAll(VARIABLE, (_, name: string) => {
       const value = env[name];
