@@ -33,6 +33,7 @@ async function beginWaiting(session: Session) {
     }
     return heard;
   })();
+  events.catch(() => {}); // Of a turn whose server dies; whoever asks for them hears of it.
   await begun;
   return { result: stream.result, events };
 }

@@ -45,6 +45,7 @@ describe("rkat config", () => {
       [["set"], "write what to keep once: a FILE, - for stdin, --json or --toml"],
       [["set", "a.toml", "--json", "{}"], "write what to keep once"],
       [["set", "a.toml"], "there is no file a.toml"],
+      [["set", "."], ". cannot be read: EISDIR"],
       [["patch", '{"agent":{}}'], "use --json"],
       [["set", "--toml", "a = ["], "--toml is not valid TOML at line 1, column 5"],
       [["patch", "--json", "{"], "--json is not valid JSON"],

@@ -2,7 +2,7 @@ import { resolve } from "node:path";
 import type { Command } from "commander";
 import { RuntimeError } from "../../../contract/error.ts";
 import { isJsonTable, type JsonTable } from "../../../contract/input/merge-patch.ts";
-import { readIfThere } from "../configuration.ts";
+import { isErrno, readIfThere } from "../configuration.ts";
 import { linesOf } from "../io.ts";
 import type { Invocation } from "../parts.ts";
 
@@ -40,7 +40,10 @@ async function readText({ io }: Invocation, file: string): Promise<{ readonly te
     for await (const line of linesOf(io.stdin, "a setting")) lines.push(line);
     return { text: lines.join("\n"), name: "stdin" };
   }
-  const text = await readIfThere(resolve(io.cwd, file));
+  const text = await readIfThere(resolve(io.cwd, file)).catch((cause) => {
+    const why = isErrno(cause) ? cause.code : "it failed";
+    throw new RuntimeError("INVALID_PARAMS", `${file} cannot be read: ${why}; give a file of settings`, { cause });
+  });
   if (text === undefined) {
     const hint = /[{=]/.test(file) ? "; to write the settings themselves, use --json" : "";
     throw new RuntimeError("INVALID_PARAMS", `there is no file ${file}${hint}`);
