@@ -65,7 +65,8 @@ export async function attackCli({
   const cwd = join(root, "a", "b", "c", "d");
   mkdirSync(cwd, { recursive: true });
   for (const folder of [root, cwd]) writeFileSync(join(folder, "rkat.toml"), CONFIGURATION);
-  const score = createScore("\0");
+  // Whoever types a command may read every folder it names.
+  const score = createScore("nothing is to be kept from whoever types");
   const sessions = ["last", "~1"];
   const draw: Draw = { random: createRandom(seed), sessions };
   try {
@@ -141,13 +142,18 @@ function runApart(cwd: string, { args, input }: Line): Promise<Ended> {
 /** Commands that take a second, or a port, each time. */
 const LEFT_OUT = ["demo", "serve", "rpc", "mcp", "conformance"];
 
+/** Flags that have a command go on until somebody stops it. */
+const FOLLOWS = ["-f", "--follow"];
+
 /** Makes command lines of the words that the help of each command shows. */
 async function createLines(draw: Draw, run: (args: readonly string[]) => Promise<Ended>): Promise<() => Line> {
   const { random } = draw;
   const commands: { readonly words: readonly string[]; readonly flags: readonly string[] }[] = [];
   const read = async (words: readonly string[]): Promise<void> => {
     const { stdout } = await run([...words, "--help"]);
-    const flags = [...stdout.matchAll(/(?<=^ {2}|, )--?[a-z][\w-]*/gm)].map(([flag]) => flag);
+    const flags = [...stdout.matchAll(/(?<=^ {2}|, )--?[a-z][\w-]*/gm)]
+      .map(([flag]) => flag)
+      .filter((flag) => !FOLLOWS.includes(flag));
     commands.push({ words, flags });
     const [, list = ""] = words.length === 0 ? ["", stdout] : stdout.split("\nCommands\n");
     const names = [...list.matchAll(/^ {2}([a-z]+) {2,}\S/gm)].map(([, name = ""]) => name);
