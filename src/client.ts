@@ -7,7 +7,7 @@ import { createConnect } from "./clients/connect.ts";
 export const connect = createConnect(async (options) => {
   const { openStdio } = await import("./clients/stdio/open-stdio.ts");
   // Beside this file, in the source as in the package.
-  const server = import.meta.url.replace(/[^/]+\.([jt]s)$/, "rpc.$1");
+  const server = import.meta.url.replace(/(?<=\/)[^/]+\.([jt]s)$/, "rpc.$1");
   return openStdio(options, { env: process.env, node: process.execPath, server });
 });
 

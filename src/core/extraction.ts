@@ -61,7 +61,8 @@ export async function extractOutput(
 const MISMATCH = "structured_output_validation_failed";
 
 function parse(text: string, check: SchemaCheck): Parsed {
-  const fenced = /^\s*```(?:json)?\s*\n([\s\S]*?)\n\s*```\s*$/.exec(text);
+  // Spaces between the fences and the value are the value's own: JSON allows them.
+  const fenced = /^```(?:json)?(?=\s)([^]*)```$/.exec(text.trim());
   let value: unknown;
   try {
     value = JSON.parse(fenced?.[1] ?? text);

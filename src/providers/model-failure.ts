@@ -148,7 +148,7 @@ const SECRET_LENGTH_MIN = 4;
 const KEY_SHAPES: readonly RegExp[] = [
   /\b(?:sk|rk|pk|gsk|xai|hf|r8)[-_][\w*-]{6,}/g,
   /\bAIza[\w*-]{10,}/g,
-  /(?<=\bBearer\s+)[^\s"',]+/gi,
+  /(?<=\bBearer\s{1,8})[^\s"',]+/gi,
   /(?<=[?&](?:api_?)?key=)[^&\s"']+/gi,
 ];
 

@@ -50,7 +50,7 @@ function limit({ text, calls }: Reply, request: ModelRequest): { chunks: string[
 }
 
 function chunksOf(text: string): string[] {
-  return (text.match(/\s*\S+\s*$|\s*\S+|\s+/gu) ?? []).flatMap((word) => {
+  return (text.match(/\s+\S*|\S+/gu) ?? []).flatMap((word) => {
     if (word.length <= CHUNK_CHARS_MAX) return [word];
     return word.match(new RegExp(`[^]{1,${CHUNK_CHARS_MAX}}`, "gu")) ?? [];
   });

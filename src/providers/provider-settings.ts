@@ -111,8 +111,8 @@ export function variableIn(env: Environment, name: string): string | undefined {
 /** An address with its version segment; one that has any is left as it is, since gateways keep it mid-path. */
 export function versioned(address: string, version: string, source: string): string {
   const url = parseUrl(address, source);
-  const path = url.pathname.replace(/\/+$/, "");
-  const hasVersion = /\/v\d+\w*(?:\/|$)/.test(path);
+  const path = url.pathname.replace(/(?<!\/)\/+$/, "");
+  const hasVersion = /\/v\d\w*(?:\/|$)/.test(path);
   return `${url.origin}${hasVersion ? path : `${path}/${version}`}${url.search}`;
 }
 
@@ -137,7 +137,7 @@ export function ollamaUrl(env: Environment): string {
 
 /** An address without the version of its OpenAI-compatible side. */
 export function rootOf(address: string): string {
-  return address.replace(/\/+$/, "").replace(/\/v1$/, "");
+  return address.replace(/(?<!\/)\/+$/, "").replace(/\/v1$/, "");
 }
 
 export interface ProviderStatus {

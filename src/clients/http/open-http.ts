@@ -82,7 +82,7 @@ function baseOf(url: unknown): string {
   if (parsed.username !== "" || parsed.password !== "") {
     throw new RuntimeError("INVALID_PARAMS", "url: leave out the name and password; a token is given as token");
   }
-  return `${parsed.origin}${parsed.pathname.replace(/\/+$/, "")}`;
+  return `${parsed.origin}${parsed.pathname.replace(/(?<!\/)\/+$/, "")}`;
 }
 
 function tokenOf(token: unknown): string | undefined {

@@ -18,7 +18,7 @@ export function parseDuration(text: string): number | undefined {
   const compact = text.trim().toLowerCase().replace(/\s+/g, "");
   if (!/^(\d+(\.\d+)?[a-z]+)+$/.test(compact)) return undefined;
   let totalMs = 0;
-  for (const [, amount, unit] of compact.matchAll(/(\d+(?:\.\d+)?)([a-z]+)/g)) {
+  for (const [, amount, unit] of compact.matchAll(/(?<![\d.])(\d+(?:\.\d+)?)([a-z]+)/g)) {
     const unitMs = UNIT_MS.get(unit ?? "");
     if (unitMs === undefined) return undefined;
     totalMs += Number(amount) * unitMs;

@@ -38,7 +38,7 @@ const OPENINGS: readonly RegExp[] = [
   /^(?:#{1,6}\s*)?[*_]*summary[*_]*\s*[:：][*_]*\s*/iu,
   /^#{1,6}\s*[*_]*summary[*_]*\s*(?:\n|$)/iu,
   // A title; what names a task of its own is none.
-  /^###\s+(?!(?:instruction|input|response|question|task|user|human|assistant|system|example)s?\b)[^\n]*\n/iu,
+  /^###\s+(?!(?:instruction|input|response|question|task|user|human|assistant|system|example)s?\b)\S[^\n]*\n/iu,
   /^(?:sure(?: thing)?|certainly|of course|okay|ok|absolutely|alright|understood|got it|no problem|great)\s*[!.](?=\s|$)/iu,
   new RegExp(`^${LEAD}${HERE}\\s+${NAMED}[^.:!?\\n]{0,120}[:：]`, "iu"),
   new RegExp(`^${LEAD}${HERE}\\s+${NAMED}\\s+of\\s+${SOURCE}[^.:!?\\n]{0,60}[.!](?=\\s|$)`, "iu"),
@@ -223,7 +223,7 @@ const COMMENTARY: readonly RegExp[] = [
   /^(?:(?:i['’]m|i am) sorry|sorry|i apologi[sz]e)\b[^"“”]{0,60}\b(?:can(?:no|['’])t|unable)\b[^"“”]{0,40}\b(?:summari|help|assist|provide|fulfil|comply)/iu,
   /^i hope (?:this|that|it|these|the above)\b[^"“”]{0,60}\b(?:helps?|helpful|useful|what you|meets?|answers?|clear)\b/iu,
   /^(?:please )?(?:let me know if|feel free to)\b[^"“”]*\b(?:you|any|questions?|more|further)\b[^"“”]*$/iu,
-  /^[([*_]*(?:please )?note(?: that)?\s*[:,]?[*_]*\s+(?:that )?(?:this|the above|my) (?:summary|response|answer)\b/iu,
+  /^[([*_]*(?:please )?note(?: that)?(?:\s*[:,*_][*_]*)?\s+(?:that )?(?:this|the above|my) (?:summary|response|answer)\b/iu,
   /^(?:this|the above|my) summary (?:captures|covers|includes|provides|condenses|highlights|aims|reflects|omits|focuses|is (?:based|intended|meant|written|concise|within|in))\b/iu,
   /^is there anything else\b[^"“”]*\?$/iu,
   /^would you like me to\b[^"“”]*\?$/iu,

@@ -38,5 +38,5 @@ export async function boundText(
 
 /** Decodes a slice; a character the cut went through is dropped rather than shown broken. */
 function decodeWhole(bytes: Uint8Array): string {
-  return new TextDecoder().decode(bytes).replace(/^\uFFFD+|\uFFFD+$/g, "");
+  return new TextDecoder().decode(bytes).replace(/^\uFFFD+|(?<!\uFFFD)\uFFFD+$/g, "");
 }

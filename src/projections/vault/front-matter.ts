@@ -30,7 +30,7 @@ function fieldText(field: Exclude<Field, undefined>): string {
 
 const RULE = "---";
 const FIRST_LINE = /^---[ \t]*\r?\n/;
-const FIELD = /^([\p{L}_][\p{L}\p{N}_.-]*)[ \t]*:(?:[ \t]+(.*))?$/su;
+const FIELD = /^([\p{L}_][\p{L}\p{N}_.-]*)[ \t]*:(?:[ \t]+([^ \t].*)?)?$/su;
 const BLANK_OR_COMMENT = /^\s*(?:#|$)/;
 /** A list below a key, or a value that goes on. */
 const CONTINUATION = /^(?:[ \t]|-[ \t])/;

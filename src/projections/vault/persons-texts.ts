@@ -19,7 +19,7 @@ export async function personsTexts(parts: VaultParts, folder: string): Promise<V
 /** A list has its items; a text without one, its lines. Headings are for the reader. */
 function commandsIn(text: string): readonly string[] {
   const lines = text.split(/\r?\n/).map((line) => line.trim());
-  const items = lines.flatMap((line) => /^[-*][ \t]+(.+)$/.exec(line)?.[1] ?? []);
+  const items = lines.flatMap((line) => /^[-*][ \t]+([^ \t].*)$/.exec(line)?.[1] ?? []);
   return items.length > 0 ? items : lines.filter((line) => line !== "" && !/^#+[ \t]/.test(line));
 }
 

@@ -33,7 +33,7 @@ const WORDS: readonly (readonly [RegExp, string])[] = [
 export function answerArithmetic(question: string): string | undefined {
   if (question.length > EXPRESSION_CHARS_MAX) return undefined;
   const asked = question.trim().replace(LEAD, "");
-  const typed = asked.replace(/[\s=?.!]+$/u, "").replace(/(?<=\d),(?=\d{3})/gu, "");
+  const typed = asked.replace(/(?<![\s=?.!])[\s=?.!]+$/u, "").replace(/(?<=\d),(?=\d{3})/gu, "");
   let expression = typed;
   for (const [word, sign] of WORDS) expression = expression.replace(word, sign);
   if (!/^[\d\s+\-*/%^().]+$/u.test(expression) || !/\d\s*[-+*/%^]/u.test(expression)) return undefined;
@@ -146,6 +146,6 @@ function formatFraction(value: Fraction): string {
   const isExact = (top * 10n ** BigInt(DECIMALS_SHOWN_MAX)) % value.bottom === 0n;
   const digits = scaled.toString().padStart(DECIMALS_SHOWN_MAX + 1, "0");
   const whole = digits.slice(0, -DECIMALS_SHOWN_MAX);
-  const decimals = digits.slice(-DECIMALS_SHOWN_MAX).replace(/0+$/u, "");
+  const decimals = digits.slice(-DECIMALS_SHOWN_MAX).replace(/(?<!0)0+$/u, "");
   return `${isExact ? "" : "about "}${sign}${whole}${decimals === "" ? "" : `.${decimals}`}`;
 }

@@ -18,7 +18,7 @@ const ASK_CHARS_MAX = 6_000;
 
 /** Where "and" may join two asks; a right side that only says something is joined again. */
 const JOINT =
-  /(?:,\s*|\s+)(?:and|then|also)\s+(?:then\s+|also\s+|please\s+)*(?=(?:what|where|when|who|which|how|why|tell|list|show|add|create|make|run|execute|remind)\b)|;\s+/giu;
+  /(?:,\s*|(?<!\s)\s+)(?:and|then|also)\s+(?:then\s+|also\s+|please\s+)*(?=(?:what|where|when|who|which|how|why|tell|list|show|add|create|make|run|execute|remind)\b)|;\s+/giu;
 
 /** What no ask can lack; most sentences of a long history lack it, and are not looked at further. */
 const MAY_ASK =
@@ -35,7 +35,7 @@ const RECAP =
 const TIME =
   /\bwhat (?:time|day|date|year) is it\b|\bwhat(?:'s|’s| is) the (?:current )?(?:time|date|day)(?: (?:now|today|right now))?\s*(?:[?.!,]|$)|\bwhat(?:'s|’s| is) today(?:'s|’s)? date\b|\bwhat day is (?:it )?today\b|^(?:tell me )?the (?:current )?(?:time|date)\b[^.]{0,20}$|^(?:show |tell me |give me )?(?:the )?current (?:time|date)\b[^.]{0,20}$/iu;
 const TASK_CREATE =
-  /^(?:(?:please|also|can you|could you) )*(?:(?:add|create|make|open|new)(?: me)?(?: an?| another| the)?(?: new)? (?:task|to-?do)(?: item)?(?:\s*[:–—-]\s*|\s+(?:to|for|that|called|named)\s+|\s+)|(?:task|to-?do)\s*:\s*|remind me to\s+|add to (?:my|the) (?:to-?do|task) list\s*:?\s*)(?<subject>.+)$/iu;
+  /^(?:(?:please|also|can you|could you) )*(?:(?:add|create|make|open|new)(?: me)?(?: an?| another| the)?(?: new)? (?:task|to-?do)(?: item)?(?:\s*[:–—-]\s*|\s+(?:to|for|that|called|named)\s+|\s+)|(?:task|to-?do)\s*:\s*|remind me to\s+|add to (?:my|the) (?:to-?do|task) list\s*(?::\s*)?)(?<subject>\S.*)$/iu;
 const TASK_LIST =
   /\b(?:list|show)(?: me)?(?: all| my| the| our| open)* (?:tasks|to-?dos|to-?do list|task list)\b|\bwhat(?:'s|’s| is| are)(?: still)? (?:left|remaining|open)(?: to (?:do|be done))?\s*(?:[?.!]|$)|\bwhat (?:remains|do (?:i|we) (?:still )?have)(?: left)? to (?:be done|do)\b|\bwhat(?:'s|’s| is| are) (?:on )?(?:my|the|our)(?: open)? (?:tasks|to-?dos|to-?do list|task list)\b/iu;
 // Only what is marked as a command is run: "run away" must never reach a shell.
@@ -74,7 +74,7 @@ function readSentence(sentence: string): Ask[] {
   const greeting = GREETING.exec(sentence)?.[0] ?? "";
   const rest = sentence.slice(greeting.length).trim();
   // "Hi Bob" says nothing to keep.
-  const isOnlyName = greeting !== "" && /^\p{L}+\s?\p{L}*[.!]*$/u.test(rest) && !isAsking(rest);
+  const isOnlyName = greeting !== "" && /^\p{L}+(?:\s\p{L}*)?[.!]*$/u.test(rest) && !isAsking(rest);
   if (rest === "" || isOnlyName) return [{ kind: "greeting" }];
   return joinStatements(rest.split(JOINT)).map(readClause);
 }
@@ -123,6 +123,6 @@ function isQuestion(clause: string): boolean {
 }
 
 function trimSubject(subject: string): string {
-  const bare = subject.trim().replace(/[.!?]+$/u, "");
+  const bare = subject.trim().replace(/(?<![.!?])[.!?]+$/u, "");
   return bare.replace(/^["“'](.+)["”']$/u, "$1");
 }

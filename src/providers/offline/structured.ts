@@ -16,7 +16,7 @@ const FORMATS: Readonly<Record<string, { readonly shape: RegExp; readonly blank:
     blank: "1970-01-01T00:00:00Z",
   },
   time: { shape: /\b\d\d:\d\d:\d\d(?:Z|[+-]\d\d:\d\d)/u, blank: "00:00:00Z" },
-  email: { shape: /[\w.+-]+@[\w-]+\.[\w.-]*\w/u, blank: "unknown@example.invalid" },
+  email: { shape: /(?<![\w.+-])[\w.+-]+@[\w-]+\.[\w.-]*\w/u, blank: "unknown@example.invalid" },
   uri: { shape: /https?:\/\/[^\s"'<>)]+/u, blank: "about:blank" },
   uuid: { shape: /\b[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}\b/iu, blank: "00000000-0000-0000-0000-000000000000" },
 };

@@ -61,7 +61,7 @@ export function holdCommands(command: Command): Command {
 }
 
 /** Whoever names a session where a command is due wants to see it. */
-const SELECTOR = /^(?:last|~\d*|0[0-9a-f]{3,}[0-9a-f-]*)$/;
+const SELECTOR = /^(?:last|~\d*|0[0-9a-f]{3}[0-9a-f-]*)$/;
 
 const COLUMNS_MAX = 100;
 const COLUMNS_MIN = 60;

@@ -29,7 +29,7 @@ export function exportSettings(
   const endpoint = given("OTEL_EXPORTER_OTLP_ENDPOINT") ?? config.endpoint ?? DEFAULT_ENDPOINT;
   return {
     // Of the two the one for traces is taken as it is written, the other is a base.
-    url: given("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") ?? `${endpoint.replace(/\/+$/, "")}/${TRACES_PATH}`,
+    url: given("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") ?? `${endpoint.replace(/(?<!\/)\/+$/, "")}/${TRACES_PATH}`,
     headers: headersIn(given("OTEL_EXPORTER_OTLP_TRACES_HEADERS") ?? given("OTEL_EXPORTER_OTLP_HEADERS") ?? ""),
     serviceName: given("OTEL_SERVICE_NAME") ?? config.service_name,
   };

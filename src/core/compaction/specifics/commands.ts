@@ -5,7 +5,7 @@ const BACKTICKED = /(?<!`)`([^`\n]{3,300})`(?!`)/gu;
 const PROMPTED = /^[ \t]*(?:\w+@[\w.-]+[^$\n]{0,80})?\$ +(\S[^\n]*)$/gmu;
 const FENCED = /```(?:sh|bash|shell|zsh|console|terminal)\n([\s\S]*?)```/gu;
 const EXIT =
-  /\b(?:exit(?:ed|s)?(?:[ -](?:code|status))?|exit[_-]?code|return code|rückgabewert|code de sortie)(?:\s+(?:with|is|was|of|code|status|mit))*["']?\s*[:=]?\s*(-?\d{1,3})(?!\d|[.,]\d)|(?:退出码|終了コード)(?:为|は|:|：|是)?\s*(\d{1,3})/giu;
+  /\b(?:exit(?:ed|s)?(?:[ -](?:code|status))?|exit[_-]?code|return code|rückgabewert|code de sortie)(?:\s+(?:with|is|was|of|code|status|mit))*["']?\s*(?:[:=]\s*)?(-?\d{1,3})(?!\d|[.,]\d)|(?:退出码|終了コード)(?:为|は|:|：|是)?\s*(\d{1,3})/giu;
 
 /** The commands a text shows: shell lines in backticks, in fences and after a prompt, and exit codes. */
 export function commandsIn(text: string): string[] {

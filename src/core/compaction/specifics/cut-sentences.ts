@@ -6,14 +6,16 @@ export function cutSentences(summary: string, isCut: (sentence: string) => boole
   const gone = goneBlocks(blocks, isCut);
   let text = "";
   let isAfterCut = false;
+  let before: Block["kind"] | undefined;
   for (const [at, block] of blocks.entries()) {
     if (gone.has(at)) {
       isAfterCut = true;
       continue;
     }
     // Two blank lines would stand where the block stood between them.
-    if (block.kind === "blank" && isAfterCut && (text === "" || /\n\s*\n$/u.test(text))) continue;
+    if (block.kind === "blank" && isAfterCut && (before === undefined || before === "blank")) continue;
     if (block.kind !== "blank") isAfterCut = false;
+    before = block.kind;
     text += withoutSentences(summary, block, isCut);
   }
   if (isEmpty(blocks, gone)) return "";

@@ -166,7 +166,7 @@ function inventedUnmarked(sentence: string, line: Line, source: Source): Omit<In
 }
 
 const QUOTED =
-  /[“„«「『]\s?([^“”„«»「」『』\n]+?)\s?[”“»」』]|(?<![\p{L}\p{N}])"([^"\n]+)"(?![\p{L}\p{N}])|(?<=^|[\s(:])['‘]([^'’\n]+\s[^'’\n]+)['’](?=$|[\s.,;:)!?])/gu;
+  /[“„«「『]\s?([^“”„«»「」『』\n]+?)\s?[”“»」』]|(?<![\p{L}\p{N}])"([^"\n]+)"(?![\p{L}\p{N}])|(?<=^|[\s(:])['‘]([^'’\n]+)['’](?=$|[\s.,;:)!?])/gu;
 /** Fewer words between quotes name a thing or keep it at arm's length; they need not stand together. */
 const QUOTE_WORDS_MIN = 3;
 const QUOTE_SIGNS_MIN = 6;
@@ -176,8 +176,10 @@ function inventedQuotes(sentence: string, source: Source): Omit<Invented, "sente
   for (const [, curly, straight, single] of sentence
     .replace(CODE, (code) => " ".repeat(code.length))
     .matchAll(QUOTED)) {
+    // Between single quotes one word is a name, or the letters between two apostrophes.
+    if (single !== undefined && !/\s/u.test(single.trim())) continue;
     const quote = curly ?? straight ?? single ?? "";
-    const parts = quote.split(/\s*(?:…|\.{3}|\[[^\]]*\])\s*/u).filter((part) => part !== "");
+    const parts = quote.split(/…|\.{3}|\[[^[\]]*\]/u).filter((part) => part.trim() !== "");
     if (!parts.every((part) => isQuoted(part, source))) found.push({ kind: "quote", text: quote });
   }
   return found;

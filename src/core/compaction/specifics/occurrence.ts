@@ -49,12 +49,12 @@ export function indexTexts(texts: readonly string[]): PhraseIndex {
 }
 
 function isQuestion(text: string): boolean {
-  return /[?？]\W*$/u.test(text);
+  return /[?？][^\w?？]*$/u.test(text);
 }
 
 /** A text in a string of JSON has its line breaks written out; then words begin with a stray letter. */
 function withUnescaped(text: string): readonly string[] {
-  return /\\[nrt"]/u.test(text) ? [text, text.replace(/\\+[nrt"]/gu, " ")] : [text];
+  return /\\[nrt"]/u.test(text) ? [text, text.replace(/(?<!\\)\\+[nrt"]/gu, " ")] : [text];
 }
 
 /** Makes a value when it is first asked for. */
@@ -89,7 +89,7 @@ function hasExit(text: string, offers: ReadonlySet<string>): boolean {
 function spellingsOf(text: string): string[] {
   const piece = canonicalPiece(text);
   const spellings = [piece];
-  const version = /^v?(\d+(?:\.\d+)+.*)$/u.exec(piece)?.[1];
+  const version = /^v?(\d+\.\d.*)$/u.exec(piece)?.[1];
   if (version !== undefined) spellings.push(version, `v${version}`);
   const address = /^[a-z\d+]+:\/\/(?:www\.)?(.+)$/u.exec(piece)?.[1];
   if (address !== undefined) spellings.push(address);

@@ -16,13 +16,13 @@ export interface Block {
 const BULLET = /^\s*(?:(?:[-*+•・]|\d{1,3}[.)])\s+|\d{1,3}、)(?:\[[ xX]\]\s+)?/u;
 const HEADING = /^(#{1,6})\s+/u;
 /** A line that is bold as a whole is a heading below all others. */
-const BOLD_LINE = /^\s*(?:\*\*[^*]+\*\*|__[^_]+__)\s*[:：]?\s*$/u;
+const BOLD_LINE = /^\s*(?:\*\*[^*]+\*\*|__[^_]+__)\s*(?:[:：]\s*)?$/u;
 const BOLD_LEVEL = 7;
 const FRAME = /^\s*<\/?[\w-]+>\s*$/u;
-const RULE = /^\s*\|?\s*:?-{2,}[\s:|-]*$/u;
+const RULE = /^\s*(?:\|\s*)?:?--[\s:|-]*$/u;
 const FENCE = /^\s*(?:```|~~~)/u;
 const LINE_ENDS = /[.!?:;…。！？：；)\]*|`]\s*$/u;
-const LEADS_IN = /[:：]\s*(?:\*\*|__)?\s*$/u;
+const LEADS_IN = /[:：]\s*(?:(?:\*\*|__)\s*)?$/u;
 
 /** A summary as blocks; together they are the text, byte for byte. */
 export function blocksOf(summary: string): readonly Block[] {

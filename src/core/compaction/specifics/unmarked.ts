@@ -80,7 +80,7 @@ function commandLinesIn(text: string): Unmarked[] {
     found.push({ kind: "command", text: command, spellings: spellings.map(canonicalPiece), stems: [] });
   };
   for (const [flag] of text.matchAll(LONG_FLAG)) {
-    const bare = flag.replace(/[.:!?]+$/u, "");
+    const bare = flag.replace(/(?<![.:!?])[.:!?]+$/u, "");
     add(bare, bare, bare.replace("=", " "));
   }
   for (const [line, , flag = ""] of text.matchAll(SHORT_FLAG)) add(line, flag);

@@ -2,7 +2,7 @@
 const SPECIFICS_COUNTED_MAX = 3;
 
 const SPECIFIC =
-  /`[^`]+`|https?:\/\/\S+|[\w.~-]*\/[\w./-]*\w|\b[\w-]+\.[a-z]{1,5}\b|\b\w+_\w+\b|\b[a-z]+[A-Z]\w*|\b[A-Z][A-Z0-9]{2,}\b|\b[a-zA-Z-]*\d[\w.:-]*|“[^”]+”|"[^"]+"/gu;
+  /`[^`]+`|https?:\/\/\S+|(?<![\w./~-])[\w.~-]*\/[\w./-]*\w|(?<![\w-])[\w-]+\.[a-z]{1,5}\b|\b_*[^\W_]+_\w+\b|\b[a-z]+[A-Z]\w*|\b[A-Z][A-Z0-9]{2,}\b|(?<![\w-])[a-zA-Z-]*\d[\w.:-]*|“[^“”]+”|"[^"]+"/gu;
 const RULE =
   /\b(?:must|never|always|prefers?|preference|only|require[sd]?|avoid|forbidden|not allowed|at most|at least|no more than|don't|do not|from now on|should)\b/iu;
 const DECISION =

@@ -212,7 +212,7 @@ const ALIKE_PENALTY_MAX = 8;
 function demoteRepeated(candidates: readonly Candidate[]): Candidate[] {
   const seen = new Map<string, number>();
   const demoted = candidates.toReversed().map((candidate) => {
-    const shape = candidate.text.toLowerCase().replaceAll(/\S*\p{N}\S*/gu, "#");
+    const shape = candidate.text.toLowerCase().replaceAll(/(?<!\S)\S*\p{N}\S*/gu, "#");
     const count = seen.get(shape) ?? 0;
     seen.set(shape, count + 1);
     const penalty = Math.min(ALIKE_PENALTY_MAX, Math.max(0, count - ALIKE_MAX + 1));

@@ -3,7 +3,7 @@ const SENTENCE_CHARS_MAX = 400;
 /** How far a cut may move back to keep an identifier or a number whole. */
 const CUT_BACK_CHARS_MAX = 160;
 
-const SENTENCE_END = /[.!?…]+["'”’)\]]*(?=\s|$)|[。！？]+[」』”]?/gu;
+const SENTENCE_END = /(?<![.!?…])[.!?…]+["'”’)\]]*(?=\s|$)|[。！？]+[」』”]?/gu;
 const LIST_MARKER = /^\s*(?:(?:[-*•>]|\d{1,3}[.)])\s+)*/u;
 const ABBREVIATION = /(?:^|[\s(])(?:e\.g|i\.e|etc|vs|cf|approx|mr|mrs|ms|dr)$|^\s*(?:\p{L}|\d{1,3})$/iu;
 

@@ -107,7 +107,7 @@ export function stem(word: string): string {
 
 function dropEnding(word: string): string {
   const singular = dropPlural(word);
-  const verb = /^(.*[aeiouy].*)(?:ing|ed)$/u.exec(singular)?.[1];
+  const verb = /^([^aeiouy]*[aeiouy].*)(?:ing|ed)$/u.exec(singular)?.[1];
   const base = verb !== undefined && verb.length >= 3 ? verb.replace(/([^aeiouylsz])\1$/u, "$1") : singular;
   return base.length > 3 && base.endsWith("e") ? base.slice(0, -1) : base;
 }

@@ -11,7 +11,7 @@ export const MEMORY_COMMANDS: Readonly<Record<string, SlashCommand>> = {
     meaning: "search what compactions took out, here and in other sessions; with -a, everything",
     run: async ({ invocation, opened, source }, rest) => {
       const { io } = invocation;
-      const [, isAll, query = ""] = /^(-a(?:\s+|$))?(.*)$/s.exec(rest) ?? [];
+      const [, isAll, query = ""] = /^(-a(?:\s+(?=\S)|$))?(.*)$/s.exec(rest) ?? [];
       if (rest === "") await showMemoryStatus(io, opened);
       else {
         const reach = isAll === undefined ? "discarded" : "everything";

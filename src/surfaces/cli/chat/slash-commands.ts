@@ -80,8 +80,8 @@ const COMMANDS: Readonly<Record<string, SlashCommand>> = {
 
 /** A command and what follows it; undefined when the text is a prompt, which may also begin with a path. */
 export function parseSlash(text: string): { readonly name: string; readonly rest: string } | undefined {
-  const [, name, rest] = /^\/([a-z]*)(?:[^\S\n]+(\S[^\n]*))?\s*$/.exec(text) ?? [];
-  return name === undefined ? undefined : { name, rest: (rest ?? "").trim() };
+  const [, name, rest] = /^\/([a-z]*)(?:[^\S\n]+(\S[^\n]*))?$/.exec(text.trimEnd()) ?? [];
+  return name === undefined ? undefined : { name, rest: rest ?? "" };
 }
 
 /** Does what a slash command says; resolves with true when the chat is to end. */

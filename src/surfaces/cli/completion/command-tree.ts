@@ -70,7 +70,7 @@ function optionEntry(option: Option): OptionEntry {
   return {
     short,
     long: long ?? short ?? flags,
-    value: /[<[]([^>\]]+)[>\]]/.exec(flags)?.[1],
+    value: /[<[]([^<[>\]]+)[>\]]/.exec(flags)?.[1],
     isValueOptional: option.optional,
     isRepeated: Array.isArray(defaultValue),
     description: option.description,

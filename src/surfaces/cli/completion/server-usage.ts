@@ -7,7 +7,7 @@ export function readUsage(usage: string): Pick<CommandEntry, "description" | "us
   return {
     description: head
       .replace(/^Usage: .*\n+/, "")
-      .replace(/\s*\n/g, " ")
+      .replace(/(?<!\s)\s*\n/g, " ")
       .trim(),
     usage: "[options]",
     options: [...options.matchAll(OPTION_LINE)].map(optionOf),

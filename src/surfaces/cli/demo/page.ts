@@ -68,7 +68,7 @@ export function createPage(io: Io, isPaced: boolean): Page {
       column = SPEAKER_COLUMNS;
     },
     say: async (words) => {
-      for (const word of withoutControls(words).match(/\n|[^\S\n]*\S+|[^\S\n]+/gu) ?? []) put(word);
+      for (const word of withoutControls(words).match(/\n|[^\S\n]+\S*|\S+/gu) ?? []) put(word);
       await pause(WORD_MS);
     },
   };

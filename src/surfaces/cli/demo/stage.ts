@@ -54,7 +54,7 @@ export function eventsOf<T extends AgentEvent["type"]>(
 export function createWatch(page: Page): Stage["watch"] {
   return async (prompt, start) => {
     page.speaker("you");
-    for (const word of prompt.match(/\s*\S+/gu) ?? []) await page.say(word);
+    for (const word of prompt.match(/(?<!\s)\s*\S+/gu) ?? []) await page.say(word);
     page.endLine();
     const stream = start(prompt);
     const events: AgentEvent[] = [];

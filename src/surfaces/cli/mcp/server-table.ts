@@ -20,7 +20,7 @@ export function withServer(text: string, server: NewServer): string {
     ...inlineTable("env", env),
     ...inlineTable("headers", headers),
   ];
-  const before = text.trim() === "" ? text : `${text.replace(/\n*$/, "")}\n\n`;
+  const before = text.trim() === "" ? text : `${text.replace(/(?<!\n)\n*$/, "")}\n\n`;
   return `${before}${lines.join("\n")}\n`;
 }
 

@@ -67,7 +67,7 @@ const NOVEL_SHARE_MIN = 0.7;
 const NOVEL_SHARE_UNHEARD_MIN = 0.5;
 /** Of pairs of signs more are new in any paraphrase. */
 const NOVEL_SHARE_UNSPACED_MIN = 0.75;
-const NAME = /(?<=[\p{L}\d,’'”)]\s+)\p{Lu}\p{Ll}{3,}(?![\p{L}-])/gu;
+const NAME = /(?<=[\p{L}\d,’'”)]\s{1,8})\p{Lu}\p{Ll}{3,}(?![\p{L}-])/gu;
 /** Who said it and that it was said, where no space parts it from what was said. */
 const UNSPACED_FRAME = /ユーザー?|お客様|顧客|依頼者|用户|客户|使用者|要求|希望|需要|请求|求め|依頼|指示/gu;
 

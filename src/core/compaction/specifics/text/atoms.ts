@@ -13,11 +13,11 @@ const ATOM_CHARS_MAX = 200;
 
 const URL =
   /(?:(?:https?|wss?|ftp|sftp|ssh|git|file|s3|gs|redis|amqps?|postgres(?:ql)?|mysql|mongodb(?:\+srv)?|jdbc:\w+):\/\/|www\.(?=[a-z]))[^\s"'`<>“”「」『』（）。，、；！？\u3040-\u30ff\u3400-\u9fff]{2,}/giu;
-const URL_TAIL = /[.,;:!?*_)\]}]+$/u;
+const URL_TAIL = /(?<![.,;:!?*_)\]}])[.,;:!?*_)\]}]+$/u;
 const CHUNK = /[[\p{L}\p{N}\p{M}_$@.:\/\\~#+%\-]--[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]]{2,}/gv;
 /** Most chunks; told apart first, because every form of a name costs a look. */
 const PLAIN_WORD = /^[A-Z]?[a-z]+[.:]?$/u;
-const CHUNK_EDGES = /^[.:+%@-]+(?=[^/\\.]|$)|[.:+%@/~#$-]+$/gu;
+const CHUNK_EDGES = /^[.:+%@-]+(?=[^/\\.]|$)|(?<![.:+%@/~#$-])[.:+%@/~#$-]+$/gu;
 const EXTENSION =
   /\.(?:[cm]?[jt]sx?|json[5lc]?|ya?ml|toml|ini|cfg|conf|env|lock|md|mdx|txt|rst|log|csv|tsv|xlsx?|docx?|pptx?|pdf|odt|tex|html?|css|s[ac]ss|less|vue|svelte|py|ipynb|rb|rs|go|java|kts?|swift|c|h|cc|cpp|hpp|cs|php|pl|lua|sh|bash|zsh|fish|ps1|bat|sql|db|sqlite3?|parquet|png|jpe?g|gif|svg|webp|mp[34]|wav|mov|zip|tgz|gz|tar|whl|jar|war|exe|dll|so|dylib|pem|crt|key|tf|tfvars|proto|graphql|gradle|xml|plist|service|dockerfile|bak|tmp|snap|diff|patch|wasm|ics|eml)$/iu;
 /** Names of products and of languages that end like a file. */
@@ -111,7 +111,7 @@ const IDENTIFIERS: readonly RegExp[] = [
   /^\$\{?[A-Z_][A-Z\d_]*$/iu,
   /^[\p{L}\d$]+(?:_[\p{L}\d]+)+$/u,
   /^_*\p{Ll}[\p{Ll}\d]*\p{Lu}[\p{L}\d]*$/u,
-  /^\p{Lu}[\p{Ll}\d]+(?:\p{Lu}[\p{L}\d]*)+$/u,
+  /^\p{Lu}[\p{Ll}\d]+\p{Lu}[\p{L}\d]*$/u,
   /^--[a-z][\w-]+$/u,
 ];
 const DOTTED = /^[\p{L}_$][\p{L}\d_$-]+(?:\.[\p{L}\d_$-]{2,})+$/u;

@@ -7,11 +7,12 @@ const WORD_SIGN = /[\p{L}\p{N}\p{M}_]/u;
 /** French articles and pronouns that lost their vowel are words of their own. */
 const ELISIONS = /(?<!\p{L})(qu|[cdjlmnst])['’](?=\p{L})/giu;
 const APOSTROPHES = /(?<=\p{L})['’](?=\p{L})/gu;
-const EMPHASIS = /(?<![\p{L}\p{N}])_+|_+(?![\p{L}\p{N}_])/gu;
+const EMPHASIS = /(?<![\p{L}\p{N}])_+|(?<!_)_+(?![\p{L}\p{N}_])/gu;
 /** What does not change what is meant: white space, quotes, emphasis, table bars and every kind of hyphen. */
 const SOFT = /[\s"'`“”„‟‘’‚«»‹›「」『』*|‐‑–—-]+/gu;
 const FULL_WIDTH = /[\uff01-\uff0b\uff0d-\uff5e\u3000]/gu;
-const EDGES = /^[\s.,;:!?()[\]{}<>。、，；：！？…]+|[\s.,;:!?()[\]{}<>。、，；：！？…]+$/gu;
+const EDGES =
+  /^[\s.,;:!?()[\]{}<>。、，；：！？…]+|(?<![\s.,;:!?()[\]{}<>。、，；：！？…])[\s.,;:!?()[\]{}<>。、，；：！？…]+$/gu;
 
 /** A text as it is compared: one width, one case, one slash, one space for all that is soft. */
 export function canonical(text: string): string {

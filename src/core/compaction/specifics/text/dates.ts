@@ -128,7 +128,7 @@ function dayFigure(match: RegExpExecArray, days: readonly Day[]): Figure {
 
 /** The stop of "27.10." belongs to the date, that of "2 May." to the sentence. */
 function withoutTail(text: string): string {
-  return text.replace(/[\s,]+$|(?<=\p{L}{3,})\.,?$/gu, "");
+  return text.replace(/(?<![\s,])[\s,]+$|(?<=\p{L}{3})\.,?$/gu, "");
 }
 
 /** The hours meant: without am or pm a small hour may be either. */

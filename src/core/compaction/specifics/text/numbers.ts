@@ -28,7 +28,7 @@ const SPECIFIC_MIN = 100;
 
 const SPOKEN_SCRIPT = "\\p{Script=Latin}\\p{Script=Greek}\\p{Script=Cyrillic}";
 const NUMBER = new RegExp(
-  `(?<![${SPOKEN_SCRIPT}\\p{N}_])(?<!\\d[.:])(US\\$|\\p{Sc}|USD|EUR|CHF|GBP|JPY|CNY|RMB)?(\\s?)(\\d{1,3}(?:([,.'’\\u00a0\\u202f ])\\d{3})(?:\\4\\d{3})*(?!\\d)(?:[.,]\\d+(?!\\d*[.,]\\d))?|\\d+(?:[.,]\\d+)?)(?!\\d|\\.\\d)`,
+  `(?<![${SPOKEN_SCRIPT}\\p{N}_])(?<!\\d[.:])(US\\$|\\p{Sc}|USD|EUR|CHF|GBP|JPY|CNY|RMB)?(\\s?)(\\d{1,3}(?:([,.'’\\u00a0\\u202f ])\\d{3})(?:\\4\\d{3})*(?!\\d)(?:[.,]\\d+(?!\\d|[.,]\\d))?|\\d+(?:[.,]\\d+)?)(?!\\d|\\.\\d)`,
   "gu",
 );
 const VERSION = /(?<![\p{N}.])\d+(?:\.\d+){2,}/gu;
@@ -98,7 +98,7 @@ function readNumeral(text: string, match: RegExpExecArray): Numeral | undefined 
     readings,
     raw: raws[0] ?? 0,
     isSpecific: !isBare || !isWhole || Number(digits) >= SPECIFIC_MIN,
-    digits: digits.replace(/\D/gu, "").replace(/^0+|0+$/gu, "").length,
+    digits: digits.replace(/\D/gu, "").replace(/^0+|(?<!0)0+$/gu, "").length,
     isShort: after.factor !== 1,
     offers: offersOf({ raws, readings, isBare, isCounting, pieces: /[,. ]/u.test(digits) ? pieces : [] }),
     needs: isBare ? raws.map((raw) => `any:${keyOf(raw)}`) : needsOf(raws, readings),

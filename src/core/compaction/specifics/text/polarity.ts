@@ -20,7 +20,7 @@ const DENIES_REST =
 const PREFERS = /(?<!\p{L})(?:prefer|favou?r|rather|bevorzug|lieber|préf|prefier)/u;
 const RANKS =
   /(?<!\p{L})(?:over|instead of|rather than|als|statt|anstatt|plutôt que?|au lieu de?|en lugar de|en vez de)(?!\p{L})/u;
-const DASH = /\s+[-–—]+\s+|—/gu;
+const DASH = /(?<!\s)\s+[-–—]+\s+|—/gu;
 const CLAUSE_END =
   /[,;:](?=\s|$)|[,;:、。](?=[\u3040-\u30ff\u3400-\u9fff])|(?<!\p{L})(?:but|however|aber|sondern|mais|pero|sino)(?!\p{L})|但是?|而是/u;
 /** "Avoid: …", "Do not, ever: …" */

@@ -7,29 +7,38 @@ export interface Piece {
 /** A longer sentence is a page without full stops; it is taken in pieces, so that no check looks at a page at once. */
 const SENTENCE_CHARS_MAX = 2_000;
 
-const SENTENCE_END = /[.!?…]+["'”’»)\]*_`]*(?=\s|$)|[。！？]+[」』”）]?/gu;
+const SENTENCE_END = /(?<![.!?…])[.!?…]+["'”’»)\]*_`]*(?=\s|$)|[。！？]+[」』”）]?/gu;
 const ABBREVIATION =
   /(?:^|[\s(])(?:e\.g|i\.e|etc|vs|cf|approx|mr|mrs|ms|dr|no|nr|ca|z\.\s?b|u\.\s?a|d\.\s?h|bzw|usw|evtl|ggf|inkl|abs|art|st|m|mme|p\.\s?ex|env|mio|mrd|tsd)$|(?:^|\s)(?:\p{Lu}|\d{1,3})$/iu;
-const PAIRS: readonly (readonly [string, string])[] = [
-  ["(", ")"],
-  ["[", "]"],
-  ["“", "”"],
-  ["«", "»"],
-  ["「", "」"],
-  ["『", "』"],
-  ["（", "）"],
-];
+/** Of these there must be as many as of the sign they begin with, of all others an even number. */
+const CLOSES = new Map([
+  [")", "("],
+  ["]", "["],
+  ["”", "“"],
+  ["»", "«"],
+  ["」", "「"],
+  ["』", "『"],
+  ["）", "（"],
+]);
+const EVEN = ["`", "**", '"'];
+const SIGNS = /[`"()[\]“”«»「」『』（）]|\*\*/gu;
 
 /** The sentences of a text in their places; none ends inside emphasis, code, a quotation or brackets. */
 export function sentencesIn(text: string, offset = 0): Piece[] {
   const pieces: Piece[] = [];
   let start = 0;
+  let seen = 0;
+  let signs = new Map<string, number>();
   for (const end of text.matchAll(SENTENCE_END)) {
     const after = end.index + end[0].length;
+    // Counted on from the last end: counted anew, a page of open brackets would be read once for each of its ends.
+    countSigns(text.slice(seen, after), signs);
+    seen = after;
     const isLong = after - start > SENTENCE_CHARS_MAX;
-    if (!isLong && (!endsSentence(text, start, end) || !isBalanced(text.slice(start, after)))) continue;
+    if (!isLong && (!endsSentence(text, start, end) || !isBalanced(signs))) continue;
     pieces.push(...trimmed(text.slice(start, after), offset + start));
     start = after;
+    signs = new Map();
   }
   pieces.push(...trimmed(text.slice(start), offset + start));
   return pieces;
@@ -55,13 +64,11 @@ function endsSentence(text: string, start: number, end: RegExpExecArray): boolea
   return end[0] !== "." || !ABBREVIATION.test(text.slice(start, end.index).slice(-10));
 }
 
-function isBalanced(piece: string): boolean {
-  if (count(piece, "`") % 2 === 1 || count(piece, "**") % 2 === 1 || count(piece, '"') % 2 === 1) return false;
-  return PAIRS.every(([open, close]) => count(piece, open) <= count(piece, close));
+function countSigns(text: string, into: Map<string, number>): void {
+  for (const [sign] of text.matchAll(SIGNS)) into.set(sign, (into.get(sign) ?? 0) + 1);
 }
 
-function count(text: string, sign: string): number {
-  let total = 0;
-  for (let at = text.indexOf(sign); at >= 0; at = text.indexOf(sign, at + sign.length)) total += 1;
-  return total;
+function isBalanced(signs: ReadonlyMap<string, number>): boolean {
+  const count = (sign: string): number => signs.get(sign) ?? 0;
+  return EVEN.every((sign) => count(sign) % 2 === 0) && [...CLOSES].every(([end, start]) => count(start) <= count(end));
 }
