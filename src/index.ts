@@ -1,4 +1,6 @@
-export { type Config, defaultConfig, loadConfig } from "./config/load-config.ts";
+export { type BroughtFile, type Config, defaultConfig, type LoadedConfig, loadConfig } from "./config/load-config.ts";
+export type { Trust } from "./config/trust.ts";
+export type { Wish } from "./config/wishes.ts";
 export type { AgentCompacted, AgentContext, AgentStatus } from "./contract/agent/agent.ts";
 export type { AgentEntryBody } from "./contract/agent/agent-entry.ts";
 export type { Capability } from "./contract/capability.ts";

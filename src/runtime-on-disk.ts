@@ -1,9 +1,14 @@
 import { existsSync } from "node:fs";
+import { homedir } from "node:os";
 import { join } from "node:path";
 import { formatToml, parseToml } from "./config/config-file.ts";
 import { composeOver } from "./config/config-layers.ts";
+import { spellConfig } from "./config/config-schema.ts";
 import { type Config, defaultConfig } from "./config/load-config.ts";
+import { leftOutText, openTrust, type Trust } from "./config/trust.ts";
+import type { JsonTable } from "./contract/input/merge-patch.ts";
 import { foldRow } from "./core/session/session-row.ts";
+import type { ConfigStore } from "./ports/config-store.ts";
 import type { Store } from "./ports/store.ts";
 import { compactionOf, createRuntime, type Runtime, type RuntimeOptions } from "./runtime.ts";
 import type { AgentHome } from "./service/agent/agent-operations.ts";
@@ -14,11 +19,13 @@ import type { Verification } from "./stores/embedded/open.ts";
 export interface OpenOptions extends Omit<RuntimeOptions, "store"> {
   /** The folder everything is kept in; made when it is not there. */
   readonly stateFolder: string;
+  /** Decides what of the state folder's own `config.toml` is obeyed, as `loadConfig` returns it; else the user's home does. */
+  readonly trust?: Trust | undefined;
 }
 
 /**
  * Opens a runtime with the capabilities its configuration names; what is not named is not even loaded. The state
- * folder's own `config.toml` wins over what is given.
+ * folder's own `config.toml` wins over what is given, as far as it is trusted.
  */
 export async function openRuntime(options: OpenOptions): Promise<Runtime> {
   const { config, telemetry, env = process.env, warn = () => {} } = options;
@@ -31,12 +38,11 @@ export async function openRuntime(options: OpenOptions): Promise<Runtime> {
   return { ...runtime, close: () => runtime.close().finally(sending.close) };
 }
 
-async function openComposed({ stateFolder, ...options }: OpenOptions): Promise<Runtime> {
+async function openComposed({ stateFolder, trust, ...options }: OpenOptions): Promise<Runtime> {
   const { config: given = defaultConfig(), compose = composeOver(given), warn = () => {} } = options;
   const isKept = given.features.includes("session-store");
-  const { createConfigFile } = isKept ? await import("./stores/embedded/config-file.ts") : {};
   const configStore =
-    options.configStore ?? createConfigFile?.({ folder: stateFolder, parse: parseToml, format: formatToml });
+    options.configStore ?? (isKept ? await openConfigFile({ ...options, stateFolder, trust }, given) : undefined);
   const config = configStore === undefined ? given : compose(configStore.read().layer, configStore.name);
   const isCompacting = config.features.includes("session-compaction");
   const compacting = isCompacting ? { compaction: options.compaction ?? (true as const) } : {};
@@ -48,6 +54,46 @@ async function openComposed({ stateFolder, ...options }: OpenOptions): Promise<R
   const memory = await memoryIn(config, { stateFolder, ...options });
   const agents = agentsIn(stateFolder, warn);
   return createRuntime({ agents, ...composed, configStore, ...memory, store: files });
+}
+
+/** The realm's own layer: what nobody trusted of it is left out, and what is changed through us is trusted. */
+async function openConfigFile(options: OpenOptions, given: Config): Promise<ConfigStore> {
+  const { stateFolder: folder, env = process.env, warn = () => {} } = options;
+  const { createConfigFile } = await import("./stores/embedded/config-file.ts");
+  const trust = options.trust ?? openTrust({ home: homeFolder(), env });
+  const others = [spellConfig(given)];
+  // Whoever hands in the trust has read the layer as it is now, and was told.
+  let isTold = options.trust !== undefined;
+  let told: string | undefined;
+  const parse = (text: string, path: string): JsonTable => {
+    const { admitted, brought } = trust.settings({ path, text }, parseToml(text, path), others);
+    const sentence = leftOutText(brought === undefined ? [] : [brought]);
+    if (sentence !== undefined && sentence !== told && !isTold) warn(sentence);
+    told = sentence;
+    isTold = false;
+    return admitted;
+  };
+  const store = createConfigFile({ folder, parse, format: formatToml });
+  return {
+    ...store,
+    change: (make) =>
+      store.change((before) => {
+        const layer = make(before);
+        const file = { path: store.name, text: formatToml(layer) };
+        // Before the file is there: a process that sees it must find it trusted.
+        if (trust.settings(file, layer, others).brought?.isObeyed === false) trust.remember(file);
+        return layer;
+      }),
+  };
+}
+
+/** A user without an entry in the system has none: a folder that holds nothing stands in, and nothing is trusted. */
+function homeFolder(): string {
+  try {
+    return homedir();
+  } catch {
+    return "/nonexistent";
+  }
 }
 
 const AGENTS = "agents";

@@ -12,6 +12,8 @@ export interface ConfigPlaces {
   readonly readFile: (path: string) => Promise<string | undefined>;
   /** The folder that keeps the realm, whose own `config.toml` wins over the project's file. */
   readonly stateFolder?: string | undefined;
+  /** Whoever calls vouches for what the project's files want, this once; `RKAT_TRUST=1` in `env` does so, too. */
+  readonly isTrusted?: boolean | undefined;
 }
 
 export interface FoundFile {

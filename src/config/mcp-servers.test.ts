@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { loadConfig } from "./load-config.ts";
 
 const load = async (files: Readonly<Record<string, string>>, cwd = "/p/app") =>
-  loadConfig({ cwd, home: "/h", env: {}, readFile: async (path) => files[path] });
+  loadConfig({ cwd, home: "/h", env: {}, readFile: async (path) => files[path], isTrusted: true });
 
 const refusal = async (toml: string): Promise<string> => {
   const error = await load({ "/p/.rkat/mcp.toml": toml }).catch((thrown: unknown) => thrown);

@@ -5,6 +5,7 @@ import type { McpServerConfig } from "../ports/mcp-server.ts";
 import { type ConfigPlaces, type FoundFile, findUpwards, parseToml, readIfThere } from "./config-file.ts";
 import { describeProblems } from "./config-problem.ts";
 import { flag, oneOf, text, wait } from "./config-schema.ts";
+import type { BroughtFile, Trust } from "./trust.ts";
 
 /** How long a server may take until its tools are listed, where it is not said. */
 export const MCP_CONNECT_TIMEOUT_MS = 10_000;
@@ -16,16 +17,21 @@ export interface LoadedMcpServers {
   readonly servers: readonly McpServerConfig[];
   /** The files they come from, the weaker first. */
   readonly files: readonly string[];
+  /** The project's file, when it is not the user's own and has servers. */
+  readonly brought: BroughtFile | undefined;
 }
 
-/** Reads the servers of the user and of the project; of two with one name the project's holds. */
-export async function loadMcpServers(places: ConfigPlaces): Promise<LoadedMcpServers> {
+/** Reads the servers of the user and, where they are trusted, of the project; of two with one name the project's holds. */
+export async function loadMcpServers(places: ConfigPlaces, trust: Trust): Promise<LoadedMcpServers> {
   const { home, readFile } = places;
   // In the home folder the file is the user's, which is read anyway.
   const project = await findUpwards(places, (folder) => (folder === home ? [] : [FILE]));
-  const files = [await readIfThere(join(home, FILE), readFile), project].filter((file) => file !== undefined);
-  const servers = new Map(files.flatMap(parseServers).map((server) => [server.name, server]));
-  return { servers: [...servers.values()], files: files.map(({ path }) => path) };
+  const own = await readIfThere(join(home, FILE), readFile);
+  const theirs = project && trust.servers(project, parseServers(project));
+  const named = [...(own === undefined ? [] : parseServers(own)), ...(theirs?.admitted ?? [])];
+  const servers = new Map(named.map((server) => [server.name, server]));
+  const files = [own, project].flatMap((file) => file?.path ?? []);
+  return { servers: [...servers.values()], files, brought: theirs?.brought };
 }
 
 function parseServers(file: FoundFile): readonly McpServerConfig[] {

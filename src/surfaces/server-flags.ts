@@ -10,6 +10,8 @@ export interface ServerFlags {
   readonly stateRoot: string | undefined;
   readonly contextRoot: string | undefined;
   readonly userConfigRoot: string | undefined;
+  /** Whoever starts it vouches for what the project's files want. */
+  readonly trust: boolean | undefined;
   readonly wants: "serve" | "help" | "version";
   /** Sentences for whoever started it: what was accepted and changes nothing. */
   readonly notes: readonly string[];
@@ -26,6 +28,7 @@ export const SERVER_OPTIONS = {
   "state-root": text,
   "context-root": text,
   "user-config-root": text,
+  trust: flag,
   help: { type: "boolean", short: "h" },
   version: { type: "boolean", short: "V" },
 } as const;
@@ -42,6 +45,7 @@ export function serverFlags(values: Values): ServerFlags {
     stateRoot: values["state-root"],
     contextRoot: values["context-root"],
     userConfigRoot: values["user-config-root"],
+    trust: values.trust,
     wants: values.help === true ? "help" : values.version === true ? "version" : "serve",
     notes: backend === undefined ? [] : [backend],
   };

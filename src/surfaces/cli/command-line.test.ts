@@ -226,6 +226,7 @@ describe("rkat init", () => {
         home: "/h",
         env: {},
         readFile: async (path) => (path === "/p/rkat.toml" ? text : undefined),
+        isTrusted: true,
       });
     expect((await load(written)).config).toEqual((await load("")).config);
     expect((await load(uncommented)).config).toMatchObject({

@@ -14,14 +14,17 @@ import { addServeCommand } from "./commands/serve.ts";
 import { addCompactCommand } from "./compactions/compact-command.ts";
 import { addCompletionCommand } from "./completion/completion-command.ts";
 import { addConfigCommand } from "./config/config-command.ts";
+import { addTrustCommand } from "./config/trust-command.ts";
 import { addDemoCommand } from "./demo/demo-command.ts";
 import { reportFailure } from "./failure.ts";
 import { configureHelp, describeHelp } from "./help.ts";
 import type { Io } from "./io.ts";
 import { addMemoryCommand } from "./memory/memory-command.ts";
 import { nearMiss } from "./near-miss.ts";
+import { createPaint } from "./paint.ts";
 import type { Invocation, Parts } from "./parts.ts";
 import { addPlaceFlags, createPlace } from "./place.ts";
+import { withoutControls } from "./plain-text.ts";
 import { settleResume } from "./run/resume-words.ts";
 import { addResumeCommands, addRunCommand } from "./run/run-command.ts";
 import { addSessionCommand } from "./sessions/session-command.ts";
@@ -50,8 +53,17 @@ export async function runCommandLine(io: Io, parts: Parts): Promise<number> {
 /** Every command with its flags and help, before anything is parsed. */
 export function createProgram(io: Io, parts: Parts, exitWith: (code: number) => void = () => {}): Command {
   const program = new Command("rkat");
-  declareProgram(program, { io, parts, place: createPlace(io, program), exitWith });
+  declareProgram(program, { io, parts, place: createPlace(io, program), exitWith, warnOnce: createWarnOnce(io) });
   return program;
+}
+
+function createWarnOnce({ stderr, env }: Io): Invocation["warnOnce"] {
+  const told = new Set<string>();
+  return (sentence) => {
+    if (told.has(sentence)) return;
+    told.add(sentence);
+    stderr.write(`${createPaint(stderr, env).yellow(`! ${withoutControls(sentence)}`)}\n`);
+  };
 }
 
 function declareProgram(program: Command, invocation: Invocation): void {
@@ -88,6 +100,7 @@ function declareProgram(program: Command, invocation: Invocation): void {
   addDemoCommand(program, invocation);
   addInitCommand(program, invocation);
   addConfigCommand(program, invocation);
+  addTrustCommand(program, invocation);
   addDoctorCommand(program, invocation);
   addModelsCommand(program, invocation);
   addCapabilitiesCommand(program, invocation);
@@ -112,6 +125,7 @@ function declareProgram(program: Command, invocation: Invocation): void {
         "ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY   the first that is set chooses the model",
         "RKAT_MODEL, RKAT_MAX_TOKENS, …                      win over the configuration; see rkat init",
         "RKAT_FEATURES=none                                  keep nothing",
+        "RKAT_TRUST=1                                        obey a project's files unasked; see rkat trust",
         "NO_COLOR, FORCE_COLOR                               never, always colour",
         "RKAT_DEBUG=1                                        show where an error arose",
       ],

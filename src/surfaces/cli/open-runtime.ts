@@ -12,6 +12,7 @@ import { isErrno, readConfiguration } from "./configuration.ts";
 import { createPaint } from "./paint.ts";
 import type { Invocation } from "./parts.ts";
 import type { Place } from "./place.ts";
+import { withoutControls } from "./plain-text.ts";
 
 /** A runtime with what it was composed from. */
 export interface Opened {
@@ -112,7 +113,8 @@ async function using<T>(opened: Opened, use: (opened: Opened) => Promise<T>): Pr
   }
 }
 
-function openAt(invocation: Invocation, { config, compose, mcpServers }: LoadedConfig, log?: Log): Promise<Runtime> {
+function openAt(invocation: Invocation, loaded: LoadedConfig, log?: Log): Promise<Runtime> {
+  const { config, compose, mcpServers, trust } = loaded;
   const { io, parts, place } = invocation;
   const { yellow } = createPaint(io.stderr, io.env);
   const { projectRoot, stateFolder } = place();
@@ -120,11 +122,12 @@ function openAt(invocation: Invocation, { config, compose, mcpServers }: LoadedC
     config,
     mcpServers,
     compose,
+    trust,
     realm: configuredRealm(place(), { paths: true }),
     env: io.env,
     projectRoot,
     stateFolder,
-    warn: (sentence) => io.stderr.write(`${yellow(`! ${sentence}`)}\n`),
+    warn: (sentence) => io.stderr.write(`${yellow(`! ${withoutControls(sentence)}`)}\n`),
     log: log ?? createLogLines(io).tell,
   });
 }

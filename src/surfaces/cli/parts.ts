@@ -14,6 +14,8 @@ export interface Invocation {
   /** Where the command works; throws when the flags do not say it clearly. */
   place(): Place;
   exitWith(code: number): void;
+  /** Says on stderr what was dealt with otherwise than one might expect; the same sentence only once. */
+  warnOnce(sentence: string): void;
 }
 
 /** What the door composes for the command line; each part is loaded when it is first asked for. */

@@ -10,6 +10,8 @@ export interface Place {
   readonly projectRoot: string;
   /** The folder that holds the user's own `.rkat/config.toml`. */
   readonly userRoot: string;
+  /** Whoever called the command vouches for what the project's files want. */
+  readonly isTrusted: boolean;
   readonly realm: string;
   readonly stateFolder: string;
 }
@@ -21,6 +23,7 @@ interface PlaceFlags {
   readonly stateRoot?: string;
   readonly contextRoot?: string;
   readonly userConfigRoot?: string;
+  readonly trust?: boolean;
 }
 
 /** Declares the flags that every command takes. */
@@ -31,6 +34,7 @@ export function addPlaceFlags(program: Command): void {
     new Option("--state-root <folder>", "keep realms here instead of in .rkat/realms"),
     new Option("--context-root <folder>", "work on this folder instead of the current one"),
     new Option("--user-config-root <folder>", "look here for .rkat/config.toml, instead of at home"),
+    new Option("--trust", "obey the project's files though nobody trusted them, this once"),
   ];
   // Other runtimes of this contract have them; what starts those must be able to start this.
   const accepted = [new Option("--instance <name>"), new Option("--realm-backend <name>")];
@@ -54,6 +58,7 @@ function settlePlace(io: Io, flags: PlaceFlags): Place {
   return {
     projectRoot: resolve(cwd, flags.contextRoot ?? ""),
     userRoot: flags.userConfigRoot === undefined ? home : resolve(cwd, flags.userConfigRoot),
+    isTrusted: flags.trust === true,
     ...resolveRealm({ ...flags, cwd, home, newId: randomUUID, purpose: "cli" }),
   };
 }

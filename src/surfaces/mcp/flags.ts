@@ -35,6 +35,7 @@ Options:
   --state-root PATH        where realms are kept, instead of .rkat/realms
   --context-root PATH      the project's folder, instead of the current one
   --user-config-root PATH  where .rkat/config.toml is looked up, instead of the home folder
+  --trust                  obey the project's files though nobody trusted them, this once; RKAT_TRUST=1 does the same
   -V, --version            show the version
   -h, --help               show this help
 `;

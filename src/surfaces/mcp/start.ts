@@ -6,6 +6,7 @@ import type { Clock } from "../../ports/clock.ts";
 import { createSystemClock } from "../../service/system-clock.ts";
 import { readIfThere } from "../cli/configuration.ts";
 import { makeStateFolder } from "../cli/open-runtime.ts";
+import { withoutControls } from "../cli/plain-text.ts";
 import { flushed, within } from "../close-within.ts";
 import { tokenFor } from "../http/guard.ts";
 import { configuredRealm, type Realm, resolveRealm } from "../realm.ts";
@@ -48,13 +49,22 @@ async function serve(io: McpIo, parts: McpParts, { flags, log }: How): Promise<v
   const configHome = resolve(cwd, flags.userConfigRoot ?? home);
   const place = await settleRealm(io, flags, clock.newId);
   const { realm, stateFolder } = place;
-  const layers = { cwd: projectRoot, home: configHome, env, readFile: readIfThere, stateFolder };
-  const { config, compose, mcpServers } = await parts.loadConfig(layers);
+  const layers = {
+    cwd: projectRoot,
+    home: configHome,
+    env,
+    readFile: readIfThere,
+    stateFolder,
+    isTrusted: flags.trust,
+  };
+  const { config, compose, mcpServers, trust, leftOut } = await parts.loadConfig(layers);
+  if (leftOut !== undefined) log(withoutControls(leftOut));
   if (config.features.includes("session-store")) await makeStateFolder(stateFolder);
   const runtime = await parts.openRuntime({
     config,
     compose,
     mcpServers,
+    trust,
     realm: configuredRealm(place, { instance: flags.instance, paths: false }),
     env,
     projectRoot,

@@ -42,6 +42,7 @@ Options:
   --state-root PATH        where realms are kept
   --context-root PATH      the project's folder, instead of the current one
   --user-config-root PATH  where .rkat/config.toml is looked up, instead of the home folder
+  --trust                  obey the project's files though nobody trusted them, this once; RKAT_TRUST=1 does the same
   --realm-backend KIND     jsonl or sqlite; accepted, and our own backend is used
   -V, --version            show the version
   -h, --help               show this help

@@ -3,6 +3,7 @@ import { asRuntimeError, ERRORS } from "../../contract/error.ts";
 import { createSystemClock } from "../../service/system-clock.ts";
 import { readIfThere } from "../cli/configuration.ts";
 import { makeStateFolder } from "../cli/open-runtime.ts";
+import { withoutControls } from "../cli/plain-text.ts";
 import { tokenFor, urlHost } from "../http/guard.ts";
 import { configuredRealm, resolveRealm } from "../realm.ts";
 import type { RpcIo, RpcParts } from "../rpc/start.ts";
@@ -52,8 +53,16 @@ async function serve(
   const places = { cwd, home, dataHome: env.XDG_DATA_HOME, newId: clock.newId, purpose };
   const place = resolveRealm({ ...flags, ...places });
   const { realm, stateFolder } = place;
-  const layers = { cwd: contextRoot, home: configHome, env, readFile: readIfThere, stateFolder };
-  const { config, compose, mcpServers } = await parts.loadConfig(layers);
+  const layers = {
+    cwd: contextRoot,
+    home: configHome,
+    env,
+    readFile: readIfThere,
+    stateFolder,
+    isTrusted: flags.trust,
+  };
+  const { config, compose, mcpServers, trust, leftOut } = await parts.loadConfig(layers);
+  if (leftOut !== undefined) log(withoutControls(leftOut));
   const { host = config.rest.host, port = config.rest.port, allowedHosts, allowedOrigins } = flags;
   const token = tokenFor(host, flags.token ?? env.RKAT_TOKEN);
   if (config.features.includes("session-store")) await makeStateFolder(stateFolder);
@@ -61,6 +70,7 @@ async function serve(
     config,
     mcpServers,
     compose,
+    trust,
     realm: configuredRealm(place, { instance: flags.instance, paths: flags.exposePaths }),
     env,
     projectRoot: contextRoot,

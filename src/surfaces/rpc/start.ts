@@ -6,6 +6,7 @@ import type { Runtime } from "../../runtime.ts";
 import type { OpenOptions } from "../../runtime-on-disk.ts";
 import { createSystemClock } from "../../service/system-clock.ts";
 import { readIfThere } from "../cli/configuration.ts";
+import { withoutControls } from "../cli/plain-text.ts";
 import { flushed, within } from "../close-within.ts";
 import { configuredRealm, resolveRealm } from "../realm.ts";
 import type { ServerFlags } from "../server-flags.ts";
@@ -65,12 +66,21 @@ async function serve(
   const places = { cwd, home, dataHome: env.XDG_DATA_HOME, newId: clock.newId, purpose: "server" as const };
   const place = resolveRealm({ ...flags, ...places });
   const { realm, stateFolder } = place;
-  const layers = { cwd: contextRoot, home: configHome, env, readFile: readIfThere, stateFolder };
-  const { config, compose, mcpServers } = await parts.loadConfig(layers);
+  const layers = {
+    cwd: contextRoot,
+    home: configHome,
+    env,
+    readFile: readIfThere,
+    stateFolder,
+    isTrusted: flags.trust,
+  };
+  const { config, compose, mcpServers, trust, leftOut } = await parts.loadConfig(layers);
+  if (leftOut !== undefined) log(withoutControls(leftOut));
   const runtime = await parts.openRuntime({
     config,
     mcpServers,
     compose,
+    trust,
     realm: configuredRealm(place, { instance: flags.instance, paths: true }),
     env,
     projectRoot: contextRoot,

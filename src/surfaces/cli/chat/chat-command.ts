@@ -2,6 +2,7 @@ import { type Command, Option } from "commander";
 import { asRuntimeError, ERRORS, RuntimeError } from "../../../contract/error.ts";
 import { agentName, strangerText } from "../agents/agent-name.ts";
 import { createLogLines } from "../agents/log-lines.ts";
+import { askForTrust } from "../config/ask-trust.ts";
 import { writeError, writeInterrupted } from "../failure.ts";
 import { describeHelp } from "../help.ts";
 import { type Io, interruptedExit } from "../io.ts";
@@ -57,6 +58,7 @@ async function chat(invocation: Invocation, flags: ChatFlags): Promise<number> {
     throw new RuntimeError("INVALID_PARAMS", "there is nobody to talk to: stdin is neither a terminal nor a pipe");
   }
   const outputSchema = await readSchema(flags.schema, io.cwd);
+  await askForTrust(invocation);
   const open = flags.resume === undefined ? withRuntime : withSessions;
   const log = createLogLines(io);
   const use = async (opened: Opened): Promise<number> => {

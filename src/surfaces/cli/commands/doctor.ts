@@ -3,7 +3,7 @@ import { access } from "node:fs/promises";
 import type { Command } from "commander";
 import type { Config, LoadedConfig } from "../../../config/load-config.ts";
 import { asRuntimeError } from "../../../contract/error.ts";
-import { readConfiguration } from "../configuration.ts";
+import { loadHere } from "../configuration.ts";
 import { describeHelp } from "../help.ts";
 import { writeJson } from "../io.ts";
 import { createPaint } from "../paint.ts";
@@ -41,7 +41,7 @@ async function examine(invocation: Invocation): Promise<readonly Finding[]> {
   const node: Finding = { check: "node", status: "ok", finding: `Node ${io.nodeVersion}` };
   const folder = await examineFolder(place().projectRoot);
   try {
-    const { config, sources, mcpServers } = await readConfiguration(invocation);
+    const { config, sources, mcpServers, brought, leftOut } = await loadHere(invocation);
     const from = sources.length === 0 ? "defaults; no file was found" : sources.join(", ");
     const hint = sources.length === 0 ? { fix: "rkat init writes one to edit" } : {};
     const configuration: Finding = { check: "configuration", status: "ok", finding: from, ...hint };
@@ -49,6 +49,7 @@ async function examine(invocation: Invocation): Promise<readonly Finding[]> {
     return [
       node,
       configuration,
+      ...examineTrust(brought, leftOut),
       ...models,
       ...examineServers(mcpServers),
       folder,
@@ -57,6 +58,16 @@ async function examine(invocation: Invocation): Promise<readonly Finding[]> {
   } catch (thrown) {
     return [node, ...brokenConfiguration(thrown), folder];
   }
+}
+
+/** Where the project's files want nothing there is nothing to trust. */
+function examineTrust(brought: LoadedConfig["brought"], leftOut: string | undefined): readonly Finding[] {
+  const check = "trust";
+  if (leftOut !== undefined) return [{ check, status: "missing", finding: leftOut, fix: "rkat trust --status" }];
+  if (brought.length === 0) return [];
+  const isKept = brought.every(({ state }) => state === "trusted");
+  const how = isKept ? "trusted as they are" : "obeyed this once: --trust or RKAT_TRUST";
+  return [{ check, status: "ok", finding: `${brought.map(({ path }) => path).join(", ")}: ${how}` }];
 }
 
 function brokenConfiguration(thrown: unknown): readonly Finding[] {

@@ -37,7 +37,9 @@ function addListCommand(mcp: Command, invocation: Invocation): void {
     .command("list")
     .helpOption("-h, --help", "show this help")
     .summary("try the servers that sessions of this folder use")
-    .description("Connects to every server of .rkat/mcp.toml, of this folder and yours, and shows its tools.")
+    .description(
+      "Connects to every server of .rkat/mcp.toml, of this folder and yours, and shows its tools; what nobody trusted is not started.",
+    )
     .option("--json", "as JSON")
     .action((flags: { readonly json?: boolean }) => listServers(invocation, flags.json === true));
   describeHelp(list, {

@@ -2,7 +2,7 @@ import { mkdir, open, realpath, rename, rm, stat, writeFile } from "node:fs/prom
 import { dirname, join, relative } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { asRuntimeError, RuntimeError } from "../../../contract/error.ts";
-import { isErrno, readConfiguration, readIfThere } from "../configuration.ts";
+import { isErrno, loadHere, readConfiguration, readIfThere } from "../configuration.ts";
 import type { Invocation } from "../parts.ts";
 import { type NewServer, withoutServer, withServer } from "./server-table.ts";
 
@@ -13,7 +13,7 @@ export async function addServer(invocation: Invocation, server: NewServer): Prom
     const file = await projectFile(invocation);
     const text = withServer(file.text, server);
     await serversOf(invocation, { ...file, text });
-    await write(file.path, text);
+    await writeTrusted(invocation, file, text);
     invocation.io.stdout.write(`Added ${server.name} to ${file.shown}. rkat mcp list tries it.\n`);
   });
 }
@@ -37,8 +37,18 @@ async function removeAlone(invocation: Invocation, name: string): Promise<void> 
   // Some ways to write the same table cannot be taken apart line by line.
   if (JSON.stringify(left) !== JSON.stringify(servers.toSpliced(index, 1)))
     throw new RuntimeError("INVALID_PARAMS", `${file.shown} was not changed: remove ${name} from it by hand`);
-  await write(file.path, text);
+  await writeTrusted(invocation, file, text);
   invocation.io.stdout.write(`Removed ${name} from ${file.shown}.\n`);
+}
+
+/** What we write is trusted, unless it stands in a file that somebody else brought; then it is told. */
+async function writeTrusted(invocation: Invocation, file: ServersFile, text: string): Promise<void> {
+  const { brought, trust } = await loadHere(invocation);
+  const before = brought.find(({ path }) => path === file.path);
+  const isOurs = before === undefined || (before.state === "trusted" && before.text === file.text);
+  if (isOurs) trust.remember({ path: file.path, text });
+  await write(file.path, text);
+  await readConfiguration(invocation);
 }
 
 interface ServersFile {
@@ -52,7 +62,7 @@ interface ServersFile {
 async function projectFile(invocation: Invocation): Promise<ServersFile> {
   const { projectRoot, userRoot } = invocation.place();
   const name = join(".rkat", "mcp.toml");
-  const { sources } = await readConfiguration(invocation);
+  const { sources } = await loadHere(invocation);
   const read = sources.find((path) => path.endsWith(name) && path !== join(userRoot, name));
   const path = read ?? join(projectRoot, name);
   return { path, shown: relative(invocation.io.cwd, path), text: (await readIfThere(path)) ?? "" };
@@ -63,7 +73,7 @@ async function serversOf({ io, parts }: Invocation, { path, shown, text }: Serve
   const folder = dirname(dirname(path));
   const readFile = async (asked: string) => (asked === path ? text : undefined);
   try {
-    return (await parts.loadConfig({ cwd: folder, home: io.home, env: {}, readFile })).mcpServers;
+    return (await parts.loadConfig({ cwd: folder, home: io.home, env: {}, readFile, isTrusted: true })).mcpServers;
   } catch (thrown) {
     const { message } = asRuntimeError(thrown);
     throw new RuntimeError("INVALID_PARAMS", `${shown} was not changed: ${message}`, { cause: thrown });

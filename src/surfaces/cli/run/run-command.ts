@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { RuntimeError } from "../../../contract/error.ts";
 import type { Runtime } from "../../../runtime.ts";
+import { askForTrust } from "../config/ask-trust.ts";
 import { describeHelp } from "../help.ts";
 import { type Io, interruptedExit } from "../io.ts";
 import { withRuntime, withSessions } from "../open-runtime.ts";
@@ -89,6 +90,7 @@ async function runTurn(invocation: Invocation, words: readonly string[], flags: 
   refuseContradictions(flags);
   const prompt = await readPrompt(io, words, flags.stdin);
   const outputSchema = await readSchema(flags.schema, io.cwd);
+  await askForTrust(invocation);
   const open = resume === undefined ? withRuntime : withSessions;
   return open(invocation, async (opened) => {
     if (resume === undefined) await mentionMissingMemory(io, opened.runtime, flags);

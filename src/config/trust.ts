@@ -1,0 +1,161 @@
+import { hash, randomUUID } from "node:crypto";
+import { mkdirSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { basename, dirname, isAbsolute, join, sep } from "node:path";
+import { RuntimeError } from "../contract/error.ts";
+import type { JsonTable } from "../contract/input/merge-patch.ts";
+import type { McpServerConfig } from "../ports/mcp-server.ts";
+import type { FoundFile } from "./config-file.ts";
+import { isSet } from "./config-layers.ts";
+import { type Wish, wishesOfServers, wishesOfSettings } from "./wishes.ts";
+
+/** A file of a project that wants something only a person may allow it. */
+export interface BroughtFile extends FoundFile {
+  readonly wishes: readonly Wish[];
+  /** Whether somebody trusted exactly this text, another one in its place, or none; or what was kept of it is damaged. */
+  readonly state: "trusted" | "changed" | "untrusted" | "damaged";
+  /** Whether it is done as it wants: it is trusted, or whoever started this vouches for it. */
+  readonly isObeyed: boolean;
+}
+
+/** A file as far as it may be obeyed; nothing is brought where it wants nothing or is the user's own. */
+interface Admitted<T> {
+  readonly admitted: T;
+  readonly brought?: BroughtFile;
+}
+
+/** What of a project's files is obeyed, and what a person has said about them. */
+export interface Trust {
+  settings(file: FoundFile, table: JsonTable, others?: readonly JsonTable[]): Admitted<JsonTable>;
+  servers(file: FoundFile, servers: readonly McpServerConfig[]): Admitted<readonly McpServerConfig[]>;
+  /** Keeps that a person trusts this text of the file; throws INVALID_PARAMS where that cannot be kept. */
+  remember(file: FoundFile): void;
+  /** Keeps that the file is not trusted any more. */
+  forget(path: string): void;
+}
+
+export interface TrustPlaces {
+  readonly home: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Whoever started this vouches for the project, this once. */
+  readonly isTrusted?: boolean | undefined;
+}
+
+/**
+ * What is trusted lies in `~/.rkat/trust/`, a file for each file that is: never in the project, which could bring it
+ * along, and without a common file that two processes could write at once.
+ */
+export function openTrust(places: TrustPlaces): Trust {
+  const { home, env } = places;
+  const folder = join(home, ".rkat", "trust");
+  const isVouched = places.isTrusted === true || isTrustedBy(env.RKAT_TRUST);
+  const judge = (file: FoundFile, wishes: readonly Wish[]): BroughtFile | undefined => {
+    if (wishes.length === 0 || isUsersOwn(file.path, places)) return undefined;
+    const state = stateOf(file, folder);
+    return { ...file, wishes, state, isObeyed: isVouched || state === "trusted" };
+  };
+  return {
+    settings: (file, table, others = []) => {
+      const { wishes, without } = wishesOfSettings(table, { env, others });
+      const brought = judge(file, wishes);
+      return brought === undefined ? { admitted: table } : { admitted: brought.isObeyed ? table : without, brought };
+    },
+    servers: (file, servers) => {
+      const brought = judge(file, wishesOfServers(servers));
+      return brought === undefined ? { admitted: servers } : { admitted: brought.isObeyed ? servers : [], brought };
+    },
+    remember: (file) => {
+      const record = { ...placeOf(file.path), sha256: digest(file.text) };
+      try {
+        write(recordPath(file.path, folder), `${JSON.stringify(record)}\n`);
+      } catch (cause) {
+        const why = cause instanceof Error && "code" in cause ? cause.code : "it failed";
+        const message = `${folder} cannot be written (${why}), so trust cannot be remembered; --trust or RKAT_TRUST=1 does for one command`;
+        throw new RuntimeError("INVALID_PARAMS", message, { cause });
+      }
+    },
+    forget: (path) => rmSync(recordPath(path, folder), { force: true }),
+  };
+}
+
+/** One sentence on what is not obeyed and how that can be changed; undefined when everything is. */
+export function leftOutText(brought: readonly BroughtFile[]): string | undefined {
+  const files = brought.filter(({ isObeyed }) => !isObeyed);
+  if (files.length === 0) return undefined;
+  const parts = files.map(({ path, wishes, state }) => {
+    const names = wishes.map(({ name }) => name);
+    const more = names.length - NAMED_MAX;
+    const listed = names.slice(0, NAMED_MAX).join(", ") + (more > 0 ? ` and ${more} more` : "");
+    return `${listed} of ${path}${REMARKS[state]}`;
+  });
+  const advice = "rkat trust shows and trusts it, --trust or RKAT_TRUST=1 does for one command";
+  return `left out until somebody trusts this folder: ${parts.join("; ")} (${advice})`;
+}
+
+const NAMED_MAX = 8;
+const REMARKS = {
+  trusted: "",
+  untrusted: "",
+  changed: ", which has changed since it was trusted",
+  damaged: ", whose record in ~/.rkat/trust is damaged",
+};
+
+function isTrustedBy(variable: string | undefined): boolean {
+  if (!isSet(variable) || /^(?:0|false)$/i.test(variable.trim())) return false;
+  if (/^(?:1|true)$/i.test(variable.trim())) return true;
+  throw new RuntimeError("INVALID_PARAMS", `RKAT_TRUST is ${JSON.stringify(variable)}; write 1, or leave it out`);
+}
+
+/** The project a file belongs to, and the file's name there. */
+export function placeOf(path: string): { readonly folder: string; readonly file: string } {
+  const inside = dirname(path);
+  const isHidden = basename(inside) === ".rkat";
+  const folder = isHidden ? dirname(inside) : inside;
+  return { folder: realPath(folder), file: isHidden ? join(".rkat", basename(path)) : basename(path) };
+}
+
+/** What lies in the user's home itself, or where servers keep the user's realms, no project has brought. */
+function isUsersOwn(path: string, { home, env }: TrustPlaces): boolean {
+  const { folder } = placeOf(path);
+  const data = env.XDG_DATA_HOME;
+  const dataHome = data !== undefined && isAbsolute(data) ? data : join(home, ".local", "share");
+  const own = [join(home, ".rkat"), join(dataHome, "rkat")];
+  return folder === realPath(home) || own.some((root) => `${folder}${sep}`.startsWith(`${realPath(root)}${sep}`));
+}
+
+/** As it is where there is none: a path that was not found is compared as it was written. */
+function realPath(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return path;
+  }
+}
+
+/** By folder and name, not by the text alone: what is harmless in one folder starts other programs in another. */
+function recordPath(path: string, folder: string): string {
+  const place = placeOf(path);
+  return join(folder, `${hash("sha256", `${place.folder}\0${place.file}`)}.json`);
+}
+
+function stateOf({ path, text }: FoundFile, folder: string): BroughtFile["state"] {
+  try {
+    const record: unknown = JSON.parse(readFileSync(recordPath(path, folder), "utf8"));
+    if (typeof record !== "object" || record === null || !("sha256" in record)) return "damaged";
+    return record.sha256 === digest(text) ? "trusted" : "changed";
+  } catch (thrown) {
+    const code = thrown instanceof Error && "code" in thrown ? String(thrown.code) : "";
+    return ["ENOENT", "ENOTDIR"].includes(code) ? "untrusted" : "damaged";
+  }
+}
+
+function digest(text: string): string {
+  return hash("sha256", text);
+}
+
+/** Whole or not at all, also when two processes do. */
+function write(path: string, text: string): void {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  const beside = `${path}.${randomUUID()}.new`;
+  writeFileSync(beside, text, { mode: 0o600, flag: "wx" });
+  renameSync(beside, path);
+}
