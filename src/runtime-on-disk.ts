@@ -127,10 +127,11 @@ async function memoryIn(
     const model = await openEmbeddingModel({ env, config }, embedding_model);
     return (await import("./embedders/remote.ts")).createRemoteEmbedder(model, embedding_dimensions);
   };
-  const embedder = async () =>
+  const embedder = async (signal: AbortSignal) =>
     (await import("./embedders/open-embedder.ts")).openNamedEmbedder(config.memory.embedder, {
       tell: warn,
       openRemote,
+      signal,
     });
   return { memory: { embedder, ...memory, store } };
 }

@@ -98,8 +98,8 @@ export interface RuntimeOptions {
 /** A memory of one's own making; without a store it lasts as long as the process, without an embedder it goes by words. */
 export interface MemoryOptions {
   readonly store?: MemoryStore;
-  /** An embedder, or what loads one when vectors are first needed. */
-  readonly embedder?: Embedder | (() => Promise<Embedder>);
+  /** An embedder, or what loads one when vectors are first needed; the signal tells that they are not any more. */
+  readonly embedder?: Embedder | ((signal: AbortSignal) => Promise<Embedder>);
   readonly scope?: "project" | "session";
 }
 

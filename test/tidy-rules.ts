@@ -71,12 +71,13 @@ const PURE = /^src\/(?:core|contract|ports)\//;
 
 /**
  * The composition root looks up the defaults of what can be handed in. Node has no other call that ends a command
- * together with what it started than `process.kill` on its group.
+ * together with what it started than `process.kill` on its group, and a process no other way to speak with its parent.
  */
 const MAY_TOUCH: readonly { readonly path: RegExp; readonly uses: RegExp }[] = [
   { path: /^src\/(?:cli|run-server)\.ts$/, uses: /./ },
   { path: /^src\/client\.ts$/, uses: /^process\.(?:env|execPath)$/ },
   { path: /^src\/runtime(?:-on-disk)?\.ts$/, uses: /^process\.(?:env|cwd|pid|kill)$/ },
+  { path: /^src\/embedders\/model-child\.ts$/, uses: /^process\.(?:argv|env|kill|on|once|pid|send)$/ },
   { path: /^src\/tools\/shell\//, uses: /^process\.kill$/ },
 ];
 

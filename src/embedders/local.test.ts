@@ -14,6 +14,13 @@ function similarity(a: Float32Array | undefined, b: Float32Array | undefined): n
   return (a ?? new Float32Array()).reduce((sum, x, index) => sum + x * (b?.[index] ?? 0), 0);
 }
 
+/** The processes that this one started for a model and that still run. */
+function modelProcesses(): readonly number[] {
+  const all = execFileSync("ps", ["-A", "-o", "pid=,ppid=,args="], { encoding: "utf8" }).split("\n");
+  const rows = all.map((line) => line.trim().split(/\s+/)).filter(([, ppid]) => ppid === String(process.pid));
+  return rows.filter((row) => row.includes("rkat-model")).map(([pid]) => Number(pid));
+}
+
 const ODD_TEXTS = ["", " ", "\0", "日本語のテキスト", "👩‍👩‍👧‍👦🎉", "\ud800", "word ".repeat(5000), "x".repeat(5000)];
 
 describe("the local embedder", () => {
@@ -23,7 +30,7 @@ describe("the local embedder", () => {
     for (const vector of vectors) expect(similarity(vector, vector)).toBeCloseTo(1, 5);
   });
 
-  it("[D5] makes the same vector in any batch, in another thread, with other cores", async () => {
+  it("[D5] makes the same vector in any batch, in another process, with other cores", async () => {
     const texts = ["a short one", "a much longer text about the weather in the mountains of Norway", "7"];
     const together = await shared.embed(texts, "passage", never);
     const alone = await Promise.all(texts.map(async (text) => (await shared.embed([text], "query", never))[0]));
@@ -76,6 +83,57 @@ describe("the local embedder", () => {
       encoding: "utf8",
     });
     expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: "REQUEST_CANCELLED\n", stderr: "" });
+  }, 60_000);
+
+  it.each(["process.exit(7)", "setImmediate(() => { throw 1; })", "process.kill(process.pid, 'SIGTERM')", "0"])(
+    "[D5] does not take the process with it that ends in the middle of a text, by %s",
+    (ending) => {
+      const script = `
+        import { createLocalEmbedder } from ${JSON.stringify(join(import.meta.dirname, "local.ts"))};
+        const embedder = createLocalEmbedder();
+        await embedder.load();
+        void embedder.embed(["a heron in the pond ".repeat(200)], "passage", new AbortController().signal);
+        for (let turn = 0; turn < 50; turn += 1) await new Promise(setImmediate);
+        ${ending};
+      `;
+      const { status, signal } = spawnSync(process.execPath, ["--input-type=module", "-e", script]);
+      const ends: Record<string, unknown> = {
+        "process.exit(7)": { status: 7, signal: null },
+        "setImmediate(() => { throw 1; })": { status: 1, signal: null },
+        "process.kill(process.pid, 'SIGTERM')": { status: null, signal: "SIGTERM" },
+        "0": { status: 0, signal: null },
+      };
+      expect({ status, signal }).toEqual(ends[ending]);
+    },
+    60_000,
+  );
+
+  it("[D5] goes on in another process when its own is killed, and leaves none behind", async () => {
+    const [texts, embedder] = [["a heron ".repeat(200), "a pond", "the rain"], createLocalEmbedder()];
+    const others = modelProcesses();
+    const own = (): readonly number[] => modelProcesses().filter((pid) => !others.includes(pid));
+    await embedder.load();
+    const [first = 0] = own();
+    const vectors = embedder.embed(texts, "passage", never);
+    process.kill(first, "SIGKILL");
+    expect(await vectors).toEqual(await shared.embed(texts, "passage", never));
+    const [second = 0] = own();
+    expect(second).not.toBe(first);
+    process.kill(second, "SIGKILL");
+    await expect.poll(own).toEqual([]);
+    expect(await embedder.embed(["a pond"], "query", never)).toHaveLength(1);
+    await embedder.close();
+    expect(own()).toEqual([]);
+  }, 60_000);
+
+  it("[D5] ends a process that has had nothing to do, or does not answer, for too long", async () => {
+    const embedder = createLocalEmbedder({ idleMsMax: 1 });
+    expect(await embedder.embed(["one"], "query", never)).toHaveLength(1);
+    expect(await embedder.embed(["two"], "query", never)).toHaveLength(1);
+    await embedder.close();
+    const silent = createLocalEmbedder({ answerMsMax: 1 });
+    await expect(silent.load()).rejects.toMatchObject({ code: "CAPABILITY_UNAVAILABLE" });
+    await silent.close();
   }, 60_000);
 
   it("[D5] stops at the signal, before and within a batch, and works afterwards", async () => {

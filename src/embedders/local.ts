@@ -1,11 +1,10 @@
-import { readFile } from "node:fs/promises";
+import type { ChildProcess } from "node:child_process";
 import { availableParallelism } from "node:os";
-import type { Worker } from "node:worker_threads";
 import { messageOf, RuntimeError } from "../contract/error.ts";
 import type { Embedder } from "../ports/embedder.ts";
-import { type Asset, readAsset, readVocabulary } from "./asset.ts";
-import type { ThreadAnswer } from "./model-thread.ts";
-import { TextQueue } from "./text-queue.ts";
+import type { Asset } from "./asset.ts";
+import type { ModelAnswer } from "./model-child.ts";
+import { type TextModel, TextQueue } from "./text-queue.ts";
 import { clipped } from "./word-pieces.ts";
 
 const DIMENSIONS = 384;
@@ -13,6 +12,10 @@ const DIMENSIONS = 384;
 const CALLS_MAX = 256;
 /** From this many cores on, two of them count; fewer are shared with the turn. */
 const CORES_FOR_TWO = 4;
+/** A process that neither answers nor ends in so long is ended: a text takes a second, loading two. */
+const ANSWER_MS_MAX = 120_000;
+/** A process without work gives its memory back after so long; the next text starts another. */
+const IDLE_MS_MAX = 300_000;
 
 const WEIGHTS: Asset = {
   name: "gte-small-int8.onnx",
@@ -22,6 +25,8 @@ const WEIGHTS: Asset = {
 interface LocalOptions {
   readonly weights?: Asset;
   readonly threads?: number;
+  readonly answerMsMax?: number;
+  readonly idleMsMax?: number;
 }
 
 /** An embedder that can be asked beforehand whether it works here. */
@@ -30,49 +35,75 @@ export interface LocalEmbedder extends Embedder {
   load(): Promise<void>;
 }
 
-/** Sentence embeddings on this machine: gte-small with 8-bit weights, in a thread, without a network. */
+/** Sentence embeddings on this machine: gte-small with 8-bit weights, in a process of its own, without a network. */
 export function createLocalEmbedder(options: LocalOptions = {}): LocalEmbedder {
   const weights = options.weights ?? WEIGHTS;
-  const threads = options.threads ?? (availableParallelism() < CORES_FOR_TWO ? 1 : 2);
   const queue = new TextQueue();
   let calls = 0;
   let isClosed = false;
-  let starting: Promise<Worker> | undefined;
+  let hasWorked = false;
+  let starting: Promise<TextModel> | undefined;
+  let latest: ChildProcess | undefined;
 
-  const start = async (): Promise<Worker> => {
-    const thread = await startThread(weights, threads);
-    let cause: unknown;
-    thread.on("message", (answer: ThreadAnswer) => {
-      queue.settle(answer);
-      queue.next(thread);
+  const start = async (): Promise<TextModel> => {
+    const { startModelChild, unusable } = await import("./model-child.ts");
+    if (isClosed) throw closed();
+    const { promise, resolve, reject } = Promise.withResolvers<TextModel>();
+    const threads = options.threads ?? (availableParallelism() < CORES_FOR_TWO ? 1 : 2);
+    const child = startChild(() => startModelChild({ weights, threads }), unusable);
+    latest = child;
+    const model = modelOf(child, options);
+    let isReady = false;
+    let isOver = false;
+    const end = (how: string): void => {
+      if (isOver) return;
+      isOver = true;
+      model.forget();
+      const error = isClosed ? closed() : unusable(how);
+      reject(error);
+      // What cannot be loaded the first time is not tried again: every call is told the same.
+      if (hasWorked) starting = undefined;
+      // The text it had may be what ended it, and gets one more chance; those that wait are not to blame.
+      if (isReady && queue.lose(error)) work();
+    };
+    child.on("message", (answer: ModelAnswer) => {
+      if (isOver) return;
+      if (answer.kind === "ready") {
+        [isReady, hasWorked] = [true, true];
+        resolve(model);
+        queue.next(model);
+      } else if (isReady) {
+        queue.settle(answer);
+        queue.next(model);
+      } else {
+        reject(new RuntimeError("CAPABILITY_UNAVAILABLE", answer.kind === "failure" ? answer.message : "no model"));
+        child.kill("SIGKILL");
+      }
     });
-    thread.on("error", (thrown) => {
-      cause = thrown;
-    });
-    // The next call starts another one.
-    thread.on("exit", () => {
-      starting = undefined;
-      queue.fail(isClosed ? closed() : unavailable(`its thread ended: ${messageOf(cause)}`, cause));
-    });
-    queue.next(thread);
-    return thread;
+    child.on("error", (cause) => end(messageOf(cause)));
+    child.on("exit", (code, signal) => end(`its process was ended by ${signal ?? `exit code ${code}`}`));
+    return promise;
   };
 
-  /** What cannot be loaded once is not tried again: every call is told the same. */
-  const started = (): Promise<Worker> => {
+  const started = (): Promise<TextModel> => {
     if (isClosed) throw closed();
     starting ??= start();
     return starting;
   };
 
-  const embedOne = (text: string, kind: "passage" | "query", signal: AbortSignal): Promise<Float32Array> => {
-    if (signal.aborted) throw new RuntimeError("REQUEST_CANCELLED", "embedding was cancelled");
-    const thread = started();
-    const vector = queue.add(clipped(text), kind, signal);
-    thread.then(
-      (ready) => queue.next(ready),
+  /** Has what waits worked on. */
+  const work = (): void => {
+    started().then(
+      (model) => queue.next(model),
       (error) => queue.fail(error),
     );
+  };
+
+  const embedOne = (text: string, kind: "passage" | "query", signal: AbortSignal): Promise<Float32Array> => {
+    if (signal.aborted) throw new RuntimeError("REQUEST_CANCELLED", "embedding was cancelled");
+    if (isClosed) throw closed();
+    const vector = queue.add(clipped(text), kind, signal);
+    work();
     return vector;
   };
 
@@ -83,7 +114,10 @@ export function createLocalEmbedder(options: LocalOptions = {}): LocalEmbedder {
       await started();
     },
     async embed(texts, kind, signal) {
-      if (calls >= CALLS_MAX) throw unavailable(`${CALLS_MAX} calls wait for it already`);
+      if (calls >= CALLS_MAX) {
+        const message = `the local embedder cannot be used: ${CALLS_MAX} calls wait for it already`;
+        throw new RuntimeError("CAPABILITY_UNAVAILABLE", message);
+      }
       calls += 1;
       try {
         const vectors: Float32Array[] = [];
@@ -95,48 +129,58 @@ export function createLocalEmbedder(options: LocalOptions = {}): LocalEmbedder {
     },
     async close() {
       isClosed = true;
-      const thread = await starting?.catch(() => undefined);
-      // A thread that is ended while the native runtime counts takes the whole process with it.
-      await queue.finish(closed());
-      await thread?.terminate();
+      queue.fail(closed());
+      await ended(latest);
     },
   };
 }
 
-/** Resolves when the thread can embed. What it needs is read and checked here, so that it loads nothing else. */
-async function startThread(weights: Asset, threads: number): Promise<Worker> {
-  await requireShortCommandLine();
-  const [bytes, vocabulary, { startModelThread }] = await Promise.all([
-    readAsset(weights),
-    readVocabulary(),
-    import("./model-thread.ts"),
-  ]);
-  const thread = startModelThread({ weights: bytes, vocabulary, threads });
-  const { promise, resolve, reject } = Promise.withResolvers<Worker>();
-  thread.once("message", (answer: ThreadAnswer) => {
-    if (answer.kind === "ready") resolve(thread);
-    else reject(unavailable(answer.kind === "failure" ? answer.message : "its thread spoke out of turn"));
-  });
-  thread.once("error", (cause) => reject(unavailable(messageOf(cause), cause)));
-  thread.once("exit", () => reject(unavailable("its thread ended before it was ready")));
-  return promise.catch(async (thrown: unknown) => {
-    await thread.terminate();
-    throw thrown;
-  });
+/** It may be forbidden to start a process at all. */
+function startChild(start: () => ChildProcess, unusable: (why: string, cause: unknown) => RuntimeError): ChildProcess {
+  try {
+    return start();
+  } catch (thrown) {
+    throw unusable(messageOf(thrown), thrown);
+  }
 }
 
-/** The native runtime ends a process whose command line is longer than some 16,000 bytes, without a word. */
-const COMMAND_LINE_BYTES_MAX = 12_000;
-
-async function requireShortCommandLine(): Promise<void> {
-  // Where there is no such file nobody knows, and nobody was seen to crash.
-  const line = await readFile("/proc/self/cmdline").catch(() => undefined);
-  if ((line?.length ?? 0) <= COMMAND_LINE_BYTES_MAX) return;
-  throw unavailable("the command line is longer than its native runtime can bear");
+/** What the queue speaks to; it ends a process that has nothing to do, or does nothing, for too long. */
+function modelOf(child: ChildProcess, options: LocalOptions): TextModel & { forget(): void } {
+  const { answerMsMax = ANSWER_MS_MAX, idleMsMax = IDLE_MS_MAX } = options;
+  let timer: NodeJS.Timeout | undefined;
+  const endAfter = (ms: number): void => {
+    clearTimeout(timer);
+    timer = setTimeout(() => child.kill("SIGKILL"), ms).unref();
+  };
+  endAfter(answerMsMax);
+  return {
+    send: (text) => {
+      endAfter(answerMsMax);
+      // One that cannot be told any more ends, and is heard of then.
+      child.send(text, () => {});
+    },
+    ref: () => {
+      child.ref();
+      child.channel?.ref();
+    },
+    unref: () => {
+      endAfter(idleMsMax);
+      child.unref();
+      child.channel?.unref();
+    },
+    forget: () => clearTimeout(timer),
+  };
 }
 
-function unavailable(why: string, cause?: unknown): RuntimeError {
-  return new RuntimeError("CAPABILITY_UNAVAILABLE", `the local embedder cannot be used: ${why}`, { cause });
+/** Ends a process and resolves when it has. */
+async function ended(child: ChildProcess | undefined): Promise<void> {
+  const isRunning = child?.pid !== undefined && child.exitCode === null && child.signalCode === null;
+  if (child === undefined || !isRunning) return;
+  const exited = new Promise((resolve) => child.once("exit", resolve));
+  // Whoever waits for the close must not end before it.
+  child.ref();
+  child.kill("SIGKILL");
+  await exited;
 }
 
 function closed(): RuntimeError {

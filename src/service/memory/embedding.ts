@@ -4,8 +4,8 @@ import type { Clock } from "../../ports/clock.ts";
 import type { Embedder } from "../../ports/embedder.ts";
 import type { Chunk, MemoryStore } from "../../ports/memory.ts";
 
-/** Loads an embedder; it is called when vectors are first needed. */
-export type OpenEmbedder = () => Promise<Embedder>;
+/** Loads an embedder; it is called when vectors are first needed, and told when they are not any more. */
+export type OpenEmbedder = (signal: AbortSignal) => Promise<Embedder>;
 
 /** Gives chunks their vectors, behind the turns. */
 export interface Embedding {
@@ -33,7 +33,7 @@ export function createEmbedding(memory: MemoryStore, open: OpenEmbedder, clock: 
   let waiting: Promise<void> | undefined;
 
   const embedder = (): Promise<Embedder | undefined> => {
-    opened ??= open().catch((thrown) => {
+    opened ??= open(stop.signal).catch((thrown) => {
       problem = messageOf(thrown);
       return undefined;
     });

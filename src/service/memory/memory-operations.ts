@@ -35,16 +35,26 @@ export function createMemoryOperations(
       );
     }
     if (input.session_id !== undefined) await parts.live.find(input.session_id);
-    await memory.catchUp();
     const { signal = new AbortController().signal, traceparent } = call;
+    await unlessCancelled(signal, memory.catchUp());
     const how = { reach, signal, traceparent, telemetry: parts.telemetry };
     return searchMemory(memory, { ...input, scope: input.scope ?? defaultScope(parts, input) }, how);
   };
   return {
     searchMemory: (input, call) => search(input, "discarded", call),
     searchHistory: (input, call) => search(input, "everything", call),
-    readMemoryStatus: () => present().status(),
+    readMemoryStatus: (_, { signal }) => unlessCancelled(signal, present().status()),
   };
+}
+
+/** A memory may still be loading its model: it goes on, and whoever does not want to wait is let go. */
+function unlessCancelled<T>(signal: AbortSignal | undefined, work: Promise<T>): Promise<T> {
+  if (signal === undefined) return work;
+  const { promise, reject } = Promise.withResolvers<never>();
+  const stop = (): void => reject(new RuntimeError("REQUEST_CANCELLED", "the search was cancelled"));
+  if (signal.aborted) stop();
+  signal.addEventListener("abort", stop, { once: true });
+  return Promise.race([work, promise]).finally(() => signal.removeEventListener("abort", stop));
 }
 
 function defaultScope({ scope }: MemoryOperationParts, { session_id, as_of_seq }: MemorySearch): "project" | "session" {
@@ -74,7 +84,7 @@ async function quoteHits(memory: SessionMemory, input: Asked, how: How): Promise
   if ((scope === "session" || as_of_seq !== undefined) && session_id === undefined) {
     throw new RuntimeError("INVALID_PARAMS", "session_id: name the session to search in");
   }
-  const { hits, mode } = await memory.recall(query, {
+  const recalled = memory.recall(query, {
     scope: {
       discardedOnly: how.reach === "discarded",
       ...(scope === "session" && session_id !== undefined ? { sessionId: session_id } : {}),
@@ -84,6 +94,7 @@ async function quoteHits(memory: SessionMemory, input: Asked, how: How): Promise
     limit,
     signal: how.signal,
   });
+  const { hits, mode } = await unlessCancelled(how.signal, recalled);
   return {
     results: hits
       .filter(({ score }) => score >= SCORE_MIN)

@@ -181,6 +181,19 @@ describe("memory", () => {
     expect((await find()).mode).toBe("lexical");
   });
 
+  it("[D5] [G2] lets whoever cancels a search go at once, also while its model is loaded", async () => {
+    const stop = new AbortController();
+    const { runtime } = await talked({ memory: { embedder: () => new Promise<Embedder>(() => {}) } });
+    const calls = (["searchHistory", "searchMemory"] as const).map((name) =>
+      runtime.dispatch(name, { query: "vault code" }, { signal: stop.signal }),
+    );
+    const all = [...calls, runtime.dispatch("readMemoryStatus", {}, { signal: stop.signal })];
+    const outcomes = Promise.allSettled(all);
+    stop.abort("the connection ended");
+    for (const outcome of await outcomes)
+      expect(outcome).toMatchObject({ status: "rejected", reason: { code: "REQUEST_CANCELLED" } });
+  });
+
   it("[D11] is refused without the capability", async () => {
     const { runtime } = scriptedRuntime([{ text: "Hello." }], { store: createInMemoryStore() });
     const disabled = {
