@@ -5,10 +5,12 @@ import type { Embedder } from "../src/ports/embedder.ts";
 import { createArena } from "./recall-contenders.ts";
 import { measureCosts } from "./recall-costs.ts";
 import { type DataSet, loadDataSets } from "./recall-data.ts";
+import { measureEchoes } from "./recall-echo.ts";
 import { publish } from "./report.ts";
 
 // How well memory finds again what was said: share of the answers among the first k, and how high they stand. Then what it
-// costs, at `--sizes 10k,100k,1m` entries. `--only <data set>` measures that one alone, `--only costs` the costs.
+// costs, at `--sizes 10k,100k,1m` entries, and what asking adds to memory. `--only <data set>` measures that one alone,
+// `--only costs` the costs, `--only echo` the asking.
 // `--embedder <module>` names a module with `openEmbedder()`; without one, and for the costs, the local one that ships.
 
 const CUTS = [1, 5, 10];
@@ -22,6 +24,7 @@ interface Row {
 }
 
 const COSTS = "costs";
+const ECHO = "echo";
 
 const { values } = parseArgs({
   options: {
@@ -36,7 +39,14 @@ const [heard] = dataSets;
 const isWanted = (name: string): boolean => values.only === undefined || values.only === name;
 const wanted = dataSets.filter(({ name }) => isWanted(name));
 if (wanted.length > 0) await publishQuality(wanted);
+if (isWanted(ECHO)) await publishEchoes();
 if (heard !== undefined && isWanted(COSTS)) await publish(await measureCosts(heard));
+
+async function publishEchoes(): Promise<void> {
+  const embedder = await openNamedEmbedder(values.embedder);
+  await publish(await measureEchoes(embedder));
+  await embedder.close();
+}
 
 async function publishQuality(asked: readonly DataSet[]): Promise<void> {
   const embedder = await openNamedEmbedder(values.embedder);

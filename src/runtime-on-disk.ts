@@ -8,6 +8,7 @@ import { type Config, defaultConfig } from "./config/load-config.ts";
 import { leftOutText, openTrust, type Trust } from "./config/trust.ts";
 import type { JsonTable } from "./contract/input/merge-patch.ts";
 import { foldRow } from "./core/session/session-row.ts";
+import { CHUNKS_VERSION } from "./memory/chunk.ts";
 import type { ConfigStore } from "./ports/config-store.ts";
 import type { Store } from "./ports/store.ts";
 import { compactionOf, createRuntime, type Runtime, type RuntimeOptions } from "./runtime.ts";
@@ -120,7 +121,8 @@ async function memoryIn(
 ): Promise<Pick<RuntimeOptions, "memory">> {
   if (!config.features.includes("memory-store")) return {};
   const { openMemoryStore } = await import("./stores/memory/embedded/open.ts");
-  const store = memory?.store ?? openMemoryStore({ folder: join(stateFolder, "memory"), warn });
+  const store =
+    memory?.store ?? openMemoryStore({ folder: join(stateFolder, "memory"), warn, version: CHUNKS_VERSION });
   const openRemote = async () => {
     const { embedding_model = "", embedding_dimensions = 0 } = config.memory;
     const { openEmbeddingModel } = await import("./providers/ai-sdk/embedding-model.ts");

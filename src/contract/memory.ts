@@ -7,6 +7,17 @@ const HITS_DEFAULT = 5;
 const HITS_MAX = 20;
 const QUERY_CHARS_MAX = 100_000;
 
+/**
+ * The tools that read what memory holds: ours, and those of this product's own MCP server, whichever name it has. What
+ * they are asked and what they answer is no memory, or memory would find its own echo.
+ */
+export function isRecallTool(name: string): boolean {
+  return RECALL_TOOL.test(name);
+}
+
+const RECALL_TOOL =
+  /^(?:mcp__.*__)?(?:memory_search|search_project_history|agent_context|meerkat_(?:history|context))(?:_[\da-f]{8})?$/;
+
 /** One thing found again. */
 export const MemoryHit = z.object({
   content: z.string(),

@@ -1,3 +1,4 @@
+import { isRecallTool } from "../contract/memory.ts";
 import type { AssistantBlock, Content, Message } from "../contract/message.ts";
 import type { ChunkSource, NewChunk } from "../ports/memory.ts";
 import { datesNamedIn, dateTermsOf } from "./text/dates.ts";
@@ -12,9 +13,26 @@ export interface MessagePlace {
   readonly created_at_ms: number;
 }
 
-/** What of a message can be found again, in its order: a short text whole, a long one in parts. Reasoning is left out. */
-export function chunksOf(message: Message, place: MessagePlace): readonly NewChunk[] {
-  return textsOf(message)
+/** Counts up when other chunks are made of the same logs: what was taken in before is then taken in again. */
+export const CHUNKS_VERSION = 2;
+
+/** The ids of the calls in a message that ask memory itself. */
+export function recallsIn(message: Message): ReadonlySet<string> {
+  if (message.role !== "block_assistant") return NO_CALLS;
+  const asking = message.blocks.flatMap((block) =>
+    block.block_type === "tool_use" && isRecallTool(block.data.name) ? [block.data.id] : [],
+  );
+  return asking.length === 0 ? NO_CALLS : new Set(asking);
+}
+
+const NO_CALLS: ReadonlySet<string> = new Set();
+
+/**
+ * What of a message can be found again, in its order: a short text whole, a long one in parts. Reasoning is left out, and
+ * so is what memory was asked and, of the calls named, answered.
+ */
+export function chunksOf(message: Message, place: MessagePlace, recalls = NO_CALLS): readonly NewChunk[] {
+  return textsOf(message, recalls)
     .flatMap(({ role, kind, text }) => boundedParts(text).map((part) => ({ role, kind, text: part })))
     .map((piece, part) => toChunk({ ...place, ...piece, part }));
 }
@@ -33,7 +51,7 @@ interface Piece {
   readonly text: string;
 }
 
-function textsOf(message: Message): readonly Piece[] {
+function textsOf(message: Message, recalls: ReadonlySet<string>): readonly Piece[] {
   switch (message.role) {
     case "system":
       return [];
@@ -42,11 +60,9 @@ function textsOf(message: Message): readonly Piece[] {
     case "user":
       return [{ role: "user", kind: "text", text: textOfContent(message.content) }];
     case "tool_results":
-      return message.results.map(({ content }) => ({
-        role: "tool",
-        kind: "tool_result",
-        text: textOfContent(content),
-      }));
+      return message.results
+        .filter(({ tool_use_id }) => !recalls.has(tool_use_id))
+        .map(({ content }) => ({ role: "tool", kind: "tool_result", text: textOfContent(content) }));
     case "block_assistant":
       return message.blocks.flatMap(piecesOf);
   }
@@ -57,6 +73,7 @@ function piecesOf(block: AssistantBlock): readonly Piece[] {
     case "text":
       return [{ role: "assistant", kind: "text", text: block.data.text }];
     case "tool_use":
+      if (isRecallTool(block.data.name)) return [];
       return [{ role: "assistant", kind: "tool_call", text: `${block.data.name} ${argsText(block.data.args)}` }];
     case "reasoning":
     case "server_tool_content":

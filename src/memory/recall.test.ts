@@ -115,6 +115,25 @@ describe("recall by words", () => {
     expect(scores.every((score) => score >= 0 && score <= 1)).toBe(true);
   });
 
+  it("[D3] [D4] a question asked before stands below what answers it, and never outscores it", async () => {
+    const question = "Which port does the staging database use?";
+    const store = await storeOf([
+      { text: question, session: "asked" },
+      { text: "which port, for the staging database?", session: "asked too" },
+      ...TALK,
+    ]);
+    for (const query of [question, "port staging database"]) {
+      const { hits } = await ask(store, query);
+      expect(hits[0]?.chunk.text).toBe(TALK[0]?.text);
+      const scores = hits.map(({ score }) => score);
+      expect(scores).toEqual([...scores].sort((a, b) => b - a));
+      expect(hits.map(({ chunk }) => chunk.text)).toContain(question);
+    }
+    // Where nothing answers it, it is what was looked for.
+    const alone = await ask(await storeOf([{ text: "Who feeds the heron?" }, ...TALK]), "Who feeds the heron?");
+    expect(alone.hits[0]).toMatchObject({ chunk: { text: "Who feeds the heron?" }, score: 1 });
+  });
+
   it("[D5] finds by the day it was said", async () => {
     const said = ["We talked about the roof.", "We talked about the garden.", "We talked about the car."];
     const store = await storeOf(said.map((text, index) => ({ text, session: `s${index}`, daysAgo: index })));

@@ -27,6 +27,8 @@ export interface Recalled {
 interface RecallOptions {
   readonly scope: Scope;
   readonly limit: number;
+  /** What scores less is not shown and takes no place; 0 unless it is said. */
+  readonly scoreMin?: number;
   readonly signal: AbortSignal;
 }
 
@@ -41,7 +43,7 @@ export interface RecallParts {
 /** Finds again what was said, by words and by meaning. */
 export function createRecall({ store, embedder, now }: RecallParts): Recall {
   const searchByMeaning = embedder === undefined ? undefined : createSearchByMeaning(store, embedder);
-  return async (query, { scope, limit, signal }) => {
+  return async (query, { scope, limit, scoreMin = 0, signal }) => {
     const weights = weightsOf(query, now());
     if (weights.size === 0) return { hits: [], mode: "lexical" };
     const [matches, meaning] = await Promise.all([
@@ -50,7 +52,8 @@ export function createRecall({ store, embedder, now }: RecallParts): Recall {
     ]);
     signal.throwIfAborted();
     const found = await inContext(store, { weights, matches, meaning }, scope);
-    return { hits: toHits(found, { query, weights, matches, meaning, limit }), mode: meaning ? "hybrid" : "lexical" };
+    const hits = toHits(found, { query, weights, matches, meaning, limit, scoreMin });
+    return { hits, mode: meaning ? "hybrid" : "lexical" };
   };
 }
 
@@ -119,18 +122,21 @@ function isSurelyIn({ sessionId, discardedOnly, upToSeq }: Scope, { session_id, 
   return sessionId === undefined || (session_id === sessionId && (upToSeq === undefined || seq <= upToSeq));
 }
 
-type HitOptions = Findings & { readonly query: string; readonly limit: number };
+type HitOptions = Findings & { readonly query: string; readonly limit: number; readonly scoreMin: number };
 
-function toHits(found: readonly Chunk[], { query, weights, matches, meaning, limit }: HitOptions): readonly Hit[] {
+function toHits(found: readonly Chunk[], options: HitOptions): readonly Hit[] {
+  const { query, weights, matches, meaning, limit, scoreMin } = options;
   const score = createScore(query, weights, matches);
   const likenessOf = new Map(meaning?.neighbours.map(({ id, similarity }) => [id, meaning.likeness(similarity)]));
   // Reading a text for copies and for its score costs more than finding it: what stands far below is not shown anyway.
   const looked = found.slice(0, Math.max(LOOKED_AT_MIN, limit * LOOKED_AT_EACH));
-  const scored = foldDuplicates(looked).map((folded) => ({
-    ...folded,
-    score: score({ text: folded.chunk.text, likeness: likenessOf.get(folded.chunk.id) }),
-  }));
-  const best = exactFirst(scored).slice(0, limit);
+  const scored = foldDuplicates(looked)
+    .map((folded) => ({
+      ...folded,
+      score: score({ text: folded.chunk.text, likeness: likenessOf.get(folded.chunk.id) }),
+    }))
+    .filter((hit) => hit.score >= scoreMin);
+  const best = askedAgainLast(exactFirst(scored), weights).slice(0, limit);
   const scores = descending(best.map((hit) => hit.score));
   return best.map(({ chunk, copies }, index) => ({ chunk, copies, score: scores[index] ?? 0 }));
 }
@@ -145,4 +151,32 @@ const EXACT_MIN = 0.99;
 function exactFirst(hits: readonly Scored[]): readonly Scored[] {
   const exact = hits.filter(({ score }) => score >= EXACT_MIN).sort((a, b) => b.score - a.score);
   return [...exact, ...hits.filter(({ score }) => score < EXACT_MIN)];
+}
+
+/** A score from which on a hit may be an answer: one to what shares few words with its question scores little more. */
+const ANSWER_MIN = 0.15;
+
+/** The question itself, asked before, answers nothing: it stands below all that may, and is told no surer than they are. */
+function askedAgainLast(hits: readonly Scored[], weights: ReadonlyMap<string, number>): readonly Scored[] {
+  const isRepeated = ({ chunk }: Scored): boolean => isAskedAgain(chunk, weights);
+  const answers = hits.filter((hit) => hit.score >= ANSWER_MIN && !isRepeated(hit));
+  const leastSure = Math.min(1, ...answers.map(({ score }) => score));
+  const repeated = hits.filter(isRepeated).map((hit) => ({ ...hit, score: Math.min(hit.score, leastSure) }));
+  const strangers = hits.filter((hit) => hit.score < ANSWER_MIN && !isRepeated(hit));
+  return [...answers, ...repeated, ...strangers];
+}
+
+const QUESTION = /[?？؟]["'”’»)\]]*\s*$/u;
+/** So much of a question's words are those that are asked now. */
+const REPEATED_MIN = 0.6;
+
+/** Whether a chunk is a question of the user's that says little beyond what is asked now. */
+function isAskedAgain({ role, kind, text }: Chunk, asked: ReadonlyMap<string, number>): boolean {
+  if (role !== "user" || kind !== "text" || !QUESTION.test(text)) return false;
+  let [total, shared] = [0, 0];
+  for (const [term, weight] of queryTerms(text)) {
+    total += weight;
+    if (asked.has(term)) shared += weight;
+  }
+  return shared >= REPEATED_MIN * total;
 }

@@ -75,6 +75,32 @@ describe("a memory on disk", () => {
     await Promise.all([one.close(), two.close()]);
   });
 
+  it("[D8] [F4] what was taken in by an older reading of the logs is taken in again, and its chunks are gone", async () => {
+    const folder = newFolder();
+    const B = idOf(2);
+    const old = openMemoryStore({ folder });
+    await old.add({ ...batchOf(A, 1, ["w said", "w echo"]), discarded: [{ from_seq: 1, to_seq: 2 }] });
+    await old.add(batchOf(B, 1, ["w other"]));
+    await old.drop(B);
+    await embedAll(old);
+    const store = openMemoryStore({ folder, version: 2 });
+    expect([await store.cursor(A), await store.cursor(B)]).toEqual([0, Number.MAX_SAFE_INTEGER]);
+    await store.add({ ...batchOf(A, 1, ["w said"]), cursor: 2, discarded: [{ from_seq: 1, to_seq: 2 }] });
+    await store.add(batchOf(B, 1, ["w other"]));
+    await embedAll(store);
+    for (const reader of [store, old, openMemoryStore({ folder, version: 2 })]) {
+      for (const scope of [EVERYTHING, { discardedOnly: true }, { sessionId: A, discardedOnly: false }]) {
+        expect(await found(reader, "w", scope)).toEqual(["w said"]);
+        expect(await reader.nearest(EMBEDDER, turned(0), { scope, max: 9 })).toHaveLength(1);
+      }
+      expect(await reader.status(EMBEDDER)).toMatchObject({ entries: 1, pending: 0 });
+      expect(await reader.cursor(A)).toBe(2);
+    }
+    await store.add(batchOf(A, 3, ["w more"]));
+    expect(await found(store, "w")).toEqual(["w said", "w more"]);
+    await Promise.all([store.close(), old.close()]);
+  });
+
   it("[D6] finds by signatures what a look at every vector finds, with and without SIMD, in part of the ids too", async () => {
     const folder = newFolder();
     const vectors = clusteredVectors(20_000, 7);

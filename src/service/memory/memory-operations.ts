@@ -92,15 +92,11 @@ async function quoteHits(memory: SessionMemory, input: Asked, how: How): Promise
       ...(as_of_seq === undefined ? {} : { upToSeq: as_of_seq }),
     },
     limit,
+    scoreMin: SCORE_MIN,
     signal: how.signal,
   });
   const { hits, mode } = await unlessCancelled(how.signal, recalled);
-  return {
-    results: hits
-      .filter(({ score }) => score >= SCORE_MIN)
-      .map((hit) => toWire(hit, memory.nameOf(hit.chunk.session_id))),
-    mode,
-  };
+  return { results: hits.map((hit) => toWire(hit, memory.nameOf(hit.chunk.session_id))), mode };
 }
 
 /** How a session's tools search: in the project or in the session, as it is configured. */
@@ -108,8 +104,12 @@ export function searchForTools(
   memory: SessionMemory,
   { scope, telemetry }: { scope: "project" | "session"; telemetry: OpenTelemetry | undefined },
 ) {
+  let caughtUp: Promise<void> | undefined;
   return async (asked: { query: string; limit: number; sessionId: string; reach: Reach; signal: AbortSignal }) => {
     const { query, limit, sessionId: session_id, reach, signal } = asked;
+    // The session that asks is in the middle of a turn: what it has said since is what it asks about.
+    caughtUp ??= memory.catchUp(session_id);
+    await caughtUp;
     const where = reach === "everything" ? "project" : scope;
     const how = { reach, signal, telemetry, traceparent: undefined };
     const { results } = await searchMemory(memory, { query, limit, scope: where, session_id }, how);

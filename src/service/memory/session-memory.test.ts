@@ -91,6 +91,41 @@ describe("memory", () => {
     expect(without.text).toBe("They talked about rain.");
   });
 
+  it("[D2] [D4] what memory was asked and what it answered is no memory", async () => {
+    const { runtime } = scriptedRuntime(
+      ({ messages, tools }) => {
+        const last = messages.at(-1);
+        if (tools.length === 0) return { text: "They talked about rain." };
+        if (last?.role !== "user" || last.content !== "What was the code?") return { text: "Noted." };
+        const args = { query: "vault code", limit: 1 };
+        const names = ["memory_search", "search_project_history", "mcp__notes__memory_search", "other"];
+        return { calls: names.map((name) => ({ name, args })) };
+      },
+      { store: createInMemoryStore(), compaction: SMALL, memory: {} },
+    );
+    const session = await runtime.createSession("The vault code is heron-7741.");
+    await session.turn("What was the code?");
+    for (let turn = 1; turn < 24; turn += 1) await session.turn(`Turn ${turn}. ${LINE}`);
+    for (const operation of ["searchMemory", "searchHistory"] as const) {
+      const { results } = await runtime.dispatch(operation, { query: "vault code heron", limit: 20 });
+      expect(results.filter(({ kind }) => kind.startsWith("tool_")).map(({ content }) => content)).toEqual([
+        "other query: vault code\nlimit: 1",
+      ]);
+    }
+  });
+
+  it("[D4] [F4] a model's search takes in first what another process left behind", async () => {
+    const store = createInMemoryStore();
+    const before = scriptedRuntime([{ text: "Noted." }], { store: { ...store, close: async () => {} } });
+    await before.runtime.createSession("The vault code is heron-7741.");
+    const { runtime, model } = scriptedRuntime(
+      [{ calls: [{ name: "search_project_history", args: { query: "vault code" } }] }, { text: "Found." }],
+      { store, memory: {}, clock: before.clock },
+    );
+    await runtime.createSession("What was the code?");
+    expect(JSON.stringify(model.requests.at(-1)?.messages.at(-1))).toContain("heron-7741");
+  });
+
   it("[D10] says of what a tool returned that it is not to be trusted", async () => {
     const { runtime } = scriptedRuntime(
       ({ messages }) => (messages.at(-1)?.role === "user" ? { calls: [{ name: "fetch" }] } : { text: "Done." }),

@@ -2,7 +2,7 @@ import { messageOf } from "../../contract/error.ts";
 import type { MemoryStatusReport } from "../../contract/memory.ts";
 import { rangesOf } from "../../core/compaction/plan/plan.ts";
 import { foldSession, type SessionState } from "../../core/session/session-state.ts";
-import { chunksOf } from "../../memory/chunk.ts";
+import { chunksOf, recallsIn } from "../../memory/chunk.ts";
 import { createRecall, type Recall } from "../../memory/recall.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { MemoryBatch, MemoryStore, NewChunk } from "../../ports/memory.ts";
@@ -25,8 +25,8 @@ export interface SessionMemory {
   takeInLater(id: string): void;
   /** Whose log it is, when it is not a session's. */
   nameOf(id: string): string | undefined;
-  /** Takes in what other processes, or one that ended early, left behind. */
-  catchUp(): Promise<void>;
+  /** Takes in what other processes, or one that ended early, left behind; of all sessions, or of all but one. */
+  catchUp(except?: string): Promise<void>;
   status(): Promise<MemoryStatusReport>;
   close(): Promise<void>;
 }
@@ -124,12 +124,13 @@ export function createSessionMemory({ memory, store, openEmbedder, clock, others
     indexLater: (state) => later(state.sessionId, () => index(state)),
     takeInLater: (id) => later(id, () => takeIn(id)),
     nameOf: (id) => others?.nameOf(id),
-    catchUp: async () => {
+    catchUp: async (except) => {
       await flush();
       try {
         const { sessions, others: logs } = await behind();
         for (const sessionId of sessions) {
           if (stop.signal.aborted) return;
+          if (sessionId === except) continue;
           await index(foldSession(sessionId, await store.log.read(sessionId, 1, ENTRIES_MAX)));
         }
         for (const id of logs) if (!stop.signal.aborted) await takeIn(id);
@@ -169,11 +170,15 @@ function chunksSince(state: SessionState, after: number, upTo: number): readonly
   const { transcript, sessionId: session_id } = state;
   const said: NewChunk[] = [];
   let turn = 0;
+  let recalls: ReadonlySet<string> = new Set();
   // After every turn of a long session: what is known already is passed over, and nothing is made of it.
   for (const { seq, message } of transcript) {
     if (message.role === "user") turn += 1;
+    // Ids of calls are known to their own answer's results alone: some providers count anew with every answer.
+    if (message.role === "block_assistant") recalls = recallsIn(message);
     if (seq <= after || seq > upTo || message.role === "system") continue;
-    said.push(...chunksOf(message, { session_id, turn, seq, created_at_ms: Date.parse(message.created_at) }));
+    const place = { session_id, turn, seq, created_at_ms: Date.parse(message.created_at) };
+    said.push(...chunksOf(message, place, recalls));
   }
   const summaries = cascadesIn(state).filter(({ seq, undone }) => !undone && seq > after && seq <= upTo);
   if (summaries.length === 0) return said;

@@ -24,6 +24,8 @@ export interface EmbeddedMemoryOptions {
   readonly folder: string;
   /** Told of damage and how it was dealt with. */
   readonly warn?: (sentence: string) => void;
+  /** Counts up with what chunks are made by: a session taken in under a lower one is taken in again from its log. */
+  readonly version?: number;
   /** How vectors are compared; plain loops for what has no SIMD. */
   readonly scanner?: Scanner["kind"];
 }
@@ -32,7 +34,8 @@ export interface EmbeddedMemoryOptions {
  * A memory on disk: chunks and postings in LMDB, vectors in files beside it. Opening reads nothing of what is in it; the
  * first search reads what every search needs. Several processes may read and write at once.
  */
-export function openMemoryStore({ folder, warn = () => {}, scanner = "simd" }: EmbeddedMemoryOptions): MemoryStore {
+export function openMemoryStore(options: EmbeddedMemoryOptions): MemoryStore {
+  const { folder, warn = () => {}, version = FIRST_VERSION, scanner = "simd" } = options;
   makeFolder(folder);
   const path = join(folder, "memory.mdb");
   const tables = openTables(path, warn);
@@ -68,12 +71,13 @@ export function openMemoryStore({ folder, warn = () => {}, scanner = "simd" }: E
     cursor: async (sessionId) => {
       renew();
       const session = tables.sessions.get(sessionId);
-      return session?.dropped ? Number.MAX_SAFE_INTEGER : (session?.cursor ?? 0);
+      if (session?.dropped) return Number.MAX_SAFE_INTEGER;
+      return session === undefined || isOutdated(session, version) ? 0 : session.cursor;
     },
     add: async (batch) => {
       // Made before the transaction: what cannot be read to its end leaves nothing, and nobody waits for it.
       const drafts = draftsOf(batch.chunks);
-      await tables.root.transaction(() => addBatch(tables, batch, drafts));
+      await tables.root.transaction(() => addBatch({ ...tables, version }, batch, drafts));
     },
     read: async (ids) => {
       renew();
@@ -129,12 +133,23 @@ function draftsOf(chunks: MemoryBatch["chunks"]): Drafts {
   return { rows: chunks.map(encodeRow), segments: draftSegments(chunks) };
 }
 
+const FIRST_VERSION = 1;
+
+function isOutdated(session: SessionState, version: number): boolean {
+  return (session.version ?? FIRST_VERSION) < version;
+}
+
 /** Inside a transaction. */
-function addBatch(tables: Tables, batch: MemoryBatch, drafts: Drafts): void {
+function addBatch(tables: Tables & { readonly version: number }, batch: MemoryBatch, drafts: Drafts): void {
+  const there = tables.sessions.get(batch.session_id);
+  if (there?.dropped === true) return;
+  const isStale = there !== undefined && isOutdated(there, tables.version);
+  // Its chunks are let go of under the number they have; what is made now has another.
+  if (isStale) letGo(tables, there);
   const before = readManifest(tables);
-  const known = tables.sessions.get(batch.session_id);
+  const known = isStale ? undefined : there;
   const taken = known?.cursor ?? 0;
-  if (known?.dropped === true || batch.cursor <= taken) return;
+  if (batch.cursor <= taken) return;
   // Somebody else may have taken in the beginning since the batch was made.
   const isWhole = batch.chunks.every(({ seq }) => seq > taken);
   const { rows, segments } = isWhole ? drafts : draftsOf(batch.chunks.filter(({ seq }) => seq > taken));
@@ -150,7 +165,8 @@ function addBatch(tables: Tables, batch: MemoryBatch, drafts: Drafts): void {
     ? putMark(tables, before.lastMark, { ...session, discarded: batch.discarded })
     : before.lastMark;
   const mark = isMarked ? lastMark : session.mark;
-  void tables.sessions.put(batch.session_id, { ...session, cursor: batch.cursor, discarded: batch.discarded, mark });
+  const { cursor, discarded } = batch;
+  void tables.sessions.put(batch.session_id, { ...session, cursor, discarded, mark, version: tables.version });
   const lastSession = Math.max(before.lastSession, session.number);
   writeManifest(tables, { ...mergeSegments(tables, added), lastSession, lastMark });
 }
@@ -186,11 +202,19 @@ function putMark(tables: Tables, lastMark: number, { number, discarded, dropped,
   return lastMark + 1;
 }
 
-/** Takes the texts away; what else speaks of them is passed over from now on. Inside a transaction. */
+/** Takes a session's texts away for good. Inside a transaction. */
 function dropSession(tables: Tables, sessionId: string): void {
   const before = readManifest(tables);
   const session = tables.sessions.get(sessionId) ?? newSession(before);
   if (session.dropped) return;
+  const mark = letGo(tables, session);
+  void tables.names.put(session.number, sessionId);
+  void tables.sessions.put(sessionId, { ...session, dropped: true, discarded: [], mark });
+}
+
+/** Takes texts away; what else speaks of them is passed over from now on. Inside a transaction. */
+function letGo(tables: Tables, session: SessionState): number {
+  const before = readManifest(tables);
   let { entries, termsTotal } = before;
   // Read off the tables: the catalogue may lag, and may not run ahead of a commit that fails.
   for (const segment of before.segments) {
@@ -205,10 +229,8 @@ function dropSession(tables: Tables, sessionId: string): void {
       termsTotal -= lengths[place] ?? 0;
     }
   }
-  const dropped = { ...session, dropped: true, discarded: [] };
-  const lastMark = putMark(tables, before.lastMark, dropped);
-  void tables.names.put(session.number, sessionId);
-  void tables.sessions.put(sessionId, { ...dropped, mark: lastMark });
+  const lastMark = putMark(tables, before.lastMark, { ...session, dropped: true, discarded: [] });
   const lastSession = Math.max(before.lastSession, session.number);
   writeManifest(tables, { ...before, lastMark, lastSession, entries, termsTotal });
+  return lastMark;
 }

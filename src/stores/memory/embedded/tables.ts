@@ -11,6 +11,8 @@ export interface SessionState {
   /** Where its last mark stands; 0 when it has none. */
   readonly mark: number;
   readonly dropped: boolean;
+  /** The version of what its chunks were made by; absent: the first. */
+  readonly version?: number;
 }
 
 /** A change to chunks that are already there. A session's newest takes the place of its earlier ones. */
