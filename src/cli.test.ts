@@ -55,7 +55,7 @@ describe("the door", () => {
 
 describe("rkat run", () => {
   it("[A8] answers offline: the text on stdout, what it took on stderr, no colour in a pipe", async () => {
-    const { code, stdout, stderr } = await rkat("what", "is", "17", "*", "3?", "-m", "offline");
+    const { code, stdout, stderr } = await rkat("what is 17 * 3?", "-m", "offline");
     expect(code).toBe(0);
     expect(stdout).toMatch(/\b51\b.*\n$/);
     expect(stderr).toMatch(/^\[Session: [0-9a-f]{8} \| Turns: 1 \| Tokens: \d+ in \/ \d+ out\]\n$/);
@@ -69,7 +69,8 @@ describe("rkat run", () => {
   });
 
   it("puts what is piped in before the prompt, as context", async () => {
-    const { stdout } = await start(["why?", "-m", "offline", "-t", "none", "--events"], { input: "the log\n" }).ended;
+    const { stdout } = await start(["run", "why?", "-m", "offline", "-t", "none", "--events"], { input: "the log\n" })
+      .ended;
     const lines = stdout
       .trimEnd()
       .split("\n")
@@ -90,7 +91,7 @@ describe("rkat run", () => {
       stdout: "",
       stderr: 'Error: there is no prompt: write one, like rkat run "hello", or pipe one in\n',
     });
-    const large = await start(["x", "-m", "offline"], { input: "a".repeat(8 * 1024 * 1024 + 1) }).ended;
+    const large = await start(["run", "x", "-m", "offline"], { input: "a".repeat(8 * 1024 * 1024 + 1) }).ended;
     expect(large).toMatchObject({ code: 52, stdout: "" });
     expect(large.stderr).toMatch(/^Error: stdin holds more than 8 MiB; .*\n$/);
   });
@@ -134,14 +135,14 @@ describe("against a server", () => {
   });
 
   it("[G5] keeps what was said until Ctrl-C, and exits with 130", async () => {
-    const turn = start(["go", "-m", "openai/m", "--stream"], { env });
+    const turn = start(["run", "go", "-m", "openai/m", "--stream"], { env });
     await turn.saw("Once upon");
     turn.child.kill("SIGINT");
     expect(await turn.ended).toEqual({ code: 130, stdout: "Once upon\n", stderr: "Interrupted.\n" });
   });
 
   it("reports an interrupt to scripts as the last line, with the partial text", async () => {
-    const turn = start(["go", "-m", "openai/m", "--events"], { env });
+    const turn = start(["run", "go", "-m", "openai/m", "--events"], { env });
     await turn.saw("Once upon");
     turn.child.kill("SIGTERM");
     const { code, stdout } = await turn.ended;
@@ -154,7 +155,7 @@ describe("against a server", () => {
 
   it("[G1] [H3] exits with PROVIDER_ERROR's code, as JSON too, and never shows the key", async () => {
     const refusing = { ...env, OPENAI_BASE_URL: `${env.OPENAI_BASE_URL}/refusing` };
-    const { code, stdout, stderr } = await start(["go", "-m", "openai/m", "--json"], { env: refusing }).ended;
+    const { code, stdout, stderr } = await start(["run", "go", "-m", "openai/m", "--json"], { env: refusing }).ended;
     expect(code).toBe(20);
     expect(JSON.parse(stdout)).toMatchObject({ error: { code: "PROVIDER_ERROR", category: "provider" } });
     expect(stderr).toMatch(/^Error: [^\n]+\n$/);

@@ -353,7 +353,7 @@ describe("[C19] without session-compaction", () => {
   it("refuses a configuration of it, whatever is asked for", async () => {
     writeFileSync(join(line.cwd, "rkat.toml"), CONFIGURATION);
     const given = { env: { ...env, RKAT_FEATURES: "session-store" } };
-    expect(await run(["hello"], given)).toMatchObject({ code: 40, stderr: `Error: ${message}\n` });
+    expect(await run(["run", "hello"], given)).toMatchObject({ code: 40, stderr: `Error: ${message}\n` });
   });
 });
 

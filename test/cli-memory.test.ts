@@ -124,7 +124,7 @@ describe("rkat memory history", () => {
     await talkAndCompact();
     const cwd = join(line.cwd, "elsewhere");
     mkdirSync(cwd);
-    await run(["hello", "-t", "none"], { env, cwd });
+    await run(["run", "hello", "-t", "none"], { env, cwd });
     for (const word of ["search", "history"]) {
       const { code, stdout } = await run(["memory", word, "Person1", "--json"], { env, cwd });
       expect(code).toBe(0);
@@ -328,7 +328,7 @@ describe("[D11] without memory-store", () => {
 
   it("full tools run without the search and say so; capabilities say which it is", async () => {
     const given = { env: { ...env, RKAT_FEATURES: "session-store" } };
-    const turn = await run(["hello", "--tools", "full"], given);
+    const turn = await run(["run", "hello", "--tools", "full"], given);
     expect(turn).toMatchObject({ code: 0, stderr: expect.stringMatching(/^This rkat has no memory store, so /) });
     expect((await run(["capabilities"], given)).stdout).toMatch(/\n {2}memory_store +no /);
     expect((await run(["capabilities"], { env })).stdout).toMatch(/\n {2}memory_store +yes /);

@@ -96,7 +96,7 @@ describe("processes that share a project", () => {
   });
 
   it("follow what another one does", async () => {
-    await rkat("hello");
+    await rkat("run", "hello");
     const follower = start("session", "events", "last", "--follow");
     await follower.saw("turn completed");
     await rkat("c", "and then?");

@@ -64,6 +64,14 @@ describe("[H1] what cannot be understood is refused in one sentence", () => {
     ],
     ["undo", /^there is no command undo; did you mean rkat compact undo\? As a prompt, write rkat run undo$/],
     ["list", /did you mean rkat session list or rkat compact list or rkat agent list or rkat mcp list\?/],
+    ["export", /^there is no command export; rkat help lists them\. As a prompt, write rkat run export$/],
+    ["gc -m offline", /^there is no command gc; rkat help lists them\. As a prompt, write rkat run gc$/],
+    ["-m offline gc", /^there is no command gc; rkat help lists them\. As a prompt, write rkat run gc$/],
+    ["forget x", /^there is no command forget x; .* As a prompt, write rkat run forget x$/],
+    [
+      "undo last",
+      /^there is no command undo last; did you mean rkat compact undo\? As a prompt, write rkat run undo last$/,
+    ],
     ["version", /^there is no command version; did you mean rkat --version\?/],
     ["compact last", /^there is no command compact last; did you mean rkat compact show last\?$/],
     [
@@ -72,11 +80,18 @@ describe("[H1] what cannot be understood is refused in one sentence", () => {
     ],
     ["help docter", /^there is no command docter; rkat help lists them$/],
   ];
-  it.each(refusals)("%s", async (words, sentence) => {
+  it.each(refusals)("[G5] %s", async (words, sentence) => {
     const { code, stdout, stderr } = await run(words.split(" "));
     expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
     expect(stderr).toMatch(/^Error: [^\n]+\n$/);
     expect(stderr.slice("Error: ".length, -1)).toMatch(sentence);
+  });
+
+  it("[G5] words are a prompt when one holds a blank, when a session is named, and after run", async () => {
+    for (const words of [["hello there"], ["run", "hello"], ["say", "hello there"]]) {
+      expect(await run([...words, "-m", "offline"])).toMatchObject({ code: 0 });
+    }
+    expect(await run(["--resume=last", "hello"])).toMatchObject({ code: 0 });
   });
 
   it("as JSON where JSON was asked for", async () => {
@@ -114,7 +129,7 @@ describe("rkat run", () => {
       },
     };
     const words =
-      "hello there -m offline --json --system S --instructions I --max-tokens 90000 -d 1m30s --max-tool-calls 7 " +
+      "run hello there -m offline --json --system S --instructions I --max-tokens 90000 -d 1m30s --max-tool-calls 7 " +
       "--max-turns 3 --max-tokens-per-turn 50 --label team=core --allow-tool datetime --allow-tool shell " +
       '--block-tool shell --params-json {"a":0,"c":true} --param a=1 --param b=x --app-context [1] --memory';
     const { code, stdout } = await run(words.split(" "), { own });
@@ -161,12 +176,12 @@ describe("rkat run", () => {
 
   it("[B1] takes limits from the configuration, and from flags before it", async () => {
     writeFileSync(join(line.cwd, "rkat.toml"), "[budget]\nmax_tokens = 5\n");
-    expect((await run(["hello", "-m", "offline"])).code).toBe(21);
-    expect((await run(["hello", "-m", "offline", "--max-tokens", "1_000_000"])).code).toBe(0);
+    expect((await run(["run", "hello", "-m", "offline"])).code).toBe(21);
+    expect((await run(["run", "hello", "-m", "offline", "--max-tokens", "1_000_000"])).code).toBe(0);
   });
 
   it("[D11] says on stderr that full tools lack the memory that is not there", async () => {
-    const { code, stderr } = await run(["hello", "-m", "offline", "--yolo"], {
+    const { code, stderr } = await run(["run", "hello", "-m", "offline", "--yolo"], {
       env: { RKAT_FEATURES: "session-store" },
     });
     expect(code).toBe(0);
@@ -175,14 +190,14 @@ describe("rkat run", () => {
 
   it("[G1] exits with AGENT_ERROR's code when no output matches the schema", async () => {
     writeFileSync(join(line.cwd, "never.json"), '{"not": {}}');
-    const { code, stderr } = await run(["hello", "-m", "offline", "--schema", "never.json"]);
+    const { code, stderr } = await run(["run", "hello", "-m", "offline", "--schema", "never.json"]);
     expect(code).toBe(ERRORS.AGENT_ERROR.exit);
     expect(stderr).toMatch(/\nStopped: no output matched the schema after \d attempts: .*\n$/);
   });
 
   it("prints the value of a schema alone on stdout", async () => {
     const schema = '{"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]}';
-    const { code, stdout } = await run(["hello", "-m", "offline", "--schema", schema], { isTerminal: true });
+    const { code, stdout } = await run(["run", "hello", "-m", "offline", "--schema", schema], { isTerminal: true });
     expect(code).toBe(0);
     expect(Object.keys(JSON.parse(stdout))).toEqual(["answer"]);
   });
@@ -209,7 +224,7 @@ describe("rkat run", () => {
         return openRuntime(options);
       },
     };
-    expect((await run(["hello"], { env, own })).code).toBe(0);
+    expect((await run(["run", "hello"], { env, own })).code).toBe(0);
     expect(asked).toMatchObject({ env, projectRoot: line.cwd, config: { agent: { model: "offline" } } });
   });
 });

@@ -26,7 +26,7 @@ import type { Invocation, Parts } from "./parts.ts";
 import { addPlaceFlags, createPlace } from "./place.ts";
 import { withoutControls } from "./plain-text.ts";
 import { settleResume } from "./run/resume-words.ts";
-import { addResumeCommands, addRunCommand } from "./run/run-command.ts";
+import { addResumeCommands, addRunCommand, DEFAULT_COMMAND } from "./run/run-command.ts";
 import { addSessionCommand } from "./sessions/session-command.ts";
 
 /** Does what the command line says and returns the exit code. It does not throw. */
@@ -70,7 +70,7 @@ function declareProgram(program: Command, invocation: Invocation): void {
   const { io } = invocation;
   program
     .description("A runtime for agent sessions that outlive any context window.")
-    .usage("PROMPT… [options]\n  rkat COMMAND [options]")
+    .usage('"PROMPT" [options]\n  rkat COMMAND [options]')
     .exitOverride()
     .configureOutput({
       writeOut: (text) => io.stdout.write(text),
@@ -107,6 +107,7 @@ function declareProgram(program: Command, invocation: Invocation): void {
   addCompletionCommand(program, invocation);
   addConformanceCommand(program, invocation);
   addHelpCommand(program);
+  requireSentence(program);
   describeHelp(program, {
     examples: [
       ["rkat demo", "watch what it does; no key, no network"],
@@ -157,28 +158,45 @@ function namesOf(command: Command): readonly string[] {
 }
 
 /** What nearly is a command was meant as one: sending it to a model would cost money and help nobody. */
-function refuseNearMiss([word = "", next = "-"]: readonly string[], program: Command): void {
-  if (word.startsWith("-") || program.commands.some((command) => namesOf(command).includes(word))) return;
-  const meant = next.startsWith("-") ? meantAlone(word, program) : meantWith(word, next, program);
-  if (meant === undefined) return;
-  const typed = next.startsWith("-") ? word : `${word} ${next}`;
-  const message = `there is no command ${typed}; did you mean ${meant}? As a prompt, write rkat run ${typed}`;
-  throw new RuntimeError("INVALID_PARAMS", message);
+function refuseNearMiss(args: readonly string[], program: Command): void {
+  const flagAt = args.findIndex((word) => word.startsWith("-"));
+  const words = flagAt < 0 ? args : args.slice(0, flagAt);
+  if (program.commands.some((command) => namesOf(command).includes(words[0] ?? ""))) return;
+  if (words.some(holdsBlank) || meantBy(words, program) === undefined) return;
+  throw noCommand(words, program);
 }
 
-/** A lone word: a slip of the finger, or a command that stands within others. */
-function meantAlone(word: string, program: Command): string | undefined {
+/** Declares that words are a prompt without `run` only when one of them holds a blank: any other may be a command. */
+function requireSentence(program: Command): void {
+  program.hook("preAction", (_, command) => {
+    if (command.parent !== program || command.name() !== DEFAULT_COMMAND || program.args[0] === DEFAULT_COMMAND) return;
+    const [words = []]: readonly (readonly string[])[] = command.processedArgs;
+    // Whoever names a session to go on with means a turn.
+    if (command.opts().resume !== undefined || words.length === 0 || words.some(holdsBlank)) return;
+    throw noCommand(words, program);
+  });
+}
+
+function holdsBlank(word: string): boolean {
+  return /\s/.test(word);
+}
+
+function noCommand(words: readonly string[], program: Command): RuntimeError {
+  const meant = meantBy(words, program);
+  const hint = meant === undefined ? "rkat help lists them." : `did you mean ${meant}?`;
+  const message = `there is no command ${words.join(" ")}; ${hint} As a prompt, write rkat run ${words.join(" ")}`;
+  return new RuntimeError("INVALID_PARAMS", message);
+}
+
+/** The nearest command: a slip of the finger, or one that stands within others. */
+function meantBy([word = "", next]: readonly string[], program: Command): string | undefined {
   if (word === "version") return "rkat --version";
+  const holders = (name: string) =>
+    program.commands.filter(({ commands }) => commands.some((inner) => namesOf(inner).includes(name)));
+  const outer = next === undefined ? undefined : nearMiss(word, holders(next).flatMap(namesOf));
+  if (outer !== undefined) return `rkat ${outer} ${next}`;
   const slip = nearMiss(word, program.commands.flatMap(namesOf));
   if (slip !== undefined) return `rkat ${slip}`;
-  const holders = program.commands.filter(({ commands }) => commands.some((inner) => namesOf(inner).includes(word)));
-  if (holders.length === 0) return undefined;
-  return holders.map((holder) => `rkat ${holder.name()} ${word}`).join(" or ");
-}
-
-/** Two words that begin a sentence are a prompt, unless the second is a command of what the first nearly is. */
-function meantWith(word: string, next: string, program: Command): string | undefined {
-  const holders = program.commands.filter(({ commands }) => commands.some((inner) => namesOf(inner).includes(next)));
-  const slip = nearMiss(word, holders.flatMap(namesOf));
-  return slip === undefined ? undefined : `rkat ${slip} ${next}`;
+  const within = holders(word).map((holder) => `rkat ${holder.name()} ${word}`);
+  return within.length === 0 ? undefined : within.join(" or ");
 }

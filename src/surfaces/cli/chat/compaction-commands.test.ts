@@ -99,7 +99,7 @@ describe("rkat chat", () => {
   });
 
   it("[C17] takes a threshold of its own for a new session only", async () => {
-    const started = await run(["hello", "-t", "none", "--compact-threshold", "2_000"], { env });
+    const started = await run(["run", "hello", "-t", "none", "--compact-threshold", "2_000"], { env });
     expect(started).toMatchObject({ code: 0 });
     expect(JSON.parse((await run(["session", "context", "last", "--json"], { env })).stdout)).toMatchObject({
       auto_compact_threshold: 2_000,
@@ -116,7 +116,7 @@ describe("rkat chat", () => {
           "Error: --compact-threshold cannot change on a session that has run: it is set when the session is created\n",
       });
     }
-    expect(await run(["hello", "-t", "none", "--compact-threshold", "200"], { env })).toMatchObject({
+    expect(await run(["run", "hello", "-t", "none", "--compact-threshold", "200"], { env })).toMatchObject({
       code: 2,
       stderr: expect.stringMatching(/^Error: auto_compact_threshold: 200 can never be met, because .* = 300 tokens/),
     });

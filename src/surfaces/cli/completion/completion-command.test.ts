@@ -65,7 +65,7 @@ describe("[G5] completion", () => {
   });
 
   it("names the sessions and agents of the folder, and of the one the line says", async () => {
-    await run(["hello", "there", "-m", "offline"]);
+    await run(["run", "hello", "there", "-m", "offline"]);
     await run(["agent", "remember", "ada", "a heron"]);
     const { sessions } = JSON.parse((await run(["session", "list", "--json"])).stdout);
     const id = sessions[0].session_id.slice(0, 13);

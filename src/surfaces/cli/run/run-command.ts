@@ -23,7 +23,7 @@ export const DEFAULT_COMMAND = "run";
 export function addRunCommand(program: Command, invocation: Invocation): void {
   const command = program
     .command(DEFAULT_COMMAND, { isDefault: true })
-    .summary("ask a model; the same as rkat PROMPT")
+    .summary('ask a model; the same as rkat "PROMPT"')
     .description("Runs one turn: the model answers, uses the tools it is allowed, and stops.")
     .argument("[prompt...]")
     .usage("PROMPT… [options]")

@@ -12,7 +12,7 @@ const { run } = line;
 
 /** Starts a session and returns its id. */
 async function begin(prompt: string, ...flags: string[]): Promise<string> {
-  const { code, stdout, stderr } = await run([prompt, "-m", "offline", "--json", ...flags]);
+  const { code, stdout, stderr } = await run(["run", prompt, "-m", "offline", "--json", ...flags]);
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
   return JSON.parse(stdout).session_id;
 }
@@ -173,19 +173,19 @@ describe("where sessions are kept", () => {
     expect(readdirSync(join(line.cwd, "state")).sort()).toEqual([".gitignore", "alpha"]);
     expect((await json("session", "list")).sessions).toEqual([]);
     expect((await json("--state-root", "state", "-r", "alpha", "session", "list")).sessions).toHaveLength(1);
-    const both = await run(["hello", "-m", "offline", "--realm", "a", "--isolated"]);
+    const both = await run(["run", "hello", "-m", "offline", "--realm", "a", "--isolated"]);
     expect(both).toMatchObject({ code: 2, stderr: expect.stringContaining("use one of them") });
   });
 
   it("a folder that cannot be made is one sentence that says what to do", async () => {
     mkdirSync(join(line.cwd, ".rkat"));
     writeFileSync(join(line.cwd, ".rkat", "realms"), "");
-    const { code, stdout, stderr } = await run(["hello", "-m", "offline"]);
+    const { code, stdout, stderr } = await run(["run", "hello", "-m", "offline"]);
     expect({ code, stdout }).toEqual({ code: 31, stdout: "" });
     expect(stderr).toMatch(
       /^Error: sessions cannot be kept in .* \(E\w+\); .*--state-root FOLDER.*RKAT_FEATURES=none\n$/,
     );
-    expect(await run(["hello", "-m", "offline"], { env: { RKAT_FEATURES: "none" } })).toMatchObject({ code: 0 });
+    expect(await run(["run", "hello", "-m", "offline"], { env: { RKAT_FEATURES: "none" } })).toMatchObject({ code: 0 });
   });
 
   it("rkat doctor tells the place and its size, and --verify every record of it", async () => {
@@ -218,7 +218,7 @@ describe("[F3] without session-store", () => {
   const id = "019a2b3c-4d5e-7abc-8def-0123456789ab";
 
   it("a turn runs and leaves nothing behind", async () => {
-    expect(await run(["hello", "-m", "offline"], { env })).toMatchObject({ code: 0 });
+    expect(await run(["run", "hello", "-m", "offline"], { env })).toMatchObject({ code: 0 });
     expect(readdirSync(line.cwd)).toEqual([]);
   });
 
@@ -247,7 +247,7 @@ it("tells a budget of an earlier command without guessing which", async () => {
         model: createScriptedModel(() => ({ text: "Yes.", usage: { input_tokens: 40, output_tokens: 1 } })),
       }),
   };
-  await run(["hello", "--max-tokens", "60"], { own });
+  await run(["run", "hello", "--max-tokens", "60"], { own });
   expect(await run(["c", "hello"], { own })).toMatchObject({
     code: 21,
     stderr: expect.stringMatching(/\nStopped: a budget of the session is used up\.\n$/),
