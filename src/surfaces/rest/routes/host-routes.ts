@@ -54,6 +54,7 @@ export function createHostRoutes({ runtime, host, version, turns }: HostParts): 
     { ...get("/openapi.json"), serve: () => jsonAnswer(document()) },
     {
       ...get("/docs"),
+      isPage: true,
       serve: () => ({
         status: 200,
         type: "text/html; charset=utf-8",
@@ -64,8 +65,12 @@ export function createHostRoutes({ runtime, host, version, turns }: HostParts): 
   ];
 }
 
-/** A page that is made of text alone needs nothing but its own style. */
-const PAGE_HEADERS = { "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'" };
+/** A page that is made of text alone needs nothing but its own style, and is shown in no other's frame. */
+const PAGE_HEADERS = {
+  "content-security-policy":
+    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  "x-frame-options": "DENY",
+};
 
 function get(path: string) {
   return { method: "GET", path } as const;
