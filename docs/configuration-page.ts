@@ -117,8 +117,9 @@ const MEANINGS: Readonly<Record<string, string>> = {
   "compaction.cut_invented": "what a summary says and its source does not is cut from it, unless `false`",
   "tools.default_timeout": "of one tool call",
   "tools.max_concurrent": "calls of one answer that run at once",
-  "tools.builtins_enabled": "built-in tools of sessions of servers and the SDK that do not say: time, tasks, patches",
-  "tools.shell_enabled": "the shell for those",
+  "tools.builtins_enabled":
+    "built-in tools of sessions of servers and the SDK that do not say: time, tasks, patches; a file that says `false` forbids them to all",
+  "tools.shell_enabled": "the shell for those; a file that says `false` forbids it to all",
   "tools.memory": "`memory_search` and `search_project_history` for sessions that have tools",
   "tools.output_bytes_max": "what of one output the model is shown; the rest stays reachable as a blob",
   "tools.comms_enabled": ELSEWHERE,

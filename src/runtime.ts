@@ -1,5 +1,6 @@
 import { hash } from "node:crypto";
 import { type Compose, composeOver } from "./config/config-layers.ts";
+import { requirePermitted } from "./config/config-lock.ts";
 import { fixedAtStart, modelConfig, policyOf } from "./config/config-policy.ts";
 import { spellConfig } from "./config/config-schema.ts";
 import { type Config, defaultConfig } from "./config/load-config.ts";
@@ -34,6 +35,7 @@ import { createSessionMemory, type MemoryParts, type SessionMemory } from "./ser
 import { createRuntimeCalls, type Runtime } from "./service/runtime-calls.ts";
 import { requireOptions } from "./service/runtime-options.ts";
 import { type CompactionPart, requireReachableFor } from "./service/session/compacting.ts";
+import { belowCeiling, requireBelow, type ToolCeiling } from "./service/session/tool-ceiling.ts";
 import { type Configured, createSessionService } from "./service/session-service.ts";
 import { translateFailures } from "./service/store-border.ts";
 import { subscribe } from "./service/subscriptions.ts";
@@ -70,6 +72,8 @@ export interface RuntimeOptions {
   readonly mcpServers?: readonly McpServerConfig[];
   /** Which built-in tools sessions have by default. */
   readonly toolPreset?: ToolPreset;
+  /** For a server that others ask: tools beyond this preset, and configuration that reaches outside, are refused. */
+  readonly ceiling?: ToolPreset;
   readonly systemPrompt?: string;
   readonly config?: Config;
   /** How `config` is made of its layers, as `loadConfig` returns it; without it the realm's own lies over `config`. */
@@ -124,6 +128,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
   const { program: shellProgram, timeout_ms } = config.shell;
   const builtins = createBuiltinTools({ root, clock, env, shellProgram, shellTimeoutSecs: timeout_ms / 1_000 });
   const mcp = mcpToolsOf(mcpServers, { env, root, clock, warn: (sentence) => warn(redact(sentence)) });
+  const ceiling = ceilingOf(options, config);
   const derive = (changed: Config): Configured & { readonly config: Config } => {
     const known = mergeModels(changed.models);
     const memoryScope = options.memory?.scope ?? changed.memory.scope;
@@ -138,12 +143,16 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
         if (ownModel?.modelId === model) return ownModel.contextWindow;
         return changed.self_hosted.models[model]?.context_window ?? findModel(model, known)?.context_window;
       },
-      toolsFor: (settings) => [
-        ...builtins.toolsFor(settings.tools),
-        ...(settings.tools.memory ? memoryTools : []),
-        ...(hasMcpTools(settings.tools) ? mcp.tools() : []),
-        ...(options.tools ?? []),
-      ],
+      toolsFor: ({ tools: had }) => {
+        // A session that another door gave more is given no more than this here.
+        const tools = belowCeiling(had, ceiling);
+        return [
+          ...builtins.toolsFor(tools),
+          ...(tools.memory ? memoryTools : []),
+          ...(ceiling.mcp && hasMcpTools(had) ? mcp.tools() : []),
+          ...(options.tools ?? []),
+        ];
+      },
       models: preferOwn(ownModel, createModelResolver({ env, config: modelConfig(options, changed) })),
       defaults: {
         system_prompt: options.systemPrompt ?? changed.agent.system_prompt,
@@ -153,6 +162,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
         tools: defaultTools(options, changed),
         structured_output_retries: changed.agent.structured_output_retries,
         presets: presetsOf(options, changed),
+        ceiling,
       },
       sessionsMax: changed.limits.max_sessions,
       catalogue: () => describeModels(known),
@@ -165,6 +175,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     derive,
     spell: spellConfig,
     fixed: fixedAtStart,
+    permit: (change) => requirePermitted(change, options.ceiling === undefined ? undefined : ceiling),
     realm: options.realm ?? {},
     warn,
   });
@@ -193,7 +204,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     skillFor: (tools) => (tools.has("memory_search") ? MEMORY_SKILL : undefined),
     redact,
     prepareTools: async ({ tools }, signal) => {
-      if (hasMcpTools(tools)) await mcp.prepare(signal);
+      if (ceiling.mcp && hasMcpTools(tools)) await mcp.prepare(signal);
     },
     configuration,
     describeCapabilities: () => describeCapabilities(capabilities),
@@ -273,6 +284,20 @@ export function createInMemoryStore(options: { now?: () => number } = {}): Store
 
 function presetsOf({ memory, mcpServers = [] }: RuntimeOptions, { tools }: Config) {
   return presetsWith({ memory: memory !== undefined && tools.memory, mcp: mcpServers.length > 0 });
+}
+
+/** The most sessions may have: what the server was started with, less what the configuration's file forbids. */
+function ceilingOf({ ceiling: preset = "full", toolPreset }: RuntimeOptions, { forbidden }: Config): ToolCeiling {
+  const { builtins, shell } = TOOL_PRESETS[preset];
+  const ceiling = {
+    builtins: forbidden.includes("builtins") ? "none" : builtins,
+    shell: shell && !forbidden.includes("shell"),
+    memory: preset !== "none",
+    mcp: preset !== "none",
+    forbidden,
+  } as const;
+  if (toolPreset !== undefined) requireBelow(TOOL_PRESETS[toolPreset], ceiling, { tool_preset: toolPreset });
+  return ceiling;
 }
 
 function defaultTools(options: RuntimeOptions, config: Config) {

@@ -176,7 +176,7 @@ describe("with a model that never ends", () => {
   });
 
   it("[G3] a signal interrupts the turn after a grace, keeps it, answers, and ends streams with done", async () => {
-    const flags = [door, ...free, "--realm", "cut", "--state-root", join(home, "cut")];
+    const flags = [door, ...free, "--grace", "500ms", "--realm", "cut", "--state-root", join(home, "cut")];
     const { child, exited, listening } = start(flags, env);
     const { url, call } = await listening();
     const { session_id } = (await call("POST /sessions", { prompt: "x", model: "openai/m", initial_turn: "deferred" }))
@@ -187,7 +187,9 @@ describe("with a model that never ends", () => {
     child.kill("SIGTERM");
     expect(await turn).toMatchObject({ status: 499, body: { code: "REQUEST_CANCELLED", details: { session_id } } });
     const events = await following;
-    expect((await exited).code).toBe(143);
+    const ended = await exited;
+    expect(ended.code).toBe(143);
+    expect(ended.stderr).toContain("interrupts 1 turn after 500ms; what was said is kept\n");
     expect(events.map(({ type }) => type).slice(-2)).toEqual(["run_failed", "done"]);
 
     const next = start(flags);

@@ -25,6 +25,19 @@ describe("the realm's own layer", () => {
     expect(sources).toEqual(["/p/rkat.toml", "/s/config.toml", "RKAT_MODEL"]);
   });
 
+  it("[H4] switches nothing on that the file says false to, and forbids nothing itself", async () => {
+    const on = "[tools]\nshell_enabled = true\nbuiltins_enabled = true\n";
+    const file = "[tools]\nshell_enabled = false\n";
+    const locked = await loadConfig(places({ "/p/rkat.toml": file, "/s/config.toml": on }));
+    expect(locked.config).toMatchObject({
+      tools: { shell_enabled: false, builtins_enabled: true },
+      forbidden: ["shell"],
+    });
+    expect(composeOver(locked.config)({ tools: { shell_enabled: true } }, "patch")).toEqual(locked.config);
+    const written = await loadConfig(places({ "/s/config.toml": file }));
+    expect(written.config).toMatchObject({ tools: { shell_enabled: false }, forbidden: [] });
+  });
+
   it("[G2] is what is named when something in a list of its is wrong", async () => {
     const { compose } = await loadConfig(places({ "/p/rkat.toml": '[agent]\nmodel = "a"\n' }));
     expect(() => compose({ features: ["nope"] }, "patch")).toThrow(/^patch: features\.0 /);

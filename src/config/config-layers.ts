@@ -1,7 +1,7 @@
 import { RuntimeError } from "../contract/error.ts";
 import { type JsonTable, mergePatch } from "../contract/input/merge-patch.ts";
 import { describeProblems, isTable } from "./config-problem.ts";
-import { type Config, ConfigFile, LIMIT_SPELLINGS, spellConfig } from "./config-schema.ts";
+import { type Config, ConfigFile, LIMIT_SPELLINGS, SWITCHES, spellConfig } from "./config-schema.ts";
 
 /**
  * The configuration with this layer of the realm's own; `name` is how sentences call it. Throws INVALID_PARAMS for
@@ -9,10 +9,11 @@ import { type Config, ConfigFile, LIMIT_SPELLINGS, spellConfig } from "./config-
  */
 export type Compose = (realm: JsonTable, name: string) => Config;
 
-/** Lays the realm's own layer over the file, and the environment over both. */
+/** Lays the realm's own layer over the file, and the environment over both; what the file forbids stays off. */
 export function composeLayers(
   file: { readonly name: string | undefined; readonly table: JsonTable },
   env: Readonly<Record<string, string | undefined>>,
+  forbidden = forbiddenBy(file.table),
 ): Compose {
   const variables = VARIABLES.filter(({ name }) => isSet(env[name]));
   return (realm, name) => {
@@ -20,7 +21,10 @@ export function composeLayers(
     const files = mergePatch(withoutSpellingsOf(realm, file.table), realm);
     const raw = variables.reduce((table, variable) => override(table, variable, env[variable.name] ?? ""), files);
     const parsed = ConfigFile.safeParse(raw);
-    if (parsed.success) return parsed.data;
+    if (parsed.success) {
+      const off = Object.fromEntries(forbidden.map((name) => [SWITCHES[name], false]));
+      return { ...parsed.data, tools: { ...parsed.data.tools, ...off }, forbidden };
+    }
 
     const sourceOf = (path: readonly PropertyKey[]): string => {
       const [section, key] = path;
@@ -36,7 +40,13 @@ export function composeLayers(
 
 /** The same for a configuration that was handed over whole. */
 export function composeOver(config: Config): Compose {
-  return composeLayers({ name: undefined, table: spellConfig(config) }, {});
+  return composeLayers({ name: undefined, table: spellConfig(config) }, {}, config.forbidden);
+}
+
+/** The realm's own layer, which requests write, forbids nothing: a client that sets what it got would forbid by that. */
+function forbiddenBy({ tools }: JsonTable): Config["forbidden"] {
+  const names = ["builtins", "shell"] as const;
+  return names.filter((name) => isTable(tools) && tools[SWITCHES[name]] === false);
 }
 
 /** A patch takes a key away by null; a layer just does not have it. */

@@ -289,7 +289,15 @@ export const ConfigFile = z
       max_tool_calls: budget.max_tool_calls ?? limits.max_tool_calls,
     }),
     limits: { max_sessions: limits.max_sessions },
+    forbidden: nothingForbidden,
   }));
+
+/** The tools a file can forbid, and the key of `[tools]` that does when it says false. */
+export const SWITCHES = { builtins: "builtins_enabled", shell: "shell_enabled" } as const;
+type Switch = keyof typeof SWITCHES;
+
+/** What a file has said false to; a default that nobody wrote forbids nothing. */
+const nothingForbidden: readonly Switch[] = [];
 
 interface SessionLimits {
   readonly max_tokens?: number;
@@ -309,7 +317,7 @@ export type Config = DeepReadonly<z.output<typeof ConfigFile>>;
 
 /** A configuration by the keys of its file; reading it back gives the same. */
 export function spellConfig(config: Config): JsonTable {
-  const { features, agent, budget, limits: held, retry, compaction, tools, shell, ...rest } = config;
+  const { features, agent, budget, limits: held, retry, compaction, tools, shell, forbidden: _file, ...rest } = config;
   const { max_duration_ms, ...limits } = budget;
   const { initial_delay_ms, max_delay_ms, retry_after_max_ms, call_timeout_ms, stall_timeout_ms, ...retries } = retry;
   const { default_timeout_ms, ...offered } = tools;

@@ -124,6 +124,13 @@ export const ERRORS = {
     category: "request",
     meaning: "the request's Host or Origin is not allowed",
   },
+  PERMISSION_DENIED: {
+    rpc: -32034,
+    http: 403,
+    exit: 54,
+    category: "permission",
+    meaning: "more is asked for than this server, or the configuration's file, allows",
+  },
   DUPLICATE_REQUEST_ID: {
     rpc: -32033,
     http: 409,

@@ -13,6 +13,8 @@ export interface CallContext {
   readonly listener?: Listener;
   /** Tools only code can bring: they are not in the log and must be given again after a restart. */
   readonly tools?: readonly Tool[];
+  /** Told of a turn that goes on behind its answer, for whoever must not end before it has. */
+  readonly behind?: (turn: Promise<unknown>) => void;
   /** The trace the caller is in, as W3C writes it; in this process the active one counts without being told. */
   readonly traceparent?: string | undefined;
 }

@@ -26,6 +26,7 @@ const expectedOf = (presets: readonly string[]): Readonly<Record<string, Expecte
   tools: [Array.isArray, "give a list of tools"],
   mcpServers: [isServers, "give a list of MCP servers, each {name, command} or {name, url} and no two of one name"],
   toolPreset: [(name) => presets.includes(String(name)), `give one of ${presets.join(", ")}`],
+  ceiling: [(name) => presets.includes(String(name)), `give one of ${presets.join(", ")}`],
   systemPrompt: [isText, "give a text"],
   config: [isObject, "give a configuration, as loadConfig returns one"],
   compose: [isFunction, "give what loadConfig returns as compose"],

@@ -190,6 +190,39 @@ describe("the session service", () => {
     expect(await offered({ toolPreset: "workspace", enableShell: false })).not.toContain("shell");
   });
 
+  it("[H4] no session has more than the ceiling, whoever gave it more", async () => {
+    const store = createInMemoryStore();
+    const elsewhere = scriptedRuntime(() => ({ text: "ok" }), { store, memory: {} });
+    const made = await elsewhere.runtime.createSession("x", { toolPreset: "full" });
+    const { runtime, model } = scriptedRuntime(() => ({ text: "ok" }), {
+      ...{ store, memory: {}, clock: elsewhere.clock },
+      ceiling: "none",
+    });
+    await runtime.session(made.id).turn("y");
+    expect(elsewhere.model.requests.at(-1)?.tools.map(({ name }) => name)).toContain("shell");
+    expect(model.requests.at(-1)?.tools).toEqual([]);
+    await runtime.createSession("x");
+    await runtime.createSession("x", { toolPreset: "none" });
+    expect(model.requests.at(-1)?.tools).toEqual([]);
+    const refused: readonly (readonly [Parameters<typeof runtime.createSession>[1], string])[] = [
+      [{ enableBuiltins: true }, "enable_builtins: this server has no tools; start it with --tools safe"],
+      [{ enableMemory: true }, "enable_memory: this server has no memory; start it with --tools safe"],
+      [{ toolPreset: "safe" }, "tool_preset safe: this server has no tools; start it with --tools safe"],
+      [{ enableShell: true }, "enable_shell: this server has no shell; start it with --tools workspace"],
+    ];
+    for (const [options, message] of refused) {
+      await expect(runtime.createSession("x", options)).rejects.toMatchObject({ code: "PERMISSION_DENIED", message });
+    }
+    expect(await runtime.listSessions()).toHaveLength(3);
+  });
+
+  it("[H4] a program is told of a preset that the configuration's file forbids", () => {
+    const config = { ...configWith({}), forbidden: ["shell"] as const };
+    expect(() => scriptedRuntime(() => ({ text: "ok" }), { config, toolPreset: "workspace" })).toThrow(
+      "tool_preset workspace: the configuration's file says tools.shell_enabled = false, which no request changes",
+    );
+  });
+
   it("[H5] sessions in memory are bounded", async () => {
     const config = configWith({ limits: { max_sessions: 2 } });
     const { runtime } = scriptedRuntime(() => ({ text: "ok" }), { config });

@@ -82,18 +82,22 @@ export function createSessionService(parts: ServiceParts): SessionService {
     const { prompt } = input;
     const turn = { prompt, model, instructions: [], overlay: undefined, traceparent: call.traceparent };
     const run = (signal: AbortSignal) => runSessionTurn(began, session, { ...turn, signal });
-    return input.keep_alive === true ? runBehind(session, run) : held.run(session, call, run);
+    return input.keep_alive === true ? runBehind(session, call, run) : held.run(session, call, run);
   };
 
   /** Runs a turn nobody waits for; how it ends is told in its events, and kept. */
-  const runBehind = async (session: LiveSession, turn: (signal: AbortSignal) => Promise<RunResult>) => {
+  const runBehind = async (
+    session: LiveSession,
+    { behind }: CallContext,
+    turn: (signal: AbortSignal) => Promise<RunResult>,
+  ) => {
     const { promise: holding, resolve, reject } = Promise.withResolvers<void>();
-    held
-      .run(session, {}, (signal) => {
-        resolve();
-        return turn(signal);
-      })
-      .catch(reject);
+    const run = held.run(session, {}, (signal) => {
+      resolve();
+      return turn(signal);
+    });
+    run.catch(reject);
+    behind?.(run);
     await holding;
     const usage = { input_tokens: 0, output_tokens: 0, total_tokens: 0 };
     return { session_id: session.state.sessionId, text: "", turns: 0, tool_calls: 0, usage };

@@ -17,7 +17,14 @@ export function attackMcpHttp(options: AttackOptions): Promise<Attack> {
     const { newId } = clock;
     const { runtime } = target;
     const createServer = createServers({ runtime, realm: REALM, version: "1.2.3", memoryOnly: false, clock });
-    const listener = await listenHttp({ host: "127.0.0.1", port: 0, token: undefined, createServer, newId });
+    const listener = await listenHttp({
+      host: "127.0.0.1",
+      port: 0,
+      token: undefined,
+      allowedHosts: [],
+      createServer,
+      newId,
+    });
     const port = Number(new URL(listener.url).port);
     try {
       const [connection, good] = [await greet(port), await greet(port)];

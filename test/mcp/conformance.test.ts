@@ -17,7 +17,14 @@ const { newId } = clock;
 
 /** Runs the official suite against servers of a kind; the names of the scenarios by how they ended. */
 async function conform(createServer: () => McpServer) {
-  const listener = await listenHttp({ host: "127.0.0.1", port: 0, token: undefined, createServer, newId });
+  const listener = await listenHttp({
+    host: "127.0.0.1",
+    port: 0,
+    token: undefined,
+    allowedHosts: [],
+    createServer,
+    newId,
+  });
   const folder = mkdtempSync(join(tmpdir(), "rkat-conformance-"));
   try {
     const output = await runSuite(["server", "--url", listener.url], folder);

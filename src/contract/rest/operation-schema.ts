@@ -13,6 +13,20 @@ export interface JsonSchema {
 /** What goes into an operation and what comes out, as JSON schemas of their own: nothing in them refers to elsewhere. */
 export function operationSchema(name: OperationName, io: "input" | "output"): JsonSchema {
   // zod's type of a JSON schema is this one with every keyword of the standard.
-  const { $schema: _dialect, ...schema } = z.toJSONSchema(OPERATIONS[name][io], { io }) as JsonSchema;
+  const { $schema: _dialect, ...schema } = z.toJSONSchema(OPERATIONS[name][io], {
+    io,
+    override: withoutTuple,
+  }) as JsonSchema;
   return schema;
+}
+
+/** Common tools stumble over the schema of a tuple: it becomes a list of as many. */
+function withoutTuple({ jsonSchema }: { readonly jsonSchema: z.core.JSONSchema.BaseSchema }): void {
+  const { prefixItems } = jsonSchema;
+  if (prefixItems === undefined) return;
+  delete jsonSchema.prefixItems;
+  const different = [...new Map(prefixItems.map((item) => [JSON.stringify(item), item])).values()];
+  const [only] = different;
+  const items = different.length === 1 && only !== undefined ? only : { anyOf: different };
+  Object.assign(jsonSchema, { items, minItems: prefixItems.length, maxItems: prefixItems.length });
 }

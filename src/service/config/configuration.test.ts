@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { configWith, scriptedRuntime } from "../../../test/support/runtime.ts";
+import { composeLayers } from "../../config/config-layers.ts";
 import { createInMemoryStore, createRuntime } from "../../runtime.ts";
+import { createConfigInMemory } from "../../stores/config-in-memory.ts";
 
 const scripted = (options: Parameters<typeof scriptedRuntime>[1] = {}) =>
   scriptedRuntime(() => ({ text: "ok" }), { store: createInMemoryStore(), ...options });
@@ -132,5 +134,52 @@ describe("a configuration that changes", () => {
     });
     expect(await runtime.dispatch("readConfig", {})).toHaveProperty("restart_required");
     expect(await patch({ features: null, rest: null })).not.toHaveProperty("restart_required");
+  });
+});
+
+describe("a configuration that others may ask to change", () => {
+  const base_url = "http://models.example/v1";
+  const config = configWith({ providers: { lab: { base_url, api_key_env: "LAB_KEY" } }, rest: { host: "10.0.0.1" } });
+  const denied = (key: string) => ({ code: "PERMISSION_DENIED", message: expect.stringMatching(`^${key}: `) });
+
+  it("[G2] takes back what was read, and changes what reaches nowhere", async () => {
+    const { runtime } = scripted({ config, ceiling: "safe" });
+    const first = await runtime.dispatch("readConfig", {});
+    await runtime.dispatch("setConfig", { config: first.config });
+    await runtime.dispatch("patchConfig", { agent: { max_turns: 3 }, providers: { lab: { base_url, api: "chat" } } });
+    const { config: read } = await runtime.dispatch("readConfig", {});
+    expect(read).toMatchObject({ agent: { max_turns: 3 }, providers: { lab: { base_url, api_key_env: "LAB_KEY" } } });
+  });
+
+  it("[G2] keeps what reaches outside: it is not set, replaced or taken away", async () => {
+    const store = createConfigInMemory();
+    await store.change(() => ({ telemetry: { endpoint: "http://collector.example" }, rest: { host: "10.0.0.2" } }));
+    const { runtime } = scripted({ config, configStore: store, ceiling: "full" });
+    const refused: readonly (readonly [string, object])[] = [
+      ["providers.lab.base_url", { providers: { lab: { base_url: "http://evil.example" } } }],
+      ["providers.lab.api_key_env", { providers: { lab: { api_key_env: "HOME" } } }],
+      ["providers.__proto__.base_url", JSON.parse('{"providers":{"__proto__":{"base_url":"http://evil.example"}}}')],
+      ["telemetry.endpoint", { telemetry: null }],
+      ["telemetry.endpoint", { telemetry: { endpoint: null } }],
+      ["rest.host", { rest: { host: "0.0.0.0" } }],
+      ["shell.program", { shell: { program: "/bin/evil" } }],
+    ];
+    for (const [key, patch] of refused)
+      await expect(runtime.dispatch("patchConfig", patch)).rejects.toMatchObject(denied(key));
+    await expect(runtime.dispatch("setConfig", { config: {} })).rejects.toMatchObject(denied("rest.host"));
+    expect(await runtime.dispatch("readConfig", {})).toMatchObject({ generation: 1 });
+  });
+
+  it("[G2] is not changed behind a variable that hides it", async () => {
+    const compose = composeLayers({ name: "rkat.toml", table: {} }, { RKAT_HOST: "127.0.0.1" });
+    const { runtime } = scripted({ config: compose({}, ""), compose, ceiling: "safe" });
+    const hidden = runtime.dispatch("patchConfig", { rest: { host: "0.0.0.0" } });
+    await expect(hidden).rejects.toMatchObject(denied("rest.host"));
+  });
+
+  it("[G2] is whoever's who started the process where nobody else asks", async () => {
+    const { runtime } = scripted({ config });
+    const patch = { shell: { program: "/bin/sh" }, tools: { shell_enabled: true } };
+    expect(await runtime.dispatch("patchConfig", patch)).toMatchObject({ config: patch });
   });
 });

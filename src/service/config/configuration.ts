@@ -25,6 +25,13 @@ export interface ConfigurationParts<C, D> {
   spell(config: C): JsonTable;
   /** What of it waits for the next start, by the keys of its file. */
   fixed(config: C): Readonly<Record<string, unknown>>;
+  /** Throws PERMISSION_DENIED for a change that whoever asks may not make. */
+  permit(change: {
+    readonly before: C;
+    readonly after: C;
+    readonly layerBefore: JsonTable;
+    readonly layer: JsonTable;
+  }): void;
   readonly realm: ConfiguredRealm;
   /** Told of a layer somebody else wrote that cannot be used. */
   readonly warn: (sentence: string) => void;
@@ -62,11 +69,13 @@ export function createConfiguration<C, D>(parts: ConfigurationParts<C, D>): Conf
     make: (layer: () => JsonTable) => JsonTable,
     { name, expected }: { readonly name: string; readonly expected: number | null | undefined },
   ): Promise<ConfigEnvelope> => {
+    refresh();
     let next = now;
     const kept = await store.change((before) => {
       requireGeneration(expected, before);
       const layer = make(before.layer);
       next = made(layer, name);
+      parts.permit({ before: now.config, after: next.config, layerBefore: layerOrNothing(before), layer });
       return layer;
     });
     now = next;
@@ -89,6 +98,15 @@ export function createConfiguration<C, D>(parts: ConfigurationParts<C, D>): Conf
         change((layer) => mergePatch(readable(layer), patch), { name: "patch", expected: expected_generation }),
     },
   };
+}
+
+/** A layer that cannot be read can be replaced. */
+function layerOrNothing(before: LayerBefore): JsonTable {
+  try {
+    return before.layer();
+  } catch {
+    return {};
+  }
 }
 
 /** Where things are kept is told to whoever runs the process, not to its clients. */

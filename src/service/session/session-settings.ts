@@ -1,6 +1,7 @@
 import { RuntimeError } from "../../contract/error.ts";
 import type { CreateSession, SessionSettings, StartTurn } from "../../contract/session.ts";
 import type { ModelClient } from "../../ports/model.ts";
+import { belowCeiling, requireBelow, type ToolCeiling } from "./tool-ceiling.ts";
 
 /** What a session gets where its creator is silent. */
 export interface SessionDefaults {
@@ -12,6 +13,7 @@ export interface SessionDefaults {
   readonly structured_output_retries: number;
   /** What `tool_preset` names stand for. */
   readonly presets: Readonly<Record<NonNullable<CreateSession["tool_preset"]>, SessionSettings["tools"]>>;
+  readonly ceiling: ToolCeiling;
 }
 
 /** Settles every setting of a new session, so that resuming it needs nothing but its log. */
@@ -37,11 +39,14 @@ export function settleSettings(input: CreateSession, model: ModelClient, default
   };
 }
 
+/** Throws PERMISSION_DENIED for what no session can have here; a default that is beyond it gives way. */
 function settleTools(input: CreateSession, defaults: SessionDefaults): SessionSettings["tools"] {
   const base = input.tool_preset === undefined ? defaults.tools : defaults.presets[input.tool_preset];
   const builtins = input.enable_builtins === undefined ? base.builtins : input.enable_builtins ? "all" : "none";
   const shell = input.enable_shell ?? base.shell;
-  return { builtins, shell, memory: input.enable_memory ?? base.memory, ...given("mcp", base.mcp) };
+  const tools = { builtins, shell, memory: input.enable_memory ?? base.memory, ...given("mcp", base.mcp) } as const;
+  requireBelow(tools, defaults.ceiling, input);
+  return belowCeiling(tools, defaults.ceiling);
 }
 
 const FIRST_TURN_ONLY = ["max_tokens", "system_prompt", "output_schema", "structured_output_retries"] as const;

@@ -1,6 +1,7 @@
 import { request } from "node:http";
 import { describe, expect, it } from "vitest";
 import { serveRest } from "../../../test/support/rest-server.ts";
+import { parseMcpFlags } from "../mcp/flags.ts";
 import { parseRestFlags } from "../rest/flags.ts";
 import { createGuard, tokenFor } from "./guard.ts";
 
@@ -33,15 +34,14 @@ describe("who may speak to a server", () => {
     expect(await ask(url, "/health", { host: "evil.example" })).toEqual(FORBIDDEN);
   });
 
-  it("[G3] answers only to pages of its own and of this machine", async () => {
+  it("[G3] answers only to pages of its own, not to those of other servers of this machine", async () => {
     const { url } = await serveRest({}, { allowedHosts: ["agents.example"] });
-    const at = (origin: string, host = "127.0.0.1") => ask(url, "/sessions", { host, origin });
-    for (const origin of ["https://evil.example", "null", "http://localhost.evil.example", "file://", "", "x"]) {
+    const at = (origin: string, host = new URL(url).host) => ask(url, "/sessions", { host, origin });
+    const strangers = ["https://evil.example", "null", "http://localhost.evil.example", "file://", "", "x"];
+    for (const origin of [...strangers, "http://localhost:5173", "http://127.0.0.1", "http://[::1]:1"]) {
       expect(await at(origin)).toEqual(FORBIDDEN);
     }
-    for (const origin of ["http://localhost:5173", "http://127.0.0.1", "http://[::1]:1"]) {
-      expect(await at(origin)).toEqual({ status: 200 });
-    }
+    expect(await at(url)).toEqual({ status: 200 });
     expect(await at("https://agents.example", "agents.example")).toEqual({ status: 200 });
     expect(await at("https://agents.example:444", "agents.example")).toEqual(FORBIDDEN);
   });
@@ -77,11 +77,14 @@ describe("a server that other machines can reach", () => {
     const guard = createGuard({ host: "0.0.0.0", token: "t", allowedHosts: ["box.lan"] });
     const authorization = "Bearer t";
     const isOpen = false;
-    expect(() => guard({ host: "box.lan:8081", authorization }, { isOpen })).not.toThrow();
-    expect(() => guard({ host: "10.1.2.3:8081", authorization }, { isOpen })).not.toThrow();
-    expect(() => guard({ host: "evil.test", authorization }, { isOpen })).toThrow(/is not one of this server/);
-    expect(() => guard({ host: "box.lan", origin: "http://evil.test", authorization }, { isOpen })).toThrow(/Origin/);
-    expect(() => guard({ host: "box.lan" }, { isOpen })).toThrow(/Bearer TOKEN/);
+    const from = (headers: Record<string, string>) => ({ headers, rawHeaders: [], method: "GET", url: "/" });
+    expect(() => guard(from({ host: "box.lan:8081", authorization }), { isOpen })).not.toThrow();
+    expect(() => guard(from({ host: "10.1.2.3:8081", authorization }), { isOpen })).not.toThrow();
+    expect(() => guard(from({ host: "evil.test", authorization }), { isOpen })).toThrow(/is not one of this server/);
+    expect(() => guard(from({ host: "box.lan", origin: "http://evil.test", authorization }), { isOpen })).toThrow(
+      /Origin/,
+    );
+    expect(() => guard(from({ host: "box.lan" }), { isOpen })).toThrow(/Bearer TOKEN/);
   });
 });
 
@@ -94,7 +97,7 @@ describe("pages of other origins", () => {
     expect(await call("GET /sessions", undefined, { origin: page })).toMatchObject({ status: 403 });
     const response = await fetch(`${url}/sessions`, { method: "OPTIONS", headers: asks });
     expect(response.status).toBe(403);
-    const near = await call("GET /sessions", undefined, { origin: "http://localhost:5173" });
+    const near = await call("GET /sessions", undefined, { origin: url });
     for (const { headers } of [response, near]) {
       expect([...headers.keys()].filter((name) => name.startsWith("access-control") || name === "vary")).toEqual([]);
     }
@@ -137,5 +140,20 @@ describe("pages of other origins", () => {
     for (const wrong of ["*", "null", "app.example", "https://app.example/path", "file:///x", "https://"]) {
       expect(() => parseRestFlags(["--allow-origin", wrong])).toThrow(/--allow-origin .*: write one such as/);
     }
+  });
+});
+
+describe("what a server over HTTP is started with", () => {
+  it("[H4] [H1] has safe tools and half a minute of grace unless it says otherwise", () => {
+    expect(parseRestFlags([])).toMatchObject({ ceiling: "safe", graceMs: 30_000 });
+    expect(parseMcpFlags(["--http"]).http).toMatchObject({ ceiling: "safe", graceMs: 30_000 });
+    expect(parseRestFlags(["--tools", "full", "--grace", "1m30s"])).toMatchObject({ ceiling: "full", graceMs: 90_000 });
+    for (const wrong of ["all", "", "Safe", "constructor"])
+      expect(() => parseRestFlags([`--tools=${wrong}`])).toThrow(
+        /^--tools .*: write one of none, safe, workspace, full$/,
+      );
+    for (const wrong of ["30", "", "-1s", "25d"])
+      expect(() => parseRestFlags([`--grace=${wrong}`])).toThrow(/^--grace .*: write a duration/);
+    expect(() => parseMcpFlags(["--tools", "full"])).toThrow(/^--tools is for a server over HTTP; add --http$/);
   });
 });

@@ -1,5 +1,5 @@
 import { createHash, timingSafeEqual } from "node:crypto";
-import type { IncomingHttpHeaders } from "node:http";
+import type { IncomingMessage } from "node:http";
 import { isIP, isIPv6 } from "node:net";
 import { RuntimeError } from "../../contract/error.ts";
 
@@ -14,20 +14,33 @@ export interface Admission {
   readonly token: string | undefined;
 }
 
+/** As much of a request as says who sent it, and by which way. */
+export type Asked = Pick<IncomingMessage, "method" | "url" | "headers" | "rawHeaders">;
+
 /** Throws unless a request comes by a name of ours, from a page of ours or no page at all, and with the token. */
-export type Guard = (headers: IncomingHttpHeaders, options: { readonly isOpen: boolean }) => void;
+export type Guard = (
+  request: Asked,
+  /** `isOpen`: no token is needed; `isPage`: a reader may come to it from elsewhere. */
+  options: { readonly isOpen: boolean; readonly isPage?: boolean },
+) => void;
 
 export function createGuard(admission: Admission): Guard {
   const isOurs = nameCheck(admission);
   const origins = new Set(admission.allowedOrigins);
   const wanted = admission.token === undefined ? undefined : digest(`Bearer ${admission.token}`);
-  return ({ host, origin, authorization = "" }, { isOpen }) => {
+  return (request, { isOpen, isPage = false }) => {
+    const { origin, authorization = "" } = request.headers;
+    const host = hostOf(request);
     // A page that has its own name resolve to this machine still sends that name.
     if (host === undefined || !isOurs(hostnameOf(`http://${host}`))) {
       throw forbidden(`the Host ${quoted(host)} is not one of this server; use its address, or --allowed-host`);
     }
-    if (origin !== undefined && !origins.has(origin) && !isOwnPage(origin, host)) {
-      throw forbidden(`the Origin ${quoted(origin)} is not allowed: only pages of this server and of this machine are`);
+    const isAllowed = origin !== undefined && origins.has(origin);
+    if (origin !== undefined && !isAllowed && !isOwnPage(origin, host)) {
+      throw forbidden(`the Origin ${quoted(origin)} is not this server's own; allow it with --allow-origin`);
+    }
+    if (!isAllowed && isFromElsewhere(request) && !(isPage && isVisit(request))) {
+      throw forbidden("this request was made by a page of elsewhere; allow its origin with --allow-origin");
     }
     if (isOpen || wanted === undefined) return;
     // The scheme is not case-sensitive; equal digests take as long to compare as different ones.
@@ -78,10 +91,31 @@ function nameCheck({ host, allowedHosts }: Admission): (name: string | undefined
   };
 }
 
+/** The one name a request is for; throws when it says two, which whoever stands between us may read differently. */
+function hostOf({ headers: { host }, rawHeaders, url = "" }: Asked): string | undefined {
+  const hosts = rawHeaders.filter((name, index) => index % 2 === 0 && name.toLowerCase() === "host");
+  if (hosts.length > 1) throw new RuntimeError("INVALID_PARAMS", "send the Host header once");
+  const [, authority] = /^[a-z][a-z\d+.-]*:\/\/([^/?#]*)/i.exec(url) ?? [];
+  if (authority !== undefined && authority.toLowerCase() !== host?.toLowerCase()) {
+    throw forbidden(`the request's address names ${quoted(authority)} and its Host ${quoted(host)}; send the same`);
+  }
+  return host;
+}
+
 function isOwnPage(origin: string, host: string): boolean {
-  const name = hostnameOf(origin);
-  if (name === undefined) return false;
-  return isLoopback(name) || new URL(origin).host === host.toLowerCase();
+  return hostnameOf(origin) !== undefined && new URL(origin).host === new URL(`http://${host}`).host;
+}
+
+/** Whether a browser says so. Another server of this machine is of the same site, and still somebody else. */
+function isFromElsewhere({ headers }: Asked): boolean {
+  const site = headers["sec-fetch-site"];
+  return site !== undefined && site !== "same-origin" && site !== "none";
+}
+
+/** Whether a reader has followed a link, and the answer is not to be put into somebody else's page. */
+function isVisit({ method, headers }: Asked): boolean {
+  const isRead = method === "GET" || method === "HEAD";
+  return isRead && headers["sec-fetch-mode"] === "navigate" && headers["sec-fetch-dest"] === "document";
 }
 
 function hostnameOf(url: string): string | undefined {

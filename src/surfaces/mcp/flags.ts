@@ -1,3 +1,4 @@
+import { HTTP_OPTIONS, HTTP_USAGE, type HttpFlags, httpFlags } from "../http/http-flags.ts";
 import {
   flag,
   invalidFlag,
@@ -12,9 +13,8 @@ import {
 /** What a server was started with. */
 export interface McpFlags extends ServerFlags {
   readonly memoryOnly: boolean;
-  /** Where to listen; undefined when stdin and stdout are spoken over. */
-  readonly http: { readonly host: string; readonly port: number } | undefined;
-  readonly token: string | undefined;
+  /** Where to listen and to whom; undefined when stdin and stdout are spoken over. */
+  readonly http: ({ readonly host: string; readonly port: number } & HttpFlags) | undefined;
 }
 
 const HOST_DEFAULT = "127.0.0.1";
@@ -29,7 +29,7 @@ Options:
   --http                   serve streamable HTTP at /mcp instead
   --port PORT              with --http: the port, ${PORT_DEFAULT} unless given; 0 takes a free one
   --host HOST              with --http: the address, ${HOST_DEFAULT} unless given
-  --token TOKEN            with --http: what clients must bring as a bearer token; better, set RKAT_TOKEN
+${HTTP_USAGE.replaceAll(/^( {2}\S+ \S+ +)/gm, "$1with --http: ")}
   --realm ID               work in this realm; without one, in that of the folder
   --isolated               work in a fresh realm
   --state-root PATH        where realms are kept, instead of .rkat/realms
@@ -44,15 +44,15 @@ Options:
 export function parseMcpFlags(args: readonly string[]): McpFlags {
   const values = readFlags(args, OPTIONS);
   const isHttp = values.http === true;
-  const stray = isHttp ? undefined : ["port", "host", "token"].find((name) => name in values);
+  const stray = isHttp ? undefined : Object.keys(ONLY_HTTP).find((name) => name in values);
   if (stray !== undefined) throw invalidFlag(`--${stray} is for a server over HTTP; add --http`);
   const port = values.port === undefined ? PORT_DEFAULT : portOf(values.port);
   return {
     ...serverFlags(values),
     memoryOnly: values["memory-only"] === true,
-    http: isHttp ? { host: values.host ?? HOST_DEFAULT, port } : undefined,
-    token: values.token,
+    http: isHttp ? { host: values.host ?? HOST_DEFAULT, port, ...httpFlags(values) } : undefined,
   };
 }
 
-const OPTIONS = { ...SERVER_OPTIONS, "memory-only": flag, http: flag, port: text, host: text, token: text } as const;
+const ONLY_HTTP = { port: text, host: text, ...HTTP_OPTIONS } as const;
+const OPTIONS = { ...SERVER_OPTIONS, ...ONLY_HTTP, "memory-only": flag, http: flag } as const;

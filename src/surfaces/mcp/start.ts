@@ -9,9 +9,12 @@ import { makeStateFolder } from "../cli/open-runtime.ts";
 import { withoutControls } from "../cli/plain-text.ts";
 import { flushed, within } from "../close-within.ts";
 import { tokenFor } from "../http/guard.ts";
+import { ceilingNotes, type HttpFlags } from "../http/http-flags.ts";
 import { configuredRealm, type Realm, resolveRealm } from "../realm.ts";
 import type { RpcIo, RpcParts } from "../rpc/start.ts";
+import { type RunningTurns, watchTurns } from "../running-turns.ts";
 import { type McpFlags, parseMcpFlags, USAGE } from "./flags.ts";
+import type { HttpOptions } from "./http/serve-http.ts";
 import { createServers, type McpServer } from "./server.ts";
 
 /** The process as the server sees it, and what a door composes for it: the same for every server on stdin. */
@@ -65,6 +68,8 @@ async function serve(io: McpIo, parts: McpParts, { flags, log }: How): Promise<v
     compose,
     mcpServers,
     trust,
+    // On stdin and stdout it is asked by whoever started it.
+    ...(flags.http === undefined ? {} : { ceiling: flags.http.ceiling }),
     realm: configuredRealm(place, { instance: flags.instance, paths: false }),
     env,
     projectRoot,
@@ -74,10 +79,15 @@ async function serve(io: McpIo, parts: McpParts, { flags, log }: How): Promise<v
     log: (line) => io.stderr.write(`${line}\n`),
   });
   try {
-    const { memoryOnly } = flags;
-    const createServer = createServers({ runtime, realm, version, memoryOnly, clock });
-    if (flags.http === undefined) await speak(io, createServer, clock);
-    else await listen(io, createServer, { flags, log, newId: clock.newId });
+    const { memoryOnly, http } = flags;
+    const parts = { realm, version, memoryOnly, clock };
+    if (http === undefined) await speak(io, createServers({ ...parts, runtime }), clock);
+    else {
+      for (const note of ceilingNotes(http.ceiling, config.tools)) log(note);
+      const turns = watchTurns(runtime.dispatch, { clock, log });
+      const createServer = createServers({ ...parts, runtime: { ...runtime, dispatch: turns.dispatch } });
+      await listen(io, { ...http, createServer, newId: clock.newId }, { turns, log });
+    }
   } finally {
     await within(clock, CLOSE_MS_MAX, [runtime.close(), flushed(io.stdout)]);
   }
@@ -110,17 +120,18 @@ async function speak(io: McpIo, createServer: () => McpServer, clock: Clock): Pr
 
 async function listen(
   { env, interrupt }: McpIo,
-  createServer: () => McpServer,
-  { flags, log, newId }: How & { readonly newId: () => string },
+  http: Omit<HttpOptions, "token"> & HttpFlags,
+  { turns, log }: { readonly turns: RunningTurns; readonly log: (sentence: string) => void },
 ): Promise<void> {
   const { listenHttp } = await import("./http/serve-http.ts");
-  const { host = "", port = 0 } = flags.http ?? {};
-  const token = tokenFor(host, flags.token ?? env.RKAT_TOKEN);
-  const listener = await listenHttp({ host, port, token, createServer, newId });
+  const token = tokenFor(http.host, http.token ?? env.RKAT_TOKEN);
+  const listener = await listenHttp({ ...http, token });
   log(`listening on ${listener.url}`);
   await new Promise<void>((resolve) => {
     interrupt.addEventListener("abort", () => resolve(), { once: true });
     if (interrupt.aborted) resolve();
   });
+  listener.refuse();
+  await turns.drain(http.graceMs);
   await listener.close();
 }

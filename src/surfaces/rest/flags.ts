@@ -1,4 +1,4 @@
-import { originOf } from "../http/cross-origin.ts";
+import { HTTP_OPTIONS, HTTP_USAGE, type HttpFlags, httpFlags } from "../http/http-flags.ts";
 import {
   flag,
   invalidFlag,
@@ -11,12 +11,9 @@ import {
 } from "../server-flags.ts";
 
 /** What a server was started with. */
-export interface RestFlags extends ServerFlags {
+export interface RestFlags extends ServerFlags, HttpFlags {
   readonly host: string | undefined;
   readonly port: number | undefined;
-  readonly token: string | undefined;
-  readonly allowedHosts: readonly string[];
-  readonly allowedOrigins: readonly string[];
   readonly exposePaths: boolean;
   readonly json: boolean;
 }
@@ -31,9 +28,7 @@ A turn goes on when its client leaves; ask for its events, or for the session, t
 Options:
   --host ADDRESS           where to listen, instead of [rest] host or 127.0.0.1; beyond loopback a token is needed
   --port N                 instead of [rest] port or 8080; 0 takes any free one
-  --token TOKEN            what clients send as Authorization: Bearer TOKEN; RKAT_TOKEN keeps it out of sight
-  --allowed-host NAME      a further name clients may reach it by, such as that of a proxy; may be repeated
-  --allow-origin ORIGIN    a further origin whose pages may use it, such as https://app.example; may be repeated
+${HTTP_USAGE}
   --expose-paths           tell clients where things are kept
   --json                   print {"url": …} on stdout once it listens
   --realm ID               work on this realm; without one, on ${defaultRealm}
@@ -50,6 +45,7 @@ Options:
 Examples:
   ${command}
   ${command} --port 0 --json
+  ${command} --tools workspace
   RKAT_TOKEN=$(openssl rand -hex 32) ${command} --host 0.0.0.0
   curl http://127.0.0.1:8080/sessions -H "Content-Type: application/json" -d '{"prompt":"Hello!","model":"offline"}'
   curl -N http://127.0.0.1:8080/sessions/SESSION_ID/events -H "Last-Event-ID: 0"
@@ -63,9 +59,7 @@ export function parseRestFlags(args: readonly string[]): RestFlags {
     ...serverFlags(values),
     host: values.host === undefined ? undefined : hostOf(values.host),
     port: values.port === undefined ? undefined : portOf(values.port),
-    token: values.token,
-    allowedHosts: values["allowed-host"] ?? [],
-    allowedOrigins: (values["allow-origin"] ?? []).map(originOf),
+    ...httpFlags(values),
     exposePaths: values["expose-paths"] === true,
     json: values.json === true,
   };
@@ -79,11 +73,9 @@ function hostOf(address: string): string {
 
 const OPTIONS = {
   ...SERVER_OPTIONS,
+  ...HTTP_OPTIONS,
   host: text,
   port: text,
-  token: text,
-  "allowed-host": { type: "string", multiple: true },
-  "allow-origin": { type: "string", multiple: true },
   "expose-paths": flag,
   json: flag,
 } as const;

@@ -5,6 +5,7 @@ import { type Admission, createGuard } from "../http/guard.ts";
 import { parseSessionRef } from "../realm.ts";
 import type { Host } from "../rpc/methods/host-methods.ts";
 import type { RpcConnection } from "../rpc/serve.ts";
+import { watchTurns } from "../running-turns.ts";
 import { createEventStreams } from "./events/event-streams.ts";
 import { streamTurn, wantsEvents } from "./events/turn-stream.ts";
 import { errorAnswer } from "./http/answer.ts";
@@ -39,7 +40,9 @@ const STREAMS_MS_MAX = 1_000;
 
 /** Serves a runtime over HTTP. The runtime stays open when the server ends. */
 export async function openRestServer(service: RestService): Promise<RestServer> {
-  const { runtime, about, clock, log, version } = service;
+  const { about, clock, log, version } = service;
+  const running = watchTurns(service.runtime.dispatch, { clock, log });
+  const runtime = { ...service.runtime, dispatch: running.dispatch };
   const { realm } = about;
   const turns = createTurnRequests();
   const streams = createEventStreams({ runtime, realm, clock, log });
@@ -53,7 +56,7 @@ export async function openRestServer(service: RestService): Promise<RestServer> 
     url: listener.url,
     drain: async (graceMs) => {
       listener.refuse();
-      await within(clock, graceMs, turns.settled());
+      await running.drain(graceMs);
     },
     close: async () => {
       listener.refuse();
@@ -77,7 +80,8 @@ function createAnswering(admission: RestService, routes: readonly Route[]): Answ
     const found = find(method, path);
     const preflight = crossOrigin.preflight(method, headers);
     // A browser that asks first does not send the token yet.
-    guard(headers, { isOpen: preflight !== undefined || (found.kind === "found" && found.route.isOpen === true) });
+    const { isOpen = false, isPage = false } = found.kind === "found" ? found.route : {};
+    guard(request, { isOpen: isOpen || preflight !== undefined, isPage });
     if (preflight !== undefined) return { status: 200, type: "text/plain", text: "", headers: preflight };
     if (found.kind === "unknown") throw new RuntimeError("METHOD_NOT_FOUND", `there is nothing at ${path}`);
     if (found.kind === "wrong_method") {

@@ -5,6 +5,7 @@ import { readIfThere } from "../cli/configuration.ts";
 import { makeStateFolder } from "../cli/open-runtime.ts";
 import { withoutControls } from "../cli/plain-text.ts";
 import { tokenFor, urlHost } from "../http/guard.ts";
+import { ceilingNotes } from "../http/http-flags.ts";
 import { configuredRealm, resolveRealm } from "../realm.ts";
 import type { RpcIo, RpcParts } from "../rpc/start.ts";
 import { parseRestFlags, type RestFlags, usage } from "./flags.ts";
@@ -20,8 +21,6 @@ export interface RestIo extends Omit<RpcIo, "stdin" | "stdout"> {
   readonly purpose: "cli" | "server";
 }
 
-/** How long turns may go on after the server was asked to end; those that still run are interrupted, and kept. */
-const TURNS_GRACE_MS = 5_000;
 const DEFAULT_REALMS = { cli: "that of the project in the current folder", server: "a fresh realm of its own" };
 
 /** Serves HTTP until it is interrupted, and returns the exit code. It does not throw. */
@@ -71,6 +70,7 @@ async function serve(
     mcpServers,
     compose,
     trust,
+    ceiling: flags.ceiling,
     realm: configuredRealm(place, { instance: flags.instance, paths: flags.exposePaths }),
     env,
     projectRoot: contextRoot,
@@ -86,9 +86,10 @@ async function serve(
     const admission = { host, allowedHosts, allowedOrigins, token };
     const server = await openRestServer({ ...admission, port, runtime, about, version, clock, log });
     try {
+      for (const note of ceilingNotes(flags.ceiling, config.tools)) log(note);
       greet(io, server.url, { hasToken: token !== undefined, json: flags.json });
       await interrupted(io.interrupt);
-      await server.drain(TURNS_GRACE_MS);
+      await server.drain(flags.graceMs);
       await runtime.close();
     } finally {
       await server.close();

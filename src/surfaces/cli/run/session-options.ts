@@ -48,9 +48,11 @@ function present<T extends object>(fields: T): { [K in keyof T]: Exclude<T[K], u
 function toolOptions({ tools: named, yolo, memory, allowTool, blockTool }: RunFlags, config: Config) {
   const tools = yolo ? "full" : named;
   const isOn = (isEnabled: boolean) => (tools === undefined && isEnabled ? true : undefined);
+  // What nobody asked for gives way to a file that forbids it.
+  const isForbidden = tools === undefined && config.forbidden.includes("builtins");
   return {
     toolPreset: tools ?? "safe",
-    enableBuiltins: isOn(config.tools.builtins_enabled),
+    enableBuiltins: isForbidden ? false : isOn(config.tools.builtins_enabled),
     enableShell: isOn(config.tools.shell_enabled),
     enableMemory: memory,
     toolFilter: toolFilter(allowTool, blockTool),

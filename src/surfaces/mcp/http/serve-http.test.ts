@@ -15,12 +15,20 @@ afterEach(async () => {
   for (const close of closing.splice(0).reverse()) await close();
 });
 
-async function serve(given: { token?: string; options?: RuntimeOptions } = {}) {
+async function serve(given: { token?: string; allowedOrigins?: string[]; options?: RuntimeOptions } = {}) {
   const runtime = createRuntime({ model: "offline", env: {}, store: createInMemoryStore(), ...given.options });
   closing.push(() => runtime.close());
   const clock = createSystemClock();
   const parts = { runtime, realm: "r", version: "1", memoryOnly: false, clock };
-  const place = { host: "127.0.0.1", port: 0, token: given.token, newId: clock.newId };
+  const allowedOrigins = given.allowedOrigins ?? [];
+  const place = {
+    host: "127.0.0.1",
+    port: 0,
+    token: given.token,
+    allowedHosts: [],
+    allowedOrigins,
+    newId: clock.newId,
+  };
   const listener = await listenHttp({ ...place, createServer: createServers(parts) });
   closing.push(() => listener.close());
   const connect = async (headers: Record<string, string> = {}) => {
@@ -191,9 +199,25 @@ describe("who is let in", () => {
     expect(await send(url, { body: greeting, headers: { host: "evil.test" } })).toMatchObject(forbidden);
     expect(await send(url, { body: greeting, headers: { origin: "http://evil.test" } })).toMatchObject(forbidden);
     expect(await send(url, { body: greeting, headers: { origin: "null" } })).toMatchObject(forbidden);
-    expect(await send(url, { body: greeting, headers: { origin: "http://localhost:5173" } })).toMatchObject({
-      status: 200,
-    });
+    expect(await send(url, { body: greeting, headers: { origin: "http://localhost:5173" } })).toMatchObject(forbidden);
+    expect(await send(url, { method: "GET", path: "/health", headers: { host: "evil.test" } })).toMatchObject(
+      forbidden,
+    );
+    const { origin } = new URL(url);
+    expect(await send(url, { body: greeting, headers: { origin } })).toMatchObject({ status: 200 });
+  });
+
+  it("is a page whose origin was allowed, and which is told so before it sends", async () => {
+    const origin = "http://localhost:5173";
+    const { url } = await serve({ allowedOrigins: [origin], token: "s3cret" });
+    const asks = { origin, "access-control-request-method": "POST", "sec-fetch-site": "same-site" };
+    const preflight = await fetch(url, { method: "OPTIONS", headers: asks });
+    expect(preflight.status).toBe(200);
+    expect(preflight.headers.get("access-control-allow-origin")).toBe(origin);
+    expect(preflight.headers.get("access-control-allow-headers")).toContain("Mcp-Session-Id");
+    expect(await send(url, { body: greeting, headers: { origin } })).toMatchObject({ status: 401 });
+    const authorization = "Bearer s3cret";
+    expect(await send(url, { body: greeting, headers: { origin, authorization } })).toMatchObject({ status: 200 });
   });
 
   it("is who brings the token, when there is one", async () => {

@@ -20,6 +20,8 @@ interface RoutePlace {
   readonly path: string;
   /** Whether it is served without the token. */
   readonly isOpen?: boolean;
+  /** Whether it is a page for a reader, who may come from elsewhere. */
+  readonly isPage?: boolean;
 }
 
 export interface AnsweredRoute extends RoutePlace {

@@ -3,7 +3,7 @@ import { serveRest } from "../../../../test/support/rest-server.ts";
 import { OPERATIONS } from "../../../contract/operations.ts";
 import { openApiDocument } from "./document.ts";
 
-const document = openApiDocument("1.2.3")();
+const document = openApiDocument("1.2.3")("http://127.0.0.1:8080");
 
 /** Every `$ref` anywhere in a value. */
 function refsIn(value: unknown): readonly string[] {
@@ -36,6 +36,29 @@ describe("the OpenAPI document", () => {
     );
     expect(new Set(ids).size).toBe(ids.length);
     expect(document).toMatchObject({ openapi: "3.1.0", info: { title: "rkat", version: "1.2.3" } });
+  });
+
+  it("[G3] can be read by common tools: it says where, under which licence, and has no tuples", async () => {
+    expect(document).toMatchObject({
+      servers: [{ url: "http://127.0.0.1:8080" }],
+      info: { license: { name: "MIT", identifier: "MIT" } },
+    });
+    expect(JSON.stringify(document)).not.toContain("prefixItems");
+    const seqs = { type: "array", items: { type: "integer" }, minItems: 2, maxItems: 2 };
+    expect(document.components.schemas.ReadContextResult).toMatchObject({
+      properties: { parts: { items: { properties: { seqs } } } },
+    });
+    for (const methods of Object.values(document.paths))
+      for (const { responses } of Object.values(methods))
+        expect(Object.keys(responses)).toEqual(["200", "4XX", "default"]);
+    const { url, call } = await serveRest();
+    expect((await call("GET /openapi.json")).body.servers).toEqual([{ url }]);
+  });
+
+  it("[G3] says that a further turn may name its session in its body, too", () => {
+    const { properties, required } = document.components.schemas.StartTurnRequest ?? {};
+    expect(properties?.session_id).toMatchObject({ type: "string", format: "uuid" });
+    expect(required).toEqual(["prompt"]);
   });
 
   it("[G3] is served, and as a page that loads nothing", async () => {

@@ -5,12 +5,18 @@ import type { JsonSchema } from "../../../contract/rest/operation-schema.ts";
 import { type InputPlaces, inputPlaces } from "../routes/operation-input.ts";
 import { HAS_EVENTS, OPERATION_NAMES } from "../routes/operation-routes.ts";
 import { restSchema } from "../routes/rest-shape.ts";
-import { EXTRA_PATHS, HEADERS } from "./extra-paths.ts";
+import { EXTRA_PATHS, FAILURES, HEADERS } from "./extra-paths.ts";
 
 /** As much of an OpenAPI document as a page of it needs; everything else is in `operation`'s other fields. */
 export interface OpenApi {
   readonly openapi: string;
-  readonly info: { readonly title: string; readonly version: string; readonly description: string };
+  readonly info: {
+    readonly title: string;
+    readonly version: string;
+    readonly description: string;
+    readonly license: object;
+  };
+  readonly servers: readonly { readonly url: string }[];
   readonly paths: Readonly<Record<string, Readonly<Record<string, OpenApiOperation>>>>;
   readonly components: { readonly schemas: Readonly<Record<string, JsonSchema>>; readonly [kind: string]: unknown };
   readonly security: readonly object[];
@@ -39,16 +45,16 @@ const DESCRIPTION = [
   "Failures are `{error, code, category, message, details?}` with the status of their code.",
 ].join(" ");
 
-/** The document of everything that is served, made from the table of operations when it is first asked for. */
-export function openApiDocument(version: string): () => OpenApi {
-  let document: OpenApi | undefined;
-  return () => {
+/** The document of everything that is served there, made from the table of operations when it is first asked for. */
+export function openApiDocument(version: string): (url: string) => OpenApi {
+  let document: Omit<OpenApi, "servers"> | undefined;
+  return (url) => {
     document ??= makeDocument(version);
-    return document;
+    return { ...document, servers: [{ url }] };
   };
 }
 
-function makeDocument(version: string): OpenApi {
+function makeDocument(version: string): Omit<OpenApi, "servers"> {
   const schemas: Record<string, JsonSchema> = { Error: errorSchema() };
   const paths: Record<string, Record<string, OpenApiOperation>> = {};
   for (const name of OPERATION_NAMES) {
@@ -60,13 +66,13 @@ function makeDocument(version: string): OpenApi {
     if (methods[method] !== undefined) continue;
     schemas[`${pascal(name)}Result`] = restSchema(name);
     const hasBody = Object.keys(places.inBody).length > 0;
-    if (hasBody) schemas[`${pascal(name)}Request`] = bodySchema(places);
+    if (hasBody) schemas[`${pascal(name)}Request`] = bodySchema(name, places);
     methods[method] = operationOf(name, places, hasBody);
   }
   for (const [path, methods] of Object.entries(EXTRA_PATHS)) paths[path] = { ...paths[path], ...methods };
   return {
     openapi: "3.1.0",
-    info: { title: "rkat", version, description: DESCRIPTION },
+    info: { title: "rkat", version, description: DESCRIPTION, license: { name: "MIT", identifier: "MIT" } },
     paths,
     components: { schemas, securitySchemes: { bearer: { type: "http", scheme: "bearer" } } },
     // A server on loopback may have no token.
@@ -95,7 +101,7 @@ function operationOf(name: OperationName, places: InputPlaces, hasBody: boolean)
     ...(hasBody ? { requestBody: body } : {}),
     responses: {
       200: { description: "Done.", content: { ...json(`${pascal(name)}Result`), ...eventsOf(name) } },
-      default: { description: "A failure, with the status of its code.", content: json("Error") },
+      ...FAILURES,
     },
   };
 }
@@ -115,8 +121,12 @@ function parametersOf(
   return Object.entries(schemas).map(([name, schema]) => ({ name, in: place, required: isRequired(name), schema }));
 }
 
-function bodySchema({ inBody, required }: InputPlaces): JsonSchema {
-  return { type: "object", properties: inBody, required: required.filter((field) => field in inBody) };
+function bodySchema(name: OperationName, { inBody, inPath, required }: InputPlaces): JsonSchema {
+  const description = "the same as in the path; it may be left out here";
+  // What existing clients of this wire send.
+  const repeated = name === "startTurn" ? { session_id: { ...inPath.session_id, description } } : {};
+  const properties = { ...repeated, ...inBody };
+  return { type: "object", properties, required: required.filter((field) => field in inBody) };
 }
 
 function errorSchema(): JsonSchema {

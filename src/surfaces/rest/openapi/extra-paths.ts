@@ -21,6 +21,14 @@ const turnHeaders: readonly OpenApiParameter[] = [
   },
 ];
 
+const failure = {
+  description: "A failure, with the status of its code.",
+  content: { "application/json": { schema: { $ref: "#/components/schemas/Error" } } },
+};
+
+/** What every route may answer instead; common tools look for the range. */
+export const FAILURES = { "4XX": failure, default: failure };
+
 /** The headers that operations take besides their input. */
 export const HEADERS: Readonly<Partial<Record<OperationName, readonly OpenApiParameter[]>>> = {
   createSession: turnHeaders,
@@ -71,14 +79,13 @@ export const EXTRA_PATHS: Readonly<Record<string, Readonly<Record<string, OpenAp
 };
 
 function told(operationId: string, summary: string, type = "application/json"): OpenApiOperation {
-  const failure = { "application/json": { schema: { $ref: "#/components/schemas/Error" } } };
   return {
     operationId,
     summary,
     parameters: [],
     responses: {
       200: { description: "Done.", content: { [type]: { schema: type === "application/json" ? {} : text } } },
-      default: { description: "A failure, with the status of its code.", content: failure },
+      ...FAILURES,
     },
   };
 }

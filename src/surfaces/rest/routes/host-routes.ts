@@ -2,7 +2,7 @@ import { createHostMethods, type Host } from "../../rpc/methods/host-methods.ts"
 import type { RpcConnection } from "../../rpc/serve.ts";
 import { isRecord, NO_ID } from "../../rpc/wire/incoming.ts";
 import { jsonAnswer } from "../http/answer.ts";
-import type { AnsweredRoute } from "../http/router.ts";
+import type { AnsweredRoute, RestRequest } from "../http/router.ts";
 import { docsPage } from "../openapi/docs-page.ts";
 import { openApiDocument } from "../openapi/document.ts";
 import { createInputReader, readQuery } from "./operation-input.ts";
@@ -51,21 +51,31 @@ export function createHostRoutes({ runtime, host, version, turns }: HostParts): 
         return turns.cancel(params.request_id ?? "");
       },
     },
-    { ...get("/openapi.json"), serve: () => jsonAnswer(document()) },
+    { ...get("/openapi.json"), serve: (request) => jsonAnswer(document(urlOf(request))) },
     {
       ...get("/docs"),
-      serve: () => ({
+      isPage: true,
+      serve: (request) => ({
         status: 200,
         type: "text/html; charset=utf-8",
-        text: docsPage(document()),
+        text: docsPage(document(urlOf(request))),
         headers: PAGE_HEADERS,
       }),
     },
   ];
 }
 
-/** A page that is made of text alone needs nothing but its own style. */
-const PAGE_HEADERS = { "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'" };
+/** A page that is made of text alone needs nothing but its own style, and is shown in no other's frame. */
+const PAGE_HEADERS = {
+  "content-security-policy":
+    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  "x-frame-options": "DENY",
+};
+
+/** Where the client found this server, which has been let in by that name. */
+function urlOf({ headers }: RestRequest): string {
+  return `http://${headers.host}`;
+}
 
 function get(path: string) {
   return { method: "GET", path } as const;

@@ -7,8 +7,6 @@ export interface TurnRequests {
   run(id: string | undefined, work: (signal: AbortSignal) => Promise<Answer>): Promise<Answer>;
   /** Interrupts what a request runs, and says whether that came in time. */
   cancel(id: string): Promise<Answer>;
-  /** Resolves when each has been answered. */
-  settled(): Promise<unknown>;
 }
 
 /** The reason of a signal that a client aborted, rather than the end of the server. */
@@ -73,7 +71,6 @@ export function createTurnRequests(): TurnRequests {
       if (answer?.status === CANCELLED_STATUS) return jsonAnswer({ request_id: id, cancelled: true });
       return jsonAnswer({ request_id: id, cancelled: false, reason: "already_terminal" });
     },
-    settled: () => Promise.all(running),
   };
 }
 
