@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { formatToml, parseToml } from "./config/config-file.ts";
@@ -6,6 +6,7 @@ import { composeOver } from "./config/config-layers.ts";
 import { spellConfig } from "./config/config-schema.ts";
 import { type Config, defaultConfig } from "./config/load-config.ts";
 import { leftOutText, openTrust, type Trust } from "./config/trust.ts";
+import { RuntimeError } from "./contract/error.ts";
 import type { JsonTable } from "./contract/input/merge-patch.ts";
 import { foldRow } from "./core/session/session-row.ts";
 import { CHUNKS_VERSION } from "./memory/chunk.ts";
@@ -42,6 +43,10 @@ export async function openRuntime(options: OpenOptions): Promise<Runtime> {
 async function openComposed({ stateFolder, trust, ...options }: OpenOptions): Promise<Runtime> {
   const { config: given = defaultConfig(), compose = composeOver(given), warn = () => {} } = options;
   const isKept = given.features.includes("session-store");
+  if (isKept) {
+    trust?.requireState(options.projectRoot ?? stateFolder, stateFolder);
+    refuseLinksIn(stateFolder);
+  }
   const configStore =
     options.configStore ?? (isKept ? await openConfigFile({ ...options, stateFolder, trust }, given) : undefined);
   const config = configStore === undefined ? given : compose(configStore.read().layer, configStore.name);
@@ -97,6 +102,22 @@ function homeFolder(): string {
   }
 }
 
+/** Their own names are looked at by whoever writes the files for people, which a turn can do without. */
+const LOOKED_AT_LATER = ".rkat";
+
+/** Throws SESSION_STORE_ERROR for a link in place of what is kept, or one level below: whoever put it there is written for. */
+function refuseLinksIn(folder: string, levels = 2): void {
+  if (!existsSync(folder)) return;
+  for (const entry of readdirSync(folder, { withFileTypes: true })) {
+    if (entry.name === LOOKED_AT_LATER) continue;
+    const path = join(folder, entry.name);
+    if (entry.isSymbolicLink()) {
+      throw new RuntimeError("SESSION_STORE_ERROR", `${path} is a link, and nothing is kept behind one; remove it`);
+    }
+    if (entry.isDirectory() && levels > 1) refuseLinksIn(path, levels - 1);
+  }
+}
+
 const AGENTS = "agents";
 
 /** The agents of a state folder: their logs, and their files under `.rkat/agents/`. */
@@ -105,6 +126,7 @@ function agentsIn(stateFolder: string, warn: (sentence: string) => void): AgentH
   return {
     isThere: () => existsSync(folder),
     open: async () => {
+      refuseLinksIn(folder);
       const { openStore } = await import("./stores/embedded/open.ts");
       const { foldAgent } = await import("./core/agent/agent-row.ts");
       const { createVault } = await import("./projections/vault/vault.ts");

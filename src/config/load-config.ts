@@ -47,7 +47,8 @@ export async function loadConfig(places: ConfigPlaces): Promise<LoadedConfig> {
   const config = compose(own?.admitted ?? {}, realmName);
   const variables = VARIABLES.filter(({ name }) => isSet(env[name])).map(({ name }) => name);
   const sources = [...[file, realm].flatMap((read) => read?.path ?? []), ...mcp.files, ...variables];
-  const brought = [settings?.brought, own?.brought, mcp.brought].filter((one) => one !== undefined);
+  const link = stateFolder === undefined ? undefined : trust.link(places.cwd, stateFolder);
+  const brought = [settings?.brought, own?.brought, mcp.brought, link].filter((one) => one !== undefined);
   return { config, compose, sources, mcpServers: mcp.servers, brought, leftOut: leftOutText(brought), trust };
 }
 

@@ -1,12 +1,21 @@
 import { hash, randomUUID } from "node:crypto";
-import { mkdirSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { basename, dirname, isAbsolute, join, sep } from "node:path";
+import {
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { basename, dirname, isAbsolute, join, relative, sep } from "node:path";
 import { RuntimeError } from "../contract/error.ts";
 import type { JsonTable } from "../contract/input/merge-patch.ts";
 import type { McpServerConfig } from "../ports/mcp-server.ts";
 import type { FoundFile } from "./config-file.ts";
 import { isSet } from "./config-layers.ts";
-import { type Wish, wishesOfServers, wishesOfSettings } from "./wishes.ts";
+import { type Wish, wishesOfServers, wishesOfSettings, wishOfLink } from "./wishes.ts";
 
 /** A file of a project that wants something only a person may allow it. */
 export interface BroughtFile extends FoundFile {
@@ -15,6 +24,8 @@ export interface BroughtFile extends FoundFile {
   readonly state: "trusted" | "changed" | "untrusted" | "damaged";
   /** Whether it is done as it wants: it is trusted, or whoever started this vouches for it. */
   readonly isObeyed: boolean;
+  /** Of a link, which is followed or refused, but cannot be left out. */
+  readonly isLink?: true;
 }
 
 /** A file as far as it may be obeyed; nothing is brought where it wants nothing or is the user's own. */
@@ -27,6 +38,10 @@ interface Admitted<T> {
 export interface Trust {
   settings(file: FoundFile, table: JsonTable, others?: readonly JsonTable[]): Admitted<JsonTable>;
   servers(file: FoundFile, servers: readonly McpServerConfig[]): Admitted<readonly McpServerConfig[]>;
+  /** The link that a project has on the way to the folder its sessions are kept in. */
+  link(project: string, stateFolder: string): BroughtFile | undefined;
+  /** Throws INVALID_PARAMS when what is kept would be kept behind such a link that nobody trusted. */
+  requireState(project: string, stateFolder: string): void;
   /** Keeps that a person trusts this text of the file; throws INVALID_PARAMS where that cannot be kept. */
   remember(file: FoundFile): void;
   /** Keeps that the file is not trusted any more. */
@@ -53,6 +68,13 @@ export function openTrust(places: TrustPlaces): Trust {
     const state = stateOf(file, folder);
     return { ...file, wishes, state, isObeyed: isVouched || state === "trusted" };
   };
+  const link = (project: string, stateFolder: string): BroughtFile | undefined => {
+    const path = linkBetween(project, stateFolder);
+    if (path === undefined) return undefined;
+    const text = readlinkSync(path);
+    const brought = judge({ path, text }, [wishOfLink(path, text)]);
+    return brought && { ...brought, isLink: true };
+  };
   return {
     settings: (file, table, others = []) => {
       const { wishes, without } = wishesOfSettings(table, { env, others });
@@ -62,6 +84,16 @@ export function openTrust(places: TrustPlaces): Trust {
     servers: (file, servers) => {
       const brought = judge(file, wishesOfServers(servers));
       return brought === undefined ? { admitted: servers } : { admitted: brought.isObeyed ? servers : [], brought };
+    },
+    link,
+    requireState: (project, stateFolder) => {
+      const found = link(project, stateFolder);
+      if (found === undefined || found.isObeyed) return;
+      const advice = "rkat trust or --trust allows it, --state-root FOLDER keeps sessions elsewhere";
+      throw new RuntimeError(
+        "INVALID_PARAMS",
+        `${found.path} leads to ${found.text}, and nobody trusted that; ${advice}`,
+      );
     },
     remember: (file) => {
       const record = { ...placeOf(file.path), sha256: digest(file.text) };
@@ -79,7 +111,7 @@ export function openTrust(places: TrustPlaces): Trust {
 
 /** One sentence on what is not obeyed and how that can be changed; undefined when everything is. */
 export function leftOutText(brought: readonly BroughtFile[]): string | undefined {
-  const files = brought.filter(({ isObeyed }) => !isObeyed);
+  const files = brought.filter(({ isObeyed, isLink }) => !isObeyed && isLink !== true);
   if (files.length === 0) return undefined;
   const parts = files.map(({ path, wishes, state }) => {
     const names = wishes.map(({ name }) => name);
@@ -106,7 +138,7 @@ function isTrustedBy(variable: string | undefined): boolean {
 }
 
 /** The project a file belongs to, and the file's name there. */
-export function placeOf(path: string): { readonly folder: string; readonly file: string } {
+function placeOf(path: string): { readonly folder: string; readonly file: string } {
   const inside = dirname(path);
   const isHidden = basename(inside) === ".rkat";
   const folder = isHidden ? dirname(inside) : inside;
@@ -120,6 +152,20 @@ function isUsersOwn(path: string, { home, env }: TrustPlaces): boolean {
   const dataHome = data !== undefined && isAbsolute(data) ? data : join(home, ".local", "share");
   const own = [join(home, ".rkat"), join(dataHome, "rkat")];
   return folder === realPath(home) || own.some((root) => `${folder}${sep}`.startsWith(`${realPath(root)}${sep}`));
+}
+
+/** The first link below the project's folder on the way to one inside it; a folder elsewhere was chosen by the user. */
+function linkBetween(project: string, folder: string): string | undefined {
+  const way = relative(project, folder);
+  if (way === "" || way.startsWith("..") || isAbsolute(way)) return undefined;
+  let at = project;
+  for (const name of way.split(sep)) {
+    at = join(at, name);
+    const found = lstatSync(at, { throwIfNoEntry: false });
+    if (found === undefined) return undefined;
+    if (found.isSymbolicLink()) return at;
+  }
+  return undefined;
 }
 
 /** As it is where there is none: a path that was not found is compared as it was written. */

@@ -106,6 +106,11 @@ export function wishesOfServers(servers: readonly McpServerConfig[]): readonly W
   });
 }
 
+/** What a link wants that lies between a project and its state folder. */
+export function wishOfLink(path: string, target: string): Wish {
+  return { name: `the link ${shown(path)}`, text: `keeps sessions in ${quoted(target)}` };
+}
+
 const VARIABLE = /\$\{([A-Za-z_]\w*)\}/g;
 
 const quoted = (value: unknown): string => shown(JSON.stringify(value) ?? "");

@@ -1,4 +1,6 @@
-import { constants, mkdir, open, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { constants, lstat, mkdir, open, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { join, relative, sep } from "node:path";
+import { RuntimeError } from "../contract/error.ts";
 
 /** What a projection needs of the file system, so that a test can make any call fail. */
 export interface FileCalls {
@@ -8,6 +10,8 @@ export interface FileCalls {
   read(path: string): Promise<string | undefined>;
   write(path: string, text: string): Promise<void>;
   rename(from: string, to: string): Promise<void>;
+  /** False also when there is nothing. */
+  isLink(path: string): Promise<boolean>;
   /** A file that is not there is no failure. */
   remove(path: string): Promise<void>;
   /** Opens a file for its owner only, to read and write at any position; made when it is not there. */
@@ -24,6 +28,23 @@ export interface OpenFile {
   close(): Promise<void>;
 }
 
+/** Throws SESSION_STORE_ERROR when a folder between a state folder and a path of it, or the path itself, is a link. */
+export async function refuseLinks(io: Pick<FileCalls, "isLink">, root: string, path: string): Promise<void> {
+  let at = root;
+  for (const name of relative(root, path).split(sep)) {
+    at = join(at, name);
+    if (await io.isLink(at)) throw linkRefusal(at);
+  }
+}
+
+function linkRefusal(path: string, cause?: unknown): RuntimeError {
+  const message = `${path} is a link, and nothing is kept behind one; remove it`;
+  return new RuntimeError("SESSION_STORE_ERROR", message, { cause });
+}
+
+/** Somebody who may not write a file could have put a link to it in our place. */
+const { O_CREAT, O_NOFOLLOW = 0, O_RDONLY, O_RDWR, O_TRUNC, O_WRONLY } = constants;
+
 const OWNER_ONLY = { folder: 0o700, file: 0o600 } as const;
 
 export const nodeFileCalls: FileCalls = {
@@ -31,15 +52,27 @@ export const nodeFileCalls: FileCalls = {
     await mkdir(path, { recursive: true, mode: OWNER_ONLY.folder });
   },
   read: (path) =>
-    readFile(path, "utf8").catch((error: NodeJS.ErrnoException) => {
+    readFile(path, { encoding: "utf8", flag: O_RDONLY | O_NOFOLLOW }).catch((error: NodeJS.ErrnoException) => {
       if (error.code === "ENOENT") return undefined;
-      throw error;
+      throw explained(path, error);
     }),
-  write: (path, text) => writeFile(path, text, { mode: OWNER_ONLY.file }),
+  write: (path, text) =>
+    writeFile(path, text, { mode: OWNER_ONLY.file, flag: O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW }).catch((error) => {
+      throw explained(path, error);
+    }),
+  isLink: async (path) => {
+    const found = await lstat(path).catch((error: NodeJS.ErrnoException) => {
+      if (error.code === "ENOENT" || error.code === "ENOTDIR") return undefined;
+      throw error;
+    });
+    return found?.isSymbolicLink() === true;
+  },
   rename,
   remove: (path) => rm(path, { force: true }),
   open: async (path) => {
-    const file = await open(path, constants.O_RDWR | constants.O_CREAT, OWNER_ONLY.file);
+    const file = await open(path, O_RDWR | O_CREAT | O_NOFOLLOW, OWNER_ONLY.file).catch((error) => {
+      throw explained(path, error);
+    });
     return {
       size: async () => (await file.stat()).size,
       read: async (buffer, position) => (await file.read(buffer, 0, buffer.length, position)).bytesRead,
@@ -49,3 +82,7 @@ export const nodeFileCalls: FileCalls = {
     };
   },
 };
+
+function explained(path: string, error: NodeJS.ErrnoException): Error {
+  return error.code === "ELOOP" ? linkRefusal(path, error) : error;
+}

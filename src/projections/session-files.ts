@@ -3,7 +3,7 @@ import { RuntimeError } from "../contract/error.ts";
 import { SessionId } from "../contract/session.ts";
 import type { SessionRow } from "../ports/store.ts";
 import { FILE_START, findSeam, isSound, type ProjectedEvent, type Seam, toLine, writeLines } from "./events-file.ts";
-import type { FileCalls, OpenFile } from "./file-calls.ts";
+import { type FileCalls, type OpenFile, refuseLinks } from "./file-calls.ts";
 
 /** Where a projection reads and where it writes. */
 export interface ProjectionParts {
@@ -31,6 +31,7 @@ export async function projectSession(
   const paths = pathsOf(parts.folder, sessionId);
   const row = await parts.row(sessionId);
   if (row === undefined) return;
+  await refuseLinks(io, parts.folder, paths.folder);
   const checkpoint = options.isReplay ? undefined : toSeq(await io.read(paths.checkpoint));
   if (checkpoint === row.last_seq) return;
   if (checkpoint === undefined) await io.makeFolder(paths.folder);

@@ -2,7 +2,7 @@ import { lstat, readdir, readFile } from "node:fs/promises";
 import { type FileCalls, nodeFileCalls } from "../file-calls.ts";
 
 /** What the vault needs of the file system, so that a test can make any call fail. */
-export interface VaultCalls extends Pick<FileCalls, "makeFolder" | "write" | "rename" | "remove"> {
+export interface VaultCalls extends Pick<FileCalls, "isLink" | "makeFolder" | "write" | "rename" | "remove"> {
   /** Names of what is in a folder, in no order; none when there is no such folder. */
   list(path: string): Promise<readonly string[]>;
   /** How large a file is; undefined when there is none, and for a link, a folder or a pipe. */

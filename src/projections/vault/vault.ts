@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { AgentName } from "../../contract/agent/agent.ts";
 import { RuntimeError } from "../../contract/error.ts";
 import type { Vault } from "../../ports/vault.ts";
+import { refuseLinks } from "../file-calls.ts";
 import { toMarkdown } from "./front-matter.ts";
 import { foundMemories, writeMemories, writtenMemories } from "./memory-files.ts";
 import { writeNumbered } from "./numbered-files.ts";
@@ -32,20 +33,26 @@ export function createVault({
       warn(sentence);
     },
   };
-  const within = (agent: string, ...names: readonly string[]): string =>
-    join(folder, ".rkat", "agents", nameOf(agent), ...names);
+  const within = async (agent: string, ...names: readonly string[]): Promise<string> => {
+    const path = join(folder, ".rkat", "agents", nameOf(agent), ...names);
+    await refuseLinks(io, folder, path);
+    return path;
+  };
   return {
-    texts: async (agent) => personsTexts(parts, within(agent)),
-    found: async (agent) => foundMemories(parts, within(agent, "memories")),
-    written: async (agent, count) => writtenMemories(parts, within(agent, "memories"), count),
-    writeMemories: async (agent, memories) => writeMemories(parts, within(agent, "memories"), memories),
+    texts: async (agent) => {
+      await within(agent, "notes");
+      return personsTexts(parts, await within(agent));
+    },
+    found: async (agent) => foundMemories(parts, await within(agent, "memories")),
+    written: async (agent, count) => writtenMemories(parts, await within(agent, "memories"), count),
+    writeMemories: async (agent, memories) => writeMemories(parts, await within(agent, "memories"), memories),
     writeNote: async (agent, { number, title, content }) => {
-      const notes = within(agent, "notes");
+      const notes = await within(agent, "notes");
       await io.makeFolder(notes);
       await writeNumbered(parts, notes, { number, text: toMarkdown({ seq: number, title }, content) });
     },
     writeSummaries: async (agent, tiers) =>
-      writeSummaries(parts, within(agent, "summaries"), { agent: nameOf(agent), tiers }),
+      writeSummaries(parts, await within(agent, "summaries"), { agent: nameOf(agent), tiers }),
   };
 }
 

@@ -36,6 +36,7 @@ export async function withRuntime<T>(
   const { config } = loaded;
   const place = invocation.place();
   const isKept = config.features.includes("session-store");
+  if (isKept) loaded.trust.requireState(place.projectRoot, place.stateFolder);
   if (isKept) await makeStateFolder(place.stateFolder);
   const runtime = await openAt(invocation, loaded, log);
   return using({ runtime, config, place, isKept }, use);

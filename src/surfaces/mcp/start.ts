@@ -62,7 +62,10 @@ async function serve(io: McpIo, parts: McpParts, { flags, log }: How): Promise<v
   };
   const { config, compose, mcpServers, trust, leftOut } = await parts.loadConfig(layers);
   if (leftOut !== undefined) log(withoutControls(leftOut));
-  if (config.features.includes("session-store")) await makeStateFolder(stateFolder);
+  if (config.features.includes("session-store")) {
+    trust.requireState(projectRoot, stateFolder);
+    await makeStateFolder(stateFolder);
+  }
   const runtime = await parts.openRuntime({
     config,
     compose,

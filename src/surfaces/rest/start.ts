@@ -64,7 +64,10 @@ async function serve(
   if (leftOut !== undefined) log(withoutControls(leftOut));
   const { host = config.rest.host, port = config.rest.port, allowedHosts, allowedOrigins } = flags;
   const token = tokenFor(host, flags.token ?? env.RKAT_TOKEN);
-  if (config.features.includes("session-store")) await makeStateFolder(stateFolder);
+  if (config.features.includes("session-store")) {
+    trust.requireState(contextRoot, stateFolder);
+    await makeStateFolder(stateFolder);
+  }
   const runtime = await parts.openRuntime({
     config,
     mcpServers,

@@ -1,4 +1,4 @@
-import { mkdir, writeFile } from "node:fs/promises";
+import { lstat, mkdir, writeFile } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
 import type { Command } from "commander";
 import { RuntimeError } from "../../../contract/error.ts";
@@ -38,6 +38,7 @@ async function writeConfiguration({ io }: Invocation, isForced: boolean): Promis
 }
 
 async function writeOnce(path: string, { shown, isForced }: { shown: string; isForced: boolean }): Promise<void> {
+  if (isForced) await refuseLinks([dirname(shown), shown], dirname(dirname(path)));
   try {
     // The folder will also hold sessions, which are nobody else's business.
     await mkdir(dirname(path), { recursive: true, mode: 0o700 });
@@ -49,5 +50,14 @@ async function writeOnce(path: string, { shown, isForced }: { shown: string; isF
         ? `${shown} is there already; rkat init --force overwrites it`
         : `${shown} cannot be written: ${code ?? "it failed"}; check the folder's permissions`;
     throw new RuntimeError("INVALID_PARAMS", message, { cause });
+  }
+}
+
+/** What a clone has put in our place may lead to a file of the user's that is overwritten then. */
+async function refuseLinks(names: readonly string[], folder: string): Promise<void> {
+  for (const name of names) {
+    const found = await lstat(join(folder, name)).catch(() => undefined);
+    if (found?.isSymbolicLink() !== true) continue;
+    throw new RuntimeError("INVALID_PARAMS", `${name} is a link, and is not written through; remove it first`);
   }
 }
