@@ -65,10 +65,11 @@ export function runtimeWith(script: Parameters<typeof createScriptedModel>[0], o
 }
 
 /** The same server over HTTP; it wants a token, and can forget its clients as one that was started again has. */
-export async function openHttpServer(token: string) {
+export async function openHttpServer(token: string, note: (word: string) => void = () => {}) {
+  let spoil: ((response: ServerResponse) => void) | undefined;
   const clients = new Map<string, Transport & { handleRequest: StreamableHTTPServerTransport["handleRequest"] }>();
   const streams = new Map<string, SSEServerTransport>();
-  const world = { env: {}, pid: 0, exit: () => {}, note: () => {} };
+  const world = { env: {}, pid: 0, exit: () => {}, note };
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const { pathname, searchParams } = new URL(request.url ?? "", "http://a.test");
     if (request.headers.authorization !== `Bearer ${token}`) return void response.writeHead(401).end("not you");
@@ -81,6 +82,12 @@ export async function openHttpServer(token: string) {
       return streams.get(searchParams.get("sessionId") ?? "")?.handlePostMessage(request, response);
     const id = request.headers["mcp-session-id"];
     const known = typeof id === "string" ? clients.get(id) : undefined;
+    if (known !== undefined && request.method === "POST" && spoil !== undefined) {
+      request.resume();
+      spoil(response);
+      spoil = undefined;
+      return;
+    }
     if (known !== undefined) return known.handleRequest(request, response);
     if (id !== undefined) return void response.writeHead(404).end("no such session");
     const transport = new StreamableHTTPServerTransport({
@@ -97,6 +104,16 @@ export async function openHttpServer(token: string) {
   return {
     url: `http://127.0.0.1:${port}`,
     forget: () => clients.clear(),
+    /** The next request of a client that is known gets this for an answer. */
+    spoilNext: (by: (response: ServerResponse) => void) => {
+      spoil = by;
+    },
+    /** Every connection breaks, as it does when the process behind it dies; another is there at once. */
+    die: () => {
+      clients.clear();
+      streams.clear();
+      server.closeAllConnections();
+    },
     close: () => {
       server.closeAllConnections();
       return new Promise<void>((resolve) => server.close(() => resolve()));

@@ -1,5 +1,4 @@
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
-import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import {
   ErrorCode,
   McpError,
@@ -10,9 +9,10 @@ import { messageOf } from "../../contract/error.ts";
 import type { JsonObject } from "../../contract/session.ts";
 import { CONTRACT_VERSION } from "../../contract/version.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { McpAddress, McpServerConfig } from "../../ports/mcp-server.ts";
+import type { McpServerConfig } from "../../ports/mcp-server.ts";
 import type { Env } from "../shell/child-env.ts";
 import { createChildTransport } from "./child-transport.ts";
+import { createUrlTransport, type Line, LOST } from "./url-transport.ts";
 import { fillHeaders, serverEnv } from "./variables.ts";
 
 /** A server that answers. */
@@ -39,7 +39,6 @@ export interface ConnectionPlace {
 const PAGES_MAX = 64;
 /** The SDK would give up on a call after a minute; how long it may take is decided by the caller's signal. */
 const NO_TIMEOUT_MS = 2 ** 31 - 1;
-const FAREWELL_MS = 300;
 
 /** Opens a connection; rejects with what went wrong, in words, and leaves nothing running then. */
 export async function openConnection(
@@ -91,12 +90,14 @@ export async function openConnection(
         return await ask("tools/call", { name: tool, arguments: args }, until);
       } catch (thrown) {
         // A server may answer with the number that the SDK has for a connection that closed.
-        const isAnswer = thrown instanceof McpError && (isOpen || thrown.code !== ErrorCode.ConnectionClosed);
+        const isLost = thrown instanceof McpError && thrown.data === LOST;
+        const isAnswer =
+          thrown instanceof McpError && (isOpen || thrown.code !== ErrorCode.ConnectionClosed) && !isLost;
         if (until.aborted || isAnswer) {
           throw new Error(reasonOf(thrown), { cause: thrown });
         }
         isOpen = false; // An address that does not answer may have forgotten us; the next use says hello again.
-        const how = ending() ?? `it could not be reached: ${reasonOf(thrown)}`;
+        const how = ending() ?? (isLost ? reasonOf(thrown) : `it could not be reached: ${reasonOf(thrown)}`);
         const advice = "the call may or may not have taken effect, and the next one connects anew";
         throw new Error(`MCP server ${server.name} failed during the call: ${how}; ${advice}`, { cause: thrown });
       } finally {
@@ -132,39 +133,14 @@ function abortOf(signal: AbortSignal): Promise<never> {
   });
 }
 
-interface Line {
-  readonly transport: Transport;
-  /** How the server ended, where that is known. */
-  ending(): string | undefined;
-  /** What a server expects to be told before its client leaves. */
-  farewell(): Promise<void>;
-}
-
 async function createTransport(server: McpServerConfig, { env, root, clock }: ConnectionPlace): Promise<Line> {
-  if ("url" in server) return createRemote(server, fillHeaders(server.headers ?? {}, env), clock);
+  if ("url" in server) {
+    return createUrlTransport(server, fillHeaders(server.headers ?? {}, env), clock);
+  }
   const { command, args = [] } = server;
   const program = { command, args, env: serverEnv(server.env ?? {}, env), folder: root };
   const transport = createChildTransport(program, clock);
   return { transport, ending: transport.ending, farewell: async () => {} };
-}
-
-async function createRemote(server: McpAddress, headers: Record<string, string>, clock: Clock): Promise<Line> {
-  const url = new URL(server.url);
-  const options = { requestInit: { headers } };
-  if (server.transport === "sse") {
-    const { SSEClientTransport } = await import("@modelcontextprotocol/sdk/client/sse.js");
-    return { transport: new SSEClientTransport(url, options), ending: () => undefined, farewell: async () => {} };
-  }
-  const { StreamableHTTPClientTransport } = await import("@modelcontextprotocol/sdk/client/streamableHttp.js");
-  const transport = new StreamableHTTPClientTransport(url, options);
-  const farewell = async (): Promise<void> => {
-    const done = new AbortController();
-    // A server that does not answer any more need not be told.
-    await Promise.race([transport.terminateSession().catch(() => {}), clock.sleep(FAREWELL_MS, done.signal)]);
-    done.abort("done");
-  };
-  // The SDK's own class, whose optional fields are written in another way than its interface's.
-  return { transport: transport as Transport, ending: () => undefined, farewell };
 }
 
 const REASON_CHARS_MAX = 300;
