@@ -53,8 +53,10 @@ async function openComposed({ stateFolder, trust, ...options }: OpenOptions): Pr
   const isCompacting = config.features.includes("session-compaction");
   const compacting = isCompacting ? { compaction: options.compaction ?? (true as const) } : {};
   const composed = { ...options, ...compacting, config, compose, warn };
-  if (configStore === undefined || !config.features.includes("session-store")) return createRuntime(composed);
   compactionOf(composed, config, config); // What is refused is refused before a folder is touched.
+  if (configStore === undefined || !config.features.includes("session-store")) {
+    return createRuntime({ ...composed, ...(await memoryIn(config, { stateFolder, ...options })) });
+  }
   const store = await openEmbeddedStore(stateFolder, { warn });
   const files = await withFiles(store, { folder: stateFolder, warn });
   const memory = await memoryIn(config, { stateFolder, ...options });

@@ -6,6 +6,7 @@ import { promisify } from "node:util";
 import { afterAll, describe, expect, it } from "vitest";
 import { loadConfig } from "../src/config/load-config.ts";
 import { BUILDS, CAPABILITY_ABSENT, type Capability } from "../src/contract/capability.ts";
+import type { Runtime } from "../src/runtime.ts";
 import { openRuntime } from "../src/runtime-on-disk.ts";
 
 const root = mkdtempSync(join(tmpdir(), "rkat-capabilities-"));
@@ -35,6 +36,38 @@ describe("builds", () => {
       if (compacts) expect(await session.compact()).toMatchObject({ compacted: false });
       else await expect(session.compact()).rejects.toMatchObject(CAPABILITY_ABSENT["session-compaction"]);
       await runtime.close();
+    });
+
+    const remembers = features.includes("memory-store");
+    it(`[F2] [D11] ${build}: ${remembers ? "what was said is found, after a restart, too" : "memory is refused in the same words everywhere"}`, async () => {
+      const stateFolder = mkdtempSync(join(root, "state-"));
+      const first = await openBuild(features, stateFolder);
+      const { id } = await first.createSession("The heron is called Ada.", { toolPreset: "none" });
+      const query = { query: "what is the heron called" };
+      const said = expect.objectContaining({ session_id: id, content: "The heron is called Ada." });
+      const found = { results: expect.arrayContaining([said]) };
+      const search = async (runtime: Runtime): Promise<void> => {
+        const searches = [
+          () => runtime.dispatch("searchHistory", query),
+          () => runtime.dispatch("searchMemory", query),
+          () => runtime.dispatch("readMemoryStatus", {}),
+          () => runtime.createSession("Hello.", { enableMemory: true }),
+        ];
+        if (remembers) {
+          expect(await searches[0]?.()).toMatchObject(found);
+          for (const operation of searches.slice(1)) await operation();
+          return;
+        }
+        for (const operation of searches) {
+          await expect(operation()).rejects.toMatchObject(CAPABILITY_ABSENT["memory-store"]);
+        }
+      };
+      await search(first);
+      await first.close();
+      const second = await openBuild(features, stateFolder);
+      await search(second);
+      await second.close();
+      expect(existsSync(join(stateFolder, "memory"))).toBe(remembers);
     });
 
     it(`[F3] [F5] ${build}: ${hasStore ? "a stored session is there after a restart" : "persistence is refused in the same words everywhere"}`, async () => {

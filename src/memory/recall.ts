@@ -158,12 +158,12 @@ const ANSWER_MIN = 0.15;
 
 /** The question itself, asked before, answers nothing: it stands below all that may, and is told no surer than they are. */
 function askedAgainLast(hits: readonly Scored[], weights: ReadonlyMap<string, number>): readonly Scored[] {
-  const isRepeated = ({ chunk }: Scored): boolean => isAskedAgain(chunk, weights);
-  const answers = hits.filter((hit) => hit.score >= ANSWER_MIN && !isRepeated(hit));
-  const leastSure = Math.min(1, ...answers.map(({ score }) => score));
-  const repeated = hits.filter(isRepeated).map((hit) => ({ ...hit, score: Math.min(hit.score, leastSure) }));
-  const strangers = hits.filter((hit) => hit.score < ANSWER_MIN && !isRepeated(hit));
-  return [...answers, ...repeated, ...strangers];
+  const [repeated, others] = [true, false].map((is) => hits.filter(({ chunk }) => isAskedAgain(chunk, weights) === is));
+  if (repeated === undefined || others === undefined || repeated.length === 0) return hits;
+  const place = others.findLastIndex(({ score }) => score >= ANSWER_MIN) + 1;
+  const leastSure = Math.min(1, ...others.slice(0, place).map(({ score }) => score));
+  const lowered = repeated.map((hit) => ({ ...hit, score: Math.min(hit.score, leastSure) }));
+  return [...others.slice(0, place), ...lowered, ...others.slice(place)];
 }
 
 const QUESTION = /[?？؟]["'”’»)\]]*\s*$/u;

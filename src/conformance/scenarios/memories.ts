@@ -49,8 +49,8 @@ export const MEMORIES: readonly Scenario[] = [
   },
   {
     name: "history-search",
-    title: "everything that was said is found",
-    requires: ["session-store", "memory-store"],
+    title: "everything that was said is found, whether or not sessions are kept",
+    requires: ["memory-store"],
     steps: [
       {
         call: "createSession",
@@ -59,7 +59,7 @@ export const MEMORIES: readonly Scenario[] = [
       },
       {
         call: "searchHistory",
-        input: { query: "what is the heron called", ...HERE },
+        input: { query: "what is the heron called, {run}", limit: 1 },
         result: { results: [{ content: /The heron is called Ada/, session_id: "{session}", turn: 1 }] },
       },
     ],
