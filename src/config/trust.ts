@@ -161,11 +161,18 @@ function linkBetween(project: string, folder: string): string | undefined {
   let at = project;
   for (const name of way.split(sep)) {
     at = join(at, name);
-    const found = lstatSync(at, { throwIfNoEntry: false });
-    if (found === undefined) return undefined;
-    if (found.isSymbolicLink()) return at;
+    if (isLink(at)) return at;
   }
   return undefined;
+}
+
+/** False also for what cannot be looked at: whoever uses it says so better. */
+function isLink(path: string): boolean {
+  try {
+    return lstatSync(path).isSymbolicLink();
+  } catch {
+    return false;
+  }
 }
 
 /** As it is where there is none: a path that was not found is compared as it was written. */
