@@ -150,7 +150,7 @@ function isUsersOwn(path: string, { home, env }: TrustPlaces): boolean {
   const { folder } = placeOf(path);
   const data = env.XDG_DATA_HOME;
   const dataHome = data !== undefined && isAbsolute(data) ? data : join(home, ".local", "share");
-  const own = [join(home, ".rkat"), join(dataHome, "rkat")];
+  const own = [join(home, ".rkat"), join(dataHome, "rkat")].map((folder) => join(folder, "realms"));
   return folder === realPath(home) || own.some((root) => `${folder}${sep}`.startsWith(`${realPath(root)}${sep}`));
 }
 
