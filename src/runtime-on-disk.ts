@@ -1,4 +1,4 @@
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync, readdirSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { formatToml, parseToml } from "./config/config-file.ts";
@@ -109,7 +109,8 @@ const LOOKED_AT_LATER = ".rkat";
 
 /** Throws SESSION_STORE_ERROR for a link in place of what is kept, or one level below: whoever put it there is written for. */
 function refuseLinksIn(folder: string, levels = 2): void {
-  if (!existsSync(folder)) return;
+  // What is no folder is told by the store.
+  if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return;
   for (const entry of readdirSync(folder, { withFileTypes: true })) {
     if (entry.name === LOOKED_AT_LATER) continue;
     const path = join(folder, entry.name);

@@ -16,6 +16,8 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { loadConfig } from "../src/config/load-config.ts";
 import { openRuntime } from "../src/runtime-on-disk.ts";
 import type { Io } from "../src/surfaces/cli/io.ts";
+import { startMcp } from "../src/surfaces/mcp/start.ts";
+import { startRest } from "../src/surfaces/rest/start.ts";
 import { startRpc } from "../src/surfaces/rpc/start.ts";
 import { NO_INPUT, useCommandLine } from "./support/command-line.ts";
 
@@ -274,7 +276,7 @@ describe("trust", () => {
     expect(loaded.config.providers.openai?.base_url).toBeUndefined();
     expect(loaded.leftOut).toContain("providers.openai.base_url");
     let told = "";
-    const serve = async (...args: string[]) => {
+    const serve = async (start: typeof startRpc, ...args: string[]) => {
       const input = new PassThrough();
       input.end();
       const write = (text: string): void => {
@@ -290,13 +292,23 @@ describe("trust", () => {
         stdout: new PassThrough(),
         stderr: { write },
       };
-      await startRpc({ ...io, interrupt: new AbortController().signal }, { loadConfig, openRuntime });
+      await start({ ...io, interrupt: AbortSignal.abort(0) }, { loadConfig, openRuntime });
     };
-    await serve();
-    expect(told).toContain("rkat-rpc: left out until somebody trusts this folder: providers.openai.base_url");
-    told = "";
-    await serve("--trust");
-    expect(told).toBe("");
+    const rest = (io: Parameters<typeof startRpc>[0], parts: Parameters<typeof startRpc>[1]) =>
+      startRest({ ...io, command: "rkat-rest", purpose: "server" }, parts);
+    const doors = [
+      ["rkat-rpc", startRpc, []],
+      ["rkat-mcp", startMcp, []],
+      ["rkat-rest", rest, ["--port", "0"]],
+    ] as const;
+    for (const [name, start, flags] of doors) {
+      told = "";
+      await serve(start, ...flags);
+      expect(told).toContain(`${name}: left out until somebody trusts this folder: providers.openai.base_url`);
+      told = "";
+      await serve(start, ...flags, "--trust");
+      expect(told).not.toContain("left out");
+    }
   });
 
   it("[I5] counts for a state folder that a program opens", async () => {

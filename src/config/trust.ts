@@ -150,7 +150,7 @@ function isUsersOwn(path: string, { home, env }: TrustPlaces): boolean {
   const { folder } = placeOf(path);
   const data = env.XDG_DATA_HOME;
   const dataHome = data !== undefined && isAbsolute(data) ? data : join(home, ".local", "share");
-  const own = [join(home, ".rkat"), join(dataHome, "rkat")];
+  const own = [join(home, ".rkat"), join(dataHome, "rkat")].map((folder) => join(folder, "realms"));
   return folder === realPath(home) || own.some((root) => `${folder}${sep}`.startsWith(`${realPath(root)}${sep}`));
 }
 
@@ -161,11 +161,18 @@ function linkBetween(project: string, folder: string): string | undefined {
   let at = project;
   for (const name of way.split(sep)) {
     at = join(at, name);
-    const found = lstatSync(at, { throwIfNoEntry: false });
-    if (found === undefined) return undefined;
-    if (found.isSymbolicLink()) return at;
+    if (isLink(at)) return at;
   }
   return undefined;
+}
+
+/** False also for what cannot be looked at: whoever uses it says so better. */
+function isLink(path: string): boolean {
+  try {
+    return lstatSync(path).isSymbolicLink();
+  } catch {
+    return false;
+  }
 }
 
 /** As it is where there is none: a path that was not found is compared as it was written. */

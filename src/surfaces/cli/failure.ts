@@ -1,6 +1,6 @@
 import { CommanderError } from "commander";
 import { asRuntimeError, ERRORS, RuntimeError } from "../../contract/error.ts";
-import { type Io, interruptedExit } from "./io.ts";
+import { type Io, interruptedExit, jsonText, writeJson } from "./io.ts";
 import { createPaint } from "./paint.ts";
 import { withoutControls } from "./plain-text.ts";
 import { SELECTOR_HINT } from "./sessions/selector.ts";
@@ -14,7 +14,7 @@ export function reportFailure(io: Io, thrown: unknown): number {
   writeWire(io, error);
   if (stopped === undefined) writeError(io, error);
   else writeInterrupted(io);
-  if (io.env.RKAT_DEBUG === "1") io.stderr.write(`${stackOf(error)}\n`);
+  if (io.env.RKAT_DEBUG === "1") io.stderr.write(`${withoutControls(stackOf(error))}\n`);
   return stopped ?? ERRORS[error.code].exit;
 }
 
@@ -31,8 +31,8 @@ export function writeInterrupted({ stderr, env }: Io): void {
 function writeWire(io: Io, error: RuntimeError): void {
   const wire = error.toWire();
   const format = formatOf(io.args);
-  if (format === "json") io.stdout.write(`${JSON.stringify({ error: wire }, undefined, 2)}\n`);
-  if (format === "events") io.stdout.write(`${JSON.stringify({ type: "error", error: wire })}\n`);
+  if (format === "json") writeJson(io, { error: wire });
+  if (format === "events") io.stdout.write(`${jsonText({ type: "error", error: wire })}\n`);
 }
 
 /** Read off the words themselves, since flags that cannot be parsed must be answered in the right format, too. */

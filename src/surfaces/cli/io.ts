@@ -48,7 +48,13 @@ export function interruptedExit({ interrupt }: Io): number | undefined {
 
 /** One value on stdout, for scripts. */
 export function writeJson({ stdout }: Io, value: unknown): void {
-  stdout.write(`${JSON.stringify(value, undefined, 2)}\n`);
+  stdout.write(`${jsonText(value, 2)}\n`);
+}
+
+/** JSON as a terminal may show it: of what could steer one it leaves some signs as they are. */
+export function jsonText(value: unknown, indent?: number): string {
+  const escaped = (sign: string): string => `\\u00${sign.charCodeAt(0).toString(16)}`;
+  return JSON.stringify(value, undefined, indent).replace(/[\u007f-\u009f]/g, escaped);
 }
 
 const LINE_CHARS_MAX = 8 * 1024 * 1024;

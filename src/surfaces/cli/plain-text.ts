@@ -12,8 +12,9 @@ export function oneLine(text: string, charsMax: number): string {
   return line.length <= charsMax ? line : `${line.slice(0, charsMax - 1)}…`;
 }
 
-/** Pads each column to its widest cell; the last one is left ragged. */
-export function alignColumns(rows: readonly (readonly string[])[]): readonly string[] {
+/** Pads each column to its widest cell; the last one is left ragged. A cell is one line that steers no terminal. */
+export function alignColumns(given: readonly (readonly string[])[]): readonly string[] {
+  const rows = given.map((row) => row.map((cell) => withoutControls(cell).replace(/[\n\t]/g, " ")));
   const widths: number[] = [];
   for (const row of rows) for (const [column, cell] of row.entries()) widths[column] = widen(widths[column], cell);
   return rows.map((row) =>

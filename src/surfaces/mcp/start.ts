@@ -26,7 +26,7 @@ const CLOSE_MS_MAX = 2_000;
 
 /** Serves MCP until the client or a signal ends it, and returns the exit code. It does not throw. */
 export async function startMcp(io: McpIo, parts: McpParts): Promise<number> {
-  const log = (sentence: string): void => io.stderr.write(`rkat-mcp: ${sentence}\n`);
+  const log = (sentence: string): void => io.stderr.write(`rkat-mcp: ${withoutControls(sentence)}\n`);
   try {
     const flags = parseMcpFlags(io.args);
     for (const note of flags.notes) log(note);
@@ -61,7 +61,7 @@ async function serve(io: McpIo, parts: McpParts, { flags, log }: How): Promise<v
     isTrusted: flags.trust,
   };
   const { config, compose, mcpServers, trust, leftOut } = await parts.loadConfig(layers);
-  if (leftOut !== undefined) log(withoutControls(leftOut));
+  if (leftOut !== undefined) log(leftOut);
   if (config.features.includes("session-store")) {
     trust.requireState(projectRoot, stateFolder);
     await makeStateFolder(stateFolder);
@@ -79,7 +79,7 @@ async function serve(io: McpIo, parts: McpParts, { flags, log }: How): Promise<v
     stateFolder,
     warn: log,
     // What agents' memories do is told in the same words everywhere.
-    log: (line) => io.stderr.write(`${line}\n`),
+    log: (line) => io.stderr.write(`${withoutControls(line)}\n`),
   });
   try {
     const { memoryOnly, http } = flags;

@@ -25,7 +25,7 @@ const DEFAULT_REALMS = { cli: "that of the project in the current folder", serve
 
 /** Serves HTTP until it is interrupted, and returns the exit code. It does not throw. */
 export async function startRest(io: RestIo, parts: RpcParts): Promise<number> {
-  const log = (sentence: string): void => io.stderr.write(`${io.command}: ${sentence}\n`);
+  const log = (sentence: string): void => io.stderr.write(`${io.command}: ${withoutControls(sentence)}\n`);
   try {
     const flags = parseRestFlags(io.args);
     for (const note of flags.notes) log(note);
@@ -61,7 +61,7 @@ async function serve(
     isTrusted: flags.trust,
   };
   const { config, compose, mcpServers, trust, leftOut } = await parts.loadConfig(layers);
-  if (leftOut !== undefined) log(withoutControls(leftOut));
+  if (leftOut !== undefined) log(leftOut);
   const { host = config.rest.host, port = config.rest.port, allowedHosts, allowedOrigins } = flags;
   const token = tokenFor(host, flags.token ?? env.RKAT_TOKEN);
   if (config.features.includes("session-store")) {
@@ -81,7 +81,7 @@ async function serve(
     secrets: token === undefined ? [] : [token],
     warn: log,
     // What agents' memories do is told in the same words everywhere.
-    log: (line) => io.stderr.write(`${line}\n`),
+    log: (line) => io.stderr.write(`${withoutControls(line)}\n`),
   });
   try {
     const paths = flags.exposePaths ? { stateRoot: resolve(stateFolder, ".."), contextRoot } : {};

@@ -39,7 +39,7 @@ const CLOSE_MS_MAX = 1_000;
 
 /** Serves JSON-RPC on stdin and stdout until they end, and returns the exit code. It does not throw. */
 export async function startRpc(io: RpcIo, parts: RpcParts): Promise<number> {
-  const log = (sentence: string): void => io.stderr.write(`rkat-rpc: ${sentence}\n`);
+  const log = (sentence: string): void => io.stderr.write(`rkat-rpc: ${withoutControls(sentence)}\n`);
   try {
     const flags = parseRpcFlags(io.args);
     for (const note of flags.notes) log(note);
@@ -75,7 +75,7 @@ async function serve(
     isTrusted: flags.trust,
   };
   const { config, compose, mcpServers, trust, leftOut } = await parts.loadConfig(layers);
-  if (leftOut !== undefined) log(withoutControls(leftOut));
+  if (leftOut !== undefined) log(leftOut);
   const runtime = await parts.openRuntime({
     config,
     mcpServers,
@@ -87,7 +87,7 @@ async function serve(
     stateFolder,
     warn: log,
     // What agents' memories do is told in the same words everywhere.
-    log: (line) => io.stderr.write(`${line}\n`),
+    log: (line) => io.stderr.write(`${withoutControls(line)}\n`),
   });
   try {
     const host = { realm, instance: flags.instance, stateRoot: resolve(stateFolder, ".."), contextRoot };

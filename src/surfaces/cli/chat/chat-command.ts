@@ -9,7 +9,7 @@ import { type Io, interruptedExit } from "../io.ts";
 import { type Opened, withRuntime, withSessions } from "../open-runtime.ts";
 import { createPaint } from "../paint.ts";
 import type { Invocation } from "../parts.ts";
-import { counted, oneLine } from "../plain-text.ts";
+import { counted, oneLine, withoutControls } from "../plain-text.ts";
 import { mentionMissingMemory, refuseContradictions } from "../run/run-command.ts";
 import { addRunFlags, type RunFlags, resumeFlag } from "../run/run-flags.ts";
 import { readSchema } from "../run/session-options.ts";
@@ -130,7 +130,7 @@ async function greet(io: Io, { runtime, isKept }: Opened, sessionId: string | un
   const { message_count, model, last_assistant_text, state } = await runtime.readSession(sessionId);
   const cut = state === "interrupted" ? " Its last turn was cut off." : "";
   tell(
-    `Session ${bold(shortId(sessionId))}: ${counted(message_count, "message")} with ${model}.${cut} /help lists commands.`,
+    `Session ${bold(shortId(sessionId))}: ${counted(message_count, "message")} with ${withoutControls(model)}.${cut} /help lists commands.`,
   );
   if (last_assistant_text !== undefined) tell(`It said last: ${oneLine(last_assistant_text, LAST_WORDS_CHARS_MAX)}`);
 }

@@ -63,11 +63,11 @@ async function compact(chat: Chat, rest: string): Promise<void> {
   if (failure !== undefined) throw failure;
   const { compaction, reason } = result;
   if (compaction === undefined) {
-    tell(chat, `Not compacted: ${withoutControls(reason ?? "")}.`);
+    tell(chat, `Not compacted: ${reason ?? ""}.`);
     return;
   }
   io.stdout.write(`${compactedLines(io, compaction).join("\n")}\n`);
-  tell(chat, createPaint(io.stderr, io.env).dim("/receipt shows what it did, /undo brings it back"));
+  io.stderr.write(`${createPaint(io.stderr, io.env).dim("/receipt shows what it did, /undo brings it back")}\n`);
 }
 
 /** The session that is talked in; before the first turn there is none. */
@@ -89,6 +89,6 @@ async function wasCompacted(chat: Chat, { isStanding = false } = {}): Promise<bo
 
 /** Says something about the chat itself. */
 export function tell({ invocation }: Chat, text: string): false {
-  invocation.io.stderr.write(`${text}\n`);
+  invocation.io.stderr.write(`${withoutControls(text)}\n`);
   return false;
 }

@@ -119,8 +119,8 @@ function print({ io }: Invocation, findings: readonly Finding[]): void {
   const marks = { ok: green("✓"), missing: yellow("–"), broken: red("✗") };
   const width = Math.max(...findings.map(({ check }) => check.length));
   for (const { check, status, finding, fix } of findings) {
-    io.stdout.write(`${marks[status]} ${check.padEnd(width)}  ${withoutControls(finding)}\n`);
-    if (fix !== undefined) io.stdout.write(`${" ".repeat(width + 4)}${dim(fix)}\n`);
+    io.stdout.write(`${marks[status]} ${withoutControls(`${check.padEnd(width)}  ${finding}`)}\n`);
+    if (fix !== undefined) io.stdout.write(`${" ".repeat(width + 4)}${dim(withoutControls(fix))}\n`);
   }
   const isHealthy = findings.every(({ status }) => status !== "broken");
   io.stdout.write(

@@ -6,7 +6,7 @@ import { writeJson } from "../io.ts";
 import { createEmpty } from "../open-runtime.ts";
 import { createPaint } from "../paint.ts";
 import type { Invocation, ModelOutlook } from "../parts.ts";
-import { alignColumns, grouped } from "../plain-text.ts";
+import { alignColumns, grouped, withoutControls } from "../plain-text.ts";
 
 /** Declares `rkat models`. */
 export function addModelsCommand(program: Command, invocation: Invocation): void {
@@ -35,7 +35,7 @@ async function listModels(invocation: Invocation, isJson: boolean): Promise<void
     const { providers } = await parts.inspectModels(config);
     const { bold, dim } = createPaint(io.stdout, io.env);
     for (const row of catalog.providers) {
-      io.stdout.write(`${bold(row.provider)}  ${dim(keyNote(row.provider, providers))}\n`);
+      io.stdout.write(`${bold(withoutControls(row.provider))}  ${dim(keyNote(row.provider, providers))}\n`);
       io.stdout.write(`${modelLines(row).join("\n")}\n\n`);
     }
     io.stdout.write(`${dim("* is used when only the provider is named.")}\n`);

@@ -47,7 +47,8 @@ async function answerShell(program: Command, invocation: Invocation): Promise<vo
     const prefix = shell === "bash" ? "" : (completion.prefix ?? "");
     const typed = shell === "bash" ? current.slice(completion.prefix?.length ?? 0) : current;
     for (const { value, description } of values) {
-      if (!`${prefix}${value}`.startsWith(typed)) continue;
+      // What no shell could take as a word is not offered.
+      if (!`${prefix}${value}`.startsWith(typed) || oneLine(value, value.length + 1) !== value) continue;
       io.stdout.write(`${prefix}${value}\t${oneLine(description, MEANING_CHARS_MAX)}\n`);
     }
     const { kind } = completion;

@@ -7,6 +7,7 @@ import { describeHelp, holdCommands } from "../help.ts";
 import { writeJson } from "../io.ts";
 import { withConfiguration, withRuntime } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
+import { withoutControls } from "../plain-text.ts";
 import { addTableFlags, readTable, type TableFlags } from "./given-table.ts";
 
 type Envelope = OperationOutput<"readConfig">;
@@ -66,7 +67,8 @@ async function show(invocation: Invocation, { format, json, withGeneration }: Ge
   const answer = await withConfiguration(invocation, ({ runtime }) => runtime.dispatch("readConfig", {}));
   if (json || format === "json") return writeJson(io, withGeneration ? answer : answer.config);
   const head = withGeneration ? `# generation ${answer.generation}\n` : "";
-  io.stdout.write(`${head}${(await parts.toml()).format(answer.config)}`);
+  const text = `${head}${(await parts.toml()).format(answer.config)}`;
+  io.stdout.write(io.stdout.isTerminal ? withoutControls(text) : text);
 }
 
 interface ChangeFlags extends TableFlags {
@@ -90,7 +92,8 @@ async function change(
 }
 
 function tell({ io }: Invocation, { generation: count, restart_required, resolved_paths }: Envelope): void {
-  io.stdout.write(`Kept in ${resolved_paths?.config_path ?? "this process"}, generation ${count}.\n`);
+  const path = withoutControls(resolved_paths?.config_path ?? "this process");
+  io.stdout.write(`Kept in ${path}, generation ${count}.\n`);
   if (restart_required === undefined) return;
   io.stdout.write(`A server that runs follows ${restart_required.join(", ")} after its next start.\n`);
 }

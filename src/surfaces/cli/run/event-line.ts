@@ -4,6 +4,12 @@ import { counted, grouped, oneLine } from "../plain-text.ts";
 const ARGS_CHARS_MAX = 100;
 const RESULT_CHARS_MAX = 120;
 const SENTENCE_CHARS_MAX = 240;
+const NAME_CHARS_MAX = 200;
+
+/** A tool is named by whoever serves it, and a call of one by the model. */
+export function toolName({ name }: { readonly name: string }): string {
+  return oneLine(name, NAME_CHARS_MAX);
+}
 
 /** What everybody should know of a turn besides its text; undefined for the rest. */
 export function noticeOf(event: AgentEvent): string | undefined {
@@ -16,7 +22,7 @@ export function noticeOf(event: AgentEvent): string | undefined {
       return `retrying in ${seconds(delay_ms)} (${attempt} of ${max_attempts}): ${reason}`;
     }
     case "tool_execution_timed_out":
-      return `${event.name} was stopped after ${seconds(event.timeout_ms)}`;
+      return `${toolName(event)} was stopped after ${seconds(event.timeout_ms)}`;
     case "stream_truncated":
       return oneLine(event.reason, SENTENCE_CHARS_MAX);
     case "compaction_failed":
@@ -29,9 +35,9 @@ export function noticeOf(event: AgentEvent): string | undefined {
 /** A tool or a summariser at work, in as few words as tell it apart. */
 export function activityOf(event: AgentEvent): string | undefined {
   if (event.type === "compaction_started" || event.type === "compaction_completed") return compactionLine(event);
-  if (event.type === "tool_call_requested") return `${event.name}${callHint(event)}`;
+  if (event.type === "tool_call_requested") return `${toolName(event)}${callHint(event)}`;
   if (event.type !== "tool_execution_completed" || !event.is_error) return undefined;
-  return `${event.name} failed: ${oneLine(event.result, RESULT_CHARS_MAX)}`;
+  return `${toolName(event)} failed: ${oneLine(event.result, RESULT_CHARS_MAX)}`;
 }
 
 /** Every event that is not a piece of a later one, as one line. */
@@ -44,10 +50,10 @@ export function verboseLineOf(event: AgentEvent): string | undefined {
     case "reasoning_complete":
       return `thought: ${oneLine(event.content, RESULT_CHARS_MAX)}`;
     case "tool_call_requested":
-      return `→ ${event.name} ${oneLine(JSON.stringify(event.args), ARGS_CHARS_MAX)}`;
+      return `→ ${toolName(event)} ${oneLine(JSON.stringify(event.args), ARGS_CHARS_MAX)}`;
     case "tool_execution_completed": {
       const outcome = event.is_error ? "failed" : "answered";
-      return `← ${event.name} ${outcome} in ${event.duration_ms} ms: ${oneLine(event.result, RESULT_CHARS_MAX)}`;
+      return `← ${toolName(event)} ${outcome} in ${event.duration_ms} ms: ${oneLine(event.result, RESULT_CHARS_MAX)}`;
     }
     case "turn_completed":
       return `model stopped: ${event.stop_reason}, ${tokens(event.usage)}`;

@@ -1,6 +1,6 @@
 import type { AgentEvent } from "../../../contract/event.ts";
 import type { RunResult } from "../../../contract/session.ts";
-import type { Io } from "../io.ts";
+import { type Io, jsonText, writeJson } from "../io.ts";
 import { createPaint } from "../paint.ts";
 import { withoutControls } from "../plain-text.ts";
 import { activityOf, noticeOf, verboseLineOf } from "./event-line.ts";
@@ -83,13 +83,13 @@ export function createJsonView(io: Io, { isVerbose }: { isVerbose: boolean }): T
       const line = isVerbose ? verboseLineOf(event) : undefined;
       if (line !== undefined) io.stderr.write(`${paint.dim(`· ${line}`)}\n`);
     },
-    end: (result) => io.stdout.write(`${JSON.stringify(result, undefined, 2)}\n`),
+    end: (result) => writeJson(io, result),
     breakOff: () => {},
   };
 }
 
 /** Every event as one line of JSON; the last line is the result, and says so in its type. */
 export function createEventsView(io: Io): TurnView {
-  const writeLine = (value: object): void => io.stdout.write(`${JSON.stringify(value)}\n`);
+  const writeLine = (value: object): void => io.stdout.write(`${jsonText(value)}\n`);
   return { show: writeLine, end: (result) => writeLine({ type: "result", ...result }), breakOff: () => {} };
 }

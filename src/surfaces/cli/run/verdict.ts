@@ -1,6 +1,6 @@
 import { ERRORS } from "../../../contract/error.ts";
 import type { RunResult } from "../../../contract/session.ts";
-import { grouped } from "../plain-text.ts";
+import { grouped, withoutControls } from "../plain-text.ts";
 
 /** What is known of a session's limits. */
 export interface Limits {
@@ -27,9 +27,10 @@ export function judge(
 
 /** Only an output that was there can have failed to match. */
 function judgeExtraction(
-  { attempts, reason }: NonNullable<RunResult["extraction_error"]>,
+  { attempts, reason: said }: NonNullable<RunResult["extraction_error"]>,
   cause: RunResult["terminal_cause_kind"],
 ): { readonly exit: number; readonly sentence: string } {
+  const reason = withoutControls(said);
   if (cause === undefined) {
     const sentence = `Stopped: ${reason} before there was an output of the schema.`;
     return { exit: ERRORS.REQUEST_CANCELLED.exit, sentence };

@@ -2,10 +2,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { AgentEvent } from "../../../contract/event.ts";
 import type { EventPage } from "../../../contract/event-page.ts";
 import type { Runtime } from "../../../runtime.ts";
-import type { Io } from "../io.ts";
+import { type Io, jsonText } from "../io.ts";
 import { createPaint } from "../paint.ts";
 import { oneLine } from "../plain-text.ts";
-import { verboseLineOf } from "../run/event-line.ts";
+import { toolName, verboseLineOf } from "../run/event-line.ts";
 
 const TEXT_CHARS_MAX = 160;
 /** Another process tells nobody when it appends, so a follower looks again this often. */
@@ -24,7 +24,7 @@ export async function printEvents(
   { session_id, after, isFollowing, isJson }: EventsOptions & { readonly session_id: string },
 ): Promise<void> {
   const scope = { type: "session" as const, session_id };
-  const format = isJson ? (event: EventPage["events"][number]) => JSON.stringify(event) : textLines(io);
+  const format = isJson ? (event: EventPage["events"][number]) => jsonText(event) : textLines(io);
   let sequence = after;
   while (!io.interrupt.aborted) {
     const page = await runtime.dispatch("listEvents", { scope, cursor: { scope, sequence } });
@@ -52,7 +52,7 @@ function lineOf(event: AgentEvent): string {
     case "text_complete":
       return `said: ${oneLine(event.content, TEXT_CHARS_MAX)}`;
     case "tool_result_received":
-      return `the result of ${event.name} was shown to the model`;
+      return `the result of ${toolName(event)} was shown to the model`;
     default:
       return verboseLineOf(event) ?? event.type;
   }
