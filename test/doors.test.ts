@@ -59,6 +59,16 @@ async function serve(flags: readonly string[] = [], env: Record<string, string> 
   return { child, exited, said, url, call: createCaller(url) as Caller };
 }
 
+/** A client of the MCP server that says this. */
+async function connectMcp(said: { readonly stderr: string }) {
+  await expect.poll(() => said.stderr, { timeout: 60_000 }).toMatch(/listening on/);
+  const client = createClient();
+  const transport = new StreamableHTTPClientTransport(new URL(/http:\S+/.exec(said.stderr)?.[0] ?? ""));
+  // The SDK's own class, whose optional fields are written in another way than its interface's.
+  await client.connect(transport as Parameters<typeof client.connect>[0]);
+  return client;
+}
+
 async function command(...words: string[]) {
   const { code, stdout, stderr } = await start(words).exited;
   return { code, stdout, stderr };
@@ -120,6 +130,23 @@ describe("a server that anybody on this machine can ask", () => {
     expect((await call("POST /sessions", { prompt: ASKS })).body.text).not.toContain("rk42");
     const read = (await call("GET /config")).body;
     expect(await call("PUT /config", { config: read.config })).toMatchObject({ status: 200 });
+  });
+});
+
+describe("an MCP server that anybody on this machine can ask", () => {
+  it("[H4] [G4] has the same ceiling, and the same lock on its configuration", async () => {
+    const { said } = start(["mcp", "--http", "--port", "0"]);
+    const client = await connectMcp(said);
+    const call = caller(client);
+    const denied = { isError: true, payload: { code: "PERMISSION_DENIED" } };
+    expect(await call("meerkat_run", { prompt: ASKS, tool_preset: "full" })).toMatchObject(denied);
+    const nested = { prompt: ASKS, builtin_config: { enable_shell: true } };
+    expect(await call("meerkat_run", nested)).toMatchObject(denied);
+    const patch = { providers: { openai: { api_key_env: "HOME" } } };
+    expect(await call("meerkat_config", { action: "patch", patch })).toMatchObject(denied);
+    const granted = await call("meerkat_run", { prompt: "What time is it?", enable_builtins: true });
+    expect(granted).toMatchObject({ isError: false, payload: { tool_calls: 1 } });
+    await client.close();
   });
 });
 
@@ -331,11 +358,7 @@ describe("the end of a server", () => {
 
   it("[G4] waits for the turns of MCP clients, too, and takes no more", async () => {
     const { child, said, exited } = start(["mcp", "--http", "--port", "0"], env());
-    await expect.poll(() => said.stderr, { timeout: 60_000 }).toMatch(/listening on/);
-    const client = createClient();
-    const transport = new StreamableHTTPClientTransport(new URL(/http:\S+/.exec(said.stderr)?.[0] ?? ""));
-    // The SDK's own class, whose optional fields are written in another way than its interface's.
-    await client.connect(transport as Parameters<typeof client.connect>[0]);
+    const client = await connectMcp(said);
     const turn = caller(client)("meerkat_run", { prompt: "Tell." });
     await calls().toBe(1);
     child.kill("SIGTERM");

@@ -20,6 +20,8 @@ ROOT = Path(__file__).resolve().parents[3]
 NODE = ROOT / "node_modules" / ".bin" / "node"
 CONFIG = '[agent]\nmodel = "offline"\n\n[tools]\noutput_bytes_max = 1024\n'
 END_SECONDS_MAX = 60.0
+# A server over HTTP has a shell only when it is started with one; what still runs at its end is not waited for.
+SHELL = ("--tools", "workspace", "--grace", "0s")
 
 Item = TypeVar("Item")
 
@@ -48,7 +50,7 @@ class RestServer:
     """A REST server as a process."""
 
     def __init__(self, home: Home, *more: str, port: int = 0) -> None:
-        command = [str(NODE), str(ROOT / "dist" / "rest.js"), "--port", str(port), "--json", *home.flags, *more]
+        command = [str(NODE), str(ROOT / "dist" / "rest.js"), "--port", str(port), "--json", *SHELL, *home.flags, *more]
         self._process = subprocess.Popen(
             command,
             env=home.env,

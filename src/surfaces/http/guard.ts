@@ -15,7 +15,7 @@ export interface Admission {
 }
 
 /** As much of a request as says who sent it, and by which way. */
-export type Asked = Pick<IncomingMessage, "method" | "url" | "headers" | "rawHeaders">;
+type Asked = Pick<IncomingMessage, "method" | "url" | "headers" | "rawHeaders">;
 
 /** Throws unless a request comes by a name of ours, from a page of ours or no page at all, and with the token. */
 export type Guard = (
