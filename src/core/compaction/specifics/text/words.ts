@@ -1,3 +1,4 @@
+import type { Clock } from "../../../../ports/clock.ts";
 import { canonical, isUnspaced, wordsIn } from "./canonical.ts";
 
 /** Words that say little by themselves, in the languages most talked to an agent; others weigh a little too much. */
@@ -72,10 +73,11 @@ export interface StemSet {
 }
 
 /** Stems of many texts, found also by a long common beginning. */
-export function stemSet(texts: readonly string[]): StemSet {
+export async function stemSet(texts: readonly string[], breathe: Clock["breathe"]): Promise<StemSet> {
   const stems = new Set<string>();
   const beginnings = new Set<string>();
   for (const text of texts) {
+    await breathe();
     for (const stem of stemsOf(text)) {
       if (stems.has(stem)) continue;
       stems.add(stem);
@@ -90,10 +92,19 @@ export function stemSet(texts: readonly string[]): StemSet {
 /** Enough of a text to tell its language by. */
 const LANGUAGE_CHARS = 20_000;
 
-/** The language most of a text is in, by its small words; `unknown` when nothing stands out. */
-export function languageOf(text: string): Language {
+function beginningOf(texts: readonly string[]): string {
+  let beginning = "";
+  for (const text of texts) {
+    beginning += `${text.slice(0, LANGUAGE_CHARS)}\n`;
+    if (beginning.length >= LANGUAGE_CHARS) break;
+  }
+  return beginning.slice(0, LANGUAGE_CHARS);
+}
+
+/** The language most of some texts are in, by its small words; `unknown` when nothing stands out. */
+export function languageOf(texts: readonly string[]): Language {
   const counts = new Map<Language, number>();
-  for (const [word] of wordsIn(canonical(text.slice(0, LANGUAGE_CHARS)))) {
+  for (const [word] of wordsIn(canonical(beginningOf(texts)))) {
     if (isUnspaced(word)) counts.set("unspaced", (counts.get("unspaced") ?? 0) + 0.5);
     else
       for (const [language, words] of STOP_SETS)
