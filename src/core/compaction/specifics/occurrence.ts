@@ -1,9 +1,10 @@
 import type { Clock } from "../../../ports/clock.ts";
 import { exitCodesIn } from "./commands.ts";
+import { hasMarks, marksOf, withoutNumbers } from "./exactness.ts";
 import type { Specific } from "./specifics.ts";
 import { canonical, canonicalPiece, isUnspaced, isWhole, wordsIn } from "./text/canonical.ts";
 import { collectOffers, figuresIn } from "./text/numbers.ts";
-import { deniedStems, NEGATION_STEMS } from "./text/polarity.ts";
+import { deniedStems, NEGATION_STEMS, preferenceOf } from "./text/polarity.ts";
 import { sentencesOf } from "./text/sentences.ts";
 import { stemsOf } from "./text/words.ts";
 
@@ -29,8 +30,10 @@ export async function indexTexts(texts: readonly string[], breathe: Clock["breat
   const facts = await indexFacts(texts, breathe);
   const sentences = await indexSentences(texts.flatMap(withUnescaped), breathe);
   const has = (specific: Pick<Specific, "kind" | "text">): boolean => {
-    if (facts.has(specific)) return true;
     const { kind, text } = specific;
+    // "Delete it" stands in "never delete it", word for word.
+    const isWish = kind === "rule" || kind === "ask";
+    if (facts.has(specific) && !(isWish && sentences.denies(text))) return true;
     switch (kind) {
       case "number":
       case "path":
@@ -167,9 +170,12 @@ interface Sentences {
   has(text: string): boolean;
   /** Whether a sentence that has the text also denies what it denies, and nothing else of it. */
   agrees(text: string): boolean;
+  /** Whether every sentence that has all words of the text denies what it says, or says what it denies. */
+  denies(text: string): boolean;
 }
 
 interface IndexedSentence {
+  readonly text: string;
   readonly stems: ReadonlySet<string>;
   readonly denied: () => ReadonlySet<string>;
 }
@@ -185,7 +191,7 @@ async function indexSentences(texts: readonly string[], breathe: Clock["breathe"
       if (known === undefined) places.set(stem, [sentences.length]);
       else known.push(sentences.length);
     }
-    sentences.push({ stems, denied: lazily(() => deniedStems(sentence)) });
+    sentences.push({ text: sentence, stems, denied: lazily(() => deniedStems(sentence)) });
   };
   for (const text of texts) {
     await breathe();
@@ -202,21 +208,57 @@ async function indexSentences(texts: readonly string[], breathe: Clock["breathe"
       return found !== undefined && countHeld(stems, found.stems) >= needed && isMeant(found);
     });
   };
-  return {
-    has: (text) => find(text, [...new Set(stemsOf(text))], () => true),
-    agrees: (text) => {
-      const stems = ruleStems(text);
-      const denied = deniedStems(text);
-      return find(text, stems, (found) => isSamePolarity(stems, denied, found.denied()));
-    },
+  const agrees = (text: string, isMeant: (found: IndexedSentence) => boolean): boolean => {
+    const stems = ruleStems(text);
+    const denied = deniedStems(text);
+    const isTurned = turnedRound(text);
+    return find(
+      text,
+      stems,
+      (found) => isSamePolarity(stems, denied, found.denied()) && !isTurned(found.text) && isMeant(found),
+    );
   };
+  const whole = (text: string) => {
+    const stems = ruleStems(text);
+    return (found: IndexedSentence): boolean => countHeld(stems, found.stems) === stems.length;
+  };
+  const exact = (text: string) => {
+    const marks = lazily(() => marksOf(text));
+    return (found: IndexedSentence): boolean => hasMarks(marks(), found.text);
+  };
+  return {
+    has: (text) => find(text, wordStems(text), exact(text)),
+    agrees: (text) => agrees(text, exact(text)),
+    denies: (text) => find(text, ruleStems(text), whole(text)) && !agrees(text, whole(text)),
+  };
+}
+
+/** Fewer words would be found in any sentence about the same thing. */
+const WORDS_MIN = 4;
+
+/** The content words of a text; its numbers are compared as numbers, unless little else is there. */
+function wordStems(text: string): readonly string[] {
+  const words = new Set(stemsOf(withoutNumbers(text)));
+  return [...(words.size >= WORDS_MIN ? words : new Set(stemsOf(text)))];
 }
 
 /** The content words of a rule without those that deny, unless too few are left. */
 function ruleStems(text: string): readonly string[] {
-  const all = [...new Set(stemsOf(text))];
+  const all = wordStems(text);
   const rest = all.filter((stem) => !NEGATION_STEMS.has(stem));
   return rest.length > 1 ? rest : all;
+}
+
+/** Whether a sentence prefers what a text prefers something else to, and the other way round. */
+function turnedRound(text: string): (sentence: string) => boolean {
+  const own = preferenceOf(text);
+  return (sentence) => {
+    const there = own === undefined ? undefined : preferenceOf(sentence);
+    if (own === undefined || there === undefined) return false;
+    const isIn = (stems: ReadonlySet<string>, others: ReadonlySet<string>, not: ReadonlySet<string>): boolean =>
+      [...stems].some((stem) => others.has(stem) && !not.has(stem));
+    return isIn(own.favoured, there.other, there.favoured) && isIn(own.other, there.favoured, there.other);
+  };
 }
 
 function isSamePolarity(

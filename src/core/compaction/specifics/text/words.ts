@@ -58,6 +58,31 @@ export function stemsOf(text: string): string[] {
   return stems;
 }
 
+/** Signs that only deny, insist or join; what they deny is compared as polarity. */
+const UNSPACED_FRAME =
+  /不[要能得许可]?|没有?|[别勿莫]|禁止|严禁|避免|绝对|必须|务必|一定|必ず|絶対|常に|[\u3040-\u309f]/gu;
+/** Words that deny or insist, by their stems. */
+const FRAME = new Set(
+  `never always avoid forbid forbidden prohibited none nobody nothing cannot must only niemals nie verboten immer
+  jamais toujours nunca siempre keinesfalls`
+    .split(/\s+/u)
+    .map(stemOf),
+);
+
+/** The words that say something, in their order; where a script has no spaces, its signs. Numbers are not words. */
+export function tokensOf(text: string): string[] {
+  const tokens: string[] = [];
+  for (const { 0: word } of wordsIn(canonical(text.replace(UNSPACED_FRAME, " ")))) {
+    if (isUnspaced(word)) {
+      if (!STOP_SIGNS.test(word)) tokens.push(word);
+      continue;
+    }
+    const stem = stemOf(word);
+    if (!STOP.has(word) && !FRAME.has(stem) && !/^\d+$/u.test(word)) tokens.push(stem);
+  }
+  return tokens;
+}
+
 /** A word without accents and endings; what holds a digit or an underscore is a name and stays. */
 function stemOf(word: string): string {
   if (/[\d_]/u.test(word)) return word;
