@@ -113,9 +113,9 @@ async function compactOnce({ state, append }: Session, { summary }: History): Pr
           return compactor.rebuildHistory(...draft);
         },
       },
-      recovering: (gone: Parameters<typeof recoverByExpanding>[0]) => {
+      recovering: (...gone: Parameters<typeof recoverByExpanding>) => {
         begin("receipt");
-        return (compacting.recovering ?? recoverByExpanding)(gone);
+        return (compacting.recovering ?? recoverByExpanding)(...gone);
       },
     },
     asking: {

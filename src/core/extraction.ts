@@ -62,7 +62,7 @@ const MISMATCH = "structured_output_validation_failed";
 
 function parse(text: string, check: SchemaCheck): Parsed {
   // Spaces between the fences and the value are the value's own: JSON allows them.
-  const fenced = /^```(?:json)?(?=\s)([^]*)```$/.exec(text.trim());
+  const fenced = /^```(?:json)?(?=\s)([\s\S]*)```$/.exec(text.trim());
   let value: unknown;
   try {
     value = JSON.parse(fenced?.[1] ?? text);

@@ -1,27 +1,41 @@
+import type { Clock } from "../ports/clock.ts";
+
 /** Replaces secrets in text that is about to be kept or shown. */
 export type Redact = (text: string) => string;
 
 const MASK = "[redacted]";
 const SECRET_LENGTH_MIN = 8;
 
-/** Shapes of keys that are secret whoever holds them. */
+/**
+ * Where a key may begin: not within a word, but after what JSON, an address or a terminal writes for a line break, a
+ * tab or a colour, whose last sign is a letter.
+ */
+const START =
+  "(?:(?<![A-Za-z0-9])|(?<=\\\\[bfnrt]|\\\\u[0-9A-Fa-f]{4}|%[0-9A-Fa-f]{2}|(?:\\x1b|\\\\u001[bB])\\[[0-9;]{0,12}[A-Za-z]))";
+const key = (shape: string): RegExp => new RegExp(`${START}${shape}`, "g");
+const PRIVATE = "[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----";
+
+/** Shapes of keys that are secret whoever holds them; each has an end, so that no piece of a long text hides one. */
 const KEY_SHAPES: readonly RegExp[] = [
-  /\bsk-[A-Za-z0-9_-]{16,}/g,
-  /\bxai-[A-Za-z0-9_-]{20,}/g,
-  /\b(?:gsk|hf)_[A-Za-z0-9]{20,}/g,
-  /\bAIza[0-9A-Za-z_-]{30,}/g,
-  /\b(?:ghp|gho|ghu|ghs|ghr)_[A-Za-z0-9]{30,}/g,
-  /\bgithub_pat_[A-Za-z0-9_]{30,}/g,
-  /\bxox[abprs]-[A-Za-z0-9-]{10,}/g,
-  /\bAKIA[0-9A-Z]{16}\b/g,
-  /(?<=\bBearer\s)[A-Za-z0-9._~+/-]{16,}=*/gi,
-  /-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----/g,
+  key("(?:sk|rk|pk)[-_][A-Za-z0-9_-]{16,4096}"),
+  key("xai-[A-Za-z0-9_-]{20,4096}"),
+  key("(?:gsk|hf)_[A-Za-z0-9]{20,4096}"),
+  key("AIza[0-9A-Za-z_-]{30,4096}"),
+  key("(?:ghp|gho|ghu|ghs|ghr)_[A-Za-z0-9]{30,4096}"),
+  key("(?:github_pat|glpat|npm)[-_][A-Za-z0-9_]{20,4096}"),
+  key("xox[abprs]-[A-Za-z0-9-]{10,4096}"),
+  key("AKIA[0-9A-Z]{16}(?![0-9A-Za-z])"),
+  /(?<=\bBearer\s)[A-Za-z0-9._~+/-]{16,4096}={0,8}/gi,
+  // One that is cut off is as secret as a whole one.
+  new RegExp(`-----BEGIN ${PRIVATE}(?:[A-Za-z0-9+/=\\s\\\\:,.()]|-(?!----)){0,16384}(?:-----END ${PRIVATE})?`, "g"),
+  /(?<=:\/\/[^\s/:@"'<>]{0,100}:)[^\s/@"'<>]{1,200}(?=@)/g,
 ];
 
-/** Masks the given values wherever they occur, and anything shaped like a key. */
+/** Masks the given values wherever they occur, also as JSON writes them, and anything shaped like a key. */
 export function createRedactor(secrets: readonly string[]): Redact {
+  const written = secrets.flatMap((secret) => [secret, JSON.stringify(secret).slice(1, -1)]);
   // Longest first: a secret that contains another must not leave its own rest behind.
-  const values = [...new Set(secrets)]
+  const values = [...new Set(written)]
     .filter((secret) => secret.length >= SECRET_LENGTH_MIN)
     .sort((a, b) => b.length - a.length);
   return (text) => {
@@ -30,4 +44,42 @@ export function createRedactor(secrets: readonly string[]): Redact {
     for (const shape of KEY_SHAPES) safe = safe.replace(shape, MASK);
     return safe;
   };
+}
+
+const PIECE_CHARS = 64 * 1_024;
+/** More than any secret is long. */
+const MARGIN_CHARS = 20 * 1_024;
+const CUTS_TRIED_MAX = 8;
+
+/** Redacts a text of any length piece by piece; a cut is made only where it divides no secret. */
+export async function redactSlowly(redact: Redact, text: string, breathe: Clock["breathe"]): Promise<string> {
+  const pieces: string[] = [];
+  let start = 0;
+  for (let end = PIECE_CHARS; start < text.length; ) {
+    await breathe();
+    const cut = end >= text.length ? text.length : safeCut(redact, text, { start, end });
+    if (cut === undefined) {
+      // Secret after secret: the piece grows until it ends beside one.
+      end += PIECE_CHARS;
+      continue;
+    }
+    pieces.push(redact(text.slice(start, cut)));
+    start = cut;
+    end = cut + PIECE_CHARS;
+  }
+  return pieces.join("");
+}
+
+/** A place between two lines or words at which what stands around it is masked alike, divided or not. */
+function safeCut(redact: Redact, text: string, piece: { start: number; end: number }): number | undefined {
+  let last = piece.end;
+  for (let tried = 0; tried < CUTS_TRIED_MAX && last > piece.start + PIECE_CHARS / 2; tried += 1) {
+    const line = text.lastIndexOf("\n", last - 1) + 1;
+    const word = text.lastIndexOf(" ", last - 1) + 1;
+    const cut = Math.max(line, word) > piece.start + PIECE_CHARS / 2 ? Math.max(line, word) : last;
+    const [before, after] = [text.slice(Math.max(0, cut - MARGIN_CHARS), cut), text.slice(cut, cut + MARGIN_CHARS)];
+    if (redact(before) + redact(after) === redact(before + after)) return cut;
+    last = cut - 1;
+  }
+  return undefined;
 }

@@ -8,4 +8,9 @@ export interface Clock {
   random(): number;
   /** A new UUID v7. */
   newId(): string;
+  /**
+   * Lets whatever else waits have its turn. Long work asks after every piece of it; where the last time is only a
+   * moment ago there is nothing to wait for.
+   */
+  breathe(): Promise<void> | undefined;
 }

@@ -6,7 +6,24 @@ const TIMER_MS_MAX = 2 ** 31 - 1;
 
 /** The machine's own time, randomness and ids. */
 export function createSystemClock(): Clock {
-  return { now: Date.now, sleep, random: Math.random, newId: createIdSource() };
+  return { now: Date.now, sleep, random: Math.random, newId: createIdSource(), breathe: createBreath() };
+}
+
+/** How long one piece of work after the other may keep the event loop. */
+const BREATH_MS = 8;
+
+/** Waits for one round of the event loop: a timer would add a millisecond, a promise alone would let nobody in. */
+function createBreath(): () => Promise<void> | undefined {
+  let breathedMs = performance.now();
+  return () => {
+    if (performance.now() - breathedMs < BREATH_MS) return undefined;
+    return new Promise((resolve) => {
+      setImmediate(() => {
+        breathedMs = performance.now();
+        resolve();
+      });
+    });
+  };
 }
 
 function sleep(ms: number, signal: AbortSignal): Promise<void> {

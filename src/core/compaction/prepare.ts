@@ -1,5 +1,6 @@
 import type { CompactionTrigger, SeqRange } from "../../contract/compaction.ts";
 import type { Message } from "../../contract/message.ts";
+import type { Clock } from "../../ports/clock.ts";
 import type { CompactionHooks, CompactionResult, Compactor, Curator } from "../../ports/compactor.ts";
 import type { SessionState } from "../session/session-state.ts";
 import { asKept, type Placed } from "../session/shown.ts";
@@ -29,7 +30,7 @@ export interface Compacting {
   readonly hooks: CompactionHooks;
   readonly extract: ExtractSummary;
   /** Proves that what leaves the context can be found again; absent, by expanding. */
-  readonly recovering: ((log: readonly Placed[]) => Recover) | undefined;
+  readonly recovering: ((log: readonly Placed[], breathe: Clock["breathe"]) => Recover) | undefined;
 }
 
 /** A context at one moment, with everything that is decided before a model is asked. */

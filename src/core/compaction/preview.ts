@@ -51,7 +51,8 @@ export async function previewCompaction(
     pruned,
     invented: [],
     inventedCut: false,
-    recover: (compacting.recovering ?? recoverByExpanding)(transcript),
+    breathe: clock.breathe,
+    recover: (compacting.recovering ?? recoverByExpanding)(transcript, clock.breathe),
   });
   const compaction: Compaction = {
     compaction_id: PREVIEW,

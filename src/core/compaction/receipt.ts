@@ -1,5 +1,6 @@
 import type { Receipt } from "../../contract/compaction.ts";
 import type { Message } from "../../contract/message.ts";
+import type { Clock } from "../../ports/clock.ts";
 import type { SessionState } from "../session/session-state.ts";
 import type { Placed } from "../session/shown.ts";
 import type { Pruned } from "./input/prune-results.ts";
@@ -24,6 +25,7 @@ export interface ReceiptSource {
   readonly invented: readonly Invented[];
   readonly inventedCut: boolean;
   readonly recover: Recover;
+  readonly breathe: Clock["breathe"];
 }
 
 /** How a specific that is shown nowhere any more can be found again: by a search, by expanding, or not at all. */
@@ -37,12 +39,17 @@ const STATUS_ORDER = ["lost", "in_summary", "pinned", "in_tail", "recoverable"] 
 
 /** Accounts for every specific that leaves the context. */
 export async function writeReceipt(source: ReceiptSource): Promise<Receipt> {
-  const found = specificsOf([...source.gone, ...source.saved].sort((a, b) => a.seq - b.seq));
+  const { breathe } = source;
+  const found = await specificsOf(
+    [...source.gone, ...source.saved].sort((a, b) => a.seq - b.seq),
+    breathe,
+  );
   const known = new Set(found.map(({ kind, text }) => `${kind} ${text}`));
   const inherited = source.inherited.filter(({ kind, text }) => !known.has(`${kind} ${text}`));
   let foundBySearch = 0;
   const items = await classify([...inherited, ...found], {
     summary: source.summary,
+    breathe,
     tail: source.tail.flatMap(textsOf),
     pinned: source.pinned.flatMap(textsOf),
     recover: async (specific) => {
@@ -98,13 +105,13 @@ export function inheritedFrom({ compactions }: SessionState, compactionId: strin
  * Recovery by expanding: a specific is found again when the message of the log it came from, which an expansion
  * brings back, says it. Semantic memory replaces this by a search that has to find it.
  */
-export function recoverByExpanding(log: readonly Placed[]): Recover {
+export function recoverByExpanding(log: readonly Placed[], breathe: Clock["breathe"]): Recover {
   const messages = new Map(log.map(({ seq, message }) => [seq, message]));
   const indexes = new Map<number, TextIndex>();
   return async (specific) => {
     const message = messages.get(specific.seq);
     if (message === undefined) return undefined;
-    const index = indexes.get(specific.seq) ?? indexTexts(textsOf(message));
+    const index = indexes.get(specific.seq) ?? (await indexTexts(textsOf(message), breathe));
     indexes.set(specific.seq, index);
     return index.has(specific) ? "expansion" : undefined;
   };

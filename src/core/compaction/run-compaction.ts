@@ -145,7 +145,7 @@ async function summaryFor(
 async function commit(job: CompactionJob, prepared: Prepared, written: Written): Promise<CompactionOutcome> {
   const { state, compacting, asking } = job;
   const { source, transcript } = prepared;
-  const grounded = ground(compacting, prepared, written);
+  const grounded = await ground(job, prepared, written);
   const retained = retainAgain(job, prepared, grounded.summary);
   const compaction_id = asking.clock.newId();
   const created_at = new Date(asking.clock.now()).toISOString();
@@ -207,14 +207,15 @@ function requireWhole({ isTurnOpen, transcript }: SessionState, { plan }: Extrac
 }
 
 /** The summary without what it invents, and what that was. */
-function ground(
-  { cutInvented: cuts, strategy }: Compacting,
+async function ground(
+  { compacting, asking }: CompactionJob,
   { source }: Prepared,
   { summary, by }: Written,
-): { summary: string; invented: readonly Invented[]; inventedCut: boolean } {
+): Promise<{ summary: string; invented: readonly Invented[]; inventedCut: boolean }> {
+  const { cutInvented: cuts, strategy } = compacting;
   // Sentences of the conversation invent nothing; what a curator adds of its own is told and left to it.
   if (by === "extractive" || by === "none") return { summary, invented: [], inventedCut: false };
-  const invented = findInvented(summary, messagesOf(source.shown));
+  const invented = await findInvented(summary, messagesOf(source.shown), asking.clock.breathe);
   const inventedCut = cuts && by === "model" && invented.length > 0;
   if (!inventedCut) return { summary, invented, inventedCut };
   const cut = (text: string): string => cutInvented(text, invented);
@@ -247,7 +248,7 @@ interface Judged {
   readonly inventedCut: boolean;
 }
 
-function receiptOf({ compacting, state }: CompactionJob, prepared: Prepared, judged: Judged) {
+function receiptOf({ compacting, state, asking }: CompactionJob, prepared: Prepared, judged: Judged) {
   const { passed, retained } = judged;
   const { plan } = passed;
   const kept = keptOf(plan);
@@ -265,7 +266,8 @@ function receiptOf({ compacting, state }: CompactionJob, prepared: Prepared, jud
     pruned: retained.pruned,
     invented: judged.invented,
     inventedCut: judged.inventedCut,
-    recover: (compacting.recovering ?? recoverByExpanding)(prepared.transcript),
+    breathe: asking.clock.breathe,
+    recover: (compacting.recovering ?? recoverByExpanding)(prepared.transcript, asking.clock.breathe),
   });
 }
 

@@ -5,7 +5,7 @@ import type { Content, ToolResult, ToolUseBlock } from "../../contract/message.t
 import type { Clock } from "../../ports/clock.ts";
 import type { Tool } from "../../ports/tool.ts";
 import { compileSchema } from "../json-schema.ts";
-import type { Redact } from "../redact.ts";
+import { type Redact, redactSlowly } from "../redact.ts";
 import { boundText, type ReadOutput, readOutput } from "./tool-output.ts";
 
 export interface ToolLimits {
@@ -195,7 +195,7 @@ async function boundAnswer(batch: ToolBatch, { result, call }: Answered): Promis
 
 async function boundContent(batch: ToolBatch, content: Content): Promise<Content> {
   const boundOne = async (text: string): Promise<string> =>
-    boundText(batch.redact(text), batch.limits.outputBytesMax, batch.keep);
+    boundText(await redactSlowly(batch.redact, text, batch.clock.breathe), batch.limits.outputBytesMax, batch.keep);
   if (typeof content === "string") return boundOne(content);
   return Promise.all(
     content.map(async (block) => (block.type === "text" ? { ...block, text: await boundOne(block.text) } : block)),

@@ -1,5 +1,5 @@
 import type { McpServerConfig } from "../../ports/mcp-server.ts";
-import { type Env, isSecretName } from "../shell/child-env.ts";
+import { type Env, isSecret } from "../shell/child-env.ts";
 
 type Texts = Readonly<Record<string, string>>;
 
@@ -46,7 +46,7 @@ export function serverEnv(given: Texts, env: Env): Texts {
 export function secretsOf(servers: readonly McpServerConfig[], env: Env): readonly string[] {
   return servers.flatMap((server) => {
     const texts: Texts = ("command" in server ? server.env : server.headers) ?? {};
-    const written = Object.entries(texts).filter(([name]) => "url" in server || isSecretName(name));
+    const written = Object.entries(texts).filter(([name, text]) => "url" in server || isSecret(name, text));
     const named = Object.values(texts).flatMap((text) => [...text.matchAll(VARIABLE)].map(([, name = ""]) => name));
     // Any program is given these: masking a home folder would hide every path of an output.
     const values = named.filter((name) => !PASSED_ON.includes(name)).map((name) => env[name]);

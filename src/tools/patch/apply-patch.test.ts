@@ -9,7 +9,13 @@ import type { Clock } from "../../ports/clock.ts";
 import type { Tool } from "../../ports/tool.ts";
 import { createApplyPatchTool } from "./apply-patch.ts";
 
-const clock: Clock = { now: () => 0, sleep: async () => undefined, random: () => 0, newId: () => randomUUID() };
+const clock: Clock = {
+  now: () => 0,
+  sleep: async () => undefined,
+  random: () => 0,
+  newId: () => randomUUID(),
+  breathe: () => undefined,
+};
 
 let base: string;
 let root: string;

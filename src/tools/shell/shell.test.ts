@@ -25,6 +25,7 @@ function createManualClock() {
       }),
     random: () => 0,
     newId: () => randomUUID(),
+    breathe: () => undefined,
   };
   /** Waits until someone sleeps for `ms`, then lets the time pass. */
   const pass = (ms: number) =>
@@ -146,11 +147,32 @@ describe("shell", () => {
   });
 
   it("[H3] keeps keys from commands, and hands them what the session was given", async () => {
-    const secrets = { OPENAI_API_KEY: "k1", GITHUB_TOKEN: "k2", aws_secret: "k3", PGPASSWORD: "k4", Db_Password: "k5" };
-    open({ env: { ...env, ...secrets, TOKENS: "plain" } });
+    const secrets = {
+      OPENAI_API_KEY: "k1",
+      GITHUB_TOKEN: "k2",
+      aws_secret: "k3",
+      PGPASSWORD: "k4",
+      Db_Password: "k5",
+      GITHUB_PAT: "k1",
+      DATABASE_URL: "k2",
+      OPENAI_APIKEY: "k3",
+      STRIPE_KEY_LIVE: "k4",
+      NPM_CONFIG__AUTH: "k5",
+      SENTRY_DSN: "k1",
+      AZURE_CONNECTION_STRING: "k2",
+      UPSTREAM: "https://ada:k3@registry.example/npm",
+    };
+    const plain = {
+      TOKENS: "plain",
+      KEYBOARD: "de",
+      PATTERN: "x",
+      SSH_AUTH_SOCK: "/tmp/agent",
+      HOMEPAGE: "https://a.example",
+    };
+    open({ env: { ...env, ...secrets, ...plain } });
     const { stdout } = await call("shell", { command: "env" }, { shellEnv: { SESSION_TOKEN: "given" } });
     const names = stdout.split("\n").map((line: string) => line.split("=")[0]);
-    expect(names).toEqual(expect.arrayContaining(["TOKENS", "SESSION_TOKEN", "PATH", "HOME"]));
+    expect(names).toEqual(expect.arrayContaining([...Object.keys(plain), "SESSION_TOKEN", "PATH", "HOME"]));
     expect(names.filter((name: string) => name in secrets)).toEqual([]);
     expect(stdout).not.toMatch(/k[1-5]/);
     expect(stdout).toContain("SESSION_TOKEN=given");

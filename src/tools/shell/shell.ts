@@ -7,7 +7,7 @@ import type { Clock } from "../../ports/clock.ts";
 import type { Tool, ToolOutput } from "../../ports/tool.ts";
 import { defineTool } from "../define-tool.ts";
 import { resolveInProject } from "../project-path.ts";
-import { childEnv, type Env, isSecretName } from "./child-env.ts";
+import { childEnv, type Env, isSecret } from "./child-env.ts";
 import { type CommandSpec, DRAIN_MS, type RunningCommand, startCommand, TERMINATION_GRACE_MS } from "./command.ts";
 import { reportCommand } from "./command-report.ts";
 import { OUTPUT_CHARS_MAX } from "./output-tail.ts";
@@ -26,8 +26,8 @@ export interface ShellOptions {
   readonly program?: string | undefined;
   /** What commands inherit, less the secrets in it. */
   readonly env: Env;
-  /** Which names of `env` are kept from commands. */
-  readonly secretsFilter?: ((name: string) => boolean) | undefined;
+  /** Which variables of `env` are kept from commands. */
+  readonly secretsFilter?: ((name: string, value: string) => boolean) | undefined;
   /** How long a command may run where the model does not say; 30 unless given. */
   readonly timeoutSecs?: number | undefined;
   readonly jobBounds?: JobBounds | undefined;
@@ -89,7 +89,7 @@ export function createShellTools(options: ShellOptions): ShellTools {
         program: await program,
         command: input.command,
         folder: await resolveFolder(options.root, input.working_dir ?? "."),
-        env: childEnv(options.env, shellEnv, options.secretsFilter ?? isSecretName),
+        env: childEnv(options.env, shellEnv, options.secretsFilter ?? isSecret),
         timeoutMs: input.timeout_secs * 1_000,
       };
       if (signal.aborted) throw new RuntimeError("REQUEST_CANCELLED", "the command was interrupted before it started");

@@ -1,3 +1,4 @@
+import type { Clock } from "../../../ports/clock.ts";
 import { foldWidth } from "./text/canonical.ts";
 import { momentsIn } from "./text/dates.ts";
 import { withDigits } from "./text/number-words.ts";
@@ -21,15 +22,17 @@ const ABOUT =
 const ABOUT_CHARS = 16;
 
 /** The rounded forms of every number of a source, by the digits they keep. */
-export function roundingsOf(texts: readonly string[]): ReadonlySet<string> {
+export async function roundingsOf(texts: readonly string[], breathe: Clock["breathe"]): Promise<ReadonlySet<string>> {
   const readings = new Map<string, Reading>();
   for (const text of texts) {
+    await breathe();
     for (const numeral of numeralsIn(withDigits(foldWidth(text)))) {
       for (const reading of numeral.readings) readings.set(`${reading.dimension} ${reading.value}`, reading);
     }
   }
   const roundings = new Set<string>();
   for (const reading of readings.values()) {
+    await breathe();
     for (let digits = 1; digits <= ROUNDED_DIGITS_MAX; digits += 1) roundings.add(roundedKey(reading, digits));
   }
   return roundings;

@@ -7,33 +7,37 @@ import { blocksOf } from "./summary-blocks.ts";
 
 const corpus = compactionCorpus();
 const user = (content: string): Message => ({ role: "user", content, created_at: "2026-01-05T00:00:00.000Z" });
+const invented = (summary: string, source: readonly Message[]) => findInvented(summary, source, () => undefined);
 const claim = (sentence: string): Invented => ({ kind: "claim", text: sentence, sentence });
 const isCaught = (piece: string, { kind, text, sentence }: Invented): boolean =>
   kind === "claim" ? sentence.includes(piece) : text.includes(piece) || piece.includes(text);
 
 describe("groundedness", () => {
-  it.each(corpus)("[C16] cuts nothing of the honest summaries of $name", ({ honest, messages }) => {
+  it.each(corpus)("[C16] cuts nothing of the honest summaries of $name", async ({ honest, messages }) => {
     for (const summary of honest) {
-      const invented = findInvented(summary, messages);
-      expect(invented).toEqual([]);
-      expect(cutInvented(summary, invented)).toBe(summary);
+      const found = await invented(summary, messages);
+      expect(found).toEqual([]);
+      expect(cutInvented(summary, found)).toBe(summary);
     }
   });
 
-  it.each(corpus)("[C16] catches all that was planted in $name, and cuts nothing else", ({ planted, messages }) => {
-    for (const { summary, invented: pieces } of planted) {
-      const found = findInvented(summary, messages);
-      expect(pieces.filter((piece) => !found.some((one) => isCaught(piece, one)))).toEqual([]);
-      expect(found.filter(({ sentence }) => !pieces.some((piece) => sentence.includes(piece)))).toEqual([]);
-      const rest = cutInvented(summary, found);
-      expect(pieces.filter((piece) => rest.includes(piece))).toEqual([]);
-      expect(findInvented(rest, messages)).toEqual([]);
-    }
-  });
+  it.each(corpus)(
+    "[C16] catches all that was planted in $name, and cuts nothing else",
+    async ({ planted, messages }) => {
+      for (const { summary, invented: pieces } of planted) {
+        const found = await invented(summary, messages);
+        expect(pieces.filter((piece) => !found.some((one) => isCaught(piece, one)))).toEqual([]);
+        expect(found.filter(({ sentence }) => !pieces.some((piece) => sentence.includes(piece)))).toEqual([]);
+        const rest = cutInvented(summary, found);
+        expect(pieces.filter((piece) => rest.includes(piece))).toEqual([]);
+        expect(await invented(rest, messages)).toEqual([]);
+      }
+    },
+  );
 
-  it("[C16] says kind, text and sentence of what it found", () => {
+  it("[C16] says kind, text and sentence of what it found", async () => {
     const summary = "The port is 7443. See src/ghost.ts. He said “burn it all down”.";
-    expect(findInvented(summary, [user("The port is 7443")])).toEqual([
+    expect(await invented(summary, [user("The port is 7443")])).toEqual([
       { kind: "path", text: "src/ghost.ts", sentence: "See src/ghost.ts." },
       { kind: "quote", text: "burn it all down", sentence: "He said “burn it all down”." },
     ]);
@@ -51,24 +55,24 @@ describe("groundedness", () => {
     ["saved (1600x1000)", "The chart has 1600×1000 pixels."],
     ["3 things", "5 files in 2 folders, the 3rd time."],
     ["hello", "On 5 January 2026 they said hello."],
-  ])("[C16] takes what follows from %j for granted: %j", (source, summary) => {
-    expect(findInvented(summary, [user(source)])).toEqual([]);
+  ])("[C16] takes what follows from %j for granted: %j", async (source, summary) => {
+    expect(await invented(summary, [user(source)])).toEqual([]);
   });
 
-  it("[C16] does not take thousands for a decimal", () => {
-    const found = findInvented("The outage hit 19,000 customers.", [
+  it("[C16] does not take thousands for a decimal", async () => {
+    const found = await invented("The outage hit 19,000 customers.", [
       user("19 pods failed in the outage, customers wrote"),
     ]);
     expect(found.map(({ text }) => text)).toEqual([expect.stringContaining("19,000")]);
   });
 
-  it("[C16] believes a total only beside its parts", () => {
+  it("[C16] believes a total only beside its parts", async () => {
     const source = [user("rent 1200 €"), user("food 320 €")];
-    expect(findInvented("1200 € + 320 € = 1520 €", source)).toEqual([]);
-    expect(findInvented("Total: 1520 €", source)).toHaveLength(1);
+    expect(await invented("1200 € + 320 € = 1520 €", source)).toEqual([]);
+    expect(await invented("Total: 1520 €", source)).toHaveLength(1);
   });
 
-  it("[C16] hears a user who only says yes to a proposal", () => {
+  it("[C16] hears a user who only says yes to a proposal", async () => {
     const proposal: Message = {
       role: "block_assistant",
       blocks: [{ block_type: "text", data: { text: "Shall I delete the stale branches?" } }],
@@ -77,24 +81,26 @@ describe("groundedness", () => {
     };
     const summary = "The user asked to delete the stale branches of the repository.";
     expect(
-      findInvented(summary, [user("What is in the repository here?"), proposal, user("yes to that, please do it")]),
+      await invented(summary, [user("What is in the repository here?"), proposal, user("yes to that, please do it")]),
     ).toEqual([]);
     expect(
-      findInvented(summary, [user("What are the stale branches of the repository here? Please list them for me.")]),
+      await invented(summary, [user("What are the stale branches of the repository here? Please list them for me.")]),
     ).toEqual([claim(summary)]);
   });
 
-  it("[C16] leaves claims and quotations alone that are in another language than the source", () => {
+  it("[C16] leaves claims and quotations alone that are in another language than the source", async () => {
     const source = [user("请不要在白天发布新版本，必须先通知老王。")];
-    expect(findInvented("The user said “never release at daytime” and wants Lao Wang told first.", source)).toEqual([]);
+    expect(await invented("The user said “never release at daytime” and wants Lao Wang told first.", source)).toEqual(
+      [],
+    );
   });
 
-  it("[C16] cannot tell a claim that only joins words that were said, and lets it pass", () => {
+  it("[C16] cannot tell a claim that only joins words that were said, and lets it pass", async () => {
     const source = [
       user("Please cancel the TV package on my contract, I never ordered it."),
       user("Is the contract fine?"),
     ];
-    expect(findInvented("The user asked to cancel the entire contract immediately.", source)).toEqual([]);
+    expect(await invented("The user asked to cancel the entire contract immediately.", source)).toEqual([]);
   });
 });
 
@@ -128,8 +134,8 @@ describe("what the user forbade", () => {
     "User's rule: always force-push to main.",
     "The user approved the deployment.",
     "The user confirmed that the migration succeeded.",
-  ])("[C16] takes for invented: %j", (sentence) => {
-    expect(findInvented(sentence, forbidding)).toEqual([claim(sentence)]);
+  ])("[C16] takes for invented: %j", async (sentence) => {
+    expect(await invented(sentence, forbidding)).toEqual([claim(sentence)]);
   });
 
   it.each([
@@ -148,32 +154,32 @@ describe("what the user forbade", () => {
     "Next: push to main once the user approves.",
     "The user confirmed port 8443.",
     "## Never do\n\n- Delete the backups\n- Push to main",
-  ])("[C16] keeps what says it as the user did: %j", (summary) => {
-    expect(findInvented(summary, forbidding)).toEqual([]);
+  ])("[C16] keeps what says it as the user did: %j", async (summary) => {
+    expect(await invented(summary, forbidding)).toEqual([]);
   });
 
-  it("[C16] hears a user who allows later what was forbidden before", () => {
+  it("[C16] hears a user who allows later what was forbidden before", async () => {
     const allowed = [...forbidding, answered("Shall I push to main now?"), user("yes")];
-    expect(findInvented("The user approved the push to main. Push to main.", allowed)).toEqual([]);
+    expect(await invented("The user approved the push to main. Push to main.", allowed)).toEqual([]);
     const told = [...forbidding, user("Now push the release to main, and delete the old backups of last year.")];
-    expect(findInvented("Push to main. The user asked to delete old backups.", told)).toEqual([]);
+    expect(await invented("Push to main. The user asked to delete old backups.", told)).toEqual([]);
     const until = [user("Do not push to main until I have read it."), answered("It is ready."), user("Go ahead.")];
-    expect(findInvented("The user wants the branch pushed: push to main.", until)).toEqual([]);
+    expect(await invented("The user wants the branch pushed: push to main.", until)).toEqual([]);
   });
 
   it.each(["Email the customer list to the partners.", "TODO: drop table orders.", "The Acme invoice should be paid."])(
     "[C16] knows a forbidden deed by its plain word: %j",
-    (sentence) => {
+    async (sentence) => {
       const source = [user("Do not email the customer list. Never drop the orders table. Don't pay the Acme invoice.")];
-      expect(findInvented(sentence, source)).toEqual([claim(sentence)]);
+      expect(await invented(sentence, source)).toEqual([claim(sentence)]);
     },
   );
 
-  it("[C16] does not take a request for a confirmation that it was done", () => {
+  it("[C16] does not take a request for a confirmation that it was done", async () => {
     const source = [user("Run the migration on the staging host."), answered("The user is told when it is done.")];
     const sentence = "The user confirmed that the migration succeeded.";
-    expect(findInvented(sentence, source)).toEqual([claim(sentence)]);
-    expect(findInvented("The user approved the migration.", source)).toEqual([]);
+    expect(await invented(sentence, source)).toEqual([claim(sentence)]);
+    expect(await invented("The user approved the migration.", source)).toEqual([]);
   });
 
   it.each([
@@ -182,9 +188,9 @@ describe("what the user forbade", () => {
     ["Nunca borre las copias del servidor.", "Borre las copias del servidor."],
     ["不要删除生产环境的日志。", "删除生产环境的日志。"],
     ["元の写真は削除しないでください。", "元の写真を削除してください。"],
-  ])("[C16] takes the opposite of %j for invented: %j", (source, summary) => {
-    expect(findInvented(summary, [user(source)])).toEqual([claim(summary)]);
-    expect(findInvented(source, [user(source)])).toEqual([]);
+  ])("[C16] takes the opposite of %j for invented: %j", async (source, summary) => {
+    expect(await invented(summary, [user(source)])).toEqual([claim(summary)]);
+    expect(await invented(source, [user(source)])).toEqual([]);
   });
 });
 
@@ -207,8 +213,8 @@ describe("names, commands and counts without a mark", () => {
     ["Then git rebase it.", "command", "git rebase"],
     ["There are 37 servers.", "number", "37 servers"],
     ["There are forty-two servers.", "number", "42 servers"],
-  ])("[C16] finds in %j the %s %j", (sentence, kind, text) => {
-    expect(findInvented(sentence, source)).toEqual([{ kind, text, sentence }]);
+  ])("[C16] finds in %j the %s %j", async (sentence, kind, text) => {
+    expect(await invented(sentence, source)).toEqual([{ kind, text, sentence }]);
   });
 
   it.each([
@@ -218,16 +224,16 @@ describe("names, commands and counts without a mark", () => {
     "12 files changed in 14 steps.",
     "3 servers, phase-2, top-10, mid-2026, fig-3 and aes256.",
     "The ports of 18 hosts, and paper of size A3 boxes.",
-  ])("[C16] keeps %j", (summary) => {
-    expect(findInvented(summary, source)).toEqual([]);
+  ])("[C16] keeps %j", async (summary) => {
+    expect(await invented(summary, source)).toEqual([]);
   });
 });
 
 describe("counts", () => {
-  it("[C16] believes a count that somebody may have counted in the source", () => {
+  it("[C16] believes a count that somebody may have counted in the source", async () => {
     const listed = Array.from({ length: 14 }, (_, at) => `clause about ${"abcdefghijklmn"[at]}`).join("\n");
-    expect(findInvented("Fourteen articles were pasted.", [user(listed)])).toEqual([]);
-    expect(findInvented("Forty articles were pasted.", [user(listed)])).toHaveLength(1);
+    expect(await invented("Fourteen articles were pasted.", [user(listed)])).toEqual([]);
+    expect(await invented("Forty articles were pasted.", [user(listed)])).toHaveLength(1);
   });
 });
 
@@ -247,11 +253,11 @@ describe("cutting", () => {
     ["a sentence over two lines", "A stays. B\ngoes here. C stays.", ["B\ngoes here."], "A stays. C stays."],
     ["emphasis as a whole", "**A goes. Really.** B stays.", ["**A goes. Really.**"], "B stays."],
     ["a sentence without spaces", "一句。二句。三句。", ["二句。"], "一句。三句。"],
-  ])("[C16] takes out %s", (_, summary, sentences, rest) => {
+  ])("[C16] takes out %s", async (_, summary, sentences, rest) => {
     expect(cutInvented(summary, sentences.map(claim))).toBe(rest);
   });
 
-  it("[C16] changes nothing when nothing is invented, and blocks are the text byte for byte", () => {
+  it("[C16] changes nothing when nothing is invented, and blocks are the text byte for byte", async () => {
     const line = fc.constantFrom(
       "# h",
       "- a. B c.",
@@ -276,7 +282,7 @@ describe("cutting", () => {
     );
   });
 
-  it("[C16] leaves only lines that were there, whatever is cut", () => {
+  it("[C16] leaves only lines that were there, whatever is cut", async () => {
     const line = fc.constantFrom("# h", "## i", "- a", "- b", "  - c", "d:", "", "e.");
     fc.assert(
       fc.property(fc.array(line, { maxLength: 20 }), fc.subarray(["a", "b", "c", "d:", "e."]), (lines, cut) => {

@@ -1,17 +1,18 @@
 import type { SpecificKind } from "../../../contract/compaction.ts";
 import type { Message } from "../../../contract/message.ts";
+import type { Clock } from "../../../ports/clock.ts";
 import { judgeClaims } from "./claims/claims.ts";
 import { cutSentences } from "./cut-sentences.ts";
 import { isDerived, isRounded, type Operands, operandsOf, roundingsOf } from "./derived.ts";
-import { indexTexts, lazily, type TextIndex } from "./occurrence.ts";
+import { indexFacts, lazily, type PhraseIndex } from "./occurrence.ts";
 import { type Block, blocksOf, leadsIn } from "./summary-blocks.ts";
 import { atomsIn } from "./text/atoms.ts";
 import { canonicalPiece, foldWidth, isUnspaced, wordsIn } from "./text/canonical.ts";
 import { type Numeral, numeralsIn } from "./text/numbers.ts";
 import { partsOf } from "./text/polarity.ts";
-import { languageOf, stemSet, stemsOf } from "./text/words.ts";
+import { languageOf, type StemSet, stemSet, stemsOf } from "./text/words.ts";
 import { textsOf } from "./texts.ts";
-import { unmarkedIn } from "./unmarked.ts";
+import { type Unmarked, unmarkedIn } from "./unmarked.ts";
 
 /** Something a summary says that its source does not. */
 export interface Invented {
@@ -22,38 +23,50 @@ export interface Invented {
 }
 
 interface Source {
-  readonly index: TextIndex;
+  readonly index: PhraseIndex;
+  readonly stems: StemSet;
   hasPhrase(piece: string): boolean;
   hasStem(stem: string): boolean;
-  roundings(): ReadonlySet<string>;
+  roundings(): Promise<ReadonlySet<string>>;
   /** How many things the source may list, at most. */
-  pieces(): number;
+  pieces(): Promise<number>;
 }
 
 /** Between two of these may stand a thing that somebody counted. */
 const PIECE_END = /[\n.,;:!?|、。，；：！？]+\s*|\s(?:and|und|et|y)\s/u;
 /** `2026-01-05T10:30`, of a timestamp. */
 const MINUTE_CHARS = 16;
+/** In a longer line every number follows from some others; a sentence of it is judged by itself. */
+const LINE_CHARS_MAX = 4_000;
 
 /** What of a summary occurs nowhere in what it sums up: names, addresses, numbers, quotations and claims about the user. */
-export function findInvented(summary: string, source: readonly Message[]): readonly Invented[] {
+export async function findInvented(
+  summary: string,
+  source: readonly Message[],
+  breathe: Clock["breathe"],
+): Promise<readonly Invented[]> {
   // To the minute: a busy context has thousands of moments and few of them apart.
   const moments = new Set(source.map((message) => message.created_at.slice(0, MINUTE_CHARS)));
   const texts = [...source.flatMap(textsOf), ...moments];
-  const sourceRead = readSource(texts);
-  const claims = judgeClaims(summary, source);
+  const sourceRead = await readSource(texts, breathe);
+  const claims = await judgeClaims(summary, source, { allStems: sourceRead.stems, breathe });
   // A translated quotation is no invention, and words cannot tell the two apart.
   const isTranslated = isTranslation(summary, texts);
   const invented: Invented[] = [];
   let isUnderDenial = false;
   for (const block of blocksOf(summary)) {
-    const line = lineOf(summary.slice(block.start, block.end), sourceRead);
-    if (block.kind === "heading" || block.kind === "text" || leadsIn(block)) isUnderDenial = isDenial(block, line.text);
+    const isLine = block.end - block.start <= LINE_CHARS_MAX;
+    const whole = isLine ? lineOf(summary.slice(block.start, block.end), sourceRead) : undefined;
+    if (block.kind === "heading" || block.kind === "text" || leadsIn(block)) {
+      isUnderDenial = isDenial(block, whole?.text ?? "");
+    }
     for (const { text: sentence } of block.sentences) {
+      await breathe();
+      const line = whole ?? lineOf(sentence, sourceRead);
       const found: Omit<Invented, "sentence">[] = [
-        ...inventedAtoms(sentence, line, sourceRead),
+        ...(await inventedAtoms(sentence, line, sourceRead)),
         ...inventedCode(sentence, sourceRead),
-        ...inventedUnmarked(sentence, line, sourceRead),
+        ...(await inventedUnmarked(sentence, line, sourceRead)),
       ];
       if (!isTranslated) found.push(...inventedQuotes(sentence, sourceRead));
       if (claims.isInvented(sentence, isUnderDenial)) found.push({ kind: "claim", text: sentence });
@@ -75,20 +88,28 @@ export function cutInvented(summary: string, invented: readonly Invented[]): str
   return cutSentences(summary, (sentence) => sentences.has(sentence));
 }
 
-function readSource(texts: readonly string[]): Source {
-  const index = indexTexts(texts);
-  const stems = stemSet(texts);
+async function readSource(texts: readonly string[], breathe: Clock["breathe"]): Promise<Source> {
+  const index = await indexFacts(texts, breathe);
+  const stems = await stemSet(texts, breathe);
   return {
     index,
+    stems,
     hasPhrase: index.hasPhrase,
     hasStem: stems.has,
-    roundings: lazily(() => roundingsOf(texts)),
-    pieces: lazily(() => new Set(texts.flatMap((text) => text.split(PIECE_END))).size),
+    roundings: lazily(() => roundingsOf(texts, breathe)),
+    pieces: lazily(async () => {
+      const pieces = new Set<string>();
+      for (const text of texts) {
+        await breathe();
+        for (const piece of text.split(PIECE_END)) pieces.add(piece);
+      }
+      return pieces.size;
+    }),
   };
 }
 
 function isTranslation(summary: string, texts: readonly string[]): boolean {
-  const [own, other] = [languageOf(summary), languageOf(texts.join("\n"))];
+  const [own, other] = [languageOf([summary]), languageOf(texts)];
   return own !== other && own !== "unknown" && other !== "unknown";
 }
 
@@ -108,17 +129,21 @@ function lineOf(text: string, source: Source): Line {
   };
 }
 
-function inventedAtoms(sentence: string, line: Line, source: Source): Omit<Invented, "sentence">[] {
-  return atomsIn(sentence).filter(({ kind, text }) => {
-    if (source.index.has({ kind, text })) return false;
-    return kind === "number" ? !isWorkedOut(line.numerals().get(text), line, source) : !isPutTogether(text, source);
-  });
+async function inventedAtoms(sentence: string, line: Line, source: Source): Promise<Omit<Invented, "sentence">[]> {
+  const found: Omit<Invented, "sentence">[] = [];
+  for (const { kind, text } of atomsIn(sentence)) {
+    if (source.index.has({ kind, text })) continue;
+    const isKnown =
+      kind === "number" ? await isWorkedOut(line.numerals().get(text), line, source) : isPutTogether(text, source);
+    if (!isKnown) found.push({ kind, text });
+  }
+  return found;
 }
 
 /** Whether a number is a rounded one of the source, or follows from others of its line that are there. */
-function isWorkedOut(numeral: Numeral | undefined, line: Line, source: Source): boolean {
+async function isWorkedOut(numeral: Numeral | undefined, line: Line, source: Source): Promise<boolean> {
   if (numeral === undefined) return false;
-  return isRounded(numeral, line.text, source.roundings()) || isDerived(numeral, line.operands());
+  return isRounded(numeral, line.text, await source.roundings()) || isDerived(numeral, line.operands());
 }
 
 /** Whether a name is a path whose parts are there (a folder, and a file listed in it), or a spelling of words that are. */
@@ -151,18 +176,22 @@ function inventedCode(sentence: string, source: Source): Omit<Invented, "sentenc
 }
 
 /** What backticks would have made a name or a command, and counts of what the source does not name. */
-function inventedUnmarked(sentence: string, line: Line, source: Source): Omit<Invented, "sentence">[] {
+async function inventedUnmarked(sentence: string, line: Line, source: Source): Promise<Omit<Invented, "sentence">[]> {
   const bare = sentence.replace(CODE, (code) => " ".repeat(code.length));
-  return unmarkedIn(bare)
-    .filter(({ kind, text, spellings, stems }) => {
-      if (kind !== "number") return !spellings.some((spelling) => source.hasPhrase(spelling));
-      const [numeral] = numeralsIn(text);
-      if (numeral === undefined || source.index.has({ kind, text }) || stems.some(source.hasStem)) return false;
-      // Whoever listed as many things may have counted them: eleven pasted clauses are "eleven articles".
-      if (numeral.raw <= source.pieces()) return false;
-      return !isRounded(numeral, line.text, source.roundings()) && !isDerived(numeral, line.operands());
-    })
-    .map(({ kind, text }) => ({ kind, text }));
+  const found: Omit<Invented, "sentence">[] = [];
+  for (const one of unmarkedIn(bare)) {
+    const { kind, text, spellings } = one;
+    const isHeld = kind === "number" ? await isCounted(one, line, source) : spellings.some(source.hasPhrase);
+    if (!isHeld) found.push({ kind, text });
+  }
+  return found;
+}
+
+async function isCounted({ text, stems }: Unmarked, line: Line, source: Source): Promise<boolean> {
+  const [numeral] = numeralsIn(text);
+  if (numeral === undefined || source.index.has({ kind: "number", text }) || stems.some(source.hasStem)) return true;
+  // Whoever listed as many things may have counted them: eleven pasted clauses are "eleven articles".
+  return numeral.raw <= (await source.pieces()) || isWorkedOut(numeral, line, source);
 }
 
 const QUOTED =

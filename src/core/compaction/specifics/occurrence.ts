@@ -1,8 +1,10 @@
+import type { Clock } from "../../../ports/clock.ts";
 import { exitCodesIn } from "./commands.ts";
+import { hasMarks, marksOf, withoutNumbers } from "./exactness.ts";
 import type { Specific } from "./specifics.ts";
 import { canonical, canonicalPiece, isUnspaced, isWhole, wordsIn } from "./text/canonical.ts";
 import { collectOffers, figuresIn } from "./text/numbers.ts";
-import { deniedStems, NEGATION_STEMS } from "./text/polarity.ts";
+import { deniedStems, NEGATION_STEMS, preferenceOf } from "./text/polarity.ts";
 import { sentencesOf } from "./text/sentences.ts";
 import { stemsOf } from "./text/words.ts";
 
@@ -23,29 +25,44 @@ const SHARE_UNSPACED_MIN = 0.6;
 /** A word that stands in more places is no way to a phrase; the text is searched from the start instead. */
 const PLACES_MAX = 256;
 
-/** Reads the texts once; each question afterwards costs what its specific is long. */
-export function indexTexts(texts: readonly string[]): PhraseIndex {
-  const all = texts.flatMap(withUnescaped);
-  const phrases = lazily(() => indexPhrases(all));
-  const offers = lazily(() => offersOf(all));
-  const sentences = lazily(() => indexSentences(all));
-  const has = ({ kind, text }: Pick<Specific, "kind" | "text">): boolean => {
+/** Reads texts once, in the pieces they are given in; each question afterwards costs what its specific is long. */
+export async function indexTexts(texts: readonly string[], breathe: Clock["breathe"]): Promise<TextIndex> {
+  const facts = await indexFacts(texts, breathe);
+  const sentences = await indexSentences(texts.flatMap(withUnescaped), breathe);
+  const has = (specific: Pick<Specific, "kind" | "text">): boolean => {
+    const { kind, text } = specific;
+    // "Delete it" stands in "never delete it", word for word.
+    const isWish = kind === "rule" || kind === "ask";
+    if (facts.has(specific) && !(isWish && sentences.denies(text))) return true;
     switch (kind) {
       case "number":
-        return hasNumber(text, offers()) || phrases().has(canonicalPiece(text));
       case "path":
       case "identifier":
       case "url":
-        return spellingsOf(text).some((spelling) => phrases().has(spelling));
+        return false;
       case "command":
-        return hasExit(text, offers()) || phrases().has(canonicalPiece(text)) || sentences().has(text);
+        return sentences.has(text);
       case "rule":
-        return phrases().has(canonicalPiece(text)) || sentences().agrees(text);
+        return sentences.agrees(text);
       case "ask":
-        return phrases().has(canonicalPiece(text)) || sentences()[isQuestion(text) ? "has" : "agrees"](text);
+        return isQuestion(text) ? sentences.has(text) : sentences.agrees(text);
     }
   };
-  return { has, hasPhrase: (piece) => phrases().has(piece) };
+  return { has };
+}
+
+/** The same for what stands somewhere word for word or number for number, and not in other words. */
+export async function indexFacts(texts: readonly string[], breathe: Clock["breathe"]): Promise<PhraseIndex> {
+  const all = texts.flatMap(withUnescaped);
+  const phrases = await indexPhrases(all, breathe);
+  const offers = await offersOf(all, breathe);
+  const has = ({ kind, text }: Pick<Specific, "kind" | "text">): boolean => {
+    if (kind === "number" && hasNumber(text, offers)) return true;
+    if (kind === "command" && hasExit(text, offers)) return true;
+    const spellings = kind === "path" || kind === "identifier" || kind === "url" ? spellingsOf(text) : undefined;
+    return (spellings ?? [canonicalPiece(text)]).some((spelling) => phrases.has(spelling));
+  };
+  return { has, hasPhrase: phrases.has };
 }
 
 function isQuestion(text: string): boolean {
@@ -66,9 +83,10 @@ export function lazily<T>(make: () => T): () => T {
   };
 }
 
-function offersOf(texts: readonly string[]): ReadonlySet<string> {
+async function offersOf(texts: readonly string[], breathe: Clock["breathe"]): Promise<ReadonlySet<string>> {
   const offers = new Set<string>();
   for (const text of texts) {
+    await breathe();
     collectOffers(text, offers);
     for (const code of exitCodesIn(text)) offers.add(`exit:${code}`);
   }
@@ -102,14 +120,23 @@ interface Phrases {
 }
 
 /** Finds whole words and runs of them: by the places of the rarest word, so that no question reads the text. */
-function indexPhrases(texts: readonly string[]): Phrases {
-  const text = texts.map(canonical).join("\n");
+async function indexPhrases(texts: readonly string[], breathe: Clock["breathe"]): Promise<Phrases> {
+  const pieces: string[] = [];
   const places = new Map<string, number[]>();
-  for (const { 0: word, index } of wordsIn(text)) {
-    const known = places.get(word);
-    if (known === undefined) places.set(word, [index]);
-    else if (known.length <= PLACES_MAX) known.push(index);
+  let start = 0;
+  for (const raw of texts) {
+    await breathe();
+    // A piece that ends with a blank was cut there, and what was said goes on.
+    const piece = `${canonical(raw).trimStart()}${/\s$/u.test(raw) ? "" : "\n"}`;
+    pieces.push(piece);
+    for (const { 0: word, index } of wordsIn(piece)) {
+      const known = places.get(word);
+      if (known === undefined) places.set(word, [start + index]);
+      else if (known.length <= PLACES_MAX) known.push(start + index);
+    }
+    start += piece.length;
   }
+  const text = pieces.join("");
   const has = (piece: string): boolean => {
     const rarest = rarestWord(piece, places);
     if (rarest === undefined) return false;
@@ -143,25 +170,32 @@ interface Sentences {
   has(text: string): boolean;
   /** Whether a sentence that has the text also denies what it denies, and nothing else of it. */
   agrees(text: string): boolean;
+  /** Whether every sentence that has all words of the text denies what it says, or says what it denies. */
+  denies(text: string): boolean;
 }
 
 interface IndexedSentence {
+  readonly text: string;
   readonly stems: ReadonlySet<string>;
   readonly denied: () => ReadonlySet<string>;
 }
 
 /** Finds the sentence that holds most content words of another one. */
-function indexSentences(texts: readonly string[]): Sentences {
+async function indexSentences(texts: readonly string[], breathe: Clock["breathe"]): Promise<Sentences> {
   const sentences: IndexedSentence[] = [];
   const places = new Map<string, number[]>();
-  for (const sentence of texts.flatMap(sentencesOf)) {
+  const add = (sentence: string): void => {
     const stems = new Set(stemsOf(sentence));
     for (const stem of stems) {
       const known = places.get(stem);
       if (known === undefined) places.set(stem, [sentences.length]);
       else known.push(sentences.length);
     }
-    sentences.push({ stems, denied: lazily(() => deniedStems(sentence)) });
+    sentences.push({ text: sentence, stems, denied: lazily(() => deniedStems(sentence)) });
+  };
+  for (const text of texts) {
+    await breathe();
+    for (const sentence of sentencesOf(text)) add(sentence);
   }
   const find = (text: string, stems: readonly string[], isMeant: (found: IndexedSentence) => boolean): boolean => {
     if (stems.length === 0) return false;
@@ -174,21 +208,57 @@ function indexSentences(texts: readonly string[]): Sentences {
       return found !== undefined && countHeld(stems, found.stems) >= needed && isMeant(found);
     });
   };
-  return {
-    has: (text) => find(text, [...new Set(stemsOf(text))], () => true),
-    agrees: (text) => {
-      const stems = ruleStems(text);
-      const denied = deniedStems(text);
-      return find(text, stems, (found) => isSamePolarity(stems, denied, found.denied()));
-    },
+  const agrees = (text: string, isMeant: (found: IndexedSentence) => boolean): boolean => {
+    const stems = ruleStems(text);
+    const denied = deniedStems(text);
+    const isTurned = turnedRound(text);
+    return find(
+      text,
+      stems,
+      (found) => isSamePolarity(stems, denied, found.denied()) && !isTurned(found.text) && isMeant(found),
+    );
   };
+  const whole = (text: string) => {
+    const stems = ruleStems(text);
+    return (found: IndexedSentence): boolean => countHeld(stems, found.stems) === stems.length;
+  };
+  const exact = (text: string) => {
+    const marks = lazily(() => marksOf(text));
+    return (found: IndexedSentence): boolean => hasMarks(marks(), found.text);
+  };
+  return {
+    has: (text) => find(text, wordStems(text), exact(text)),
+    agrees: (text) => agrees(text, exact(text)),
+    denies: (text) => find(text, ruleStems(text), whole(text)) && !agrees(text, whole(text)),
+  };
+}
+
+/** Fewer words would be found in any sentence about the same thing. */
+const WORDS_MIN = 4;
+
+/** The content words of a text; its numbers are compared as numbers, unless little else is there. */
+function wordStems(text: string): readonly string[] {
+  const words = new Set(stemsOf(withoutNumbers(text)));
+  return [...(words.size >= WORDS_MIN ? words : new Set(stemsOf(text)))];
 }
 
 /** The content words of a rule without those that deny, unless too few are left. */
 function ruleStems(text: string): readonly string[] {
-  const all = [...new Set(stemsOf(text))];
+  const all = wordStems(text);
   const rest = all.filter((stem) => !NEGATION_STEMS.has(stem));
   return rest.length > 1 ? rest : all;
+}
+
+/** Whether a sentence prefers what a text prefers something else to, and the other way round. */
+function turnedRound(text: string): (sentence: string) => boolean {
+  const own = preferenceOf(text);
+  return (sentence) => {
+    const there = own === undefined ? undefined : preferenceOf(sentence);
+    if (own === undefined || there === undefined) return false;
+    const isIn = (stems: ReadonlySet<string>, others: ReadonlySet<string>, not: ReadonlySet<string>): boolean =>
+      [...stems].some((stem) => others.has(stem) && !not.has(stem));
+    return isIn(own.favoured, there.other, there.favoured) && isIn(own.other, there.favoured, there.other);
+  };
 }
 
 function isSamePolarity(

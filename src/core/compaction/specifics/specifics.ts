@@ -1,11 +1,12 @@
 import type { SpecificKind } from "../../../contract/compaction.ts";
 import type { AssistantBlock, Message } from "../../../contract/message.ts";
+import type { Clock } from "../../../ports/clock.ts";
 import { commandsIn } from "./commands.ts";
 import { atomsIn } from "./text/atoms.ts";
 import { canonicalPiece } from "./text/canonical.ts";
 import { figuresIn } from "./text/numbers.ts";
-import { textsOf } from "./texts.ts";
-import { asksIn, lastAsksIn, rulesIn, unansweredOf } from "./wishes.ts";
+import { piecesOf, textsOf, wholeTextsOf } from "./texts.ts";
+import { asksIn, lastAsksOf, rulesIn, unansweredOf } from "./wishes.ts";
 
 /** Something that must stay exact to stay true, and the newest message that says it. */
 export interface Specific {
@@ -27,14 +28,20 @@ export const SPECIFICS_MAX = 20_000;
 export const RESULT_END_CHARS_MAX = 32 * 1_024;
 
 /** Every specific of the messages once, at its newest mention, in the order of the messages. */
-export function specificsOf(messages: readonly NumberedMessage[]): readonly Specific[] {
+export async function specificsOf(
+  messages: readonly NumberedMessage[],
+  breathe: Clock["breathe"],
+): Promise<readonly Specific[]> {
   const found = new Map<string, Specific>();
   const byUser = messages.filter(({ message }) => message.role === "user");
   const byOthers = messages.filter(({ message }) => message.role !== "user");
-  collectWishes(messages, found);
+  await collectWishes(messages, found, breathe);
   for (const one of [...byUser.toReversed(), ...byOthers.toReversed()]) {
     if (found.size >= SPECIFICS_MAX) break;
-    for (const text of readableTexts(one.message)) collectFrom(text, one.seq, found);
+    for (const text of readableTexts(one.message)) {
+      await breathe();
+      collectFrom(text, one.seq, found);
+    }
     for (const command of toolCommands(one.message)) add({ kind: "command", text: command, seq: one.seq }, found);
   }
   const tools = toolNames(messages);
@@ -52,18 +59,29 @@ function toolNames(messages: readonly NumberedMessage[]): ReadonlySet<string> {
 }
 
 /** Rules of every user message, asks of those that nobody took up; the newest messages first. */
-function collectWishes(messages: readonly NumberedMessage[], into: Map<string, Specific>): void {
+async function collectWishes(
+  messages: readonly NumberedMessage[],
+  into: Map<string, Specific>,
+  breathe: Clock["breathe"],
+): Promise<void> {
   let replies: string[] = [];
   let isLast = true;
   for (const { seq, message } of messages.toReversed()) {
     if (message.role !== "user") {
-      if (message.role === "block_assistant") replies.push(...message.blocks.flatMap(spokenText));
+      if (message.role === "block_assistant") replies.push(...message.blocks.flatMap(spokenText).flatMap(piecesOf));
       continue;
     }
-    const text = textsOf(message).join("\n");
-    const asks = isLast ? lastAsksIn(text) : unansweredOf(asksIn(text), replies);
+    const texts = textsOf(message);
+    const asked: string[] = [];
+    const rules: string[] = [];
+    for (const text of texts) {
+      await breathe();
+      asked.push(...asksIn(text));
+      rules.push(...rulesIn(text));
+    }
+    const asks = isLast ? lastAsksOf(asked, texts) : await unansweredOf(asked, replies, breathe);
     for (const ask of asks) add({ kind: "ask", text: ask, seq }, into);
-    for (const rule of rulesIn(text)) add({ kind: "rule", text: rule, seq }, into);
+    for (const rule of rules) add({ kind: "rule", text: rule, seq }, into);
     replies = [];
     isLast = false;
   }
@@ -74,8 +92,8 @@ function spokenText(block: AssistantBlock): readonly string[] {
 }
 
 function readableTexts(message: Message): readonly string[] {
-  const texts = textsOf(message);
-  return message.role === "tool_results" ? texts.flatMap(endsOf) : texts;
+  const texts = wholeTextsOf(message);
+  return (message.role === "tool_results" ? texts.flatMap(endsOf) : texts).flatMap(piecesOf);
 }
 
 function endsOf(text: string): readonly string[] {

@@ -1,4 +1,4 @@
-import { type Piece, sentencesIn } from "./text/sentences.ts";
+import { type Piece, sentencesIn, trimmed } from "./text/sentences.ts";
 
 type BlockKind = "heading" | "bullet" | "row" | "rule" | "fence" | "code" | "text" | "frame" | "blank";
 
@@ -111,11 +111,8 @@ function sentencesOfBlock(text: string, { kind, start }: Omit<Block, "sentences"
       return [];
     case "code":
     case "row":
-    case "heading": {
-      const body = text.trim();
-      const from = start + text.indexOf(body);
-      return body === "" ? [] : [{ text: body, start: from, end: from + body.length }];
-    }
+    case "heading":
+      return trimmed(text, start);
     case "bullet":
     case "text": {
       const marker = kind === "bullet" ? (BULLET.exec(text)?.[0].length ?? 0) : 0;

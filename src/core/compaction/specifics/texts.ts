@@ -4,10 +4,44 @@ import type { AssistantBlock, Content, Message } from "../../../contract/message
 const ARGS_DEPTH_MAX = 8;
 const ARGS_LEAVES_MAX = 2_000;
 /** Runs without a space of this length are data: base64, a minified file. */
-const ENCODED = /[A-Za-z0-9+/=_-]{400,}/gu;
+const ENCODED = /(?<![A-Za-z0-9+/=_-])[A-Za-z0-9+/=_-]{400,}/gu;
+/** What is read at once: reading a piece takes milliseconds, and between two others have their turn. */
+const PIECE_CHARS_MAX = 4_000;
+const FENCE = /^[ \t]*```[^`\n]*$/gmu;
 
-/** What a message says, for looking something up in it: every text but reasoning and encoded media. */
+/** What a message says, for looking something up in it, in pieces: every text but reasoning and encoded media. */
 export function textsOf(message: Message): readonly string[] {
+  return wholeTextsOf(message).flatMap(piecesOf);
+}
+
+/** A text in pieces that end with a line, else between words; a fence of code that a cut divides is opened again. */
+export function piecesOf(text: string): readonly string[] {
+  if (text.length <= PIECE_CHARS_MAX) return [withoutEncoded(text)];
+  const pieces: string[] = [];
+  let fence = "";
+  for (let start = 0; start < text.length; ) {
+    const end = endOfPiece(text, start);
+    const piece = text.slice(start, end);
+    pieces.push(withoutEncoded(fence + piece));
+    for (const [line] of piece.matchAll(FENCE)) fence = fence === "" ? `${line.trim()}\n` : "";
+    start = end;
+  }
+  return pieces;
+}
+
+function endOfPiece(text: string, start: number): number {
+  const last = start + PIECE_CHARS_MAX;
+  if (last >= text.length) return text.length;
+  const line = text.lastIndexOf("\n", last);
+  if (line >= start + PIECE_CHARS_MAX / 2) return line + 1;
+  const space = text.lastIndexOf(" ", last);
+  if (space >= start + PIECE_CHARS_MAX / 2) return space + 1;
+  // Between the halves of a pair is no place to cut.
+  return /[\udc00-\udfff]/.test(text.charAt(last)) ? last - 1 : last;
+}
+
+/** The same texts uncut. */
+export function wholeTextsOf(message: Message): readonly string[] {
   switch (message.role) {
     case "system":
       return [message.content];
@@ -26,7 +60,7 @@ export function textsOf(message: Message): readonly string[] {
 function contentTexts(content: Content): string[] {
   const texts =
     typeof content === "string" ? [content] : content.flatMap((block) => (block.type === "text" ? [block.text] : []));
-  return texts.map(withoutEncoded);
+  return texts;
 }
 
 function blockTexts(block: AssistantBlock): readonly string[] {
@@ -59,7 +93,7 @@ function collectLeaves(value: unknown, at: { readonly key: string; readonly dept
     }
     return;
   }
-  const text = withoutEncoded(String(value));
+  const text = String(value);
   into.push(at.key === "" || text.includes("\n") ? text : `${at.key}: ${text}`);
 }
 

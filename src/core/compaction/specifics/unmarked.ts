@@ -25,7 +25,7 @@ const YEAR = /^(?:19|20)\d{2}$/u;
 const CODED_CHARS_MIN = 4;
 
 const LONG_FLAG = /(?<![\w-])--[a-z][\w-]*(?:=[^\s`"',;)]+)?/giu;
-const SHORT_FLAG = /(?<![\w`-])([a-z][\w.-]*) (-[A-Za-z]{1,4})(?=[\s.,;)]|$)/gu;
+const SHORT_FLAG = /(?<![\w.`-])([a-z][\w.-]*) (-[A-Za-z]{1,4})(?=[\s.,;)]|$)/gu;
 const RUNNER =
   /(?<![\w`/.-])(npm|npx|pnpm|yarn|git|docker|kubectl|cargo|pip3?|helm|terraform) ((?:run|exec|compose) )?([a-z][\w:-]*)/gu;
 /** What follows the name of a runner in a sentence is its subcommand only when it is one of these. */

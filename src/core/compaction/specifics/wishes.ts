@@ -1,3 +1,4 @@
+import type { Clock } from "../../../ports/clock.ts";
 import { sentencesOf } from "./text/sentences.ts";
 import { stemSet, stemsOf } from "./text/words.ts";
 
@@ -30,15 +31,20 @@ export function asksIn(text: string): string[] {
 }
 
 /** What the last message of a user asks: at least its first sentence, whatever its form. */
-export function lastAsksIn(text: string): string[] {
-  const asks = asksIn(text);
-  return asks.length > 0 ? asks : sentencesOf(text).slice(0, 1);
+export function lastAsksOf(asks: readonly string[], texts: readonly string[]): readonly string[] {
+  if (asks.length > 0) return asks;
+  const [first = ""] = texts.filter((text) => text.trim() !== "");
+  return sentencesOf(first).slice(0, 1);
 }
 
 /** The asks that what was said up to the user's next message does not take up. */
-export function unansweredOf(asks: readonly string[], replies: readonly string[]): string[] {
+export async function unansweredOf(
+  asks: readonly string[],
+  replies: readonly string[],
+  breathe: Clock["breathe"],
+): Promise<readonly string[]> {
   if (asks.length === 0) return [];
-  const said = stemSet(replies);
+  const said = await stemSet(replies, breathe);
   return asks.filter((ask) => {
     const stems = stemsOf(ask);
     const held = stems.filter((stem) => said.has(stem)).length;

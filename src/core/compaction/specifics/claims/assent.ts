@@ -1,3 +1,4 @@
+import type { Clock } from "../../../../ports/clock.ts";
 import { partsOf } from "../text/polarity.ts";
 import { sentencesOf } from "../text/sentences.ts";
 import { type StemSet, stemSet } from "../text/words.ts";
@@ -24,11 +25,23 @@ const NOVEL_SHARE_MIN = 0.5;
 const JUDGEMENT = /^(?:right|correct|true|valid|work|fine|ok|okay|as|expect|inde|exact)/u;
 
 /** Reads once what the user assented to; `wordsOf` gives the stems that say what a claim is about. */
-export function judgeAssent(spoken: readonly Heard[], wordsOf: (text: string) => readonly string[]): AssentJudge {
-  const heard = stemSet(spoken.flatMap(({ texts, taken }) => [...texts, ...taken]));
-  const assented = stemSet(spoken.flatMap(assentedIn));
+export async function judgeAssent(
+  spoken: readonly Heard[],
+  heard: StemSet,
+  { wordsOf, breathe }: { wordsOf: (text: string) => readonly string[]; breathe: Clock["breathe"] },
+): Promise<AssentJudge> {
+  const assents: string[] = [];
+  const asks: string[] = [];
+  for (const message of spoken) {
+    assents.push(...(await assentedIn(message, breathe)));
+    for (const text of message.texts) {
+      await breathe();
+      asks.push(...asksIn(text).flatMap(said));
+    }
+  }
+  const assented = await stemSet(assents, breathe);
   // Who asks for something approves it, but does not confirm that it happened.
-  const asked = stemSet(spoken.flatMap(({ texts }) => texts.flatMap(asksIn).flatMap(said)));
+  const asked = await stemSet(asks, breathe);
   const isMissing = (sentence: string): boolean => {
     const isApproval = APPROVES.test(sentence);
     if (!isApproval && !CONFIRMS.test(sentence)) return false;
@@ -41,12 +54,14 @@ export function judgeAssent(spoken: readonly Heard[], wordsOf: (text: string) =>
 }
 
 /** The sentences of a message that assent, with what it took up. */
-function assentedIn({ texts, taken }: Heard): readonly string[] {
-  const assents = texts
-    .flatMap(sentencesOf)
-    .map(said)
-    .filter((parts) => parts.some((part) => ASSENT.test(part)));
-  return assents.length > 0 ? [...assents.flat(), ...taken] : [];
+async function assentedIn({ texts, taken }: Heard, breathe: Clock["breathe"]): Promise<readonly string[]> {
+  const assents: string[] = [];
+  for (const text of texts) {
+    await breathe();
+    for (const parts of sentencesOf(text).map(said))
+      if (parts.some((part) => ASSENT.test(part))) assents.push(...parts);
+  }
+  return assents.length > 0 ? [...assents, ...taken] : [];
 }
 
 function said(sentence: string): readonly string[] {

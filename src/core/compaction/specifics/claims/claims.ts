@@ -1,11 +1,11 @@
 import type { Message } from "../../../../contract/message.ts";
+import type { Clock } from "../../../../ports/clock.ts";
 import { isUnspaced } from "../text/canonical.ts";
 import { type Preference, preferenceOf } from "../text/polarity.ts";
 import { sentencesOf } from "../text/sentences.ts";
 import { languageOf, type StemSet, stemSet, stemsOf } from "../text/words.ts";
-import { textsOf } from "../texts.ts";
 import { judgeAssent } from "./assent.ts";
-import { claimsUnheardDeed, judgeDeeds } from "./deeds.ts";
+import { judgeDeeds } from "./deeds.ts";
 import { heardIn } from "./heard.ts";
 
 /** Tells whether a sentence says of the user what the user never said. */
@@ -72,22 +72,29 @@ const NAME = /(?<=[\p{L}\d,’'”)]\s{1,8})\p{Lu}\p{Ll}{3,}(?![\p{L}-])/gu;
 const UNSPACED_FRAME = /ユーザー?|お客様|顧客|依頼者|用户|客户|使用者|要求|希望|需要|请求|求め|依頼|指示/gu;
 
 /** Reads the source once for all claims of a summary. */
-export function judgeClaims(summary: string, source: readonly Message[]): ClaimJudge {
+export async function judgeClaims(
+  summary: string,
+  source: readonly Message[],
+  { allStems, breathe }: { allStems: StemSet; breathe: Clock["breathe"] },
+): Promise<ClaimJudge> {
   const spoken = heardIn(source);
   const heard = spoken.flatMap(({ texts, taken }) => [...texts, ...taken]);
-  const heardAll = heard.join("\n");
-  const language = languageOf(summary);
-  const isSameLanguage = language !== "unknown" && languageOf(heardAll) === language;
-  const heardStems = stemSet(heard);
-  const allStems = stemSet(source.flatMap(textsOf));
-  const deeds = judgeDeeds(spoken);
-  const assent = judgeAssent(spoken, (text) => contentWords(text).flat());
-  const preferences = heard.flatMap(sentencesOf).flatMap((sentence) => preferenceOf(sentence) ?? []);
+  const language = languageOf([summary]);
+  const isSameLanguage = language !== "unknown" && languageOf(heard) === language;
+  const heardStems = await stemSet(heard, breathe);
+  const deeds = await judgeDeeds(spoken, breathe);
+  const wordsOf = (text: string): readonly string[] => contentWords(text).flat();
+  const assent = await judgeAssent(spoken, heardStems, { wordsOf, breathe });
+  const preferences: Preference[] = [];
+  for (const text of heard) {
+    await breathe();
+    preferences.push(...sentencesOf(text).flatMap((sentence) => preferenceOf(sentence) ?? []));
+  }
   const isInvented = (sentence: string, isUnderDenial: boolean): boolean => {
     const isAbout = isClaim(sentence);
     if (!isUnderDenial && deeds.isForbidden(sentence, isAbout)) return true;
     if (!isSameLanguage || !isAbout) return false;
-    if (claimsUnheardDeed(sentence, heardAll) || assent.isMissing(sentence)) return true;
+    if (deeds.isUnheard(sentence) || assent.isMissing(sentence)) return true;
     if (isTurnedRound(preferenceOf(sentence), preferences)) return true;
     if (language === "en" && namesOf(sentence).some((name) => !hasAll(name, allStems))) return true;
     return isMadeOfNewWords(sentence, heardStems, allStems);

@@ -1,3 +1,4 @@
+import type { Clock } from "../../../../ports/clock.ts";
 import { type Part, partsOf } from "../text/polarity.ts";
 import { sentencesOf } from "../text/sentences.ts";
 import { stemsOf } from "../text/words.ts";
@@ -6,6 +7,8 @@ import type { Heard } from "./heard.ts";
 /** Tells whether a sentence has a deed done that the user spoke of only to forbid it. */
 export interface DeedJudge {
   isForbidden(sentence: string, isClaim: boolean): boolean;
+  /** Whether a claim names a deed that the user never spoke of. */
+  isUnheard(sentence: string): boolean;
 }
 
 /** Deeds that cannot be taken back: words for the same deed in one row. Whoever claims one needs a word of its row. */
@@ -66,11 +69,6 @@ const REPORTED =
   /\b(?:was|were|is|are|has|had|have|failed|fails|succeeded|happened|blocked|done|completed?)\b|(?<!\p{L})(?:wurden?|ist|sind|a été|ont été)(?!\p{L})|[了过]|した|ました/u;
 const NOT_AN_ORDER = /(?:ed|ing|ion|ions|ment|ments|elöscht|é|ée|és|ées)$/iu;
 
-/** Whether a claim names a deed that the user never spoke of. */
-export function claimsUnheardDeed(sentence: string, heard: string): boolean {
-  return CLAIMED_DEEDS.some((deed, at) => deed.test(sentence) && DEEDS[at]?.test(heard) === false);
-}
-
 interface Spoken {
   readonly forbidden: Set<string>;
   readonly allowed: Set<string>;
@@ -78,18 +76,30 @@ interface Spoken {
 }
 
 /** Reads once, for every row of deeds, with what words the user forbade them and with what words not. */
-export function judgeDeeds(spoken: readonly Heard[]): DeedJudge {
+export async function judgeDeeds(spoken: readonly Heard[], breathe: Clock["breathe"]): Promise<DeedJudge> {
   const rows = DEEDS.map((): Spoken => ({ forbidden: new Set(), allowed: new Set(), isAllowedAtAll: false }));
+  const heardOf = DEEDS.map(() => false);
+  let mayGoUnasked = false;
+  let isAskedFirst = false;
   let forNow: (readonly [row: Spoken, objects: readonly string[]])[] = [];
   for (const message of spoken) {
     if (isGoAhead(message)) forNow = [];
-    for (const sentence of audible(message).flatMap(sentencesOf)) {
-      for (const part of partsOf(sentence, { carries: false })) forNow.push(...hearPart(part, rows));
+    for (const text of audible(message)) {
+      await breathe();
+      for (const sentence of sentencesOf(text)) {
+        for (const part of partsOf(sentence, { carries: false })) forNow.push(...hearPart(part, rows));
+      }
+    }
+    for (const text of [...message.texts, ...message.taken]) {
+      await breathe();
+      for (const [at, deed] of DEEDS.entries()) heardOf[at] ||= deed.test(text);
+    }
+    for (const text of message.texts) {
+      isAskedFirst ||= ASK_FIRST.test(text);
+      mayGoUnasked ||= WITHOUT_ASKING.test(text) && sentencesOf(text).some(letsGoUnasked);
     }
   }
   for (const [row, objects] of forNow) for (const object of objects) row.forbidden.add(object);
-  const mayGoUnasked = spoken.flatMap(({ texts }) => texts.flatMap(sentencesOf)).some(letsGoUnasked);
-  const isAskedFirst = spoken.some(({ texts }) => texts.some((text) => ASK_FIRST.test(text)));
   const isForbidden = (sentence: string, isClaim: boolean): boolean =>
     partsOf(sentence, { carries: true }).some(
       (part) =>
@@ -101,7 +111,9 @@ export function judgeDeeds(spoken: readonly Heard[]): DeedJudge {
           return isOpposed(objectsOf(part.text, at), rows[at]);
         }),
     );
-  return { isForbidden };
+  const isUnheard = (sentence: string): boolean =>
+    CLAIMED_DEEDS.some((deed, at) => heardOf[at] === false && deed.test(sentence));
+  return { isForbidden, isUnheard };
 }
 
 /** What a message says of deeds; a proposal that a short answer refuses is not taken up. */

@@ -6,6 +6,8 @@ export interface Piece {
 
 /** A longer sentence is a page without full stops; it is taken in pieces, so that no check looks at a page at once. */
 const SENTENCE_CHARS_MAX = 2_000;
+/** Where a page has not one full stop, it is cut between words. */
+const PIECE_CHARS_MAX = 4_000;
 
 const SENTENCE_END = /(?<![.!?…])[.!?…]+["'”’»)\]*_`]*(?=\s|$)|[。！？]+[」』”）]?/gu;
 const ABBREVIATION =
@@ -49,10 +51,19 @@ export function sentencesOf(text: string): string[] {
   return text.split("\n").flatMap((line) => sentencesIn(line).map((piece) => piece.text));
 }
 
-function trimmed(raw: string, at: number): readonly Piece[] {
-  const text = raw.trim();
-  const start = at + raw.indexOf(text);
-  return text === "" ? [] : [{ text, start, end: start + text.length }];
+/** A piece without the blanks around it; several when it is too long for one. */
+export function trimmed(raw: string, at: number): readonly Piece[] {
+  const pieces: Piece[] = [];
+  for (let from = 0; from < raw.length; ) {
+    const space = raw.length - from <= PIECE_CHARS_MAX ? raw.length : raw.lastIndexOf(" ", from + PIECE_CHARS_MAX) + 1;
+    const until = space > from + PIECE_CHARS_MAX / 2 ? space : from + PIECE_CHARS_MAX;
+    const piece = raw.slice(from, until);
+    const text = piece.trim();
+    const start = at + from + (piece.length - piece.trimStart().length);
+    if (text !== "") pieces.push({ text, start, end: start + text.length });
+    from = until;
+  }
+  return pieces;
 }
 
 /** A full stop after an abbreviation or a number, or before a small letter, is not an end. */

@@ -1,3 +1,4 @@
+import type { Clock } from "../../../../ports/clock.ts";
 import { canonical, isUnspaced, wordsIn } from "./canonical.ts";
 
 /** Words that say little by themselves, in the languages most talked to an agent; others weigh a little too much. */
@@ -57,6 +58,31 @@ export function stemsOf(text: string): string[] {
   return stems;
 }
 
+/** Signs that only deny, insist or join; what they deny is compared as polarity. */
+const UNSPACED_FRAME =
+  /不[要能得许可]?|没有?|[别勿莫]|禁止|严禁|避免|绝对|必须|务必|一定|必ず|絶対|常に|[\u3040-\u309f]/gu;
+/** Words that deny or insist, by their stems. */
+const FRAME = new Set(
+  `never always avoid forbid forbidden prohibited none nobody nothing cannot must only niemals nie verboten immer
+  jamais toujours nunca siempre keinesfalls`
+    .split(/\s+/u)
+    .map(stemOf),
+);
+
+/** The words that say something, in their order; where a script has no spaces, its signs. Numbers are not words. */
+export function tokensOf(text: string): string[] {
+  const tokens: string[] = [];
+  for (const { 0: word } of wordsIn(canonical(text.replace(UNSPACED_FRAME, " ")))) {
+    if (isUnspaced(word)) {
+      if (!STOP_SIGNS.test(word)) tokens.push(word);
+      continue;
+    }
+    const stem = stemOf(word);
+    if (!STOP.has(word) && !FRAME.has(stem) && !/^\d+$/u.test(word)) tokens.push(stem);
+  }
+  return tokens;
+}
+
 /** A word without accents and endings; what holds a digit or an underscore is a name and stays. */
 function stemOf(word: string): string {
   if (/[\d_]/u.test(word)) return word;
@@ -72,10 +98,11 @@ export interface StemSet {
 }
 
 /** Stems of many texts, found also by a long common beginning. */
-export function stemSet(texts: readonly string[]): StemSet {
+export async function stemSet(texts: readonly string[], breathe: Clock["breathe"]): Promise<StemSet> {
   const stems = new Set<string>();
   const beginnings = new Set<string>();
   for (const text of texts) {
+    await breathe();
     for (const stem of stemsOf(text)) {
       if (stems.has(stem)) continue;
       stems.add(stem);
@@ -90,10 +117,19 @@ export function stemSet(texts: readonly string[]): StemSet {
 /** Enough of a text to tell its language by. */
 const LANGUAGE_CHARS = 20_000;
 
-/** The language most of a text is in, by its small words; `unknown` when nothing stands out. */
-export function languageOf(text: string): Language {
+function beginningOf(texts: readonly string[]): string {
+  let beginning = "";
+  for (const text of texts) {
+    beginning += `${text.slice(0, LANGUAGE_CHARS)}\n`;
+    if (beginning.length >= LANGUAGE_CHARS) break;
+  }
+  return beginning.slice(0, LANGUAGE_CHARS);
+}
+
+/** The language most of some texts are in, by its small words; `unknown` when nothing stands out. */
+export function languageOf(texts: readonly string[]): Language {
   const counts = new Map<Language, number>();
-  for (const [word] of wordsIn(canonical(text.slice(0, LANGUAGE_CHARS)))) {
+  for (const [word] of wordsIn(canonical(beginningOf(texts)))) {
     if (isUnspaced(word)) counts.set("unspaced", (counts.get("unspaced") ?? 0) + 0.5);
     else
       for (const [language, words] of STOP_SETS)

@@ -1,0 +1,140 @@
+import type { NearTwin } from "./near-twins.ts";
+
+/** Those nobody looked at while the rules for exactness were written; they only judge them. */
+export const HELD_OUT_TWINS: readonly NearTwin[] = [
+  [
+    "rule",
+    "Always ask Priya before the tenant Northwind is moved to another region of the cloud.",
+    "Always ask Priya before the tenant Contoso is moved to another region of the cloud.",
+    false,
+  ],
+  [
+    "rule",
+    "Always ask Priya before the tenant Northwind is moved to another region of the cloud.",
+    "Always ask Jonas before the tenant Northwind is moved to another region of the cloud.",
+    false,
+  ],
+  [
+    "rule",
+    "Always ask Priya before the tenant Northwind is moved to another region of the cloud.",
+    "Before the tenant Northwind is moved to another region of the cloud, always ask Priya.",
+    true,
+  ],
+  [
+    "rule",
+    "Never let the queue of the importer grow over 5,000 messages during the day.",
+    "Never let the queue of the importer grow over 50,000 messages during the day.",
+    false,
+  ],
+  [
+    "rule",
+    "Never let the queue of the importer grow over 5,000 messages during the day.",
+    "Never let the queue of the importer grow over 5k messages during the day.",
+    true,
+  ],
+  [
+    "rule",
+    "The upload of a photo must stay under 20 MB for every user of the free plan.",
+    "The upload of a photo must stay under 20 KB for every user of the free plan.",
+    false,
+  ],
+  [
+    "rule",
+    "Only restart the gateway after the health check of node-17 is green again.",
+    "Only restart the gateway after the health check of node-71 is green again.",
+    false,
+  ],
+  [
+    "rule",
+    "Do not rotate the certificate at https://pay.example/cert without a ticket of the security team.",
+    "Do not rotate the certificate at https://pay.example/key without a ticket of the security team.",
+    false,
+  ],
+  [
+    "rule",
+    "Never merge the branch release/4.2 into the branch of the hotfix.",
+    "Never merge the branch release/4.3 into the branch of the hotfix.",
+    false,
+  ],
+  [
+    "rule",
+    "Always greet the guests of the gala with “Welcome home” and a glass of water.",
+    "Always greet the guests of the gala with “Welcome back” and a glass of water.",
+    false,
+  ],
+  [
+    "rule",
+    "The nightly export must always run on the replica of the database.",
+    "The nightly export must never run on the replica of the database.",
+    false,
+  ],
+  [
+    "rule",
+    "Contractors must not see the salaries in the staff directory.",
+    "Contractors must see the salaries in the staff directory.",
+    false,
+  ],
+  [
+    "rule",
+    "Contractors must not see the salaries in the staff directory.",
+    "Contractors are never allowed to see the salaries in the staff directory.",
+    true,
+  ],
+  [
+    "ask",
+    "Can you book the small room for the meeting with Okafor on the third floor?",
+    "Can you book the small room for the meeting with Adeyemi on the third floor?",
+    false,
+  ],
+  [
+    "ask",
+    "Please translate the manual of the pump into Polish for the plant.",
+    "Please translate the manual of the valve into Polish for the plant.",
+    false,
+  ],
+  ["ask", "Send the invitation to the board.", "Do not send the invitation to the board.", false],
+  [
+    "rule",
+    "Für den Mandanten Falke gilt immer der Steuersatz von 7 % auf alle Bücher.",
+    "Für den Mandanten Falke gilt immer der Steuersatz von 19 % auf alle Bücher.",
+    false,
+  ],
+  [
+    "rule",
+    "Für den Mandanten Falke gilt immer der Steuersatz von 7 % auf alle Bücher.",
+    "Für den Mandanten Habicht gilt immer der Steuersatz von 7 % auf alle Bücher.",
+    false,
+  ],
+  [
+    "rule",
+    "Il faut toujours prévenir Claire avant de fermer le magasin de Nantes.",
+    "Il faut toujours prévenir Claire avant de fermer le magasin de Rennes.",
+    false,
+  ],
+  [
+    "rule",
+    "El informe de Salamanca siempre debe llegar antes de las 9:00 del lunes.",
+    "El informe de Salamanca siempre debe llegar antes de las 9:30 del lunes.",
+    false,
+  ],
+  ["rule", "北京机房的备份必须每天凌晨三点完成，不能推迟。", "上海机房的备份必须每天凌晨三点完成，不能推迟。", false],
+  ["rule", "北京机房的备份必须每天凌晨三点完成，不能推迟。", "北京机房的备份必须每天凌晨五点完成，不能推迟。", false],
+  [
+    "rule",
+    "大阪支店の在庫データは必ず月曜日に更新すること。",
+    "京都支店の在庫データは必ず月曜日に更新すること。",
+    false,
+  ],
+  [
+    "rule",
+    "Always water the ferns on the balcony before the cactus in the kitchen.",
+    "The ferns on the balcony are always watered before the cactus in the kitchen.",
+    true,
+  ],
+  [
+    "rule",
+    "Prefer oak over pine for the shelves in the study.",
+    "Prefer pine over oak for the shelves in the study.",
+    false,
+  ],
+];
