@@ -1,6 +1,7 @@
 import { messageOf } from "../../contract/error.ts";
 import type { MemoryStatusReport } from "../../contract/memory.ts";
 import { rangesOf } from "../../core/compaction/plan/plan.ts";
+import { everSaid } from "../../core/session/rewrites.ts";
 import { foldSession, type SessionState } from "../../core/session/session-state.ts";
 import { chunksOf } from "../../memory/chunk.ts";
 import { createRecall, type Recall } from "../../memory/recall.ts";
@@ -170,7 +171,7 @@ function chunksSince(state: SessionState, after: number, upTo: number): readonly
   const said: NewChunk[] = [];
   let turn = 0;
   // After every turn of a long session: what is known already is passed over, and nothing is made of it.
-  for (const { seq, message } of transcript) {
+  for (const { seq, message } of everSaid(state)) {
     if (message.role === "user") turn += 1;
     if (seq <= after || seq > upTo || message.role === "system") continue;
     said.push(...chunksOf(message, { session_id, turn, seq, created_at_ms: Date.parse(message.created_at) }));
@@ -183,16 +184,20 @@ function chunksSince(state: SessionState, after: number, upTo: number): readonly
   return [...said, ...summed].sort((a, b) => a.seq - b.seq);
 }
 
-/** What has left the context, and the summaries of what has; one that was undone is no memory. */
+/**
+ * What has left the context, and the summaries of what has; one that was undone is no memory. What a rewrite took out of
+ * the transcript is not in it: whoever rewrote it does not want the model to be shown it.
+ */
 function hiddenIn(state: SessionState) {
   if (state.compactions.length === 0) return [];
   const shown = new Set(state.shown.map(({ seq }) => seq));
+  const said = new Set(state.transcript.map(({ seq }) => seq));
   const cascades = new Map(cascadesIn(state).map((record) => [record.seq, record]));
   const isHidden = (seq: number): boolean => {
     const record = cascades.get(seq);
-    return record === undefined ? !shown.has(seq) : !record.undone;
+    return record === undefined ? said.has(seq) && !shown.has(seq) : !record.undone;
   };
-  const all = [...state.transcript, ...cascades.values()].sort((a, b) => a.seq - b.seq);
+  const all = [...everSaid(state), ...cascades.values()].sort((a, b) => a.seq - b.seq);
   return rangesOf(
     all.filter(({ seq }) => isHidden(seq)),
     all,
