@@ -20,8 +20,10 @@ export type { AgentEvent, AgentEventOf, AgentEventType } from "./contract/event.
 export type { MemoryHit, MemoryResults } from "./contract/memory.ts";
 export type { Content, Message } from "./contract/message.ts";
 export type { RunResult, SessionContext, SessionHistory, SessionInfo, SessionSummary } from "./contract/session.ts";
+export type { MessageInput, ReplacementInput, RewriteCommit } from "./contract/transcript/rewrite.ts";
+export type { RewriteResult, TranscriptRevision } from "./contract/transcript/rewrite-operations.ts";
 export type { Tool, ToolCallContext, ToolOutput } from "./ports/tool.ts";
 export type { Agent } from "./service/agent/agent-handle.ts";
 export type { Delivery } from "./service/event-queue.ts";
 export type { Runtime as Client } from "./service/runtime-calls.ts";
-export type { EventStream, Session, SessionOptions, TurnOptions } from "./service/session-handle.ts";
+export type { EventStream, RewriteOptions, Session, SessionOptions, TurnOptions } from "./service/session-handle.ts";

@@ -11,6 +11,8 @@ export type { AgentEvent, AgentEventOf, AgentEventType, TerminalCause, Usage } f
 export type { MemoryHit, MemoryResults } from "./contract/memory.ts";
 export type { AssistantBlock, Content, ContentBlock, Message, StopReason, ToolResult } from "./contract/message.ts";
 export type { RunResult, SessionContext, SessionHistory, SessionInfo, SessionSummary } from "./contract/session.ts";
+export type { MessageInput, ReplacementInput, RewriteCommit } from "./contract/transcript/rewrite.ts";
+export type { RewriteResult, TranscriptRevision } from "./contract/transcript/rewrite-operations.ts";
 export { type AgentPromptParts, assembleAgentPrompt } from "./core/agent/agent-prompt.ts";
 export type { AgentRow } from "./core/agent/agent-row.ts";
 export { DefaultCompactor } from "./core/compaction/default-compactor.ts";
@@ -46,5 +48,5 @@ export type { Agent } from "./service/agent/agent-handle.ts";
 export type { AgentHome, AgentPlace } from "./service/agent/agent-operations.ts";
 export type { CompactionOptions } from "./service/compaction-options.ts";
 export type { Delivery } from "./service/event-queue.ts";
-export type { EventStream, Session, SessionOptions, TurnOptions } from "./service/session-handle.ts";
+export type { EventStream, RewriteOptions, Session, SessionOptions, TurnOptions } from "./service/session-handle.ts";
 export { defineTool } from "./tools/define-tool.ts";

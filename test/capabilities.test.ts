@@ -84,6 +84,8 @@ describe("builds", () => {
         () => second.dispatch("resumeSession", { session_id, prompt: "What is my name?" }),
         () => second.dispatch("readContext", { session_id }),
         () => second.dispatch("forkSession", { session_id, message_index: 1 }),
+        () => second.dispatch("readRevision", { session_id, revision: "current" }),
+        () => second.dispatch("listRewrites", { session_id }),
         () => second.session(id).archive(),
       ];
       for (const operation of persistent) {

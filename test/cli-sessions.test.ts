@@ -7,6 +7,9 @@ import { text } from "node:stream/consumers";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type Started, startRkat } from "./support/rkat-process.ts";
 
+/** Eight processes, one after another, on a machine that has other things to do. */
+const TIMEOUT_MS = 180_000;
+
 let folder: string;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "rkat-sessions-"));
@@ -48,6 +51,29 @@ async function states(): Promise<readonly string[]> {
 }
 
 describe("processes that share a project", () => {
+  it(
+    "[F10] rewrite a transcript one at a time: of those that expect the same revision one is made",
+    async () => {
+      await rkat("run", "one");
+      const { revision } = JSON.parse((await rkat("session", "revision", "last", "--json")).stdout);
+      const messages = (word: string) => `--messages=${JSON.stringify([{ role: "user", content: word }])}`;
+      const words = ["two", "three", "four"];
+      const ends = await Promise.all(
+        words.map((word) => rkat("session", "rewrite", "last", "--from", "0", messages(word), "--expect", revision)),
+      );
+      // The others are too late, or find the session busy.
+      expect(ends.map(({ code }) => code).toSorted()[0]).toBe(0);
+      expect(ends.filter(({ code }) => code === 0)).toHaveLength(1);
+      for (const { code, stderr } of ends)
+        if (code !== 0) expect(stderr).toMatch(/expected_parent_revision|running a turn/);
+      const { messages: said } = JSON.parse((await rkat("session", "show", "last", "--history", "--json")).stdout);
+      expect(said[0].content).toBe(words[ends.findIndex(({ code }) => code === 0)]);
+      const { commits } = JSON.parse((await rkat("session", "rewrites", "last", "--json")).stdout);
+      expect(commits).toMatchObject([{ parent_revision: revision, reason: { kind: "edit" } }]);
+    },
+    TIMEOUT_MS,
+  );
+
   it("[F5] each keep their session, at once and after they ended", async () => {
     const turns = await Promise.all(["one", "two", "three"].map((word) => rkat("run", word)));
     expect(turns.map(({ code, stdout }) => ({ code, stdout }))).toEqual(

@@ -16,6 +16,17 @@ export const WIRE_NAMES: { readonly [N in OperationName]: Pick<(typeof OPERATION
   injectContext: { rpc: "session/inject_context", http: "POST /sessions/{session_id}/system_context" },
   sendExternalEvent: { rpc: "session/external_event", http: "POST /sessions/{session_id}/external-events" },
   forkSession: { rpc: "session/fork_at", http: "POST /sessions/{session_id}/fork" },
+  forkReplacing: { rpc: "session/fork_replace", http: "POST /sessions/{session_id}/fork-replace" },
+  rewriteTranscript: { rpc: "session/rewrite_transcript", http: "POST /sessions/{session_id}/rewrite-transcript" },
+  readRevision: {
+    rpc: "session/transcript_revision",
+    http: "GET /sessions/{session_id}/transcript-revisions/{revision}",
+  },
+  restoreRevision: {
+    rpc: "session/restore_transcript_revision",
+    http: "POST /sessions/{session_id}/restore-transcript-revision",
+  },
+  listRewrites: { rpc: "session/transcript_rewrites", http: "GET /sessions/{session_id}/transcript-rewrites" },
   readContext: { rpc: "session/context", http: "GET /sessions/{session_id}/context" },
   compactSession: { rpc: "session/compact", http: "POST /sessions/{session_id}/compact" },
   listCompactions: { rpc: "session/compactions", http: "GET /sessions/{session_id}/compactions" },

@@ -3,6 +3,7 @@ import { CompactionFacts, ContextPart, PrunedResult, SeqRange } from "./compacti
 import { AgentEvent, ErrorClass, TerminalCause, Usage } from "./event.ts";
 import { Content, Message, StopReason } from "./message.ts";
 import { SessionSettings } from "./session.ts";
+import { RewriteCommit } from "./transcript/rewrite.ts";
 
 const count = z.number().int().nonnegative();
 const messageOf = <R extends Message["role"]>(role: R) =>
@@ -92,13 +93,29 @@ export const EntryBody = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("expanded"), ranges: z.array(SeqRange) }),
   /** A message that no compaction takes out of the context, or no longer. */
   z.object({ kind: z.literal("pinned"), seq: count, pinned: z.boolean() }),
+  /**
+   * From here on the transcript is another. Nothing is deleted: what it no longer says is in the entries before this
+   * one, and a later rewrite may restore it.
+   */
+  z.object({
+    kind: z.literal("rewritten"),
+    to: z.union([
+      /** `messages`, which have the seqs of this entry in their order, for those from `start` to before `end`. */
+      z.object({ start: count, end: count, messages: z.array(Message) }),
+      /** The first messages of the transcript there was after so many rewrites. */
+      z.object({ restores: count, message_count: count }),
+    ]),
+    commit: RewriteCommit,
+    /** What is known of the session without its log, and cannot be told from this entry alone. */
+    row: z.object({ has_system: z.boolean(), title: z.string(), text_seq: count }),
+  }),
   z.object({ kind: z.literal("turn_closed"), end: TurnEnd }),
   z.object({ kind: z.literal("archived") }),
 ]);
 export type EntryBody = z.infer<typeof EntryBody>;
 export type EntryBodyOf<K extends EntryBody["kind"]> = Extract<EntryBody, { kind: K }>;
 
-/** A body to append. It takes `span` seqs: one for each durable event it stands for, at least one. */
+/** A body to append. It takes `span` seqs: one for each durable event or each message it stands for, at least one. */
 export interface NewEntry<B = EntryBody> {
   readonly span: number;
   readonly body: B;

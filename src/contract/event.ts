@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { Content, ContentBlock, StopReason } from "./message.ts";
+import { RewriteRecord } from "./transcript/rewrite.ts";
 
 export const Usage = z.object({
   input_tokens: z.number().int().nonnegative(),
@@ -254,7 +255,7 @@ export const AgentEvent = z.discriminatedUnion("type", [
   z.object({
     type: z.literal("transcript_rewrite_committed"),
     session_id,
-    record: z.object({ commit: z.unknown(), parent_body: z.unknown(), revision_body: z.unknown() }),
+    record: RewriteRecord,
   }),
 ]);
 export type AgentEvent = z.infer<typeof AgentEvent>;

@@ -40,6 +40,7 @@ import {
   SessionSummary,
   StartTurn,
 } from "./session.ts";
+import { REWRITE_OPERATIONS } from "./transcript/rewrite-operations.ts";
 
 export interface Operation {
   readonly summary: string;
@@ -168,6 +169,7 @@ export const OPERATIONS = {
     cli: "rkat session fork ID --at N",
     requires: "session-store",
   },
+  ...REWRITE_OPERATIONS,
   readContext: {
     summary: "Read what the model is shown now, or was shown at an earlier call, byte for byte.",
     input: z.strictObject({ session_id: SessionId, at_seq: positive.optional() }),

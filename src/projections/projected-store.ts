@@ -12,7 +12,7 @@ export function projectStore(store: Store, files: Pick<RkatFiles, "touch" | "clo
     log: {
       append: async (sessionId, after, entries) => {
         const appended = await log.append(sessionId, after, entries);
-        if (entries.some(({ body }) => isWorthFiles(body))) files.touch(sessionId);
+        if (entries.some(({ body }) => WORTH_FILES.has(body.kind))) files.touch(sessionId);
         return appended;
       },
       read: (sessionId, fromSeq, max) => log.read(sessionId, fromSeq, max),
@@ -28,6 +28,12 @@ export function projectStore(store: Store, files: Pick<RkatFiles, "touch" | "clo
 }
 
 /** What happens within a turn waits for its end: files are written once a turn, not once an append. */
-function isWorthFiles({ kind }: EntryBody): boolean {
-  return kind === "session_created" || kind === "notice" || kind === "turn_closed" || kind === "archived";
-}
+const WORTH_FILES: ReadonlySet<EntryBody["kind"]> = new Set([
+  "session_created",
+  "notice",
+  "turn_closed",
+  // These two also happen without a turn.
+  "compacted",
+  "rewritten",
+  "archived",
+]);

@@ -46,7 +46,8 @@ export async function projectSession(
     await file.close();
   }
   // The tail alone decides: without a text in it, the file still holds the last one.
-  if (text !== undefined) await replace(io, paths.summary, text);
+  if (text === "") await io.remove(paths.summary);
+  else if (text !== undefined) await replace(io, paths.summary, text);
   await replace(io, paths.session, `${JSON.stringify(toView(row), undefined, 2)}\n`);
   await replace(io, paths.checkpoint, String(row.last_seq));
 }
@@ -93,8 +94,14 @@ async function forget(io: FileCalls, events: OpenFile, paths: Paths): Promise<vo
   await io.remove(paths.session);
 }
 
+/** The last text once an event has happened, empty when a rewrite left none; undefined when it is what it was. */
+function textAfter(event: ProjectedEvent["event"]): string | undefined {
+  if (event.type === "transcript_rewrite_committed") return event.record.revision_body.last_assistant_text ?? "";
+  return event.type === "text_complete" && event.content !== "" ? event.content : undefined;
+}
+
 /**
- * Writes the lines after the seam and cuts off what stood beyond them; resolves with their last text that is not empty.
+ * Writes the lines after the seam and cuts off what stood beyond them; resolves with the last text they leave.
  * Lines are written at their positions, not appended: two processes that project one session write the same bytes.
  */
 async function writeEvents(
@@ -111,9 +118,7 @@ async function writeEvents(
     const page = await parts.readEvents(session_id, after, PAGE_EVENTS_MAX);
     // What was appended since the row was read belongs to the next projection.
     const events = page.filter(({ seq }) => seq <= last_seq);
-    for (const { event } of events) {
-      if (event.type === "text_complete" && event.content !== "") text = event.content;
-    }
+    for (const { event } of events) text = textAfter(event) ?? text;
     end = await writeLines(file, events.map(toLine).join(""), end);
     after = page.at(-1)?.seq ?? after;
     isMore = page.length === PAGE_EVENTS_MAX;

@@ -4,6 +4,8 @@ import type { AgentEvent } from "../contract/event.ts";
 import type { BudgetLimits } from "../contract/input/budget-limits.ts";
 import type { Content } from "../contract/message.ts";
 import type { CreateSession, RunResult, SessionContext, SessionHistory, StartTurn } from "../contract/session.ts";
+import type { MessageInput, ReplacementInput, RewriteCommit } from "../contract/transcript/rewrite.ts";
+import type { RewriteResult, TranscriptRevision } from "../contract/transcript/rewrite-operations.ts";
 import type { Tool } from "../ports/tool.ts";
 import type { CallContext, Dispatch } from "./dispatch.ts";
 import { createEventQueue } from "./event-queue.ts";
@@ -49,6 +51,16 @@ export interface TurnOptions {
   readonly signal?: AbortSignal;
 }
 
+/** Why a transcript is changed, and what it must be for that. */
+export interface RewriteOptions {
+  /** In a word; `edit` without it. */
+  readonly reason?: string;
+  readonly note?: string;
+  readonly actor?: string;
+  /** Refused when the transcript is another by now. */
+  readonly expectedRevision?: string;
+}
+
 /** The events of one turn, live. Iterating is optional: `result` settles when the turn ends, listened to or not. */
 export interface EventStream extends AsyncIterable<AgentEvent> {
   readonly result: Promise<RunResult>;
@@ -69,6 +81,20 @@ export interface Session {
   interrupt(): Promise<void>;
   /** The full transcript, oldest first. */
   history(page?: { offset?: number; limit?: number }): Promise<SessionHistory>;
+  /** The transcript as it was at a revision; without one, as it is, with its revision. */
+  revision(revision?: string, page?: { offset?: number; limit?: number }): Promise<TranscriptRevision>;
+  /** Puts other messages in the place of those from `start` to before `end`, counted as in `history`. */
+  rewrite(
+    range: { start: number; end: number },
+    messages: readonly MessageInput[],
+    options?: RewriteOptions,
+  ): Promise<RewriteResult>;
+  /** Makes the transcript what it was at a revision. */
+  restore(revision: string, options?: RewriteOptions): Promise<RewriteResult>;
+  /** How the transcript was rewritten and restored, oldest first. */
+  rewrites(): Promise<readonly RewriteCommit[]>;
+  /** A new session of the messages before an index, with a replacement in the place of the one at it. */
+  fork(messageIndex: number, replacement?: ReplacementInput): Promise<Session>;
   /** What the model is shown now, or was shown at an earlier call. */
   context(at?: { seq?: number }): Promise<SessionContext>;
   /** Compacts the context now; with `preview`, only says what that would keep, drop and cost. */
@@ -111,6 +137,22 @@ export function createHandle(dispatch: Dispatch, id: string, first?: RunResult):
       await dispatch("interruptTurn", { session_id: id });
     },
     history: (page = {}) => dispatch("readHistory", { session_id: id, ...page }),
+    revision: (revision = "current", page = {}) => dispatch("readRevision", { session_id: id, revision, ...page }),
+    rewrite: ({ start, end }, replacement, options = {}) => {
+      const selection = { type: "message_range", start, end };
+      return dispatch("rewriteTranscript", { session_id: id, selection, replacement, ...reasonOf(options) });
+    },
+    restore: (revision, options = {}) =>
+      dispatch("restoreRevision", { session_id: id, revision, ...reasonOf(options) }),
+    rewrites: async () => (await dispatch("listRewrites", { session_id: id })).commits,
+    fork: async (message_index, replacement) => {
+      const source = { session_id: id, message_index };
+      const made =
+        replacement === undefined
+          ? await dispatch("forkSession", source)
+          : await dispatch("forkReplacing", { ...source, replacement });
+      return createHandle(dispatch, made.session_id);
+    },
     context: ({ seq } = {}) =>
       dispatch("readContext", { session_id: id, ...(seq === undefined ? {} : { at_seq: seq }) }),
     compact: ({ signal, ...fields } = {}) =>
@@ -130,6 +172,13 @@ export function createHandle(dispatch: Dispatch, id: string, first?: RunResult):
       await dispatch("archiveSession", { session_id: id });
     },
   };
+}
+
+function reasonOf(options: RewriteOptions) {
+  requireNames(options, ["reason", "note", "actor", "expectedRevision"]);
+  const { reason: kind = "edit", note, actor, expectedRevision } = options;
+  const reason = { kind, ...(note === undefined ? {} : { note }) };
+  return { reason, actor, expected_parent_revision: expectedRevision };
 }
 
 /** Starts work with a listener and hands out what it hears. */

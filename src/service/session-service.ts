@@ -14,11 +14,12 @@ import { type CallContext, requireCapability, type Service } from "./dispatch.ts
 import { createMemoryOperations } from "./memory/memory-operations.ts";
 import { compactingFor, requireReachableFor } from "./session/compacting.ts";
 import { createCompactions } from "./session/compactions.ts";
-import { forkBodies } from "./session/fork.ts";
+import { createForks } from "./session/fork.ts";
 import { createHeldWork, type HeldWork } from "./session/held-work.ts";
 import { inject, injectEvent } from "./session/inject.ts";
 import { appendEntries, beginSession, type LiveSession } from "./session/live-session.ts";
 import { createLiveSessions, type LiveSessions } from "./session/live-sessions.ts";
+import { createRewrites } from "./session/rewrites.ts";
 import { createSessionReader } from "./session/session-reader.ts";
 import { overrideSettings, type SessionDefaults, settleSettings } from "./session/session-settings.ts";
 import { chooseTools, type FixedParts, runSessionTurn, type TurnParts } from "./session/turn-runner.ts";
@@ -148,6 +149,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
     },
     ...createSessionReader({ store, live, hash: parts.hash, sizesOf }),
     ...createCompactions({ ...parts, live, held }, () => ({ ...current(), live, held })),
+    ...createRewrites({ ...parts, live, held }, () => ({ ...current(), live, held })),
     ...createMemoryOperations({
       memory: parts.memory,
       live,
@@ -166,20 +168,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
       if (session.isRunning) return injectEvent(parts, session, input);
       return held.run(session, {}, () => injectEvent(parts, session, input));
     },
-    forkSession: async (input) => {
-      const source = await live.find(input.session_id);
-      if (source.isRunning || (await store.locks.isHeld(input.session_id))) {
-        throw new RuntimeError(
-          "SESSION_BUSY",
-          `session ${input.session_id} is running a turn; fork it when it is idle`,
-        );
-      }
-      const session_id = clock.newId();
-      const bodies = forkBodies(source.state, input.message_index);
-      const fork = await live.admit(() => beginSession(store.log, session_id, { bodies, tools: source.tools }));
-      const { sessionId: source_session_id } = source.state;
-      return { source_session_id, session_id, message_count: fork.state.transcript.length };
-    },
+    ...createForks({ store, live, clock }),
     archiveSession: async ({ session_id }) => {
       const session = await live.find(session_id);
       if (session.state.archived) return { archived: true };

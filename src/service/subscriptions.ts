@@ -1,5 +1,5 @@
 import type { Entry } from "../contract/entry.ts";
-import { eventsOf, textOfEntry } from "../core/session/entry-events.ts";
+import { eventsOf, spokenOf, textOfEntry } from "../core/session/entry-events.ts";
 import type { EventLog, Store } from "../ports/store.ts";
 import type { Delivery } from "./event-queue.ts";
 import type { LiveSessions } from "./session/live-sessions.ts";
@@ -34,14 +34,14 @@ export async function readEvents(
 }
 
 async function textFor(
-  { body }: Entry,
+  entry: Entry,
   newest: Entry | undefined,
   read: (seq: number) => Promise<readonly Entry[]>,
 ): Promise<string> {
-  const seq = body.kind === "turn_closed" && body.end.status === "completed" ? body.end.text_seq : undefined;
-  if (seq === undefined) return "";
+  const seq = spokenOf(entry.body);
+  if (seq === 0) return "";
   const told = newest?.seq === seq ? newest : (await read(seq))[0];
-  return told === undefined ? "" : textOfEntry(told);
+  return told === undefined ? "" : textOfEntry(told, seq);
 }
 
 /** What an entry of the log tells, each event with its number. */

@@ -5,8 +5,9 @@ import { type CompactionRecord, isIn, type Placed } from "../../src/core/session
 import { estimateTokens } from "../../src/core/tokens.ts";
 
 /** What is wrong with a context, whatever was done to it before; one sentence for each rule that is broken. */
-export function brokenRules(state: SessionState, systemPrompt: string | undefined): readonly string[] {
+export function brokenRules(state: SessionState): readonly string[] {
   const { transcript, shown, pins, compactions } = state;
+  const systemPrompt = state.settings.system_prompt;
   const broken = grammarFaults(assembleContext(state)).map(({ grammar, fault }) => `${grammar}: ${fault}`);
   const [first] = shown;
   const content = first?.message.role === "system" ? first.message.content : undefined;
@@ -20,7 +21,8 @@ export function brokenRules(state: SessionState, systemPrompt: string | undefine
     isShown.has(seq) || standing.some(({ body }) => isIn(body.discarded, seq));
   const vanished = transcript.filter(({ seq }) => !isAccounted(seq)).map(({ seq }) => seq);
   if (vanished.length > 0) broken.push(`neither shown nor discarded by a standing compaction: ${vanished.join()}`);
-  const unpinned = [...pins].filter((seq) => !isShown.has(seq));
+  // What a rewrite took away keeps its pin for when it is restored.
+  const unpinned = [...pins].filter((seq) => places.has(seq) && !isShown.has(seq));
   if (unpinned.length > 0) broken.push(`pinned and not shown: ${unpinned.join()}`);
   const tokens = estimateTokens(assembleContext(state));
   if (tokens !== state.shownTokens) broken.push(`${state.shownTokens} tokens are counted, there are ${tokens}`);

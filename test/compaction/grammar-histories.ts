@@ -59,7 +59,7 @@ export function describeCascadeHistories(): void {
   });
 }
 
-const NAME = "any history, compacted again and again, with pins, expansions and undos between";
+const NAME = "any history, compacted again and again, with pins, expansions, undos and rewrites between";
 
 /** The first broken rules, each with the seed of its history. */
 async function faultsFrom(from: number, count: number, wording: Wording): Promise<readonly object[]> {
@@ -78,7 +78,6 @@ const COMPACTIONS_MAX = 5;
 /** Lives a session through; the first rule that is broken, and after what. */
 async function firstFault(session: RandomSession): Promise<{ done: string; broken: readonly string[] } | undefined> {
   const { state, random } = session;
-  const systemPrompt = state.settings.system_prompt;
   const done: string[] = [];
   // Most chains are short: what breaks after five compactions mostly breaks after two.
   const compactions = 1 + Math.floor(COMPACTIONS_MAX * random() ** 3);
@@ -86,7 +85,7 @@ async function firstFault(session: RandomSession): Promise<{ done: string; broke
     for (const action of randomActions(session)) {
       done.push(action);
       await session[action]();
-      const broken = brokenRules(state, systemPrompt);
+      const broken = brokenRules(state);
       if (broken.length > 0) return { done: done.join(), broken };
     }
     const before = snapshot(state);
@@ -95,7 +94,7 @@ async function firstFault(session: RandomSession): Promise<{ done: string; broke
     const record = outcome.compacted ? state.compactions.at(-1) : undefined;
     const broken = [
       ...(record === undefined ? brokenByFailure(before, state) : brokenByCompaction(before, state, record)),
-      ...brokenRules(state, systemPrompt),
+      ...brokenRules(state),
     ];
     if (broken.length > 0) return { done: done.join(), broken };
     await session.addTurns(1 + below(random, 2));
@@ -103,8 +102,8 @@ async function firstFault(session: RandomSession): Promise<{ done: string; broke
   return undefined;
 }
 
-function randomActions({ random }: RandomSession): readonly ("pin" | "unpin" | "expand" | "undo")[] {
-  const actions = ["pin", "unpin", "expand", "undo"] as const;
-  const shares = { pin: 0.25, unpin: 0.1, expand: 0.25, undo: 0.15 };
+function randomActions({ random }: RandomSession) {
+  const actions = ["pin", "unpin", "expand", "undo", "rewrite", "restore"] as const;
+  const shares = { pin: 0.25, unpin: 0.1, expand: 0.25, undo: 0.15, rewrite: 0.2, restore: 0.1 };
   return actions.filter((action) => chance(random, shares[action]));
 }

@@ -67,7 +67,7 @@ function faultsIn({ state, differing, turnEnd }: Folded, lines: readonly string[
   const acknowledged = lines.flatMap((line) => (line.startsWith("after ") ? [line.split(" ")[2] ?? ""] : []));
   for (const id of acknowledged) if (!ids.has(id)) faults.push(`the compaction ${id} is gone`);
   // Calls a kill left open are closed with the next turn; until then no provider is asked.
-  if (state.openCalls.length === 0) faults.push(...brokenRules(state, undefined));
+  if (state.openCalls.length === 0) faults.push(...brokenRules(state));
   const [what, known] = (lines.findLast((line) => line !== "summarising") ?? "").split(" ");
   if (what !== "before" || state.isTurnOpen) return faults;
   if (turnEnd.sha256 !== known) faults.push("the turns before the compaction are others");

@@ -1,6 +1,12 @@
+import { hash } from "node:crypto";
+import { RuntimeError } from "../../src/contract/error.ts";
+import type { Message } from "../../src/contract/message.ts";
 import { grammarFaults } from "../../src/core/compaction/grammar/grammar.ts";
 import { planExpansion, shownWith } from "../../src/core/compaction/plan/expand.ts";
+import { turnsOf } from "../../src/core/compaction/plan/turns.ts";
 import type { CompactionOutcome } from "../../src/core/compaction/run-compaction.ts";
+import { planRewrite, splice, type Wanted } from "../../src/core/session/plan-rewrite.ts";
+import { findRevision, revisionOf, transcriptAfter } from "../../src/core/session/rewrites.ts";
 import type { Placed } from "../../src/core/session/shown.ts";
 import { createRandom } from "../crash/random.ts";
 import type { Random } from "../support/random-history.ts";
@@ -21,6 +27,10 @@ export interface RandomSession extends FoldedSession {
   expand(): Promise<void>;
   /** Undoes one of the standing compactions, not only the newest. */
   undo(): Promise<void>;
+  /** Puts other messages in the place of some; what a provider would not take is refused. */
+  rewrite(): Promise<"rewritten" | "refused">;
+  /** Makes the transcript what it once was. */
+  restore(): Promise<"rewritten" | "refused">;
 }
 
 export async function createRandomSession(seed: number, wording: Wording): Promise<RandomSession> {
@@ -50,7 +60,77 @@ export async function createRandomSession(seed: number, wording: Wording): Promi
       const compaction_id = pick(random, standingIn(session))?.body.compaction_id;
       if (compaction_id !== undefined) await append([{ kind: "compaction_undone", compaction_id }]);
     },
+    rewrite: () => {
+      parts += 1;
+      const written = randomEntries(random, parts, { turnsMax: 1, isWordless });
+      const messages = written.flatMap((body) => ("message" in body ? [body.message] : []));
+      return change(session, rewriting(session, random, messages));
+    },
+    restore: () => {
+      const past = transcriptAfter(state, below(random, state.rewrites.length + 1));
+      const length = chance(random, 0.5) ? past.length : below(random, past.length + 1);
+      const to = findRevision(state, revisionOf(past.slice(0, length), sha256), sha256);
+      if (to === undefined) throw new Error("a transcript the session had is not found by its revision");
+      const selection = { type: "message_range", start: 0, end: state.transcript.length } as const;
+      return change(session, { to, selection, range: selection });
+    },
   };
+}
+
+const sha256 = (text: string): string => hash("sha256", text);
+
+/** A few messages for a few others, for none, or for themselves with one of them changed. */
+function rewriting({ state }: FoldedSession, random: Random, messages: readonly Message[]): Wanted {
+  const { length } = state.transcript;
+  const { start, end } = randomRange(state.transcript, random);
+  const there = state.transcript.slice(start, end).map(({ message }) => message);
+  const changed = there.map((message) => (chance(random, 0.3) ? reworded(message) : message));
+  const replacement = pick(random, [messages, messages.slice(0, 2), changed, changed, []]) ?? [];
+  const now = new Date(state.updatedAtMs).toISOString();
+  const selection = { type: "message_range", start, end } as const;
+  return splice(state, { selection, replacement: [...replacement] }, { seen: length, now });
+}
+
+/** Turns as a whole, all of it, or anything. */
+function randomRange(transcript: readonly Placed[], random: Random): { start: number; end: number } {
+  const { length } = transcript;
+  if (chance(random, 0.1)) return { start: 0, end: length };
+  const messages = transcript.map(({ message }) => message);
+  const turns = turnsOf(messages, messages[0]?.role === "system" ? 1 : 0);
+  const first = below(random, turns.length);
+  const last = Math.min(turns.length - 1, first + below(random, 3));
+  const [from, to] = [turns[first], turns[last]];
+  if (from !== undefined && to !== undefined && chance(random, 0.7)) return { start: from.start, end: to.end };
+  const start = below(random, length + 1);
+  return { start, end: Math.min(length, start + below(random, 6)) };
+}
+
+function reworded(message: Message): Message {
+  switch (message.role) {
+    case "system":
+      return { ...message, content: `${message.content}!` };
+    case "user":
+      return { ...message, content: "and now something else" };
+    case "system_notice":
+      return { ...message, body: "never mind" };
+    case "tool_results":
+      return { ...message, results: message.results.map((result) => ({ ...result, content: "nothing" })) };
+    case "block_assistant":
+      return { ...message, blocks: message.blocks.filter(({ block_type }) => block_type !== "reasoning") };
+  }
+}
+
+/** As the service does it. */
+async function change({ state, append }: FoldedSession, wanted: Wanted): Promise<"rewritten" | "refused"> {
+  const parent = revisionOf(state.transcript, sha256);
+  const making = { parent, seen: state.transcript.length, now: state.updatedAtMs, hash: sha256, judge: grammarFaults };
+  try {
+    await append([planRewrite(state, wanted, { ...making, why: { reason: { kind: "test" } } }).body]);
+    return "rewritten";
+  } catch (thrown) {
+    if (thrown instanceof RuntimeError && thrown.code === "INVALID_PARAMS") return "refused";
+    throw thrown;
+  }
 }
 
 function standingIn({ state }: FoldedSession) {

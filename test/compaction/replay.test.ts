@@ -34,6 +34,8 @@ async function tell(runtime: Runtime, session: Session) {
     compactions: await session.compactions(),
     cadence: (await runtime.readSession(session.id)).session_compaction_cadence,
     context: await session.context(),
+    revision: await session.revision(),
+    rewrites: await session.rewrites(),
   };
 }
 
@@ -70,8 +72,18 @@ async function live(runtime: Runtime): Promise<Session> {
     if (turn % 80 === 0)
       await session.expandCompaction(pick(random, standing)?.compaction_id ?? "", { maxTokens: 900 });
     if (turn % 90 === 0) await session.undoCompaction(standing.at(-1)?.compaction_id ?? "");
+    if (turn % 35 === 0) await reword(session, random);
+    if (turn % 100 === 0) await session.restore((await session.rewrites()).at(-1)?.parent_revision ?? "");
   }
   return session;
+}
+
+/** Says something the user said otherwise, at the end or anywhere. */
+async function reword(session: Session, random: () => number): Promise<void> {
+  const { messages } = await session.history();
+  const asked = messages.flatMap(({ role }, at) => (role === "user" ? [at] : []));
+  const at = (chance(random, 0.5) ? asked.at(-1) : pick(random, asked)) ?? 0;
+  await session.rewrite({ start: at, end: at + 1 }, [{ role: "user", content: `said otherwise at ${at}` }]);
 }
 
 beforeAll(async () => {
@@ -87,12 +99,12 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const sha256 = (text: string): string => hash("sha256", text);
 
 describe(`a session of ${TURNS} turns that compacts tens of times`, () => {
-  it("[C13] was compacted, undone, expanded, pinned and injected into", () => {
+  it("[C13] was compacted, undone, expanded, pinned, rewritten and injected into", () => {
     const kinds = new Map<string, number>();
     for (const { body } of entries) kinds.set(body.kind, (kinds.get(body.kind) ?? 0) + 1);
     expect(kinds.get("turn_opened")).toBe(TURNS);
     expect(kinds.get("compacted")).toBeGreaterThan(30);
-    for (const kind of ["compaction_undone", "expanded", "pinned", "notice"])
+    for (const kind of ["compaction_undone", "expanded", "pinned", "notice", "rewritten"])
       expect(kinds.get(kind)).toBeGreaterThan(4);
     const at = entries.findIndex(({ body }) => body.kind === "notice" && body.idempotency_key === INJECTED_KEY);
     const around = [entries[at - 1], entries[at + 1]].map((entry) => entry?.body);

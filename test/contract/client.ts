@@ -206,6 +206,24 @@ export function describeClient({ name, open, hasTools, death }: ClientWay): void
       expect(events.map(({ payload }) => payload.type)).toContain("compaction_completed");
     });
 
+    it("[G6] rewrites, reads and restores a transcript, and forks", async () => {
+      const session = await client.createSession("A heron stood in the pond.");
+      const before = await session.revision();
+      expect(before.messages).toMatchObject([{ role: "user" }, { role: "block_assistant" }]);
+      const crane = { role: "user", content: "A crane stood in the pond." } as const;
+      const options = { note: "it was a crane", expectedRevision: before.revision };
+      const done = await session.rewrite({ start: 0, end: 1 }, [crane], options);
+      expect((await session.history()).messages[0]).toMatchObject(crane);
+      expect(await session.rewrites()).toEqual([done.commit]);
+      expect((await session.revision(before.revision, { limit: 1 })).messages).toEqual(before.messages.slice(0, 1));
+      await expect(session.rewrite({ start: 0, end: 1 }, [crane])).rejects.toEqual(code("INVALID_PARAMS"));
+      expect(await session.restore(before.revision)).toMatchObject({ parent_revision: done.revision });
+      expect(await session.history()).toMatchObject({ messages: before.messages });
+      const fork = await session.fork(0, { type: "message", message: crane });
+      expect((await fork.turn("And then?")).text).toBe("You said: And then?");
+      expect((await (await session.fork(1)).history()).message_count).toBe(1);
+    });
+
     it("[G6] searches memory, and what an agent remembers", async () => {
       await client.createSession("The brass key is under the third stone.");
       const { results } = await client.searchMemory("brass key & stone?", { everything: true, limit: 3 });

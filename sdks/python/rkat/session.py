@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .contract.errors import invalid_response
@@ -12,9 +13,12 @@ from .contract.results import (
     CompactResult,
     Content,
     ExpandResult,
+    RewriteCommit,
+    RewriteResult,
     RunResult,
     SessionContext,
     SessionHistory,
+    TranscriptRevision,
 )
 from .events.delivery import Listener
 from .events.stream import EventStream
@@ -66,6 +70,57 @@ class Session:
         """The full transcript, oldest first."""
         history: SessionHistory = await self._request("session/history", offset=offset, limit=limit)
         return history
+
+    async def revision(
+        self, revision: str = "current", *, offset: int = 0, limit: int | None = None
+    ) -> TranscriptRevision:
+        """The transcript as it was at a revision; without one, as it is, with its revision."""
+        which = {"revision": revision, "offset": offset, "limit": limit}
+        read: TranscriptRevision = await self._request("session/transcript_revision", **which)
+        return read
+
+    async def rewrite(
+        self,
+        start: int,
+        end: int,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        reason: str = "edit",
+        note: str | None = None,
+        actor: str | None = None,
+        expected_revision: str | None = None,
+    ) -> RewriteResult:
+        """Puts other messages in the place of those from `start` to before `end`, counted as in `history`."""
+        selection = {"type": "message_range", "start": start, "end": end}
+        why = _reason(reason, note, actor, expected_revision)
+        changed = {"selection": selection, "replacement": list(messages), **why}
+        result: RewriteResult = await self._request("session/rewrite_transcript", **changed)
+        return result
+
+    async def restore(
+        self,
+        revision: str,
+        *,
+        reason: str = "edit",
+        note: str | None = None,
+        actor: str | None = None,
+        expected_revision: str | None = None,
+    ) -> RewriteResult:
+        """Makes the transcript what it was at a revision; what was said since stays in the log."""
+        why = _reason(reason, note, actor, expected_revision)
+        result: RewriteResult = await self._request("session/restore_transcript_revision", revision=revision, **why)
+        return result
+
+    async def rewrites(self) -> list[RewriteCommit]:
+        """How the transcript was rewritten and restored, oldest first."""
+        commits: list[RewriteCommit] = (await self._request("session/transcript_rewrites"))["commits"]
+        return commits
+
+    async def fork(self, message_index: int, replacement: Mapping[str, Any] | None = None) -> Session:
+        """A new session of the messages before an index, with a replacement in the place of the one at it."""
+        method = "session/fork_at" if replacement is None else "session/fork_replace"
+        fork = await self._request(method, message_index=message_index, replacement=replacement)
+        return Session(self._transport, fork["session_id"])
 
     async def context(self, *, at_seq: int | None = None) -> SessionContext:
         """What the model is shown now, or was shown at an earlier call."""
@@ -121,6 +176,10 @@ class Session:
 
     async def _request(self, method: str, **params: Any) -> Any:
         return await self._transport.request(method, {"session_id": self._id, **given(params)})
+
+
+def _reason(kind: str, note: str | None, actor: str | None, expected: str | None) -> dict[str, Any]:
+    return {"reason": given({"kind": kind, "note": note}), "actor": actor, "expected_parent_revision": expected}
 
 
 def run_result(answer: Any) -> RunResult:

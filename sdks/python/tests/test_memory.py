@@ -56,6 +56,22 @@ class Memory(Case):
         self.assertIn(first["seq"], [message["seq"] for message in (await session.context())["messages"]])
         await session.unpin(first["seq"])
 
+    async def test_a_transcript_is_rewritten_restored_and_forked(self) -> None:
+        session = await self.client.create_session("The key is in vault/prod.")
+        before = await session.revision()
+        self.assertEqual([message["role"] for message in before["messages"]], ["user", "block_assistant"])
+        message = {"role": "user", "content": "There is no key."}
+        done = await session.rewrite(0, 1, [message], note="a slip", expected_revision=before["revision"])
+        self.assertEqual((await session.history(limit=1))["messages"][0]["content"], "There is no key.")
+        self.assertEqual([commit["reason"] for commit in await session.rewrites()], [done["commit"]["reason"]])
+        await failure_of(self, "INVALID_PARAMS", session.rewrite(0, 9, []))
+        await failure_of(self, "SESSION_NOT_FOUND", session.revision("sha256:" + "0" * 64))
+        restored = await session.restore(before["revision"])
+        self.assertEqual(restored["parent_revision"], done["revision"])
+        self.assertEqual((await session.history())["messages"], before["messages"])
+        fork = await session.fork(0, {"type": "message", "message": message})
+        self.assertEqual((await fork.history())["messages"][0]["content"], "There is no key.")
+
     async def test_an_earlier_context_can_be_read(self) -> None:
         session = await self.talk()
         scope = {"type": "session", "session_id": session.id}

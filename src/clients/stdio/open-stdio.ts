@@ -63,7 +63,7 @@ export async function openStdio(options: CommandOptions, machine: Machine): Prom
     try {
       const result = await link.request(WIRE_NAMES[name].rpc, params, { ...call, sessionId, onBegin });
       if (name === "createSession") tools.keep(sessionIdIn(result) ?? "", call.tools ?? []);
-      if (name === "forkSession") tools.share(sessionId ?? "", sessionIdIn(result) ?? "");
+      if (name === "forkSession" || name === "forkReplacing") tools.share(sessionId ?? "", sessionIdIn(result) ?? "");
       if (name === "archiveSession") tools.forget(sessionId ?? "");
       // The server answers a row's method with the row's output.
       return result as Awaited<ReturnType<typeof dispatch<typeof name>>>;

@@ -37,6 +37,21 @@ const WORDS: Readonly<Record<OperationName, (take: Take) => readonly string[]>> 
     return [...onSession("event", take), "--", text(take("event_type")), JSON.stringify(take("payload"))];
   },
   forkSession: (take) => [...onSession("fork", take), ...flag("--at", take("message_index"))],
+  forkReplacing: (take) => [
+    ...[...onSession("fork", take), ...flag("--at", take("message_index"))],
+    ...flag("--replacement", take("replacement")),
+  ],
+  rewriteTranscript: (take) => {
+    const { start, end } = fields(take("selection"));
+    const range = [...flag("--from", start), ...flag("--to", end), ...flag("--messages", take("replacement"))];
+    return [...onSession("rewrite", take), ...range, ...reasons(take)];
+  },
+  readRevision: (take) => [
+    ...[...onSession("revision", take), text(take("revision"))],
+    ...[...flag("--limit", take("limit")), ...flag("--offset", take("offset"))],
+  ],
+  restoreRevision: (take) => [...onSession("restore", take), text(take("revision")), ...reasons(take)],
+  listRewrites: (take) => onSession("rewrites", take),
   readContext: (take) => [...onSession("context", take), ...flag("--at", take("at_seq"))],
   compactSession: (take) => [
     ...onCompactions("run", take),
@@ -102,6 +117,14 @@ function search(command: "search" | "history", take: Take): readonly string[] {
   return [
     ...["memory", command, "--json", ...flag("--limit", take("limit")), ...flag("--session", take("session_id"))],
     ...[...flag("--agent", take("agent")), ...flag("--as-of", take("as_of_seq")), "--", text(take("query"))],
+  ];
+}
+
+function reasons(take: Take): readonly string[] {
+  const { kind, note } = fields(take("reason"));
+  return [
+    ...[...flag("--reason", kind), ...flag("--note", note), ...flag("--actor", take("actor"))],
+    ...flag("--expect", take("expected_parent_revision")),
   ];
 }
 

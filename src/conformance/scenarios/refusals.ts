@@ -3,6 +3,7 @@ import type { OperationName } from "../../contract/operations.ts";
 import type { CallStep, Scenario } from "../scenario.ts";
 
 const NOBODY = { session_id: "00000000-0000-7000-8000-000000000000" };
+const MESSAGE = { role: "user", content: "Are you there?" };
 const SCOPE = { scope: { type: "session", ...NOBODY } };
 
 /** Calls that are refused, with the code of the table; without its capability each with that of the capability. */
@@ -15,6 +16,15 @@ export const REFUSALS: readonly Scenario[] = [
       missing("readHistory"),
       missing("resumeSession", { prompt: "Are you there?" }),
       missing("forkSession", { message_index: 0 }),
+      missing("forkReplacing", { message_index: 0, replacement: { type: "message", message: MESSAGE } }),
+      missing("rewriteTranscript", {
+        selection: { type: "message_range", start: 0, end: 0 },
+        replacement: [MESSAGE],
+        reason: { kind: "edit" },
+      }),
+      missing("readRevision", { revision: "current" }),
+      missing("restoreRevision", { revision: `sha256:${"0".repeat(64)}`, reason: { kind: "edit" } }),
+      missing("listRewrites"),
       missing("readContext"),
       missing("archiveSession"),
       { call: "readEventCursor", input: SCOPE, error: { code: "SESSION_NOT_FOUND" } },

@@ -234,7 +234,122 @@ export const SESSIONS: readonly Scenario[] = [
       },
     ],
   },
+  {
+    name: "fork-replaced",
+    title: "a fork has another message in the place of one, and nothing after it",
+    requires: ["session-store"],
+    steps: [
+      created("One, {run}."),
+      { call: "startTurn", input: { session_id: "{session}", prompt: "Two, {run}." } },
+      {
+        call: "forkReplacing",
+        input: { session_id: "{session}", message_index: 2, replacement: replacedBy("Three, {run}.") },
+        result: { source_session_id: "{session}", message_count: 3 },
+        keep: { fork: "session_id" },
+      },
+      {
+        call: "readHistory",
+        input: { session_id: "{fork}" },
+        result: { messages: [{ content: "One, {run}." }, {}, { content: "Three, {run}." }] },
+      },
+      {
+        call: "forkReplacing",
+        input: { session_id: "{session}", message_index: 4, replacement: replacedBy("Four") },
+        error: { code: "INVALID_PARAMS" },
+      },
+    ],
+  },
+  {
+    name: "rewrite",
+    title: "messages are replaced by others, and the turn after goes on from those",
+    requires: ["session-store"],
+    steps: [
+      created("One, {run}."),
+      {
+        call: "readRevision",
+        input: { session_id: "{session}", revision: "current" },
+        result: { message_count: 2, has_more: false },
+        keep: { before: "revision" },
+      },
+      {
+        call: "rewriteTranscript",
+        input: { ...rewriteOf(0, 1, written("Two, {run}.")), expected_parent_revision: "{before}" },
+        result: { parent_revision: "{before}", message_count: 2, commit: { reason: { kind: "edit" } } },
+        keep: { after: "revision" },
+      },
+      {
+        call: "readHistory",
+        input: { session_id: "{session}" },
+        result: { messages: [{ content: "Two, {run}." }, { role: "block_assistant" }] },
+      },
+      {
+        call: "startTurn",
+        input: { session_id: "{session}", prompt: "Three, {run}." },
+        result: { text: "You said: Three, {run}." },
+      },
+      {
+        call: "rewriteTranscript",
+        input: { ...rewriteOf(0, 1, written("Four")), expected_parent_revision: "{before}" },
+        error: { code: "INVALID_PARAMS", message: /expected_parent_revision/ },
+      },
+      { call: "rewriteTranscript", input: rewriteOf(3, 9, written("Four")), error: { code: "INVALID_PARAMS" } },
+      { call: "rewriteTranscript", input: rewriteOf(0, 1), error: { code: "INVALID_PARAMS", message: /message 0/ } },
+      {
+        call: "listRewrites",
+        input: { session_id: "{session}" },
+        result: { commits: [{ parent_revision: "{before}", revision: "{after}", messages_after: 2 }] },
+      },
+    ],
+  },
+  {
+    name: "restore",
+    title: "a transcript is what it was at a revision again, also after a restart",
+    requires: ["session-store"],
+    needs: ["restart"],
+    steps: [
+      created("One, {run}."),
+      {
+        call: "rewriteTranscript",
+        input: rewriteOf(0, 1, written("Two, {run}.")),
+        keep: { before: "parent_revision", after: "revision" },
+      },
+      { restart: true },
+      {
+        call: "readRevision",
+        input: { session_id: "{session}", revision: "{before}" },
+        result: { head_revision: "{after}", messages: [{ content: "One, {run}." }, {}] },
+      },
+      {
+        call: "restoreRevision",
+        input: { session_id: "{session}", revision: "{before}", reason: { kind: "edit", note: "as it was" } },
+        result: { parent_revision: "{after}", revision: "{before}" },
+      },
+      {
+        call: "readHistory",
+        input: { session_id: "{session}" },
+        result: { messages: [{ content: "One, {run}." }, {}] },
+      },
+      {
+        call: "restoreRevision",
+        input: { session_id: "{session}", revision: `sha256:${"0".repeat(64)}`, reason: { kind: "edit" } },
+        error: { code: "SESSION_NOT_FOUND" },
+      },
+    ],
+  },
 ];
+
+function rewriteOf(start: number, end: number, ...replacement: readonly object[]) {
+  const selection = { type: "message_range", start, end };
+  return { session_id: "{session}", selection, replacement, reason: { kind: "edit" } };
+}
+
+function written(content: string) {
+  return { role: "user", content };
+}
+
+function replacedBy(content: string) {
+  return { type: "message", message: written(content) };
+}
 
 /** A session with one turn of the plain model. */
 function created(prompt: string, more: object = {}): CallStep {

@@ -19,18 +19,16 @@ const chained = new WeakMap<Message, { readonly before: string; readonly hash: s
  * last call is remembered, so a call pays for its new messages only.
  */
 export function hashContext(messages: readonly Message[], hash: Hash): string {
-  let chain = "";
-  for (const message of messages) {
-    const known = chained.get(message);
-    if (known !== undefined && known.before === chain) {
-      chain = known.hash;
-      continue;
-    }
-    const before = chain;
-    chain = hash(`${before}\n${JSON.stringify(message)}`);
-    chained.set(message, { before, hash: chain });
-  }
-  return chain;
+  return messages.reduce((chain, message) => chainHash(message, chain, hash), "");
+}
+
+/** The hash of everything up to a message, given that of everything before it. */
+export function chainHash(message: Message, before: string, hash: Hash): string {
+  const known = chained.get(message);
+  if (known !== undefined && known.before === before) return known.hash;
+  const next = { before, hash: hash(`${before}\n${JSON.stringify(message)}`) };
+  chained.set(message, next);
+  return next.hash;
 }
 
 /** The context with where its parts come from. */

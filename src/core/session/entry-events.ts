@@ -42,26 +42,59 @@ export function eventsOf(body: EntryBody, source: EventSource): readonly AgentEv
     }
     case "compaction_failed":
       return [{ type: "compaction_failed", error: body.error }];
+    case "rewritten":
+      return [rewriteEvent(body, source)];
     case "turn_closed":
       return turnEndEvents(body.end, source);
   }
 }
 
-/** Sizes bodies for the log: a body takes a seq for each of its events, and one when it has none. */
+/** Sizes bodies for the log: a body takes a seq for each of its events or its messages, and one when it has none. */
 export function toNewEntries(bodies: readonly EntryBody[]): readonly NewEntry[] {
   return bodies.map((body) => ({ body, span: spanOf(body) }));
 }
 
-/** The text of an entry that `TurnEnd.text_seq` points at. */
-export function textOfEntry(entry: Entry): string {
-  return entry.body.kind === "assistant" ? textOf(entry.body.message) : "";
+/** The seq of the text an entry speaks of and does not hold; 0 when it speaks of none. */
+export function spokenOf(body: EntryBody): number {
+  if (body.kind === "rewritten") return body.row.text_seq;
+  return body.kind === "turn_closed" && body.end.status === "completed" ? (body.end.text_seq ?? 0) : 0;
+}
+
+/** The text of the answer at a seq, of the entry that holds it. */
+export function textOfEntry({ body, seq: first }: Entry, seq: number): string {
+  if (body.kind === "assistant") return textOf(body.message);
+  // An answer that a fork took over, or that a rewrite put there.
+  if (body.kind === "imported") return body.message.role === "block_assistant" ? textOf(body.message) : "";
+  if (body.kind !== "rewritten" || !("messages" in body.to)) return "";
+  const message = body.to.messages[seq - first];
+  return message?.role === "block_assistant" ? textOf(message) : "";
 }
 
 const NO_SOURCE: EventSource = { sessionId: "", textAt: () => "" };
 
 /** How many seqs a body takes. */
 export function spanOf(body: EntryBody): number {
-  return Math.max(1, eventsOf(body, NO_SOURCE).length);
+  const messages = body.kind === "rewritten" && "messages" in body.to ? body.to.messages.length : 0;
+  return Math.max(1, eventsOf(body, NO_SOURCE).length, messages);
+}
+
+function rewriteEvent({ commit, row }: EntryBodyOf<"rewritten">, source: EventSource): AgentEvent {
+  const { parent_revision, revision, messages_before, messages_after } = commit;
+  const text = row.text_seq === 0 ? "" : source.textAt(row.text_seq);
+  return {
+    type: "transcript_rewrite_committed",
+    session_id: source.sessionId,
+    record: {
+      commit,
+      parent_body: { revision: parent_revision, message_count: messages_before },
+      revision_body: {
+        revision,
+        parent_revision,
+        message_count: messages_after,
+        ...(text === "" ? {} : { last_assistant_text: text }),
+      },
+    },
+  };
 }
 
 function assistantEvents(message: AssistantMessage): readonly AgentEvent[] {

@@ -39,6 +39,7 @@ function applyBody(row: Changing<SessionRow>, { body, seq }: Entry): void {
     case "imported":
       row.message_count += 1;
       if (row.title === "" && body.message.role === "user") row.title = titleOf(body.message.content);
+      if (body.message.role === "block_assistant" && textOf(body.message) !== "") row.text_seq = seq;
       return;
     case "notice":
     case "tool_results":
@@ -54,6 +55,12 @@ function applyBody(row: Changing<SessionRow>, { body, seq }: Entry): void {
       return;
     case "turn_closed":
       row.has_open_turn = false;
+      return;
+    case "rewritten":
+      row.message_count = body.commit.messages_after;
+      row.has_system = body.row.has_system;
+      row.title = body.row.title;
+      row.text_seq = body.row.text_seq;
       return;
     case "archived":
       row.archived = true;
@@ -74,7 +81,8 @@ function applyBody(row: Changing<SessionRow>, { body, seq }: Entry): void {
 
 const TITLE_CHARS_MAX = 200;
 
-function titleOf(content: Content): string {
+/** What a list calls a session whose user says this first. */
+export function titleOf(content: Content): string {
   return textOfContent(content).slice(0, TITLE_CHARS_MAX).replace(/\s+/g, " ").trim();
 }
 

@@ -1,5 +1,5 @@
 import type { CompactionCadence } from "../../contract/compaction.ts";
-import type { Entry, EntryBody } from "../../contract/entry.ts";
+import type { Entry, EntryBody, EntryBodyOf } from "../../contract/entry.ts";
 import type { BudgetType, Usage } from "../../contract/event.ts";
 import type { Content, Message, ToolUseBlock } from "../../contract/message.ts";
 import type { SessionSettings } from "../../contract/session.ts";
@@ -7,21 +7,24 @@ import { textOf } from "../message-text.ts";
 import { estimateTokens, mediaBytes } from "../tokens.ts";
 import { advanceCadence, NO_CADENCE } from "./cadence.ts";
 import { spanOf } from "./entry-events.ts";
-import { type CompactionRecord, type Placed, showTranscript } from "./shown.ts";
+import { judgeCompactions, type KeptCompaction, type RewriteRecord, rewrite, saidIn } from "./rewrites.ts";
+import { type Placed, showTranscript } from "./shown.ts";
 
 /** What a session is now: the fold of its log. Whoever holds it applies each entry once, in order. */
 export interface SessionState {
   readonly sessionId: string;
   settings: SessionSettings;
   /** The full transcript, the system message first. */
-  readonly transcript: Placed[];
+  transcript: Placed[];
+  /** Every rewrite of it, oldest first. */
+  rewrites: readonly RewriteRecord[];
   /** What the model is shown of it, the system message first. */
   shown: Placed[];
   /** The estimate of what is shown, kept up so that deciding whether to compact costs the same at every length. */
   shownTokens: number;
   /** Bytes of the media among it. */
   shownMediaBytes: number;
-  compactions: readonly CompactionRecord[];
+  compactions: readonly KeptCompaction[];
   /** Seqs of messages that no compaction takes out of the context. */
   readonly pins: Set<number>;
   cadence: CompactionCadence;
@@ -57,6 +60,7 @@ export function foldSession(sessionId: string, entries: readonly Entry[]): Sessi
     sessionId,
     settings: first.body.settings,
     transcript: [],
+    rewrites: [],
     shown: [],
     shownTokens: 0,
     shownMediaBytes: 0,
@@ -117,6 +121,7 @@ const SHOWS_ANEW: ReadonlySet<EntryBody["kind"]> = new Set([
   "compaction_undone",
   "expanded",
   "pinned",
+  "rewritten",
 ]);
 
 /** Everything but what is shown after a change of it. */
@@ -170,7 +175,7 @@ function applyBody(state: SessionState, entry: Entry): void {
       state.usage = addUsage(state.usage, body.usage);
       state.lastInputTokens = 0;
       state.isCompacting = false;
-      state.compactions = [...state.compactions, { seq, body, madeFrom: saidIn(state), undone: false, expanded: [] }];
+      state.compactions = [...state.compactions, keptCompaction(state, seq, body)];
       return;
     case "compaction_failed":
       if (body.usage !== undefined) state.usage = addUsage(state.usage, body.usage);
@@ -179,7 +184,9 @@ function applyBody(state: SessionState, entry: Entry): void {
     case "compaction_undone": {
       const from = state.compactions.findIndex((record) => record.body.compaction_id === body.compaction_id);
       if (from < 0) return;
-      state.compactions = state.compactions.map((one, at) => (at < from ? one : { ...one, undone: true }));
+      state.compactions = state.compactions.map((one, at) =>
+        at < from ? one : { ...one, undone: true, undoneByHand: true },
+      );
       return;
     }
     case "expanded": {
@@ -193,6 +200,9 @@ function applyBody(state: SessionState, entry: Entry): void {
     case "pinned":
       if (body.pinned) state.pins.add(body.seq);
       else state.pins.delete(body.seq);
+      return;
+    case "rewritten":
+      applyRewrite(state, seq, body);
       return;
     case "archived":
       state.archived = true;
@@ -220,9 +230,32 @@ function showAnew(state: SessionState): void {
   state.shownMediaBytes = state.shown.reduce((sum, placed) => sum + mediaBytes(placed.message), 0);
 }
 
-/** Messages of the transcript, the system message aside. */
-function saidIn({ transcript }: SessionState): number {
-  return transcript.length - (transcript[0]?.message.role === "system" ? 1 : 0);
+function keptCompaction(state: SessionState, seq: number, body: EntryBodyOf<"compacted">): KeptCompaction {
+  const madeFrom = saidIn(state.transcript).length;
+  return { seq, body, madeFrom, madeAfter: state.rewrites.length, undone: false, undoneByHand: false, expanded: [] };
+}
+
+/** Calls are closed before a transcript is rewritten, so none are open and no notice waits. */
+function applyRewrite(state: SessionState, seq: number, { to, commit }: EntryBodyOf<"rewritten">): void {
+  const before = state.transcript;
+  // Another list, not the same one changed: what was computed of the old one must not be taken for the new one's.
+  state.transcript = rewrite(state, to, seq);
+  state.rewrites = [...state.rewrites, { commit, before }];
+  state.compactions = judgeCompactions(state.compactions, state);
+  state.settings = withSystemOf(state.settings, state.transcript);
+  state.lastText = lastTextIn(state.transcript);
+  // What the model counted was another context.
+  state.lastInputTokens = 0;
+}
+
+function withSystemOf(settings: SessionSettings, [first]: readonly Placed[]): SessionSettings {
+  const { system_prompt: _before, ...rest } = settings;
+  return first?.message.role === "system" ? { ...rest, system_prompt: first.message.content } : rest;
+}
+
+function lastTextIn(transcript: readonly Placed[]): SessionState["lastText"] {
+  const last = transcript.findLast(({ message }) => message.role === "block_assistant" && textOf(message) !== "");
+  return last?.message.role === "block_assistant" ? { seq: last.seq, text: textOf(last.message) } : undefined;
 }
 
 function applyMessage(state: SessionState, seq: number, message: Message): void {

@@ -1,6 +1,7 @@
 import { messageOf } from "../../contract/error.ts";
 import type { MemoryStatusReport } from "../../contract/memory.ts";
 import { rangesOf } from "../../core/compaction/plan/plan.ts";
+import { everSaid } from "../../core/session/rewrites.ts";
 import { foldSession, type SessionState } from "../../core/session/session-state.ts";
 import { chunksOf, recallsIn } from "../../memory/chunk.ts";
 import { createRecall, type Recall } from "../../memory/recall.ts";
@@ -172,7 +173,7 @@ function chunksSince(state: SessionState, after: number, upTo: number): readonly
   let turn = 0;
   let recalls: ReadonlySet<string> = new Set();
   // After every turn of a long session: what is known already is passed over, and nothing is made of it.
-  for (const { seq, message } of transcript) {
+  for (const { seq, message } of everSaid(state)) {
     if (message.role === "user") turn += 1;
     // Ids of calls are known to their own answer's results alone: some providers count anew with every answer.
     if (message.role === "block_assistant") recalls = recallsIn(message);
@@ -188,16 +189,20 @@ function chunksSince(state: SessionState, after: number, upTo: number): readonly
   return [...said, ...summed].sort((a, b) => a.seq - b.seq);
 }
 
-/** What has left the context, and the summaries of what has; one that was undone is no memory. */
+/**
+ * What has left the context, and the summaries of what has; one that was undone is no memory. What a rewrite took out of
+ * the transcript is not in it: whoever rewrote it does not want the model to be shown it.
+ */
 function hiddenIn(state: SessionState) {
   if (state.compactions.length === 0) return [];
   const shown = new Set(state.shown.map(({ seq }) => seq));
+  const said = new Set(state.transcript.map(({ seq }) => seq));
   const cascades = new Map(cascadesIn(state).map((record) => [record.seq, record]));
   const isHidden = (seq: number): boolean => {
     const record = cascades.get(seq);
-    return record === undefined ? !shown.has(seq) : !record.undone;
+    return record === undefined ? said.has(seq) && !shown.has(seq) : !record.undone;
   };
-  const all = [...state.transcript, ...cascades.values()].sort((a, b) => a.seq - b.seq);
+  const all = [...everSaid(state), ...cascades.values()].sort((a, b) => a.seq - b.seq);
   return rangesOf(
     all.filter(({ seq }) => isHidden(seq)),
     all,

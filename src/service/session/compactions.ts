@@ -6,8 +6,9 @@ import { planExpansion, shownWith } from "../../core/compaction/plan/expand.ts";
 import { pinnedIn } from "../../core/compaction/plan/pinned.ts";
 import type { Compacting } from "../../core/compaction/prepare.ts";
 import type { Asking } from "../../core/model/ask.ts";
+import type { KeptCompaction } from "../../core/session/rewrites.ts";
 import type { SessionState } from "../../core/session/session-state.ts";
-import type { CompactionRecord, Placed } from "../../core/session/shown.ts";
+import type { Placed } from "../../core/session/shown.ts";
 import { estimateTokens } from "../../core/tokens.ts";
 import { closeLeftovers } from "../../core/turn/leftovers.ts";
 import type { ModelClient, ModelResolver } from "../../ports/model.ts";
@@ -80,7 +81,7 @@ export function createCompactions(
         if (session.state.pins.has(seq)) {
           await appendEntries(store.log, session, [{ kind: "pinned", seq, pinned: false }]);
         }
-        return { pinned: false, seq, pins: [...session.state.pins] };
+        return { pinned: false, seq, pins: pinsIn(session.state) };
       });
     },
   };
@@ -150,7 +151,8 @@ async function expand(parts: CompactionParts, session: LiveSession, input: Opera
   const { compaction_id, from_seq = 0, to_seq = Number.MAX_SAFE_INTEGER, max_tokens } = input;
   const record = recordOf(state, compaction_id);
   if (record.undone) {
-    const message = `compaction_id: ${compaction_id} was undone and took nothing out; name one that stands`;
+    const why = record.undoneByHand ? "was undone and" : "was made from messages that were rewritten since; it";
+    const message = `compaction_id: ${compaction_id} ${why} takes nothing out; name one that stands`;
     throw new RuntimeError("INVALID_PARAMS", message);
   }
   if (to_seq < from_seq) throw new RuntimeError("INVALID_PARAMS", `to_seq: write ${from_seq} or more, or leave it out`);
@@ -189,7 +191,7 @@ async function pin(parts: CompactionParts, session: LiveSession, seq: number) {
     await requireAcceptable(state, shownWith(state, { pin: seq }));
     await appendEntries(parts.store.log, session, [{ kind: "pinned", seq, pinned: true }]);
   }
-  return { pinned: true, seq, pins: [...state.pins] };
+  return { pinned: true, seq, pins: pinsIn(state) };
 }
 
 /** Refuses a context that a provider would reject which rejects neither the transcript nor the context as it is. */
@@ -214,7 +216,7 @@ function compactingOf(parts: TurnParts, state: SessionState, contextWindow: numb
   return compacting;
 }
 
-function recordOf({ compactions, sessionId }: SessionState, compactionId: string): CompactionRecord {
+function recordOf({ compactions, sessionId }: SessionState, compactionId: string): KeptCompaction {
   const record = compactions.find(({ body }) => body.compaction_id === compactionId);
   if (record !== undefined) return record;
   throw new RuntimeError("SESSION_NOT_FOUND", `compaction_id: session ${sessionId} has no compaction ${compactionId}`);
@@ -230,6 +232,12 @@ function requireMessage({ transcript }: SessionState, seq: number): void {
   }
   if (message.role === "system")
     throw new RuntimeError("INVALID_PARAMS", "seq: the system message always stays; pin another");
+}
+
+/** A message that a rewrite took away keeps its pin for when it is restored. */
+function pinsIn({ pins, transcript }: SessionState): number[] {
+  const seqs = new Set(transcript.map(({ seq }) => seq));
+  return [...pins].filter((seq) => seqs.has(seq));
 }
 
 function sizeOf({ shown, shownTokens }: SessionState) {

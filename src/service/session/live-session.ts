@@ -1,6 +1,6 @@
 import type { EntryBody } from "../../contract/entry.ts";
 import type { AgentEvent } from "../../contract/event.ts";
-import { eventsOf, textOfEntry, toNewEntries } from "../../core/session/entry-events.ts";
+import { eventsOf, toNewEntries } from "../../core/session/entry-events.ts";
 import { applyEntry, foldSession, type SessionState } from "../../core/session/session-state.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { EventLog } from "../../ports/store.ts";
@@ -55,7 +55,7 @@ async function appendNow(log: EventLog, live: LiveSession, bodies: readonly Entr
   const source = { sessionId: state.sessionId, textAt: (seq: number) => texts.get(seq) ?? "" };
   for (const entry of entries) {
     applyEntry(state, entry);
-    texts.set(entry.seq, textOfEntry(entry));
+    if (state.lastText !== undefined) texts.set(state.lastText.seq, state.lastText.text);
     let { seq } = entry;
     for (const event of eventsOf(entry.body, source)) {
       for (const listener of live.listeners) listener({ seq, timestamp_ms: entry.timestamp_ms, event });

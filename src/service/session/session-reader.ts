@@ -114,7 +114,7 @@ async function describeSession(store: Store, row: SessionRow): Promise<SessionIn
     model: row.model,
     provider: row.provider,
     session_compaction_cadence: row.cadence,
-    ...(last === undefined ? {} : { last_assistant_text: textOfEntry(last) }),
+    ...(last === undefined ? {} : { last_assistant_text: textOfEntry(last, row.text_seq) }),
   };
 }
 
@@ -132,7 +132,11 @@ async function commonOf(store: Store, row: SessionRow) {
   };
 }
 
-function pageOf(state: SessionState, offset: number, limit: number | undefined): SessionHistory {
+export function pageOf(
+  state: Pick<SessionState, "sessionId" | "transcript">,
+  offset: number,
+  limit: number | undefined,
+): SessionHistory {
   const end = limit === undefined ? state.transcript.length : Math.min(offset + limit, state.transcript.length);
   return {
     session_id: state.sessionId,

@@ -85,6 +85,7 @@ const REPEATABLE: readonly OperationName[] = ["interruptTurn", "injectContext"];
 const ADDS: readonly OperationName[] = [
   "injectContext",
   "forkSession",
+  "forkReplacing",
   "compactSession",
   "undoCompaction",
   "expandCompaction",

@@ -38,7 +38,7 @@ describe("the handshake", () => {
       ),
     );
     expect(numbers).not.toContain(-32601);
-    for (const name of ["mob/create", "session/rewrite_transcript", "help/ask", "toString", "__proto__"]) {
+    for (const name of ["mob/create", "session/transcript_revisions", "help/ask", "toString", "__proto__"]) {
       await expect(client.request(name)).rejects.toEqual(failure(-32601, "METHOD_NOT_FOUND"));
     }
   });

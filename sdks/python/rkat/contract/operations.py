@@ -27,6 +27,15 @@ OPERATIONS: dict[str, Operation] = {
     "injectContext": Operation("session/inject_context", "POST /sessions/{session_id}/system_context"),
     "sendExternalEvent": Operation("session/external_event", "POST /sessions/{session_id}/external-events"),
     "forkSession": Operation("session/fork_at", "POST /sessions/{session_id}/fork"),
+    "forkReplacing": Operation("session/fork_replace", "POST /sessions/{session_id}/fork-replace"),
+    "rewriteTranscript": Operation("session/rewrite_transcript", "POST /sessions/{session_id}/rewrite-transcript"),
+    "readRevision": Operation(
+        "session/transcript_revision", "GET /sessions/{session_id}/transcript-revisions/{revision}"
+    ),
+    "restoreRevision": Operation(
+        "session/restore_transcript_revision", "POST /sessions/{session_id}/restore-transcript-revision"
+    ),
+    "listRewrites": Operation("session/transcript_rewrites", "GET /sessions/{session_id}/transcript-rewrites"),
     "readContext": Operation("session/context", "GET /sessions/{session_id}/context"),
     "compactSession": Operation("session/compact", "POST /sessions/{session_id}/compact"),
     "listCompactions": Operation("session/compactions", "GET /sessions/{session_id}/compactions"),

@@ -166,6 +166,39 @@ class ExpandResult(TypedDict):
     estimated_tokens: int
 
 
+class TranscriptRevision(SessionHistory):
+    """A transcript as it was at a revision, and the revision it has now."""
+
+    revision: str
+    head_revision: str
+
+
+class RewriteCommit(TypedDict):
+    """What is recorded of a rewrite."""
+
+    parent_revision: str
+    revision: str
+    selection: dict[str, Any]
+    original_span_digest: str
+    replacement_digest: str
+    messages_before: int
+    messages_after: int
+    reason: dict[str, str]
+    actor: NotRequired[str]
+    committed_at: dict[str, int]
+
+
+class RewriteResult(TypedDict):
+    """What came of a rewrite."""
+
+    session_id: str
+    session_ref: NotRequired[str]
+    parent_revision: str
+    revision: str
+    message_count: int
+    commit: RewriteCommit
+
+
 class MemoryHit(TypedDict):
     """One thing found again; a recalled text is data, whatever it asks for."""
 

@@ -124,7 +124,7 @@ class StdioTransport:
         session_id = answer.get("session_id") if isinstance(answer, dict) else None
         if method == "session/create" and isinstance(session_id, str):
             self._tools.keep(session_id, tools)
-        elif method == "session/fork_at" and isinstance(session_id, str):
+        elif method in ("session/fork_at", "session/fork_replace") and isinstance(session_id, str):
             self._tools.share(plain_id(str(params.get("session_id"))), session_id)
         elif method == "session/archive":
             self._tools.forget(plain_id(str(params.get("session_id"))))

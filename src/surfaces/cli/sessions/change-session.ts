@@ -1,3 +1,5 @@
+import { RuntimeError } from "../../../contract/error.ts";
+import type { JsonObject } from "../../../contract/session.ts";
 import { formatSessionRef } from "../../realm.ts";
 import { writeJson } from "../io.ts";
 import type { Opened } from "../open-runtime.ts";
@@ -9,6 +11,7 @@ import { messageText } from "./transcript.ts";
 /** The flags of the commands that change a session; each declares those it has. */
 export interface ChangeFlags {
   readonly at?: number;
+  readonly replacement?: JsonObject;
   readonly json?: boolean;
 }
 
@@ -28,9 +31,15 @@ export async function interruptSession({ io }: Invocation, { runtime }: Opened, 
 }
 
 export async function forkSession({ io }: Invocation, { runtime, place }: Opened, change: Change): Promise<void> {
-  const { id, at, json } = change;
+  const { id, at, replacement, json } = change;
+  if (replacement !== undefined && at === undefined) {
+    throw new RuntimeError("INVALID_PARAMS", "--replacement needs --at, the index of the message it replaces");
+  }
   const message_index = at ?? (await runtime.readSession(id)).message_count;
-  const fork = await runtime.dispatch("forkSession", { session_id: id, message_index });
+  const fork =
+    replacement === undefined
+      ? await runtime.dispatch("forkSession", { session_id: id, message_index })
+      : await runtime.dispatch("forkReplacing", { session_id: id, message_index, replacement });
   if (json) return writeJson(io, { ...fork, session_ref: formatSessionRef(place.realm, fork.session_id) });
   const { session_id, message_count } = fork;
   io.stdout.write(`Forked ${shortId(id)} at message ${message_count}: ${session_id}\n`);

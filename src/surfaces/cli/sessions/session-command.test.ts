@@ -20,6 +20,34 @@ async function begin(prompt: string, ...flags: string[]): Promise<string> {
 const json = async (...args: string[]) => JSON.parse((await run([...args, "--json"])).stdout);
 
 describe("a session that is kept", () => {
+  it("[F10] [F6] [G5] is rewritten, read at a revision, restored and forked with a message replaced", async () => {
+    const id = await begin("The server is called heron.", "-t", "none");
+    const text = `--messages=${JSON.stringify([{ role: "assistant", content: "A crane." }])}`;
+    const { stdout } = await run(["session", "rewrite", id, "--from", "1", "--to", "2", text, "--note", "a slip"]);
+    const [, revision = "", parent = ""] = /now says 2 messages: (\S+)\n.*restore \S+ (\S+)\n$/.exec(stdout) ?? [];
+    const summaries = () =>
+      readdirSync(line.cwd, { recursive: true, encoding: "utf8" })
+        .filter((path) => path.endsWith("summary.txt"))
+        .map((path) => readFileSync(join(line.cwd, path), "utf8"));
+    expect(summaries()).toEqual(["A crane."]);
+    expect((await run(["session", "rewrites", id])).stdout).toMatch(
+      new RegExp(`edit: a slip.*\n.*\n   from ${parent}\n   to   ${revision}\n`),
+    );
+    expect((await run(["session", "revision", id, parent])).stdout).toContain(`2 messages, ${parent}, now ${revision}`);
+    expect(await json("session", "revision", id)).toMatchObject({ revision, head_revision: revision });
+    const cut = await run(["session", "rewrite", id, "--from", "1", "--json"]);
+    expect(JSON.parse(cut.stdout)).toMatchObject({ message_count: 1, session_ref: expect.stringContaining(id) });
+    expect(summaries()).toEqual([]);
+    const back = await json("session", "restore", id, parent, "--reason", "undo", "--actor", "me");
+    expect(back).toMatchObject({ revision: parent, commit: { actor: "me", reason: { kind: "undo" } } });
+    const message = JSON.stringify({ type: "message", message: { role: "user", content: "Hi." } });
+    const fork = await json("session", "fork", id, "--at", "0", "--replacement", message);
+    expect((await json("session", "show", fork.session_id, "--history")).messages).toMatchObject([{ content: "Hi." }]);
+    expect((await run(["session", "fork", id, "--replacement", message])).code).toBe(2);
+    expect((await run(["session", "restore", id, "yesterday"])).stderr).toContain("revision: write a revision");
+    expect((await run(["session", "rewrite", id, "--from", "0", "--messages", "{}"])).code).toBe(2);
+  });
+
   it("[F5] goes on in later commands with the model and tools it had, however it is named", async () => {
     const id = await begin("The server is called heron.", "-t", "none");
     const other = await begin("The port is 8443.");

@@ -1,5 +1,5 @@
 import { Argument, type Command, Option } from "commander";
-import { json as jsonValue, pairs, wholeFrom } from "../flag-values.ts";
+import { jsonObject, json as jsonValue, pairs, wholeFrom } from "../flag-values.ts";
 import { describeHelp, holdCommands } from "../help.ts";
 import { type Opened, withCompaction, withSessions } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
@@ -23,17 +23,19 @@ import {
   showList,
   showSession,
 } from "./read-sessions.ts";
+import { addRewrites } from "./rewrite-session.ts";
 import { findSession, SELECTOR_HINT } from "./selector.ts";
 
 /** Declares `rkat session` with everything one can ask of sessions besides a turn. */
 export function addSessionCommand(program: Command, invocation: Invocation): void {
   const session = holdCommands(program.command("session"))
     .alias("sessions")
-    .summary("list, show, fork, pin, interrupt and archive sessions")
+    .summary("list, show, fork, rewrite, pin, interrupt and archive sessions")
     .description("Looks at the sessions of this folder and changes them; rkat sessions is the same.");
   addReads(session, invocation);
   addChanges(session, invocation);
   addPins(session, invocation);
+  addRewrites(session, invocation);
   describeHelp(session, {
     examples: [
       ["rkat session list", "which there are, newest first"],
@@ -143,12 +145,21 @@ function addChanges(parent: Command, invocation: Invocation): void {
         wholeFrom(0),
       ),
     )
+    .addOption(
+      new Option("--replacement <json>", "what to put in the place of the message at the index").argParser(
+        jsonObject('{"type": "message", "message": {"role": "user", "content": "Hi."}}'),
+      ),
+    )
     .addOption(json());
   onSession(fork, invocation, (opened, id, flags: ChangeFlags) => forkSession(invocation, opened, { id, ...flags }));
   describeHelp(fork, {
     examples: [
       ["rkat session fork last", "a copy to go on with"],
       ["rkat session fork last --at 3", "of its first three messages"],
+      [
+        'rkat session fork last --at 3 --replacement \'{"type": "message", "message": {"role": "user", "content": "Hi."}}\'',
+        "of its first three messages and another fourth",
+      ],
     ],
     notes: [NAMED],
   });

@@ -42,12 +42,19 @@ export function createOperationMethods(parts: OperationParts): Readonly<Record<s
   return {
     ...Object.fromEntries(rows),
     [OPERATIONS.createSession.rpc]: (params, asked) => createSession(parts, withoutNulls(params), asked),
-    [OPERATIONS.forkSession.rpc]: (params, asked) => forkSession(parts, params, asked),
+    [OPERATIONS.forkSession.rpc]: (params, asked) => fork(parts, "forkSession", { params, ...asked }),
+    [OPERATIONS.forkReplacing.rpc]: (params, asked) => fork(parts, "forkReplacing", { params, ...asked }),
   };
 }
 
 /** Clients of this wire may write null for what they leave out. */
-const TAKES_NULL: readonly OperationName[] = ["startTurn", "readHistory", "listSessions", "injectContext"];
+const TAKES_NULL: readonly OperationName[] = [
+  "startTurn",
+  "readHistory",
+  "listSessions",
+  "injectContext",
+  "readRevision",
+];
 /** Fields whose own fields are options as well; what else is in a field is the client's business. */
 const OPTION_FIELDS = ["budget_limits", "flow_tool_overlay"];
 
@@ -108,11 +115,12 @@ async function archive({ runtime }: OperationParts, session_id: string): Promise
   }
 }
 
-async function forkSession(parts: OperationParts, params: Params, asked: Asked): Promise<unknown> {
-  const fork = await callOperation(parts, "forkSession", { params, ...asked });
-  const source = isRecord(fork) && typeof fork.source_session_id === "string" ? fork.source_session_id : "";
-  parts.tools.keep(sessionIdIn(fork), parts.tools.externalOf(source));
-  return fork;
+/** A fork has the tools of its source. */
+async function fork(parts: OperationParts, name: "forkSession" | "forkReplacing", call: Call): Promise<unknown> {
+  const made = await callOperation(parts, name, call);
+  const source = isRecord(made) && typeof made.source_session_id === "string" ? made.source_session_id : "";
+  parts.tools.keep(sessionIdIn(made), parts.tools.externalOf(source));
+  return made;
 }
 
 function sessionIdIn(value: unknown): string {
