@@ -20,7 +20,14 @@ import { inject, injectEvent } from "./session/inject.ts";
 import { appendEntries, beginSession, type LiveSession } from "./session/live-session.ts";
 import { createLiveSessions, type LiveSessions } from "./session/live-sessions.ts";
 import { createSessionReader } from "./session/session-reader.ts";
-import { overrideSettings, type SessionDefaults, settleSettings } from "./session/session-settings.ts";
+import {
+  overrideSettings,
+  requireParams,
+  requireServed,
+  requireSkills,
+  type SessionDefaults,
+  settleSettings,
+} from "./session/session-settings.ts";
 import { chooseTools, type FixedParts, runSessionTurn, type TurnParts } from "./session/turn-runner.ts";
 
 /** What follows from the configuration, which may change between two turns. */
@@ -60,6 +67,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
   const held = createHeldWork({ store, clock, live });
 
   const createSession = async (input: CreateSession, call: CallContext) => {
+    requireServed(input);
     if (input.enable_memory === true) requireCapability(parts.capabilities, "memory-store");
     if (input.compaction !== undefined) requireCapability(parts.capabilities, "session-compaction");
     if (call.tools !== undefined) requireTools(call.tools);
@@ -67,6 +75,8 @@ export function createSessionService(parts: ServiceParts): SessionService {
     const began = current();
     const model = await began.models.resolve(input.model, input.provider);
     const settings = settleSettings(input, model, began.defaults);
+    requireSkills(input, settings);
+    requireParams(model, settings);
     if (began.compaction !== undefined) {
       const tools = [...began.toolsFor(settings), ...(call.tools ?? [])];
       requireReachableFor(began.compaction, settings, { tools, pinTokens: 0, contextWindow: model.contextWindow });
@@ -100,6 +110,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
   };
 
   const startTurn = async (input: StartTurn, call: CallContext): Promise<RunResult> => {
+    requireServed(input);
     if (call.tools !== undefined) requireTools(call.tools);
     const session = await live.find(input.session_id);
     return held.run(session, call, async (signal) => {
@@ -110,6 +121,8 @@ export function createSessionService(parts: ServiceParts): SessionService {
       const model = await modelFor(began.models, session, input);
       const isFirstTurn = state.turnsOpened === 0;
       const settings = overrideSettings(state.settings, input, { model, isFirstTurn });
+      requireSkills(input, settings);
+      if (settings !== state.settings) requireParams(model, settings);
       const prompt = state.pendingPrompt === undefined ? input.prompt : join(state.pendingPrompt, input.prompt);
       if (settings !== state.settings) {
         await appendEntries(store.log, session, [{ kind: "settings_changed", settings }]);
