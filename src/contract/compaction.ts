@@ -73,6 +73,7 @@ export const CompactionFacts = {
   messages_before: count,
   messages_after: count,
   tokens_before: count,
+  /** Of a preview: what is to be expected, with a summary of the usual length; `cost` has the longest one allowed. */
   tokens_after: count,
   discarded: z.array(SeqRange),
   /** The earlier compaction whose summary this one's replaces. */

@@ -68,6 +68,8 @@ export const EntryBody = z.discriminatedUnion("kind", [
     /** What the failed attempt had streamed: shown to listeners, so never lost, but not part of the context. */
     partial_text: z.string().optional(),
   }),
+  /** What a call took that gave no answer: as it was told, or as it is estimated. */
+  z.object({ kind: z.literal("call_failed"), usage: Usage }),
   z.object({
     kind: z.literal("extraction_attempt"),
     output: z.string(),

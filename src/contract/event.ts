@@ -7,6 +7,8 @@ export const Usage = z.object({
   output_tokens: z.number().int().nonnegative(),
   cache_creation_tokens: z.number().int().nonnegative().optional(),
   cache_read_tokens: z.number().int().nonnegative().optional(),
+  /** Of a call that was cut no provider tells what it took: a part of the sum is then an estimate. */
+  estimated: z.literal(true).optional(),
 });
 export type Usage = z.infer<typeof Usage>;
 

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { CompactionCadence, CompactionSettings } from "./compaction.ts";
 import { TerminalCause, Usage } from "./event.ts";
 import { BudgetLimits } from "./input/budget-limits.ts";
+import { SKILL_FIELDS, UNSERVED } from "./input/unserved.ts";
 import { nonnegative, positive } from "./input/whole-number.ts";
 import { Content, Message } from "./message.ts";
 
@@ -77,6 +78,10 @@ const Wire = {
   skill_references: z.never({ error: "this field was retired; leave it out" }).optional(),
   /** A session that is made with it answers at once and runs its first turn behind; any session takes further turns. */
   keep_alive: z.union([z.boolean(), z.null()], { error: "write true or false" }).optional(),
+  ...SKILL_FIELDS,
+  ...UNSERVED,
+  /** Tools the client runs: JSON-RPC and MCP take them, each in its way, before an operation is called. */
+  external_tools: z.array(z.unknown()).nullish(),
 };
 
 const Labels = z
@@ -111,8 +116,26 @@ export const CreateSession = z.object({
 });
 export type CreateSession = z.infer<typeof CreateSession>;
 
+/** What a session is made with; a turn may say it again, as it is. */
+const atCreation = z.unknown().optional();
+export const AT_CREATION = {
+  initial_turn: atCreation,
+  max_turns: atCreation,
+  enable_builtins: atCreation,
+  enable_shell: atCreation,
+  enable_memory: atCreation,
+  tool_preset: atCreation,
+  tool_filter: atCreation,
+  budget_limits: atCreation,
+  labels: atCreation,
+  app_context: atCreation,
+  shell_env: atCreation,
+  compaction: atCreation,
+};
+
 export const StartTurn = z.object({
   ...Wire,
+  ...AT_CREATION,
   session_id: SessionId,
   prompt: Prompt,
   model: ModelInput.optional(),

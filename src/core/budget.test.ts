@@ -171,6 +171,37 @@ describe("budgets", () => {
     expect(events).toContainEqual({ type: "budget_warning", budget_type: "time", used: 4, limit: 5, percent: 80 });
   });
 
+  it("[B3] what a call that was cut took is estimated, told as that, and counted", async () => {
+    const store = createInMemoryStore();
+    const { runtime } = scriptedRuntime([{ text: "so far and no further", ends: "silent" }], { store });
+    const limits = { max_duration: "5s", max_tokens: 40 };
+    const session = await runtime.createSession("Go. ".repeat(40), { budgetLimits: limits });
+    const { usage: told } = session.lastResult ?? {};
+    expect(told).toMatchObject({ estimated: true, output_tokens: 6 });
+    expect(told?.input_tokens).toBeGreaterThanOrEqual(40);
+    expect(await runtime.readSession(session.id)).toMatchObject({ total_tokens: told?.total_tokens });
+    expect(await session.turn("Go on.")).toMatchObject({ turns: 0, terminal_cause_kind: "budget_exhausted" });
+  });
+
+  it("[B3] so is what an interrupted call took, and an attempt that timed out; a refusal takes nothing", async () => {
+    const store = createInMemoryStore();
+    const failure = { kind: "auth" as const, message: "no key" };
+    const steps = [{ text: "so", ends: "silent" as const }, { text: "ok" }, { ends: { failure } }];
+    const config = configWith({ retry: { call_timeout_ms: 1_000 } });
+    const { runtime } = scriptedRuntime([...steps, { text: "so far", ends: "silent" }], { store, config });
+    const session = await runtime.createSession("Go.");
+    const first = session.lastResult?.usage;
+    expect(first).toMatchObject({ estimated: true, output_tokens: 6 });
+    expect(first?.input_tokens).toBeGreaterThan(10);
+    await expect(session.turn("Refused.")).rejects.toMatchObject({ code: "PROVIDER_ERROR" });
+    const { total_tokens } = await runtime.readSession(session.id);
+    expect(total_tokens).toBe(first?.total_tokens);
+    const stream = session.stream("Stop.");
+    for await (const event of stream) if (event.type === "text_delta") await session.interrupt();
+    await expect(stream.result).rejects.toMatchObject({ code: "REQUEST_CANCELLED" });
+    expect((await runtime.readSession(session.id)).total_tokens).toBeGreaterThan(total_tokens);
+  });
+
   it("[B3] time that runs out in a tool stops the tool and ends gracefully", async () => {
     const stuck: Tool = { ...step, execute: () => new Promise(() => {}) };
     const { runtime } = scriptedRuntime([{ calls: [{ name: "step" }] }], { tools: [stuck] });

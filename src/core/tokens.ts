@@ -1,4 +1,5 @@
 import type { Content, ContentBlock, Message } from "../contract/message.ts";
+import type { ToolSpec } from "../ports/model.ts";
 
 const BYTES_PER_TOKEN = 4;
 /** An image costs about this much whatever its size in bytes; counted as base64 it would look like a book. */
@@ -80,4 +81,19 @@ const encoder = new TextEncoder();
 
 function textTokens(text: string): number {
   return text === "" ? 0 : Math.max(1, Math.floor(encoder.encode(text).length / BYTES_PER_TOKEN));
+}
+
+const toolEstimates = new WeakMap<ToolSpec, number>();
+
+/** What the tools' descriptions cost with every request. */
+export function toolTokens(tools: Iterable<ToolSpec>): number {
+  let tokens = 0;
+  for (const tool of tools) {
+    const { name, description, inputSchema } = tool;
+    const own =
+      toolEstimates.get(tool) ?? Math.ceil(JSON.stringify({ name, description, inputSchema }).length / BYTES_PER_TOKEN);
+    toolEstimates.set(tool, own);
+    tokens += own;
+  }
+  return tokens;
 }

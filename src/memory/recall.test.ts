@@ -134,6 +134,22 @@ describe("recall by words", () => {
     expect(alone.hits[0]).toMatchObject({ chunk: { text: "Who feeds the heron?" }, score: 1 });
   });
 
+  it("[D2] what scores too little takes no place of what does not", async () => {
+    const storm =
+      `A port in a storm. ${"The rain went on and the kettle boiled for a second time. ".repeat(12)}`.trim();
+    const store = await storeOf([
+      { text: "The port is 6543, I say: port 6543.", session: "s1" },
+      { text: "Fine with me.", session: "s1" },
+      { text: storm, session: "s2" },
+      ...Array.from({ length: 30 }, (_, index) => ({ text: `Nothing of the kind, ${index}.`, session: `t${index}` })),
+    ]);
+    const recall = createRecall({ store, embedder: undefined, now: () => NOW });
+    const anything = await recall("port", { scope: { discardedOnly: false }, limit: 2, signal });
+    expect(textsOf(anything)).toContain("Fine with me.");
+    const { hits } = await recall("port", { scope: { discardedOnly: false }, limit: 2, scoreMin: 0.05, signal });
+    expect(hits.map(({ chunk }) => chunk.text).sort()).toEqual([storm, "The port is 6543, I say: port 6543."]);
+  });
+
   it("[D5] finds by the day it was said", async () => {
     const said = ["We talked about the roof.", "We talked about the garden.", "We talked about the car."];
     const store = await storeOf(said.map((text, index) => ({ text, session: `s${index}`, daysAgo: index })));

@@ -57,6 +57,8 @@ export interface ModelClient {
   readonly modelId: string;
   /** Tokens the model can see at once, when known. */
   readonly contextWindow: number | undefined;
+  /** Which parameter it cannot take, and why, as `name: why`; absent where all are passed on as they are. */
+  refuseParams?(params: JsonObject): string | undefined;
   /**
    * Streams one answer and ends with exactly one `finish` or `failed`. A failure is a part, not an exception;
    * an aborted call ends with any failure, or throws.

@@ -281,6 +281,37 @@ describe("AI SDK model", () => {
     });
   });
 
+  it.each([
+    ["anthropic.messages", { anthropic: { thinking: { type: "enabled", budgetTokens: 2_048 } } }],
+    ["google.generative-ai", { google: { thinkingConfig: { thinkingBudget: 2_048 } } }],
+    ["local.chat", { local: { thinking_budget: 2_048 } }],
+  ])("[A7] thinking_budget is what %s calls it", async (provider, options) => {
+    const model = play([FINISH], { provider });
+    await ask(model, { providerParams: { thinking_budget: 2_048 } });
+    expect(model.calls[0]?.providerOptions).toMatchObject(options);
+  });
+
+  it.each([
+    ["anthropic.messages", { made_up: 1 }, /^made_up: anthropic has no such parameter; it has temperature, .*thinking/],
+    ["anthropic.messages", { seed: 1 }, /^seed: anthropic has no such/],
+    ["anthropic.messages", { temperature: "hot" }, /^temperature: write a number$/],
+    ["openai.responses", { thinking_budget: 1 }, /^thinking_budget: openai has no such .*reasoningEffort/],
+    ["openai.chat", { top_k: 1 }, /^top_k: openai has no such/],
+    ["google.generative-ai", { constructor: 1 }, /^constructor: google has no such/],
+  ])("[H1] [A7] a parameter %s would pass over is refused: %j", (provider, params, why) => {
+    const { refuseParams } = createAiSdkModel(play([FINISH], { provider }).model);
+    expect(refuseParams?.(params)).toMatch(why);
+  });
+
+  it("[A7] what a provider hears, and all that a compatible server is given, is not refused", () => {
+    const refused = (provider: string, params: object) =>
+      createAiSdkModel(play([FINISH], { provider }).model).refuseParams?.({ ...params });
+    expect(refused("anthropic.messages", { top_k: 5, stop: "END", thinking: {}, thinking_budget: 9 })).toBeUndefined();
+    expect(refused("openai.responses", { reasoning_effort: "low", temperature: 0 })).toBeUndefined();
+    expect(refused("google.generative-ai", { thinkingConfig: {}, seed: 1 })).toBeUndefined();
+    expect(refused("local.chat", { whatever: 1 })).toBeUndefined();
+  });
+
   it("[A7] a parameter named like what every object has is the provider's own", async () => {
     const anthropic = play([FINISH]);
     await ask(anthropic, { providerParams: { constructor: 5 } });

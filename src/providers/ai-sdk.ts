@@ -3,6 +3,7 @@ import type { ModelClient, ModelPart, ModelRequest } from "../ports/model.ts";
 import { Answer, type AnswerEnd, type StreamPart } from "./ai-sdk/answer.ts";
 import { buildCallOptions } from "./ai-sdk/call-options.ts";
 import { type AiSdkModel, type Dialect, dialectOf } from "./ai-sdk/dialect.ts";
+import { refuseParams } from "./ai-sdk/params.ts";
 import { abortFailure, CUT_OFF, classifyFailure, type FailureContext } from "./model-failure.ts";
 import { drain } from "./wire/drain.ts";
 
@@ -34,6 +35,7 @@ export function createAiSdkModel(model: AiSdkModel, options: AiSdkModelOptions =
     provider,
     modelId: options.modelId ?? model.modelId,
     contextWindow: options.contextWindow,
+    refuseParams: (params) => refuseParams(params, dialect),
     stream: (request, signal) => streamAnswer(asked, withStops(request, options.stopSequences), signal),
   };
 }

@@ -1,5 +1,6 @@
 import type { Usage } from "../contract/event.ts";
 import type { AssistantBlock, Message, StopReason } from "../contract/message.ts";
+import type { JsonObject } from "../contract/session.ts";
 import type { ModelClient, ModelPart, ModelRequest } from "../ports/model.ts";
 import { textOf } from "./offline/conversation.ts";
 import { composeReply, type Reply } from "./offline/reply.ts";
@@ -12,7 +13,15 @@ const CHUNK_CHARS_MAX = 24;
 
 /** A model that needs no network, weights, clock or chance: it quotes, counts, summarises and calls tools. */
 export function createOfflineModel({ contextWindow = CONTEXT_TOKENS }: { contextWindow?: number } = {}): ModelClient {
-  return { provider: "offline", modelId: "offline", contextWindow, stream: streamReply };
+  return { provider: "offline", modelId: "offline", contextWindow, refuseParams, stream: streamReply };
+}
+
+/** What tunes chance is as good as done where there is none. */
+const OF_CHANCE = ["temperature", "top_p", "top_k", "seed", "presence_penalty", "frequency_penalty"];
+
+function refuseParams(params: JsonObject): string | undefined {
+  const unknown = Object.keys(params).find((name) => !OF_CHANCE.includes(name.replace(/[A-Z]/g, "_$&").toLowerCase()));
+  return unknown === undefined ? undefined : `${unknown}: the offline model has no such parameter; leave it out`;
 }
 
 async function* streamReply(request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelPart> {

@@ -5,8 +5,8 @@ import type { Content } from "../contract/message.ts";
 import type { CreateSession, RunResult, StartTurn } from "../contract/session.ts";
 import { compileSchema } from "../core/json-schema.ts";
 import { asBlocks } from "../core/message-text.ts";
+import { toolTokens } from "../core/tokens.ts";
 import { requireTools } from "../core/tools/require-tools.ts";
-import { toolTokens } from "../core/turn/boundary.ts";
 import type { ModelClient, ModelResolver } from "../ports/model.ts";
 import type { AgentOperations } from "./agent/agents.ts";
 import type { Configuration } from "./config/configuration.ts";
@@ -21,7 +21,14 @@ import { appendEntries, beginSession, type LiveSession } from "./session/live-se
 import { createLiveSessions, type LiveSessions } from "./session/live-sessions.ts";
 import { createRewrites } from "./session/rewrites.ts";
 import { createSessionReader } from "./session/session-reader.ts";
-import { overrideSettings, type SessionDefaults, settleSettings } from "./session/session-settings.ts";
+import {
+  overrideSettings,
+  requireParams,
+  requireServed,
+  requireSkills,
+  type SessionDefaults,
+  settleSettings,
+} from "./session/session-settings.ts";
 import { chooseTools, type FixedParts, runSessionTurn, type TurnParts } from "./session/turn-runner.ts";
 
 /** What follows from the configuration, which may change between two turns. */
@@ -61,6 +68,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
   const held = createHeldWork({ store, clock, live });
 
   const createSession = async (input: CreateSession, call: CallContext) => {
+    requireServed(input);
     if (input.enable_memory === true) requireCapability(parts.capabilities, "memory-store");
     if (input.compaction !== undefined) requireCapability(parts.capabilities, "session-compaction");
     if (call.tools !== undefined) requireTools(call.tools);
@@ -68,6 +76,8 @@ export function createSessionService(parts: ServiceParts): SessionService {
     const began = current();
     const model = await began.models.resolve(input.model, input.provider);
     const settings = settleSettings(input, model, began.defaults);
+    requireSkills(input, settings);
+    requireParams(model, settings);
     if (began.compaction !== undefined) {
       const tools = [...began.toolsFor(settings), ...(call.tools ?? [])];
       requireReachableFor(began.compaction, settings, { tools, pinTokens: 0, contextWindow: model.contextWindow });
@@ -105,6 +115,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
   };
 
   const startTurn = async (input: StartTurn, call: CallContext): Promise<RunResult> => {
+    requireServed(input);
     if (call.tools !== undefined) requireTools(call.tools);
     const session = await live.find(input.session_id);
     return held.run(session, call, async (signal) => {
@@ -115,6 +126,8 @@ export function createSessionService(parts: ServiceParts): SessionService {
       const model = await modelFor(began.models, session, input);
       const isFirstTurn = state.turnsOpened === 0;
       const settings = overrideSettings(state.settings, input, { model, isFirstTurn });
+      requireSkills(input, settings);
+      if (settings !== state.settings) requireParams(model, settings);
       const prompt = state.pendingPrompt === undefined ? input.prompt : join(state.pendingPrompt, input.prompt);
       if (settings !== state.settings) {
         await appendEntries(store.log, session, [{ kind: "settings_changed", settings }]);

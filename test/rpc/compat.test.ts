@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { MEMORY_RETRIEVAL } from "../../src/contract/memory.ts";
 import {
   asFrame,
   createRpcClient,
@@ -79,17 +80,17 @@ describe("a client of the 0.6 line", () => {
       enable_builtins: true,
       enable_shell: false,
       enable_memory: false,
-      enable_schedule: true,
+      enable_schedule: false,
       enable_workgraph: false,
       enable_mob: false,
-      enable_web_search: true,
+      enable_web_search: false,
       tool_filter: { Deny: ["apply_patch"] },
       keep_alive: false,
-      comms_name: "ada",
-      peer_meta: { role: "x" },
+      comms_name: "",
+      peer_meta: {},
       budget_limits: { max_tokens: 100_000, max_duration: { secs: 30, nanos: 0 }, max_tool_calls: 3 },
       provider_params: { temperature: 0 },
-      auth_binding: { realm: "a", binding: "b" },
+      auth_binding: {},
       preload_skills: [],
       skill_refs: [],
       labels: { team: "red" },
@@ -104,6 +105,35 @@ describe("a client of the 0.6 line", () => {
     expect(await create(nulls)).toEqual(runResult({ text: "2 + 3 = 5" }));
     const limits = { max_tokens: 100_000, max_duration: null, max_tool_calls: null };
     expect(await create({ budget_limits: limits, tool_filter: "All" })).toEqual(runResult());
+  });
+
+  it("[G2] [H1] createSession, startTurn: what is asked for and not there is refused, never dropped", async () => {
+    const { session_id } = await create();
+    const again = (fields: object) => client.request("turn/start", { session_id, prompt: "Go.", ...fields });
+    const asks = [
+      { hooks_override: { entries: [{ id: "deny" }] } },
+      { enable_web_search: true },
+      { enable_mob: true },
+      { enable_schedule: true },
+      { enable_workgraph: true },
+      { comms_name: "ada" },
+      { peer_meta: { role: "x" } },
+      { auth_binding: { realm: "a", binding: "b" } },
+      { provider_params: { no_such_parameter: 1 } },
+    ];
+    for (const fields of asks) {
+      const [field = ""] = Object.keys(fields);
+      const refused = failure(-32020, "CAPABILITY_UNAVAILABLE", new RegExp(`^${field}[.:]`));
+      await expect(create(fields)).rejects.toEqual(refused);
+      await expect(again(fields)).rejects.toEqual(refused);
+    }
+    const skills = { skill_refs: [{ kind: "structured", source_uuid: "a", skill_name: "b" }] };
+    const notFound = failure(-32021, "SKILL_NOT_FOUND", /^skill_refs: there is no skill b/);
+    await expect(create(skills)).rejects.toEqual(notFound);
+    await expect(again(skills)).rejects.toEqual(notFound);
+    await expect(create({ preload_skills: skills.skill_refs })).rejects.toEqual(
+      failure(-32021, "SKILL_NOT_FOUND", /^preload_skills: there is no skill b/),
+    );
   });
 
   it("[G2] [H1] createSession: what was retired, is reserved or unknown is refused by name", async () => {
@@ -297,7 +327,7 @@ describe("a client of the 0.6 line", () => {
     const patched = await client.request("config/patch", { patch: { agent: { max_turns: 9 } } });
     expect(patched).toMatchObject({ generation: Number(generation) + 2, config: { agent: { max_turns: 9 } } });
     await client.request("config/set", { config: {} });
-    expect(await client.request("skills/list", {})).toEqual({ skills: [] });
+    expect(await client.request("skills/list", {})).toEqual({ skills: [MEMORY_RETRIEVAL] });
     expect(await client.request("models/catalog", {})).toMatchObject({ contract_version: { major: 0, minor: 6 } });
     await expect(client.request("blob/get", { blob_id: "x" })).rejects.toEqual(failure(-32602, "INVALID_PARAMS"));
   });

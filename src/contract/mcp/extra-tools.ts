@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { nonnegative } from "../input/whole-number.ts";
+import { SkillRow } from "../memory.ts";
 import { SessionId } from "../session.ts";
 
 const StreamId = z.string().min(1);
@@ -31,13 +32,14 @@ export const EXTRA_TOOLS = {
     output: z.object({ stream_id: z.string(), closed: z.literal(true), already_closed: z.boolean() }),
   },
   meerkat_skills: {
-    summary: "List the skills of this server, or read one; it has none of its own.",
+    summary: "List the skills of this server, or read the one a key of the list names.",
     input: z.strictObject({
       action: z.enum(["list", "inspect"], { error: 'write "list" or "inspect"' }),
-      skill_key: z.unknown().optional(),
-      source: z.unknown().optional(),
+      skill_key: SkillRow.shape.key.optional(),
+      /** The `source_uuid` whose skills are meant. */
+      source: z.string().optional(),
     }),
-    output: z.object({ skills: z.array(z.never()) }),
+    output: z.union([z.object({ skills: z.array(SkillRow) }), SkillRow.extend({ body: z.string() })]),
   },
 } as const;
 

@@ -1,7 +1,8 @@
 import { z } from "zod";
+import { SKILL_FIELDS, UNSERVED } from "../input/unserved.ts";
 import { Content } from "../message.ts";
 import { CallbackTool } from "../rpc/requests.ts";
-import { CreateSession, RunResult, StartTurn } from "../session.ts";
+import { AT_CREATION, CreateSession, RunResult, StartTurn } from "../session.ts";
 
 const CLIENT_TOOLS_MAX = 1_024;
 const yesOrNo = { error: "write true or false" };
@@ -21,15 +22,30 @@ export type ToolResults = z.infer<typeof ToolResults>;
 export const TurnExtras = z.object({
   /** Sends every event of the turn as `notifications/message`. */
   stream: z.boolean(yesOrNo).default(false),
-  builtin_config: z.object({ enable_shell: z.boolean(yesOrNo).optional() }).optional(),
+  builtin_config: z
+    .object({
+      enable_shell: z.boolean(yesOrNo).nullish(),
+      shell_timeout_secs: z
+        .null({ error: "a call of the shell tool says how long it may take; leave it out" })
+        .optional(),
+    })
+    .nullish(),
   /** Tools the client runs, for this turn and those after it. */
   tools: z.array(ClientTool).max(CLIENT_TOOLS_MAX).optional(),
   /** What the client's tools gave a turn that waits for them; its prompt may be empty then. */
   tool_results: ToolResults.max(CLIENT_TOOLS_MAX).optional(),
 });
 
-export const RunTool = CreateSession.extend(TurnExtras.shape);
-export const ResumeTool = StartTurn.extend(TurnExtras.shape);
+/** What is taken from a client that sends it and refused where it asks for something; a model need not read of it. */
+const UNTOLD = masked({ ...UNSERVED, ...SKILL_FIELDS, external_tools: true, skill_references: true });
+
+function masked<K extends string>(fields: Readonly<Record<K, unknown>>): Record<K, true> {
+  // Each key of the fields, by the line before.
+  return Object.fromEntries(Object.keys(fields).map((field) => [field, true])) as Record<K, true>;
+}
+
+export const RunTool = CreateSession.omit(UNTOLD).extend(TurnExtras.shape);
+export const ResumeTool = StartTurn.omit({ ...UNTOLD, ...masked(AT_CREATION) }).extend(TurnExtras.shape);
 
 /** What the two tools answer: a result of MCP inside the result, as existing clients read it. */
 export const TurnPayload = z.object({

@@ -13,10 +13,12 @@ import { requestOf } from "./summarise.ts";
 import { isSummary } from "./summary-message.ts";
 
 const PREVIEW = "preview";
+/** What a summary usually takes of what it is of; the longest allowed is many times a short history. */
+const SUMMARY_SHARE = 0.2;
 
 /**
  * What compacting now would keep, drop and cost. No model is asked, so there is no summary: the receipt says what one
- * would have to carry, and `tokens_after` counts the longest one allowed.
+ * would have to carry, `tokens_after` counts one of the usual length, and the cost the longest one allowed.
  */
 export async function previewCompaction(
   state: SessionState,
@@ -40,7 +42,9 @@ export async function previewCompaction(
     { transcript, compactions: state.compactions, pins: state.pins, seq, summary },
   );
   const hasSummary = plan.discarded.length > 0;
-  const summaryTokens = hasSummary ? compactor.maxSummaryTokens() : 0;
+  const summaryTokensMax = hasSummary ? compactor.maxSummaryTokens() : 0;
+  const leavingTokens = estimateTokens(messagesOf(plan.discarded));
+  const summaryTokens = Math.min(summaryTokensMax, Math.ceil(leavingTokens * SUMMARY_SHARE));
   const receipt = await writeReceipt({
     gone: originalsOf(transcript, { discarded: plan.discarded, pruned }),
     inherited: inheritedFrom(state, source.shown.map(({ message }) => message).find(isSummary)?.compaction_id),
@@ -81,6 +85,6 @@ export async function previewCompaction(
   const isCascade = strategy === CASCADE && compacting.curator === undefined;
   const requests = isCascade ? cascadeRequests({ ...asked, leaving: prepared.leaving }) : [requestOf(asked)];
   const inputTokens = requests.reduce((sum, { messages }) => sum + estimateTokens(messages), 0);
-  const cost = { input_tokens: hasSummary ? inputTokens : 0, max_output_tokens: summaryTokens };
+  const cost = { input_tokens: hasSummary ? inputTokens : 0, max_output_tokens: summaryTokensMax };
   return { compacted: false, compaction: { ...compaction, cost } };
 }

@@ -4,6 +4,7 @@ import type { Clock } from "../../ports/clock.ts";
 import type { ModelClient, ModelFailure, ModelRequest } from "../../ports/model.ts";
 import { textOf } from "../message-text.ts";
 import type { Redact } from "../redact.ts";
+import { totalTokens } from "../session/session-state.ts";
 import { type CallLimits, callModel, type ModelAnswer } from "./model-call.ts";
 import { isRetryable, planRetry, type RetryPolicy } from "./retry.ts";
 
@@ -27,10 +28,12 @@ export async function ask(asking: Asking, request: ModelRequest): Promise<ModelA
   for (let attempt = 1; ; attempt += 1) {
     const call = { model, request, clock, limits: asking.calls, deadlineMs, signal, emit: asking.emit };
     const answer = judge(await callModel(call), asking.acceptsEmpty);
-    if (answer.ok || answer.because !== "failure") return answer;
+    if (answer.ok) return answer;
+    const cost = answer.usage === undefined ? [] : [{ kind: "call_failed" as const, usage: answer.usage }];
+    if (answer.because !== "failure") return given(asking, answer, cost);
     const failure = { ...answer.failure, message: asking.redact(answer.failure.message) };
     const isInVain = !isRetryable(failure.kind) || (failure.retryAfterMs ?? 0) > retry.retryAfterMaxMs;
-    if (isInVain || attempt > retry.maxRetries) return { ...answer, failure };
+    if (isInVain || attempt > retry.maxRetries) return given(asking, { ...answer, failure }, cost);
     const event = planRetry(retry, {
       attempt,
       failure,
@@ -39,7 +42,7 @@ export async function ask(asking: Asking, request: ModelRequest): Promise<ModelA
       random: clock.random(),
     });
     const streamed = answer.text === "" ? {} : { partial_text: answer.text };
-    await asking.append([{ kind: "attempt_failed", event, ...streamed }]);
+    await asking.append([...cost, { kind: "attempt_failed", event, ...streamed }]);
     await clock.sleep(event.delay_ms, signal);
     // What this attempt streamed is in the log already: it is not the text the turn ends with.
     if (signal.aborted) return { ...answer, failure, text: "", because: "interrupted" };
@@ -47,11 +50,23 @@ export async function ask(asking: Asking, request: ModelRequest): Promise<ModelA
   }
 }
 
+/** A failure, when what it took is in the log: budgets count it, whoever asked. */
+async function given(asking: Asking, answer: ModelAnswer, cost: readonly EntryBody[]): Promise<ModelAnswer> {
+  if (cost.length > 0) await asking.append(cost);
+  return answer;
+}
+
 /** An answer with nothing in it, or a filtered one, is a failure although the call went through. */
 function judge(answer: ModelAnswer, acceptsEmpty: boolean): ModelAnswer {
   if (!answer.ok) return answer;
   const text = textOf(answer);
-  const fail = (failure: ModelFailure): ModelAnswer => ({ ok: false, failure, text, because: "failure" });
+  const fail = (failure: ModelFailure): ModelAnswer => ({
+    ok: false,
+    failure,
+    text,
+    because: "failure",
+    usage: totalTokens(answer.usage) === 0 ? undefined : answer.usage,
+  });
   if (answer.stopReason === "content_filter") {
     return fail({ kind: "content_filtered", message: "the provider's content filter stopped the answer" });
   }

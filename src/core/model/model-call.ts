@@ -1,7 +1,8 @@
 import type { AgentEvent, Usage } from "../../contract/event.ts";
 import type { AssistantBlock, StopReason } from "../../contract/message.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { ModelClient, ModelFailure, ModelPart, ModelRequest } from "../../ports/model.ts";
+import type { FailureKind, ModelClient, ModelFailure, ModelPart, ModelRequest } from "../../ports/model.ts";
+import { estimateTokens, toolTokens } from "../tokens.ts";
 
 export interface CallLimits {
   /** How long one call may take; Infinity for no limit. */
@@ -35,6 +36,8 @@ export type ModelAnswer =
       /** Everything that was streamed before the failure. */
       readonly text: string;
       readonly because: "failure" | "interrupted" | "out_of_time";
+      /** What the call took, as far as it is known; undefined where it took nothing, or was never made. */
+      readonly usage: Usage | undefined;
     };
 
 /** Asks the model once. It always answers: a client that throws, stalls, ends early or ignores its signal is a failure. */
@@ -51,6 +54,7 @@ export async function callModel(call: ModelCall): Promise<ModelAnswer> {
     attempt.abort();
     stopped.resolve();
   };
+  const isMade = !call.signal.aborted;
   const onInterrupt = (): void => stop("interrupted", { kind: "unknown", message: "interrupted" });
   if (call.signal.aborted) onInterrupt();
   call.signal.addEventListener("abort", onInterrupt, { once: true });
@@ -69,8 +73,24 @@ export async function callModel(call: ModelCall): Promise<ModelAnswer> {
   }
   const end = heard.end ?? { ok: false, failure: CUT_SHORT };
   if (end.ok) return { ok: true, blocks: heard.blocks, stopReason: end.stopReason, usage: end.usage };
-  return { ok: false, failure: end.failure, text: heard.text, because };
+  const isCut = because !== "failure" || CUT_KINDS.includes(end.failure.kind) || heard.deltaChars > 0;
+  const usage = isMade && isCut ? estimateUsage(call.request, heard) : undefined;
+  return { ok: false, failure: end.failure, text: heard.text, because, usage };
 }
+
+/** Failures of a call that the provider was at work on; what it refuses costs nothing. */
+const CUT_KINDS: readonly FailureKind[] = ["call_timeout", "stalled", "malformed_stream"];
+
+function estimateUsage({ messages, tools }: ModelRequest, heard: Heard): Usage {
+  const chars = Math.max(heard.deltaChars, heard.blockChars);
+  return {
+    input_tokens: estimateTokens(messages) + toolTokens(tools),
+    output_tokens: Math.ceil(chars / CHARS_PER_TOKEN),
+    estimated: true,
+  };
+}
+
+const CHARS_PER_TOKEN = 4;
 
 const CUT_SHORT: ModelFailure = {
   kind: "malformed_stream",

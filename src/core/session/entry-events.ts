@@ -19,6 +19,7 @@ export function eventsOf(body: EntryBody, source: EventSource): readonly AgentEv
     case "settings_changed":
     case "imported":
     case "notice":
+    case "call_failed":
     case "extraction_attempt":
     case "compaction_undone":
     case "expanded":

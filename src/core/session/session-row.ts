@@ -50,6 +50,7 @@ function applyBody(row: Changing<SessionRow>, { body, seq }: Entry): void {
       row.total_tokens += body.usage === undefined ? 0 : totalTokens(body.usage);
       if (textOf(body.message) !== "") row.text_seq = seq;
       return;
+    case "call_failed":
     case "extraction_attempt":
       row.total_tokens += totalTokens(body.usage);
       return;

@@ -164,6 +164,7 @@ function applyBody(state: SessionState, entry: Entry): void {
       applyMessage(state, seq, body.message);
       state.toolCallsUsed += body.calls.filter((call) => call.counted).length;
       return;
+    case "call_failed":
     case "extraction_attempt":
       state.usage = addUsage(state.usage, body.usage);
       return;
@@ -300,6 +301,7 @@ export function addUsage(total: Usage, more: Usage): Usage {
     output_tokens: total.output_tokens + more.output_tokens,
     ...(created > 0 ? { cache_creation_tokens: created } : {}),
     ...(read > 0 ? { cache_read_tokens: read } : {}),
+    ...(total.estimated || more.estimated ? { estimated: true as const } : {}),
   };
 }
 

@@ -6,6 +6,7 @@ import type { Compacting } from "../compaction/prepare.ts";
 import type { CompactionJob } from "../compaction/run-compaction.ts";
 import type { Asking } from "../model/ask.ts";
 import type { SessionState } from "../session/session-state.ts";
+import { toolTokens } from "../tokens.ts";
 
 /** What a boundary knows of its turn. */
 interface AtBoundary {
@@ -57,19 +58,4 @@ export async function runDueCompaction(turn: AtBoundary, asking: Asking, trigger
   const { runCompaction } = await import("../compaction/run-compaction.ts");
   const outcome = await runCompaction({ state, compacting, asking, trigger, append });
   return outcome.compacted;
-}
-
-const known = new WeakMap<ToolSpec, number>();
-
-/** What the tools' descriptions cost with every request. */
-export function toolTokens(tools: Iterable<ToolSpec>): number {
-  let tokens = 0;
-  for (const tool of tools) {
-    const { name, description, inputSchema } = tool;
-    const own =
-      known.get(tool) ?? Math.ceil(JSON.stringify({ name, description, inputSchema }).length / BYTES_PER_TOKEN);
-    known.set(tool, own);
-    tokens += own;
-  }
-  return tokens;
 }

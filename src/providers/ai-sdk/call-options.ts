@@ -6,8 +6,8 @@ import type {
 } from "@ai-sdk/provider";
 import type { JsonObject } from "../../contract/session.ts";
 import type { ModelRequest, ToolSpec } from "../../ports/model.ts";
-import { rowOf } from "../table-row.ts";
 import type { Dialect } from "./dialect.ts";
+import { splitParams } from "./params.ts";
 import { buildPrompt } from "./prompt.ts";
 
 /** A request in the AI SDK's terms. */
@@ -43,47 +43,6 @@ function formatOf(schema: JsonObject): NonNullable<LanguageModelV4CallOptions["r
   return { type: "json", schema: schema as JSONSchema7 }; // checked to be a JSON schema where it was given
 }
 
-type Standard = Pick<
-  LanguageModelV4CallOptions,
-  "temperature" | "topP" | "topK" | "seed" | "presencePenalty" | "frequencyPenalty" | "stopSequences"
->;
-
-const STANDARD_NUMBERS: Readonly<Record<string, Exclude<keyof Standard, "stopSequences">>> = {
-  temperature: "temperature",
-  topP: "topP",
-  topK: "topK",
-  seed: "seed",
-  presencePenalty: "presencePenalty",
-  frequencyPenalty: "frequencyPenalty",
-};
-
-/** Parts the parameters every provider has a name for from those only this one knows. */
-function splitParams(params: JsonObject, dialect: Dialect): { standard: Standard; own: JsonObject } {
-  const standard: Standard = {};
-  const own: JsonObject = {};
-  for (const [given, value] of Object.entries(params)) {
-    const name = camelCase(given);
-    const number = rowOf(STANDARD_NUMBERS, name);
-    // The package for compatible servers drops topK, though vLLM, llama.cpp and Ollama take it in the body.
-    const isForBody = dialect.family === "other" && name === "topK";
-    if (number !== undefined && typeof value === "number" && !isForBody) standard[number] = value;
-    else if (name === "stop" || name === "stopSequences") standard.stopSequences = textsOf(value);
-    else own[dialect.family === "other" ? given : name] = ownValue(name, value, dialect);
-  }
-  return { standard, own };
-}
-
-function textsOf(value: unknown): string[] {
-  return (Array.isArray(value) ? value : [value]).filter((text) => typeof text === "string");
-}
-
-/** Only thinking settings are respelled inside: keys of other objects, such as metadata, may be the user's own. */
-function ownValue(name: string, value: unknown, dialect: Dialect): unknown {
-  const isSettings = name.startsWith("thinking") && typeof value === "object" && value !== null;
-  if (dialect.family === "other" || !isSettings || Array.isArray(value)) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [camelCase(key), inner]));
-}
-
 function providerOptionsOf(own: JsonObject, dialect: Dialect): { providerOptions?: SharedV4ProviderOptions } {
   const options = { ...defaultsOf(dialect), ...own };
   if (Object.keys(options).length === 0) return {};
@@ -99,8 +58,4 @@ function defaultsOf(dialect: Dialect): JsonObject {
   // While Claude thinks in secret, pings are all that says the stream is alive.
   if (dialect.family === "anthropic") return { includePings: true };
   return dialect.family === "openai" || dialect.family === "other" ? relaxed : {};
-}
-
-function camelCase(name: string): string {
-  return name.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
 }

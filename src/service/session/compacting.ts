@@ -5,8 +5,7 @@ import { thresholdFor } from "../../core/compaction/policy.ts";
 import { type Compacting, CUSTOM } from "../../core/compaction/prepare.ts";
 import { requireReachable } from "../../core/compaction/reachability.ts";
 import type { ExtractSummary } from "../../core/compaction/summarise.ts";
-import { estimateTokens } from "../../core/tokens.ts";
-import { toolTokens } from "../../core/turn/boundary.ts";
+import { estimateTokens, toolTokens } from "../../core/tokens.ts";
 import type { CompactionHooks, Compactor, Curator } from "../../ports/compactor.ts";
 import type { ToolSpec } from "../../ports/model.ts";
 

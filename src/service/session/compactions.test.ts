@@ -82,6 +82,21 @@ describe("compacting by hand", () => {
     expect(done.compaction?.kept).toEqual(compaction?.kept);
   });
 
+  it("[C18] a preview of a short history does not count a summary longer than what it is of", async () => {
+    const { runtime } = scriptedRuntime(({ tools }) => ({ text: tools.length === 0 ? "They counted." : "Noted." }), {
+      store: createInMemoryStore(),
+      compaction: { recentTurnBudget: 1 },
+    });
+    const session = await runtime.createSession("Let us count.");
+    for (let turn = 1; turn < 20; turn += 1) await session.turn(`Number ${turn} is a number like any other one.`);
+    const { compaction: preview } = await session.compact({ preview: true });
+    expect(preview?.tokens_after).toBeLessThan(preview?.tokens_before ?? 0);
+    expect(preview?.cost?.max_output_tokens).toBe(4_096);
+    const { compaction: done } = await session.compact();
+    expect(done?.tokens_before).toBe(preview?.tokens_before);
+    expect(done?.tokens_after).toBeLessThanOrEqual(preview?.tokens_after ?? 0);
+  });
+
   it("[C18] a busy session is refused, and a summariser that fails gives its reason", async () => {
     const { runtime } = scriptedRuntime([{ text: "One." }, { ends: "silent" }], {
       store: createInMemoryStore(),

@@ -1,5 +1,7 @@
 import { RuntimeError } from "../../contract/error.ts";
-import type { CreateSession, SessionSettings, StartTurn } from "../../contract/session.ts";
+import { asksForNothing, WHY_UNSERVED } from "../../contract/input/unserved.ts";
+import { type SkillRow, skillsWith } from "../../contract/memory.ts";
+import { AT_CREATION, type CreateSession, type SessionSettings, type StartTurn } from "../../contract/session.ts";
 import type { ModelClient } from "../../ports/model.ts";
 import { belowCeiling, requireBelow, type ToolCeiling } from "./tool-ceiling.ts";
 
@@ -14,6 +16,46 @@ export interface SessionDefaults {
   /** What `tool_preset` names stand for. */
   readonly presets: Readonly<Record<NonNullable<CreateSession["tool_preset"]>, SessionSettings["tools"]>>;
   readonly ceiling: ToolCeiling;
+}
+
+/** Throws for a field that asks for what is not there: who is not told would go on as if it were done. */
+export function requireServed(input: CreateSession | StartTurn): void {
+  for (const [field, why] of Object.entries(WHY_UNSERVED)) {
+    // The keys of the table are fields of both inputs.
+    if (!asksForNothing(input[field as keyof typeof WHY_UNSERVED])) throw unserved(field, `${why}; leave it out`);
+  }
+  if (!asksForNothing(input.external_tools)) {
+    throw unserved(
+      "external_tools",
+      "tools of the client's are taken by session/create of JSON-RPC, and by MCP as tools",
+    );
+  }
+}
+
+function unserved(field: string, why: string): RuntimeError {
+  return new RuntimeError("CAPABILITY_UNAVAILABLE", `${field}: ${why}`);
+}
+
+/** Throws for a skill that a session with these settings is not told of. */
+export function requireSkills(input: CreateSession | StartTurn, { tools }: SessionSettings): void {
+  const there = skillsWith(tools);
+  const isThere = (asked: SkillRow["key"]): boolean =>
+    there.some(({ key }) => key.source_uuid === asked.source_uuid && key.skill_name === asked.skill_name);
+  for (const field of ["preload_skills", "skill_refs"] as const) {
+    const missing = input[field]?.find((key) => !isThere(key));
+    if (missing === undefined) continue;
+    const name = `${missing.skill_name} of ${missing.source_uuid}`;
+    throw new RuntimeError(
+      "SKILL_NOT_FOUND",
+      `${field}: there is no skill ${name} here; skills/list names those there are`,
+    );
+  }
+}
+
+/** Throws where the model says that it cannot take the parameters it is to be called with. */
+export function requireParams(model: ModelClient, { provider_params }: Pick<SessionSettings, "provider_params">): void {
+  const problem = provider_params && model.refuseParams?.(provider_params);
+  if (problem !== undefined) throw new RuntimeError("CAPABILITY_UNAVAILABLE", `provider_params.${problem}`);
 }
 
 /** Settles every setting of a new session, so that resuming it needs nothing but its log. */
@@ -57,7 +99,10 @@ export function overrideSettings(
   input: StartTurn,
   how: { model: ModelClient | undefined; isFirstTurn: boolean },
 ): SessionSettings {
-  const refused = how.isFirstTurn ? undefined : FIRST_TURN_ONLY.find((field) => input[field] !== undefined);
+  const late = how.isFirstTurn ? undefined : FIRST_TURN_ONLY.find((field) => input[field] !== undefined);
+  // The keys of the table are fields of the input.
+  const fields = Object.keys(AT_CREATION) as (keyof typeof AT_CREATION)[];
+  const refused = late ?? fields.find((field) => !isAsItIs(settings, field, input[field]));
   if (refused !== undefined) {
     const message = `Cannot override ${refused} on a session that has run: it is set when the session is created`;
     throw new RuntimeError("INVALID_PARAMS", message);
@@ -78,4 +123,22 @@ export function overrideSettings(
 /** A field only when it has a value: an absent field is not an undefined one on the wire. */
 function given<K extends string, V>(key: K, value: V | undefined): { [P in K]?: V } {
   return value === undefined ? {} : ({ [key]: value } as { [P in K]?: V }); // The computed key is K by construction.
+}
+
+/** Whether what a turn says of a setting is what the session has, or nothing. */
+function isAsItIs(settings: SessionSettings, field: keyof typeof AT_CREATION, value: unknown): boolean {
+  if (value === undefined || value === null || (typeof value === "object" && asksForNothing(value))) return true;
+  switch (field) {
+    case "enable_builtins":
+      return value === (settings.tools.builtins !== "none");
+    case "enable_shell":
+      return value === settings.tools.shell;
+    case "enable_memory":
+      return value === settings.tools.memory;
+    case "initial_turn":
+    case "tool_preset":
+      return false;
+    default:
+      return JSON.stringify(value) === JSON.stringify(settings[field]);
+  }
 }

@@ -76,7 +76,7 @@ async function runTurn({ dispatch, turns }: CallParts, operation: OperationName,
   const { args, signal, notices, hearsEvents } = call;
   const { stream, builtin_config, tools, tool_results = [] } = parseParams(TurnExtras, args);
   const shell = builtin_config?.enable_shell;
-  const input = shell === undefined ? args : { enable_shell: shell, ...args };
+  const input = shell === undefined || shell === null ? args : { enable_shell: shell, ...args };
   const sessionId = typeof args.session_id === "string" ? args.session_id : undefined;
   const telling = createTurnNotices({ ...notices, wantsEvents: () => stream && hearsEvents() }, sessionId);
   try {

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { connectMcp } from "../../../test/support/mcp-connection.ts";
+import { MEMORY_RETRIEVAL } from "../../contract/memory.ts";
 import { createScriptedModel } from "../../providers/scripted.ts";
 
 const open: { close(): Promise<void> }[] = [];
@@ -131,12 +132,32 @@ describe("events for a client that cannot be sent them", () => {
     expect((await call("meerkat_event_stream_open", unknown)).payload.code).toBe("SESSION_NOT_FOUND");
   });
 
-  it("[H5] are told through so many streams, and skills there are none", async () => {
+  it("[H5] are told through so many streams", async () => {
     const { call } = await connect();
     const { session_id } = (await call("meerkat_run", { prompt: "hi" })).payload;
     for (let opened = 0; opened < 64; opened += 1) await call("meerkat_event_stream_open", { session_id });
     expect((await call("meerkat_event_stream_open", { session_id })).payload.code).toBe("AGENT_ERROR");
-    expect((await call("meerkat_skills", { action: "list" })).payload).toEqual({ skills: [] });
+  });
+
+  it("[H1] [F2] what is asked for and not there is refused, also of a session that has begun", async () => {
+    const { call } = await connect();
+    const { session_id } = (await call("meerkat_run", { prompt: "hi", enable_mob: false })).payload;
+    const codeOf = async (tool: string, fields: object) => (await call(tool, { prompt: "hi", ...fields })).payload.code;
+    expect(await codeOf("meerkat_run", { comms_name: "ada" })).toBe("CAPABILITY_UNAVAILABLE");
+    expect(await codeOf("meerkat_run", { builtin_config: { shell_timeout_secs: 5 } })).toBe("INVALID_PARAMS");
+    expect(await codeOf("meerkat_resume", { session_id, enable_web_search: true })).toBe("CAPABILITY_UNAVAILABLE");
+    expect(await codeOf("meerkat_resume", { session_id, enable_shell: true })).toBe("INVALID_PARAMS");
+    expect(await codeOf("meerkat_resume", { session_id, enable_memory: true, enable_shell: false })).toBeUndefined();
+  });
+
+  it("[D2] the skill of memory is listed and read where there is a memory", async () => {
+    const { call } = await connect();
+    expect((await call("meerkat_skills", { action: "list" })).payload).toEqual({ skills: [MEMORY_RETRIEVAL] });
+    const skill_key = MEMORY_RETRIEVAL.key;
+    const { payload } = await call("meerkat_skills", { action: "inspect", skill_key });
+    expect(payload).toEqual({ ...MEMORY_RETRIEVAL, body: expect.stringContaining("call memory_search") });
     expect((await call("meerkat_skills", { action: "inspect" })).payload.code).toBe("SKILL_NOT_FOUND");
+    const without = await connect({}, { without: ["memory"] });
+    expect((await without.call("meerkat_skills", { action: "list" })).payload).toEqual({ skills: [] });
   });
 });

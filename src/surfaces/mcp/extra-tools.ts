@@ -2,11 +2,13 @@ import type { CallToolResult, Tool } from "@modelcontextprotocol/sdk/types.js";
 import { asRuntimeError, RuntimeError } from "../../contract/error.ts";
 import { EXTRA_TOOLS, type ExtraTool } from "../../contract/mcp/extra-tools.ts";
 import { objectSchemaOf } from "../../contract/mcp/tool-schema.ts";
+import { MEMORY_SKILL } from "../../contract/memory.ts";
 import { parseParams } from "../../contract/rpc/requests.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Delivery } from "../../service/event-queue.ts";
 import type { Runtime } from "../../service/runtime-calls.ts";
 import { toEnvelope } from "../envelope.ts";
+import { skillsOf } from "../rpc/methods/host-methods.ts";
 import { type Params, withPlainIds } from "../rpc/methods/operation-methods.ts";
 import { jsonResult, toolFailure } from "./call-tool.ts";
 
@@ -18,6 +20,7 @@ export interface ExtraTools {
 }
 
 export interface ExtraParts {
+  readonly dispatch: Runtime["dispatch"];
   readonly subscribe: Runtime["subscribe"];
   readonly realm: string;
   readonly clock: Clock;
@@ -41,14 +44,16 @@ export function describeExtraTools(): readonly Tool[] {
   return NAMES.map((name) => {
     const { summary, input, output } = EXTRA_TOOLS[name];
     const inputSchema = objectSchemaOf(input);
+    // What answers in one of two forms has no schema of one object.
     const outputSchema = objectSchemaOf(output);
-    if (inputSchema === undefined || outputSchema === undefined) throw new Error(`${name} speaks of no object`);
+    if (inputSchema === undefined) throw new Error(`${name} speaks of no object`);
     const annotations = { readOnlyHint: true, openWorldHint: false };
-    return { name, description: summary, inputSchema, outputSchema, annotations };
+    const told = outputSchema === undefined ? {} : { outputSchema };
+    return { name, description: summary, inputSchema, ...told, annotations };
   });
 }
 
-export function createExtraTools({ subscribe, realm, clock }: ExtraParts): ExtraTools {
+export function createExtraTools({ dispatch, subscribe, realm, clock }: ExtraParts): ExtraTools {
   const streams = new Map<string, OpenStream>();
 
   const open = async (params: Params) => {
@@ -91,10 +96,19 @@ export function createExtraTools({ subscribe, realm, clock }: ExtraParts): Extra
     streams.delete(stream_id);
     return { stream_id, closed: true, already_closed };
   };
-  const skills = (params: Params) => {
-    const { action } = parseParams(EXTRA_TOOLS.meerkat_skills.input, params);
-    if (action === "list") return { skills: [] };
-    throw new RuntimeError("SKILL_NOT_FOUND", "skill_key: this server has no skills to read");
+  const skills = async (params: Params) => {
+    const { action, skill_key, source } = parseParams(EXTRA_TOOLS.meerkat_skills.input, params);
+    const there = (await skillsOf({ dispatch })).filter(
+      ({ key }) => source === undefined || key.source_uuid === source,
+    );
+    if (action === "list") return { skills: there };
+    const { source_uuid, skill_name } = skill_key ?? {};
+    const found = there.find(({ key }) => key.source_uuid === source_uuid && key.skill_name === skill_name);
+    if (found !== undefined) return { ...found, body: MEMORY_SKILL };
+    throw new RuntimeError(
+      "SKILL_NOT_FOUND",
+      "skill_key: write a key of the list; this server has no other skill to read",
+    );
   };
   const run: Readonly<Record<ExtraTool, (params: Params, signal: AbortSignal) => unknown>> = {
     meerkat_event_stream_open: open,

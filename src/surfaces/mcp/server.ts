@@ -53,7 +53,7 @@ export function createServers(parts: ServerParts): () => McpServer {
   const instructions = INSTRUCTIONS[memoryOnly ? "memory" : "full"];
   return () => {
     const server = new Server(info, { capabilities: { tools: {}, logging: {} }, instructions });
-    const extra = memoryOnly ? undefined : createExtraTools({ subscribe: runtime.subscribe, realm, clock });
+    const extra = memoryOnly ? undefined : createExtraTools({ ...runtime, realm, clock });
     server.onclose = () => extra?.close();
     let level: LoggingLevel = "debug";
     let running = 0;

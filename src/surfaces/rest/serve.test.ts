@@ -2,6 +2,7 @@ import { request } from "node:http";
 import { describe, expect, it } from "vitest";
 import { REALM, serveRest, serveRuntime } from "../../../test/support/rest-server.ts";
 import { ERRORS } from "../../contract/error.ts";
+import { MEMORY_RETRIEVAL } from "../../contract/memory.ts";
 import { OPERATIONS } from "../../contract/operations.ts";
 import { createRuntime } from "../../runtime.ts";
 
@@ -74,10 +75,26 @@ describe("the routes", () => {
     expect(JSON.stringify(body)).not.toContain("_root");
     expect((await call("GET /config")).body).toMatchObject({ config: { agent: { max_turns: 100 } }, generation: 0 });
     expect((await call("GET /skills")).body).toEqual({ skills: [] });
+    const remembering = await serveRest({ memory: {} });
+    expect((await remembering.call("GET /skills")).body).toEqual({ skills: [MEMORY_RETRIEVAL] });
   });
 });
 
 describe("what is refused", () => {
+  it("[H1] [F2] is what was asked for and is not there, in a new session and in a further turn", async () => {
+    const { call } = await serveRest();
+    const { session_id } = (await call("POST /sessions", { prompt: "hi", enable_mob: false, peer_meta: null })).body;
+    const asks = [{ enable_web_search: true }, { hooks_override: { entries: [{}] } }, { external_tools: [{}] }];
+    for (const route of ["POST /sessions", `POST /sessions/${session_id}/messages`]) {
+      for (const fields of asks) {
+        const { status, body } = await call(route, { prompt: "hi", ...fields });
+        expect([status, body.code]).toEqual([501, "CAPABILITY_UNAVAILABLE"]);
+      }
+      const { status, body } = await call(route, { prompt: "hi", skill_refs: [{ source_uuid: "a", skill_name: "b" }] });
+      expect([status, body.code]).toEqual([404, "SKILL_NOT_FOUND"]);
+    }
+  });
+
   it("[H5] a body nested too deeply is refused, and brackets in a text do not count", async () => {
     const { call } = await serveRest();
     const nested = (field: string, open: string, close: string) =>

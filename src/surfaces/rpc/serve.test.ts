@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { asFrame, type Frame, failure } from "../../../test/support/rpc-client.ts";
 import { connectRpc, REALM } from "../../../test/support/rpc-connection.ts";
+import { MEMORY_RETRIEVAL } from "../../contract/memory.ts";
 import { OPERATIONS } from "../../contract/operations.ts";
 import { createScriptedModel } from "../../providers/scripted.ts";
 import { createInMemoryStore } from "../../runtime.ts";
@@ -55,6 +56,9 @@ describe("the handshake", () => {
       endpoints: { rpc_transport: "stdio" },
     });
     expect(await client.request("skills/list")).toEqual({ skills: [] });
+    const remembering = connectRpc({ memory: {} });
+    // [D2] What is in every prompt is listed.
+    expect(await remembering.client.request("skills/list")).toEqual({ skills: [MEMORY_RETRIEVAL] });
     expect(await client.request("models/catalog")).toMatchObject({ contract_version: { minor: 6 } });
   });
 });
@@ -107,7 +111,7 @@ describe("the protocol", () => {
     await expect(client.request("session/read", { session_id: "x" })).rejects.toEqual(
       failure(-32602, "INVALID_PARAMS", /session_id/),
     );
-    const created = await client.request("session/create", { prompt: "hi", peer_meta: {}, comms_name: "a" });
+    const created = await client.request("session/create", { prompt: "hi", peer_meta: {}, comms_name: "" });
     expect(created.text).toEqual(expect.any(String));
   });
 

@@ -121,7 +121,7 @@ function stateRows({ superseded, reshape, expanded, undone }: Shown): readonly F
 
 function tokensText({ tokens_before, tokens_after, cost }: Shown): string {
   const saved = tokens_before === 0 ? 0 : Math.round((1 - tokens_after / tokens_before) * 100);
-  const after = cost === undefined ? grouped(tokens_after) : `${grouped(tokens_after)} at most`;
+  const after = cost === undefined ? grouped(tokens_after) : `about ${grouped(tokens_after)}`;
   return `about ${grouped(tokens_before)} → ${after}${saved > 0 ? `, ${saved} % less` : ""}`;
 }
 

@@ -1,3 +1,4 @@
+import { type SkillRow, skillsWith } from "../../../contract/memory.ts";
 import { CONTRACT_VERSION } from "../../../contract/version.ts";
 import type { Runtime } from "../../../runtime.ts";
 import { BACKEND } from "../../realm.ts";
@@ -46,7 +47,7 @@ export function createHostMethods(
       },
       endpoints: { rpc_transport: "stdio", rpc_methods: methods() },
     }),
-    "skills/list": () => ({ skills: [] }),
+    "skills/list": async () => ({ skills: await skillsOf(runtime) }),
     "events/snapshot": async (params) => {
       const { contract_version, cursor } = await runtime.dispatch("readEventCursor", params);
       const { scope } = cursor;
@@ -55,6 +56,12 @@ export function createHostMethods(
       return { contract_version, scope, cursor, snapshot };
     },
   };
+}
+
+/** The skills sessions of this runtime may be told of. */
+export async function skillsOf(runtime: Pick<Runtime, "dispatch">): Promise<readonly SkillRow[]> {
+  const { capabilities } = await runtime.dispatch("readCapabilities", {});
+  return skillsWith({ memory: capabilities.some(({ id, status }) => id === "memory_store" && status === "Available") });
 }
 
 async function featuresOf(runtime: Pick<Runtime, "dispatch">): Promise<Readonly<Record<string, boolean>>> {

@@ -89,8 +89,9 @@ async function callOperation(parts: OperationParts, name: OperationName, call: C
   }
 }
 
-async function createSession(parts: OperationParts, params: Params, asked: Asked): Promise<unknown> {
-  const external = parts.tools.parseExternal(params);
+async function createSession(parts: OperationParts, given: Params, asked: Asked): Promise<unknown> {
+  const external = parts.tools.parseExternal(given);
+  const { external_tools: _, ...params } = given;
   try {
     const created = await callOperation(parts, "createSession", { params, ...asked, external });
     parts.tools.keep(sessionIdIn(created), external);

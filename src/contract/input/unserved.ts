@@ -1,0 +1,48 @@
+import { z } from "zod";
+
+const flag = z.boolean({ error: "write true or false" }).nullish();
+const table = z.record(z.string(), z.unknown(), { error: "write an object" }).nullish();
+
+const SkillRef = z.object({
+  kind: z.literal("structured").optional(),
+  source_uuid: z.string(),
+  skill_name: z.string(),
+});
+const skillRefs = z.array(SkillRef, { error: "write a list of {source_uuid, skill_name}" }).nullish();
+
+/** Fields of the wire that ask for what this runtime does not have. Clients may send them, as long as they ask for nothing. */
+export const UNSERVED = {
+  hooks_override: table,
+  enable_schedule: flag,
+  enable_workgraph: flag,
+  enable_mob: flag,
+  enable_web_search: flag,
+  comms_name: z.string({ error: "write a text" }).nullish(),
+  peer_meta: table,
+  auth_binding: table,
+};
+
+/** The sentence each is refused with. */
+export const WHY_UNSERVED: Readonly<Record<keyof typeof UNSERVED, string>> = {
+  hooks_override: "there are no hooks on the wire",
+  enable_schedule: "there are no scheduled turns",
+  enable_workgraph: "there are no work graphs",
+  enable_mob: "there are no mobs",
+  enable_web_search: "there is no web search of the provider's; an MCP server may bring one",
+  comms_name: "agents cannot send each other messages",
+  peer_meta: "agents cannot send each other messages",
+  auth_binding: "keys come from the environment of the runtime alone",
+};
+
+/** Fields that name skills; only those `skills/list` names are there. */
+export const SKILL_FIELDS = { skill_refs: skillRefs, preload_skills: skillRefs };
+
+const DEPTH_MAX = 3;
+
+/** True of false, of nothing, of an empty list, and of an object in which there is only that. */
+export function asksForNothing(value: unknown, depth = 1): boolean {
+  if (value === undefined || value === null || value === false || value === "") return true;
+  if (Array.isArray(value)) return value.length === 0;
+  if (typeof value !== "object" || depth > DEPTH_MAX) return false;
+  return Object.values(value).every((inner) => asksForNothing(inner, depth + 1));
+}
