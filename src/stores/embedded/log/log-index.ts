@@ -33,8 +33,10 @@ export interface LogIndex<R> {
   rows(): readonly R[];
   segments(): ReadonlyMap<number, SegmentState>;
   save(checkpoint: Checkpoint<R>): Promise<void>;
-  /** Replaces everything: for an index that does not fit its logs. */
-  replace(whole: Checkpoint<R>): void;
+  /** Corrects a row, also to an earlier end. */
+  saveRow(row: R): void;
+  /** Replaces everything: for an index that does not fit its logs. Nobody else saves while it is made. */
+  replace<C extends Checkpoint<R>>(make: () => C): C;
   close(): Promise<void>;
 }
 
@@ -52,7 +54,10 @@ export function openLogIndex<R extends LogRow>(path: string, warn: (sentence: st
     for (const [sessionId, placed] of bySession) {
       const places = placed.map(({ place }) => place);
       const first = places.reduce((least, { seq }) => Math.min(least, seq), SEQ_MAX);
-      void records.put(keyOf(sessionId, first), writePlaces(places));
+      // Two processes may have written from the same seq on: neither may hide the other.
+      const there = records.get(keyOf(sessionId, first));
+      const before = there === undefined ? [] : readPlaces(there).filter((place) => !places.some(isAt(place)));
+      void records.put(keyOf(sessionId, first), writePlaces([...before, ...places]));
     }
     for (const row of checkpoint.rows) {
       // Another process may have gone further with the session since.
@@ -71,13 +76,21 @@ export function openLogIndex<R extends LogRow>(path: string, warn: (sentence: st
     save: async (checkpoint) => {
       await root.transaction(() => put(checkpoint));
     },
-    replace: (whole) =>
+    saveRow: (row) => root.transactionSync(() => void rows.put(row.session_id, row)),
+    replace: (make) =>
       root.transactionSync(() => {
+        const whole = make();
         for (const database of [records, rows, segments]) database.clearSync();
         put(whole);
+        return whole;
       }),
     close: () => root.close(),
   };
+}
+
+/** Whether a place is where another is. */
+export function isAt({ segment, offset }: RecordPlace): (other: RecordPlace) => boolean {
+  return (other) => other.segment === segment && other.offset === offset;
 }
 
 const SEQ_MAX = 2 ** 48 - 1;

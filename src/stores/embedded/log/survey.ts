@@ -1,5 +1,6 @@
 import type { FoldRow, LogRow } from "../../../ports/store.ts";
 import type { Checkpoint, LogIndex, RecordPlace, SegmentState } from "./log-index.ts";
+import { leftOutSentence, soleChain } from "./read-places.ts";
 import { decodeRecord, findRecord, recordHead } from "./record.ts";
 import { scanSegment } from "./scan.ts";
 import type { SegmentIo } from "./segment-file.ts";
@@ -44,7 +45,21 @@ export function surveyLogs<B, R extends LogRow>(
   const rows = new Map<string, R>();
   const places: { sessionId: string; place: RecordPlace }[] = [];
   // A session may have gone from segment to segment: it is folded by its seqs, one record in memory at a time.
-  for (const { sessionId, place } of found.sort((a, b) => a.place.seq - b.place.seq)) {
+  const bySession = Map.groupBy(
+    found.sort((a, b) => a.place.seq - b.place.seq),
+    ({ sessionId }) => sessionId,
+  );
+  const chains = [...bySession].flatMap(([sessionId, all]) => {
+    const chain = soleChain(
+      { segments, io },
+      all.map(({ place }) => place),
+    );
+    for (const place of chain.leftOut) {
+      problems.push(leftOutSentence(sessionId, place, segments.path(place.segment)));
+    }
+    return chain.places.map((place) => ({ sessionId, place }));
+  });
+  for (const { sessionId, place } of chains) {
     const end = rows.get(sessionId)?.last_seq ?? 0;
     if (place.seq !== end + 1) {
       problems.push(`session ${sessionId}: seq ${place.seq} follows ${end}`);
@@ -74,11 +89,19 @@ export function mendIndex<B, R extends LogRow>(
   const paths = broken.map(([segment]) => parts.segments.path(segment)).join(", ");
   warn(`${paths}: the end is damaged or missing; the index is made anew from what is there`);
   const sealed = new Set([...known].flatMap(([segment, state]) => (state.sealed ? [segment] : [])));
-  const survey = surveyLogs(parts, sealed);
-  const lost = lossesOf(index.rows(), survey.rows);
+  const rows = index.rows();
+  const survey = index.replace(() => surveyLogs(parts, sealed));
+  const lost = lossesOf(rows, survey.rows);
   for (const sentence of lost) warn(sentence);
-  index.replace(survey);
   return lost;
+}
+
+/** Makes an index anew that lacks what the logs hold: two processes that wrote from the same seq on could do that to it. */
+export function remakeIndex<B, R extends LogRow>(index: LogIndex<R>, parts: SurveyParts<B, R>): void {
+  index.replace(() => {
+    const sealed = [...index.segments()].flatMap(([segment, state]) => (state.sealed ? [segment] : []));
+    return surveyLogs(parts, new Set(sealed));
+  });
 }
 
 /** What rows knew that the logs do not hold any more. */
