@@ -26,6 +26,12 @@ export interface Checkpoint<R> {
   readonly segments: ReadonlyMap<number, SegmentState>;
 }
 
+/** The records of one session that count, oldest first, and the row they come to. */
+export interface SessionRecords<R> {
+  readonly places: readonly RecordPlace[];
+  readonly row: R;
+}
+
 /** The part of the index that is on disk. It lags behind the logs and is caught up from them; it is never ahead. */
 export interface LogIndex<R> {
   places(sessionId: string): readonly RecordPlace[];
@@ -35,8 +41,10 @@ export interface LogIndex<R> {
   save(checkpoint: Checkpoint<R>): Promise<void>;
   /** Corrects a row, also to an earlier end. */
   saveRow(row: R): void;
-  /** Replaces everything: for an index that does not fit its logs. Nobody else saves while it is made. */
-  replace<C extends Checkpoint<R>>(make: () => C): C;
+  /** Replaces what is known of a session, unless there is nothing to replace it by. Nobody else saves while it is made. */
+  replaceSession(sessionId: string, make: () => SessionRecords<R> | undefined): boolean;
+  /** Replaces everything: for an index that does not fit its logs. */
+  replace(whole: Checkpoint<R>): void;
   close(): Promise<void>;
 }
 
@@ -77,12 +85,20 @@ export function openLogIndex<R extends LogRow>(path: string, warn: (sentence: st
       await root.transaction(() => put(checkpoint));
     },
     saveRow: (row) => root.transactionSync(() => void rows.put(row.session_id, row)),
-    replace: (make) =>
+    replaceSession: (sessionId, make) =>
       root.transactionSync(() => {
-        const whole = make();
+        const made = make();
+        if (made === undefined) return false;
+        const range = { start: keyOf(sessionId, 0), end: keyOf(sessionId, SEQ_MAX) };
+        for (const key of [...records.getKeys(range)]) void records.remove(key);
+        void records.put(keyOf(sessionId, made.places[0]?.seq ?? 0), writePlaces(made.places));
+        void rows.put(sessionId, made.row);
+        return true;
+      }),
+    replace: (whole) =>
+      root.transactionSync(() => {
         for (const database of [records, rows, segments]) database.clearSync();
         put(whole);
-        return whole;
       }),
     close: () => root.close(),
   };

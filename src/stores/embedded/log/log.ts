@@ -8,7 +8,7 @@ import { encodeRecord } from "./record.ts";
 import { scanSegment } from "./scan.ts";
 import { openSegmentWriter, type SegmentIo, type SegmentWriter } from "./segment-file.ts";
 import type { Segments } from "./segments.ts";
-import { remakeIndex } from "./survey.ts";
+import { mendSession } from "./survey.ts";
 import type { Tail } from "./tail.ts";
 
 export interface LogParts<B, R> {
@@ -36,11 +36,14 @@ export interface LogSizes {
 
 export const LOG_SIZES: LogSizes = { segmentBytes: 64 * 1_024 * 1_024, checkpointBytes: 4 * 1_024 * 1_024 };
 
+/** To mend a session every log is read: a folder that is all damage must not do nothing else. */
+const MENDED_MAX = 100;
+
 /** The logs of all sessions of a folder, in segments shared by all. */
 export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EventLog<B> & { close(): Promise<void> } {
   const { index, tail, foldRow, now, sizes } = parts;
   let writer: { readonly segment: number; readonly file: SegmentWriter } | undefined;
-  let isRemade = false;
+  const mended = new Set<string>();
   let checkpointed = 0;
   let checkpointing: Promise<void> = Promise.resolve();
   // Ends of logs with an append under way, which no row shows yet.
@@ -97,6 +100,15 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EventLog<
     return tail.row(sessionId);
   };
 
+  /** False when that was tried before, or does not help. */
+  const mend = (sessionId: string): boolean => {
+    if (mended.has(sessionId) || mended.size >= MENDED_MAX) return false;
+    mended.add(sessionId);
+    if (!mendSession(index, parts, sessionId)) return false;
+    tail.forget(sessionId);
+    return true;
+  };
+
   const ownSegment = () => {
     if (writer !== undefined && writer.file.end < sizes.segmentBytes) return writer;
     const full = writer;
@@ -134,13 +146,14 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EventLog<
     append,
     read: async (sessionId, fromSeq, max) => {
       tail.catchUp();
-      const read = (): readonly Entry<B>[] => readPlaces(parts, tail.places(sessionId), { sessionId, fromSeq, max });
+      const read = (): readonly Entry<B>[] =>
+        readPlaces(parts, tail.chain(sessionId).places, { sessionId, fromSeq, max });
+      // Where two processes wrote the same seqs, the index may lack what one of them saved.
+      if (tail.chain(sessionId).leftOut.length > 0) mend(sessionId);
       try {
         return read();
       } catch (error) {
-        if (isRemade || !isGap(error)) throw error;
-        isRemade = true;
-        remakeIndex(index, parts);
+        if (!isGap(error) || !mend(sessionId)) throw error;
         return read();
       }
     },

@@ -10,6 +10,8 @@ import type { Segments } from "./segments.ts";
 export interface Survey<R> extends Checkpoint<R> {
   readonly bytes: number;
   readonly problems: readonly string[];
+  /** The sessions of which two processes wrote the same seqs. */
+  readonly twice: ReadonlySet<string>;
 }
 
 interface SurveyParts<B, R> {
@@ -45,6 +47,7 @@ export function surveyLogs<B, R extends LogRow>(
   const rows = new Map<string, R>();
   const places: { sessionId: string; place: RecordPlace }[] = [];
   // A session may have gone from segment to segment: it is folded by its seqs, one record in memory at a time.
+  const twice = new Set<string>();
   const bySession = Map.groupBy(
     found.sort((a, b) => a.place.seq - b.place.seq),
     ({ sessionId }) => sessionId,
@@ -55,6 +58,7 @@ export function surveyLogs<B, R extends LogRow>(
       all.map(({ place }) => place),
     );
     for (const place of chain.leftOut) {
+      twice.add(sessionId);
       problems.push(leftOutSentence(sessionId, place, segments.path(place.segment)));
     }
     return chain.places.map((place) => ({ sessionId, place }));
@@ -71,7 +75,7 @@ export function surveyLogs<B, R extends LogRow>(
     for (const entry of decodeRecord<B>(record, 0).entries)
       rows.set(sessionId, foldRow(rows.get(sessionId), sessionId, entry));
   }
-  return { places, rows: [...rows.values()], segments: states, bytes, problems };
+  return { places, rows: [...rows.values()], segments: states, bytes, problems, twice };
 }
 
 /**
@@ -89,18 +93,27 @@ export function mendIndex<B, R extends LogRow>(
   const paths = broken.map(([segment]) => parts.segments.path(segment)).join(", ");
   warn(`${paths}: the end is damaged or missing; the index is made anew from what is there`);
   const sealed = new Set([...known].flatMap(([segment, state]) => (state.sealed ? [segment] : [])));
-  const rows = index.rows();
-  const survey = index.replace(() => surveyLogs(parts, sealed));
-  const lost = lossesOf(rows, survey.rows);
+  const survey = surveyLogs(parts, sealed);
+  const lost = lossesOf(index.rows(), survey.rows);
   for (const sentence of lost) warn(sentence);
+  index.replace(survey);
   return lost;
 }
 
-/** Makes an index anew that lacks what the logs hold: two processes that wrote from the same seq on could do that to it. */
-export function remakeIndex<B, R extends LogRow>(index: LogIndex<R>, parts: SurveyParts<B, R>): void {
-  index.replace(() => {
-    const sealed = [...index.segments()].flatMap(([segment, state]) => (state.sealed ? [segment] : []));
-    return surveyLogs(parts, new Set(sealed));
+/**
+ * Looks a session up in the logs in which two processes wrote the same seqs: the index may lack what one of them saved.
+ * False when there is no such session in the logs.
+ */
+export function mendSession<B, R extends LogRow>(
+  index: LogIndex<R>,
+  parts: SurveyParts<B, R>,
+  sessionId: string,
+): boolean {
+  return index.replaceSession(sessionId, () => {
+    const { places, rows, twice } = surveyLogs(parts, new Set());
+    const row = rows.find(({ session_id }) => session_id === sessionId);
+    if (row === undefined || !twice.has(sessionId)) return undefined;
+    return { places: places.flatMap(({ sessionId: id, place }) => (id === sessionId ? [place] : [])), row };
   });
 }
 

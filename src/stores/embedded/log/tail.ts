@@ -1,6 +1,6 @@
 import type { FoldRow, LogRow } from "../../../ports/store.ts";
 import type { LogIndex, RecordPlace } from "./log-index.ts";
-import { leftOutSentence, readPlaces, soleChain } from "./read-places.ts";
+import { type Chain, leftOutSentence, readPlaces, soleChain } from "./read-places.ts";
 import { decodeRecord, recordHead } from "./record.ts";
 import { scanSegment } from "./scan.ts";
 import type { SegmentIo } from "./segment-file.ts";
@@ -10,8 +10,10 @@ import type { Segments } from "./segments.ts";
 export interface Tail<R> {
   /** Reads what was appended since the last time, by any process. */
   catchUp(): void;
-  /** Every place of a session's records that count, oldest first. */
-  places(sessionId: string): readonly RecordPlace[];
+  /** Every place of a session's records that count, oldest first, and of those that do not. */
+  chain(sessionId: string): Chain;
+  /** Knows of a session only what the index does. */
+  forget(sessionId: string): void;
   /** Folds a session's row anew where two processes wrote the same seq. */
   settle(sessionId: string): void;
   row(sessionId: string): R | undefined;
@@ -130,18 +132,19 @@ export function createTail<B, R extends LogRow>(parts: TailParts<B, R>): Tail<R>
     const byPlace = new Map(all.map((place) => [`${place.segment} ${place.offset}`, place]));
     return [...byPlace.values()].sort((a, b) => a.seq - b.seq || a.segment - b.segment || a.offset - b.offset);
   };
-  const chainOf = (sessionId: string): readonly RecordPlace[] => {
-    const { places, leftOut } = soleChain({ segments, io }, everyPlace(sessionId));
+  const chainOf = (sessionId: string): Chain => {
+    const chain = soleChain({ segments, io }, everyPlace(sessionId));
+    const { places, leftOut } = chain;
     const sentences = leftOut.map((place) => leftOutSentence(sessionId, place, segments.path(place.segment)));
     const news = sentences.filter((sentence) => !told.has(sentence));
-    if (news.length === 0) return places;
+    if (news.length === 0) return chain;
     if (told.size >= TOLD_MAX) told.clear();
     for (const sentence of news) {
       told.add(sentence);
       warn(sentence);
     }
     foldAnew(sessionId, places);
-    return places;
+    return chain;
   };
   /** A row may have been folded from a record that is left out. */
   const foldAnew = (sessionId: string, places: readonly RecordPlace[]): void => {
@@ -166,7 +169,11 @@ export function createTail<B, R extends LogRow>(parts: TailParts<B, R>): Tail<R>
         if ((all.get(sessionId)?.last_seq ?? 0) < row.last_seq) all.set(sessionId, row);
       return [...all.values()];
     },
-    places: chainOf,
+    chain: chainOf,
+    forget: (sessionId) => {
+      recent.delete(sessionId);
+      rows.delete(sessionId);
+    },
     settle,
     add: (sessionId, place, row) => {
       note(sessionId, place);
