@@ -29,6 +29,8 @@ export interface EmbeddedOptions<B, R> {
   readonly host: { readonly pid: number; isRunning(pid: number): boolean };
   readonly io?: SegmentIo;
   readonly sizes?: LogSizes;
+  /** How long a holder that cannot be looked up may be silent before it counts as dead. */
+  readonly silenceMsMax?: number;
 }
 
 /**
@@ -46,14 +48,15 @@ export function openStore<B, R extends LogRow>(options: EmbeddedOptions<B, R>): 
     self: describeSelf(options.host.pid, randomUUID()),
     steadyNow: () => performance.now(),
     signal: options.host.isRunning,
+    silenceMsMax: options.silenceMsMax,
   });
   const lost = mendIndex(index, { segments, io, foldRow }, warn);
   if (lost.length > 0)
     appendFileSync(join(folder, LOSSES), lost.map((sentence) => `${sentence}\n`).join(""), { mode: 0o600 });
   const own = new Set<number>();
   const tail = createTail({ index, segments, io, foldRow, warn, isOwn: (segment) => own.has(segment) });
-  const log = createLog({ index, segments, tail, leases, io, foldRow, now, warn, own, sizes });
-  const { close: closeLocks, ...locks } = createSessionLocks(leases);
+  const { close: closeLocks, isLost, ...locks } = createSessionLocks(leases);
+  const log = createLog({ index, segments, tail, leases, io, foldRow, now, warn, own, sizes, isLost });
   let closing: Promise<void> | undefined;
   const close = async (): Promise<void> => {
     closeLocks();

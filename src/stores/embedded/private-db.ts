@@ -1,5 +1,6 @@
 import { chmodSync, closeSync, existsSync, fstatSync, openSync, readSync, renameSync, rmSync } from "node:fs";
 import { open, type RootDatabase, type RootDatabaseOptions } from "lmdb";
+import { RuntimeError } from "../../contract/error.ts";
 
 /**
  * Opens an LMDB file that only its owner may read. A file that LMDB would crash the process over is set aside first:
@@ -17,7 +18,28 @@ export function openPrivateDb<Value, Key extends string>(
   }
   const database = open<Value, Key>({ ...options, path, noSubdir: true });
   for (const file of [path, `${path}-lock`]) if (existsSync(file)) chmodSync(file, 0o600);
+  requireOwnPid(database, path);
   return database;
+}
+
+/**
+ * LMDB tells its readers apart by process id. Two containers have the same ids; the second to read would be ended by the
+ * library some time later. From its first read on an id is its process's own, so it is read at once.
+ */
+function requireOwnPid(database: RootDatabase<unknown, string>, path: string): void {
+  try {
+    database.useReadTransaction().done();
+  } catch (cause) {
+    try {
+      database.resetReadTxn(); // Otherwise a timer of the library does, and what it throws ends the process.
+    } catch {
+      // It throws for want of the very transaction that could not be had.
+    }
+    const message =
+      `${path} is in use by a process of another container that has the same process id there; ` +
+      "let the containers share their process ids (docker run --pid), or give each a state folder of its own";
+    throw new RuntimeError("SESSION_STORE_ERROR", message, { cause });
+  }
 }
 
 // Of the two pages a file begins with: a mark, the size of a page, the number of the last page, and which is newer.

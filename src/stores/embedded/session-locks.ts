@@ -6,8 +6,14 @@ const LISTEN_MS = 250;
 /** A beat every five seconds: a sixth of the silence after which a holder is taken for dead. */
 const LISTENS_PER_BEAT = 20;
 
+interface HeldLocks extends SessionLocks {
+  /** Whether another process has taken a session that is held here. */
+  isLost(sessionId: string): boolean;
+  close(): void;
+}
+
 /** One holder a session, over all processes of the folder; an interrupt reaches it when it next listens. */
-export function createSessionLocks(leases: Leases): SessionLocks & { close(): void } {
+export function createSessionLocks(leases: Leases): HeldLocks {
   const held = new Map<string, { readonly interrupted: AbortController; readonly timer: NodeJS.Timeout }>();
   const release = (sessionId: string): void => {
     clearInterval(held.get(sessionId)?.timer);
@@ -33,6 +39,7 @@ export function createSessionLocks(leases: Leases): SessionLocks & { close(): vo
         },
       };
     },
+    isLost: (sessionId) => held.has(sessionId) && !leases.isOurs(nameOf(sessionId)),
     isHeld: async (sessionId) => leases.isTaken(nameOf(sessionId)),
     interrupt: async (sessionId) => {
       const own = held.get(sessionId);

@@ -26,6 +26,12 @@ export interface Checkpoint<R> {
   readonly segments: ReadonlyMap<number, SegmentState>;
 }
 
+/** The records of one session that count, oldest first, and the row they come to. */
+export interface SessionRecords<R> {
+  readonly places: readonly RecordPlace[];
+  readonly row: R;
+}
+
 /** The part of the index that is on disk. It lags behind the logs and is caught up from them; it is never ahead. */
 export interface LogIndex<R> {
   places(sessionId: string): readonly RecordPlace[];
@@ -33,6 +39,10 @@ export interface LogIndex<R> {
   rows(): readonly R[];
   segments(): ReadonlyMap<number, SegmentState>;
   save(checkpoint: Checkpoint<R>): Promise<void>;
+  /** Corrects a row, also to an earlier end. */
+  saveRow(row: R): void;
+  /** Replaces what is known of a session, unless there is nothing to replace it by. Nobody else saves while it is made. */
+  replaceSession(sessionId: string, make: () => SessionRecords<R> | undefined): boolean;
   /** Replaces everything: for an index that does not fit its logs. */
   replace(whole: Checkpoint<R>): void;
   close(): Promise<void>;
@@ -52,7 +62,10 @@ export function openLogIndex<R extends LogRow>(path: string, warn: (sentence: st
     for (const [sessionId, placed] of bySession) {
       const places = placed.map(({ place }) => place);
       const first = places.reduce((least, { seq }) => Math.min(least, seq), SEQ_MAX);
-      void records.put(keyOf(sessionId, first), writePlaces(places));
+      // Two processes may have written from the same seq on: neither may hide the other.
+      const there = records.get(keyOf(sessionId, first));
+      const before = there === undefined ? [] : readPlaces(there).filter((place) => !places.some(isAt(place)));
+      void records.put(keyOf(sessionId, first), writePlaces([...before, ...places]));
     }
     for (const row of checkpoint.rows) {
       // Another process may have gone further with the session since.
@@ -71,6 +84,17 @@ export function openLogIndex<R extends LogRow>(path: string, warn: (sentence: st
     save: async (checkpoint) => {
       await root.transaction(() => put(checkpoint));
     },
+    saveRow: (row) => root.transactionSync(() => void rows.put(row.session_id, row)),
+    replaceSession: (sessionId, make) =>
+      root.transactionSync(() => {
+        const made = make();
+        if (made === undefined) return false;
+        const range = { start: keyOf(sessionId, 0), end: keyOf(sessionId, SEQ_MAX) };
+        for (const key of [...records.getKeys(range)]) void records.remove(key);
+        void records.put(keyOf(sessionId, made.places[0]?.seq ?? 0), writePlaces(made.places));
+        void rows.put(sessionId, made.row);
+        return true;
+      }),
     replace: (whole) =>
       root.transactionSync(() => {
         for (const database of [records, rows, segments]) database.clearSync();
@@ -78,6 +102,11 @@ export function openLogIndex<R extends LogRow>(path: string, warn: (sentence: st
       }),
     close: () => root.close(),
   };
+}
+
+/** Whether a place is where another is. */
+export function isAt({ segment, offset }: RecordPlace): (other: RecordPlace) => boolean {
+  return (other) => other.segment === segment && other.offset === offset;
 }
 
 const SEQ_MAX = 2 ** 48 - 1;

@@ -3,11 +3,12 @@ import { RuntimeError } from "../../../contract/error.ts";
 import type { EventLog, FoldRow, LogRow } from "../../../ports/store.ts";
 import type { Leases } from "../leases.ts";
 import type { LogIndex } from "./log-index.ts";
-import { readPlaces } from "./read-places.ts";
+import { isGap, readPlaces } from "./read-places.ts";
 import { encodeRecord } from "./record.ts";
 import { scanSegment } from "./scan.ts";
 import { openSegmentWriter, type SegmentIo, type SegmentWriter } from "./segment-file.ts";
 import type { Segments } from "./segments.ts";
+import { mendSession } from "./survey.ts";
 import type { Tail } from "./tail.ts";
 
 export interface LogParts<B, R> {
@@ -19,6 +20,8 @@ export interface LogParts<B, R> {
   readonly foldRow: FoldRow<B, R>;
   readonly now: () => number;
   readonly warn: (sentence: string) => void;
+  /** Whether another process has taken a session that this one holds. */
+  isLost(sessionId: string): boolean;
   /** The segments this process writes; shared with the tail, which leaves them alone. */
   readonly own: Set<number>;
   readonly sizes: LogSizes;
@@ -33,10 +36,14 @@ export interface LogSizes {
 
 export const LOG_SIZES: LogSizes = { segmentBytes: 64 * 1_024 * 1_024, checkpointBytes: 4 * 1_024 * 1_024 };
 
+/** To mend a session every log is read: a folder that is all damage must not do nothing else. */
+const MENDED_MAX = 100;
+
 /** The logs of all sessions of a folder, in segments shared by all. */
 export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EventLog<B> & { close(): Promise<void> } {
   const { index, tail, foldRow, now, sizes } = parts;
   let writer: { readonly segment: number; readonly file: SegmentWriter } | undefined;
+  const mended = new Set<string>();
   let checkpointed = 0;
   let checkpointing: Promise<void> = Promise.resolve();
   // Ends of logs with an append under way, which no row shows yet.
@@ -48,13 +55,16 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EventLog<
     added: readonly NewEntry<B>[],
   ): Promise<readonly Entry<B>[]> => {
     if (added.length === 0) return [];
-    const row = rowForAppend(sessionId, after);
+    if (parts.isLost(sessionId)) throw takenOver(sessionId, "nothing was kept of this append");
+    // With the number of takeovers as of now: whoever takes the session from here on writes a higher one.
+    const fence = parts.leases.takeovers();
+    const row = rowForAppend(sessionId, after, fence);
     const end = ends.get(sessionId) ?? row?.last_seq ?? 0;
     if (end !== after) {
       throw new RuntimeError("SESSION_BUSY", `the log of session ${sessionId} ends at ${end}, not at ${after}`);
     }
     const entries = number(added, after, now());
-    const record = encodeRecord(sessionId, entries);
+    const record = encodeRecord(sessionId, entries, fence);
     const { segment, file } = ownSegment();
     ends.set(sessionId, lastSeqOf(entries));
     try {
@@ -66,18 +76,37 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EventLog<
         checkpointed = file.end;
         checkpointing = checkpointing.then(checkpoint);
       }
+      // It may have stood still since it looked. The record stays: others may have read it and gone on from it.
+      if (parts.isLost(sessionId)) {
+        tail.catchUp();
+        tail.settle(sessionId);
+        throw takenOver(sessionId, "read it again to see whether this append was kept");
+      }
       return entries;
     } finally {
       ends.delete(sessionId);
     }
   };
 
-  /** What others appended is looked up only when the log is not where the caller thinks it is. */
-  const rowForAppend = (sessionId: string, after: number): R | undefined => {
+  /**
+   * What others appended is looked up only when the log is not where the caller thinks it is, or somebody may not have
+   * noticed yet that what it held was taken.
+   */
+  const rowForAppend = (sessionId: string, after: number, fence: number): R | undefined => {
+    if (fence > 0) tail.catchUp();
     const row = tail.rowAt(sessionId, after);
     if ((row?.last_seq ?? 0) === after) return row;
     tail.catchUp();
     return tail.row(sessionId);
+  };
+
+  /** False when that was tried before, or does not help. */
+  const mend = (sessionId: string): boolean => {
+    if (mended.has(sessionId) || mended.size >= MENDED_MAX) return false;
+    mended.add(sessionId);
+    if (!mendSession(index, parts, sessionId)) return false;
+    tail.forget(sessionId);
+    return true;
   };
 
   const ownSegment = () => {
@@ -117,8 +146,16 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EventLog<
     append,
     read: async (sessionId, fromSeq, max) => {
       tail.catchUp();
-      const places = tail.places(sessionId);
-      return readPlaces<B>(parts, places, { sessionId, fromSeq, max });
+      const read = (): readonly Entry<B>[] =>
+        readPlaces(parts, tail.chain(sessionId).places, { sessionId, fromSeq, max });
+      // Where two processes wrote the same seqs, the index may lack what one of them saved.
+      if (tail.chain(sessionId).leftOut.length > 0) mend(sessionId);
+      try {
+        return read();
+      } catch (error) {
+        if (!isGap(error) || !mend(sessionId)) throw error;
+        return read();
+      }
     },
     close: async () => {
       await checkpointing;
@@ -146,6 +183,10 @@ function lastSeqOf(entries: readonly Entry<unknown>[]): number {
   return last === undefined ? 0 : last.seq + last.span - 1;
 }
 
+function takenOver(sessionId: string, what: string): RuntimeError {
+  return new RuntimeError("SESSION_BUSY", `another process has taken session ${sessionId} over; ${what}`);
+}
+
 function leaseName(segment: number): string {
   return `segment ${segment}`;
 }
@@ -155,7 +196,8 @@ function takeSegment<B, R>({ index, segments, tail, leases, io, warn, own }: Log
   const isSealed = (segment: number): boolean => index.segments().get(segment)?.sealed === true;
   const open = segments.list().filter((segment) => !own.has(segment) && !isSealed(segment));
   const free = open.find((segment) => {
-    if (!leases.take(leaseName(segment))) return false;
+    // Not one whose writer may only stand still: it would go on to write where we do.
+    if (!leases.take(leaseName(segment), "dead")) return false;
     // Its owner may have sealed it before giving it up, after we looked.
     if (!isSealed(segment)) return true;
     leases.give(leaseName(segment));

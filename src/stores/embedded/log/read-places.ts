@@ -1,7 +1,7 @@
 import type { Entry } from "../../../contract/entry.ts";
 import { RuntimeError } from "../../../contract/error.ts";
 import type { RecordPlace } from "./log-index.ts";
-import { decodeRecord, findRecord } from "./record.ts";
+import { decodeRecord, findRecord, recordHead } from "./record.ts";
 import type { SegmentIo } from "./segment-file.ts";
 import type { Segments } from "./segments.ts";
 
@@ -37,6 +37,63 @@ export function readPlaces<B>(
     first += run.length;
   }
   return entries;
+}
+
+/** What stands in a session's log: each seq once, and the records that were left out for it. */
+export interface Chain {
+  readonly places: readonly RecordPlace[];
+  readonly leftOut: readonly RecordPlace[];
+}
+
+/**
+ * Of records that follow the same seq one counts: that of the later holder, else the one written first. A process that
+ * stood still while another took its session over may have written after it; what it added to such a record is left
+ * out with it. Places are in the order of their seqs.
+ */
+export function soleChain(
+  { segments, io }: { segments: Segments; io: SegmentIo },
+  places: readonly RecordPlace[],
+): Chain {
+  const twiceAt = places.findIndex((place, at) => place.seq === places[at - 1]?.seq);
+  if (twiceAt < 0) return { places, leftOut: [] };
+  const kept = places.slice(0, twiceAt - 1);
+  const disputed = places.slice(twiceAt - 1).map((place) => {
+    const record = readRun(io, segments, [place]);
+    const { entries } = recordAt(record, place, place.offset, segments);
+    const last = entries.at(-1);
+    const end = last === undefined ? place.seq : last.seq + last.span;
+    return { place, end, fence: recordHead(record, 0).fence, at: entries[0]?.timestamp_ms ?? 0 };
+  });
+  const out = new Set<RecordPlace>();
+  let expected = disputed[0]?.place.seq ?? 0;
+  for (const { place } of disputed) {
+    if (place.seq !== expected || out.has(place)) continue;
+    const rivals = disputed.filter((other) => other.place.seq === expected && !out.has(other.place));
+    const [winner, ...losers] = rivals.sort((a, b) => b.fence - a.fence || a.at - b.at);
+    if (winner === undefined) break;
+    for (let loser of losers) {
+      out.add(loser.place);
+      for (const next of disputed) {
+        const isNext = next.place.seq === loser.end && next.fence === loser.fence;
+        if (!isNext || next.place.segment !== loser.place.segment || next.place.offset < loser.place.offset) continue;
+        out.add(next.place);
+        loser = next;
+      }
+    }
+    kept.push(winner.place);
+    expected = winner.end;
+  }
+  const chain = new Set(kept);
+  const rest = disputed.filter(({ place }) => !chain.has(place) && !out.has(place)).map(({ place }) => place);
+  // What is beyond a gap stays, so that whoever reads is told of the gap.
+  const beyond = rest.filter(({ seq }) => seq > expected);
+  const leftOut = [...out, ...rest.filter(({ seq }) => seq <= expected)];
+  return { places: [...kept, ...beyond], leftOut };
+}
+
+/** Says of a record that it is left out. */
+export function leftOutSentence(sessionId: string, { seq, offset }: RecordPlace, path: string): string {
+  return `session ${sessionId}: seq ${seq} was written twice, by two processes; the record in ${path} at ${offset} is left out`;
 }
 
 /** The longest run of places that one read covers; each holds an entry at least, and one may lie before the wanted. */
@@ -80,5 +137,12 @@ function recordAt<B>(buffer: Buffer, place: RecordPlace, base: number, segments:
 
 function missing(sessionId: string, expected: number, found: number): RuntimeError {
   const message = `the log of session ${sessionId} lacks seqs ${expected} to ${found - 1}; run rkat doctor --verify`;
-  return new RuntimeError("SESSION_STORE_ERROR", message);
+  return new RuntimeError("SESSION_STORE_ERROR", message, { cause: GAP });
+}
+
+const GAP = new Error("a record is not where the index says, or the index says nothing of it");
+
+/** Whether a read failed because seqs are missing, which may be the fault of the index alone. */
+export function isGap(thrown: unknown): boolean {
+  return thrown instanceof RuntimeError && thrown.cause === GAP;
 }

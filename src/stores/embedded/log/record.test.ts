@@ -26,10 +26,10 @@ describe("a record", () => {
     fc.assert(
       fc.property(record, fc.uint8Array({ maxLength: 50 }), (given, before) => {
         const entries = entriesOf(given);
-        const bytes = encodeRecord(given.sessionId, entries);
+        const bytes = encodeRecord(given.sessionId, entries, 7);
         const buffer = Buffer.concat([before, bytes]);
         expect(findRecord(buffer, before.length)).toEqual({ kind: "record", bytes: bytes.length });
-        expect(recordHead(buffer, before.length)).toEqual({ sessionId: given.sessionId, seq: given.seq });
+        expect(recordHead(buffer, before.length)).toEqual({ sessionId: given.sessionId, seq: given.seq, fence: 7 });
         expect(decodeRecord(buffer, before.length)).toEqual({ sessionId: given.sessionId, entries });
       }),
     );

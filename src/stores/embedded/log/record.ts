@@ -8,14 +8,17 @@ export interface LogRecord<B> {
   readonly entries: readonly Entry<B>[];
 }
 
-// length u32 · checksum u32 · session id 16 · first seq u48 · time u48 · entries u16 · reserved u16, then the payload.
+// length u32 · checksum u32 · session id 16 · first seq u48 · time u48 · entries u16 · fence u16, then the payload.
 const HEADER_BYTES = 40;
 const CHECKED_FROM = 8;
 /** One append may not be larger: a length beyond it is damage, not a record. */
 const RECORD_BYTES_MAX = 64 * 1_024 * 1_024;
 
-/** Writes entries as one record. */
-export function encodeRecord(sessionId: string, entries: readonly Entry<unknown>[]): Buffer {
+/** A larger number is written as this one. */
+const FENCE_MAX = 2 ** 16 - 1;
+
+/** Writes entries as one record. Of two for the same seq the one with the higher fence counts. */
+export function encodeRecord(sessionId: string, entries: readonly Entry<unknown>[], fence = 0): Buffer {
   const [first] = entries;
   if (first === undefined) throw new Error("a record holds at least one entry");
   const payload = JSON.stringify(entries.map(({ span, body }) => [span, body]));
@@ -31,7 +34,7 @@ export function encodeRecord(sessionId: string, entries: readonly Entry<unknown>
   record.writeUIntLE(first.seq, 24, 6);
   record.writeUIntLE(first.timestamp_ms, 30, 6);
   record.writeUInt16LE(entries.length, 36);
-  record.writeUInt16LE(0, 38);
+  record.writeUInt16LE(Math.min(fence, FENCE_MAX), 38);
   record.write(payload, HEADER_BYTES);
   record.writeUInt32LE(crc32(record.subarray(CHECKED_FROM)), 4);
   return record;
@@ -69,8 +72,12 @@ export function findRecord(buffer: Buffer, offset: number): Found {
 }
 
 /** Where a record belongs, read off a whole record's header. */
-export function recordHead(buffer: Buffer, offset: number): { sessionId: string; seq: number } {
-  return { sessionId: readId(buffer, offset + 8), seq: buffer.readUIntLE(offset + 24, 6) };
+export function recordHead(buffer: Buffer, offset: number): { sessionId: string; seq: number; fence: number } {
+  return {
+    sessionId: readId(buffer, offset + 8),
+    seq: buffer.readUIntLE(offset + 24, 6),
+    fence: buffer.readUInt16LE(offset + 38),
+  };
 }
 
 /** Reads a whole record. */

@@ -1,5 +1,6 @@
 import type { FoldRow, LogRow } from "../../../ports/store.ts";
 import type { Checkpoint, LogIndex, RecordPlace, SegmentState } from "./log-index.ts";
+import { leftOutSentence, soleChain } from "./read-places.ts";
 import { decodeRecord, findRecord, recordHead } from "./record.ts";
 import { scanSegment } from "./scan.ts";
 import type { SegmentIo } from "./segment-file.ts";
@@ -9,6 +10,8 @@ import type { Segments } from "./segments.ts";
 export interface Survey<R> extends Checkpoint<R> {
   readonly bytes: number;
   readonly problems: readonly string[];
+  /** The sessions of which two processes wrote the same seqs. */
+  readonly twice: ReadonlySet<string>;
 }
 
 interface SurveyParts<B, R> {
@@ -44,7 +47,23 @@ export function surveyLogs<B, R extends LogRow>(
   const rows = new Map<string, R>();
   const places: { sessionId: string; place: RecordPlace }[] = [];
   // A session may have gone from segment to segment: it is folded by its seqs, one record in memory at a time.
-  for (const { sessionId, place } of found.sort((a, b) => a.place.seq - b.place.seq)) {
+  const twice = new Set<string>();
+  const bySession = Map.groupBy(
+    found.sort((a, b) => a.place.seq - b.place.seq),
+    ({ sessionId }) => sessionId,
+  );
+  const chains = [...bySession].flatMap(([sessionId, all]) => {
+    const chain = soleChain(
+      { segments, io },
+      all.map(({ place }) => place),
+    );
+    for (const place of chain.leftOut) {
+      twice.add(sessionId);
+      problems.push(leftOutSentence(sessionId, place, segments.path(place.segment)));
+    }
+    return chain.places.map((place) => ({ sessionId, place }));
+  });
+  for (const { sessionId, place } of chains) {
     const end = rows.get(sessionId)?.last_seq ?? 0;
     if (place.seq !== end + 1) {
       problems.push(`session ${sessionId}: seq ${place.seq} follows ${end}`);
@@ -56,7 +75,7 @@ export function surveyLogs<B, R extends LogRow>(
     for (const entry of decodeRecord<B>(record, 0).entries)
       rows.set(sessionId, foldRow(rows.get(sessionId), sessionId, entry));
   }
-  return { places, rows: [...rows.values()], segments: states, bytes, problems };
+  return { places, rows: [...rows.values()], segments: states, bytes, problems, twice };
 }
 
 /**
@@ -79,6 +98,23 @@ export function mendIndex<B, R extends LogRow>(
   for (const sentence of lost) warn(sentence);
   index.replace(survey);
   return lost;
+}
+
+/**
+ * Looks a session up in the logs in which two processes wrote the same seqs: the index may lack what one of them saved.
+ * False when there is no such session in the logs.
+ */
+export function mendSession<B, R extends LogRow>(
+  index: LogIndex<R>,
+  parts: SurveyParts<B, R>,
+  sessionId: string,
+): boolean {
+  return index.replaceSession(sessionId, () => {
+    const { places, rows, twice } = surveyLogs(parts, new Set());
+    const row = rows.find(({ session_id }) => session_id === sessionId);
+    if (row === undefined || !twice.has(sessionId)) return undefined;
+    return { places: places.flatMap(({ sessionId: id, place }) => (id === sessionId ? [place] : [])), row };
+  });
 }
 
 /** What rows knew that the logs do not hold any more. */

@@ -1,5 +1,6 @@
 import type { FoldRow, LogRow } from "../../../ports/store.ts";
 import type { LogIndex, RecordPlace } from "./log-index.ts";
+import { type Chain, leftOutSentence, readPlaces, soleChain } from "./read-places.ts";
 import { decodeRecord, recordHead } from "./record.ts";
 import { scanSegment } from "./scan.ts";
 import type { SegmentIo } from "./segment-file.ts";
@@ -9,8 +10,12 @@ import type { Segments } from "./segments.ts";
 export interface Tail<R> {
   /** Reads what was appended since the last time, by any process. */
   catchUp(): void;
-  /** Every place of a session's records, oldest first. */
-  places(sessionId: string): readonly RecordPlace[];
+  /** Every place of a session's records that count, oldest first, and of those that do not. */
+  chain(sessionId: string): Chain;
+  /** Knows of a session only what the index does. */
+  forget(sessionId: string): void;
+  /** Folds a session's row anew where two processes wrote the same seq. */
+  settle(sessionId: string): void;
   row(sessionId: string): R | undefined;
   /** The row when it ends at `lastSeq`; quicker, for whoever holds the session and so knows where it ends. */
   rowAt(sessionId: string, lastSeq: number): R | undefined;
@@ -29,6 +34,8 @@ export interface Tail<R> {
   saved(segment: number, upTo: number): void;
 }
 
+const TOLD_MAX = 1_000;
+
 export interface TailParts<B, R> {
   readonly index: LogIndex<R>;
   readonly segments: Segments;
@@ -44,6 +51,7 @@ export function createTail<B, R extends LogRow>(parts: TailParts<B, R>): Tail<R>
   const readTo = new Map<number, number>();
   const recent = new Map<string, RecordPlace[]>();
   const rows = new Map<string, R>();
+  const told = new Set<string>();
   let known = index.segments();
 
   const rowOf = (sessionId: string): R | undefined => {
@@ -95,14 +103,57 @@ export function createTail<B, R extends LogRow>(parts: TailParts<B, R>): Tail<R>
     // What other processes have brought into the index since need not be kept here as well.
     known = index.segments();
     for (const [segment, { indexed }] of known) if (!parts.isOwn(segment)) drop(segment, indexed);
+    const suspects = new Set<string>();
     // A session may have gone from process to process: its records are folded in the order of their seqs.
     for (const { sessionId, place, record } of found.sort((a, b) => a.place.seq - b.place.seq)) {
       note(sessionId, place);
+      if (place.seq <= (rowOf(sessionId)?.last_seq ?? 0)) suspects.add(sessionId);
       for (const entry of decodeRecord<B>(record, 0).entries) {
         const row = rowOf(sessionId);
         if (entry.seq === (row?.last_seq ?? 0) + 1) rows.set(sessionId, foldRow(row, sessionId, entry));
       }
     }
+    for (const sessionId of suspects) settle(sessionId);
+  };
+
+  const settle = (sessionId: string): void => {
+    try {
+      chainOf(sessionId);
+    } catch {
+      // It is damaged as well: whoever reads it is told, and the other sessions go on.
+    }
+  };
+  const everyPlace = (sessionId: string): readonly RecordPlace[] => {
+    const saved = index.places(sessionId);
+    const added = recent.get(sessionId) ?? [];
+    // In order, unless the session went from process to process and some of it was read before it was saved.
+    const all = [...saved, ...added];
+    if (all.every((place, at) => at === 0 || (all[at - 1]?.seq ?? 0) < place.seq)) return all;
+    const byPlace = new Map(all.map((place) => [`${place.segment} ${place.offset}`, place]));
+    return [...byPlace.values()].sort((a, b) => a.seq - b.seq || a.segment - b.segment || a.offset - b.offset);
+  };
+  const chainOf = (sessionId: string): Chain => {
+    const chain = soleChain({ segments, io }, everyPlace(sessionId));
+    const { places, leftOut } = chain;
+    const sentences = leftOut.map((place) => leftOutSentence(sessionId, place, segments.path(place.segment)));
+    const news = sentences.filter((sentence) => !told.has(sentence));
+    if (news.length === 0) return chain;
+    if (told.size >= TOLD_MAX) told.clear();
+    for (const sentence of news) {
+      told.add(sentence);
+      warn(sentence);
+    }
+    foldAnew(sessionId, places);
+    return chain;
+  };
+  /** A row may have been folded from a record that is left out. */
+  const foldAnew = (sessionId: string, places: readonly RecordPlace[]): void => {
+    const entries = readPlaces<B>({ segments, io }, places, { sessionId, fromSeq: 1, max: Number.MAX_SAFE_INTEGER });
+    let row: R | undefined;
+    for (const entry of entries) row = foldRow(row, sessionId, entry);
+    if (row === undefined) return;
+    rows.set(sessionId, row);
+    if ((index.row(sessionId)?.last_seq ?? 0) > row.last_seq) index.saveRow(row);
   };
 
   return {
@@ -118,15 +169,12 @@ export function createTail<B, R extends LogRow>(parts: TailParts<B, R>): Tail<R>
         if ((all.get(sessionId)?.last_seq ?? 0) < row.last_seq) all.set(sessionId, row);
       return [...all.values()];
     },
-    places: (sessionId) => {
-      const saved = index.places(sessionId);
-      const added = recent.get(sessionId) ?? [];
-      // In order, unless the session went from process to process and some of it was read before it was saved.
-      const all = [...saved, ...added];
-      if (all.every((place, at) => at === 0 || (all[at - 1]?.seq ?? 0) < place.seq)) return all;
-      const bySeq = new Map(all.map((place) => [place.seq, place]));
-      return [...bySeq.values()].sort((a, b) => a.seq - b.seq);
+    chain: chainOf,
+    forget: (sessionId) => {
+      recent.delete(sessionId);
+      rows.delete(sessionId);
     },
+    settle,
     add: (sessionId, place, row) => {
       note(sessionId, place);
       rows.set(sessionId, row);

@@ -1,0 +1,43 @@
+// Holds a session and appends to it, a word a line on stdin; whatever was acknowledged is told on stdout.
+import { createInterface } from "node:readline";
+import { toNewEntries } from "../../src/core/session/entry-events.ts";
+import { foldRow } from "../../src/core/session/session-row.ts";
+import { openStore } from "../../src/stores/embedded/open.ts";
+import { said } from "../support/entries.ts";
+
+const [folder = "", sessionId = "", name = "", silenceMs = "300"] = process.argv.slice(2);
+const say = (line: string): boolean => process.stdout.write(`${line}\n`);
+const ENTRIES_MAX = Number.MAX_SAFE_INTEGER;
+
+async function work(): Promise<void> {
+  const host = { pid: process.pid, isRunning: () => true };
+  const store = openStore({ folder, foldRow, host, warn: (s) => say(`warn ${s}`), silenceMsMax: Number(silenceMs) });
+  say(`open ${process.pid}`);
+  let hold: Awaited<ReturnType<typeof store.locks.hold>> | undefined;
+  let count = 0;
+  for await (const line of createInterface({ input: process.stdin })) {
+    const [word, times = "1"] = line.split(" ");
+    try {
+      if (word === "hold") hold = await store.locks.hold(sessionId);
+      if (word === "give") await hold?.release();
+      if (word === "read") say(`read ${(await store.log.read(sessionId, 1, ENTRIES_MAX)).length}`);
+      if (word === "append") {
+        let end = (await store.sessions.get(sessionId))?.last_seq ?? 0;
+        for (let time = 0; time < Number(times); time += 1) {
+          const text = `${name}-${++count}`;
+          const [entry] = await store.log.append(sessionId, end, toNewEntries([said(text)]));
+          end = entry === undefined ? end : entry.seq + entry.span - 1;
+          say(`kept ${entry?.seq} ${text}`);
+        }
+      }
+      say(`did ${word}`);
+    } catch (error) {
+      say(`failed ${word}: ${error instanceof Error ? error.message : error}`);
+    }
+  }
+  await store.close();
+}
+
+await work().catch((error) => {
+  say(`refused ${error.message}`);
+});
