@@ -18,7 +18,6 @@ export default defineConfig([
       /^@opentelemetry\//,
       "@cfworker/json-schema",
       "commander",
-      "lmdb",
       "onnxruntime-node",
       "smol-toml",
     ],

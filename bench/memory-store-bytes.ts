@@ -1,6 +1,6 @@
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { openTables, type Tables } from "../src/stores/memory/embedded/tables.ts";
+import { DatabaseSync } from "node:sqlite";
 
 /** What a memory takes on the disk, by what it is for. */
 export interface StoredBytes {
@@ -16,29 +16,18 @@ export interface StoredBytes {
 
 /** Of a folder that no store has open. */
 export async function measureBytes(folder: string): Promise<StoredBytes> {
-  const path = join(folder, "memory.mdb");
-  const tables = openTables(path, () => {});
-  const sum = (names: readonly Exclude<keyof Tables, "root">[]): number =>
-    names.reduce((bytes, name) => bytes + pageBytes(tables[name]), 0);
+  const path = join(folder, "memory.db");
+  const db = new DatabaseSync(path);
+  // A table, and the index of its keys.
+  const pages = db.prepare("SELECT sum(pgsize) AS bytes FROM dbstat WHERE name IN (?, ?)");
+  const sum = (names: readonly string[]): number =>
+    names.reduce((bytes, name) => bytes + Number(pages.get(name, `sqlite_autoindex_${name}_1`)?.bytes ?? 0), 0);
   const texts = sum(["rows"]);
   const postings = sum(["pages", "fences", "columns"]);
   const rest = sum(["manifest", "sessions", "names", "marks", "embedders", "presence"]);
-  await tables.root.close();
+  db.close();
   const free = statSync(path).size - texts - postings - rest;
   return { texts, postings, rest, free, vectors: fileBytes(folder, ".rows"), signatures: fileBytes(folder, ".bits") };
-}
-
-function pageBytes(table: { getStats(): object }): number {
-  // What LMDB tells of a table; its declaration leaves the fields out.
-  const { pageSize, treeBranchPageCount, treeLeafPageCount, overflowPages } = table.getStats() as TableStats;
-  return pageSize * (treeBranchPageCount + treeLeafPageCount + overflowPages);
-}
-
-interface TableStats {
-  readonly pageSize: number;
-  readonly treeBranchPageCount: number;
-  readonly treeLeafPageCount: number;
-  readonly overflowPages: number;
 }
 
 function fileBytes(folder: string, ending: string): number {

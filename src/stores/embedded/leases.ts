@@ -1,5 +1,5 @@
 import { isAlive, type Owner } from "./owner.ts";
-import { openPrivateDb } from "./private-db.ts";
+import { DamagedDb, openPrivateDb } from "./private-db.ts";
 
 interface Lease {
   readonly owner: Owner;
@@ -33,15 +33,23 @@ export interface LeaseOptions {
   readonly steadyNow: () => number;
   /** Whether a process id is in use, where start times cannot be read. */
   readonly signal: (pid: number) => boolean;
+  /** Told of damage and how it was dealt with. */
+  readonly warn?: (sentence: string) => void;
 }
 
-export function openLeases({ path, self, steadyNow, signal }: LeaseOptions): Leases {
-  const leases = openPrivateDb<Lease, string>(path, { noSync: true, encoding: "json" }, () => {});
+/** A right that could not be given back is tried again this often. */
+const GIVE_AGAIN_MS = 250;
+
+export function openLeases({ path, self, steadyNow, signal, warn = () => {} }: LeaseOptions): Leases {
+  const leases = openPrivateDb<Lease, string>(path, { noSync: true, encoding: "json" }, warn);
+  /** Rights of ours that are given back as soon as the disk lets us. */
+  const owed = new Set<string>();
+  let giving: NodeJS.Timeout | undefined;
   const heard = new Map<string, { readonly beat: number; readonly atMs: number }>();
   const isOurs = ({ owner }: Lease): boolean => owner.instance === self.instance && owner.pid === self.pid;
 
   const isHeld = (name: string, lease: Lease | undefined): boolean => {
-    if (lease === undefined) return false;
+    if (lease === undefined || (owed.has(name) && isOurs(lease))) return false;
     const alive = isAlive(lease.owner, self, signal);
     if (alive !== undefined) return alive;
     const last = heard.get(name);
@@ -52,33 +60,68 @@ export function openLeases({ path, self, steadyNow, signal }: LeaseOptions): Lea
     return steadyNow() - last.atMs < SILENCE_MS_MAX;
   };
 
+  /** A file that is damaged is begun anew, and one that another process began is followed: rights are of one file. */
+  const soundly = <T>(work: () => T): T => {
+    try {
+      if (leases.isReplaced()) leases.renew();
+      return work();
+    } catch (error) {
+      if (!(error instanceof DamagedDb)) throw error;
+      warn(`${error.message}; it is begun anew`);
+      leases.renew();
+      return work();
+    }
+  };
+  const writing = <T>(work: () => T): T => soundly(() => leases.transactionSync(work));
+  const giveNow = (name: string): void =>
+    writing(() => {
+      const lease = leases.get(name);
+      if (lease !== undefined && isOurs(lease)) leases.remove(name);
+    });
+  const give = (name: string): void => {
+    try {
+      giveNow(name);
+      owed.delete(name);
+    } catch {
+      // Whoever asked is done; the right is free for us at once, and for others when the disk works again.
+      owed.add(name);
+    }
+    if (owed.size === 0) clearInterval(giving);
+    giving = owed.size === 0 ? undefined : (giving ?? setInterval(giveOwed, GIVE_AGAIN_MS).unref());
+  };
+  const giveOwed = (): void => {
+    for (const name of [...owed]) give(name);
+  };
+
   return {
     take: (name) =>
-      leases.transactionSync(() => {
+      writing(() => {
         if (isHeld(name, leases.get(name))) return false;
-        void leases.put(name, { owner: self, beat: 0, interrupt: false });
+        leases.put(name, { owner: self, beat: 0, interrupt: false });
+        owed.delete(name);
         return true;
       }),
-    isTaken: (name) => isHeld(name, leases.get(name)),
-    give: (name) =>
-      leases.transactionSync(() => {
-        const lease = leases.get(name);
-        if (lease !== undefined && isOurs(lease)) void leases.remove(name);
-      }),
+    isTaken: (name) => soundly(() => isHeld(name, leases.get(name))),
+    give,
     interrupt: (name) =>
-      leases.transactionSync(() => {
+      writing(() => {
         const lease = leases.get(name);
-        if (lease !== undefined) void leases.put(name, { ...lease, interrupt: true });
+        if (lease !== undefined) leases.put(name, { ...lease, interrupt: true });
       }),
-    isInterrupted: (name) => {
-      const lease = leases.get(name);
-      return lease === undefined || !isOurs(lease) || lease.interrupt;
-    },
+    isInterrupted: (name) =>
+      soundly(() => {
+        const lease = leases.get(name);
+        return lease === undefined || !isOurs(lease) || lease.interrupt;
+      }),
     beat: (name) =>
-      leases.transactionSync(() => {
+      writing(() => {
         const lease = leases.get(name);
-        if (lease !== undefined && isOurs(lease)) void leases.put(name, { ...lease, beat: lease.beat + 1 });
+        if (lease !== undefined && isOurs(lease)) leases.put(name, { ...lease, beat: lease.beat + 1 });
       }),
-    close: () => leases.close(),
+    close: async () => {
+      giveOwed();
+      clearInterval(giving);
+      await leases.close();
+    },
   };
 }

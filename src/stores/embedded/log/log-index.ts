@@ -1,6 +1,5 @@
-import type { Database } from "lmdb";
 import type { LogRow } from "../../../ports/store.ts";
-import { openPrivateDb } from "../private-db.ts";
+import { DamagedDb, openPrivateDb, type Table } from "../private-db.ts";
 
 /** Where a record lies: found by its session and the seq of its first entry. */
 export interface RecordPlace {
@@ -33,49 +32,88 @@ export interface LogIndex<R> {
   rows(): readonly R[];
   segments(): ReadonlyMap<number, SegmentState>;
   save(checkpoint: Checkpoint<R>): Promise<void>;
-  /** Replaces everything: for an index that does not fit its logs. */
-  replace(whole: Checkpoint<R>): void;
+  /** Replaces everything with what `survey` finds, while nobody else saves: for an index that does not fit its logs. */
+  replace(survey: () => Checkpoint<R>): void;
   close(): Promise<void>;
 }
 
 const KEY_BYTES = 22;
 const PLACE_BYTES = 20;
 
-export function openLogIndex<R extends LogRow>(path: string, warn: (sentence: string) => void): LogIndex<R> {
-  const root = openPrivateDb<unknown, string>(path, { maxDbs: 8, encoding: "json" }, warn);
-  const records: Database<Buffer, Buffer> = root.openDB("records", { encoding: "binary", keyEncoding: "binary" });
-  const rows: Database<R, string> = root.openDB("rows", { encoding: "json" });
-  const segments: Database<SegmentState, number> = root.openDB("segments", { encoding: "json" });
+export interface LogIndexOptions<R> {
+  readonly path: string;
+  readonly warn: (sentence: string) => void;
+  /** What the logs hold: an index that is damaged is made anew of it. */
+  readonly survey: () => Checkpoint<R>;
+}
+
+/** The count of rows, beside them: rows that are gone are missed. */
+const COUNT = "rows";
+
+export function openLogIndex<R extends LogRow>({ path, warn, survey }: LogIndexOptions<R>): LogIndex<R> {
+  const root = openPrivateDb<number, string>(path, {}, warn);
+  const records: Table<Buffer, Buffer> = root.openDB("records", "binary");
+  const rows: Table<R, string> = root.openDB("rows", "json");
+  const segments: Table<SegmentState, number> = root.openDB("segments", "json");
   const put = (checkpoint: Checkpoint<R>): void => {
     // One value for all a session appended since the last checkpoint: a value each took most of the time.
     const bySession = Map.groupBy(checkpoint.places, ({ sessionId }) => sessionId);
     for (const [sessionId, placed] of bySession) {
       const places = placed.map(({ place }) => place);
       const first = places.reduce((least, { seq }) => Math.min(least, seq), SEQ_MAX);
-      void records.put(keyOf(sessionId, first), writePlaces(places));
+      records.put(keyOf(sessionId, first), writePlaces(places));
     }
+    let count = root.get(COUNT) ?? 0;
     for (const row of checkpoint.rows) {
+      const known = rows.get(row.session_id);
+      if (known === undefined) count += 1;
       // Another process may have gone further with the session since.
-      if ((rows.get(row.session_id)?.last_seq ?? 0) < row.last_seq) void rows.put(row.session_id, row);
+      if ((known?.last_seq ?? 0) < row.last_seq) rows.put(row.session_id, row);
     }
-    for (const [segment, state] of checkpoint.segments) void segments.put(segment, state);
+    root.put(COUNT, count);
+    for (const [segment, state] of checkpoint.segments) segments.put(segment, state);
+  };
+  const replace = (make: () => Checkpoint<R>): void =>
+    root.transactionSync(() => {
+      for (const table of [root, records, rows, segments]) table.clear();
+      put(make());
+    });
+  /** What is damaged is made anew, once: on a disk where that does not help the second failure is told. */
+  const soundly = <T>(work: () => T): T => {
+    try {
+      return work();
+    } catch (error) {
+      if (!(error instanceof DamagedDb)) throw error;
+      warn(`${error.message}; it is made anew from the logs`);
+      root.renew();
+      replace(survey);
+      return work();
+    }
+  };
+  const placesOf = (sessionId: string): readonly RecordPlace[] => {
+    const range = { start: keyOf(sessionId, 0), end: keyOf(sessionId, SEQ_MAX) };
+    return records.getRange(range).flatMap(({ value }) => readPlaces(value));
   };
   return {
-    places: (sessionId) => {
-      const range = { start: keyOf(sessionId, 0), end: keyOf(sessionId, SEQ_MAX) };
-      return [...records.getRange(range)].flatMap(({ value }) => readPlaces(value));
-    },
-    row: (sessionId) => rows.get(sessionId),
-    rows: () => [...rows.getRange()].map(({ value }) => value),
-    segments: () => new Map([...segments.getRange()].map(({ key, value }) => [key, value])),
-    save: async (checkpoint) => {
-      await root.transaction(() => put(checkpoint));
-    },
-    replace: (whole) =>
-      root.transactionSync(() => {
-        for (const database of [records, rows, segments]) database.clearSync();
-        put(whole);
+    places: (sessionId) => soundly(() => placesOf(sessionId)),
+    row: (sessionId) =>
+      soundly(() => {
+        const row = rows.get(sessionId);
+        // Both are saved together.
+        if (row === undefined && placesOf(sessionId).length > 0) throw new DamagedDb(path, "a row is missing");
+        return row;
       }),
+    rows: () =>
+      soundly(() =>
+        root.snapshot(() => {
+          const all = rows.getRange().map(({ value }) => value);
+          if (all.length !== (root.get(COUNT) ?? 0)) throw new DamagedDb(path, "rows are missing");
+          return all;
+        }),
+      ),
+    segments: () => soundly(() => new Map(segments.getRange().map(({ key, value }) => [key, value]))),
+    save: async (checkpoint) => soundly(() => root.transactionSync(() => put(checkpoint))),
+    replace: (make) => soundly(() => replace(make)),
     close: () => root.close(),
   };
 }
