@@ -18,6 +18,7 @@ export default defineConfig([
       /^@opentelemetry\//,
       "@cfworker/json-schema",
       "commander",
+      "fs-native-extensions",
       "onnxruntime-node",
       "smol-toml",
     ],

@@ -1,6 +1,6 @@
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
+import { openPrivateDb } from "../src/stores/embedded/private-db.ts";
 
 /** What a memory takes on the disk, by what it is for. */
 export interface StoredBytes {
@@ -10,22 +10,22 @@ export interface StoredBytes {
   readonly signatures: number;
   /** Sessions, cursors, which vectors are there. */
   readonly rest: number;
-  /** Pages of the database that merging has left and the next batch takes. */
+  /** What merging has left behind, until the file is written anew; and where everything lies. */
   readonly free: number;
 }
 
 /** Of a folder that no store has open. */
 export async function measureBytes(folder: string): Promise<StoredBytes> {
   const path = join(folder, "memory.db");
-  const db = new DatabaseSync(path);
-  // A table, and the index of its keys.
-  const pages = db.prepare("SELECT sum(pgsize) AS bytes FROM dbstat WHERE name IN (?, ?)");
+  const db = openPrivateDb<Buffer, string>(path, {}, () => {});
   const sum = (names: readonly string[]): number =>
-    names.reduce((bytes, name) => bytes + Number(pages.get(name, `sqlite_autoindex_${name}_1`)?.bytes ?? 0), 0);
+    names
+      .flatMap((name) => db.openDB<Buffer, string>(name, "binary").getRange())
+      .reduce((bytes, { value }) => bytes + value.length, 0);
   const texts = sum(["rows"]);
   const postings = sum(["pages", "fences", "columns"]);
   const rest = sum(["manifest", "sessions", "names", "marks", "embedders", "presence"]);
-  db.close();
+  await db.close();
   const free = statSync(path).size - texts - postings - rest;
   return { texts, postings, rest, free, vectors: fileBytes(folder, ".rows"), signatures: fileBytes(folder, ".bits") };
 }

@@ -1,5 +1,6 @@
 import { isAlive, type Owner } from "./owner.ts";
-import { DamagedDb, openPrivateDb } from "./private-db.ts";
+import { openPrivateDb } from "./private-db.ts";
+import { DamagedDb } from "./table-file.ts";
 
 interface Lease {
   readonly owner: Owner;
@@ -60,10 +61,9 @@ export function openLeases({ path, self, steadyNow, signal, warn = () => {} }: L
     return steadyNow() - last.atMs < SILENCE_MS_MAX;
   };
 
-  /** A file that is damaged is begun anew, and one that another process began is followed: rights are of one file. */
+  /** A file that is damaged is begun anew. */
   const soundly = <T>(work: () => T): T => {
     try {
-      if (leases.isReplaced()) leases.renew();
       return work();
     } catch (error) {
       if (!(error instanceof DamagedDb)) throw error;

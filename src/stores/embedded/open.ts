@@ -12,8 +12,8 @@ import { openSegments } from "./log/segments.ts";
 import { lossesOf, mendIndex, surveyLogs } from "./log/survey.ts";
 import { createTail } from "./log/tail.ts";
 import { bootId, describeSelf } from "./owner.ts";
-import { isSoundDb } from "./private-db.ts";
 import { createSessionLocks } from "./session-locks.ts";
+import { isSoundDb } from "./table-file.ts";
 
 const INDEX = "index.db";
 /** What was found lost, a sentence a line: evidence that an index made anew would otherwise take away. */

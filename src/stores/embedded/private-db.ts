@@ -1,8 +1,23 @@
-import { closeSync, existsSync, openSync, readdirSync, rmSync } from "node:fs";
-import { basename, dirname } from "node:path";
-import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
-import { crc32 } from "node:zlib";
-import { messageOf, RuntimeError } from "../../contract/error.ts";
+import { randomInt } from "node:crypto";
+import { closeSync, fdatasyncSync, fstatSync, openSync } from "node:fs";
+import { unlock } from "fs-native-extensions";
+import { RuntimeError } from "../../contract/error.ts";
+import {
+  cutBack,
+  DamagedDb,
+  encodeState,
+  makeFile,
+  newestState,
+  type OpenFile,
+  openAt,
+  othersFile,
+  type State,
+  syncFile,
+  told,
+  waitForLock,
+  writeWhole,
+} from "./table-file.ts";
+import { getFrom, hasIn, type Place, placeOf, putInto, rangeOf, removeFrom, type Tree, writeTree } from "./tree.ts";
 
 /** What names a value: a text, a whole number, bytes, or two whole numbers. A table has one kind of them. */
 type Key = string | number | Buffer | readonly [number, number];
@@ -26,12 +41,10 @@ export interface PrivateDb<Value, K extends Key> extends Table<Value, K> {
   transactionSync<T>(work: () => T): T;
   /** What `work` reads is of one moment, whoever writes meanwhile. */
   snapshot<T>(work: () => T): T;
-  /** How often the file was begun anew. */
+  /** Another number whenever the file was begun anew. */
   generation(): number;
-  /** Begins an empty file: what is in this one cannot be relied on. Who else uses it is told by `isReplaced`. */
+  /** Begins an empty file, unless another process has: what is in this one cannot be relied on. */
   renew(): void;
-  /** Whether another process has begun the file anew. */
-  isReplaced(): boolean;
   close(): Promise<void>;
 }
 
@@ -40,290 +53,258 @@ type Encoding = "json" | "binary";
 export interface PrivateDbOptions {
   /** What it holds means nothing after a power cut. */
   readonly noSync?: boolean;
-  /** Larger for larger values. */
-  readonly pageBytes?: number;
   /** Of the table of its own. */
   readonly encoding?: Encoding;
 }
 
-/** What stands in a file is not what was written there. */
-export class DamagedDb extends Error {
-  constructor(path: string, why: string) {
-    super(`${path} is damaged: ${why}`);
-  }
-}
-
-/** Whoever else writes is done in a moment; a process that was stopped in the middle is not waited for. */
-const BUSY_MS_MAX = 10_000;
-const CACHE_KIB = 64 * 1_024;
-const PAGE_BYTES = 4_096;
+/** A file whose states have mostly passed is written anew: when it is this much longer than it was then. */
+const GROWTH_MAX = 8;
+const GROWTH_AT_CLOSE_MAX = 3;
+const SMALL_BYTES = 1_024 * 1_024;
+const SYNC_PAUSE_MS = 2_000;
 
 /**
- * Opens a file of tables that only its owner may read. Every value has a checksum; what is damaged is told as
- * `DamagedDb`, and never believed. A file that is damaged from the start is begun anew: everything kept this way can be
- * made again.
+ * Opens a file of tables that only its owner may read. Nothing in it is ever changed: a transaction appends what is new
+ * and a state that names it, and everything is named with its checksum. What is damaged is told as `DamagedDb`, and never
+ * believed. A file that is damaged from the start is begun anew: everything kept this way can be made again.
  */
 export function openPrivateDb<Value, K extends Key>(
   path: string,
   options: PrivateDbOptions,
   warn: (sentence: string) => void,
 ): PrivateDb<Value, K> {
-  const names = new Set<string>();
-  let generation = newestGeneration(path);
-  let db: DatabaseSync | undefined;
+  const { noSync = false } = options;
+  let file: OpenFile | undefined;
+  let lock: number | undefined;
+  let isAlone = false;
   let isClosed = false;
-  const statements = new Map<string, StatementSync>();
+  /** Of the transaction or the snapshot that runs. */
+  let held: { readonly tables: Map<string, { root: Tree; count: number }>; readonly isWriting: boolean } | undefined;
+  let syncing: NodeJS.Timeout | undefined;
+  let synced = 0;
 
-  const fileOf = (number: number): string => (number === 0 ? path : `${path}.${number}`);
-  const connection = (): DatabaseSync => {
+  const letGo = (): void => {
+    const last = file;
+    file = undefined;
+    if (last !== undefined) closeSync(last.fd);
+  };
+  /** The file with its newest state; made where there is none. */
+  const current = (): OpenFile => {
     if (isClosed) throw new RuntimeError("SESSION_STORE_ERROR", `${path} is closed`);
-    if (db !== undefined) return db;
-    const opened = told(path, () => connect(fileOf(generation), options));
-    try {
-      for (const name of names) told(path, () => opened.exec(createTable(name)));
-    } catch (error) {
-      opened.close();
-      throw error;
+    if (file !== undefined) {
+      const { size, nlink } = fstatSync(file.fd);
+      if (nlink > 0 && size === file.length) return file;
+      if (nlink > 0) {
+        file.state = newestState(path, file, { size, from: file.length });
+        file.length = size;
+        return file;
+      }
+      letGo();
     }
-    db = opened;
-    return opened;
+    file = openAt(path) ?? alone(() => openAt(path) ?? makeFile(path, { generation: 0, noSync }));
+    synced = 0;
+    return file;
   };
-  const disconnect = (): void => {
-    statements.clear();
-    const last = db;
-    db = undefined;
-    // What it could not bring into the file is still beside it, for whoever opens it next.
-    if (last !== undefined) told(path, () => last.close());
+  const alone = <T>(work: () => T): T => {
+    if (isAlone) return work();
+    lock ??= openSync(`${path}-lock`, "a", 0o600);
+    waitForLock(lock, path);
+    isAlone = true;
+    try {
+      return work();
+    } finally {
+      isAlone = false;
+      unlock(lock);
+    }
   };
-  const run = <T>(sql: string, call: (statement: StatementSync) => T): T =>
+  const reading = <T>(work: (at: OpenFile, tables: ReadonlyMap<string, { root: Tree; count: number }>) => T): T =>
     told(path, () => {
-      const known = statements.get(sql) ?? connection().prepare(sql);
-      statements.set(sql, known);
-      return call(known);
+      if (held !== undefined && file !== undefined) return work(file, held.tables);
+      const at = current();
+      return work(at, tablesOf(at.state));
     });
-  const within = <T>(begin: string, work: () => T): T => {
-    const on = connection();
-    if (on.isTransaction) return work();
-    told(path, () => on.exec(begin));
+  const writing = <T>(work: (at: OpenFile, tables: Map<string, { root: Tree; count: number }>) => T): T =>
+    held?.isWriting && file !== undefined ? work(file, held.tables) : transactionSync(() => writing(work));
+
+  const transactionSync = <T>(work: () => T): T => {
+    if (held?.isWriting) return work();
+    return told(path, () =>
+      alone(() => {
+        const at = current();
+        const tables = tablesOf(at.state);
+        held = { tables, isWriting: true };
+        try {
+          const result = work();
+          append(at, tables);
+          return result;
+        } finally {
+          held = undefined;
+        }
+      }),
+    );
+  };
+  const append = (at: OpenFile, tables: ReadonlyMap<string, { root: Tree; count: number }>): void => {
+    const pieces: Buffer[] = [];
+    let end = at.length;
+    const put = (bytes: Buffer): Place => {
+      const place = placeOf(end, bytes);
+      pieces.push(bytes);
+      end += bytes.length;
+      return place;
+    };
+    const written = Object.fromEntries(
+      [...tables].map(([name, { root, count }]) => [name, { root: writeTree(root, put, at), count }]),
+    );
+    if (pieces.length === 0 && JSON.stringify(written) === JSON.stringify(at.state.tables)) return;
+    const state: State = { ...at.state, synced: Math.max(synced, at.state.synced), tables: written };
+    pieces.push(encodeState(state, end, at.mark));
     try {
-      const result = work();
-      told(path, () => on.exec("COMMIT"));
-      return result;
+      writeWhole(at.fd, Buffer.concat(pieces), at.length);
     } catch (error) {
-      // Some failures have ended it already.
-      if (on.isOpen && on.isTransaction) told(path, () => on.exec("ROLLBACK"));
+      at.known.clear();
+      cutBack(at);
       throw error;
     }
+    at.state = state;
+    at.length = end + (pieces.at(-1)?.length ?? 0);
+    if (at.length > GROWTH_MAX * state.base + SMALL_BYTES / 4) writeAnew(at);
+    else if (!noSync) syncLater();
+  };
+  /** Copies what the newest state names into a new file. Only while nobody else writes. */
+  const writeAnew = (at: OpenFile): void => {
+    const made = makeFile(path, { generation: at.state.generation, noSync, from: at });
+    letGo();
+    file = made;
+    synced = noSync ? 0 : made.length;
+  };
+  /** Behind whoever writes: a power cut takes back at most the last moments, and a state says how far it is safe. */
+  const syncLater = (): void => {
+    syncing ??= setTimeout(() => {
+      syncing = undefined;
+      const at = file;
+      if (at === undefined) return;
+      const { length } = at;
+      syncFile(path).then(
+        () => {
+          if (file === at) synced = length;
+        },
+        // The disk fails; whoever writes next is told by what fails there.
+        () => {},
+      );
+    }, SYNC_PAUSE_MS).unref();
   };
   const openDB = <V, Keys extends Key>(name: string, encoding: Encoding): Table<V, Keys> => {
-    names.add(name);
-    run(createTable(name), (sql) => sql.run());
-    const decode = (key: Keys, bytes: SQLInputValue): V => decodeValue(path, { name, key, bytes, encoding }) as V; // Its checksum matches, so it is what was put.
+    // What is read is what was put: every checksum on the way to it was right.
+    const decode = (bytes: Buffer): V => (encoding === "json" ? JSON.parse(bytes.toString()) : bytes) as V;
     return {
-      get: (key) => {
-        const row = run(`SELECT v FROM "${name}" WHERE k = ?`, (sql) => sql.get(toColumn(key)));
-        return row === undefined ? undefined : decode(key, row.v ?? null);
-      },
-      doesExist: (key) => run(`SELECT 1 FROM "${name}" WHERE k = ?`, (sql) => sql.get(toColumn(key))) !== undefined,
-      getRange: ({ start, end } = {}) => {
-        const bounds = [start, end].flatMap((key) => (key === undefined ? [] : [toColumn(key)]));
-        const where = `${start === undefined ? "" : " AND k >= ?"}${end === undefined ? "" : " AND k < ?"}`;
-        const rows = run(`SELECT k, v FROM "${name}" WHERE 1${where} ORDER BY k`, (sql) => sql.all(...bounds));
-        return rows.map(({ k, v }) => {
-          const key = fromColumn(k ?? null) as Keys; // A table has one kind of keys, and the checksum covers them.
-          return { key, value: decode(key, v ?? null) };
-        });
-      },
-      getCount: () => Number(run(`SELECT count(*) AS n FROM "${name}"`, (sql) => sql.get())?.n),
-      put: (key, value) => {
-        const bytes = encodeValue(name, key, value);
-        run(`INSERT INTO "${name}" VALUES (?, ?) ON CONFLICT (k) DO UPDATE SET v = excluded.v`, (sql) =>
-          sql.run(toColumn(key), bytes),
-        );
-      },
-      remove: (key) => {
-        run(`DELETE FROM "${name}" WHERE k = ?`, (sql) => sql.run(toColumn(key)));
-      },
-      clear: () => {
-        run(`DELETE FROM "${name}"`, (sql) => sql.run());
-      },
+      get: (key) =>
+        reading((at, tables) => {
+          const bytes = getFrom(tables.get(name)?.root, keyBytes(key), at);
+          return bytes && decode(bytes);
+        }),
+      doesExist: (key) => reading((at, tables) => hasIn(tables.get(name)?.root, keyBytes(key), at)),
+      getRange: ({ start, end } = {}) =>
+        reading((at, tables) => {
+          const range = { start: start && keyBytes(start), end: end && keyBytes(end) };
+          const rows = rangeOf(tables.get(name)?.root, range, at);
+          // A table has one kind of keys, which is the one it was written with.
+          return [...rows].map(({ key, value }) => ({ key: keyOf(key) as Keys, value: decode(value) }));
+        }),
+      getCount: () => reading((_, tables) => tables.get(name)?.count ?? 0),
+      put: (key, value) =>
+        writing((at, tables) => {
+          const table = tables.get(name) ?? { root: undefined, count: 0 };
+          const bytes = keyBytes(key);
+          const count = table.count + (hasIn(table.root, bytes, at) ? 0 : 1);
+          const encoded = value instanceof Uint8Array ? Buffer.from(value) : Buffer.from(JSON.stringify(value));
+          tables.set(name, { root: putInto(table.root, bytes, encoded, at), count });
+        }),
+      remove: (key) =>
+        writing((at, tables) => {
+          const table = tables.get(name);
+          const bytes = keyBytes(key);
+          if (table === undefined || !hasIn(table.root, bytes, at)) return;
+          tables.set(name, { root: removeFrom(table.root, bytes, at), count: table.count - 1 });
+        }),
+      clear: () => writing((_, tables) => void tables.set(name, { root: undefined, count: 0 })),
     };
   };
-  const renew = (): void => {
-    try {
-      disconnect();
-    } catch (error) {
-      // Of what is damaged nothing has to be kept.
-      if (!(error instanceof DamagedDb) && !(error instanceof RuntimeError)) throw error;
-    }
-    // Another process may have been here first: then its file is the one.
-    const newest = newestGeneration(path);
-    const old = Array.from({ length: Math.max(newest, generation + 1) }, (_, number) => fileOf(number));
-    generation = Math.max(newest, generation + 1);
-    connection();
-    for (const file of old.flatMap((name) => [name, `${name}-wal`, `${name}-shm`])) rmSync(file, { force: true });
-  };
-  const open = (): Table<Value, K> => {
-    try {
-      return openDB<Value, K>("root", options.encoding ?? "json");
-    } catch (error) {
-      if (!(error instanceof DamagedDb)) throw error;
-      warn(`${error.message}; it is made anew from the logs`);
-      renew();
-      return openDB<Value, K>("root", options.encoding ?? "json");
-    }
-  };
+  const renew = (): void =>
+    told(path, () =>
+      alone(() => {
+        const damaged = file && fstatSync(file.fd).ino;
+        letGo();
+        file = othersFile(path, damaged) ?? makeFile(path, { generation: randomInt(1, 2 ** 47), noSync });
+      }),
+    );
+  try {
+    told(path, current);
+  } catch (error) {
+    if (!(error instanceof DamagedDb)) throw error;
+    warn(`${error.message}; it is made anew from the logs`);
+    renew();
+  }
   return {
-    ...open(),
+    ...openDB<Value, K>("root", options.encoding ?? "json"),
     openDB,
-    transactionSync: (work) => within("BEGIN IMMEDIATE", work),
-    snapshot: (work) => within("BEGIN", work),
-    generation: () => generation,
+    transactionSync,
+    snapshot: (work) => {
+      if (held !== undefined) return work();
+      return reading((at) => {
+        held = { tables: tablesOf(at.state), isWriting: false };
+        try {
+          return work();
+        } finally {
+          held = undefined;
+        }
+      });
+    },
+    generation: () => told(path, () => current().state.generation),
     renew,
-    isReplaced: () => !existsSync(fileOf(generation)),
     close: async () => {
       if (isClosed) return;
-      disconnect();
-      isClosed = true;
+      clearTimeout(syncing);
+      try {
+        const at = told(path, current);
+        const isGrown = at.length > GROWTH_AT_CLOSE_MAX * at.state.base + SMALL_BYTES;
+        if (isGrown) told(path, () => alone(() => writeAnew(current())));
+        else if (!noSync) told(path, () => fdatasyncSync(at.fd));
+      } catch (error) {
+        // What could not be brought to the disk can be made again from the logs.
+        if (!(error instanceof DamagedDb) && !(error instanceof RuntimeError)) throw error;
+      } finally {
+        letGo();
+        if (lock !== undefined) closeSync(lock);
+        isClosed = true;
+      }
     },
   };
 }
 
-/** The highest number after the path; 0 when there is none. */
-function newestGeneration(path: string): number {
-  const name = `${basename(path)}.`;
-  const numbers = readdirSync(dirname(path)).flatMap((file) => {
-    const digits = file.startsWith(name) ? file.slice(name.length) : "";
-    return /^[1-9]\d{0,8}$/.test(digits) ? [Number(digits)] : [];
-  });
-  return Math.max(0, ...numbers);
+function tablesOf({ tables }: State): Map<string, { root: Tree; count: number }> {
+  return new Map(Object.entries(tables).map(([name, { root, count }]) => [name, { root, count }]));
 }
 
-/** Whether the tables of a file can be read from the first to the last; nothing is changed. */
-export function isSoundDb(path: string): boolean {
-  const file = newestGeneration(path) === 0 ? path : `${path}.${newestGeneration(path)}`;
-  try {
-    const db = new (sqlite().DatabaseSync)(file, { readOnly: true, timeout: BUSY_MS_MAX });
-    try {
-      return db.prepare("PRAGMA quick_check(1)").get()?.quick_check === "ok";
-    } finally {
-      db.close();
-    }
-  } catch {
-    return false;
-  }
-}
+const TEXT = 1;
+const NUMBER = 2;
+const BYTES = 3;
+const PAIR = 4;
+const NUMBER_BYTES = 6;
 
-function connect(file: string, { noSync = false, pageBytes = PAGE_BYTES }: PrivateDbOptions): DatabaseSync {
-  const isNew = makePrivate(file);
-  const db = new (sqlite().DatabaseSync)(file, { timeout: BUSY_MS_MAX });
-  try {
-    // What is written goes to a file beside it first, so that a process may die and a disk may fail at any moment.
-    db.exec(`PRAGMA page_size = ${pageBytes}`);
-    // Of a file that is begun nothing can be lost yet.
-    if (isNew) db.exec("PRAGMA synchronous = OFF");
-    db.exec("PRAGMA journal_mode = WAL");
-    db.exec(`PRAGMA synchronous = ${noSync ? "OFF" : "NORMAL"}`);
-    db.exec(`PRAGMA cache_size = -${CACHE_KIB}`);
-    db.exec("PRAGMA cell_size_check = ON");
-  } catch (error) {
-    db.close();
-    throw error;
-  }
-  return db;
-}
-
-/** Made before SQLite makes it, for its owner alone; the files it makes beside it are as private. Whether it is new. */
-function makePrivate(file: string): boolean {
-  try {
-    closeSync(openSync(file, "wx", 0o600));
-    return true;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error; // what open throws
-    return false;
-  }
-}
-
-let loaded: typeof import("node:sqlite") | undefined;
-
-/** Node before 24 says at each start that it may change; what is used of it here has not. */
-function sqlite(): typeof import("node:sqlite") {
-  if (loaded !== undefined) return loaded;
-  const { emitWarning } = process;
-  process.emitWarning = () => {};
-  try {
-    loaded = process.getBuiltinModule("node:sqlite");
-    return loaded;
-  } finally {
-    process.emitWarning = emitWarning;
-  }
-}
-
-const SQLITE_CORRUPT = 11;
-const SQLITE_FULL = 13;
-const SQLITE_NOTADB = 26;
-
-/** Calls, and says what fails in a sentence. */
-function told<T>(path: string, call: () => T): T {
-  try {
-    return call();
-  } catch (cause) {
-    if (cause instanceof RuntimeError || cause instanceof DamagedDb) throw cause;
-    // What SQLite threw: the low byte of its number is the kind of failure.
-    const kind = ((cause as { errcode?: number }).errcode ?? 0) & 0xff;
-    if (kind === SQLITE_CORRUPT || kind === SQLITE_NOTADB) throw new DamagedDb(path, messageOf(cause));
-    const why = kind === SQLITE_FULL ? "the disk is full" : messageOf(cause);
-    throw new RuntimeError("SESSION_STORE_ERROR", `cannot use ${path}: ${why}`, { cause });
-  }
-}
-
-function createTable(name: string): string {
-  return `CREATE TABLE IF NOT EXISTS "${name}" (k PRIMARY KEY NOT NULL, v BLOB NOT NULL)`;
-}
-
-const PAIR_BYTES = 12;
-
-function toColumn(key: Key): string | number | Buffer {
-  if (!Array.isArray(key)) return key as string | number | Buffer; // What is left when it is no pair.
-  const bytes = Buffer.alloc(PAIR_BYTES);
-  bytes.writeUIntBE(key[0], 0, 6);
-  bytes.writeUIntBE(key[1], 6, 6);
+/** In the order of the keys of a table, which are of one kind. */
+function keyBytes(key: Key): Buffer {
+  if (typeof key === "string") return Buffer.concat([Buffer.of(TEXT), Buffer.from(key)]);
+  if (key instanceof Uint8Array) return Buffer.concat([Buffer.of(BYTES), key]);
+  const numbers = typeof key === "number" ? [key] : key;
+  const bytes = Buffer.alloc(1 + NUMBER_BYTES * numbers.length, numbers.length === 1 ? NUMBER : PAIR);
+  for (const [index, number] of numbers.entries()) bytes.writeUIntBE(number, 1 + index * NUMBER_BYTES, NUMBER_BYTES);
   return bytes;
 }
 
-function fromColumn(column: unknown): unknown {
-  if (!(column instanceof Uint8Array)) return column;
-  const bytes = Buffer.from(column.buffer, column.byteOffset, column.byteLength);
-  return bytes.length === PAIR_BYTES ? [bytes.readUIntBE(0, 6), bytes.readUIntBE(6, 6)] : bytes;
-}
-
-const CHECKSUM_BYTES = 4;
-
-/** Of the value and of where it belongs: one that stands in another's place is none. */
-function checksum(name: string, key: Key, value: Uint8Array): number {
-  const column = toColumn(key);
-  return crc32(value, crc32(typeof column === "object" ? column : `${column}`, crc32(name)));
-}
-
-function encodeValue(name: string, key: Key, value: unknown): Buffer {
-  const bytes = value instanceof Uint8Array ? value : Buffer.from(JSON.stringify(value));
-  const whole = Buffer.allocUnsafe(bytes.length + CHECKSUM_BYTES);
-  whole.set(bytes);
-  whole.writeUInt32LE(checksum(name, key, bytes), bytes.length);
-  return whole;
-}
-
-interface Stored {
-  readonly name: string;
-  readonly key: Key;
-  readonly bytes: unknown;
-  readonly encoding: Encoding;
-}
-
-function decodeValue(path: string, { name, key, bytes, encoding }: Stored): unknown {
-  if (!(bytes instanceof Uint8Array) || bytes.length < CHECKSUM_BYTES) throw new DamagedDb(path, "a value is none");
-  const whole = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const value = whole.subarray(0, whole.length - CHECKSUM_BYTES);
-  if (whole.readUInt32LE(value.length) !== checksum(name, key, value)) throw new DamagedDb(path, "a checksum is wrong");
-  return encoding === "json" ? JSON.parse(value.toString()) : value;
+function keyOf(bytes: Buffer): Key {
+  const rest = bytes.subarray(1);
+  if (bytes[0] === TEXT) return rest.toString();
+  if (bytes[0] === BYTES) return rest;
+  const first = rest.readUIntBE(0, NUMBER_BYTES);
+  return bytes[0] === NUMBER ? first : [first, rest.readUIntBE(NUMBER_BYTES, NUMBER_BYTES)];
 }

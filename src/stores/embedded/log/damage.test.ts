@@ -129,7 +129,6 @@ describe("a damaged log", () => {
   it("[F4] an index or leases full of garbage are begun anew, and everything is read again", async () => {
     const spoilt: ((file: string) => void)[] = [
       (file) => writeFileSync(file, "garbage ".repeat(2_500)),
-      (file) => truncateSync(file, 8_192),
       (file) => truncateSync(file, 100),
     ];
     for (const spoil of spoilt) {
@@ -148,6 +147,20 @@ describe("a damaged log", () => {
       const again = openAt(folder);
       await (await again.store.locks.hold(A)).release();
       await again.store.close();
+    }
+  });
+
+  it("[F4] an index whose end is missing is caught up from the log", async () => {
+    const folder = damagedCopy(() => {}, "kept");
+    const index = join(folder, "index.db");
+    const bytes = statSync(index).size;
+    for (const left of [bytes - 1, bytes + 4_096]) {
+      truncateSync(index, left);
+      expect((await verifyFolder(folder, foldRow)).problems).toEqual([]);
+      const { store, warnings } = openAt(folder);
+      expect(await store.log.read(A, 1, everything)).toHaveLength(4);
+      expect(warnings).toEqual([]);
+      await store.close();
     }
   });
 

@@ -1,5 +1,6 @@
 import type { LogRow } from "../../../ports/store.ts";
-import { DamagedDb, openPrivateDb, type Table } from "../private-db.ts";
+import { openPrivateDb, type Table } from "../private-db.ts";
+import { DamagedDb } from "../table-file.ts";
 
 /** Where a record lies: found by its session and the seq of its first entry. */
 export interface RecordPlace {

@@ -2,7 +2,7 @@ import { mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { messageOf, RuntimeError } from "../../../contract/error.ts";
 import type { Chunk, MemoryBatch, MemoryStore } from "../../../ports/memory.ts";
-import { DamagedDb } from "../../embedded/private-db.ts";
+import { DamagedDb } from "../../embedded/table-file.ts";
 import { createCatalogue, LIVE } from "./catalogue.ts";
 import { assignSession, decodeRow, encodeRow } from "./chunk-row.ts";
 import { createMatcher } from "./match.ts";

@@ -1,5 +1,6 @@
 import type { MemoryBatch } from "../../../ports/memory.ts";
-import { DamagedDb, openPrivateDb, type PrivateDb, type Table } from "../../embedded/private-db.ts";
+import { openPrivateDb, type PrivateDb, type Table } from "../../embedded/private-db.ts";
+import { DamagedDb } from "../../embedded/table-file.ts";
 
 /** What is known of a session. */
 export interface SessionState {
@@ -69,9 +70,6 @@ export interface Tables {
   readonly presence: Table<Buffer, [number, number]>;
 }
 
-/** Two pages of postings: a smaller one would lie in several places. */
-const PAGE_BYTES = 16_384;
-
 const EMPTY: Manifest = {
   revision: 0,
   entries: 0,
@@ -84,7 +82,7 @@ const EMPTY: Manifest = {
 };
 
 export function openTables(path: string, warn: (sentence: string) => void): Tables {
-  const root = openPrivateDb<unknown, string>(path, { pageBytes: PAGE_BYTES }, warn);
+  const root = openPrivateDb<unknown, string>(path, {}, warn);
   return {
     root,
     manifest: root.openDB("manifest", "json"),
