@@ -18,7 +18,7 @@ export default defineConfig([
       /^@opentelemetry\//,
       "@cfworker/json-schema",
       "commander",
-      "lmdb",
+      "fs-native-extensions",
       "onnxruntime-node",
       "smol-toml",
     ],

@@ -1,6 +1,6 @@
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { openTables, type Tables } from "../src/stores/memory/embedded/tables.ts";
+import { openPrivateDb } from "../src/stores/embedded/private-db.ts";
 
 /** What a memory takes on the disk, by what it is for. */
 export interface StoredBytes {
@@ -10,35 +10,24 @@ export interface StoredBytes {
   readonly signatures: number;
   /** Sessions, cursors, which vectors are there. */
   readonly rest: number;
-  /** Pages of the database that merging has left and the next batch takes. */
+  /** What merging has left behind, until the file is written anew; and where everything lies. */
   readonly free: number;
 }
 
 /** Of a folder that no store has open. */
 export async function measureBytes(folder: string): Promise<StoredBytes> {
-  const path = join(folder, "memory.mdb");
-  const tables = openTables(path, () => {});
-  const sum = (names: readonly Exclude<keyof Tables, "root">[]): number =>
-    names.reduce((bytes, name) => bytes + pageBytes(tables[name]), 0);
+  const path = join(folder, "memory.db");
+  const db = openPrivateDb<Buffer, string>(path, {}, () => {});
+  const sum = (names: readonly string[]): number =>
+    names
+      .flatMap((name) => db.openDB<Buffer, string>(name, "binary").getRange())
+      .reduce((bytes, { value }) => bytes + value.length, 0);
   const texts = sum(["rows"]);
   const postings = sum(["pages", "fences", "columns"]);
   const rest = sum(["manifest", "sessions", "names", "marks", "embedders", "presence"]);
-  await tables.root.close();
+  await db.close();
   const free = statSync(path).size - texts - postings - rest;
   return { texts, postings, rest, free, vectors: fileBytes(folder, ".rows"), signatures: fileBytes(folder, ".bits") };
-}
-
-function pageBytes(table: { getStats(): object }): number {
-  // What LMDB tells of a table; its declaration leaves the fields out.
-  const { pageSize, treeBranchPageCount, treeLeafPageCount, overflowPages } = table.getStats() as TableStats;
-  return pageSize * (treeBranchPageCount + treeLeafPageCount + overflowPages);
-}
-
-interface TableStats {
-  readonly pageSize: number;
-  readonly treeBranchPageCount: number;
-  readonly treeLeafPageCount: number;
-  readonly overflowPages: number;
 }
 
 function fileBytes(folder: string, ending: string): number {

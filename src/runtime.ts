@@ -118,9 +118,9 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     ...(options.memory === undefined ? [] : ["memory-store" as const]),
   ]);
   const store = translateFailures(options.store ?? createInMemoryStore({ now: clock.now }));
-  const memory =
-    options.memory && memoryOf(options.memory, { store, clock, others: createAgentSource(() => agents.store()) });
   const { mcpServers = [], warn = () => {} } = options;
+  const others = createAgentSource(() => agents.store());
+  const memory = options.memory && memoryOf(options.memory, { store, clock, others, warn });
   const redact = createRedactor([...secretsIn(env), ...secretsOf(mcpServers, env), ...(options.secrets ?? [])]);
   const telemetry =
     options.telemetry && openTelemetryLater(options.telemetry === true ? {} : options.telemetry, redact);
@@ -232,7 +232,10 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
   });
 }
 
-function memoryOf(options: MemoryOptions, parts: Pick<MemoryParts, "store" | "clock" | "others">): SessionMemory {
+function memoryOf(
+  options: MemoryOptions,
+  parts: Pick<MemoryParts, "store" | "clock" | "others" | "warn">,
+): SessionMemory {
   const { store: memory = createMemoryStoreInMemory(), embedder } = options;
   const openEmbedder = typeof embedder === "object" ? async () => embedder : embedder;
   return createSessionMemory({ memory, openEmbedder, ...parts });

@@ -43,7 +43,7 @@ describe("links in a state folder", () => {
   it("[H2] in place of what is kept are refused in a sentence", async () => {
     const state = await stateFolder();
     mkdirSync(state, { recursive: true });
-    for (const name of ["log", "blobs", "memory", "agents", "index.mdb", "config.toml.new"]) {
+    for (const name of ["log", "blobs", "memory", "agents", "index.db", "config.toml.new"]) {
       const link = join(state, name);
       symlinkSync(join(elsewhere(), name), link);
       const refused = await run("run", "hello", "-m", "offline");

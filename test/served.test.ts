@@ -74,7 +74,7 @@ describe("what of the 0.6 line is served", () => {
   });
 
   it("[G3] every route is served, or the page lists it as not served", () => {
-    const { paths } = openApiDocument("1.2.3")();
+    const { paths } = openApiDocument("1.2.3")("http://localhost");
     const served = Object.entries(paths).flatMap(([path, verbs]) =>
       Object.keys(verbs).map((verb) => `${verb.toUpperCase()} ${path.replaceAll(/\{\w+\}/g, "{id}")}`),
     );

@@ -61,7 +61,7 @@ const HOMES: Readonly<Record<string, readonly string[]>> = {
   // The types of AI SDK models, which ours take, speak of it and do not bring it along.
   "@types/json-schema": ["src/providers/"],
   commander: ["src/surfaces/cli/"],
-  lmdb: ["src/stores/"],
+  "fs-native-extensions": ["src/stores/"],
   "onnxruntime-node": ["src/embedders/"],
   "smol-toml": ["src/config/"],
 };

@@ -28,7 +28,7 @@ describe("the realm's own layer", () => {
   it("[H4] switches nothing on that the file says false to, and forbids nothing itself", async () => {
     const on = "[tools]\nshell_enabled = true\nbuiltins_enabled = true\n";
     const file = "[tools]\nshell_enabled = false\n";
-    const locked = await loadConfig(places({ "/p/rkat.toml": file, "/s/config.toml": on }));
+    const locked = await loadConfig({ ...places({ "/p/rkat.toml": file, "/s/config.toml": on }), isTrusted: true });
     expect(locked.config).toMatchObject({
       tools: { shell_enabled: false, builtins_enabled: true },
       forbidden: ["shell"],

@@ -38,7 +38,9 @@ describe("an MCP server at an address, in the middle of a call", () => {
       const { results } = await callTwice(transport, "wait", () => {
         heard = (word) => word === "waiting" && server.die();
       });
-      const broken = expect.stringMatching(/^MCP server t failed during the call: it(?:s .* broke off| could not be reached): /);
+      const broken = expect.stringMatching(
+        /^MCP server t failed during the call: it(?:s .* broke off| could not be reached): /,
+      );
       expect(results).toEqual([{ content: broken, is_error: true }, again]);
       expect(results[0]?.content).toContain(ADVICE);
     },

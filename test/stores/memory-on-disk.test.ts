@@ -55,7 +55,7 @@ describe("a memory on disk", () => {
     await store.close();
     expect(statSync(folder).mode & 0o777).toBe(0o700);
     const files = readdirSync(folder).sort();
-    expect(files).toEqual(["memory.mdb", "memory.mdb-lock", "vectors-1.bits", "vectors-1.rows"]);
+    expect(files).toEqual(["memory.db", "memory.db-lock", "vectors-1.bits", "vectors-1.rows"]);
     for (const file of files) expect(statSync(join(folder, file)).mode & 0o777).toBe(0o600);
   });
 
@@ -166,7 +166,7 @@ describe("a memory on disk", () => {
     await before.add(batchOf(A, 1, ["w one"]));
     await embedAll(before);
     await before.close();
-    const fd = openSync(join(folder, "memory.mdb"), "r+");
+    const fd = openSync(join(folder, "memory.db"), "r+");
     writeSync(fd, Buffer.alloc(8_192, 1), 0, 8_192, 0);
     closeSync(fd);
     const warnings: string[] = [];

@@ -1,4 +1,4 @@
-import { messageOf } from "../../contract/error.ts";
+import { messageOf, RuntimeError } from "../../contract/error.ts";
 import type { MemoryStatusReport } from "../../contract/memory.ts";
 import { rangesOf } from "../../core/compaction/plan/plan.ts";
 import { everSaid } from "../../core/session/rewrites.ts";
@@ -40,17 +40,21 @@ export interface MemoryParts {
   readonly clock: Clock;
   /** What can be found besides sessions. */
   readonly others?: MemorySource | undefined;
+  /** Told, in a sentence, that something could not be taken in. */
+  readonly warn?: ((sentence: string) => void) | undefined;
 }
 
 /** Turns that follow each other quickly are taken in together: each time costs a commit. */
 const INDEX_AFTER_MS = 250;
 const ENTRIES_MAX = Number.MAX_SAFE_INTEGER;
 const NO_EMBEDDER = "none";
+const ATTEMPTS_MAX = 2;
 
 /** How long a search waits for vectors that are still to be made; the rest of the chunks it finds by their words. */
 const DRAIN_MS = 3_000;
 
-export function createSessionMemory({ memory, store, openEmbedder, clock, others }: MemoryParts): SessionMemory {
+export function createSessionMemory(parts: MemoryParts): SessionMemory {
+  const { memory, store, openEmbedder, clock, others } = parts;
   const { now } = clock;
   const embedding = openEmbedder === undefined ? undefined : createEmbedding(memory, openEmbedder, clock);
   const recallByWords = createRecall({ store: memory, embedder: undefined, now });
@@ -82,6 +86,12 @@ export function createSessionMemory({ memory, store, openEmbedder, clock, others
     problem = undefined;
     if (batch.chunks.length > 0) embedding?.wake();
   };
+  /** The log has it: the next search takes it in. The status tells, and whoever is warned is told once. */
+  const failed = (thrown: unknown): void => {
+    if (problem === undefined)
+      parts.warn?.(`what is said is not all findable until the memory works again: ${messageOf(thrown)}`);
+    problem = messageOf(thrown);
+  };
   const flush = (): Promise<void> => {
     flushing = flushing.then(async () => {
       for (const [id, work] of behindHere) {
@@ -89,8 +99,7 @@ export function createSessionMemory({ memory, store, openEmbedder, clock, others
         try {
           await work();
         } catch (thrown) {
-          // The log has it: the next search takes it in. The status tells.
-          problem = messageOf(thrown);
+          failed(thrown);
         }
       }
     });
@@ -112,33 +121,54 @@ export function createSessionMemory({ memory, store, openEmbedder, clock, others
     sessions: await behindOf(await store.sessions.all()),
     others: await behindOf((await others?.ends()) ?? []),
   });
+  const takeInBehind = async (except?: string): Promise<void> => {
+    const { sessions, others: logs } = await behind();
+    for (const sessionId of sessions) {
+      if (stop.signal.aborted) return;
+      if (sessionId === except) continue;
+      await index(foldSession(sessionId, await store.log.read(sessionId, 1, ENTRIES_MAX)));
+    }
+    for (const id of logs) if (!stop.signal.aborted) await takeIn(id);
+  };
+  const takeInAll = async (except?: string): Promise<void> => {
+    await flush();
+    // A memory that was found damaged is empty at the second attempt, and whole after it.
+    for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt += 1) {
+      try {
+        return await takeInBehind(except);
+      } catch (thrown) {
+        // What is taken in still answers.
+        if (attempt === ATTEMPTS_MAX) failed(thrown);
+      }
+    }
+  };
+  /** A memory that fails is brought up to the logs before it is asked once more. */
+  const again =
+    (ask: Recall): Recall =>
+    async (query, options) => {
+      try {
+        return await ask(query, options);
+      } catch (thrown) {
+        if (!(thrown instanceof RuntimeError) || thrown.code !== "SESSION_STORE_ERROR") throw thrown;
+        await takeInAll();
+        return ask(query, options);
+      }
+    };
   return {
-    recall: async (query, options) => {
+    recall: again(async (query, options) => {
       await flush();
       const embedder = await embedding?.embedder();
       if (embedder === undefined) return recallByWords(query, options);
       recallByMeaning ??= createRecall({ store: memory, embedder, now });
       return recallByMeaning(query, options);
-    },
-    recallByWords,
+    }),
+    recallByWords: again(recallByWords),
     index,
     indexLater: (state) => later(state.sessionId, () => index(state)),
     takeInLater: (id) => later(id, () => takeIn(id)),
     nameOf: (id) => others?.nameOf(id),
     catchUp: async (except) => {
-      await flush();
-      try {
-        const { sessions, others: logs } = await behind();
-        for (const sessionId of sessions) {
-          if (stop.signal.aborted) return;
-          if (sessionId === except) continue;
-          await index(foldSession(sessionId, await store.log.read(sessionId, 1, ENTRIES_MAX)));
-        }
-        for (const id of logs) if (!stop.signal.aborted) await takeIn(id);
-      } catch (thrown) {
-        // What is taken in still answers.
-        problem = messageOf(thrown);
-      }
+      await takeInAll(except);
       await embedding?.drain(DRAIN_MS);
     },
     status: async () => {

@@ -58,7 +58,7 @@ export function createConfigFile({ folder, parse, format }: ConfigFileOptions): 
     },
     hasChanged: () => stampOf(path) !== seen,
     change: (make) =>
-      alone(join(folder, "config-lock.mdb"), () => {
+      alone(join(folder, "config-lock.db"), () => {
         const before = load();
         const layer = make(before);
         const generation = before.generation + 1;
@@ -68,7 +68,7 @@ export function createConfigFile({ folder, parse, format }: ConfigFileOptions): 
   };
 }
 
-/** Runs work while no other process does: the lock of an LMDB file is let go when its holder ends, however it ends. */
+/** Runs work while no other process does: the lock of such a file is let go when its holder ends, however it ends. */
 async function alone<T>(path: string, work: () => T): Promise<T> {
   const lock = openPrivateDb<never, string>(path, { noSync: true }, () => {});
   try {

@@ -18,7 +18,7 @@ function openAs(owner: Owner, path: string, steadyNow = () => 0) {
 }
 
 function newFile(): string {
-  return join(root, `leases-${++files}.mdb`);
+  return join(root, `leases-${++files}.db`);
 }
 
 describe("a lease", () => {

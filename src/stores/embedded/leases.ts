@@ -1,5 +1,6 @@
 import { isAlive, type Owner } from "./owner.ts";
 import { openPrivateDb } from "./private-db.ts";
+import { DamagedDb } from "./table-file.ts";
 
 interface Lease {
   readonly owner: Owner;
@@ -43,10 +44,16 @@ export interface LeaseOptions {
   /** Whether a process id is in use, where start times cannot be read. */
   readonly signal: (pid: number) => boolean;
   readonly silenceMsMax?: number | undefined;
+  /** Told of damage and how it was dealt with. */
+  readonly warn?: (sentence: string) => void;
 }
 
-export function openLeases({ path, self, steadyNow, signal, silenceMsMax = SILENCE_MS_MAX }: LeaseOptions): Leases {
-  const leases = openPrivateDb<Lease | number, string>(path, { noSync: true, encoding: "json" }, () => {});
+/** A right that could not be given back is tried again this often. */
+const GIVE_AGAIN_MS = 250;
+
+export function openLeases(options: LeaseOptions): Leases {
+  const { path, self, steadyNow, signal, silenceMsMax = SILENCE_MS_MAX, warn = () => {} } = options;
+  const leases = openPrivateDb<Lease | number, string>(path, { noSync: true, encoding: "json" }, warn);
   const leaseAt = (name: string): Lease | undefined => {
     const value = leases.get(name);
     return typeof value === "number" ? undefined : value;
@@ -55,11 +62,14 @@ export function openLeases({ path, self, steadyNow, signal, silenceMsMax = SILEN
     const value = leases.get(TAKEOVERS);
     return typeof value === "number" ? value : 0;
   };
+  /** Rights of ours that are given back as soon as the disk lets us. */
+  const owed = new Set<string>();
+  let giving: NodeJS.Timeout | undefined;
   const heard = new Map<string, { readonly beat: number; readonly atMs: number }>();
   const isOurs = ({ owner }: Lease): boolean => owner.instance === self.instance && owner.pid === self.pid;
 
   const isHeld = (name: string, lease: Lease | undefined, from: "dead" | "silent" = "silent"): boolean => {
-    if (lease === undefined) return false;
+    if (lease === undefined || (owed.has(name) && isOurs(lease))) return false;
     const alive = isAlive(lease.owner, self, signal);
     if (alive !== undefined || from === "dead") return alive ?? true;
     const last = heard.get(name);
@@ -70,42 +80,75 @@ export function openLeases({ path, self, steadyNow, signal, silenceMsMax = SILEN
     return steadyNow() - last.atMs < silenceMsMax;
   };
 
+  /** A file that is damaged is begun anew. */
+  const soundly = <T>(work: () => T): T => {
+    try {
+      return work();
+    } catch (error) {
+      if (!(error instanceof DamagedDb)) throw error;
+      warn(`${error.message}; it is begun anew`);
+      leases.renew();
+      return work();
+    }
+  };
+  const writing = <T>(work: () => T): T => soundly(() => leases.transactionSync(work));
+  const giveNow = (name: string): void =>
+    writing(() => {
+      const lease = leaseAt(name);
+      if (lease !== undefined && isOurs(lease)) leases.remove(name);
+    });
+  const give = (name: string): void => {
+    try {
+      giveNow(name);
+      owed.delete(name);
+    } catch {
+      // Whoever asked is done; the right is free for us at once, and for others when the disk works again.
+      owed.add(name);
+    }
+    if (owed.size === 0) clearInterval(giving);
+    giving = owed.size === 0 ? undefined : (giving ?? setInterval(giveOwed, GIVE_AGAIN_MS).unref());
+  };
+  const giveOwed = (): void => {
+    for (const name of [...owed]) give(name);
+  };
+
   return {
     take: (name, from) =>
-      leases.transactionSync(() => {
+      writing(() => {
         const lease = leaseAt(name);
         if (isHeld(name, lease, from)) return false;
-        if (lease !== undefined) void leases.put(TAKEOVERS, takeovers() + 1);
-        void leases.put(name, { owner: self, beat: 0, interrupt: false });
+        if (lease !== undefined) leases.put(TAKEOVERS, takeovers() + 1);
+        leases.put(name, { owner: self, beat: 0, interrupt: false });
+        owed.delete(name);
         return true;
       }),
-    takeovers,
-    isOurs: (name) => {
-      // Not as of when this tick began to read: the process may have stood still since.
-      leases.resetReadTxn();
-      const lease = leaseAt(name);
-      return lease !== undefined && isOurs(lease);
-    },
-    isTaken: (name) => isHeld(name, leaseAt(name)),
-    give: (name) =>
-      leases.transactionSync(() => {
+    takeovers: () => soundly(takeovers),
+    isOurs: (name) =>
+      soundly(() => {
         const lease = leaseAt(name);
-        if (lease !== undefined && isOurs(lease)) void leases.remove(name);
+        return lease !== undefined && isOurs(lease);
       }),
+    isTaken: (name) => soundly(() => isHeld(name, leaseAt(name))),
+    give,
     interrupt: (name) =>
-      leases.transactionSync(() => {
+      writing(() => {
         const lease = leaseAt(name);
-        if (lease !== undefined) void leases.put(name, { ...lease, interrupt: true });
+        if (lease !== undefined) leases.put(name, { ...lease, interrupt: true });
       }),
-    isInterrupted: (name) => {
-      const lease = leaseAt(name);
-      return lease === undefined || !isOurs(lease) || lease.interrupt;
-    },
+    isInterrupted: (name) =>
+      soundly(() => {
+        const lease = leaseAt(name);
+        return lease === undefined || !isOurs(lease) || lease.interrupt;
+      }),
     beat: (name) =>
-      leases.transactionSync(() => {
+      writing(() => {
         const lease = leaseAt(name);
-        if (lease !== undefined && isOurs(lease)) void leases.put(name, { ...lease, beat: lease.beat + 1 });
+        if (lease !== undefined && isOurs(lease)) leases.put(name, { ...lease, beat: lease.beat + 1 });
       }),
-    close: () => leases.close(),
+    close: async () => {
+      giveOwed();
+      clearInterval(giving);
+      await leases.close();
+    },
   };
 }

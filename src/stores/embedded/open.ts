@@ -12,10 +12,10 @@ import { openSegments } from "./log/segments.ts";
 import { lossesOf, mendIndex, surveyLogs } from "./log/survey.ts";
 import { createTail } from "./log/tail.ts";
 import { bootId, describeSelf } from "./owner.ts";
-import { isSoundDb } from "./private-db.ts";
 import { createSessionLocks } from "./session-locks.ts";
+import { isSoundDb } from "./table-file.ts";
 
-const INDEX = "index.mdb";
+const INDEX = "index.db";
 /** What was found lost, a sentence a line: evidence that an index made anew would otherwise take away. */
 const LOSSES = "losses.txt";
 
@@ -41,14 +41,16 @@ export function openStore<B, R extends LogRow>(options: EmbeddedOptions<B, R>): 
   const { folder, foldRow, now = Date.now, warn = () => {}, io = nodeSegmentIo, sizes = LOG_SIZES } = options;
   const logFolder = join(folder, "log");
   makeFolders(folder, logFolder);
-  const index = openLogIndex<R>(join(folder, INDEX), warn);
   const segments = openSegments(logFolder, io);
+  const survey = () => surveyLogs({ segments, io, foldRow }, new Set());
+  const index = openLogIndex<R>({ path: join(folder, INDEX), warn, survey });
   const leases = openLeases({
     path: leaseFile(folder),
     self: describeSelf(options.host.pid, randomUUID()),
     steadyNow: () => performance.now(),
     signal: options.host.isRunning,
     silenceMsMax: options.silenceMsMax,
+    warn,
   });
   const lost = mendIndex(index, { segments, io, foldRow }, warn);
   if (lost.length > 0)
@@ -114,17 +116,17 @@ export async function verifyFolder<B, R extends LogRow>(folder: string, foldRow:
   const segments = openSegments(join(folder, "log"), nodeSegmentIo);
   const noted = readNotes(join(folder, LOSSES));
   const path = join(folder, INDEX);
-  const isDamaged = existsSync(path) && !isSoundDb(path);
-  const index = existsSync(path) && !isDamaged ? openLogIndex<R>(path, () => {}) : undefined;
+  const isThere = readdirSync(folder).some((name) => name.startsWith(INDEX));
+  const isDamaged = isThere && !isSoundDb(path);
+  const look = () => surveyLogs({ segments, io: nodeSegmentIo, foldRow }, new Set());
+  const index = isThere && !isDamaged ? openLogIndex<R>({ path, warn: () => {}, survey: look }) : undefined;
   try {
     // Before the logs: what another process appends meanwhile must not look like something the logs lack.
     const known = index?.rows() ?? [];
-    const survey = surveyLogs({ segments, io: nodeSegmentIo, foldRow }, new Set());
+    const survey = look();
     const { places, rows, bytes } = survey;
     const lost = lossesOf(known, rows);
-    const damaged = isDamaged
-      ? [`${path} is damaged; the next command sets it aside and makes it anew from the logs`]
-      : [];
+    const damaged = isDamaged ? [`${path} is damaged; the next command makes it anew from the logs`] : [];
     const earlier = noted.filter((sentence) => !lost.includes(sentence));
     const problems = [...survey.problems, ...damaged, ...lost, ...earlier];
     return { segments: survey.segments.size, records: places.length, sessions: rows.length, bytes, problems };
@@ -154,7 +156,7 @@ function makeFolders(...folders: readonly string[]): void {
 
 /** Named for the boot: who held a lease before it does not any more, and what a power cut left there is not read. */
 function leaseFile(folder: string): string {
-  const name = `leases-${bootId()}.mdb`;
+  const name = `leases-${bootId()}.db`;
   for (const other of readdirSync(folder)) {
     if (other.startsWith("leases-") && !other.startsWith(name)) rmSync(join(folder, other), { force: true });
   }

@@ -1,77 +1,323 @@
-import { chmodSync, closeSync, existsSync, fstatSync, openSync, readSync, renameSync, rmSync } from "node:fs";
-import { open, type RootDatabase, type RootDatabaseOptions } from "lmdb";
+import { randomInt } from "node:crypto";
+import { closeSync, fdatasyncSync, fstatSync, openSync } from "node:fs";
+import { unlock } from "fs-native-extensions";
 import { RuntimeError } from "../../contract/error.ts";
+import {
+  cutBack,
+  DamagedDb,
+  encodeState,
+  makeFile,
+  newestState,
+  type OpenFile,
+  openAt,
+  othersFile,
+  type State,
+  syncFile,
+  told,
+  waitForLock,
+  writeWhole,
+} from "./table-file.ts";
+import { getFrom, hasIn, type Place, placeOf, putInto, rangeOf, removeFrom, type Tree, writeTree } from "./tree.ts";
+
+/** What names a value: a text, a whole number, bytes, or two whole numbers. A table has one kind of them. */
+type Key = string | number | Buffer | readonly [number, number];
+
+/** Values by their keys, in the order of the keys. */
+export interface Table<Value, K extends Key> {
+  get(key: K): Value | undefined;
+  doesExist(key: K): boolean;
+  /** From `start` on and before `end`. */
+  getRange(range?: { readonly start?: K; readonly end?: K }): { readonly key: K; readonly value: Value }[];
+  getCount(): number;
+  put(key: K, value: Value): void;
+  remove(key: K): void;
+  clear(): void;
+}
+
+/** A file of tables for several processes at once: one of its own, and others by name. */
+export interface PrivateDb<Value, K extends Key> extends Table<Value, K> {
+  openDB<V, Keys extends Key>(name: string, encoding: Encoding): Table<V, Keys>;
+  /** What `work` writes is there whole when this returns, and not at all when it throws. */
+  transactionSync<T>(work: () => T): T;
+  /** What `work` reads is of one moment, whoever writes meanwhile. */
+  snapshot<T>(work: () => T): T;
+  /** Another number whenever the file was begun anew. */
+  generation(): number;
+  /** Begins an empty file, unless another process has: what is in this one cannot be relied on. */
+  renew(): void;
+  close(): Promise<void>;
+}
+
+type Encoding = "json" | "binary";
+
+export interface PrivateDbOptions {
+  /** What it holds means nothing after a power cut. */
+  readonly noSync?: boolean;
+  /** Of the table of its own. */
+  readonly encoding?: Encoding;
+}
+
+/** A file whose states have mostly passed is written anew: when it is this much longer than it was then. */
+const GROWTH_MAX = 8;
+const GROWTH_AT_CLOSE_MAX = 3;
+const SMALL_BYTES = 1_024 * 1_024;
+const SYNC_PAUSE_MS = 2_000;
+const GENERATION_MAX = 2 ** 47;
 
 /**
- * Opens an LMDB file that only its owner may read. A file that LMDB would crash the process over is set aside first:
- * everything kept this way can be made again.
+ * Opens a file of tables that only its owner may read. Nothing in it is ever changed: a transaction appends what is new
+ * and a state that names it, and everything is named with its checksum. What is damaged is told as `DamagedDb`, and never
+ * believed. A file that is damaged from the start is begun anew: everything kept this way can be made again.
  */
-export function openPrivateDb<Value, Key extends string>(
+export function openPrivateDb<Value, K extends Key>(
   path: string,
-  options: RootDatabaseOptions,
+  options: PrivateDbOptions,
   warn: (sentence: string) => void,
-): RootDatabase<Value, Key> {
-  if (existsSync(path) && !isSoundDb(path)) {
-    renameSync(path, `${path}.damaged`);
-    rmSync(`${path}-lock`, { force: true });
-    warn(`${path} is damaged; it was set aside as ${path}.damaged and is made anew from the logs`);
-  }
-  const database = open<Value, Key>({ ...options, path, noSubdir: true });
-  for (const file of [path, `${path}-lock`]) if (existsSync(file)) chmodSync(file, 0o600);
-  requireOwnPid(database, path);
-  return database;
-}
+): PrivateDb<Value, K> {
+  const { noSync = false } = options;
+  let file: OpenFile | undefined;
+  let known: number | undefined;
+  let lock: number | undefined;
+  let isAlone = false;
+  let isClosed = false;
+  /** Of the transaction or the snapshot that runs. */
+  let held: { readonly tables: Map<string, { root: Tree; count: number }>; readonly isWriting: boolean } | undefined;
+  let syncing: NodeJS.Timeout | undefined;
+  let synced = 0;
 
-/**
- * LMDB tells its readers apart by process id. Two containers have the same ids; the second to read would be ended by the
- * library some time later. From its first read on an id is its process's own, so it is read at once.
- */
-function requireOwnPid(database: RootDatabase<unknown, string>, path: string): void {
-  try {
-    database.useReadTransaction().done();
-  } catch (cause) {
-    try {
-      database.resetReadTxn(); // Otherwise a timer of the library does, and what it throws ends the process.
-    } catch {
-      // It throws for want of the very transaction that could not be had.
+  const letGo = (): void => {
+    const last = file;
+    file = undefined;
+    if (last !== undefined) closeSync(last.fd);
+  };
+  /** The file with its newest state; made where there is none. */
+  const current = (): OpenFile => {
+    if (isClosed) throw new RuntimeError("SESSION_STORE_ERROR", `${path} is closed`);
+    if (file !== undefined) {
+      const { size, nlink } = fstatSync(file.fd);
+      if (nlink > 0 && size === file.length) return file;
+      if (nlink > 0) {
+        file.state = newestState(path, file, { size, from: file.length });
+        file.length = size;
+        return file;
+      }
+      letGo();
     }
-    const message =
-      `${path} is in use by a process of another container that has the same process id there; ` +
-      "let the containers share their process ids (docker run --pid), or give each a state folder of its own";
-    throw new RuntimeError("SESSION_STORE_ERROR", message, { cause });
-  }
-}
+    // One that is deleted while it is in use is another when it is there again.
+    const generation = known === undefined ? 0 : randomInt(1, GENERATION_MAX);
+    file = openAt(path) ?? alone(() => openAt(path) ?? makeFile(path, { generation, noSync }));
+    known = file.state.generation;
+    synced = 0;
+    return file;
+  };
+  const alone = <T>(work: () => T): T => {
+    if (isAlone) return work();
+    lock ??= openSync(`${path}-lock`, "a", 0o600);
+    waitForLock(lock, path);
+    isAlone = true;
+    try {
+      return work();
+    } finally {
+      isAlone = false;
+      unlock(lock);
+    }
+  };
+  const reading = <T>(work: (at: OpenFile, tables: ReadonlyMap<string, { root: Tree; count: number }>) => T): T =>
+    told(path, () => {
+      if (held !== undefined && file !== undefined) return work(file, held.tables);
+      const at = current();
+      return work(at, tablesOf(at.state));
+    });
+  const writing = <T>(work: (at: OpenFile, tables: Map<string, { root: Tree; count: number }>) => T): T =>
+    held?.isWriting && file !== undefined ? work(file, held.tables) : transactionSync(() => writing(work));
 
-// Of the two pages a file begins with: a mark, the size of a page, the number of the last page, and which is newer.
-const MARK = 0xbeefc0de;
-const MARK_AT = 24;
-const PAGE_SIZE_AT = 48;
-const LAST_PAGE_AT = 144;
-const VERSION_AT = 152;
-const HEAD_BYTES = 160;
-const PAGE_SIZES = [256, 512, 1_024, 2_048, 4_096, 8_192, 16_384, 32_768, 65_536];
-
-/** Whether the file is whole as far as its first two pages tell: LMDB trusts them, and maps what they speak of. */
-export function isSoundDb(path: string): boolean {
-  const fd = openSync(path, "r");
+  const transactionSync = <T>(work: () => T): T => {
+    if (held?.isWriting) return work();
+    return told(path, () =>
+      alone(() => {
+        const at = current();
+        const tables = tablesOf(at.state);
+        held = { tables, isWriting: true };
+        try {
+          const result = work();
+          append(at, tables);
+          return result;
+        } finally {
+          held = undefined;
+        }
+      }),
+    );
+  };
+  const append = (at: OpenFile, tables: ReadonlyMap<string, { root: Tree; count: number }>): void => {
+    const pieces: Buffer[] = [];
+    let end = at.length;
+    const put = (bytes: Buffer): Place => {
+      const place = placeOf(end, bytes);
+      pieces.push(bytes);
+      end += bytes.length;
+      return place;
+    };
+    const written = Object.fromEntries(
+      [...tables].map(([name, { root, count }]) => [name, { root: writeTree(root, put, at), count }]),
+    );
+    if (pieces.length === 0 && JSON.stringify(written) === JSON.stringify(at.state.tables)) return;
+    const state: State = { ...at.state, synced: Math.max(synced, at.state.synced), tables: written };
+    pieces.push(encodeState(state, end, at.mark));
+    try {
+      writeWhole(at.fd, Buffer.concat(pieces), at.length);
+    } catch (error) {
+      at.known.clear();
+      cutBack(at);
+      throw error;
+    }
+    at.state = state;
+    at.length = end + (pieces.at(-1)?.length ?? 0);
+    if (!noSync) syncLater();
+    if (at.length > GROWTH_MAX * state.base + SMALL_BYTES / 4) tryWriteAnew(at);
+  };
+  /** What was written is written: a disk without room for another file is tried again at the next change. */
+  const tryWriteAnew = (at: OpenFile): void => {
+    try {
+      writeAnew(at);
+    } catch (error) {
+      if (!(error instanceof Error) || !("syscall" in error)) throw error;
+    }
+  };
+  /** Copies what the newest state names into a new file. Only while nobody else writes. */
+  const writeAnew = (at: OpenFile): void => {
+    const made = makeFile(path, { generation: at.state.generation, noSync, from: at });
+    letGo();
+    file = made;
+    synced = noSync ? 0 : made.length;
+  };
+  /** Behind whoever writes: a power cut takes back at most the last moments, and a state says how far it is safe. */
+  const syncLater = (): void => {
+    syncing ??= setTimeout(() => {
+      syncing = undefined;
+      const at = file;
+      if (at === undefined) return;
+      const { length } = at;
+      syncFile(path).then(
+        () => {
+          if (file === at) synced = length;
+        },
+        // The disk fails; whoever writes next is told by what fails there.
+        () => {},
+      );
+    }, SYNC_PAUSE_MS).unref();
+  };
+  const openDB = <V, Keys extends Key>(name: string, encoding: Encoding): Table<V, Keys> => {
+    // What is read is what was put: every checksum on the way to it was right.
+    const decode = (bytes: Buffer): V => (encoding === "json" ? JSON.parse(bytes.toString()) : bytes) as V;
+    return {
+      get: (key) =>
+        reading((at, tables) => {
+          const bytes = getFrom(tables.get(name)?.root, keyBytes(key), at);
+          return bytes && decode(bytes);
+        }),
+      doesExist: (key) => reading((at, tables) => hasIn(tables.get(name)?.root, keyBytes(key), at)),
+      getRange: ({ start, end } = {}) =>
+        reading((at, tables) => {
+          const range = { start: start && keyBytes(start), end: end && keyBytes(end) };
+          const rows = rangeOf(tables.get(name)?.root, range, at);
+          // A table has one kind of keys, which is the one it was written with.
+          return [...rows].map(({ key, value }) => ({ key: keyOf(key) as Keys, value: decode(value) }));
+        }),
+      getCount: () => reading((_, tables) => tables.get(name)?.count ?? 0),
+      put: (key, value) =>
+        writing((at, tables) => {
+          const table = tables.get(name) ?? { root: undefined, count: 0 };
+          const bytes = keyBytes(key);
+          const count = table.count + (hasIn(table.root, bytes, at) ? 0 : 1);
+          const encoded = value instanceof Uint8Array ? Buffer.from(value) : Buffer.from(JSON.stringify(value));
+          tables.set(name, { root: putInto(table.root, bytes, encoded, at), count });
+        }),
+      remove: (key) =>
+        writing((at, tables) => {
+          const table = tables.get(name);
+          const bytes = keyBytes(key);
+          if (table === undefined || !hasIn(table.root, bytes, at)) return;
+          tables.set(name, { root: removeFrom(table.root, bytes, at), count: table.count - 1 });
+        }),
+      clear: () => writing((_, tables) => void tables.set(name, { root: undefined, count: 0 })),
+    };
+  };
+  const renew = (): void =>
+    told(path, () =>
+      alone(() => {
+        const damaged = file && fstatSync(file.fd).ino;
+        letGo();
+        file = othersFile(path, damaged) ?? makeFile(path, { generation: randomInt(1, GENERATION_MAX), noSync });
+      }),
+    );
   try {
-    const { size } = fstatSync(fd);
-    // An empty file is one that was never written.
-    if (size === 0) return true;
-    const first = readHead(fd, 0);
-    const pageSize = first.readUInt32LE(PAGE_SIZE_AT);
-    if (first.readUInt32LE(MARK_AT) !== MARK || !PAGE_SIZES.includes(pageSize)) return false;
-    const second = readHead(fd, pageSize);
-    if (second.readUInt32LE(MARK_AT) !== MARK) return false;
-    const newer = second.readBigUInt64LE(VERSION_AT) > first.readBigUInt64LE(VERSION_AT) ? second : first;
-    return BigInt(size) >= (newer.readBigUInt64LE(LAST_PAGE_AT) + 1n) * BigInt(pageSize);
-  } finally {
-    closeSync(fd);
+    told(path, current);
+  } catch (error) {
+    if (!(error instanceof DamagedDb)) throw error;
+    warn(`${error.message}; it is made anew from the logs`);
+    renew();
   }
+  return {
+    ...openDB<Value, K>("root", options.encoding ?? "json"),
+    openDB,
+    transactionSync,
+    snapshot: (work) => {
+      if (held !== undefined) return work();
+      return reading((at) => {
+        held = { tables: tablesOf(at.state), isWriting: false };
+        try {
+          return work();
+        } finally {
+          held = undefined;
+        }
+      });
+    },
+    generation: () => told(path, () => current().state.generation),
+    renew,
+    close: async () => {
+      if (isClosed) return;
+      clearTimeout(syncing);
+      try {
+        const at = told(path, current);
+        const isGrown = at.length > GROWTH_AT_CLOSE_MAX * at.state.base + SMALL_BYTES;
+        if (isGrown) told(path, () => alone(() => writeAnew(current())));
+        else if (!noSync) told(path, () => fdatasyncSync(at.fd));
+      } catch (error) {
+        // What could not be brought to the disk can be made again from the logs.
+        if (!(error instanceof DamagedDb) && !(error instanceof RuntimeError)) throw error;
+      } finally {
+        letGo();
+        if (lock !== undefined) closeSync(lock);
+        isClosed = true;
+      }
+    },
+  };
 }
 
-function readHead(fd: number, position: number): Buffer {
-  const head = Buffer.alloc(HEAD_BYTES);
-  readSync(fd, head, 0, HEAD_BYTES, position);
-  return head;
+function tablesOf({ tables }: State): Map<string, { root: Tree; count: number }> {
+  return new Map(Object.entries(tables).map(([name, { root, count }]) => [name, { root, count }]));
+}
+
+const TEXT = 1;
+const NUMBER = 2;
+const BYTES = 3;
+const PAIR = 4;
+const NUMBER_BYTES = 6;
+
+/** In the order of the keys of a table, which are of one kind. */
+function keyBytes(key: Key): Buffer {
+  if (typeof key === "string") return Buffer.concat([Buffer.of(TEXT), Buffer.from(key)]);
+  if (key instanceof Uint8Array) return Buffer.concat([Buffer.of(BYTES), key]);
+  const numbers = typeof key === "number" ? [key] : key;
+  const bytes = Buffer.alloc(1 + NUMBER_BYTES * numbers.length, numbers.length === 1 ? NUMBER : PAIR);
+  for (const [index, number] of numbers.entries()) bytes.writeUIntBE(number, 1 + index * NUMBER_BYTES, NUMBER_BYTES);
+  return bytes;
+}
+
+function keyOf(bytes: Buffer): Key {
+  const rest = bytes.subarray(1);
+  if (bytes[0] === TEXT) return rest.toString();
+  if (bytes[0] === BYTES) return rest;
+  const first = rest.readUIntBE(0, NUMBER_BYTES);
+  return bytes[0] === NUMBER ? first : [first, rest.readUIntBE(NUMBER_BYTES, NUMBER_BYTES)];
 }

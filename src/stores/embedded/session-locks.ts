@@ -27,9 +27,16 @@ export function createSessionLocks(leases: Leases): HeldLocks {
       }
       const interrupted = new AbortController();
       let listens = 0;
-      const timer = setInterval(() => {
+      const listen = (): void => {
         if (leases.isInterrupted(name)) interrupted.abort();
         if (++listens % LISTENS_PER_BEAT === 0) leases.beat(name);
+      };
+      const timer = setInterval(() => {
+        try {
+          listen();
+        } catch {
+          // A disk that fails is told of by the turn's own appends; the next listening tries again.
+        }
       }, LISTEN_MS).unref();
       held.set(sessionId, { interrupted, timer });
       return {

@@ -1,6 +1,6 @@
-import type { Database } from "lmdb";
 import type { LogRow } from "../../../ports/store.ts";
-import { openPrivateDb } from "../private-db.ts";
+import { openPrivateDb, type Table } from "../private-db.ts";
+import { DamagedDb } from "../table-file.ts";
 
 /** Where a record lies: found by its session and the seq of its first entry. */
 export interface RecordPlace {
@@ -43,19 +43,26 @@ export interface LogIndex<R> {
   saveRow(row: R): void;
   /** Replaces what is known of a session, unless there is nothing to replace it by. Nobody else saves while it is made. */
   replaceSession(sessionId: string, make: () => SessionRecords<R> | undefined): boolean;
-  /** Replaces everything: for an index that does not fit its logs. */
-  replace(whole: Checkpoint<R>): void;
+  /** Replaces everything with what `survey` finds, while nobody else saves: for an index that does not fit its logs. */
+  replace(survey: () => Checkpoint<R>): void;
   close(): Promise<void>;
 }
 
 const KEY_BYTES = 22;
 const PLACE_BYTES = 20;
 
-export function openLogIndex<R extends LogRow>(path: string, warn: (sentence: string) => void): LogIndex<R> {
-  const root = openPrivateDb<unknown, string>(path, { maxDbs: 8, encoding: "json" }, warn);
-  const records: Database<Buffer, Buffer> = root.openDB("records", { encoding: "binary", keyEncoding: "binary" });
-  const rows: Database<R, string> = root.openDB("rows", { encoding: "json" });
-  const segments: Database<SegmentState, number> = root.openDB("segments", { encoding: "json" });
+export interface LogIndexOptions<R> {
+  readonly path: string;
+  readonly warn: (sentence: string) => void;
+  /** What the logs hold: an index that is damaged is made anew of it. */
+  readonly survey: () => Checkpoint<R>;
+}
+
+export function openLogIndex<R extends LogRow>({ path, warn, survey }: LogIndexOptions<R>): LogIndex<R> {
+  const root = openPrivateDb<number, string>(path, {}, warn);
+  const records: Table<Buffer, Buffer> = root.openDB("records", "binary");
+  const rows: Table<R, string> = root.openDB("rows", "json");
+  const segments: Table<SegmentState, number> = root.openDB("segments", "json");
   const put = (checkpoint: Checkpoint<R>): void => {
     // One value for all a session appended since the last checkpoint: a value each took most of the time.
     const bySession = Map.groupBy(checkpoint.places, ({ sessionId }) => sessionId);
@@ -65,41 +72,55 @@ export function openLogIndex<R extends LogRow>(path: string, warn: (sentence: st
       // Two processes may have written from the same seq on: neither may hide the other.
       const there = records.get(keyOf(sessionId, first));
       const before = there === undefined ? [] : readPlaces(there).filter((place) => !places.some(isAt(place)));
-      void records.put(keyOf(sessionId, first), writePlaces([...before, ...places]));
+      records.put(keyOf(sessionId, first), writePlaces([...before, ...places]));
     }
     for (const row of checkpoint.rows) {
       // Another process may have gone further with the session since.
-      if ((rows.get(row.session_id)?.last_seq ?? 0) < row.last_seq) void rows.put(row.session_id, row);
+      if ((rows.get(row.session_id)?.last_seq ?? 0) < row.last_seq) rows.put(row.session_id, row);
     }
-    for (const [segment, state] of checkpoint.segments) void segments.put(segment, state);
+    for (const [segment, state] of checkpoint.segments) segments.put(segment, state);
+  };
+  const replace = (make: () => Checkpoint<R>): void =>
+    root.transactionSync(() => {
+      for (const table of [records, rows, segments]) table.clear();
+      put(make());
+    });
+  /** What is damaged is made anew, once: on a disk where that does not help the second failure is told. */
+  const soundly = <T>(work: () => T): T => {
+    try {
+      return work();
+    } catch (error) {
+      if (!(error instanceof DamagedDb)) throw error;
+      warn(`${error.message}; it is made anew from the logs`);
+      root.renew();
+      replace(survey);
+      return work();
+    }
+  };
+  const placesOf = (sessionId: string): readonly RecordPlace[] => {
+    const range = { start: keyOf(sessionId, 0), end: keyOf(sessionId, SEQ_MAX) };
+    return records.getRange(range).flatMap(({ value }) => readPlaces(value));
   };
   return {
-    places: (sessionId) => {
-      const range = { start: keyOf(sessionId, 0), end: keyOf(sessionId, SEQ_MAX) };
-      return [...records.getRange(range)].flatMap(({ value }) => readPlaces(value));
-    },
-    row: (sessionId) => rows.get(sessionId),
-    rows: () => [...rows.getRange()].map(({ value }) => value),
-    segments: () => new Map([...segments.getRange()].map(({ key, value }) => [key, value])),
-    save: async (checkpoint) => {
-      await root.transaction(() => put(checkpoint));
-    },
-    saveRow: (row) => root.transactionSync(() => void rows.put(row.session_id, row)),
+    places: (sessionId) => soundly(() => placesOf(sessionId)),
+    row: (sessionId) => soundly(() => rows.get(sessionId)),
+    rows: () => soundly(() => rows.getRange().map(({ value }) => value)),
+    segments: () => soundly(() => new Map(segments.getRange().map(({ key, value }) => [key, value]))),
+    save: async (checkpoint) => soundly(() => root.transactionSync(() => put(checkpoint))),
+    saveRow: (row) => soundly(() => rows.put(row.session_id, row)),
     replaceSession: (sessionId, make) =>
-      root.transactionSync(() => {
-        const made = make();
-        if (made === undefined) return false;
-        const range = { start: keyOf(sessionId, 0), end: keyOf(sessionId, SEQ_MAX) };
-        for (const key of [...records.getKeys(range)]) void records.remove(key);
-        void records.put(keyOf(sessionId, made.places[0]?.seq ?? 0), writePlaces(made.places));
-        void rows.put(sessionId, made.row);
-        return true;
-      }),
-    replace: (whole) =>
-      root.transactionSync(() => {
-        for (const database of [records, rows, segments]) database.clearSync();
-        put(whole);
-      }),
+      soundly(() =>
+        root.transactionSync(() => {
+          const made = make();
+          if (made === undefined) return false;
+          const range = { start: keyOf(sessionId, 0), end: keyOf(sessionId, SEQ_MAX) };
+          for (const { key } of records.getRange(range)) records.remove(key);
+          records.put(keyOf(sessionId, made.places[0]?.seq ?? 0), writePlaces(made.places));
+          rows.put(sessionId, made.row);
+          return true;
+        }),
+      ),
+    replace: (make) => soundly(() => replace(make)),
     close: () => root.close(),
   };
 }

@@ -1,5 +1,5 @@
 import type { Entry, NewEntry } from "../../../contract/entry.ts";
-import { RuntimeError } from "../../../contract/error.ts";
+import { messageOf, RuntimeError } from "../../../contract/error.ts";
 import type { EventLog, FoldRow, LogRow } from "../../../ports/store.ts";
 import type { Leases } from "../leases.ts";
 import type { LogIndex } from "./log-index.ts";
@@ -46,6 +46,7 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EventLog<
   const mended = new Set<string>();
   let checkpointed = 0;
   let checkpointing: Promise<void> = Promise.resolve();
+  let isLagging = false;
   // Ends of logs with an append under way, which no row shows yet.
   const ends = new Map<string, number>();
 
@@ -125,18 +126,30 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EventLog<
     tail.saved(segment, end);
   };
 
+  /** The log has everything: what the index lacks is found by reading it, and saved when that works again. */
+  const trySave = async (segment: number, end: number, sealed: boolean): Promise<void> => {
+    try {
+      await save(segment, end, sealed);
+      isLagging = false;
+    } catch (error) {
+      checkpointed = 0;
+      if (!isLagging) parts.warn(`the index lags behind the log until it can be written: ${messageOf(error)}`);
+      isLagging = true;
+    }
+  };
+
   const lastKnown = (segment: number): number => index.segments().get(segment)?.last ?? -1;
 
   const checkpoint = async (): Promise<void> => {
     if (writer === undefined) return;
     const { segment, file } = writer;
-    await save(segment, file.end, false);
+    await trySave(segment, file.end, false);
   };
 
   const seal = async ({ segment, file }: NonNullable<typeof writer>): Promise<void> => {
     const end = file.end;
     await file.close();
-    await save(segment, end, true);
+    await trySave(segment, end, true);
     tail.setReadTo(segment, end);
     parts.own.delete(segment);
     parts.leases.give(leaseName(segment));
@@ -146,8 +159,11 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EventLog<
     append,
     read: async (sessionId, fromSeq, max) => {
       tail.catchUp();
-      const read = (): readonly Entry<B>[] =>
-        readPlaces(parts, tail.chain(sessionId).places, { sessionId, fromSeq, max });
+      const read = (): readonly Entry<B>[] => {
+        // Before the places, so that these reach at least as far.
+        const lastSeq = tail.row(sessionId)?.last_seq ?? 0;
+        return readPlaces(parts, tail.chain(sessionId).places, { sessionId, fromSeq, max, lastSeq });
+      };
       // Where two processes wrote the same seqs, the index may lack what one of them saved.
       if (tail.chain(sessionId).leftOut.length > 0) mend(sessionId);
       try {
@@ -162,7 +178,7 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EventLog<
       if (writer === undefined) return;
       const { segment, file } = writer;
       await file.close();
-      await save(segment, file.end, false);
+      await trySave(segment, file.end, false);
       parts.leases.give(leaseName(segment));
       writer = undefined;
     },

@@ -13,7 +13,7 @@ const READ_BYTES_MAX = 4 * 1_024 * 1_024;
 export function readPlaces<B>(
   { segments, io }: { segments: Segments; io: SegmentIo },
   places: readonly RecordPlace[],
-  wanted: { sessionId: string; fromSeq: number; max: number },
+  wanted: { sessionId: string; fromSeq: number; max: number; lastSeq: number },
 ): readonly Entry<B>[] {
   // The last record that begins at or before the wanted seq may reach it.
   const start = Math.max(
@@ -36,6 +36,8 @@ export function readPlaces<B>(
     }
     first += run.length;
   }
+  if (entries.length < wanted.max && expected <= wanted.lastSeq)
+    throw missing(wanted.sessionId, expected, wanted.lastSeq + 1);
   return entries;
 }
 

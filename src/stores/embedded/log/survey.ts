@@ -93,10 +93,14 @@ export function mendIndex<B, R extends LogRow>(
   const paths = broken.map(([segment]) => parts.segments.path(segment)).join(", ");
   warn(`${paths}: the end is damaged or missing; the index is made anew from what is there`);
   const sealed = new Set([...known].flatMap(([segment, state]) => (state.sealed ? [segment] : [])));
-  const survey = surveyLogs(parts, sealed);
-  const lost = lossesOf(index.rows(), survey.rows);
+  const rows = index.rows();
+  let lost: readonly string[] = [];
+  index.replace(() => {
+    const survey = surveyLogs(parts, sealed);
+    lost = lossesOf(rows, survey.rows);
+    return survey;
+  });
   for (const sentence of lost) warn(sentence);
-  index.replace(survey);
   return lost;
 }
 

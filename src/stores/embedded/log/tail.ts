@@ -148,7 +148,13 @@ export function createTail<B, R extends LogRow>(parts: TailParts<B, R>): Tail<R>
   };
   /** A row may have been folded from a record that is left out. */
   const foldAnew = (sessionId: string, places: readonly RecordPlace[]): void => {
-    const entries = readPlaces<B>({ segments, io }, places, { sessionId, fromSeq: 1, max: Number.MAX_SAFE_INTEGER });
+    const entries = readPlaces<B>({ segments, io }, places, {
+      sessionId,
+      fromSeq: 1,
+      max: Number.MAX_SAFE_INTEGER,
+      // The row may say more than what is left.
+      lastSeq: 0,
+    });
     let row: R | undefined;
     for (const entry of entries) row = foldRow(row, sessionId, entry);
     if (row === undefined) return;

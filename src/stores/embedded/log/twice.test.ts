@@ -40,7 +40,11 @@ async function folderOf(segments: readonly (readonly Written[])[], index: "none"
     });
   });
   if (index === "none") return folder;
-  const saved = openLogIndex(join(folder, "index.mdb"), () => {});
+  const saved = openLogIndex<NonNullable<ReturnType<typeof foldRow>>>({
+    path: join(folder, "index.db"),
+    warn: () => {},
+    survey: () => ({ places: [], rows: [], segments: new Map() }),
+  });
   for (const [at, own] of places.entries()) {
     const written = segments[at] ?? [];
     // As a collision of their keys left it: of one process's records nothing is known from some seq on.

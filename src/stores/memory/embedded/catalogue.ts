@@ -1,7 +1,7 @@
 import type { Chunk, MemoryBatch, Scope } from "../../../ports/memory.ts";
 import { createIdRuns, enlarge, type IdRange } from "./id-runs.ts";
 import { type Columns, readColumns } from "./segment.ts";
-import { type Manifest, readManifest, type Tables } from "./tables.ts";
+import { lacking, type Manifest, readManifest, type Tables } from "./tables.ts";
 
 /** Bits of a chunk's state. */
 export const LIVE = 1;
@@ -92,13 +92,14 @@ export function createCatalogue(tables: Tables): Catalogue {
     lengths.set(columns.lengths, firstId);
     for (const [place, session] of columns.sessions.entries()) runs.add(firstId + place, session);
   };
-  const readMarks = (): void => {
+  const readMarks = (last: number): void => {
     for (const { key, value } of tables.marks.getRange({ start: lastMark + 1 })) {
       lastMark = key;
       if (value.dropped) dropped.add(value.session);
       discarded.set(value.session, value.discarded);
       for (const range of runs.of(value.session)) giveStates(value.session, range);
     }
+    if (lastMark < last) throw lacking(`mark ${last} is missing`);
   };
   const reachOfSession = (session: number, bits: number, upToSeq: number): Reach => {
     const ranges = runs
@@ -138,7 +139,7 @@ export function createCatalogue(tables: Tables): Catalogue {
         takeIn(tailOf(readColumns(tables, segment), Math.max(0, known)), Math.max(from, segment.firstId));
       }
       lastId = current.lastId;
-      if (current.lastMark > lastMark) readMarks();
+      if (current.lastMark > lastMark) readMarks(current.lastMark);
       giveStatesFrom(from);
       manifest = current;
       return current;

@@ -2,7 +2,7 @@ import type { LexicalMatches, Postings, Scope } from "../../../ports/memory.ts";
 import type { Catalogue, Reach } from "./catalogue.ts";
 import { COUNT_LARGE, countAt, keyOf, type PostingPage } from "./posting-page.ts";
 import { findTerm } from "./segment.ts";
-import { aligned, type Segment, type Tables } from "./tables.ts";
+import { aligned, lacking, type Segment, type Tables } from "./tables.ts";
 
 /** Finds the chunks of a scope that hold terms. */
 export function createMatcher(tables: Tables, catalogue: Catalogue) {
@@ -13,7 +13,8 @@ export function createMatcher(tables: Tables, catalogue: Catalogue) {
     const known = fencesBySegment.get(number);
     if (known !== undefined) return known;
     const value = tables.fences.get(number);
-    const fences = value === undefined ? new Float64Array() : new Float64Array(aligned(value));
+    if (value === undefined) throw lacking(`segment ${number} has no fences`);
+    const fences = new Float64Array(aligned(value));
     fencesBySegment.set(number, fences);
     return fences;
   };

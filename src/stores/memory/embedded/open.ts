@@ -1,13 +1,15 @@
-import { mkdirSync, statSync } from "node:fs";
+import { mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { RuntimeError } from "../../../contract/error.ts";
+import { messageOf, RuntimeError } from "../../../contract/error.ts";
 import type { Chunk, MemoryBatch, MemoryStore } from "../../../ports/memory.ts";
-import { createCatalogue } from "./catalogue.ts";
+import { DamagedDb } from "../../embedded/table-file.ts";
+import { createCatalogue, LIVE } from "./catalogue.ts";
 import { assignSession, decodeRow, encodeRow } from "./chunk-row.ts";
 import { createMatcher } from "./match.ts";
 import { mergeSegments } from "./merge.ts";
 import { draftSegments, readColumns, type SegmentDraft, writeSegment } from "./segment.ts";
 import {
+  lacking,
   type Manifest,
   openTables,
   readManifest,
@@ -31,88 +33,145 @@ export interface EmbeddedMemoryOptions {
 }
 
 /**
- * A memory on disk: chunks and postings in LMDB, vectors in files beside it. Opening reads nothing of what is in it; the
- * first search reads what every search needs. Several processes may read and write at once.
+ * A memory on disk: chunks and postings in tables, vectors in files beside them. Opening reads nothing of what is in it;
+ * the first search reads what every search needs. Several processes may read and write at once. One that is found
+ * damaged is emptied, which whoever asked is told: it is taken in from the logs again.
  */
 export function openMemoryStore(options: EmbeddedMemoryOptions): MemoryStore {
   const { folder, warn = () => {}, version = FIRST_VERSION, scanner = "simd" } = options;
   makeFolder(folder);
-  const path = join(folder, "memory.mdb");
+  const path = join(folder, "memory.db");
   const tables = openTables(path, warn);
-  const catalogue = createCatalogue(tables);
-  const match = createMatcher(tables, catalogue);
-  const shelves = new Map<string, ReturnType<typeof openShelf>>();
-  const openShelf = (embedderId: string) => {
-    const shelf = createShelf({ tables, catalogue, folder, embedderId, warn });
-    return { ...shelf, nearest: createNearest(shelf, catalogue, scanner) };
+  let view = openView(tables, { folder, warn, scanner });
+  let generation = tables.root.generation();
+  let isEmptied = false;
+  /** Sessions whose cursor was asked for since the memory was emptied: a batch that follows an earlier one has a gap. */
+  const asked = new Set<string>();
+  /** What is known here is of a memory that was emptied since, by us or by another process. */
+  const follow = (): void => {
+    const now = tables.root.generation();
+    if (now === generation) return;
+    generation = now;
+    view.close();
+    view = openView(tables, { folder, warn, scanner });
+    isEmptied = true;
+    asked.clear();
   };
-  const shelfOf = (embedderId: string): ReturnType<typeof openShelf> => {
-    const shelf = shelves.get(embedderId) ?? openShelf(embedderId);
-    shelves.set(embedderId, shelf);
-    return shelf;
+  const soundly = async <T>(work: () => T): Promise<T> => {
+    try {
+      follow();
+      return work();
+    } catch (error) {
+      if (!(error instanceof DamagedDb)) throw asStoreError(error);
+      tables.root.renew();
+      follow();
+      removeVectors(folder, generation);
+      warn(`${error.message}; it is made anew from the logs`);
+      throw new RuntimeError("SESSION_STORE_ERROR", `${error.message}; it is made anew, ask again`, { cause: error });
+    }
   };
-  const read = (ids: readonly number[]): readonly Chunk[] => {
-    const nameOf = (session: number): string => tables.names.get(session) ?? "";
-    catalogue.refresh();
-    return ids.flatMap((id) => {
-      const row = tables.rows.get(id);
-      return row === undefined ? [] : [{ id, ...decodeRow(row, nameOf), ...catalogue.beside(id) }];
-    });
-  };
-  /** What other processes have written by now is seen by what follows in the same tick. */
-  const renew = (): void => tables.root.resetReadTxn();
+  const reading = <T>(work: () => T): Promise<T> => soundly(() => tables.root.snapshot(work));
   let closing: Promise<void> | undefined;
   const close = async (): Promise<void> => {
     // First what may still write to the files.
     await tables.root.close();
-    for (const shelf of shelves.values()) shelf.close();
+    view.close();
   };
   return {
-    cursor: async (sessionId) => {
-      renew();
-      const session = tables.sessions.get(sessionId);
-      if (session?.dropped) return Number.MAX_SAFE_INTEGER;
-      return session === undefined || isOutdated(session, version) ? 0 : session.cursor;
-    },
-    add: async (batch) => {
-      // Made before the transaction: what cannot be read to its end leaves nothing, and nobody waits for it.
-      const drafts = draftsOf(batch.chunks);
-      await tables.root.transaction(() => addBatch({ ...tables, version }, batch, drafts));
-    },
-    read: async (ids) => {
-      renew();
-      return read(ids);
-    },
-    match: async (terms, scope) => {
-      renew();
-      return match(terms, scope);
-    },
-    nearest: async (embedderId, vector, { scope, max }) => {
-      renew();
-      return shelfOf(embedderId).nearest(vector, scope, max);
-    },
+    cursor: (sessionId) =>
+      reading(() => {
+        const session = tables.sessions.get(sessionId);
+        if (isEmptied) asked.add(sessionId);
+        if (session?.dropped) return Number.MAX_SAFE_INTEGER;
+        return session === undefined || isOutdated(session, version) ? 0 : session.cursor;
+      }),
+    add: (batch) =>
+      soundly(() => {
+        if (isEmptied && !asked.has(batch.session_id)) throw new RuntimeError("SESSION_STORE_ERROR", EMPTIED);
+        // Made before the transaction: what cannot be read to its end leaves nothing, and nobody waits for it.
+        const drafts = draftsOf(batch.chunks);
+        tables.root.transactionSync(() => addBatch({ ...tables, version }, batch, drafts));
+      }),
+    read: (ids) => reading(() => view.read(ids)),
+    match: (terms, scope) => reading(() => view.match(terms, scope)),
+    nearest: (embedderId, vector, { scope, max }) =>
+      reading(() => view.shelfOf(embedderId).nearest(vector, scope, max)),
     vectors: {
-      missing: async (embedderId, max) => {
-        renew();
-        return read(shelfOf(embedderId).missing(max));
-      },
-      put: (embedderId, vectors) => shelfOf(embedderId).put(vectors),
+      missing: (embedderId, max) => reading(() => view.read(view.shelfOf(embedderId).missing(max))),
+      put: (embedderId, vectors) => soundly(() => view.shelfOf(embedderId).put(vectors)),
     },
-    drop: async (sessionId) => {
-      await tables.root.transaction(() => dropSession(tables, sessionId));
-    },
-    status: async (embedderId) => {
-      renew();
-      const { entries } = readManifest(tables);
-      const shelf = shelfOf(embedderId);
-      const pending = entries - shelf.count();
-      return { entries, pending, bytes: statSync(path).size + shelf.bytes(), index: "exact" };
-    },
+    drop: (sessionId) => soundly(() => tables.root.transactionSync(() => dropSession(tables, sessionId))),
+    status: (embedderId) =>
+      reading(() => {
+        const { entries } = readManifest(tables);
+        const shelf = view.shelfOf(embedderId);
+        const pending = entries - shelf.count();
+        return { entries, pending, bytes: bytesOf(folder) + shelf.bytes(), index: "exact" };
+      }),
     close: () => {
       closing ??= close();
       return closing;
     },
   };
+}
+
+const EMPTIED = "the memory was made anew meanwhile; what this adds to is to be taken in first";
+
+/** What is known of the tables in this process. */
+function openView(tables: Tables, { folder, warn, scanner }: Required<Omit<EmbeddedMemoryOptions, "version">>) {
+  const catalogue = createCatalogue(tables);
+  const openShelf = (embedderId: string) => {
+    const shelf = createShelf({ tables, catalogue, folder, embedderId, warn });
+    return { ...shelf, nearest: createNearest(shelf, catalogue, scanner) };
+  };
+  const shelves = new Map<string, ReturnType<typeof openShelf>>();
+  const nameOf = (session: number): string => {
+    const name = tables.names.get(session);
+    if (name === undefined) throw lacking(`session ${session} has no name`);
+    return name;
+  };
+  return {
+    match: createMatcher(tables, catalogue),
+    shelfOf: (embedderId: string): ReturnType<typeof openShelf> => {
+      const shelf = shelves.get(embedderId) ?? openShelf(embedderId);
+      shelves.set(embedderId, shelf);
+      return shelf;
+    },
+    read: (ids: readonly number[]): readonly Chunk[] => {
+      catalogue.refresh();
+      return ids.flatMap((id) => {
+        const row = tables.rows.get(id);
+        if (row !== undefined) return [{ id, ...decodeRow(row, nameOf), ...catalogue.beside(id) }];
+        if (((catalogue.states[id] ?? 0) & LIVE) !== 0) throw lacking(`chunk ${id} is missing`);
+        return [];
+      });
+    },
+    close: (): void => {
+      for (const shelf of shelves.values()) shelf.close();
+    },
+  };
+}
+
+function asStoreError(error: unknown): unknown {
+  if (error instanceof RuntimeError) return error;
+  // A file of vectors that cannot be used; anything else is a defect, and stays one.
+  const isOfFiles = error instanceof Error && "syscall" in error;
+  if (!isOfFiles) return error;
+  return new RuntimeError("SESSION_STORE_ERROR", `cannot use the memory: ${messageOf(error)}`, { cause: error });
+}
+
+/** What the tables take on the disk, with what is on its way into them. */
+function bytesOf(folder: string): number {
+  const files = readdirSync(folder).filter((name) => name.startsWith("memory.db") && !name.endsWith("-shm"));
+  return files.reduce((sum, name) => sum + (statSync(join(folder, name), { throwIfNoEntry: false })?.size ?? 0), 0);
+}
+
+/** Those of memories before this one. */
+function removeVectors(folder: string, generation: number): void {
+  const old = readdirSync(folder).filter(
+    (name) => name.startsWith("vectors-") && !name.startsWith(`vectors-${generation}-`),
+  );
+  for (const name of old) rmSync(join(folder, name), { force: true });
 }
 
 function makeFolder(folder: string): void {
@@ -154,10 +213,10 @@ function addBatch(tables: Tables & { readonly version: number }, batch: MemoryBa
   const isWhole = batch.chunks.every(({ seq }) => seq > taken);
   const { rows, segments } = isWhole ? drafts : draftsOf(batch.chunks.filter(({ seq }) => seq > taken));
   const session = known ?? newSession(before);
-  if (known === undefined) void tables.names.put(session.number, batch.session_id);
+  if (known === undefined) tables.names.put(session.number, batch.session_id);
   for (const [index, row] of rows.entries()) {
     assignSession(row, session.number);
-    void tables.rows.put(before.lastId + 1 + index, row);
+    tables.rows.put(before.lastId + 1 + index, row);
   }
   const added = addSegments(tables, before, { session: session.number, drafts: segments });
   const isMarked = JSON.stringify(session.discarded) !== JSON.stringify(batch.discarded);
@@ -166,7 +225,7 @@ function addBatch(tables: Tables & { readonly version: number }, batch: MemoryBa
     : before.lastMark;
   const mark = isMarked ? lastMark : session.mark;
   const { cursor, discarded } = batch;
-  void tables.sessions.put(batch.session_id, { ...session, cursor, discarded, mark, version: tables.version });
+  tables.sessions.put(batch.session_id, { ...session, cursor, discarded, mark, version: tables.version });
   const lastSession = Math.max(before.lastSession, session.number);
   writeManifest(tables, { ...mergeSegments(tables, added), lastSession, lastMark });
 }
@@ -197,8 +256,8 @@ function addSegments(
 
 /** Tells readers of a change to chunks they may know already. Inside a transaction. */
 function putMark(tables: Tables, lastMark: number, { number, discarded, dropped, mark }: SessionState): number {
-  if (mark !== 0) void tables.marks.remove(mark);
-  void tables.marks.put(lastMark + 1, { session: number, discarded, dropped });
+  if (mark !== 0) tables.marks.remove(mark);
+  tables.marks.put(lastMark + 1, { session: number, discarded, dropped });
   return lastMark + 1;
 }
 
@@ -208,8 +267,8 @@ function dropSession(tables: Tables, sessionId: string): void {
   const session = tables.sessions.get(sessionId) ?? newSession(before);
   if (session.dropped) return;
   const mark = letGo(tables, session);
-  void tables.names.put(session.number, sessionId);
-  void tables.sessions.put(sessionId, { ...session, dropped: true, discarded: [], mark });
+  tables.names.put(session.number, sessionId);
+  tables.sessions.put(sessionId, { ...session, dropped: true, discarded: [], mark });
 }
 
 /** Takes texts away; what else speaks of them is passed over from now on. Inside a transaction. */
@@ -224,7 +283,7 @@ function letGo(tables: Tables, session: SessionState): number {
       place >= 0;
       place = sessions.indexOf(session.number, place + 1)
     ) {
-      void tables.rows.remove(segment.firstId + place);
+      tables.rows.remove(segment.firstId + place);
       entries -= 1;
       termsTotal -= lengths[place] ?? 0;
     }

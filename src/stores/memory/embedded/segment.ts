@@ -1,6 +1,6 @@
 import type { NewChunk } from "../../../ports/memory.ts";
 import { createPageWriter, decodePage, keyOf, lastUpTo, type PostingPage, SEGMENT_CHUNKS_MAX } from "./posting-page.ts";
-import { aligned, type Segment, type Tables } from "./tables.ts";
+import { aligned, lacking, type Segment, type Tables } from "./tables.ts";
 
 /** A segment that has no number and no ids yet. */
 export interface SegmentDraft {
@@ -61,7 +61,7 @@ function encodeColumns({ sessions, seqs, lengths }: Columns): Buffer {
 
 export function readColumns({ columns }: Tables, segment: Segment): Columns {
   const value = columns.get(segment.number);
-  if (value === undefined) throw new Error(`segment ${segment.number} of the memory has no columns`);
+  if (value === undefined) throw lacking(`segment ${segment.number} has no columns`);
   const all = new Uint32Array(aligned(value));
   const { chunks } = segment;
   return {
@@ -77,28 +77,25 @@ export function writeSegment(
   number: number,
   parts: { readonly columns: Columns; readonly pages: readonly Buffer[]; readonly fences: Buffer },
 ): void {
-  void tables.columns.put(number, encodeColumns(parts.columns));
-  void tables.fences.put(number, parts.fences);
-  for (const [page, value] of parts.pages.entries()) void tables.pages.put([number, page], value);
+  tables.columns.put(number, encodeColumns(parts.columns));
+  tables.fences.put(number, parts.fences);
+  for (const [page, value] of parts.pages.entries()) tables.pages.put([number, page], value);
 }
 
 /** Inside a transaction. */
 export function removeSegment(tables: Tables, { number, pages }: Segment): void {
-  void tables.columns.remove(number);
-  void tables.fences.remove(number);
-  for (let page = 0; page < pages; page += 1) void tables.pages.remove([number, page]);
+  tables.columns.remove(number);
+  tables.fences.remove(number);
+  for (let page = 0; page < pages; page += 1) tables.pages.remove([number, page]);
 }
 
 export function readPage({ pages }: Tables, segment: number, page: number): PostingPage {
   const value = pages.get([segment, page]);
-  if (value === undefined) throw new Error(`segment ${segment} of the memory has no page ${page}`);
+  if (value === undefined) throw lacking(`segment ${segment} has no page ${page}`);
   return decodePage(aligned(value));
 }
 
-/**
- * The page and the place in it of a term's postings; undefined when no chunk of the segment holds it. The page is in the
- * database's own buffer, until the next read: copying it would take most of the time of a search.
- */
+/** The page and the place in it of a term's postings; undefined when no chunk of the segment holds it. */
 export function findTerm(
   tables: Tables,
   segment: { readonly number: number; readonly fences: Float64Array },
@@ -106,8 +103,8 @@ export function findTerm(
 ): { readonly page: PostingPage; readonly term: number } | undefined {
   const number = lastUpTo(segment.fences, key);
   if (number < 0) return undefined;
-  const value = tables.pages.getBinaryFast([segment.number, number]);
-  if (value === undefined) throw new Error(`segment ${segment.number} of the memory has no page ${number}`);
+  const value = tables.pages.get([segment.number, number]);
+  if (value === undefined) throw lacking(`segment ${segment.number} has no page ${number}`);
   const page = value.byteOffset % 8 === 0 ? decodePage(value.buffer, value.byteOffset) : decodePage(aligned(value));
   const term = lastUpTo(page.keys, key);
   return page.keys[term] === key ? { page, term } : undefined;

@@ -1,6 +1,6 @@
-import type { Database, RootDatabase } from "lmdb";
 import type { MemoryBatch } from "../../../ports/memory.ts";
-import { openPrivateDb } from "../../embedded/private-db.ts";
+import { openPrivateDb, type PrivateDb, type Table } from "../../embedded/private-db.ts";
+import { DamagedDb } from "../../embedded/table-file.ts";
 
 /** What is known of a session. */
 export interface SessionState {
@@ -51,25 +51,25 @@ export interface EmbedderState {
   readonly revision: number;
 }
 
-/** The LMDB file of a memory: one commit is a batch, whole. */
+/** The tables of a memory: one commit is a batch, whole. */
 export interface Tables {
-  readonly root: RootDatabase<unknown, string>;
-  readonly manifest: Database<Manifest, string>;
-  readonly sessions: Database<SessionState, string>;
+  readonly root: PrivateDb<unknown, string>;
+  readonly manifest: Table<Manifest, string>;
+  readonly sessions: Table<SessionState, string>;
   /** Ids of sessions by their numbers. */
-  readonly names: Database<string, number>;
-  readonly marks: Database<Mark, number>;
+  readonly names: Table<string, number>;
+  readonly marks: Table<Mark, number>;
   /** Chunks by id. */
-  readonly rows: Database<Buffer, number>;
+  readonly rows: Table<Buffer, number>;
   /** Of a segment: session, seq and length of its chunks. */
-  readonly columns: Database<Buffer, number>;
+  readonly columns: Table<Buffer, number>;
   /** Of a segment: the first term of each of its pages. */
-  readonly fences: Database<Buffer, number>;
+  readonly fences: Table<Buffer, number>;
   /** Of a segment: its postings, by its number and that of a page. */
-  readonly pages: Database<Buffer, [number, number]>;
-  readonly embedders: Database<EmbedderState, string>;
+  readonly pages: Table<Buffer, [number, number]>;
+  readonly embedders: Table<EmbedderState, string>;
   /** Of an embedder: which chunks of a page of ids have a vector, by its number and that of a page. */
-  readonly presence: Database<Buffer, [number, number]>;
+  readonly presence: Table<Buffer, [number, number]>;
 }
 
 const EMPTY: Manifest = {
@@ -84,23 +84,19 @@ const EMPTY: Manifest = {
 };
 
 export function openTables(path: string, warn: (sentence: string) => void): Tables {
-  // One sync a commit instead of two: a power cut may take the last commit back, which is then taken in from the log again.
-  const options = { maxDbs: 12, encoding: "json", noMetaSync: true } as const;
-  const root = openPrivateDb<unknown, string>(path, options, warn);
-  const json = { encoding: "json" } as const;
-  const binary = { encoding: "binary" } as const;
+  const root = openPrivateDb<unknown, string>(path, {}, warn);
   return {
     root,
-    manifest: root.openDB("manifest", json),
-    sessions: root.openDB("sessions", json),
-    names: root.openDB("names", json),
-    marks: root.openDB("marks", json),
-    rows: root.openDB("rows", binary),
-    columns: root.openDB("columns", binary),
-    fences: root.openDB("fences", binary),
-    pages: root.openDB("pages", binary),
-    embedders: root.openDB("embedders", json),
-    presence: root.openDB("presence", binary),
+    manifest: root.openDB("manifest", "json"),
+    sessions: root.openDB("sessions", "json"),
+    names: root.openDB("names", "json"),
+    marks: root.openDB("marks", "json"),
+    rows: root.openDB("rows", "binary"),
+    columns: root.openDB("columns", "binary"),
+    fences: root.openDB("fences", "binary"),
+    pages: root.openDB("pages", "binary"),
+    embedders: root.openDB("embedders", "json"),
+    presence: root.openDB("presence", "binary"),
   };
 }
 
@@ -110,7 +106,7 @@ export function readManifest({ manifest }: Tables): Manifest {
 
 /** Inside a transaction. */
 export function writeManifest({ manifest }: Tables, value: Manifest): void {
-  void manifest.put("manifest", { ...value, revision: value.revision + 1 });
+  manifest.put("manifest", { ...value, revision: value.revision + 1 });
 }
 
 /** A value as the typed arrays of its reader want it: on an even address. */
@@ -118,4 +114,9 @@ export function aligned(value: Buffer): ArrayBuffer {
   const { buffer } = value;
   const isAlone = buffer instanceof ArrayBuffer && buffer.byteLength === value.byteLength;
   return isAlone ? buffer : new Uint8Array(value).buffer;
+}
+
+/** A table lacks what another says is there. */
+export function lacking(what: string): DamagedDb {
+  return new DamagedDb("the memory", what);
 }

@@ -3,7 +3,7 @@ import { type Catalogue, LIVE } from "../catalogue.ts";
 import type { EmbedderState, Tables } from "../tables.ts";
 import { decodePresence, isPresent, PRESENCE_IDS, type PresencePage } from "./presence.ts";
 import { layoutFor } from "./scan/scanner.ts";
-import { openVectorFiles, type VectorFiles } from "./vector-files.ts";
+import { openVectorFiles, type VectorFiles, vectorsPath } from "./vector-files.ts";
 import { encodeVector } from "./vector-row.ts";
 import { mendPage, putRows } from "./write-vectors.ts";
 
@@ -27,7 +27,7 @@ export interface Shelf {
   /** Pages of ids that have vectors. */
   pages(): Iterable<number>;
   page(number: number): PresencePage;
-  put(vectors: readonly { readonly id: number; readonly vector: Float32Array }[]): Promise<void>;
+  put(vectors: readonly { readonly id: number; readonly vector: Float32Array }[]): void;
   /** Looks at every vector of a page of ids, and of those beside it: what is damaged is missing from now on. */
   mend(state: EmbedderState, page: number): void;
   /** Ids of chunks without a vector, ascending. */
@@ -65,7 +65,7 @@ export function createShelf({ tables, catalogue, folder, embedderId, warn }: She
     stale.add(number);
   };
   const filesOf = (state: EmbedderState): VectorFiles => {
-    files ??= openVectorFiles(folder, state.number, layoutFor(state.dimensions, 0));
+    files ??= openVectorFiles(vectorsPath(folder, tables.root.generation(), state), layoutFor(state.dimensions, 0));
     return files;
   };
 
@@ -83,7 +83,7 @@ export function createShelf({ tables, catalogue, folder, embedderId, warn }: She
       revision = state.revision;
       return state;
     },
-    put: async (vectors) => {
+    put: (vectors) => {
       const dimensions = vectors[0]?.vector.length;
       if (dimensions === undefined) return;
       const sizes = layoutFor(dimensions, 0);
@@ -95,7 +95,7 @@ export function createShelf({ tables, catalogue, folder, embedderId, warn }: She
       const rows = vectors.map(({ id, vector }) =>
         vector.length === dimensions ? encodeVector(id, vector, sizes) : refuse(dimensions, vector.length),
       );
-      const state = await tables.root.transaction(() =>
+      const state = tables.root.transactionSync(() =>
         putRows({ tables, embedderId, files: filesOf }, dimensions, rows),
       );
       if (state.dimensions !== dimensions) refuse(state.dimensions, dimensions);

@@ -17,15 +17,21 @@ export interface VectorFiles {
   close(): void;
 }
 
+/** Those of a memory that was made anew have names of their own: another process may still write to the old ones. */
+export function vectorsPath(folder: string, generation: number, embedder: { readonly number: number }): string {
+  return join(folder, `vectors-${generation === 0 ? "" : `${generation}-`}${embedder.number}`);
+}
+
 export function openVectorFiles(
-  folder: string,
-  embedder: number,
+  path: string,
   { stride, signatureBytes }: Pick<ScanLayout, "stride" | "signatureBytes">,
 ): VectorFiles {
-  const open = (kind: string): number =>
-    openSync(join(folder, `vectors-${embedder}.${kind}`), constants.O_RDWR | constants.O_CREAT, 0o600);
+  const open = (kind: string): number => openSync(`${path}.${kind}`, constants.O_RDWR | constants.O_CREAT, 0o600);
   const rows = open("rows");
-  const signatures = open("bits");
+  const signatures = openOr(
+    () => closeSync(rows),
+    () => open("bits"),
+  );
   return {
     readRows: (firstId, into, count) => readFully(rows, into, { position: firstId * stride, length: count * stride }),
     readSignatures: (firstId, into) =>
@@ -44,6 +50,15 @@ export function openVectorFiles(
       closeSync(signatures);
     },
   };
+}
+
+function openOr<T>(release: () => void, open: () => T): T {
+  try {
+    return open();
+  } catch (error) {
+    release();
+    throw error;
+  }
 }
 
 /** Vectors in ascending order of their ids, as runs without a gap. */

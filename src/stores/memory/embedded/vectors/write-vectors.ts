@@ -25,7 +25,7 @@ export function putRows(
   const state = { ...before, revision: before.revision + 1 };
   const pages = Map.groupBy(vectors, ({ id }) => Math.floor(id / PRESENCE_IDS));
   for (const [page, rows] of pages) putPage({ tables, state, files: files(state) }, page, rows);
-  void tables.embedders.put(embedderId, state);
+  tables.embedders.put(embedderId, state);
   return state;
 }
 
@@ -43,7 +43,7 @@ function putPage(
   const signatures = new Uint8Array(PRESENCE_IDS * signatureBytes);
   files.readSignatures(page * PRESENCE_IDS, signatures);
   const checksum = checksumOf(bits, signatures, signatureBytes);
-  void tables.presence.put([state.number, page], encodePresence({ revision: state.revision, checksum, bits }));
+  tables.presence.put([state.number, page], encodePresence({ revision: state.revision, checksum, bits }));
 }
 
 /** Makes signatures again from the rows that are sound, and takes those that are not for missing. Inside a transaction. */
@@ -74,7 +74,7 @@ export function mendPage(
   }
   const revision = state.revision + 1;
   const checksum = checksumOf(bits, signatures, sizes.signatureBytes);
-  void presence.put([state.number, page], encodePresence({ revision, checksum, bits }));
-  void embedders.put(embedderId, { ...state, revision });
+  presence.put([state.number, page], encodePresence({ revision, checksum, bits }));
+  embedders.put(embedderId, { ...state, revision });
   return lost;
 }
