@@ -48,7 +48,13 @@ export type ModelPart =
   | { readonly type: "text_delta"; readonly delta: string }
   | { readonly type: "reasoning_delta"; readonly delta: string }
   | { readonly type: "block"; readonly block: AssistantBlock }
-  | { readonly type: "finish"; readonly stopReason: StopReason; readonly usage: Usage }
+  | {
+      readonly type: "finish";
+      readonly stopReason: StopReason;
+      readonly usage: Usage;
+      /** What the provider calls its answer, and the model that gave it, where it says so. */
+      readonly response?: { readonly id?: string | undefined; readonly model?: string | undefined } | undefined;
+    }
   | { readonly type: "failed"; readonly failure: ModelFailure };
 
 /** A model that can be asked. */
@@ -57,6 +63,8 @@ export interface ModelClient {
   readonly modelId: string;
   /** Tokens the model can see at once, when known. */
   readonly contextWindow: number | undefined;
+  /** The address it is asked at; absent where there is none, or it is not known. */
+  readonly url?: string | undefined;
   /** Which parameter it cannot take, and why, as `name: why`; absent where all are passed on as they are. */
   refuseParams?(params: JsonObject): string | undefined;
   /**

@@ -9,6 +9,7 @@ import { drain } from "./wire/drain.ts";
 
 export interface AiSdkModelOptions {
   readonly contextWindow?: number | undefined;
+  readonly url?: string | undefined;
   /** How we call the provider; the package's own name otherwise. */
   readonly provider?: string | undefined;
   /** The name that resolves to this model again, when it is not the one the provider knows. */
@@ -35,6 +36,7 @@ export function createAiSdkModel(model: AiSdkModel, options: AiSdkModelOptions =
     provider,
     modelId: options.modelId ?? model.modelId,
     contextWindow: options.contextWindow,
+    url: options.url,
     refuseParams: (params) => refuseParams(params, dialect),
     stream: (request, signal) => streamAnswer(asked, withStops(request, options.stopSequences), signal),
   };

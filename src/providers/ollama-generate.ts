@@ -24,6 +24,7 @@ export function createOllamaGenerateModel(options: OllamaGenerateOptions): Model
     provider: options.provider ?? "self_hosted",
     modelId: options.modelId ?? options.model,
     contextWindow: options.contextWindow,
+    url: options.baseUrl,
     stream: (request, signal) => streamCompletion(options, request, signal),
   };
 }

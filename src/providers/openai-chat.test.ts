@@ -160,7 +160,7 @@ describe("the Chat wire", () => {
       expect(parts.filter(({ type }) => type !== "text_delta")).toEqual([
         { type: "block", block: { block_type: "text", data: { text: "Hello" } } },
         { type: "block", block: { block_type: "tool_use", data: { id: "a", name: "t", args: { q: 1 } } } },
-        { type: "finish", stopReason: "tool_use", usage: { input_tokens: 3, output_tokens: 4 } },
+        { type: "finish", stopReason: "tool_use", usage: { input_tokens: 3, output_tokens: 4 }, response: { id: "x" } },
       ]);
     }
   });

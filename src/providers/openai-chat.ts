@@ -24,8 +24,8 @@ export interface OpenAiChatOptions {
  * It is read here rather than through a provider package because that alone costs more than the rest of a turn.
  */
 export function createOpenAiChatModel(options: OpenAiChatOptions): ModelClient {
-  const { provider, modelId, contextWindow } = options;
-  return { provider, modelId, contextWindow, stream: (request, signal) => streamChat(options, request, signal) };
+  const { provider, modelId, contextWindow, baseUrl: url } = options;
+  return { provider, modelId, contextWindow, url, stream: (request, signal) => streamChat(options, request, signal) };
 }
 
 /** How long after its finish an answer may still be told what it cost, and that it is over. */

@@ -145,6 +145,7 @@ async function openHosted(place: Place, provider: HostedProvider, model: string)
     provider,
     modelId: model,
     contextWindow: windowOf(place, model),
+    url: settings.baseUrl,
     secrets: settings.key === undefined ? [] : [settings.key],
     isKeyless: settings.key === undefined,
   });

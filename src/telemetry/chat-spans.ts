@@ -29,11 +29,12 @@ export interface UndecidedChat {
 
 /** The model, each call of it told as a span. */
 export function watchModel(model: ModelClient, watching: ChatSpans): ModelClient {
-  const { provider, modelId, contextWindow } = model;
+  const { provider, modelId, contextWindow, url } = model;
   return {
     provider,
     modelId,
     contextWindow,
+    url,
     stream: (request, signal) => streamInSpan(model, watching, { request, signal }),
   };
 }
@@ -46,7 +47,7 @@ interface Call {
 async function* streamInSpan(model: ModelClient, watching: ChatSpans, call: Call): AsyncGenerator<ModelPart> {
   const { request, signal } = call;
   const span = watching.spans.begin(newChat(model, watching, request));
-  const heard: Heard = { begunMs: performance.now(), parts: 0, blocks: [], hasWords: false, isOver: false };
+  const heard: Heard = { begunMs: performance.now(), hasChunk: false, blocks: [], hasWords: false, isOver: false };
   // The call may never say another word once it is aborted.
   const onAbort = (): void => {
     if (heard.isOver) return;
@@ -80,13 +81,13 @@ async function* streamInSpan(model: ModelClient, watching: ChatSpans, call: Call
 /** What has been heard of an answer. */
 interface Heard {
   readonly begunMs: number;
-  parts: number;
+  hasChunk: boolean;
   readonly blocks: AssistantBlock[];
   hasWords: boolean;
   isOver: boolean;
 }
 
-function newChat({ provider, modelId }: ModelClient, watching: ChatSpans, request: ModelRequest) {
+function newChat({ provider, modelId, url }: ModelClient, watching: ChatSpans, request: ModelRequest) {
   const [first, ...others] = request.messages;
   const system = first?.role === "system" ? first : undefined;
   const { spans } = watching;
@@ -96,7 +97,8 @@ function newChat({ provider, modelId }: ModelClient, watching: ChatSpans, reques
     parent: watching.parent(),
     attributes: {
       "gen_ai.operation.name": "chat",
-      "gen_ai.provider.name": PROVIDERS[provider] ?? provider,
+      "gen_ai.provider.name": providerName(provider),
+      ...serverAt(url),
       "gen_ai.request.model": modelId,
       "gen_ai.request.stream": true,
       "gen_ai.request.max_tokens": request.maxOutputTokens,
@@ -111,8 +113,20 @@ function newChat({ provider, modelId }: ModelClient, watching: ChatSpans, reques
   };
 }
 
-/** Our names of providers that have another in the convention. */
+/** A provider as the convention calls it. */
+export function providerName(provider: string): string {
+  return PROVIDERS[provider] ?? provider;
+}
+
 const PROVIDERS: Readonly<Record<string, string>> = { gemini: "gcp.gemini" };
+const PORTS: Readonly<Record<string, number>> = { "https:": 443, "http:": 80 };
+
+/** Of an address nothing but host and port is told: the rest may say whose it is. */
+function serverAt(url: string | undefined): Attributes {
+  if (url === undefined || !URL.canParse(url)) return {};
+  const { hostname, port, protocol } = new URL(url);
+  return { "server.address": hostname, "server.port": port === "" ? PORTS[protocol] : Number(port) };
+}
 
 interface Hearing {
   readonly span: OpenSpan;
@@ -121,8 +135,10 @@ interface Hearing {
 
 function hear(part: ModelPart, heard: Heard, { span, watching }: Hearing): void {
   if (heard.isOver) return;
-  heard.parts += 1;
-  if (heard.parts === 1) span.set({ "gen_ai.response.time_to_first_chunk": secondsSince(heard.begunMs) });
+  // An end without anything before it is no chunk.
+  const isChunk = part.type !== "finish" && part.type !== "failed";
+  if (isChunk && !heard.hasChunk) span.set({ "gen_ai.response.time_to_first_chunk": secondsSince(heard.begunMs) });
+  heard.hasChunk ||= isChunk;
   switch (part.type) {
     case "text_delta":
       heard.hasWords ||= part.delta.trim() !== "";
@@ -145,12 +161,14 @@ function hear(part: ModelPart, heard: Heard, { span, watching }: Hearing): void 
 }
 
 function finish(
-  { stopReason, usage }: Extract<ModelPart, { type: "finish" }>,
+  { stopReason, usage, response }: Extract<ModelPart, { type: "finish" }>,
   { blocks, hasWords }: Heard,
   { span, watching }: Hearing,
 ): void {
   watching.answered(usage, stopReason);
   span.set({
+    "gen_ai.response.id": response?.id,
+    "gen_ai.response.model": response?.model,
     "gen_ai.response.finish_reasons": [stopReason],
     "gen_ai.usage.input_tokens": usage.input_tokens,
     "gen_ai.usage.output_tokens": usage.output_tokens,

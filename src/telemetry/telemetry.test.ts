@@ -1,9 +1,10 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { context, ROOT_CONTEXT, trace } from "@opentelemetry/api";
 import { describe, expect, it } from "vitest";
-import { configWith } from "../../test/support/runtime.ts";
+import { configWith, scriptedRuntime } from "../../test/support/runtime.ts";
 import { answer, chat, failing, type Script, tool, toolOf, traced, turn } from "../../test/support/told-spans.ts";
 import { openTracing, type Told } from "../../test/support/tracing.ts";
+import type { ModelClient } from "../ports/model.ts";
 import type { RuntimeOptions } from "../runtime.ts";
 
 describe("spans of a turn", () => {
@@ -20,6 +21,36 @@ describe("spans of a turn", () => {
         }),
       ]),
     ]);
+  });
+
+  it("[G9] a chat says where it was asked and what the provider calls its answer, and a first chunk where one came", async () => {
+    const tracing = openTracing();
+    let calls = 0;
+    const model: ModelClient = {
+      provider: "gemini",
+      modelId: "asked",
+      contextWindow: undefined,
+      url: "https://user:secret@models.example:8443/v1?key=secret",
+      async *stream() {
+        calls += 1;
+        if (calls === 1) yield { type: "failed", failure: { kind: "overloaded", message: "busy" } };
+        else {
+          yield { type: "text_delta", delta: "Hello." };
+          const response = { id: "resp-1", model: "asked-2026" };
+          yield { type: "finish", stopReason: "end_turn", usage: { input_tokens: 1, output_tokens: 1 }, response };
+        }
+      },
+    };
+    const { runtime } = scriptedRuntime([], { model, telemetry: { tracer: tracing.tracer } });
+    await runtime.createSession("Hi.");
+    const [turned] = tracing.told();
+    expect(turned?.attributes["gen_ai.provider.name"]).toBe("gcp.gemini");
+    const server = { "server.address": "models.example", "server.port": 8_443 };
+    const response = { "gen_ai.response.id": "resp-1", "gen_ai.response.model": "asked-2026" };
+    expect(turned?.children.map(({ attributes }) => attributes)).toMatchObject([server, { ...server, ...response }]);
+    expect(tracing.text()).not.toContain("secret");
+    const chunks = tracing.text().match(/time_to_first_chunk/g) ?? [];
+    expect(chunks).toHaveLength(1);
   });
 
   it("[G9] tools that run at once are siblings, and one that fails says of which class", async () => {

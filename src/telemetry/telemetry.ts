@@ -2,7 +2,7 @@ import { type Tracer, trace } from "@opentelemetry/api";
 import type { AgentEvent, Usage } from "../contract/event.ts";
 import type { StopReason } from "../contract/message.ts";
 import type { AskedRecall, Telemetry, Watch, WatchedWork } from "../ports/telemetry.ts";
-import { type UndecidedChat, watchModel } from "./chat-spans.ts";
+import { providerName, type UndecidedChat, watchModel } from "./chat-spans.ts";
 import { createCompactionSpans } from "./compaction-spans.ts";
 import { contentOf, partsOf, textContent } from "./content.ts";
 import { errorTypeOf, messageIn } from "./error-type.ts";
@@ -99,6 +99,7 @@ function beginTurn(spans: Spans, { sessionId, model, wantsJson, prompt = "", tra
     attributes: {
       "gen_ai.operation.name": "invoke_agent",
       "gen_ai.conversation.id": sessionId,
+      "gen_ai.provider.name": providerName(model.provider),
       "gen_ai.request.model": model.modelId,
       "gen_ai.output.type": wantsJson ? "json" : undefined,
       "gen_ai.input.messages": contentOf(spans, () => [{ role: "user", parts: partsOf(prompt) }]),

@@ -22,6 +22,7 @@ export const turn = (attributes: Told["attributes"], children: readonly Told[], 
   attributes: {
     "gen_ai.operation.name": "invoke_agent",
     "gen_ai.conversation.id": SESSION,
+    "gen_ai.provider.name": "scripted",
     "gen_ai.request.model": "scripted",
     ...attributes,
   },

@@ -1,5 +1,4 @@
 import type { LanguageModelV4StreamPart } from "@ai-sdk/provider";
-import type { Usage } from "../../contract/event.ts";
 import type { AssistantBlock, StopReason } from "../../contract/message.ts";
 import type { ModelFailure, ModelPart } from "../../ports/model.ts";
 import { CUT_OFF } from "../model-failure.ts";
@@ -14,7 +13,7 @@ export type StreamPart =
 
 /** How an answer ended. */
 export type AnswerEnd =
-  | { readonly type: "finish"; readonly stopReason: StopReason; readonly usage: Usage }
+  | Extract<ModelPart, { type: "finish" }>
   | { readonly type: "failed"; readonly failure: ModelFailure }
   | { readonly type: "error"; readonly error: unknown };
 
@@ -33,6 +32,7 @@ export class Answer {
   readonly #open = new Map<string, OpenBlock>();
   #hasToolCall = false;
   #hasContent = false;
+  #response: { readonly id: string | undefined; readonly model: string | undefined } | undefined;
 
   /** Takes in one part; says how the answer ended, once it has. */
   take(part: StreamPart): AnswerEnd | undefined {
@@ -81,8 +81,10 @@ export class Answer {
       case "reasoning-file":
       case "source":
       case "stream-start":
-      case "response-metadata":
       case "raw":
+        return undefined;
+      case "response-metadata":
+        this.#response = { id: part.id ?? this.#response?.id, model: part.modelId ?? this.#response?.model };
         return undefined;
     }
   }
@@ -143,7 +145,9 @@ export class Answer {
     if (isCutOff) return { type: "failed", failure: CUT_OFF };
     if (reason.unified === "error") return { type: "failed", failure: stoppedByError(reason.raw) };
     this.#finishAll();
-    return { type: "finish", stopReason: stopReasonOf(reason, this.#hasToolCall), usage: readUsage(usage) };
+    const stopReason = stopReasonOf(reason, this.#hasToolCall);
+    const response = this.#response === undefined ? {} : { response: this.#response };
+    return { type: "finish", stopReason, usage: readUsage(usage), ...response };
   }
 }
 

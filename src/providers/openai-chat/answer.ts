@@ -18,6 +18,7 @@ export class ChatAnswer {
   isOver = false;
   readonly #position: number;
   #responseId = "";
+  #model: string | undefined;
   /** What came outside of any event. */
   #plain = "";
   #parts: ModelPart[] = [];
@@ -74,13 +75,19 @@ export class ChatAnswer {
     }
     const stopReason = stopReasonOf(this.#finishReason, calls.length > 0);
     const parts = blocks.map((block): ModelPart => ({ type: "block", block }));
-    return [...parts, { type: "finish", stopReason, usage: this.#usage }];
+    const named = {
+      ...(this.#responseId === "" ? {} : { id: this.#responseId }),
+      ...(this.#model === undefined ? {} : { model: this.#model }),
+    };
+    const response = Object.keys(named).length === 0 ? {} : { response: named };
+    return [...parts, { type: "finish", stopReason, usage: this.#usage, ...response }];
   }
 
   #readChunk(json: string): void {
     const chunk = asRecord(JSON.parse(json));
     if (chunk.error !== undefined && chunk.error !== null) throw chunk;
     if (this.#responseId === "" && typeof chunk.id === "string") this.#responseId = chunk.id;
+    if (typeof chunk.model === "string") this.#model ??= chunk.model;
     if (chunk.usage !== undefined && chunk.usage !== null) this.#usage = usageOf(asRecord(chunk.usage));
     const choice = asRecord(Array.isArray(chunk.choices) ? chunk.choices[0] : undefined);
     this.#readDelta(asRecord(choice.delta ?? choice.message));
