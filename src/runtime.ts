@@ -155,7 +155,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
         presets: presetsOf(options, changed),
       },
       sessionsMax: changed.limits.max_sessions,
-      catalogue: () => describeModels(known),
+      catalogue: () => describeModels(known, changed.self_hosted.models),
     };
   };
   const configuration = createConfiguration({
