@@ -165,7 +165,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
         ceiling,
       },
       sessionsMax: changed.limits.max_sessions,
-      catalogue: () => describeModels(known),
+      catalogue: () => describeModels(known, changed.self_hosted.models),
     };
   };
   const configuration = createConfiguration({

@@ -2,7 +2,7 @@ import { type Fields, isFields } from "../../src/conformance/drivers/driver.ts";
 import { heard, MARKER } from "./prompts.ts";
 
 /** A turn that was answered, and how many answers had come when it was asked for: those come before it. */
-export interface AcknowledgedTurn {
+interface AcknowledgedTurn {
   readonly marker: string;
   readonly after: number;
 }

@@ -83,7 +83,7 @@ const listen: Act = async (soak) => {
   const before = rest.ends;
   try {
     const isPaused = chance(soak.random, 0.4);
-    const after = chance(soak.random, 0.5) ? below(soak.random, 20) : undefined;
+    const after = chance(soak.random, 0.5) ? below(soak.random, 3) : undefined;
     const reader = await openEventReader(rest.url, session.id, { ...(after === undefined ? {} : { after }), isPaused });
     if (chance(soak.random, 0.5)) await turnOf(soak, session, (marker) => `${marker} ${DIRECTIVES.long} Listen.`);
     else await sleepBelow(soak, 3_000);

@@ -40,10 +40,10 @@ export interface Server {
   stop(): Promise<number | null>;
 }
 
-export type RawRequest = { readonly method: string; readonly path: string; readonly body: string };
+type RawRequest = { readonly method: string; readonly path: string; readonly body: string };
 
 const HEAP_MB = 128;
-export const REALM = "soak";
+const REALM = "soak";
 /** What a server that was asked to end may take. */
 const END_MS_MAX = 15_000;
 const TRACE = /^\s+at .+:\d+:\d+\)?$|Unhandled|Uncaught|FATAL ERROR|heap out of memory|MaxListenersExceeded|AbortError/;

@@ -34,7 +34,7 @@ export async function ask(
   input: Fields,
   mayFail: readonly string[] = [],
 ): Promise<Answer> {
-  const { name, call } = surfaceFor(soak, operation);
+  const { name, call } = surfaceFor(soak, operation, input);
   const wasFull = soak.isDiskFull();
   const outcome = await settled(soak, call(operation, input), `${operation} over ${name}`);
   soak.count(`${operation} ${outcome.ok ? "ok" : outcome.code}`);
@@ -45,12 +45,13 @@ export async function ask(
   return undefined;
 }
 
-function surfaceFor(soak: Soak, operation: OperationName): { readonly name: string; readonly call: Server["call"] } {
+function surfaceFor(soak: Soak, operation: OperationName, input: Fields) {
   const { random, servers, commandLine } = soak;
-  if (chance(random, COMMAND_SHARE)) return { name: "cli", call: commandLine };
-  const offered = Object.values(servers).filter(
-    ({ name }) => !name.startsWith("mcp") || "mcp" in OPERATIONS[operation],
-  );
+  // A command shows a history whole.
+  const isCommand = chance(random, COMMAND_SHARE) && !(operation === "readHistory" && "limit" in input);
+  if (isCommand) return { name: "cli", call: commandLine };
+  const hasTool = "mcp" in OPERATIONS[operation] && !operation.endsWith("Config");
+  const offered = Object.values(servers).filter(({ name }) => hasTool || !name.startsWith("mcp"));
   return pick(random, offered) ?? servers.rest;
 }
 

@@ -203,6 +203,8 @@ export const SessionInfo = z.object({
   state: SessionStateName,
   model: z.string(),
   provider: z.string(),
+  /** What the tokens are made of; absent for a session of before that was kept. */
+  usage: Usage.optional(),
   last_assistant_text: z.string().optional(),
   session_compaction_cadence: CompactionCadence.optional(),
   labels: z.record(z.string(), z.string()).optional(),

@@ -1,5 +1,6 @@
 import type { CompactionCadence } from "../contract/compaction.ts";
 import type { Entry, EntryBody, NewEntry } from "../contract/entry.ts";
+import type { Usage } from "../contract/event.ts";
 
 /** The append-only logs of sessions, or of whatever else is told in entries: the truth everything else is folded from. */
 export interface EventLog<B = EntryBody> {
@@ -27,6 +28,8 @@ export interface SessionRow extends LogRow {
   /** Whether the transcript begins with a system message. */
   readonly has_system: boolean;
   readonly total_tokens: number;
+  /** What `total_tokens` is made of; absent in a row of before it was kept. */
+  readonly usage?: Usage;
   readonly model: string;
   readonly provider: string;
   /** The beginning of the first thing the user said. */

@@ -22,6 +22,36 @@ describe("catalogue", () => {
     for (const [provider, id] of DEFAULT_MODELS) expect(findModel(id)).toMatchObject({ provider, id });
   });
 
+  it("[G2] the wire's catalogue says which model is recommended and what each can be given", () => {
+    const rows = describeModels().providers.flatMap(({ models }) => models);
+    expect(rows.filter(({ profile }) => profile === undefined)).toEqual([]);
+    expect(rows.find(({ id }) => id === "gpt-5.5")).toMatchObject({
+      tier: "recommended",
+      profile: { model_family: "gpt-5", supports_reasoning: true, supports_temperature: false, vision: true },
+    });
+    expect(rows.find(({ id }) => id === "gpt-5-chat-latest")).toMatchObject({
+      tier: "supported",
+      profile: { supports_reasoning: false, supports_temperature: true },
+    });
+  });
+
+  it("[A7] the models of one's own servers are in the catalogue, and win over a known name", () => {
+    const { providers } = describeModels(mergeModels({}), {
+      coder: { server: "lab", remote_model: "qwen3:32b", context_window: 32_000 },
+      "gpt-4o": { server: "lab" },
+    });
+    expect(providers.find(({ provider }) => provider === "self_hosted")).toEqual({
+      provider: "self_hosted",
+      default_model_id: "coder",
+      models: [
+        { id: "coder", display_name: "qwen3:32b", tier: "supported", context_window: 32_000, server_id: "lab" },
+        { id: "gpt-4o", display_name: "gpt-4o", tier: "supported", server_id: "lab" },
+      ],
+    });
+    expect(providers.flatMap(({ models }) => models).filter(({ id }) => id === "gpt-4o")).toHaveLength(1);
+    expect(ModelsCatalog.parse({ ...describeModels(), providers })).toMatchObject({ providers });
+  });
+
   it("[A7] configuration adds models and corrects them", () => {
     const models = mergeModels({ "gpt-5.5": { context_window: 400_000 }, mine: { provider: "self_hosted" } });
     expect(findModel("gpt-5.5", models)).toEqual({

@@ -1,9 +1,13 @@
-import type { CatalogModel, ModelsCatalog } from "../contract/catalog.ts";
+import type { CatalogModel, ModelProfile, ModelsCatalog } from "../contract/catalog.ts";
 import { CONTRACT_VERSION } from "../contract/version.ts";
 
 /** A model we know by name, and who serves it. */
-export interface KnownModel extends CatalogModel {
+export interface KnownModel {
   readonly provider: string;
+  readonly id: string;
+  readonly display_name: string;
+  readonly context_window: number;
+  readonly max_output_tokens: number;
 }
 
 /** What configuration may add to the catalogue, or correct in it. */
@@ -116,16 +120,68 @@ export function mergeModels(configured: Readonly<Record<string, ConfiguredModel>
   return [...added, ...KNOWN_MODELS.filter((model) => !Object.hasOwn(configured, model.id))];
 }
 
-/** The catalogue as the wire shows it. */
-export function describeModels(models: readonly KnownModel[] = KNOWN_MODELS): ModelsCatalog {
+/** A model that a server of one's own serves, by the name it is asked for. */
+export interface OwnModel {
+  readonly server: string;
+  readonly remote_model?: string | undefined;
+  readonly context_window?: number | undefined;
+  readonly max_output_tokens?: number | undefined;
+}
+
+/** The catalogue as the wire shows it, with the models of one's own servers; a known one of the same name is theirs. */
+export function describeModels(
+  models: readonly KnownModel[] = KNOWN_MODELS,
+  own: Readonly<Record<string, OwnModel>> = {},
+): ModelsCatalog {
   const byProvider = new Map<string, CatalogModel[]>();
-  for (const { provider, ...model } of models) {
-    byProvider.set(provider, [...(byProvider.get(provider) ?? []), model]);
+  for (const { provider, ...model } of models.filter(({ id }) => !Object.hasOwn(own, id))) {
+    const tier = DEFAULT_MODELS.get(provider) === model.id ? "recommended" : "supported";
+    const profile = profileOf(provider, model.id);
+    const row = { ...model, tier, ...(profile === undefined ? {} : { profile }) } as const;
+    byProvider.set(provider, [...(byProvider.get(provider) ?? []), row]);
   }
+  const served = Object.entries(own).map(([id, { server, remote_model = id, ...sizes }]) => ({
+    id,
+    display_name: remote_model,
+    tier: "supported" as const,
+    ...sizes,
+    server_id: server,
+  }));
+  if (served.length > 0) byProvider.set("self_hosted", [...(byProvider.get("self_hosted") ?? []), ...served]);
   const providers = [...byProvider].map(([provider, rows]) => ({
     provider,
     default_model_id: DEFAULT_MODELS.get(provider) ?? rows[0]?.id ?? "",
     models: rows,
   }));
   return { contract_version: CONTRACT_VERSION, providers };
+}
+
+/** Families of which each takes the same: what a model can be given follows from its name. */
+const FAMILIES: readonly (readonly [provider: string, name: RegExp, can: readonly (keyof ModelProfile)[]])[] = [
+  ["anthropic", /^claude-[a-z]+-\d+/, ["supports_temperature", "supports_thinking", "vision", "image_tool_results"]],
+  ["openai", /^gpt-\d+(?:\.\d+)?-chat/, ["supports_temperature", "vision"]],
+  ["openai", /^gpt-[5-9]|^o\d+/, ["supports_reasoning", "vision", "image_tool_results"]],
+  ["openai", /^gpt-4(?:\.\d+|o)/, ["supports_temperature", "vision"]],
+  [
+    "gemini",
+    /^gemini-\d+/,
+    ["supports_temperature", "supports_thinking", "vision", "image_tool_results", "inline_video"],
+  ],
+  ["offline", /^offline/, []],
+];
+
+function profileOf(provider: string, id: string): ModelProfile | undefined {
+  const family = FAMILIES.find(([served, name]) => served === provider && name.test(id));
+  if (family === undefined) return undefined;
+  const [, name, can] = family;
+  return {
+    model_family: name.exec(id)?.[0] ?? id,
+    supports_temperature: can.includes("supports_temperature"),
+    supports_thinking: can.includes("supports_thinking"),
+    supports_reasoning: can.includes("supports_reasoning"),
+    vision: can.includes("vision"),
+    image_tool_results: can.includes("image_tool_results"),
+    inline_video: can.includes("inline_video"),
+    params_schema: { type: "object" },
+  };
 }

@@ -1,5 +1,5 @@
 import { RuntimeError } from "../contract/error.ts";
-import { type ConfiguredModel, DEFAULT_MODELS } from "./catalog.ts";
+import { type ConfiguredModel, DEFAULT_MODELS, type OwnModel } from "./catalog.ts";
 import { rowOf } from "./table-row.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -19,19 +19,12 @@ export interface ProviderConfig {
   readonly self_hosted?:
     | {
         readonly servers?: Readonly<Record<string, Endpoint & { readonly base_url: string }>> | undefined;
-        readonly models?: Readonly<Record<string, SelfHostedModel>> | undefined;
+        readonly models?: Readonly<Record<string, OwnModel>> | undefined;
       }
     | undefined;
   readonly profiles?: Readonly<Record<string, ModelProfile>> | undefined;
   /** Additions to the catalogue. */
   readonly models?: Readonly<Record<string, ConfiguredModel>> | undefined;
-}
-
-interface SelfHostedModel {
-  readonly server: string;
-  readonly remote_model?: string | undefined;
-  readonly context_window?: number | undefined;
-  readonly max_output_tokens?: number | undefined;
 }
 
 export interface ModelProfile {

@@ -4,6 +4,8 @@ import type { AgentEvent } from "../contract/event.ts";
 /** An event on its way to a listener; `seq` is 0 for what is live only and not in the log. */
 export interface Delivery {
   readonly seq: number;
+  /** Of what is live: the same for everyone who hears it. What is durable is known by its seq. */
+  readonly event_id?: string;
   readonly timestamp_ms: number;
   readonly event: AgentEvent;
 }

@@ -63,7 +63,7 @@ describe("a session's life", () => {
     const session = await runtime.createSession("One.");
     const text = "The build is red.";
     const inject = (more: object) => runtime.dispatch("injectContext", { session_id: session.id, text, ...more });
-    expect(await inject({ idempotency_key: "k" })).toEqual({ status: "applied" });
+    expect(await inject({ idempotency_key: "k" })).toEqual({ status: "staged" });
     expect(await inject({ idempotency_key: "k" })).toEqual({ status: "duplicate" });
     await expect(inject({ idempotency_key: "k", text: "other" })).rejects.toMatchObject({ code: "INVALID_PARAMS" });
     await session.turn("Two.");

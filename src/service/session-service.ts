@@ -17,7 +17,7 @@ import { createCompactions } from "./session/compactions.ts";
 import { createForks } from "./session/fork.ts";
 import { createHeldWork, type HeldWork } from "./session/held-work.ts";
 import { inject, injectEvent } from "./session/inject.ts";
-import { appendEntries, beginSession, type LiveSession } from "./session/live-session.ts";
+import { appendEntries, beginSession, giveTools, type LiveSession } from "./session/live-session.ts";
 import { createLiveSessions, type LiveSessions } from "./session/live-sessions.ts";
 import { createRewrites } from "./session/rewrites.ts";
 import { createSessionReader } from "./session/session-reader.ts";
@@ -91,7 +91,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
     );
     if (isDeferred) return { session_id };
     const { prompt } = input;
-    const turn = { prompt, model, instructions: [], overlay: undefined, traceparent: call.traceparent };
+    const turn = { prompt, model, instructions: [], overlay: undefined, traceparent: call.traceparent, added: [] };
     const run = (signal: AbortSignal) => runSessionTurn(began, session, { ...turn, signal });
     return input.keep_alive === true ? runBehind(session, call, run) : held.run(session, call, run);
   };
@@ -120,7 +120,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
     const session = await live.find(input.session_id);
     return held.run(session, call, async (signal) => {
       const { state } = session;
-      if (call.tools !== undefined) session.tools = call.tools;
+      const added = call.tools === undefined ? [] : giveTools(session, call.tools);
       if (input.output_schema !== undefined) await compileSchema(input.output_schema, "output_schema");
       const began = current();
       const model = await modelFor(began.models, session, input);
@@ -134,7 +134,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
       }
       const instructions = input.additional_instructions ?? [];
       const { traceparent } = call;
-      const turn = { prompt, model, instructions, overlay: input.flow_tool_overlay, signal, traceparent };
+      const turn = { prompt, model, instructions, overlay: input.flow_tool_overlay, signal, traceparent, added };
       return runSessionTurn(began, session, turn);
     });
   };

@@ -55,7 +55,8 @@ function deliveriesOf(sessionId: string, { body, seq, timestamp_ms }: Entry, tex
 
 /**
  * A session's events: those after `after` from the log, then live ones, without a gap and without a repeat. A reader
- * that lags is caught up from the log; it loses only live events, and `stream_truncated` tells it so.
+ * that lags is caught up from the log; it loses only live events, and `stream_truncated` tells it so. When the session
+ * is archived nothing more can come, and it ends.
  */
 export async function* subscribe(
   parts: { store: Store; live: LiveSessions },
@@ -73,8 +74,9 @@ export async function* subscribe(
     else hasOverflown = true;
     wake?.();
   };
-  const onAbort = (): void => wake?.();
-  signal.addEventListener("abort", onAbort);
+  const onEnd = (): void => wake?.();
+  signal.addEventListener("abort", onEnd);
+  session.onArchived.add(onEnd);
   session.listeners.add(listener);
   try {
     let seen = options.after ?? session.state.lastSeq;
@@ -106,6 +108,7 @@ export async function* subscribe(
         yield delivery;
       }
       if (arrived.length > 0 || signal.aborted) continue;
+      if (session.state.archived) return;
       await new Promise<void>((resolve) => {
         wake = resolve;
       });
@@ -113,6 +116,7 @@ export async function* subscribe(
     }
   } finally {
     session.listeners.delete(listener);
-    signal.removeEventListener("abort", onAbort);
+    session.onArchived.delete(onEnd);
+    signal.removeEventListener("abort", onEnd);
   }
 }

@@ -1,11 +1,11 @@
 import type { EventEnvelope } from "../contract/event-page.ts";
 import type { Delivery } from "../service/event-queue.ts";
 
-/** An event as it crosses a wire: with its place, and an id of its own. */
+/** An event as it crosses a wire: with its place, and an id; what one reader alone is told gets one of its own. */
 export function toEnvelope(sessionId: string, delivery: Delivery, newId: () => string): EventEnvelope {
   const { seq, timestamp_ms, event } = delivery;
   return {
-    event_id: seq === 0 ? newId() : durableEventId(sessionId, seq),
+    event_id: seq === 0 ? (delivery.event_id ?? newId()) : durableEventId(sessionId, seq),
     source: { type: "session", session_id: sessionId },
     source_id: `session:${sessionId}`,
     seq,

@@ -187,6 +187,17 @@ export function describeClient({ name, open, hasTools, death }: ClientWay): void
       await expect(client.subscribe(NOBODY)[Symbol.asyncIterator]().next()).rejects.toEqual(code("SESSION_NOT_FOUND"));
     });
 
+    it("[G6] hears the end of a session's events when it is archived", async () => {
+      const session = await client.createSession("One");
+      const heard: string[] = [];
+      for await (const { event } of client.subscribe(session.id, { after: 0 })) {
+        heard.push(event.type);
+        if (event.type === "run_completed") await session.archive();
+      }
+      expect(heard.at(-1)).toBe("run_completed");
+      expect(heard).not.toContain("stream_truncated");
+    });
+
     it("[G6] compacts, lists, expands and undoes; pins and unpins", async () => {
       const session = await client.createSession(`A heron stood in the pond. ${"It did not move. ".repeat(50)}`);
       for (const bird of ["crane", "egret", "stork", "ibis", "rail"]) await session.turn(`Then came a ${bird}.`);

@@ -265,7 +265,7 @@ describe("a client of the 0.6 line", () => {
   it("[G2] injectContext, sendExternalEvent: data the model is shown at its next call", async () => {
     const { session_id } = await create();
     const injected = { session_id, text: "The host is web-7.", source: "ops", idempotency_key: "k" };
-    expect(await client.request("session/inject_context", injected)).toEqual({ status: "applied" });
+    expect(await client.request("session/inject_context", injected)).toEqual({ status: "staged" });
     expect(await client.request("session/inject_context", injected)).toEqual({ status: "duplicate" });
     await expect(client.request("session/inject_context", { ...injected, text: "Other." })).rejects.toEqual(
       failure(-32602, "INVALID_PARAMS", /^idempotency_key/),

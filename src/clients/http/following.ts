@@ -36,6 +36,7 @@ export function createFollowing({ exchange, dispatch, closing }: FollowParts): R
         for await (const told of eventsOf(exchange, { sessionId, after: seen, signal: ending })) {
           failures = 0;
           if (told === "loaded") continue;
+          if (told === "archived") return;
           if (told.seq !== 0 && told.seq <= (seen ?? 0)) continue;
           if (told.seq !== 0) seen = told.seq;
           lastMs = told.timestamp_ms;
@@ -64,8 +65,11 @@ interface Place {
   readonly signal: AbortSignal;
 }
 
-/** The events of one connection; "loaded" when it stands. */
-async function* eventsOf(exchange: Exchange, { sessionId, after, signal }: Place): AsyncGenerator<Delivery | "loaded"> {
+/** The events of one connection; "loaded" when it stands, "archived" when none can come any more. */
+async function* eventsOf(
+  exchange: Exchange,
+  { sessionId, after, signal }: Place,
+): AsyncGenerator<Delivery | "loaded" | "archived"> {
   const { path } = requestOf("readSession", { session_id: sessionId });
   const headers = { accept: "text/event-stream", ...(after === undefined ? {} : { "last-event-id": String(after) }) };
   const response = await exchange.send({ method: "GET", path: `${path}/events` }, { headers, signal });
@@ -73,7 +77,10 @@ async function* eventsOf(exchange: Exchange, { sessionId, after, signal }: Place
   yield "loaded";
   for await (const { type, data } of readServerSentEvents(response, exchange.url)) {
     if (type === "error") throw toldError(data, exchange.url);
-    if (type === "done") return;
+    if (type === "done") {
+      if (Object(data).archived === true) yield "archived";
+      return;
+    }
     const delivery = deliveryOf(data);
     if (delivery !== undefined) yield delivery;
   }

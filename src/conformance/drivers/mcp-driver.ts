@@ -90,6 +90,7 @@ function outcomeOf(operation: OperationName, { result, error }: Fields): Outcome
 /** A turn's text is a block, what is absent is null (contract §6), and a search answers with the list alone (§16). */
 function asTable(operation: OperationName, payload: unknown): unknown {
   if (operation === "searchMemory" || operation === "searchHistory") return { results: payload };
+  if (operation === "readSession") return readAsTable(payload);
   if (!RUNS_TURN.includes(operation) || !isFields(payload)) return payload;
   const { content, ...fields } = payload;
   const present = Object.entries(fields).filter(([, value]) => value !== null);
@@ -98,4 +99,13 @@ function asTable(operation: OperationName, payload: unknown): unknown {
   // A session that has not run has no counts in the table.
   const { turns: _turns, tool_calls: _calls, ...deferred } = Object.fromEntries(present);
   return deferred;
+}
+
+/** What a session has used stands apart from it, and its times are objects (contract §6). */
+function readAsTable(payload: unknown): unknown {
+  const { state, billing, session_ref } = Object(payload);
+  const seconds = (time: unknown): unknown => Object(time).secs_since_epoch ?? "no time";
+  if (!isFields(state) || !isFields(billing)) return payload;
+  const times = { created_at: seconds(state.created_at), updated_at: seconds(state.updated_at) };
+  return { ...state, ...times, ...billing, ...(session_ref === undefined ? {} : { session_ref }) };
 }

@@ -182,7 +182,7 @@ export const SESSIONS: readonly Scenario[] = [
       {
         call: "injectContext",
         input: { session_id: "{session}", text: "It is raining, {run}." },
-        result: { status: "applied" },
+        result: { status: "staged" },
       },
       {
         call: "startTurn",
@@ -202,7 +202,7 @@ export const SESSIONS: readonly Scenario[] = [
     needs: ["free input"],
     steps: [
       created("Hello, {run}."),
-      { call: "injectContext", input: keyed("It is raining."), result: { status: "applied" } },
+      { call: "injectContext", input: keyed("It is raining."), result: { status: "staged" } },
       { call: "injectContext", input: keyed("It is raining."), result: { status: "duplicate" } },
       { call: "injectContext", input: keyed("It is snowing."), error: { code: "INVALID_PARAMS" } },
     ],

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { SKILL_FIELDS, UNSERVED } from "../input/unserved.ts";
 import { Content } from "../message.ts";
 import { CallbackTool } from "../rpc/requests.ts";
-import { AT_CREATION, CreateSession, RunResult, StartTurn } from "../session.ts";
+import { AT_CREATION, CreateSession, RunResult, SessionInfo, StartTurn } from "../session.ts";
 
 const CLIENT_TOOLS_MAX = 1_024;
 const yesOrNo = { error: "write true or false" };
@@ -63,3 +63,24 @@ export const TurnPayload = z.object({
     .optional(),
 });
 export type TurnPayload = z.infer<typeof TurnPayload>;
+
+/** A moment as existing clients of `meerkat_read` have it. */
+const SystemTime = z.object({ secs_since_epoch: z.number().int(), nanos_since_epoch: z.number().int() });
+
+/** What `meerkat_read` answers: the session, and apart from it what it has used. */
+export const ReadPayload = z.object({
+  session_id: z.string(),
+  session_ref: z.string().optional(),
+  state: SessionInfo.omit({
+    session_ref: true,
+    total_tokens: true,
+    usage: true,
+    created_at: true,
+    updated_at: true,
+  }).extend({
+    created_at: SystemTime,
+    updated_at: SystemTime,
+  }),
+  billing: SessionInfo.pick({ total_tokens: true, usage: true }),
+});
+export type ReadPayload = z.infer<typeof ReadPayload>;

@@ -1,9 +1,10 @@
 import type { Entry } from "../../contract/entry.ts";
+import type { Usage } from "../../contract/event.ts";
 import type { Content } from "../../contract/message.ts";
 import type { SessionRow } from "../../ports/store.ts";
 import { textOf, textOfContent } from "../message-text.ts";
 import { advanceCadence, NO_CADENCE } from "./cadence.ts";
-import { totalTokens } from "./session-state.ts";
+import { addUsage, totalTokens } from "./session-state.ts";
 
 /** The fold behind a list of sessions: what is shown of one without reading its log. */
 export function foldRow(row: SessionRow | undefined, sessionId: string, entry: Entry): SessionRow {
@@ -47,12 +48,12 @@ function applyBody(row: Changing<SessionRow>, { body, seq }: Entry): void {
       return;
     case "assistant":
       row.message_count += 1;
-      row.total_tokens += body.usage === undefined ? 0 : totalTokens(body.usage);
+      addTo(row, body.usage);
       if (textOf(body.message) !== "") row.text_seq = seq;
       return;
     case "call_failed":
     case "extraction_attempt":
-      row.total_tokens += totalTokens(body.usage);
+      addTo(row, body.usage);
       return;
     case "turn_closed":
       row.has_open_turn = false;
@@ -68,7 +69,7 @@ function applyBody(row: Changing<SessionRow>, { body, seq }: Entry): void {
       return;
     case "compacted":
     case "compaction_failed":
-      row.total_tokens += body.usage === undefined ? 0 : totalTokens(body.usage);
+      addTo(row, body.usage);
       return;
     case "model_called":
     case "attempt_failed":
@@ -78,6 +79,12 @@ function applyBody(row: Changing<SessionRow>, { body, seq }: Entry): void {
     case "pinned":
       return;
   }
+}
+
+function addTo(row: Changing<SessionRow>, usage: Usage | undefined): void {
+  if (usage === undefined) return;
+  row.total_tokens += totalTokens(usage);
+  if (row.usage !== undefined) row.usage = addUsage(row.usage, usage);
 }
 
 const TITLE_CHARS_MAX = 200;
@@ -96,6 +103,7 @@ function newRow(session_id: string, created_at_ms: number): SessionRow {
     message_count: 0,
     has_system: false,
     total_tokens: 0,
+    usage: { input_tokens: 0, output_tokens: 0 },
     model: "",
     provider: "",
     title: "",

@@ -10,7 +10,7 @@ export async function inject(
   { store, clock }: InjectParts,
   session: LiveSession,
   input: InjectContext,
-): Promise<{ status: "applied" | "staged" | "duplicate" }> {
+): Promise<{ status: "staged" | "duplicate" }> {
   const { text, source, idempotency_key } = input;
   const known = idempotency_key === undefined ? undefined : session.state.injected.get(idempotency_key);
   if (known === text) return { status: "duplicate" };
@@ -21,9 +21,9 @@ export async function inject(
   const created_at = new Date(clock.now()).toISOString();
   const message = { role: "system_notice" as const, kind: source ?? "context", body: text, created_at };
   const key = idempotency_key === undefined ? {} : { idempotency_key };
-  const isInTurn = session.state.isTurnOpen;
   await appendEntries(store.log, session, [{ kind: "notice", message, ...key }]);
-  return { status: isInTurn ? "staged" : "applied" };
+  // No model has been shown it yet, whether or not a turn runs.
+  return { status: "staged" };
 }
 
 /** Adds an event from outside to a session that this process holds, as data the model is shown at its next call. */

@@ -12,7 +12,11 @@ export interface LiveSession {
   readonly state: SessionState;
   /** Its custom tools. */
   tools: readonly Tool[];
+  /** Whether those are what it was last given here; a session that was folded from its log has not been given any. */
+  hasTools: boolean;
   readonly listeners: Set<Listener>;
+  /** Called when the session is archived: nothing will be told of it any more. */
+  readonly onArchived: Set<() => void>;
   /** Settles when the newest append has. */
   appending: Promise<void>;
   /** Whether this process runs a turn of it. */
@@ -26,11 +30,19 @@ export async function beginSession(
   created: { bodies: readonly EntryBody[]; tools: readonly Tool[] },
 ): Promise<LiveSession> {
   const entries = await log.append(sessionId, 0, toNewEntries(created.bodies));
-  return liveSession(foldSession(sessionId, entries), created.tools);
+  return { ...liveSession(foldSession(sessionId, entries), created.tools), hasTools: true };
 }
 
 export function liveSession(state: SessionState, tools: readonly Tool[]): LiveSession {
-  return { state, tools, listeners: new Set(), appending: Promise.resolve(), isRunning: false };
+  return {
+    state,
+    tools,
+    hasTools: false,
+    listeners: new Set(),
+    onArchived: new Set(),
+    appending: Promise.resolve(),
+    isRunning: false,
+  };
 }
 
 /**
@@ -62,11 +74,22 @@ async function appendNow(log: EventLog, live: LiveSession, bodies: readonly Entr
       seq += 1;
     }
   }
+  if (state.archived) for (const wake of live.onArchived) wake();
 }
 
 /** Tells listeners something that is not kept. */
 export function emitLive(live: LiveSession, clock: Clock, event: AgentEvent): void {
   if (live.listeners.size === 0) return;
   const timestamp_ms = clock.now();
-  for (const listener of live.listeners) listener({ seq: 0, timestamp_ms, event });
+  const event_id = clock.newId();
+  for (const listener of live.listeners) listener({ seq: 0, event_id, timestamp_ms, event });
+}
+
+/** Gives a session its custom tools, and returns the names of those it did not have when it was last given some. */
+export function giveTools(live: LiveSession, tools: readonly Tool[]): readonly string[] {
+  const had = new Set(live.tools.map(({ name }) => name));
+  const added = live.hasTools ? tools.map(({ name }) => name).filter((name) => !had.has(name)) : [];
+  live.tools = tools;
+  live.hasTools = true;
+  return added;
 }

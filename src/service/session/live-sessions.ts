@@ -64,11 +64,12 @@ export function createLiveSessions(
     makeRoom();
     return add(liveSession(foldSession(sessionId, entries), []));
   };
-  const refresh = async ({ state }: LiveSession): Promise<void> => {
+  const refresh = async ({ state, onArchived }: LiveSession): Promise<void> => {
     const row = isStored ? await store.sessions.get(state.sessionId) : undefined;
     if (row === undefined || row.last_seq <= state.lastSeq) return;
     const missed = await store.log.read(state.sessionId, state.lastSeq + 1, ENTRIES_MAX);
     for (const entry of missed) if (entry.seq > state.lastSeq) applyEntry(state, entry);
+    if (state.archived) for (const wake of onArchived) wake();
   };
   return {
     admit,

@@ -113,6 +113,7 @@ async function describeSession(store: Store, row: SessionRow): Promise<SessionIn
     total_tokens: row.total_tokens,
     model: row.model,
     provider: row.provider,
+    ...(row.usage === undefined ? {} : { usage: row.usage }),
     session_compaction_cadence: row.cadence,
     ...(last === undefined ? {} : { last_assistant_text: textOfEntry(last, row.text_seq) }),
   };

@@ -52,6 +52,8 @@ export interface TurnInput {
   readonly overlay: StartTurn["flow_tool_overlay"];
   readonly signal: AbortSignal;
   readonly traceparent: string | undefined;
+  /** Custom tools that came since the turn before. */
+  readonly added: readonly string[];
 }
 
 /** Runs a turn of a session that is held, and tells its caller how it went. */
@@ -94,7 +96,7 @@ async function runOn(parts: TurnParts, live: LiveSession, input: Equipped): Prom
     signal: input.signal,
     redact,
     hash,
-    append: appendingTo(store, live, input.watch),
+    append: tellingFirst(appendingTo(store, live, input.watch), () => tellAdded(live, clock, input.added)),
     emit: (event) => emitLive(live, clock, event),
     keep: (text) => store.blobs.put({ mediaType: "text/plain; charset=utf-8", data: new TextEncoder().encode(text) }),
   };
@@ -109,6 +111,26 @@ async function runOn(parts: TurnParts, live: LiveSession, input: Equipped): Prom
     throw error;
   } finally {
     parts.memory?.indexLater(live.state);
+  }
+}
+
+/** Tells something once the first append is durable: a turn tells of itself before anything of it is told. */
+function tellingFirst(append: Turn["append"], tell: () => void): Turn["append"] {
+  let hasTold = false;
+  return async (bodies) => {
+    await append(bodies);
+    if (hasTold) return;
+    hasTold = true;
+    tell();
+  };
+}
+
+/** A client that registers a tool late hears at the next turn that the session has it now. */
+function tellAdded(live: LiveSession, clock: Clock, added: readonly string[]): void {
+  for (const name of added) {
+    const change = { operation: "add" as const, target: `callback:${name}`, status: "applied", persisted: false };
+    const payload = { ...change, status_info: { kind: "applied" }, applied_at_turn: live.state.turnsOpened };
+    emitLive(live, clock, { type: "tool_config_changed", payload });
   }
 }
 

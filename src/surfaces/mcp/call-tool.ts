@@ -1,10 +1,10 @@
 import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
 import { asRuntimeError, type RuntimeError } from "../../contract/error.ts";
 import { ConfigTool } from "../../contract/mcp/config-tool.ts";
-import { TurnExtras, type TurnPayload } from "../../contract/mcp/turn-tool.ts";
+import { type ReadPayload, TurnExtras, type TurnPayload } from "../../contract/mcp/turn-tool.ts";
 import type { OperationName } from "../../contract/operations.ts";
 import { parseParams } from "../../contract/rpc/requests.ts";
-import type { RunResult } from "../../contract/session.ts";
+import type { RunResult, SessionInfo } from "../../contract/session.ts";
 import type { CallContext, Dispatch } from "../../service/dispatch.ts";
 import { furtherTurn } from "../further-turn.ts";
 import { type Params, withPlainIds, withSessionRefs } from "../rpc/methods/operation-methods.ts";
@@ -103,8 +103,22 @@ function payloadOf(operation: OperationName, output: unknown, { session_id }: Pa
     // The operation's output, which its row's schema describes.
     return isWaiting(output) ? waitingPayload(output) : turnPayload(output as TurnResult);
   }
+  // The operation's output, which its row's schema describes.
+  if (operation === "readSession") return readPayload(output as unknown as SessionInfo);
   // These two answer with the session they were about.
   return operation === "interruptTurn" || operation === "archiveSession" ? { session_id, ...output } : output;
+}
+
+/** A session's times are objects here, and what it has used stands apart. */
+function readPayload({ session_ref, total_tokens, usage, ...session }: SessionInfo): ReadPayload {
+  const time = (secs_since_epoch: number) => ({ secs_since_epoch, nanos_since_epoch: 0 });
+  const { session_id, created_at, updated_at } = session;
+  return {
+    session_id,
+    ...(session_ref === undefined ? {} : { session_ref }),
+    state: { ...session, created_at: time(created_at), updated_at: time(updated_at) },
+    billing: { total_tokens, ...(usage === undefined ? {} : { usage }) },
+  };
 }
 
 type TurnResult = Partial<RunResult> & { readonly session_id: string };

@@ -30,7 +30,7 @@ const REQUESTS = new Map(
 export function checkRequests(transport: Transport): void {
   const handOn = transport.onmessage;
   transport.onmessage = (message, extra) => {
-    const asked = withoutTask(message);
+    const asked = withGreeting(withoutTask(message));
     const problem = problemOf(asked);
     if (problem === undefined) handOn?.(asked, extra);
     else transport.send(refusal(problem.id, problem.error)).catch(() => {}); // Whoever has gone needs no answer.
@@ -42,6 +42,20 @@ function withoutTask<M extends JSONRPCMessage>(message: M): M {
   if (!("params" in message) || !isRecord(message.params) || !("task" in message.params)) return message;
   const { task: _, ...params } = message.params;
   return { ...message, params };
+}
+
+/** What a client that greets without a word is taken to say: existing servers of these tools answer it. */
+const GREETING = {
+  protocolVersion: "2024-11-05",
+  capabilities: {},
+  clientInfo: { name: "unnamed", version: "0" },
+};
+
+/** A greeting with what it leaves out; what is there and wrong stays wrong. */
+function withGreeting<M>(message: M): M {
+  if (!isRecord(message) || message.method !== "initialize") return message;
+  const { params = {} } = message;
+  return isRecord(params) ? { ...message, params: { ...GREETING, ...params } } : message;
 }
 
 function problemOf(message: JSONRPCMessage): { id: JSONRPCRequest["id"]; error: RuntimeError } | undefined {

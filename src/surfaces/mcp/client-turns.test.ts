@@ -93,7 +93,7 @@ describe("tools that the client of MCP runs", () => {
     await expect
       .poll(async () => (await call("meerkat_resume", { session_id, prompt: "", tool_results })).payload.code)
       .toBe("INVALID_PARAMS");
-    await expect.poll(async () => (await call("meerkat_read", { session_id })).payload.state).toBe("idle");
+    await expect.poll(async () => (await call("meerkat_read", { session_id })).payload.state.state).toBe("idle");
     expect((await call("meerkat_resume", { session_id, prompt: "again" })).payload.status).toBe("pending_tool_call");
     const cancel = new AbortController();
     const results = [{ tool_use_id: "call-Bergen", content: "rain" }];
@@ -104,7 +104,7 @@ describe("tools that the client of MCP runs", () => {
     await expect(asked).rejects.toThrow(/enough/);
     await expect
       .poll(async () => (await call("meerkat_read", { session_id })).payload)
-      .toMatchObject({ state: "idle", last_assistant_text: "half" });
+      .toMatchObject({ state: { state: "idle", last_assistant_text: "half" } });
   });
 });
 

@@ -33,6 +33,18 @@ function connect(options: RuntimeOptions = {}) {
 const capabilities = { protocolVersion: "2024-11-05", capabilities: {}, clientInfo: { name: "t", version: "1" } };
 
 describe("MCP on two streams", () => {
+  it("[G4] answers a client that greets without a word, as existing servers do", async () => {
+    const { say, input, ended, answers } = connect();
+    say({ id: 1, method: "initialize", params: {} });
+    say({ id: 2, method: "initialize", params: { capabilities: 7 } });
+    input.end();
+    await ended;
+    expect(answers()).toEqual([
+      expect.objectContaining({ id: 2, error: expect.objectContaining({ code: -32602 }) }),
+      expect.objectContaining({ id: 1, result: expect.objectContaining({ protocolVersion: "2024-11-05" }) }),
+    ]);
+  });
+
   it("negotiates the version of an older client, answers ping, and ends with the input", async () => {
     const { say, input, ended, answers } = connect();
     say({ id: 1, method: "initialize", params: capabilities });
@@ -71,7 +83,7 @@ describe("MCP on two streams", () => {
     say({ id: 1, method: "tools/call", params: { ...call, arguments: "none" } });
     say({ id: 2, method: "tools/call" });
     say({ id: 3, method: "logging/setLevel", params: { level: "loud" } });
-    say({ id: 4, method: "initialize", params: {} });
+    say({ id: 4, method: "initialize", params: { protocolVersion: 7 } });
     say({ id: 5, method: "tools/call", params: { ...call, task: { ttl: 1 } } });
     input.end();
     await ended;

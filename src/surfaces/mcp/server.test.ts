@@ -150,9 +150,30 @@ describe("a turn", () => {
     expect(sessions).toHaveLength(1);
     await expect
       .poll(async () => (await call("meerkat_read", { session_id: sessions[0].session_id })).payload)
-      .toMatchObject({ state: "idle", last_assistant_text: "half" });
+      .toMatchObject({ state: { state: "idle", last_assistant_text: "half" } });
     const resumed = await call("meerkat_resume", { session_id: sessions[0].session_id, prompt: "go on" });
     expect(resumed.payload.content).toEqual([{ type: "text", text: "whole" }]);
+  });
+});
+
+describe("reading a session", () => {
+  it("[G4] tells the session and, apart from it, what it has used", async () => {
+    const { call } = await connect({
+      model: createScriptedModel([{ text: "Hello.", usage: { input_tokens: 7, output_tokens: 2 } }]),
+    });
+    const { session_id } = (await call("meerkat_run", { prompt: "Hi", labels: { team: "core" } })).payload;
+    const time = { secs_since_epoch: expect.any(Number), nanos_since_epoch: 0 };
+    const { payload } = await call("meerkat_read", { session_id });
+    expect(payload).toEqual({
+      session_id,
+      session_ref: `${REALM}:${session_id}`,
+      state: expect.objectContaining({
+        ...{ session_id, created_at: time, updated_at: time, message_count: 2, is_active: false },
+        ...{ model: "scripted", provider: "scripted", last_assistant_text: "Hello.", labels: { team: "core" } },
+      }),
+      billing: { total_tokens: 9, usage: { input_tokens: 7, output_tokens: 2 } },
+    });
+    expect(payload.state).not.toHaveProperty("total_tokens");
   });
 });
 

@@ -1,7 +1,7 @@
 import type { Tool } from "@modelcontextprotocol/sdk/types.js";
 import { ConfigTool } from "../../contract/mcp/config-tool.ts";
 import { objectSchemaOf } from "../../contract/mcp/tool-schema.ts";
-import { ResumeTool, RunTool, TurnPayload } from "../../contract/mcp/turn-tool.ts";
+import { ReadPayload, ResumeTool, RunTool, TurnPayload } from "../../contract/mcp/turn-tool.ts";
 import { OPERATIONS, type OperationName } from "../../contract/operations.ts";
 
 /** A tool, and the operation that it calls. */
@@ -75,8 +75,13 @@ const OUTPUT_SCHEMA_CHARS_MAX = 2_048;
 
 function outputSchemaOf(operation: OperationName): Tool["outputSchema"] {
   if (ANSWERS_LIST.includes(operation)) return undefined;
-  const schema = objectSchemaOf(RUNS_TURN.includes(operation) ? TurnPayload : OPERATIONS[operation].output);
+  const schema = objectSchemaOf(payloadSchema(operation));
   return JSON.stringify(schema ?? "").length > OUTPUT_SCHEMA_CHARS_MAX ? undefined : schema;
+}
+
+function payloadSchema(operation: OperationName) {
+  if (RUNS_TURN.includes(operation)) return TurnPayload;
+  return operation === "readSession" ? ReadPayload : OPERATIONS[operation].output;
 }
 
 /** Operations that take nothing away and do the same when they are called again. */

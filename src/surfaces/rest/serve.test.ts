@@ -57,7 +57,7 @@ describe("the routes", () => {
       events: [{ cursor: { sequence: 3 } }],
       has_more: true,
     });
-    expect((await call(`POST ${at}/system_context`, { text: "Be brief." })).body).toEqual({ status: "applied" });
+    expect((await call(`POST ${at}/system_context`, { text: "Be brief." })).body).toEqual({ status: "staged" });
     expect((await call(`POST ${at}/interrupt`)).body).toEqual({ session_id, interrupted: true });
     expect((await call(`DELETE ${at}`)).body).toEqual({ session_id, archived: true });
     expect((await call(`DELETE /sessions/${NOBODY}`)).status).toBe(404);

@@ -34,6 +34,8 @@ async def follow(wire: HttpWire, ask: Ask, session_id: str, after: int | None) -
         try:
             async with aclosing(_listen(wire, session_id, seen)) as deliveries:
                 async for delivery in deliveries:
+                    if delivery is None:
+                        return
                     breaks = 0
                     seen = delivery.seq or seen
                     yield delivery
@@ -61,8 +63,8 @@ async def _latest(ask: Ask, session_id: str) -> int | None:
     return sequence
 
 
-async def _listen(wire: HttpWire, session_id: str, seen: int | None) -> AsyncGenerator[Delivery, None]:
-    """The events of one connection until the server ends it."""
+async def _listen(wire: HttpWire, session_id: str, seen: int | None) -> AsyncGenerator[Delivery | None, None]:
+    """The events of one connection until the server ends it; None when no more can come, since it is archived."""
     headers = {"Accept": "text/event-stream", **({} if seen is None else {"Last-Event-ID": str(seen)})}
     path = f"/sessions/{quote(session_id, safe='')}/events"
     url = wire.origin.url
@@ -74,6 +76,8 @@ async def _listen(wire: HttpWire, session_id: str, seen: int | None) -> AsyncGen
             raise invalid_response(f"{url} answered with no event stream")
         async for event in read_events(_watched(response.body, url)):
             if event.type == "done":
+                if isinstance(event.data, dict) and event.data.get("archived") is True:
+                    yield None
                 return
             if event.type == "error":
                 raise error_of_wire(event.data, said_by="the event stream")

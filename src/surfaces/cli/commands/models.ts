@@ -55,8 +55,12 @@ function modelLines({ models, default_model_id }: ModelsCatalog["providers"][num
     id === default_model_id ? " *" : "  ",
     id,
     display_name,
-    `${grouped(context_window).padStart(9)} context`,
-    `${grouped(max_output_tokens).padStart(7)} output`,
+    `${size(context_window).padStart(9)} context`,
+    `${size(max_output_tokens).padStart(7)} output`,
   ]);
   return alignColumns(rows);
+}
+
+function size(tokens: number | undefined): string {
+  return tokens === undefined ? "?" : grouped(tokens);
 }

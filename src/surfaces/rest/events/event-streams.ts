@@ -76,18 +76,22 @@ async function tell(parts: StreamParts, { session_id, asked, response, stopping 
   // A session that is not there is refused now; one that is there may have nothing to say for hours.
   await Promise.race([first, new Promise((resolve) => setImmediate(resolve))]);
   const writer = createEventWriter({ response, clock: parts.clock, giveUp: (why) => stopping.abort(why) });
+  let end = {};
   try {
     await writer.write({ type: "session_loaded", data: loaded });
-    for (let next = await first; next.done !== true && !signal.aborted; next = await deliveries.next()) {
+    let next = await first;
+    for (; next.done !== true && !signal.aborted; next = await deliveries.next()) {
       await writeDelivery(writer, next.value, { session_id, newId: parts.clock.newId });
     }
+    // Events end by themselves only where none can come any more; a reader need not come back for them.
+    if (!signal.aborted) end = { archived: true };
   } catch (thrown) {
     const error = asRuntimeError(thrown);
     parts.log(`the events of session ${session_id} broke off: ${error.message}`);
     await writer.write({ type: "error", data: { error: error.message, ...error.toWire() } });
   } finally {
     await deliveries.return?.();
-    writer.end({ type: "done", data: {} });
+    writer.end({ type: "done", data: end });
   }
 }
 

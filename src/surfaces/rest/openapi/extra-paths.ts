@@ -56,7 +56,7 @@ export const EXTRA_PATHS: Readonly<Record<string, Readonly<Record<string, OpenAp
     get: {
       ...told("sessionEvents", "Follow a session's events as a stream of server-sent events.", "text/event-stream"),
       description:
-        "First session_loaded, then each event by its type with its envelope as data, at the end done. Durable events have an id.",
+        "First session_loaded, then each event by its type with its envelope as data, at the end done, with archived true where none can come any more. Durable events have an id.",
       parameters: [
         sessionId,
         { name: "Last-Event-ID", in: "header", required: false, schema: text, description: resume },

@@ -52,6 +52,26 @@ describe("a tool the client runs", () => {
     expect(textOf(nonsense)).toEqual([{ content: expect.stringContaining("unusable"), is_error: true }]);
   });
 
+  it("[A2] that is registered late is told at the next turn of a session, once", async () => {
+    const { client } = connectRpc({ model: createScriptedModel(() => ({ text: "ok" })) });
+    const { session_id } = await client.request("session/create", { prompt: "one" });
+    await client.request("tools/register", { tools: [weather] });
+    await client.request("turn/start", { session_id, prompt: "two" });
+    await client.request("turn/start", { session_id, prompt: "three" });
+    const { session_id: other } = await client.request("session/create", { prompt: "with it from the start" });
+    const events = turnEvents(client.frames, String(session_id));
+    const changed = events.findIndex((event) => event.type === "tool_config_changed");
+    expect(events[changed]).toMatchObject({
+      payload: { operation: "add", target: "callback:weather", status: "applied", persisted: false },
+    });
+    expect(events.slice(changed - 2, changed)).toMatchObject([
+      { type: "run_started", prompt: "two" },
+      { type: "turn_started" },
+    ]);
+    expect(events.filter((event) => event.type === "tool_config_changed")).toHaveLength(1);
+    expect(turnEvents(client.frames, String(other)).map((event) => event.type)).not.toContain("tool_config_changed");
+  });
+
   it("has 30 seconds to answer", async () => {
     const { client } = connectRpc({ model: callsWeather(), clock: createVirtualClock() });
     await client.request("tools/register", { tools: [weather] });

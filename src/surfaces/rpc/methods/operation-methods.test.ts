@@ -160,7 +160,7 @@ describe("sessions", () => {
       message_count: 2,
       has_more: false,
     });
-    expect(await client.request("session/inject_context", { session_id, text: "note" })).toEqual({ status: "applied" });
+    expect(await client.request("session/inject_context", { session_id, text: "note" })).toEqual({ status: "staged" });
     expect(await client.request("session/context", { session_id })).toMatchObject({ sha256: expect.any(String) });
     const fork = await client.request("session/fork_at", { session_id: session_ref, message_index: 2 });
     expect(fork).toMatchObject({

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { asFrame, readAsClient, streamEvents } from "../../../../test/support/rpc-client.ts";
+import { asFrame, readAsClient, streamEvents, turnEvents } from "../../../../test/support/rpc-client.ts";
 import { connectRpc, REALM } from "../../../../test/support/rpc-connection.ts";
 import { createScriptedModel } from "../../../providers/scripted.ts";
 
@@ -33,6 +33,36 @@ describe("a stream of a session", () => {
       "timestamp_ms",
     ]);
     expect(closed).toEqual({ stream_id, closed: true, already_closed: false });
+  });
+
+  it("[A2] knows every event by the id that the turn's own client is told, live ones too", async () => {
+    const { client } = connectRpc({ model: model() });
+    const { session_id } = await client.request("session/create", { prompt: "before" });
+    const { stream_id } = await client.request("session/stream_open", { session_id });
+    const told = client.frames.length;
+    await client.request("turn/start", { session_id, prompt: "here" });
+    await client.request("session/stream_close", { stream_id });
+    const own = turnEvents(client.frames.slice(told), String(session_id)).map(({ event_id, type }) => ({
+      event_id,
+      type,
+    }));
+    const streamed = streamEvents(client.frames, stream_id).map((frame) => {
+      const { event_id, payload } = asFrame(frame.event);
+      return { event_id, type: asFrame(payload).type };
+    });
+    expect(streamed.map(({ type }) => type)).toContain("text_delta");
+    expect(streamed).toEqual(own);
+  });
+
+  it("[G2] ends by itself when its session is archived, and at once when it was before", async () => {
+    const { client } = connectRpc({ model: model() });
+    const { session_id } = await client.request("session/create", { prompt: "hi" });
+    const { stream_id } = await client.request("session/stream_open", { session_id });
+    await client.request("session/archive", { session_id });
+    const ended = (id: unknown) => client.frame((frame) => isEnd(frame) && asFrame(frame.params).stream_id === id);
+    expect(await ended(stream_id)).toMatchObject({ params: { session_id, ended: true, outcome: "remote_end" } });
+    const { stream_id: late } = await client.request("session/stream_open", { session_id });
+    expect(await ended(late)).toMatchObject({ params: { outcome: "remote_end" } });
   });
 
   it("ends once, before the answer to its closing; closing again says so", async () => {
