@@ -1,4 +1,5 @@
 import { closeSync, existsSync, openSync, readdirSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
 import { basename, dirname } from "node:path";
 import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
 import { crc32 } from "node:zlib";
@@ -244,19 +245,9 @@ function makePrivate(file: string): boolean {
   }
 }
 
-let loaded: typeof import("node:sqlite") | undefined;
-
-/** Node before 24 says at each start that it may change; what is used of it here has not. */
+/** Loaded when the first file is opened: what keeps nothing does not need it. */
 function sqlite(): typeof import("node:sqlite") {
-  if (loaded !== undefined) return loaded;
-  const { emitWarning } = process;
-  process.emitWarning = () => {};
-  try {
-    loaded = process.getBuiltinModule("node:sqlite");
-    return loaded;
-  } finally {
-    process.emitWarning = emitWarning;
-  }
+  return createRequire(import.meta.url)("node:sqlite");
 }
 
 const SQLITE_CORRUPT = 11;
