@@ -29,6 +29,7 @@ export type FailureKind =
   | "stalled"
   | "empty_response"
   | "malformed_stream"
+  | "answer_too_long"
   | "context_exceeded"
   | "auth"
   | "invalid_request"

@@ -120,6 +120,7 @@ const PHRASES: Readonly<Record<FailureKind, string>> = {
   stalled: "stopped sending",
   empty_response: "gave an empty answer",
   malformed_stream: "sent an answer that cannot be read",
+  answer_too_long: "sent an answer that does not end",
   context_exceeded: "says the conversation is larger than the model's context window",
   auth: "refused the API key",
   invalid_request: "refused the request",

@@ -83,9 +83,10 @@ describe("a model call", () => {
     expect(answer).toMatchObject({
       ok: false,
       because: "failure",
-      failure: { kind: "malformed_stream", message: "the model's answer is longer than 16777216 characters" },
+      failure: { kind: "answer_too_long", message: "the model's answer is longer than 4194304 characters" },
     });
-    expect(sent).toBeLessThan(18);
+    expect(sent).toBeLessThan(6);
+    if (!answer.ok && part.type === "text_delta") expect(answer.text).toHaveLength(4 * MEBI);
     expect(wasAborted).toBe(true);
   });
 });

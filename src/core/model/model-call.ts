@@ -97,11 +97,11 @@ const CUT_SHORT: ModelFailure = {
   message: "the model's stream ended before the answer was finished",
 };
 
-/** A character is at most three bytes, so that an answer of this length still fits a record of the log. */
-const ANSWER_CHARS_MAX = 16 * 1_024 * 1_024;
+/** Several times what any model answers; it still fits a record of the log, and a process with little memory. */
+const ANSWER_CHARS_MAX = 4 * 1_024 * 1_024;
 
 const TOO_LONG: ModelFailure = {
-  kind: "malformed_stream",
+  kind: "answer_too_long",
   message: `the model's answer is longer than ${ANSWER_CHARS_MAX} characters`,
 };
 
@@ -130,8 +130,13 @@ async function listen(call: ModelCall, heard: Heard, guard: Guard & { ended(): v
     for await (const part of call.model.stream(call.request, guard.signal)) {
       if (heard.end !== undefined) return;
       heard.partAtMs = call.clock.now();
-      if (measure(heard, part) > ANSWER_CHARS_MAX) guard.stop("failure", TOO_LONG);
-      else hear(call, heard, part);
+      const over = measure(heard, part) - ANSWER_CHARS_MAX;
+      if (over <= 0) hear(call, heard, part);
+      else {
+        // What was said up to the bound is kept.
+        if (part.type === "text_delta") hear(call, heard, { ...part, delta: part.delta.slice(0, -over) });
+        guard.stop("failure", TOO_LONG);
+      }
       if (heard.end !== undefined) return guard.ended();
     }
   } catch (thrown) {

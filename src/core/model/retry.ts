@@ -25,6 +25,7 @@ export function isRetryable(kind: FailureKind): boolean {
     case "malformed_stream":
     case "unknown":
       return true;
+    case "answer_too_long":
     case "context_exceeded":
     case "auth":
     case "invalid_request":

@@ -1,12 +1,13 @@
 import { createHash } from "node:crypto";
 import { mkdir, open, readFile, rename, rm } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
+import { crc32 } from "node:zlib";
 import { RuntimeError } from "../../contract/error.ts";
 import type { BlobStore } from "../../ports/store.ts";
 
 const BLOB_ID = /^sha256:([0-9a-f]{64})$/;
 
-/** Blobs as files named by their content; the first line of a file is its media type. */
+/** Blobs as files named by their content; the first line of a file is its media type and a checksum of that. */
 export function createBlobFiles(folder: string, newId: () => string): BlobStore {
   const fileOf = (hash: string): string => join(folder, hash.slice(0, 2), hash);
   return {
@@ -18,14 +19,19 @@ export function createBlobFiles(folder: string, newId: () => string): BlobStore 
         await mkdir(join(folder, hash.slice(0, 2)), { recursive: true, mode: 0o700 });
         const file = await open(temporary, "wx", 0o600);
         try {
-          await file.writev([Buffer.from(`${mediaType}\n`), data]);
+          // Until all of it is written: a single call may take less than it is given.
+          await file.writeFile(firstLine(mediaType));
+          await file.writeFile(data);
           await file.sync();
         } finally {
           await file.close();
         }
         await rename(temporary, path);
+        // A file is only there after a power cut when the folders above it were synced.
+        for (const parent of [dirname(path), folder]) await syncFolder(parent);
       } catch (cause) {
-        await rm(temporary, { force: true });
+        // What cannot be removed either is left over, and in nobody's way.
+        await rm(temporary, { force: true }).catch(() => {});
         const why = cause instanceof Error ? cause.message : String(cause);
         throw new RuntimeError("SESSION_STORE_ERROR", `cannot keep a blob: ${why}`, { cause });
       }
@@ -40,7 +46,31 @@ export function createBlobFiles(folder: string, newId: () => string): BlobStore 
       });
       if (bytes === undefined) return undefined;
       const line = bytes.indexOf(10);
-      return { mediaType: bytes.toString("utf8", 0, line), data: bytes.subarray(line + 1) };
+      const mediaType = bytes.toString("utf8", 0, Math.max(0, line - CHECKSUM_CHARS));
+      const data = bytes.subarray(line + 1);
+      const isSound =
+        bytes.toString("utf8", 0, line + 1) === firstLine(mediaType) &&
+        createHash("sha256").update(data).digest("hex") === hash;
+      if (!isSound) throw new RuntimeError("SESSION_STORE_ERROR", `${fileOf(hash)} is damaged: it is not ${blobId}`);
+      return { mediaType, data };
     },
   };
+}
+
+/** A blank and eight digits. */
+const CHECKSUM_CHARS = 9;
+
+function firstLine(mediaType: string): string {
+  return `${mediaType} ${crc32(mediaType)
+    .toString(16)
+    .padStart(CHECKSUM_CHARS - 1, "0")}\n`;
+}
+
+async function syncFolder(path: string): Promise<void> {
+  const folder = await open(path, "r");
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
+  }
 }

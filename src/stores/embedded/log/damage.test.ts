@@ -18,7 +18,7 @@ import { foldRow } from "../../../core/session/session-row.ts";
 import { openStore, verifyFolder } from "../open.ts";
 
 const root = mkdtempSync(join(tmpdir(), "rkat-damage-"));
-afterAll(() => rmSync(root, { recursive: true, force: true }));
+afterAll(() => rmSync(root, { recursive: true, force: true }), 120_000);
 
 const A = idOf(1);
 const LOG = join("log", "00000001.log");
@@ -162,6 +162,25 @@ describe("a damaged log", () => {
       expect(warnings).toEqual([]);
       await store.close();
     }
+  });
+
+  it("[F7] a blob whose bytes are others than its id says is refused, and is whole when it is kept again", async () => {
+    const folder = mkdtempSync(join(root, "blobs-"));
+    const { store } = openAt(folder);
+    const blob = { mediaType: "text/plain", data: Buffer.from("all the lines of a report") };
+    const id = await store.blobs.put(blob);
+    const path = join(folder, "blobs", id.slice(7, 9), id.slice(7));
+    const bytes = readFileSync(path);
+    for (const at of bytes.keys()) {
+      flip(path, at);
+      await expect(store.blobs.get(id)).rejects.toMatchObject({ code: "SESSION_STORE_ERROR" });
+      writeFileSync(path, bytes);
+    }
+    truncateSync(path, bytes.length - 1);
+    await expect(store.blobs.get(id)).rejects.toThrow(`is damaged: it is not ${id}`);
+    await store.blobs.put(blob);
+    expect(await store.blobs.get(id)).toEqual(blob);
+    await store.close();
   });
 
   it("[F7] a folder named like a segment is none", async () => {
