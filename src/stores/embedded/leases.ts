@@ -113,15 +113,18 @@ export function openLeases(options: LeaseOptions): Leases {
   };
 
   return {
-    take: (name, from) =>
-      writing(() => {
+    take: (name, from) => {
+      const isTaken = writing(() => {
         const lease = leaseAt(name);
         if (isHeld(name, lease, from)) return false;
         if (lease !== undefined) leases.put(TAKEOVERS, takeovers() + 1);
         leases.put(name, { owner: self, beat: 0, interrupt: false });
-        owed.delete(name);
         return true;
-      }),
+      });
+      // Only what is written is ours again: until then it is still to be given back.
+      if (isTaken) owed.delete(name);
+      return isTaken;
+    },
     takeovers: () => soundly(takeovers),
     isOurs: (name) =>
       soundly(() => {
