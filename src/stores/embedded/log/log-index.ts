@@ -27,7 +27,7 @@ export interface Checkpoint<R> {
 }
 
 /** The records of one session that count, oldest first, and the row they come to. */
-export interface SessionRecords<R> {
+interface SessionRecords<R> {
   readonly places: readonly RecordPlace[];
   readonly row: R;
 }
@@ -126,7 +126,7 @@ export function openLogIndex<R extends LogRow>({ path, warn, survey }: LogIndexO
 }
 
 /** Whether a place is where another is. */
-export function isAt({ segment, offset }: RecordPlace): (other: RecordPlace) => boolean {
+function isAt({ segment, offset }: RecordPlace): (other: RecordPlace) => boolean {
   return (other) => other.segment === segment && other.offset === offset;
 }
 
