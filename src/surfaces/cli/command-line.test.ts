@@ -87,8 +87,8 @@ describe("[H1] what cannot be understood is refused in one sentence", () => {
     expect(stderr.slice("Error: ".length, -1)).toMatch(sentence);
   });
 
-  it("[G5] words are a prompt when one holds a blank, when a session is named, and after run", async () => {
-    for (const words of [["hello there"], ["run", "hello"], ["say", "hello there"]]) {
+  it("[G5] words are a prompt when there are three, when one holds a blank, when a session is named, and after run", async () => {
+    for (const words of [["hello there"], ["run", "hello"], ["say", "hello there"], ["good", "morning", "everybody"]]) {
       expect(await run([...words, "-m", "offline"])).toMatchObject({ code: 0 });
     }
     expect(await run(["--resume=last", "hello"])).toMatchObject({ code: 0 });

@@ -166,16 +166,19 @@ function refuseNearMiss(args: readonly string[], program: Command): void {
   throw noCommand(words, program);
 }
 
-/** Declares that words are a prompt without `run` only when one of them holds a blank: any other may be a command. */
+/** Declares that a word or two are no prompt without `run`, unless one holds a blank: they may be a command and its argument. */
 function requireSentence(program: Command): void {
   program.hook("preAction", (_, command) => {
     if (command.parent !== program || command.name() !== DEFAULT_COMMAND || program.args[0] === DEFAULT_COMMAND) return;
     const [words = []]: readonly (readonly string[])[] = command.processedArgs;
     // Whoever names a session to go on with means a turn.
-    if (command.opts().resume !== undefined || words.length === 0 || words.some(holdsBlank)) return;
+    if (command.opts().resume !== undefined || words.length === 0) return;
+    if (words.length > COMMAND_WORDS_MAX || words.some(holdsBlank)) return;
     throw noCommand(words, program);
   });
 }
+
+const COMMAND_WORDS_MAX = 2;
 
 function holdsBlank(word: string): boolean {
   return /\s/.test(word);
