@@ -5,7 +5,7 @@ import { asRuntimeError, ERRORS } from "../../contract/error.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { createSystemClock } from "../../service/system-clock.ts";
 import { readIfThere } from "../cli/configuration.ts";
-import { makeStateFolder } from "../cli/open-runtime.ts";
+import { keepsSomething, makeStateFolder } from "../cli/open-runtime.ts";
 import { flushed, within } from "../close-within.ts";
 import { tokenFor } from "../http/guard.ts";
 import { configuredRealm, type Realm, resolveRealm } from "../realm.ts";
@@ -50,7 +50,7 @@ async function serve(io: McpIo, parts: McpParts, { flags, log }: How): Promise<v
   const { realm, stateFolder } = place;
   const layers = { cwd: projectRoot, home: configHome, env, readFile: readIfThere, stateFolder };
   const { config, compose, mcpServers } = await parts.loadConfig(layers);
-  if (config.features.includes("session-store")) await makeStateFolder(stateFolder);
+  if (keepsSomething(config)) await makeStateFolder(stateFolder);
   const runtime = await parts.openRuntime({
     config,
     compose,

@@ -2,7 +2,7 @@ import { resolve } from "node:path";
 import { asRuntimeError, ERRORS } from "../../contract/error.ts";
 import { createSystemClock } from "../../service/system-clock.ts";
 import { readIfThere } from "../cli/configuration.ts";
-import { makeStateFolder } from "../cli/open-runtime.ts";
+import { keepsSomething, makeStateFolder } from "../cli/open-runtime.ts";
 import { tokenFor, urlHost } from "../http/guard.ts";
 import { configuredRealm, resolveRealm } from "../realm.ts";
 import type { RpcIo, RpcParts } from "../rpc/start.ts";
@@ -56,7 +56,7 @@ async function serve(
   const { config, compose, mcpServers } = await parts.loadConfig(layers);
   const { host = config.rest.host, port = config.rest.port, allowedHosts, allowedOrigins } = flags;
   const token = tokenFor(host, flags.token ?? env.RKAT_TOKEN);
-  if (config.features.includes("session-store")) await makeStateFolder(stateFolder);
+  if (keepsSomething(config)) await makeStateFolder(stateFolder);
   const runtime = await parts.openRuntime({
     config,
     mcpServers,
