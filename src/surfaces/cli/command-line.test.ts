@@ -131,7 +131,7 @@ describe("rkat run", () => {
     const words =
       "run hello there -m offline --json --system S --instructions I --max-tokens 90000 -d 1m30s --max-tool-calls 7 " +
       "--max-turns 3 --max-tokens-per-turn 50 --label team=core --allow-tool datetime --allow-tool shell " +
-      '--block-tool shell --params-json {"a":0,"c":true} --param a=1 --param b=x --app-context [1] --memory';
+      '--block-tool shell --params-json {"seed":0,"top_k":true} --param seed=1 --param top_p=x --app-context [1] --memory';
     const { code, stdout } = await run(words.split(" "), { own });
     expect(code).toBe(0);
     expect(Object.keys(JSON.parse(stdout)).sort()).toEqual([
@@ -153,10 +153,16 @@ describe("rkat run", () => {
       toolPreset: "safe",
       enableMemory: true,
       toolFilter: { Allow: ["datetime"] },
-      providerParams: { a: 1, b: "x", c: true },
+      providerParams: { seed: 1, top_p: "x", top_k: true },
       appContext: [1],
       signal: expect.any(AbortSignal),
     });
+  });
+
+  it("[H1] refuses a parameter that the model would not hear, by name", async () => {
+    const { code, stderr } = await run(["hello there", "-m", "offline", "--param", "made_up=1"]);
+    expect(code).toBe(ERRORS.CAPABILITY_UNAVAILABLE.exit);
+    expect(stderr).toContain("provider_params.made_up: the offline model has no such parameter");
   });
 
   it("ends with AGENT_ERROR's code at the limit of model calls", async () => {

@@ -36,8 +36,10 @@ export async function withRuntime<T>(
   const { config } = loaded;
   const place = invocation.place();
   const isKept = config.features.includes("session-store");
-  if (isKept) loaded.trust.requireState(place.projectRoot, place.stateFolder);
-  if (isKept) await makeStateFolder(place.stateFolder);
+  if (keepsSomething(config)) {
+    loaded.trust.requireState(place.projectRoot, place.stateFolder);
+    await makeStateFolder(place.stateFolder);
+  }
   const runtime = await openAt(invocation, loaded, log);
   return using({ runtime, config, place, isKept }, use);
 }
@@ -52,9 +54,9 @@ export function withCompaction<T>(invocation: Invocation, use: (opened: Opened) 
   return withKept(invocation, ["session-compaction", "session-store"], { use });
 }
 
-/** Opens the sessions that are kept, where what was said in them can be searched. */
+/** Opens what is kept, where what was said can be searched. */
 export function withMemory<T>(invocation: Invocation, use: (opened: Opened) => Promise<T>): Promise<T> {
-  return withKept(invocation, ["memory-store", "session-store"], { use });
+  return withKept(invocation, ["memory-store"], { use });
 }
 
 /** Opens what is kept to read its configuration, where there is something; reading makes no folder. */
@@ -74,7 +76,7 @@ async function withKept<T>(
 ): Promise<T> {
   const loaded = await readConfiguration(invocation);
   const { config } = loaded;
-  for (const capability of required) requireCapability(composed(config), capability);
+  for (const capability of required) requireCapability(new Set(config.features), capability);
   const place = invocation.place();
   const runtime = (await isThere(place.stateFolder))
     ? await openAt(invocation, loaded, log)
@@ -82,20 +84,19 @@ async function withKept<T>(
   return using({ runtime, config, place, isKept: true }, use);
 }
 
-/** What a runtime of the configuration has: a memory is of what is kept, so without sessions there is none. */
-function composed({ features }: Config): ReadonlySet<Capability> {
-  const hasStore = features.includes("session-store");
-  return new Set(features.filter((feature) => hasStore || feature !== "memory-store"));
+/** Whether a runtime of the configuration writes to its state folder: sessions, or the memory of what was said. */
+export function keepsSomething({ features }: Config): boolean {
+  return features.includes("session-store") || features.includes("memory-store");
 }
 
 /** A runtime with the capabilities that are configured and no sessions, for what is not about them. */
 export async function createEmpty({ io, parts, place }: Invocation, config: Config): Promise<Runtime> {
   const compaction = config.features.includes("session-compaction") ? { compaction: true as const } : {};
   const realm = configuredRealm(place(), { paths: true });
-  const options = { config, realm, env: io.env, projectRoot: place().projectRoot, ...compaction };
-  if (!config.features.includes("session-store")) return parts.createRuntime(options);
   const memory = config.features.includes("memory-store") ? { memory: {} } : {};
-  return parts.createRuntime({ ...options, ...memory, store: await parts.createInMemoryStore() });
+  const options = { config, realm, env: io.env, projectRoot: place().projectRoot, ...compaction, ...memory };
+  if (!config.features.includes("session-store")) return parts.createRuntime(options);
+  return parts.createRuntime({ ...options, store: await parts.createInMemoryStore() });
 }
 
 /** Whether there is something at the path. */

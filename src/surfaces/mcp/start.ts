@@ -5,7 +5,7 @@ import { asRuntimeError, ERRORS } from "../../contract/error.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { createSystemClock } from "../../service/system-clock.ts";
 import { readIfThere } from "../cli/configuration.ts";
-import { makeStateFolder } from "../cli/open-runtime.ts";
+import { keepsSomething, makeStateFolder } from "../cli/open-runtime.ts";
 import { withoutControls } from "../cli/plain-text.ts";
 import { flushed, within } from "../close-within.ts";
 import { tokenFor } from "../http/guard.ts";
@@ -62,7 +62,7 @@ async function serve(io: McpIo, parts: McpParts, { flags, log }: How): Promise<v
   };
   const { config, compose, mcpServers, trust, leftOut } = await parts.loadConfig(layers);
   if (leftOut !== undefined) log(leftOut);
-  if (config.features.includes("session-store")) {
+  if (keepsSomething(config)) {
     trust.requireState(projectRoot, stateFolder);
     await makeStateFolder(stateFolder);
   }

@@ -2,7 +2,7 @@ import { resolve } from "node:path";
 import { asRuntimeError, ERRORS } from "../../contract/error.ts";
 import { createSystemClock } from "../../service/system-clock.ts";
 import { readIfThere } from "../cli/configuration.ts";
-import { makeStateFolder } from "../cli/open-runtime.ts";
+import { keepsSomething, makeStateFolder } from "../cli/open-runtime.ts";
 import { withoutControls } from "../cli/plain-text.ts";
 import { tokenFor, urlHost } from "../http/guard.ts";
 import { ceilingNotes } from "../http/http-flags.ts";
@@ -64,7 +64,7 @@ async function serve(
   if (leftOut !== undefined) log(leftOut);
   const { host = config.rest.host, port = config.rest.port, allowedHosts, allowedOrigins } = flags;
   const token = tokenFor(host, flags.token ?? env.RKAT_TOKEN);
-  if (config.features.includes("session-store")) {
+  if (keepsSomething(config)) {
     trust.requireState(contextRoot, stateFolder);
     await makeStateFolder(stateFolder);
   }
