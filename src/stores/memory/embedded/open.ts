@@ -1,5 +1,6 @@
 import { mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { setImmediate } from "node:timers/promises";
 import { messageOf, RuntimeError } from "../../../contract/error.ts";
 import type { Chunk, MemoryBatch, MemoryStore } from "../../../ports/memory.ts";
 import { DamagedDb } from "../../embedded/private-db.ts";
@@ -58,6 +59,12 @@ export function openMemoryStore({ folder, warn = () => {}, scanner = "simd" }: E
       throw new RuntimeError("SESSION_STORE_ERROR", `${error.message}; it is made anew, ask again`, { cause: error });
     }
   };
+  /** A commit is done at once: without a pause, who takes in one log after another would let nothing else happen. */
+  const writing = async <T>(work: () => T): Promise<T> => {
+    const result = await soundly(work);
+    await setImmediate();
+    return result;
+  };
   const reading = <T>(work: () => T): Promise<T> => soundly(() => tables.root.snapshot(work));
   let closing: Promise<void> | undefined;
   const close = async (): Promise<void> => {
@@ -73,7 +80,7 @@ export function openMemoryStore({ folder, warn = () => {}, scanner = "simd" }: E
         return session?.dropped ? Number.MAX_SAFE_INTEGER : (session?.cursor ?? 0);
       }),
     add: (batch) =>
-      soundly(() => {
+      writing(() => {
         if (isEmptied && !asked.has(batch.session_id)) throw new RuntimeError("SESSION_STORE_ERROR", EMPTIED);
         // Made before the transaction: what cannot be read to its end leaves nothing, and nobody waits for it.
         const drafts = draftsOf(batch.chunks);
@@ -85,9 +92,9 @@ export function openMemoryStore({ folder, warn = () => {}, scanner = "simd" }: E
       reading(() => view.shelfOf(embedderId).nearest(vector, scope, max)),
     vectors: {
       missing: (embedderId, max) => reading(() => view.read(view.shelfOf(embedderId).missing(max))),
-      put: (embedderId, vectors) => soundly(() => view.shelfOf(embedderId).put(vectors)),
+      put: (embedderId, vectors) => writing(() => view.shelfOf(embedderId).put(vectors)),
     },
-    drop: (sessionId) => soundly(() => tables.root.transactionSync(() => dropSession(tables, sessionId))),
+    drop: (sessionId) => writing(() => tables.root.transactionSync(() => dropSession(tables, sessionId))),
     status: (embedderId) =>
       reading(() => {
         const { entries } = readManifest(tables);
