@@ -1,5 +1,6 @@
 import { mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { setImmediate } from "node:timers/promises";
 import { messageOf, RuntimeError } from "../../../contract/error.ts";
 import type { Chunk, MemoryBatch, MemoryStore } from "../../../ports/memory.ts";
 import { DamagedDb } from "../../embedded/table-file.ts";
@@ -70,6 +71,12 @@ export function openMemoryStore(options: EmbeddedMemoryOptions): MemoryStore {
       throw new RuntimeError("SESSION_STORE_ERROR", `${error.message}; it is made anew, ask again`, { cause: error });
     }
   };
+  /** A commit is done at once: without a pause, who takes in one log after another would let nothing else happen. */
+  const writing = async <T>(work: () => T): Promise<T> => {
+    const result = await soundly(work);
+    await setImmediate();
+    return result;
+  };
   const reading = <T>(work: () => T): Promise<T> => soundly(() => tables.root.snapshot(work));
   let closing: Promise<void> | undefined;
   const close = async (): Promise<void> => {
@@ -86,7 +93,7 @@ export function openMemoryStore(options: EmbeddedMemoryOptions): MemoryStore {
         return session === undefined || isOutdated(session, version) ? 0 : session.cursor;
       }),
     add: (batch) =>
-      soundly(() => {
+      writing(() => {
         if (isEmptied && !asked.has(batch.session_id)) throw new RuntimeError("SESSION_STORE_ERROR", EMPTIED);
         // Made before the transaction: what cannot be read to its end leaves nothing, and nobody waits for it.
         const drafts = draftsOf(batch.chunks);
@@ -98,9 +105,9 @@ export function openMemoryStore(options: EmbeddedMemoryOptions): MemoryStore {
       reading(() => view.shelfOf(embedderId).nearest(vector, scope, max)),
     vectors: {
       missing: (embedderId, max) => reading(() => view.read(view.shelfOf(embedderId).missing(max))),
-      put: (embedderId, vectors) => soundly(() => view.shelfOf(embedderId).put(vectors)),
+      put: (embedderId, vectors) => writing(() => view.shelfOf(embedderId).put(vectors)),
     },
-    drop: (sessionId) => soundly(() => tables.root.transactionSync(() => dropSession(tables, sessionId))),
+    drop: (sessionId) => writing(() => tables.root.transactionSync(() => dropSession(tables, sessionId))),
     status: (embedderId) =>
       reading(() => {
         const { entries } = readManifest(tables);
