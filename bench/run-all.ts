@@ -9,6 +9,7 @@ const BENCHES = [
   "append.ts",
   "resume.ts",
   "compaction.ts",
+  "compaction-loop.ts",
   "memory-store.ts",
   "recall.ts",
   "tiers.ts",

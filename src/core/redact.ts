@@ -74,9 +74,9 @@ export async function redactSlowly(redact: Redact, text: string, breathe: Clock[
 function safeCut(redact: Redact, text: string, piece: { start: number; end: number }): number | undefined {
   let last = piece.end;
   for (let tried = 0; tried < CUTS_TRIED_MAX && last > piece.start + PIECE_CHARS / 2; tried += 1) {
-    const line = text.lastIndexOf("\n", last - 1) + 1;
-    const word = text.lastIndexOf(" ", last - 1) + 1;
-    const cut = Math.max(line, word) > piece.start + PIECE_CHARS / 2 ? Math.max(line, word) : last;
+    const half = text.slice(piece.start + PIECE_CHARS / 2, last);
+    const border = Math.max(half.lastIndexOf("\n"), half.lastIndexOf(" ")) + 1;
+    const cut = border > 0 ? piece.start + PIECE_CHARS / 2 + border : last;
     const [before, after] = [text.slice(Math.max(0, cut - MARGIN_CHARS), cut), text.slice(cut, cut + MARGIN_CHARS)];
     if (redact(before) + redact(after) === redact(before + after)) return cut;
     last = cut - 1;

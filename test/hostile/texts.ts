@@ -181,7 +181,7 @@ export function hostileTexts(chars: number, seed = 1): readonly HostileText[] {
 const RUN_MAX = 400;
 
 /** Short and long runs of pieces by chance, the same for the same seed. */
-export function mixtureOf(chars: number, seed: number): string {
+function mixtureOf(chars: number, seed: number): string {
   let state = seed * 2_654_435_761;
   const below = (max: number): number => {
     state = (Math.imul(state ^ (state >>> 15), 0x2c1b3c6d) + 0x9e3779b9) >>> 0;

@@ -3,7 +3,7 @@ import type { AgentEvent } from "../../src/contract/event.ts";
 import type { RunResult } from "../../src/contract/session.ts";
 import { createScriptedModel } from "../../src/providers/scripted.ts";
 import { createRuntime, type RuntimeOptions } from "../../src/runtime.ts";
-import type { EventStream } from "../../src/service/session-handle.ts";
+import type { EventStream, Session } from "../../src/service/session-handle.ts";
 import { createVirtualClock } from "./virtual-clock.ts";
 
 /** A runtime on a scripted model and a virtual clock, with no environment. */
@@ -42,4 +42,21 @@ export async function listen(
 
 export function typesOf(events: readonly AgentEvent[]): string[] {
   return events.map((event) => event.type);
+}
+
+/** Begins a turn that does not end by itself, and resolves once it has said something. */
+export async function beginWaiting(session: Pick<Session, "stream">) {
+  const { promise: begun, resolve } = Promise.withResolvers<void>();
+  const stream = session.stream("wait");
+  const events = (async () => {
+    const heard = [];
+    for await (const event of stream) {
+      heard.push(event);
+      if (event.type === "text_delta") resolve();
+    }
+    return heard;
+  })();
+  events.catch(() => {}); // Of a turn whose server dies; whoever asks for them hears of it.
+  await begun;
+  return { result: stream.result, events };
 }

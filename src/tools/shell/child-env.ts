@@ -8,7 +8,7 @@ const NO_SECRET = /_PUBLIC_KEY$/i;
 /** An address that names a password: `postgres://app:hunter2@db/app`. */
 const HOLDS_PASSWORD = /:\/\/[^\s/:@]{0,100}:([^\s/@]{1,200})@/;
 
-export const isSecretName = (name: string): boolean => SECRET_NAME.test(name) && !NO_SECRET.test(name);
+const isSecretName = (name: string): boolean => SECRET_NAME.test(name) && !NO_SECRET.test(name);
 
 /** Whether a variable gives access to something, by its name or by what it holds. */
 export const isSecret = (name: string, value: string): boolean => isSecretName(name) || HOLDS_PASSWORD.test(value);

@@ -6,7 +6,7 @@ const ARGS_LEAVES_MAX = 2_000;
 /** Runs without a space of this length are data: base64, a minified file. */
 const ENCODED = /(?<![A-Za-z0-9+/=_-])[A-Za-z0-9+/=_-]{400,}/gu;
 /** What is read at once: reading a piece takes milliseconds, and between two others have their turn. */
-const PIECE_CHARS_MAX = 4_000;
+const PIECE_CHARS_MAX = 1_500;
 const FENCE = /^[ \t]*```[^`\n]*$/gmu;
 
 /** What a message says, for looking something up in it, in pieces: every text but reasoning and encoded media. */
@@ -32,10 +32,11 @@ export function piecesOf(text: string): readonly string[] {
 function endOfPiece(text: string, start: number): number {
   const last = start + PIECE_CHARS_MAX;
   if (last >= text.length) return text.length;
-  const line = text.lastIndexOf("\n", last);
-  if (line >= start + PIECE_CHARS_MAX / 2) return line + 1;
-  const space = text.lastIndexOf(" ", last);
-  if (space >= start + PIECE_CHARS_MAX / 2) return space + 1;
+  // Looked for in this half alone: a search of the text would go back to its beginning for every piece.
+  const middle = start + PIECE_CHARS_MAX / 2;
+  const half = text.slice(middle, last);
+  const border = half.lastIndexOf("\n") + 1 || half.lastIndexOf(" ") + 1;
+  if (border > 0) return middle + border;
   // Between the halves of a pair is no place to cut.
   return /[\udc00-\udfff]/.test(text.charAt(last)) ? last - 1 : last;
 }

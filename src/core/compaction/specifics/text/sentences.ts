@@ -55,13 +55,13 @@ export function sentencesOf(text: string): string[] {
 export function trimmed(raw: string, at: number): readonly Piece[] {
   const pieces: Piece[] = [];
   for (let from = 0; from < raw.length; ) {
-    const space = raw.length - from <= PIECE_CHARS_MAX ? raw.length : raw.lastIndexOf(" ", from + PIECE_CHARS_MAX) + 1;
-    const until = space > from + PIECE_CHARS_MAX / 2 ? space : from + PIECE_CHARS_MAX;
-    const piece = raw.slice(from, until);
+    const rest = raw.slice(from, from + PIECE_CHARS_MAX);
+    const space = rest.length < PIECE_CHARS_MAX ? 0 : rest.lastIndexOf(" ") + 1;
+    const piece = space > PIECE_CHARS_MAX / 2 ? rest.slice(0, space) : rest;
     const text = piece.trim();
     const start = at + from + (piece.length - piece.trimStart().length);
     if (text !== "") pieces.push({ text, start, end: start + text.length });
-    from = until;
+    from += piece.length;
   }
   return pieces;
 }

@@ -1,0 +1,45 @@
+// A process of its own that reads hostile texts as a compaction, a memory, a tool and the offline model do, and prints
+// how often it let others have their turn for each kind of reader. Something that outgrows its text never gets there.
+import type { Message } from "../../src/contract/message.ts";
+import { cleanSummary } from "../../src/core/agent/clean-summary.ts";
+import { cutInvented, findInvented } from "../../src/core/compaction/specifics/groundedness.ts";
+import { indexTexts } from "../../src/core/compaction/specifics/occurrence.ts";
+import { specificsOf } from "../../src/core/compaction/specifics/specifics.ts";
+import { piecesOf } from "../../src/core/compaction/specifics/texts.ts";
+import { createRedactor, redactSlowly } from "../../src/core/redact.ts";
+import { chunksOf } from "../../src/memory/chunk.ts";
+import { extractiveSummary } from "../../src/providers/offline/summary/summary.ts";
+import { hostileTexts } from "./texts.ts";
+
+const user = (content: string): Message => ({ role: "user", content, created_at: "2026-01-05T10:30:00.000Z" });
+const SUMMARY = "The user asked for 777 things in `foo`. The user prefers A over B. They deployed 4.5 GB.";
+const RULE = "Never restart the payments of Acme on weekdays.";
+
+type Reader = (text: string, breathe: () => undefined) => unknown;
+
+const READERS: Readonly<Record<string, Reader>> = {
+  specifics: (text, breathe) => specificsOf([{ seq: 1, message: user(text) }], breathe),
+  occurrence: async (text, breathe) => (await indexTexts(piecesOf(text), breathe)).has({ kind: "rule", text: RULE }),
+  "groundedness in a source": (text, breathe) => findInvented(SUMMARY, [user(text)], breathe),
+  "groundedness of a summary": async (text, breathe) =>
+    cutInvented(text, await findInvented(text, [user("Please fix it.")], breathe)),
+  redaction: (text, breathe) => redactSlowly(createRedactor(["hunter2-hunter2"]), text, breathe),
+  memory: (text) => chunksOf(user(text), { session_id: "s", turn: 1, seq: 1, created_at_ms: 0 }),
+  "a summary of sentences": (text) => extractiveSummary([user(text)], { maxTokens: 1_000 }),
+  "a tier's summary": (text) => cleanSummary(text),
+};
+
+const [chars = "0", only] = process.argv.slice(2);
+for (const [name, read] of Object.entries(READERS)) {
+  let breaths = 0;
+  let texts = 0;
+  for (const { name: which, text } of hostileTexts(Number(chars))) {
+    if (only !== undefined && !only.split("|").includes(which)) continue;
+    texts += 1;
+    await read(text, () => {
+      breaths += 1;
+      return undefined;
+    });
+  }
+  console.log(JSON.stringify({ reader: name, texts, breaths }));
+}
