@@ -41,5 +41,5 @@ for (const [name, read] of Object.entries(READERS)) {
       return undefined;
     });
   }
-  console.log(JSON.stringify({ reader: name, texts, breaths }));
+  process.stdout.write(`${JSON.stringify({ reader: name, texts, breaths })}\n`);
 }
