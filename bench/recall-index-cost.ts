@@ -81,7 +81,7 @@ function* batchesOf({ id, said }: Session): Iterable<MemoryBatch> {
     const chunks = own.flatMap(({ text, atMs }, at) => {
       const seq = from + at + 1;
       const message = { role: "user" as const, content: text, created_at: new Date(atMs).toISOString() };
-      return chunksOf(message, { session_id: id, turn: (seq + 1) >> 1, seq, created_at_ms: atMs });
+      return [...chunksOf(message, { session_id: id, turn: (seq + 1) >> 1, seq, created_at_ms: atMs })];
     });
     yield { session_id: id, cursor: from + own.length, chunks, discarded: [] };
   }

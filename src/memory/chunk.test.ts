@@ -32,7 +32,7 @@ describe("chunks of a message", () => {
         { block_type: "tool_use", data: { id: "c1", name: "read", args: { path: "src/a.ts", lines: 3 } } },
       ],
     };
-    expect(chunksOf(message, place).map(({ part, kind, text }) => ({ part, kind, text }))).toEqual([
+    expect([...chunksOf(message, place)].map(({ part, kind, text }) => ({ part, kind, text }))).toEqual([
       { part: 0, kind: "text", text: "Let me look." },
       { part: 1, kind: "tool_call", text: "read path: src/a.ts\nlines: 3" },
     ]);
@@ -40,10 +40,12 @@ describe("chunks of a message", () => {
 
   it("[D1] [H5] of an endless text are its beginning and its end", () => {
     const content = `first\n${"noise and more noise\n".repeat(1_000_000)}last`;
-    const chunks = chunksOf(
-      { role: "tool_results", results: [{ tool_use_id: "c1", content, is_error: false }], created_at },
-      place,
-    );
+    const chunks = [
+      ...chunksOf(
+        { role: "tool_results", results: [{ tool_use_id: "c1", content, is_error: false }], created_at },
+        place,
+      ),
+    ];
     expect(chunks.length).toBeLessThan(2 * 2_048 * 1.5);
     expect(chunks.reduce((sum, { text }) => sum + text.length, 0)).toBeLessThan(18_000_000);
     expect(chunks[0]?.text.startsWith("first")).toBe(true);

@@ -28,13 +28,14 @@ export function recallsIn(message: Message): ReadonlySet<string> {
 const NO_CALLS: ReadonlySet<string> = new Set();
 
 /**
- * What of a message can be found again, in its order: a short text whole, a long one in parts. Reasoning is left out, and
- * so is what memory was asked and, of the calls named, answered.
+ * What of a message can be found again, in its order: a short text whole, a long one in parts, each made when it is asked
+ * for. Reasoning is left out, and so is what memory was asked and, of the calls named, answered.
  */
-export function chunksOf(message: Message, place: MessagePlace, recalls = NO_CALLS): readonly NewChunk[] {
-  return textsOf(message, recalls)
-    .flatMap(({ role, kind, text }) => boundedParts(text).map((part) => ({ role, kind, text: part })))
-    .map((piece, part) => toChunk({ ...place, ...piece, part }));
+export function* chunksOf(message: Message, place: MessagePlace, recalls = NO_CALLS): Generator<NewChunk> {
+  let part = 0;
+  for (const { role, kind, text } of textsOf(message, recalls)) {
+    for (const piece of boundedParts(text)) yield toChunk({ ...place, role, kind, text: piece, part: part++ });
+  }
 }
 
 /** A chunk is found by its words, the dates it names and the day it was said on. */

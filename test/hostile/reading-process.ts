@@ -24,7 +24,7 @@ const READERS: Readonly<Record<string, Reader>> = {
   "groundedness of a summary": async (text, breathe) =>
     cutInvented(text, await findInvented(text, [user("Please fix it.")], breathe)),
   redaction: (text, breathe) => redactSlowly(createRedactor(["hunter2-hunter2"]), text, breathe),
-  memory: (text) => chunksOf(user(text), { session_id: "s", turn: 1, seq: 1, created_at_ms: 0 }),
+  memory: (text) => [...chunksOf(user(text), { session_id: "s", turn: 1, seq: 1, created_at_ms: 0 })],
   "a summary of sentences": (text) => extractiveSummary([user(text)], { maxTokens: 1_000 }),
   "a tier's summary": (text) => cleanSummary(text),
 };

@@ -135,7 +135,8 @@ const OWN_STATUS: Readonly<Record<string, readonly number[]>> = {
 const BARE = [400, 417];
 
 function judge({ status, headers, text }: HttpAnswer, bytes: Uint8Array, score: Score): string {
-  if (status >= 500) score.fault(`answered ${status}: ${text.slice(0, 300)}`, bytes);
+  // What is asked for and not there is refused with 501, and judged below like any other refusal.
+  if (status >= 500 && status !== 501) score.fault(`answered ${status}: ${text.slice(0, 300)}`, bytes);
   score.check({ text }, bytes);
   if (status === 200) return headers.get("content-type")?.startsWith("text/event-stream") ? "a stream" : "answered";
   if (headers.get("content-type") !== "application/json") {

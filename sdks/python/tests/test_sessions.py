@@ -202,7 +202,8 @@ class Sessions(Case):
         fork = await self.client.call("session/fork_at", {"session_id": session.id, "message_index": 1})
         self.assertEqual(fork["source_session_id"], session.id)
         self.assertEqual((await self.client.call("runtime/health"))["status"], "ok")
-        self.assertEqual(await self.client.call("skills/list"), {"skills": []})
+        listed = await self.client.call("skills/list")
+        self.assertEqual([skill["name"] for skill in listed["skills"]], ["memory-retrieval"])
 
     async def test_the_server_says_what_it_can_do(self) -> None:
         capabilities = await self.client.capabilities()

@@ -41,12 +41,14 @@ export async function runCompaction(job: CompactionJob): Promise<CompactionOutco
   const window = asking.model.contextWindow;
   let prepared: ReturnType<typeof prepare>;
   try {
+    await asking.clock.breathe();
     prepared = prepare(state, compacting, { trigger, contextWindow: window });
   } catch (thrown) {
     await job.append([started(state)]);
     return fail(job, messageOf(thrown));
   }
   if ("nothing" in prepared) return { compacted: false, reason: prepared.nothing };
+  await asking.clock.breathe();
   await job.append([started(state)]);
   const veto = await askHook(job, prepared);
   if (veto !== undefined) return fail(job, veto);
@@ -145,8 +147,11 @@ async function summaryFor(
 async function commit(job: CompactionJob, prepared: Prepared, written: Written): Promise<CompactionOutcome> {
   const { state, compacting, asking } = job;
   const { source, transcript } = prepared;
+  const { breathe } = asking.clock;
   const grounded = await ground(job, prepared, written);
+  await breathe();
   const retained = retainAgain(job, prepared, grounded.summary);
+  await breathe();
   const compaction_id = asking.clock.newId();
   const created_at = new Date(asking.clock.now()).toISOString();
   const passed = passGates(retained, {
@@ -160,7 +165,9 @@ async function commit(job: CompactionJob, prepared: Prepared, written: Written):
   });
   if (!passed.ok) throw new Rejected(passed.error);
   requireWhole(state, passed);
+  await breathe();
   const receipt = await receiptOf(job, prepared, { passed, retained, ...grounded });
+  await breathe();
   await job.append(() => {
     // What was said meanwhile, such as an injected text, stands after what was planned.
     const late = state.transcript.slice(transcript.length);

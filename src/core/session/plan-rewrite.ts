@@ -18,7 +18,7 @@ export interface Wanted {
   readonly range: { readonly start: number; readonly end: number };
 }
 
-export type Why = Pick<OperationInput<"restoreRevision">, "reason" | "actor">;
+type Why = Pick<OperationInput<"restoreRevision">, "reason" | "actor">;
 
 export interface Making {
   readonly why: Why;

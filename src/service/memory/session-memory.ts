@@ -74,7 +74,7 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
     await add({
       session_id: state.sessionId,
       cursor,
-      chunks: chunksSince(state, taken, cursor),
+      chunks: await chunksSince(state, { after: taken, upTo: cursor }, clock.breathe),
       discarded: hiddenIn(state),
     });
   };
@@ -197,7 +197,12 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
   };
 }
 
-function chunksSince(state: SessionState, after: number, upTo: number): readonly NewChunk[] {
+/** Made between the turns of others: a message may be as long as a book. */
+async function chunksSince(
+  state: SessionState,
+  { after, upTo }: { readonly after: number; readonly upTo: number },
+  breathe: Clock["breathe"],
+): Promise<readonly NewChunk[]> {
   const { transcript, sessionId: session_id } = state;
   const said: NewChunk[] = [];
   let turn = 0;
@@ -209,7 +214,10 @@ function chunksSince(state: SessionState, after: number, upTo: number): readonly
     if (message.role === "block_assistant") recalls = recallsIn(message);
     if (seq <= after || seq > upTo || message.role === "system") continue;
     const place = { session_id, turn, seq, created_at_ms: Date.parse(message.created_at) };
-    said.push(...chunksOf(message, place, recalls));
+    for (const chunk of chunksOf(message, place, recalls)) {
+      said.push(chunk);
+      await breathe();
+    }
   }
   const summaries = cascadesIn(state).filter(({ seq, undone }) => !undone && seq > after && seq <= upTo);
   if (summaries.length === 0) return said;

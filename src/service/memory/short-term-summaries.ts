@@ -18,5 +18,5 @@ export function summaryChunks(record: CompactionRecord, of: { session_id: string
   const { created_at, summary } = body;
   const notice = { role: "system_notice", kind: "summary", body: readSections(summary).recent, created_at } as const;
   const place = { ...of, seq, created_at_ms: Date.parse(created_at) };
-  return chunksOf(notice, place).map((chunk) => ({ ...chunk, kind: "summary" }));
+  return [...chunksOf(notice, place)].map((chunk) => ({ ...chunk, kind: "summary" }));
 }

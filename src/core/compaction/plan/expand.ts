@@ -20,19 +20,23 @@ export interface Expansion {
 export function planExpansion(state: SessionState, wanted: readonly SeqRange[], tokensMax: number): Expansion {
   const { transcript } = state;
   const messages = transcript.map(({ message }) => message);
-  const hidden = hiddenIn(state);
+  const hidden = hiddenIn(transcript, state.shown);
+  // A message that only a pin shows comes back with its turn, so that it stays when the pin goes.
+  const hiddenUnpinned = hiddenIn(transcript, showTranscript(transcript, state.compactions, new Set()));
   const back: Placed[] = [];
   const left: Placed[] = [];
   let tokens = 0;
   let smallestLeftOut = 0;
   for (const { start, end } of turnsOf(messages, messages[0]?.role === "system" ? 1 : 0).toReversed()) {
-    const turn = transcript.slice(start, end).filter((placed) => hidden.has(placed));
-    if (!turn.some(({ seq }) => isIn(wanted, seq))) continue;
-    const cost = estimateTokens(turn.map(({ message }) => message));
+    const turn = transcript.slice(start, end).filter((placed) => hiddenUnpinned.has(placed));
+    const unseen = turn.filter((placed) => hidden.has(placed));
+    if (!unseen.some(({ seq }) => isIn(wanted, seq))) continue;
+    const cost = estimateTokens(unseen.map(({ message }) => message));
     const fits = tokens + cost <= tokensMax;
     if (fits) tokens += cost;
     else smallestLeftOut = smallestLeftOut === 0 ? cost : Math.min(smallestLeftOut, cost);
-    (fits ? back : left).unshift(...turn);
+    if (fits) back.unshift(...turn);
+    else left.unshift(...unseen);
   }
   return { expanded: rangesOf(back, transcript), leftOut: rangesOf(left, transcript), smallestLeftOut };
 }
@@ -50,7 +54,7 @@ export function shownWith(
   return showTranscript(transcript, expanded, pin === undefined ? pins : new Set([...pins, pin]));
 }
 
-function hiddenIn({ transcript, shown }: SessionState): ReadonlySet<Placed> {
+function hiddenIn(transcript: readonly Placed[], shown: readonly Placed[]): ReadonlySet<Placed> {
   const seqs = new Set(shown.map(({ seq }) => seq));
   return new Set(transcript.filter(({ seq }) => !seqs.has(seq)));
 }
