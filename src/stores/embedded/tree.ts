@@ -34,7 +34,7 @@ export type Put = (bytes: Buffer) => Place;
 const NODE_BYTES_MAX = 8_192;
 /** Larger values lie by themselves, so that a change beside them does not write them again. */
 const BESIDE_BYTES_MAX = 1_024;
-const KNOWN_NODES_MAX = 2_048;
+const KNOWN_NODES_MAX = 128;
 
 export function placeOf(offset: number, bytes: Buffer): Place {
   return { offset, bytes: bytes.length, sum: crc32(bytes) };
