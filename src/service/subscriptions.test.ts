@@ -43,6 +43,22 @@ describe("a subscription", () => {
     expect((await middle.catch(() => [])).filter(isDurable).slice(0, tail.length)).toEqual(tail);
   });
 
+  it("[F4] [A3] misses nothing that another process of the store appended between two turns of its own", async () => {
+    const store = createInMemoryStore();
+    const runtimes = [1, 2].map(() => scriptedRuntime(() => ({ text: "Yes." }), { store }).runtime);
+    const [here, elsewhere] = runtimes;
+    const session = await here?.createDeferredSession("Begin.");
+    if (here === undefined || elsewhere === undefined || session === undefined) throw new Error("there are two");
+    await session.turn("One.");
+    const heard = readUntil(here.subscribe(session.id), "run_completed", 2);
+    await elsewhere.session(session.id).turn("Two.");
+    await session.turn("Three.");
+    const prompts = (await heard).flatMap(({ event }) => (event.type === "run_started" ? [event.prompt] : []));
+    expect(prompts).toEqual(["Two.", "Three."]);
+    const seqs = (await heard).map(({ seq }) => seq).filter((seq) => seq !== 0);
+    expect(seqs).toEqual(seqs.toSorted((a, b) => a - b));
+  });
+
   it("[H5] a reader that lags is told, and misses nothing durable", async () => {
     const deltas = Array.from({ length: 9_000 }, (_, index) => `${index} `);
     const { runtime } = scriptedRuntime([{ text: deltas }], { store: createInMemoryStore() });

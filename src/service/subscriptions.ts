@@ -80,10 +80,11 @@ export async function* subscribe(
   session.listeners.add(listener);
   try {
     let seen = options.after ?? session.state.lastSeq;
-    const catchUp = async function* (): AsyncGenerator<Delivery> {
+    const catchUp = async function* (upTo = Number.POSITIVE_INFINITY): AsyncGenerator<Delivery> {
       for (;;) {
         const missed = await readEvents(log, sessionId, { after: seen, max: PAGE_ENTRIES });
         for (const delivery of missed) {
+          if (delivery.seq > upTo) return;
           seen = delivery.seq;
           yield delivery;
         }
@@ -102,6 +103,8 @@ export async function* subscribe(
         continue;
       }
       for (const delivery of arrived) {
+        // Another process may have appended what lies between.
+        if (delivery.seq > seen + 1) yield* catchUp(delivery.seq);
         // What the log already gave is not given again.
         if (delivery.seq !== 0 && delivery.seq <= seen) continue;
         if (delivery.seq !== 0) seen = delivery.seq;
