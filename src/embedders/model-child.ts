@@ -1,4 +1,5 @@
 import { type ChildProcess, fork } from "node:child_process";
+import { constants, setPriority } from "node:os";
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { messageOf, RuntimeError } from "../contract/error.ts";
@@ -50,6 +51,8 @@ export function startModelChild(order: ModelOrder): ChildProcess {
 if (process.argv[2] === ROLE && process.send !== undefined) serve();
 
 function serve(): void {
+  // Whoever talks goes first: most of what is embedded is waited for by nobody.
+  setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
   const say = (answer: ModelAnswer): void => void process.send?.(answer, undefined, undefined, () => {});
   const fail = (thrown: unknown): void => say({ kind: "failure", message: messageOf(thrown) });
   // Whoever asked has gone, however that ended. Not by an exit: the native runtime may abort there.
