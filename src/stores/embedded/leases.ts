@@ -62,6 +62,13 @@ export function openLeases(options: LeaseOptions): Leases {
     const value = leases.get(TAKEOVERS);
     return typeof value === "number" ? value : 0;
   };
+  /** Asked for at every append, and nearly always what it was. */
+  let counted: { readonly stamp: object; readonly takeovers: number } | undefined;
+  const takeoversNow = (): number => {
+    const stamp = leases.stamp();
+    if (counted?.stamp !== stamp) counted = { stamp, takeovers: takeovers() };
+    return counted.takeovers;
+  };
   /** Rights of ours that are given back as soon as the disk lets us. */
   const owed = new Set<string>();
   let giving: NodeJS.Timeout | undefined;
@@ -125,7 +132,7 @@ export function openLeases(options: LeaseOptions): Leases {
       if (isTaken) owed.delete(name);
       return isTaken;
     },
-    takeovers: () => soundly(takeovers),
+    takeovers: () => soundly(takeoversNow),
     isOurs: (name) =>
       soundly(() => {
         const lease = leaseAt(name);

@@ -43,6 +43,8 @@ export interface PrivateDb<Value, K extends Key> extends Table<Value, K> {
   snapshot<T>(work: () => T): T;
   /** Another number whenever the file was begun anew. */
   generation(): number;
+  /** The same for as long as nobody writes: what was read before need not be read again. */
+  stamp(): object;
   /** Begins an empty file, unless another process has: what is in this one cannot be relied on. */
   renew(): void;
   close(): Promise<void>;
@@ -136,7 +138,7 @@ export function openPrivateDb<Value, K extends Key>(
     return told(path, () =>
       alone(() => {
         const at = current();
-        const tables = tablesOf(at.state);
+        const tables = new Map(tablesOf(at.state));
         held = { tables, isWriting: true };
         try {
           const result = work();
@@ -264,7 +266,7 @@ export function openPrivateDb<Value, K extends Key>(
     snapshot: (work) => {
       if (held !== undefined) return work();
       return reading((at) => {
-        held = { tables: tablesOf(at.state), isWriting: false };
+        held = { tables: new Map(tablesOf(at.state)), isWriting: false };
         try {
           return work();
         } finally {
@@ -273,6 +275,7 @@ export function openPrivateDb<Value, K extends Key>(
       });
     },
     generation: () => told(path, () => current().state.generation),
+    stamp: () => told(path, () => current().state),
     renew,
     close: async () => {
       if (isClosed) return;
@@ -294,8 +297,15 @@ export function openPrivateDb<Value, K extends Key>(
   };
 }
 
-function tablesOf({ tables }: State): Map<string, { root: Tree; count: number }> {
-  return new Map(Object.entries(tables).map(([name, { root, count }]) => [name, { root, count }]));
+const knownTables = new WeakMap<State, ReadonlyMap<string, { root: Tree; count: number }>>();
+
+/** Made once for a state: most reads are of the one before. */
+function tablesOf(state: State): ReadonlyMap<string, { root: Tree; count: number }> {
+  const known = knownTables.get(state);
+  if (known !== undefined) return known;
+  const tables = new Map(Object.entries(state.tables).map(([name, { root, count }]) => [name, { root, count }]));
+  knownTables.set(state, tables);
+  return tables;
 }
 
 const TEXT = 1;
