@@ -47,6 +47,8 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EventLog<
   let checkpointed = 0;
   let checkpointing: Promise<void> = Promise.resolve();
   let isLagging = false;
+  /** How far each segment of ours is in the tail: a record is durable a moment before, and must not count as indexed then. */
+  const takenTo = new Map<number, number>();
   // Ends of logs with an append under way, which no row shows yet.
   const ends = new Map<string, number>();
 
@@ -73,6 +75,7 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EventLog<
       let next = row;
       for (const entry of entries) next = foldRow(next, sessionId, entry);
       if (next !== undefined) tail.add(sessionId, { seq: after + 1, segment, offset, bytes }, next);
+      takenTo.set(segment, offset + bytes);
       if (file.end - checkpointed >= sizes.checkpointBytes) {
         checkpointed = file.end;
         checkpointing = checkpointing.then(checkpoint);
@@ -115,6 +118,7 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EventLog<
     const full = writer;
     writer = takeSegment(parts);
     checkpointed = writer.file.end;
+    takenTo.set(writer.segment, checkpointed);
     if (full !== undefined) checkpointing = checkpointing.then(() => seal(full));
     return writer;
   };
@@ -142,14 +146,15 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EventLog<
 
   const checkpoint = async (): Promise<void> => {
     if (writer === undefined) return;
-    const { segment, file } = writer;
-    await trySave(segment, file.end, false);
+    const { segment } = writer;
+    await trySave(segment, takenTo.get(segment) ?? 0, false);
   };
 
   const seal = async ({ segment, file }: NonNullable<typeof writer>): Promise<void> => {
-    const end = file.end;
     await file.close();
+    const { end } = file;
     await trySave(segment, end, true);
+    takenTo.delete(segment);
     tail.setReadTo(segment, end);
     parts.own.delete(segment);
     parts.leases.give(leaseName(segment));
