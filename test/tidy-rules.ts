@@ -1,4 +1,4 @@
-import { basename, dirname } from "node:path/posix";
+import { basename } from "node:path/posix";
 import { type Import, importsOf, isShipped, packageOf, type SourceFile, withoutComments } from "./source-files.ts";
 
 /** Each rule takes files and answers with one sentence a fault, saying what to do. */
@@ -6,7 +6,6 @@ type Rule = (files: readonly SourceFile[]) => readonly string[];
 
 const FILE_LINES_MAX = 400;
 const ROOT_ENTRIES_MAX = 24;
-const ROOM_FILES_MAX = 12;
 
 const DOORS = [
   "src/index.ts",
@@ -162,13 +161,6 @@ export const rootFaults: Rule = (files) => {
   const entries = new Set(files.map((file) => file.path.split("/")[0] ?? ""));
   if (entries.size <= ROOT_ENTRIES_MAX) return [];
   return [`the root has ${entries.size} entries: move or delete some, ${ROOT_ENTRIES_MAX} is the most`];
-};
-
-export const roomFaults: Rule = (files) => {
-  const rooms = Map.groupBy(files.filter(isShipped), (file) => dirname(file.path));
-  return [...rooms]
-    .filter(([, inside]) => inside.length > ROOM_FILES_MAX)
-    .map(([room, inside]) => `${room} holds ${inside.length} files: make a room inside, ${ROOM_FILES_MAX} is the most`);
 };
 
 export const exportFaults: Rule = (files) =>

@@ -8,7 +8,6 @@ import {
   layerFaults,
   lengthFaults,
   machineFaults,
-  roomFaults,
   rootFaults,
   specFaults,
 } from "./tidy-rules.ts";
@@ -24,7 +23,6 @@ describe("the project", () => {
   it("touches the machine only where it may", () => expect(machineFaults(files)).toEqual([]));
   it("has no file that is too long", () => expect(lengthFaults(files)).toEqual([]));
   it("has no crowded root", () => expect(rootFaults(files)).toEqual([]));
-  it("has no crowded room", () => expect(roomFaults(files)).toEqual([]));
   it("has no import cycle", () => expect(cycleFaults(files)).toEqual([]));
   it("exports by name", () => expect(exportFaults(files)).toEqual([]));
   it("tests every rule of the spec and no other", () => expect(specFaults(files, textOf("docs/spec.md"))).toEqual([]));
@@ -77,13 +75,11 @@ describe("the rules bite", () => {
     expect([machineFaults([bad]).length, machineFaults([words]).length]).toEqual([2, 0]);
   });
 
-  it("on length, root and rooms", () => {
+  it("on length and root", () => {
     const many = (count: number, name: (index: number) => string) =>
       Array.from({ length: count }, (_, index) => file(name(index), ""));
     expect(lengthFaults([file("src/a.ts", "\n".repeat(400)), file("src/b.ts", "\n".repeat(401))])).toHaveLength(1);
     expect(rootFaults(many(25, (index) => `${index}.md`))).toHaveLength(1);
-    expect(roomFaults(many(13, (index) => `src/core/${index}.ts`))).toHaveLength(1);
-    expect(roomFaults(many(13, (index) => `src/core/${index}.test.ts`))).toHaveLength(0);
   });
 
   it("on a cycle of values, and not of types", () => {

@@ -85,8 +85,10 @@ export async function doHarm(soak: Soak, disk: Disk, how: { everyMs: number; sig
       await rest(2_000 + below(random, 4_000), how.signal);
       disk.drain();
       done.fullDisks += 1;
+    } else if (rounds % 3 === 1) {
+      // The server itself lives on: what it loses is told, and the next search starts the model again.
+      done.embedders += Object.values(servers).filter(({ pid }) => killEmbedder(pid)).length;
     } else if (server !== undefined) {
-      done.embedders += killEmbedder(server.pid) ? 1 : 0;
       await server.kill(below(random, 2_000));
       done.kills += 1;
     }
@@ -106,7 +108,7 @@ function rest(ms: number, signal: AbortSignal): Promise<void> {
 
 /** Kills a process that a server started to embed, where it has one. */
 function killEmbedder(parent: number): boolean {
-  const child = childrenOf(parent).find((pid) => /embed/.test(read(`/proc/${pid}/cmdline`)));
+  const child = childrenOf(parent).find((pid) => /rkat-model/.test(read(`/proc/${pid}/cmdline`)));
   if (child === undefined) return false;
   try {
     process.kill(child, "SIGKILL");
