@@ -15,6 +15,8 @@ export interface Link {
 /** What nobody asked for, such as an event, is counted and let go. */
 export function linkTo(child: ChildProcessWithoutNullStreams): Link {
   const waiting = new Map<number, { resolve(frame: Fields): void; reject(gone: Gone): void }>();
+  /** Requests that are no JSON: nobody can read their ids, so each answer without one is the oldest's. */
+  const illegible: number[] = [];
   let id = 0;
   let rest: string[] = [];
   child.stdin.on("error", () => {}); // Its end is told.
@@ -34,20 +36,33 @@ export function linkTo(child: ChildProcessWithoutNullStreams): Link {
   });
   const take = (line: string): void => {
     const frame: unknown = JSON.parse(line);
-    if (!isFields(frame) || "method" in frame || typeof frame.id !== "number") return;
-    waiting.get(frame.id)?.resolve(frame);
-    waiting.delete(frame.id);
+    if (!isFields(frame) || "method" in frame) return;
+    const own = frame.id === null ? illegible.shift() : frame.id;
+    if (typeof own !== "number") return;
+    waiting.get(own)?.resolve(frame);
+    waiting.delete(own);
   };
   const send = (write: (id: number) => string): Promise<Fields> =>
     new Promise((resolve, reject) => {
       if (child.exitCode !== null || child.signalCode !== null) return reject(new Gone("the server has gone"));
       id += 1;
       waiting.set(id, { resolve, reject });
-      child.stdin.write(`${write(id)}\n`);
+      const line = write(id);
+      if (!isJson(line)) illegible.push(id);
+      child.stdin.write(`${line}\n`);
     });
   return {
     request: (method, params) => send((own) => JSON.stringify({ jsonrpc: "2.0", id: own, method, params })),
     notify: (method, params) => void child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", method, params })}\n`),
     raw: (text) => send((own) => text.replace("ID", String(own))),
   };
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
 }

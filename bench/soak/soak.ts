@@ -47,8 +47,9 @@ export async function ask(
 
 function surfaceFor(soak: Soak, operation: OperationName, input: Fields) {
   const { random, servers, commandLine } = soak;
-  // A command shows a history whole.
-  const isCommand = chance(random, COMMAND_SHARE) && !(operation === "readHistory" && "limit" in input);
+  // A command shows a history whole, and tells of a change to the configuration in a sentence.
+  const isWire = operation === "patchConfig" || (operation === "readHistory" && "limit" in input);
+  const isCommand = chance(random, COMMAND_SHARE) && !isWire;
   if (isCommand) return { name: "cli", call: commandLine };
   const hasTool = "mcp" in OPERATIONS[operation] && !operation.endsWith("Config");
   const offered = Object.values(servers).filter(({ name }) => hasTool || !name.startsWith("mcp"));

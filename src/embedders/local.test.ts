@@ -85,6 +85,22 @@ describe("the local embedder", () => {
     expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: "REQUEST_CANCELLED\n", stderr: "" });
   }, 60_000);
 
+  it("[D5] is closed to the end when an answer comes in that nobody waits for any more", () => {
+    const script = `
+      const { createLocalEmbedder } = await import(${JSON.stringify(join(import.meta.dirname, "local.ts"))});
+      const embedder = createLocalEmbedder();
+      const signal = new AbortController().signal;
+      await embedder.embed(["first"], "passage", signal);
+      embedder.embed(["second"], "passage", signal).catch(() => {});
+      await null;
+      // Meanwhile the answer is written: it is read after the process was told to end, and before its end is heard.
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_000);
+      await embedder.close();
+      process.stdout.write("closed");`;
+    const { status, stdout } = spawnSync(process.execPath, ["--input-type=module", "-e", script], { encoding: "utf8" });
+    expect({ status, stdout }).toEqual({ status: 0, stdout: "closed" });
+  });
+
   it.each(["process.exit(7)", "setImmediate(() => { throw 1; })", "process.kill(process.pid, 'SIGTERM')", "0"])(
     "[D5] does not take the process with it that ends in the middle of a text, by %s",
     (ending) => {

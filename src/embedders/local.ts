@@ -67,7 +67,8 @@ export function createLocalEmbedder(options: LocalOptions = {}): LocalEmbedder {
       if (isReady && queue.lose(error)) work();
     };
     child.on("message", (answer: ModelAnswer) => {
-      if (isOver) return;
+      // After a close only its end is of interest, and an answer would let go of the process that is waited for.
+      if (isOver || isClosed) return;
       if (answer.kind === "ready") {
         [isReady, hasWorked] = [true, true];
         resolve(model);
