@@ -10,7 +10,7 @@ import {
   textIn,
 } from "./book.ts";
 import { DIRECTIVES, heard } from "./prompts.ts";
-import { type Answer, anySession, ask, ifArchived, type Soak, sleepBelow, someSession } from "./soak.ts";
+import { type Answer, anySession, ask, type Soak, sleepBelow, someSession } from "./soak.ts";
 
 type Act = (soak: Soak) => Promise<void>;
 
@@ -57,7 +57,7 @@ export async function turnOf(soak: Soak, session: KnownSession, promptOf: (marke
   session.doubtful.add(marker);
   const operation = chance(soak.random, 0.5) ? "startTurn" : "resumeSession";
   const input = { session_id: session.id, prompt: promptOf(marker) };
-  const answer = await ask(soak, operation, input, ifArchived(soak, session.id));
+  const answer = await ask(soak, operation, input);
   if (answer === undefined) return;
   session.acknowledged.push({ marker, after });
   session.doubtful.delete(marker);
@@ -75,7 +75,7 @@ const interrupt: Act = async (soak) => {
   if (session === undefined) return;
   const running = turnOf(soak, session, (marker) => `${marker} ${DIRECTIVES.slow} Tell me all.`);
   await sleepBelow(soak, 400);
-  await ask(soak, "interruptTurn", { session_id: session.id }, ifArchived(soak, session.id));
+  await ask(soak, "interruptTurn", { session_id: session.id });
   await running;
 };
 
@@ -152,11 +152,10 @@ const inject: Act = async (soak) => {
   const session = someSession(soak);
   if (session === undefined) return;
   const at = { session_id: session.id };
-  const gone = ifArchived(soak, session.id);
-  if (chance(soak.random, 0.5)) await ask(soak, "injectContext", { ...at, text: "The tide turns at noon." }, gone);
+  if (chance(soak.random, 0.5)) await ask(soak, "injectContext", { ...at, text: "The tide turns at noon." });
   else {
     const payload = { level: below(soak.random, 9) };
-    await ask(soak, "sendExternalEvent", { ...at, kind: "generic_json", event_type: "tide", payload }, gone);
+    await ask(soak, "sendExternalEvent", { ...at, kind: "generic_json", event_type: "tide", payload });
   }
 };
 
@@ -164,16 +163,15 @@ const compact: Act = async (soak) => {
   const session = someSession(soak);
   if (session === undefined) return;
   const at = { session_id: session.id };
-  const gone = ifArchived(soak, session.id);
-  const compacted = await ask(soak, "compactSession", { ...at, preview: chance(soak.random, 0.3) }, gone);
+  const compacted = await ask(soak, "compactSession", { ...at, preview: chance(soak.random, 0.3) });
   if (compacted === undefined) return;
-  const listed = await ask(soak, "listCompactions", at, gone);
+  const listed = await ask(soak, "listCompactions", at);
   const ids = Array.isArray(listed?.compactions) ? listed.compactions.map((one: unknown) => Object(one)) : [];
   const newest = ids.findLast(({ undone }) => undone !== true);
   if (newest === undefined || chance(soak.random, 0.4)) return;
   const { compaction_id } = newest;
   // Somebody else may have undone it since.
-  const raced = [...gone, "INVALID_PARAMS", "SESSION_NOT_FOUND"];
+  const raced = ["INVALID_PARAMS", "SESSION_NOT_FOUND"];
   const operation = chance(soak.random, 0.5) ? "undoCompaction" : "expandCompaction";
   await ask(soak, operation, { ...at, compaction_id }, raced);
 };
@@ -186,7 +184,7 @@ const pin: Act = async (soak) => {
   const seqs = Array.isArray(told?.messages) ? told.messages.map((message: unknown) => Object(message).seq) : [];
   const seq = pick(soak.random, seqs);
   if (seq === undefined) return;
-  const refusals = [...ifArchived(soak, session.id), "INVALID_PARAMS", "COMPACTION_THRESHOLD_UNREACHABLE"];
+  const refusals = ["INVALID_PARAMS", "COMPACTION_THRESHOLD_UNREACHABLE"];
   const operation = chance(soak.random, 0.6) ? "pinMessage" : "unpinMessage";
   await ask(soak, operation, { ...at, seq }, refusals);
 };

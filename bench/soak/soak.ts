@@ -40,7 +40,7 @@ export async function ask(
   soak.count(`${operation} ${outcome.ok ? "ok" : outcome.code}`);
   if (outcome.ok) return isFields(outcome.result) ? outcome.result : { result: outcome.result };
   const isTrouble = (wasFull || soak.isDiskFull()) && STORE_TROUBLE.some((code) => outcome.code.includes(code));
-  if ([...MAY_FAIL, ...mayFail].includes(outcome.code) || isTrouble) return undefined;
+  if ([...MAY_FAIL, ...mayFail, ...ifArchived(soak, input)].includes(outcome.code) || isTrouble) return undefined;
   soak.fault(`${operation} over ${name} was answered ${outcome.code}: ${outcome.message.slice(0, 300)}`);
   return undefined;
 }
@@ -94,9 +94,10 @@ export function anySession({ random, book }: Soak) {
   );
 }
 
-/** What may be missing of a session somebody has archived. */
-export function ifArchived(soak: Soak, sessionId: string): readonly string[] {
-  return soak.book.session(sessionId).archived === "no" ? [] : ["SESSION_NOT_FOUND"];
+/** What may be missing of a session somebody has archived, be it while we asked. */
+function ifArchived({ book }: Soak, { session_id }: Fields): readonly string[] {
+  const known = typeof session_id === "string" ? book.sessions.get(session_id) : undefined;
+  return known === undefined || known.archived === "no" ? [] : ["SESSION_NOT_FOUND"];
 }
 
 export function sleepBelow({ random }: Soak, ms: number): Promise<void> {
