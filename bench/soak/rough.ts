@@ -131,7 +131,7 @@ const stream: Act = async (soak) => {
 
 const KIB = 1_024;
 /** The largest is what a body may hold, nearly. */
-const SIZES = [100 * KIB, 300 * KIB, KIB * KIB, 4 * KIB * KIB, 15 * KIB * KIB];
+const SIZES = [100 * KIB, 300 * KIB, KIB * KIB, 4 * KIB * KIB];
 
 /** A prompt that is very large: it is taken or refused, and the session is left alone afterwards. */
 const burden: Act = async (soak) => {
