@@ -5,6 +5,7 @@ import type { ModelClient } from "../src/ports/model.ts";
 import type { Tool } from "../src/ports/tool.ts";
 import { createModelResolver } from "../src/providers/resolve.ts";
 import { createRuntime } from "../src/runtime.ts";
+import { byEffort } from "./support/effort.ts";
 import { configWith, listen } from "./support/runtime.ts";
 import { createVirtualClock } from "./support/virtual-clock.ts";
 import { anthropicWire } from "./wire/anthropic.ts";
@@ -14,7 +15,7 @@ import { openAiBaseUrlWire, openAiChatWire } from "./wire/openai-chat.ts";
 import { openAiResponsesWire } from "./wire/openai-responses.ts";
 import type { Scenario, WireFormat } from "./wire/scenario.ts";
 
-const RUNS_TOTAL = Number(process.env.RKAT_FUZZ_RUNS ?? 10_000);
+const RUNS_TOTAL = byEffort({ usual: 3_000, full: 10_000 });
 const TIMEOUT_MS = 300_000;
 
 const formats = [anthropicWire, openAiResponsesWire, openAiChatWire, openAiBaseUrlWire, geminiWire, ollamaGenerateWire];

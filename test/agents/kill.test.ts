@@ -6,9 +6,10 @@ import { createInterface } from "node:readline";
 import { afterAll, describe, expect, it } from "vitest";
 import type { Agents } from "../../src/service/agent/agents.ts";
 import { createRandom } from "../crash/random.ts";
+import { byEffort } from "../support/effort.ts";
 import { openLife } from "./open-life.ts";
 
-const KILLS = 100;
+const KILLS = byEffort({ usual: 30, full: 100 });
 const MEMORIES = 1_500;
 const TIMEOUT_MS = 300_000;
 const PROCESS = join(import.meta.dirname, "living-process.ts");

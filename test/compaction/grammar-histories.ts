@@ -1,5 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
+import { byEffort } from "../support/effort.ts";
 import { below, chance } from "./chances.ts";
 import { brokenByCompaction, brokenByFailure, brokenRules, snapshot } from "./context-rules.ts";
 import type { Wording } from "./random-entries.ts";
@@ -7,8 +8,8 @@ import { createRandomSession, type RandomSession } from "./random-session.ts";
 
 /** One history again: `SEED=123 npx vitest run test/compaction/grammar`. */
 const REPLAYED = process.env.SEED;
-const HISTORIES_A_PART = 25_000;
-const WORDY_HISTORIES = 2_000;
+const HISTORIES_A_PART = byEffort({ usual: 5_000, full: 25_000 });
+const WORDY_HISTORIES = byEffort({ usual: 500, full: 2_000 });
 const WORDY_FROM = 1_000_000;
 const CASCADE_HISTORIES = 500;
 const WORDY_CASCADE_HISTORIES = 150;

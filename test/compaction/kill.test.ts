@@ -10,11 +10,12 @@ import { applyEntry, foldSession, type SessionState } from "../../src/core/sessi
 import { createRuntime } from "../../src/runtime.ts";
 import { openEmbeddedStore } from "../../src/runtime-on-disk.ts";
 import { createRandom } from "../crash/random.ts";
+import { byEffort } from "../support/effort.ts";
 import { below, chance } from "./chances.ts";
 import { createCompactingModel, look, OFTEN } from "./compacting-model.ts";
 import { brokenRules } from "./context-rules.ts";
 
-const KILLS = 30;
+const KILLS = byEffort({ usual: 12, full: 30 });
 const TIMEOUT_MS = 300_000;
 const ENDED = "the process ended before the compaction did";
 const root = mkdtempSync(join(tmpdir(), "rkat-kill-"));

@@ -9,13 +9,14 @@ import { foldRow } from "../../src/core/session/session-row.ts";
 import { foldSession, type SessionState } from "../../src/core/session/session-state.ts";
 import { type Placed, showTranscript } from "../../src/core/session/shown.ts";
 import type { SessionRow } from "../../src/ports/store.ts";
+import { byEffort } from "../support/effort.ts";
 import { below, chance, pick } from "./chances.ts";
 import { brokenRules } from "./context-rules.ts";
 import { createRandomSession, type RandomSession } from "./random-session.ts";
 
 /** One history again: `SEED=123 npx vitest run test/compaction/rewrite.property.test.ts`. */
 const REPLAYED = process.env.SEED;
-const HISTORIES = 1_500;
+const HISTORIES = byEffort({ usual: 500, full: 1_500 });
 const FROM = 3_000_000;
 const STEPS_MAX = 14;
 const TIMEOUT_MS = 300_000;

@@ -4,12 +4,13 @@ import { describe, expect, it } from "vitest";
 import type { Entry } from "../../src/contract/entry.ts";
 import { assembleContext, hashContext } from "../../src/core/session/context.ts";
 import { foldSession, type SessionState } from "../../src/core/session/session-state.ts";
+import { byEffort } from "../support/effort.ts";
 import { below, chance, pick } from "./chances.ts";
 import { createRandomSession, type RandomSession } from "./random-session.ts";
 
 /** One history again: `SEED=123 npx vitest run test/compaction/undo.property.test.ts`. */
 const REPLAYED = process.env.SEED;
-const HISTORIES = 3_000;
+const HISTORIES = byEffort({ usual: 800, full: 3_000 });
 const TIMEOUT_MS = 300_000;
 /** The event loop gets its turn so often; and so often summaries are written by models, which takes longer. */
 const HISTORIES_AT_ONCE = 50;

@@ -2,10 +2,11 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
+import { byEffort } from "../support/effort.ts";
 import { runMemoryCycles } from "./memory-cycles.ts";
 import { createRandom } from "./random.ts";
 
-const CYCLES = 60;
+const CYCLES = byEffort({ usual: 24, full: 60 });
 const LANES = 2;
 const root = mkdtempSync(join(tmpdir(), "rkat-memory-crash-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));

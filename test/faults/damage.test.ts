@@ -5,11 +5,11 @@ import { join, relative } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, describe, expect, it } from "vitest";
 import { createRandom } from "../crash/random.ts";
+import { byEffort } from "../support/effort.ts";
 import { tellOutcomes } from "./cases.ts";
 import type { Damage, DamageOutcome } from "./flip-process.ts";
 
-const IS_FULL = process.env.RKAT_TEST_EFFORT === "full";
-const DAMAGES = IS_FULL ? 500 : 24;
+const DAMAGES = byEffort({ usual: 24, full: 500 });
 const KINDS: readonly Damage["kind"][] = ["bit", "bit", "torn page", "zeroed page", "cut off"];
 /** What is not derived from anything: where it is damaged, it is told. */
 const TRUTH = /^(?:agents\/)?log\/|^blobs\/|^config\.toml$/;

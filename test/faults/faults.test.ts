@@ -4,13 +4,14 @@ import { constants, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { createRandom } from "../crash/random.ts";
+import { byEffort } from "../support/effort.ts";
 import { tellOutcomes } from "./cases.ts";
 import type { Fault, Outcome } from "./disk-process.ts";
 
 const { ENOSPC, EIO, EROFS, EACCES, EMFILE } = constants.errno;
 const SHORT_WRITE = -1;
 const KINDS = Object.entries({ ENOSPC, EIO, EROFS, EACCES, EMFILE, "a short write": SHORT_WRITE });
-const IS_FULL = process.env.RKAT_TEST_EFFORT === "full";
+const IS_FULL = byEffort({ usual: false, full: true });
 /** Of each kind and length, when not all positions are tried. */
 const POSITIONS = 2;
 const ONCE = 1;

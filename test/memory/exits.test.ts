@@ -3,13 +3,13 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
+import { byEffort } from "../support/effort.ts";
 import { startRpc } from "../support/rpc-process.ts";
 
 const root = mkdtempSync(join(tmpdir(), "rkat-exits-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
-const IS_FULL = process.env.RKAT_TEST_EFFORT === "full";
-const DOUBLE_OPENS = IS_FULL ? 200 : 4;
+const DOUBLE_OPENS = byEffort({ usual: 4, full: 200 });
 /** What the slowest of machines needs for one; more is a hang. */
 const DOUBLE_OPEN_MS_MAX = 60_000;
 

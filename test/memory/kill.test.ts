@@ -3,11 +3,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { createRandom } from "../crash/random.ts";
+import { byEffort } from "../support/effort.ts";
 import { rememberAndDie } from "./lives.ts";
 import { chunksTwiceIn, embeddedAgainIn, faultsOf } from "./memory-faults.ts";
 import { openLife } from "./planted-facts.ts";
 
-const KILLS = 100;
+const KILLS = byEffort({ usual: 30, full: 100 });
 const LANES = 2;
 /** After so many lives what they left is looked at, and new sessions are begun. */
 const LIVES_PER_ERA = 10;

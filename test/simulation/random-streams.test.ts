@@ -5,6 +5,7 @@ import type { Message, ToolUseBlock } from "../../src/contract/message.ts";
 import type { FailureKind, ModelClient, ModelPart } from "../../src/ports/model.ts";
 import type { Tool } from "../../src/ports/tool.ts";
 import { createInMemoryStore, createRuntime } from "../../src/runtime.ts";
+import { byEffort } from "../support/effort.ts";
 import { configWith, listen } from "../support/runtime.ts";
 import { createVirtualClock } from "../support/virtual-clock.ts";
 
@@ -106,7 +107,7 @@ describe("a turn on any stream whatever", () => {
       const { messages } = await runtime.session(id).history();
       expect(unanswered(messages)).toEqual([]);
     });
-    await fc.assert(property, { numRuns: 1_000 });
+    await fc.assert(property, { numRuns: byEffort({ usual: 250, full: 1_000 }) });
     process.off("unhandledRejection", onUnhandled);
     expect(unhandled).toEqual([]);
   });

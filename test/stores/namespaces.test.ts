@@ -6,6 +6,7 @@ import { afterAll, afterEach, describe, expect, it } from "vitest";
 import { toNewEntries } from "../../src/core/session/entry-events.ts";
 import { openEmbeddedStore, verifyStore } from "../../src/runtime-on-disk.ts";
 import { createRandom } from "../crash/random.ts";
+import { byEffort } from "../support/effort.ts";
 import { created, idOf } from "../support/entries.ts";
 
 const root = mkdtempSync(join(tmpdir(), "rkat-namespaces-"));
@@ -16,7 +17,7 @@ const SESSION = idOf(1);
 /** Far less than a holder leaves between two beats: whoever holds is soon taken for dead. */
 const SILENCE_MS = "300";
 const ENTRIES_MAX = Number.MAX_SAFE_INTEGER;
-const STOPS = process.env.RKAT_TEST_EFFORT === "full" ? 200 : 12;
+const STOPS = byEffort({ usual: 12, full: 200 });
 
 // Process namespaces of one's own need rights that not every machine gives; there these rules go untested.
 const canUnshare = spawnSync("unshare", ["--pid", "--fork", "--mount-proc", "true"]).status === 0;

@@ -13,10 +13,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createRandom } from "../../../test/crash/random.ts";
+import { byEffort } from "../../../test/support/effort.ts";
 import { openPrivateDb } from "./private-db.ts";
 import { DamagedDb, isSoundDb } from "./table-file.ts";
 
-const FLIPS = process.env.RKAT_TEST_EFFORT === "full" ? 1_000 : 60;
+const FLIPS = byEffort({ usual: 60, full: 1_000 });
 
 let folder: string;
 const warnings: string[] = [];
