@@ -2,8 +2,8 @@ import { readFileSync } from "node:fs";
 // Not by name: an older Node has no such export, and would end with a stack trace before it is told.
 import nodeModule from "node:module";
 import { homedir } from "node:os";
-import { nodeFault } from "./surfaces/node-version.ts";
 import type { RpcIo, RpcParts } from "./surfaces/rpc/start.ts";
+import { nodeFault } from "./surfaces/wire/node-version.ts";
 
 type Start = (io: RpcIo, parts: RpcParts) => Promise<number>;
 

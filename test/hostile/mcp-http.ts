@@ -1,5 +1,5 @@
 import { createSystemClock } from "../../src/service/system-clock.ts";
-import { listenHttp } from "../../src/surfaces/mcp/http/serve-http.ts";
+import { listenHttp } from "../../src/surfaces/mcp/serve-http.ts";
 import { createServers } from "../../src/surfaces/mcp/server.ts";
 import { chance, pick } from "../compaction/chances.ts";
 import type { Attack, AttackOptions, Score } from "./attack.ts";

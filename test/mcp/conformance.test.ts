@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { createInMemoryStore, createRuntime } from "../../src/runtime.ts";
 import { createSystemClock } from "../../src/service/system-clock.ts";
-import { listenHttp } from "../../src/surfaces/mcp/http/serve-http.ts";
+import { listenHttp } from "../../src/surfaces/mcp/serve-http.ts";
 import { createServers, type McpServer } from "../../src/surfaces/mcp/server.ts";
 import { createEverythingServer } from "./everything-server.ts";
 

@@ -6,7 +6,7 @@ import type { Capability } from "../../contract/capability.ts";
 import { RuntimeError } from "../../contract/error.ts";
 import type { Runtime } from "../../runtime.ts";
 import { requireCapability } from "../../service/dispatch.ts";
-import { configuredRealm } from "../realm.ts";
+import { configuredRealm } from "../wire/realm.ts";
 import { createLogLines } from "./agents/log-lines.ts";
 import { isErrno, readConfiguration } from "./configuration.ts";
 import { createPaint } from "./paint.ts";

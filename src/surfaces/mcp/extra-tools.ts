@@ -7,9 +7,9 @@ import { parseParams } from "../../contract/rpc/requests.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Delivery } from "../../service/event-queue.ts";
 import type { Runtime } from "../../service/runtime-calls.ts";
-import { toEnvelope } from "../envelope.ts";
-import { skillsOf } from "../rpc/methods/host-methods.ts";
-import { type Params, withPlainIds } from "../rpc/methods/operation-methods.ts";
+import { type Params, withPlainIds } from "../rpc/operation-methods.ts";
+import { toEnvelope } from "../wire/events.ts";
+import { skillsOf } from "../wire/host.ts";
 import { jsonResult, toolFailure } from "./call-tool.ts";
 
 /** The tools of one client that are no rows of the table of operations. */

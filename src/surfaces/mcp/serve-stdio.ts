@@ -3,11 +3,11 @@ import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { type JSONRPCMessage, JSONRPCMessageSchema } from "@modelcontextprotocol/sdk/types.js";
 import { RuntimeError } from "../../contract/error.ts";
 import type { Clock } from "../../ports/clock.ts";
-import { errorFrame, faultFrame } from "../rpc/wire/frames.ts";
-import { NO_ID, parseIncoming } from "../rpc/wire/incoming.ts";
-import { LINE_BYTES_MAX, type Line } from "../rpc/wire/line-reader.ts";
-import { createOutbox } from "../rpc/wire/outbox.ts";
-import { readLines } from "../rpc/wire/read-lines.ts";
+import { errorFrame, faultFrame } from "../wire/frames.ts";
+import { NO_ID, parseIncoming } from "../wire/incoming.ts";
+import { LINE_BYTES_MAX, type Line } from "../wire/lines.ts";
+import { createOutbox } from "../wire/outbox.ts";
+import { readLines } from "../wire/read-lines.ts";
 import { checkRequests } from "./checked-requests.ts";
 import type { McpServer } from "./server.ts";
 

@@ -7,14 +7,14 @@ import { createSystemClock } from "../../service/system-clock.ts";
 import { readIfThere } from "../cli/configuration.ts";
 import { keepsSomething, makeStateFolder } from "../cli/open-runtime.ts";
 import { withoutControls } from "../cli/plain-text.ts";
-import { flushed, within } from "../close-within.ts";
-import { tokenFor } from "../http/guard.ts";
-import { ceilingNotes, type HttpFlags } from "../http/http-flags.ts";
-import { configuredRealm, type Realm, resolveRealm } from "../realm.ts";
 import type { RpcIo, RpcParts } from "../rpc/start.ts";
-import { type RunningTurns, watchTurns } from "../running-turns.ts";
+import { flushed, within } from "../wire/close-within.ts";
+import { tokenFor } from "../wire/guard.ts";
+import { ceilingNotes, type HttpFlags } from "../wire/http-flags.ts";
+import { configuredRealm, type Realm, resolveRealm } from "../wire/realm.ts";
+import { type RunningTurns, watchTurns } from "../wire/running-turns.ts";
 import { type McpFlags, parseMcpFlags, USAGE } from "./flags.ts";
-import type { HttpOptions } from "./http/serve-http.ts";
+import type { HttpOptions } from "./serve-http.ts";
 import { createServers, type McpServer } from "./server.ts";
 
 /** The process as the server sees it, and what a door composes for it: the same for every server on stdin. */
@@ -126,7 +126,7 @@ async function listen(
   http: Omit<HttpOptions, "token"> & HttpFlags,
   { turns, log }: { readonly turns: RunningTurns; readonly log: (sentence: string) => void },
 ): Promise<void> {
-  const { listenHttp } = await import("./http/serve-http.ts");
+  const { listenHttp } = await import("./serve-http.ts");
   const token = tokenFor(http.host, http.token ?? env.RKAT_TOKEN);
   const listener = await listenHttp({ ...http, token });
   log(`listening on ${listener.url}`);

@@ -1,4 +1,3 @@
-import { HTTP_OPTIONS, HTTP_USAGE, type HttpFlags, httpFlags } from "../http/http-flags.ts";
 import {
   flag,
   invalidFlag,
@@ -8,7 +7,8 @@ import {
   type ServerFlags,
   serverFlags,
   text,
-} from "../server-flags.ts";
+} from "../wire/flags.ts";
+import { HTTP_OPTIONS, HTTP_USAGE, type HttpFlags, httpFlags } from "../wire/http-flags.ts";
 
 /** What a server was started with. */
 export interface RestFlags extends ServerFlags, HttpFlags {

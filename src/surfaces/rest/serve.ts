@@ -1,20 +1,20 @@
 import { RuntimeError } from "../../contract/error.ts";
 import type { Clock } from "../../ports/clock.ts";
-import { createCrossOrigin } from "../http/cross-origin.ts";
-import { type Admission, createGuard } from "../http/guard.ts";
-import { parseSessionRef } from "../realm.ts";
-import type { Host } from "../rpc/methods/host-methods.ts";
 import type { RpcConnection } from "../rpc/serve.ts";
-import { watchTurns } from "../running-turns.ts";
-import { createEventStreams } from "./events/event-streams.ts";
-import { streamTurn, wantsEvents } from "./events/turn-stream.ts";
-import { errorAnswer } from "./http/answer.ts";
-import { createBodyReader } from "./http/body.ts";
-import { type Answering, openListener, within } from "./http/listener.ts";
-import { createRouter, parseTarget, type Route } from "./http/router.ts";
-import { createHostRoutes } from "./routes/host-routes.ts";
-import { createOperationRoutes } from "./routes/operation-routes.ts";
-import { createTurnRequests } from "./routes/turn-requests.ts";
+import { createBodyReader } from "../wire/body.ts";
+import { createCrossOrigin } from "../wire/cross-origin.ts";
+import { type Admission, createGuard } from "../wire/guard.ts";
+import type { Host } from "../wire/host.ts";
+import { errorAnswer } from "../wire/http-answer.ts";
+import { type Answering, openListener, within } from "../wire/http-server.ts";
+import { parseSessionRef } from "../wire/realm.ts";
+import { watchTurns } from "../wire/running-turns.ts";
+import { createEventStreams } from "./event-streams.ts";
+import { createHostRoutes } from "./host-routes.ts";
+import { createOperationRoutes } from "./operation-routes.ts";
+import { createRouter, parseTarget, type Route } from "./router.ts";
+import { createTurnRequests } from "./turn-requests.ts";
+import { streamTurn, wantsEvents } from "./turn-stream.ts";
 
 /** What is served, and to whom. */
 export interface RestService extends Admission {

@@ -4,10 +4,10 @@ import { createSystemClock } from "../../service/system-clock.ts";
 import { readIfThere } from "../cli/configuration.ts";
 import { keepsSomething, makeStateFolder } from "../cli/open-runtime.ts";
 import { withoutControls } from "../cli/plain-text.ts";
-import { tokenFor, urlHost } from "../http/guard.ts";
-import { ceilingNotes } from "../http/http-flags.ts";
-import { configuredRealm, resolveRealm } from "../realm.ts";
 import type { RpcIo, RpcParts } from "../rpc/start.ts";
+import { tokenFor, urlHost } from "../wire/guard.ts";
+import { ceilingNotes } from "../wire/http-flags.ts";
+import { configuredRealm, resolveRealm } from "../wire/realm.ts";
 import { parseRestFlags, type RestFlags, usage } from "./flags.ts";
 
 import { openRestServer } from "./serve.ts";

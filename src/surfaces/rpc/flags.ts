@@ -1,4 +1,4 @@
-import { flag, invalidFlag, readFlags, SERVER_OPTIONS, type ServerFlags, serverFlags, text } from "../server-flags.ts";
+import { flag, invalidFlag, readFlags, SERVER_OPTIONS, type ServerFlags, serverFlags, text } from "../wire/flags.ts";
 
 export const USAGE = `Usage: rkat-rpc [options]
 

@@ -2,16 +2,16 @@ import { addAbortSignal, type Readable, type Writable } from "node:stream";
 import { RuntimeError } from "../../contract/error.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Runtime } from "../../runtime.ts";
-import { createCallbackTools } from "./methods/callback-tools.ts";
-import { createHostMethods, type Host } from "./methods/host-methods.ts";
-import { createOperationMethods, type Method } from "./methods/operation-methods.ts";
-import { createStreams } from "./methods/streams.ts";
+import { errorFrame, faultFrame } from "../wire/frames.ts";
+import { createHostMethods, type Host } from "../wire/host.ts";
+import { isRecord, NO_ID, parseIncoming } from "../wire/incoming.ts";
+import { LINE_BYTES_MAX, type Line } from "../wire/lines.ts";
+import { createOutbox } from "../wire/outbox.ts";
+import { readLines } from "../wire/read-lines.ts";
+import { createCallbackTools } from "./callback-tools.ts";
+import { createOperationMethods, type Method } from "./operation-methods.ts";
 import { createRequests } from "./requests.ts";
-import { errorFrame, faultFrame } from "./wire/frames.ts";
-import { isRecord, NO_ID, parseIncoming } from "./wire/incoming.ts";
-import { LINE_BYTES_MAX, type Line } from "./wire/line-reader.ts";
-import { createOutbox } from "./wire/outbox.ts";
-import { readLines } from "./wire/read-lines.ts";
+import { createStreams } from "./streams.ts";
 
 /** One connection: a runtime, and the two streams a client speaks over. */
 export interface RpcConnection {

@@ -7,9 +7,9 @@ import type { OpenOptions } from "../../runtime-on-disk.ts";
 import { createSystemClock } from "../../service/system-clock.ts";
 import { readIfThere } from "../cli/configuration.ts";
 import { withoutControls } from "../cli/plain-text.ts";
-import { flushed, within } from "../close-within.ts";
-import { configuredRealm, resolveRealm } from "../realm.ts";
-import type { ServerFlags } from "../server-flags.ts";
+import { flushed, within } from "../wire/close-within.ts";
+import type { ServerFlags } from "../wire/flags.ts";
+import { configuredRealm, resolveRealm } from "../wire/realm.ts";
 import { parseRpcFlags, USAGE } from "./flags.ts";
 import { serveRpc } from "./serve.ts";
 

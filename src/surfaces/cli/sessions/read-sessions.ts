@@ -1,5 +1,5 @@
 import type { SessionContext, SessionInfo } from "../../../contract/session.ts";
-import { formatSessionRef } from "../../realm.ts";
+import { formatSessionRef } from "../../wire/realm.ts";
 import type { Pair } from "../flag-values.ts";
 import { interruptedExit, writeJson } from "../io.ts";
 import type { Opened } from "../open-runtime.ts";

@@ -1,6 +1,6 @@
 import { Argument, type Command, InvalidArgumentError, Option } from "commander";
 import type { OperationOutput } from "../../../contract/operations.ts";
-import { formatSessionRef } from "../../realm.ts";
+import { formatSessionRef } from "../../wire/realm.ts";
 import { json as jsonValue, wholeFrom } from "../flag-values.ts";
 import { describeHelp } from "../help.ts";
 import { writeJson } from "../io.ts";

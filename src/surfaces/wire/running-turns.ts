@@ -1,0 +1,51 @@
+import { spellDuration } from "../../contract/input/duration.ts";
+import type { OperationName } from "../../contract/operations.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { Dispatch } from "../../service/dispatch.ts";
+import { within } from "./close-within.ts";
+
+/** The turns that a server runs, so that it can wait for them before it ends. */
+export interface RunningTurns {
+  /** Calls operations, and knows the turns among them, also those that go on behind their answer. */
+  readonly dispatch: Dispatch;
+  /** Waits for them, for as long as it may, and says so. */
+  drain(graceMs: number): Promise<void>;
+}
+
+const RUNS: readonly OperationName[] = ["createSession", "startTurn", "resumeSession", "compactSession"];
+
+export function watchTurns(
+  dispatch: Dispatch,
+  { clock, log }: { readonly clock: Clock; readonly log: (sentence: string) => void },
+): RunningTurns {
+  const running = new Set<Promise<void>>();
+  const watch = (turn: Promise<unknown>): void => {
+    const end = (): void => void running.delete(ended);
+    // How it ends is heard of by whoever asked for it.
+    const ended = turn.then(end, end);
+    running.add(ended);
+  };
+  const none = async (): Promise<void> => {
+    // An end can be the beginning of another: a session whose first turn goes on behind its creation.
+    while (running.size > 0) await Promise.all(running);
+  };
+  return {
+    dispatch: (name, input, call = {}) => {
+      if (!RUNS.includes(name)) return dispatch(name, input, call);
+      const answer = dispatch(name, input, { ...call, behind: watch });
+      watch(answer);
+      return answer;
+    },
+    drain: async (graceMs) => {
+      if (running.size === 0) return;
+      const grace = spellDuration(graceMs);
+      log(`waits at most ${grace} for ${turns(running.size)} to end; a second signal leaves at once`);
+      await within(clock, graceMs, [none()]);
+      if (running.size > 0) log(`interrupts ${turns(running.size)} after ${grace}; what was said is kept`);
+    },
+  };
+}
+
+function turns(count: number): string {
+  return count === 1 ? "1 turn" : `${count} turns`;
+}
