@@ -13,7 +13,6 @@ import { createEverythingServer } from "./everything-server.ts";
 const SUITE = fileURLToPath(import.meta.resolve("@modelcontextprotocol/conformance/dist/index.js"));
 const MINUTE_MS = 60_000;
 const clock = createSystemClock();
-const { newId } = clock;
 
 /** Runs the official suite against servers of a kind; the names of the scenarios by how they ended. */
 async function conform(createServer: () => McpServer) {
@@ -23,7 +22,8 @@ async function conform(createServer: () => McpServer) {
     token: undefined,
     allowedHosts: [],
     createServer,
-    newId,
+    clock,
+    log: () => {},
   });
   const folder = mkdtempSync(join(tmpdir(), "rkat-conformance-"));
   try {

@@ -27,7 +27,8 @@ async function serve(given: { token?: string; allowedOrigins?: string[]; options
     token: given.token,
     allowedHosts: [],
     allowedOrigins,
-    newId: clock.newId,
+    clock,
+    log: () => {},
   };
   const listener = await listenHttp({ ...place, createServer: createServers(parts) });
   closing.push(() => listener.close());

@@ -1,128 +1,163 @@
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
-import { setTimeout as wait } from "node:timers/promises";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/streamableHttp.js";
+import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { asRuntimeError, ERRORS, RuntimeError } from "../../contract/error.ts";
-import { createCrossOrigin } from "../wire/cross-origin.ts";
-import { type Admission, createGuard } from "../wire/guard.ts";
-import { createConnections } from "./connections.ts";
+import { BODY_BYTES_MAX } from "../wire/body.ts";
+import { urlHost } from "../wire/guard.ts";
+import { type Answer, type HttpDetail, jsonAnswer } from "../wire/http-answer.ts";
+import { FLUSH_MS_MAX, type HttpServer, type HttpService, openHttpServer, type Target } from "../wire/http-server.ts";
+import { within } from "../wire/running-turns.ts";
+import { checkRequests } from "./checked-requests.ts";
+import { createSentMessages } from "./sent-messages.ts";
 import type { McpServer } from "./server.ts";
 
-export interface HttpOptions extends Admission {
-  /** 0 takes a free one. */
-  readonly port: number;
+interface HttpOptions extends Omit<HttpService, "find" | "answerFailure"> {
   /** Makes the server of one client. */
   readonly createServer: () => McpServer;
-  readonly newId: () => string;
 }
 
-export interface HttpListener {
+interface HttpListener extends Pick<HttpServer, "refuse" | "close"> {
   /** Where clients connect to. */
   readonly url: string;
-  /** Accepts no more connections, and refuses what comes by those that are open. */
-  refuse(): void;
-  /** Ends every connection and stops listening. */
-  close(): Promise<void>;
 }
-
-/** Clients and their streams that may be connected at once. */
-const SOCKETS_MAX = 1_024;
-const ENDING_STATUS = 503;
-/** How long answers may take to leave once everything has ended. */
-const FLUSH_MS_MAX = 1_000;
 
 /** Listens for clients of streamable HTTP at `/mcp`; `/health` answers whoever asks. */
 export async function listenHttp(options: HttpOptions): Promise<HttpListener> {
-  const { host, port, newId } = options;
-  const guard = createGuard(options);
-  const crossOrigin = createCrossOrigin(options.allowedOrigins ?? []);
-  const connections = createConnections({ createServer: options.createServer, newId });
+  const { createServer, clock } = options;
+  const connections = createConnections({ createServer, newId: clock.newId });
+  /** The answers that are on their way; a standing stream of notices is none. */
+  const answers = new Set<Promise<void>>();
 
-  const answers = watchAnswers();
-  let isEnding = false;
-  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-    const { method = "", headers } = request;
-    for (const [name, value] of Object.entries(crossOrigin.headersFor(headers))) response.setHeader(name, value);
+  const find = (request: IncomingMessage): Target => {
     const path = request.url?.split("?", 1)[0];
-    const preflight = crossOrigin.preflight(method, headers);
-    guard(request, { isOpen: path === "/health" || preflight !== undefined });
-    if (preflight !== undefined) {
-      response.writeHead(200, { ...preflight, "content-type": "text/plain" }).end();
-      return;
-    }
-    if (path === "/health") {
-      response.writeHead(200, { "content-type": "text/plain" }).end("ok");
-      return;
-    }
-    if (isEnding) {
-      refuse(response, new RuntimeError("AGENT_ERROR", "this server is ending"), ENDING_STATUS);
-      return;
-    }
-    if (path !== "/mcp") throw new RuntimeError("METHOD_NOT_FOUND", "MCP is served at /mcp");
-    // Of a body that nobody reads, neither the end is heard nor that of the connection.
-    if (method === "POST") answers.hold(response);
-    else request.resume();
-    await connections.handle(request, response);
+    if (path === "/health") return HEALTH;
+    if (path !== "/mcp")
+      return { refusal: answerFailure(new RuntimeError("METHOD_NOT_FOUND", "MCP is served at /mcp")) };
+    const answer = async (response: ServerResponse): Promise<undefined> => {
+      // Of a body that nobody reads, neither the end is heard nor that of the connection.
+      if (request.method === "POST") hold(response);
+      else request.resume();
+      await connections.handle(request, response);
+    };
+    return { answer };
   };
-  const http = createServer((request, response) => {
-    answer(request, response).catch((thrown) => refuse(response, asRuntimeError(thrown)));
+  const hold = (response: ServerResponse): void => {
+    const closed = new Promise<void>((resolve) => response.once("close", resolve)).then(
+      () => void answers.delete(closed),
+    );
+    answers.add(closed);
+  };
+  const server = await openHttpServer({ ...options, find, answerFailure }).catch((thrown: unknown) => {
+    throw cannotListen(asRuntimeError(thrown), options);
   });
-  http.maxConnections = SOCKETS_MAX;
-  await new Promise<void>((resolve, reject) => {
-    http.once("error", (cause) => reject(new RuntimeError("INVALID_PARAMS", sentenceOf(cause, host, port), { cause })));
-    http.listen(port, host, resolve);
-  });
-  // A server that listens on a port has an address of this shape.
-  const { address, port: taken, family } = http.address() as AddressInfo;
+  const { address, port } = server.address;
   return {
-    url: `http://${family === "IPv6" ? `[${address}]` : address}:${taken}/mcp`,
-    refuse: () => {
-      isEnding = true;
-      http.close();
+    url: `http://${urlHost(address)}:${port}/mcp`,
+    refuse: server.refuse,
+    close: async () => {
+      server.refuse();
+      await within(clock, FLUSH_MS_MAX, Promise.all(answers));
+      await connections.close();
+      await server.close();
+    },
+  };
+}
+
+const HEALTH: Target = {
+  isOpen: true,
+  isLasting: true,
+  answer: async () => ({ status: 200, type: "text/plain", text: "ok" }),
+};
+
+/** A failure as JSON-RPC has it, also of what never became a message. */
+function answerFailure(thrown: unknown, { status, headers = {} }: HttpDetail = {}): Answer {
+  const error = asRuntimeError(thrown);
+  const { rpc, http } = ERRORS[error.code];
+  const body = { jsonrpc: "2.0", id: null, error: { code: rpc, message: error.message, data: error.toWire() } };
+  return { ...jsonAnswer(body, status ?? http), headers };
+}
+
+function cannotListen({ cause, message }: RuntimeError, { host, port }: HttpOptions): RuntimeError {
+  const { code, message: said = message } = (cause ?? {}) as Partial<NodeJS.ErrnoException>; // What listening fails with.
+  const why = code === "EADDRINUSE" ? "something else listens there" : said;
+  const sentence = `--port ${port}: cannot listen on ${host} (${why}); choose another, or 0 for a free one`;
+  return new RuntimeError("INVALID_PARAMS", sentence, { cause });
+}
+
+/** The clients that are connected, each with a server of its own. */
+interface Connections {
+  /** Answers a request for MCP; throws when there is no such connection or no room for another. */
+  handle(request: IncomingMessage, response: ServerResponse): Promise<void>;
+  close(): Promise<void>;
+}
+
+interface Connection {
+  readonly server: McpServer;
+  readonly transport: StreamableHTTPServerTransport;
+  /** Requests that are being answered, the standing one for notices included. */
+  open: number;
+}
+
+/** Clients rarely say goodbye: when there are this many, the one that was quiet for longest makes room. */
+const CONNECTIONS_MAX = 256;
+/** How soon a client whose stream broke asks for the rest. */
+const RETRY_MS = 1_000;
+
+function createConnections(parts: {
+  readonly createServer: () => McpServer;
+  readonly newId: () => string;
+}): Connections {
+  // In the order of their last request: the quietest is the first.
+  const connections = new Map<string, Connection>();
+
+  const connect = async (): Promise<Connection> => {
+    await makeRoom();
+    const server = parts.createServer();
+    const transport = new StreamableHTTPServerTransport({
+      sessionIdGenerator: parts.newId,
+      maxRequestBodySize: BODY_BYTES_MAX,
+      eventStore: createSentMessages(),
+      retryInterval: RETRY_MS,
+      onsessioninitialized: (id) => {
+        connections.set(id, connection);
+      },
+    });
+    const connection: Connection = { server, transport, open: 0 };
+    transport.onclose = () => {
+      if (transport.sessionId !== undefined) connections.delete(transport.sessionId);
+    };
+    // Its accessors may answer undefined, where the interface has the same fields absent.
+    await server.connect(transport as Transport);
+    checkRequests(transport as Transport);
+    return connection;
+  };
+  const makeRoom = async (): Promise<void> => {
+    if (connections.size < CONNECTIONS_MAX) return;
+    const quiet = [...connections.values()].find(({ open }) => open === 0) ?? connections.values().next().value;
+    await quiet?.server.close();
+  };
+  const find = (id: string): Connection => {
+    const connection = connections.get(id);
+    if (connection === undefined) throw new RuntimeError("SESSION_NOT_FOUND", "no connection has this Mcp-Session-Id");
+    connections.delete(id);
+    connections.set(id, connection);
+    return connection;
+  };
+  return {
+    handle: async (request, response) => {
+      const id = request.headers["mcp-session-id"];
+      const connection = typeof id === "string" ? find(id) : await connect();
+      const { transport, server } = connection;
+      connection.open += 1;
+      response.once("close", () => {
+        connection.open -= 1;
+        // What was no greeting has begun nothing.
+        if (transport.sessionId === undefined) void server.close();
+      });
+      await transport.handleRequest(request, response);
     },
     close: async () => {
-      const closed = new Promise((resolve) => http.close(resolve));
-      await answers.sent();
-      await connections.close();
-      http.closeAllConnections();
-      await closed;
+      await Promise.all([...connections.values()].map(({ server }) => server.close()));
     },
   };
-}
-
-/** The answers that are on their way; a standing stream of notices is none. */
-function watchAnswers() {
-  const open = new Set<Promise<void>>();
-  return {
-    hold: (response: ServerResponse): void => {
-      const closed = new Promise<void>((resolve) => response.once("close", resolve)).then(
-        () => void open.delete(closed),
-      );
-      open.add(closed);
-    },
-    sent: async (): Promise<void> => {
-      const done = new AbortController();
-      const late = wait(FLUSH_MS_MAX, undefined, { signal: done.signal }).catch(() => {});
-      await Promise.race([Promise.all(open), late]);
-      done.abort("done");
-    },
-  };
-}
-
-function sentenceOf(cause: Error, host: string, port: number): string {
-  const { code } = cause as NodeJS.ErrnoException; // What listening fails with.
-  const why = code === "EADDRINUSE" ? "something else listens there" : cause.message;
-  return `--port ${port}: cannot listen on ${host} (${why}); choose another, or 0 for a free one`;
-}
-
-function refuse(response: ServerResponse, error: RuntimeError, status: number = ERRORS[error.code].http): void {
-  if (response.headersSent) {
-    response.destroy();
-    return;
-  }
-  const row = ERRORS[error.code];
-  const challenge = error.code === "UNAUTHORIZED" ? { "www-authenticate": "Bearer" } : {};
-  const body = { jsonrpc: "2.0", id: null, error: { code: row.rpc, message: error.message, data: error.toWire() } };
-  // What is left of the request is not read, so the connection cannot be used again.
-  response.writeHead(status, { "content-type": "application/json", connection: "close", ...challenge });
-  response.end(JSON.stringify(body));
 }

@@ -2,22 +2,23 @@ import type { ServerResponse } from "node:http";
 import { asRuntimeError, RuntimeError } from "../../contract/error.ts";
 import { OpenStream, parseParams } from "../../contract/rpc/requests.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { RpcConnection } from "../rpc/serve.ts";
+import type { Runtime } from "../../service/runtime-calls.ts";
+import { listenTo } from "../wire/events.ts";
 import { type Answer, busyAnswer } from "../wire/http-answer.ts";
-import { parseSessionRef } from "../wire/realm.ts";
+import { parseSessionRef } from "../wire/session-refs.ts";
 import { createEventWriter, writeDelivery } from "./event-writer.ts";
 import { readQuery } from "./operation-shape.ts";
 import type { RestRequest, StreamedRoute } from "./router.ts";
 
-export interface StreamParts {
-  readonly runtime: RpcConnection["runtime"];
+interface StreamParts {
+  readonly runtime: Pick<Runtime, "dispatch" | "subscribe">;
   readonly realm: string;
   readonly clock: Clock;
   readonly log: (sentence: string) => void;
 }
 
 /** The events of sessions, to as many readers as there may be. */
-export interface EventStreams {
+interface EventStreams {
   readonly route: StreamedRoute;
   /** Ends every stream with `done`. */
   closeAll(): Promise<void>;
@@ -71,17 +72,14 @@ interface Stream {
 async function tell(parts: StreamParts, { session_id, asked, response, stopping }: Stream): Promise<void> {
   const { signal } = stopping;
   const { loaded, after } = await place(parts.runtime, session_id, asked);
-  const deliveries = parts.runtime.subscribe(session_id, { ...after, signal })[Symbol.asyncIterator]();
-  const first = deliveries.next();
-  // A session that is not there is refused now; one that is there may have nothing to say for hours.
-  await Promise.race([first, new Promise((resolve) => setImmediate(resolve))]);
+  const deliveries = await listenTo(parts.runtime.subscribe, session_id, { ...after, signal });
   const writer = createEventWriter({ response, clock: parts.clock, giveUp: (why) => stopping.abort(why) });
   let end = {};
   try {
     await writer.write({ type: "session_loaded", data: loaded });
-    let next = await first;
-    for (; next.done !== true && !signal.aborted; next = await deliveries.next()) {
-      await writeDelivery(writer, next.value, { session_id, newId: parts.clock.newId });
+    for await (const delivery of deliveries) {
+      if (signal.aborted) break;
+      await writeDelivery(writer, delivery, { session_id, newId: parts.clock.newId });
     }
     // Events end by themselves only where none can come any more; a reader need not come back for them.
     if (!signal.aborted) end = { archived: true };

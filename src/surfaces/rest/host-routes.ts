@@ -1,36 +1,29 @@
-import type { RpcConnection } from "../rpc/serve.ts";
-import { createHostMethods, type Host } from "../wire/host.ts";
+import type { Runtime } from "../../service/runtime-calls.ts";
+import { describeHost, type Host } from "../wire/host.ts";
 import { jsonAnswer } from "../wire/http-answer.ts";
-import { isRecord, NO_ID } from "../wire/incoming.ts";
 import { docsPage } from "./docs-page.ts";
 import { openApiDocument } from "./openapi.ts";
 import { createInputReader, readQuery } from "./operation-shape.ts";
 import type { AnsweredRoute, RestRequest } from "./router.ts";
 import type { TurnRequests } from "./turn-requests.ts";
 
-export interface HostParts {
-  readonly runtime: Pick<RpcConnection["runtime"], "dispatch">;
+interface HostParts {
+  readonly runtime: Pick<Runtime, "dispatch">;
   readonly host: Host;
   readonly version: string;
   readonly turns: TurnRequests;
 }
 
-/** What the server tells of itself under a method of JSON-RPC, and where. */
-const TOLD: Readonly<Record<string, string>> = {
-  "runtime/host_info": "/runtime/host_info",
-  "runtime/capabilities": "/runtime/capabilities",
-  "runtime/health": "/runtime/health",
-  "skills/list": "/skills",
-};
-
 /** The routes that are no rows of the table of operations. */
 export function createHostRoutes({ runtime, host, version, turns }: HostParts): readonly AnsweredRoute[] {
-  const methods = createHostMethods(runtime, host, () => []);
-  const asked = { requestId: NO_ID, signal: new AbortController().signal };
-  const told = Object.entries(TOLD).map(([method, path]) => ({
-    ...get(path),
-    serve: async () => jsonAnswer(asRest(await methods[method]?.({}, asked))),
-  }));
+  const endpoints = () => ({ rest_transport: "http", openapi: "/openapi.json" });
+  const about = describeHost(runtime, host, { process_name: "meerkat-rest", endpoints });
+  const told = [
+    { ...get("/runtime/host_info"), serve: async () => jsonAnswer(await about["runtime/host_info"]()) },
+    { ...get("/runtime/capabilities"), serve: async () => jsonAnswer(await about["runtime/capabilities"]()) },
+    { ...get("/runtime/health"), serve: () => jsonAnswer(about["runtime/health"]()) },
+    { ...get("/skills"), serve: async () => jsonAnswer(await about["skills/list"]()) },
+  ];
   const readStatus = createInputReader("readSession", host.realm);
   const document = openApiDocument(version);
   return [
@@ -79,10 +72,4 @@ function urlOf({ headers }: RestRequest): string {
 
 function get(path: string) {
   return { method: "GET", path } as const;
-}
-
-/** The host as this surface: it has no methods of JSON-RPC to list. */
-function asRest(told: unknown): unknown {
-  if (!isRecord(told) || !("process_name" in told)) return told;
-  return { ...told, process_name: "meerkat-rest", endpoints: { rest_transport: "http", openapi: "/openapi.json" } };
 }

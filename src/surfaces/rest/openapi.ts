@@ -2,10 +2,8 @@ import { CAPABILITY_ABSENT } from "../../contract/capability.ts";
 import { ERRORS } from "../../contract/error.ts";
 import { OPERATIONS, type OperationName } from "../../contract/operations.ts";
 import type { JsonSchema } from "../../contract/rest/operation-schema.ts";
-import { EXTRA_PATHS, FAILURES, HEADERS } from "./extra-paths.ts";
 import { HAS_EVENTS, OPERATION_NAMES } from "./operation-routes.ts";
-import { type InputPlaces, inputPlaces } from "./operation-shape.ts";
-import { restSchema } from "./rest-shape.ts";
+import { type InputPlaces, inputPlaces, restSchema } from "./operation-shape.ts";
 
 /** As much of an OpenAPI document as a page of it needs; everything else is in `operation`'s other fields. */
 export interface OpenApi {
@@ -130,7 +128,6 @@ function bodySchema(name: OperationName, { inBody, inPath, required }: InputPlac
 }
 
 function errorSchema(): JsonSchema {
-  const text = { type: "string" };
   return {
     type: "object",
     properties: {
@@ -151,4 +148,93 @@ function json(schema: string): object {
 
 function pascal(name: string): string {
   return `${name.charAt(0).toUpperCase()}${name.slice(1)}`;
+}
+
+const text = { type: "string" };
+const sessionId: OpenApiParameter = { name: "session_id", in: "path", required: true, schema: text };
+
+const turnHeaders: readonly OpenApiParameter[] = [
+  {
+    name: "X-Meerkat-Request-Id",
+    in: "header",
+    required: false,
+    schema: text,
+    description: "A name to cancel the request by.",
+  },
+  {
+    name: "Idempotency-Key",
+    in: "header",
+    required: false,
+    schema: text,
+    description: "The same request with the same key is given the first answer, as long as the server lives.",
+  },
+];
+
+const failure = {
+  description: "A failure, with the status of its code.",
+  content: { "application/json": { schema: { $ref: "#/components/schemas/Error" } } },
+};
+
+/** What every route may answer instead; common tools look for the range. */
+const FAILURES = { "4XX": failure, default: failure };
+
+/** The headers that operations take besides their input. */
+const HEADERS: Readonly<Partial<Record<OperationName, readonly OpenApiParameter[]>>> = {
+  createSession: turnHeaders,
+  startTurn: turnHeaders,
+};
+
+const resume =
+  "The id of the last event that was seen: what follows it is sent first. 0 sends all, without it nothing.";
+
+/** What is served besides the operations of the table. */
+const EXTRA_PATHS: Readonly<Record<string, Readonly<Record<string, OpenApiOperation>>>> = {
+  "/health": {
+    get: {
+      ...told("health", "Say that the server is there; no token is needed.", "text/plain"),
+      security: [{}],
+    },
+  },
+  "/sessions/{session_id}/status": {
+    get: {
+      ...told("sessionStatus", "Read whether a session is idle, running, interrupted or archived."),
+      parameters: [sessionId],
+    },
+  },
+  "/sessions/{session_id}/events": {
+    get: {
+      ...told("sessionEvents", "Follow a session's events as a stream of server-sent events.", "text/event-stream"),
+      description:
+        "First session_loaded, then each event by its type with its envelope as data, at the end done, with archived true where none can come any more. Durable events have an id.",
+      parameters: [
+        sessionId,
+        { name: "Last-Event-ID", in: "header", required: false, schema: text, description: resume },
+        { name: "last_event_id", in: "query", required: false, schema: text, description: resume },
+      ],
+    },
+  },
+  "/requests/{request_id}/cancel": {
+    post: {
+      ...told("cancelRequest", "Interrupt the turn of a request that was given a name; the request answers 499."),
+      parameters: [{ name: "request_id", in: "path", required: true, schema: text }],
+    },
+  },
+  "/runtime/host_info": { get: told("hostInfo", "Say what this server is and serves.") },
+  "/runtime/capabilities": { get: told("hostCapabilities", "Say which features this server has.") },
+  "/runtime/health": { get: told("hostHealth", "Say that the server is there, in JSON.") },
+  "/skills": { get: told("listSkills", "List the skills of this server.") },
+  "/openapi.json": { get: told("openapi", "Read this document.") },
+  "/docs": { get: told("docs", "Read this document as a page.", "text/html") },
+};
+
+function told(operationId: string, summary: string, type = "application/json"): OpenApiOperation {
+  return {
+    operationId,
+    summary,
+    parameters: [],
+    responses: {
+      200: { description: "Done.", content: { [type]: { schema: type === "application/json" ? {} : text } } },
+      ...FAILURES,
+    },
+  };
 }

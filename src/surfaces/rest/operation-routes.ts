@@ -1,18 +1,16 @@
-import { RuntimeError } from "../../contract/error.ts";
 import { OPERATIONS, type OperationName } from "../../contract/operations.ts";
 import type { Listener } from "../../service/event-queue.ts";
-import type { RpcConnection } from "../rpc/serve.ts";
-import { furtherTurn } from "../wire/further-turn.ts";
+import type { Runtime } from "../../service/runtime-calls.ts";
 import { errorAnswer, jsonAnswer } from "../wire/http-answer.ts";
-import { isRecord } from "../wire/incoming.ts";
+import { CANCELLED_BY_CLIENT, takeBack } from "../wire/running-turns.ts";
+import { sessionLeftBy } from "../wire/session-refs.ts";
 import { createOnce, type Outcome } from "./idempotency.ts";
-import { createInputReader } from "./operation-shape.ts";
-import { restShape } from "./rest-shape.ts";
+import { createInputReader, restShape } from "./operation-shape.ts";
 import type { AnsweredRoute, RestRequest } from "./router.ts";
-import { CANCELLED_BY_CLIENT, type TurnRequests } from "./turn-requests.ts";
+import type { TurnRequests } from "./turn-requests.ts";
 
 interface OperationParts {
-  readonly runtime: Pick<RpcConnection["runtime"], "dispatch">;
+  readonly runtime: Pick<Runtime, "dispatch">;
   readonly realm: string;
   readonly turns: TurnRequests;
 }
@@ -59,15 +57,11 @@ function createCall({ runtime, realm }: OperationParts, name: OperationName): Ca
         ...(signal === undefined ? {} : { signal }),
         ...(listener === undefined ? {} : { listener }),
       };
-      const output = await (name === "startTurn"
-        ? furtherTurn(runtime.dispatch, input, context)
-        : runtime.dispatch(name, input, context));
-      return restShape(name, output, { input, realm });
+      return restShape(name, await runtime.dispatch(name, input, context), { input, realm });
     } catch (thrown) {
-      // Whoever takes a creation back does not want what was begun of it; it stays readable.
       const isTakenBack = name === "createSession" && signal?.reason === CANCELLED_BY_CLIENT;
-      const session_id = sessionIdIn(thrown);
-      if (isTakenBack && session_id !== undefined) await archive(runtime, session_id);
+      const session_id = sessionLeftBy(thrown);
+      if (isTakenBack && session_id !== undefined) await takeBack(runtime.dispatch, session_id);
       throw thrown;
     }
   };
@@ -88,26 +82,10 @@ async function runTurn(
       isFinal = true;
       return jsonAnswer(result);
     } catch (thrown) {
-      isFinal = sessionIdIn(thrown) !== undefined;
+      isFinal = sessionLeftBy(thrown) !== undefined;
       return errorAnswer(thrown);
     }
   };
   const answer = await turns.run(Array.isArray(id) ? id.join() : id, work);
   return { answer, isFinal };
-}
-
-/** The session a failed turn left behind. */
-function sessionIdIn(thrown: unknown): string | undefined {
-  if (!(thrown instanceof RuntimeError) || !isRecord(thrown.details)) return undefined;
-  const { session_id } = thrown.details;
-  return typeof session_id === "string" ? session_id : undefined;
-}
-
-async function archive(runtime: OperationParts["runtime"], session_id: string): Promise<void> {
-  try {
-    await runtime.dispatch("archiveSession", { session_id });
-  } catch (thrown) {
-    // Without a store the session ends with the process anyway.
-    if (!(thrown instanceof RuntimeError && thrown.code === "SESSION_PERSISTENCE_DISABLED")) throw thrown;
-  }
 }

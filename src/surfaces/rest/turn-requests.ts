@@ -1,5 +1,6 @@
 import { RuntimeError } from "../../contract/error.ts";
 import { type Answer, busyAnswer, errorAnswer, jsonAnswer } from "../wire/http-answer.ts";
+import { CANCELLED_BY_CLIENT } from "../wire/running-turns.ts";
 
 /** The requests that run a turn, by the name their client gave them. */
 export interface TurnRequests {
@@ -8,9 +9,6 @@ export interface TurnRequests {
   /** Interrupts what a request runs, and says whether that came in time. */
   cancel(id: string): Promise<Answer>;
 }
-
-/** The reason of a signal that a client aborted, rather than the end of the server. */
-export const CANCELLED_BY_CLIENT = "cancelled by the client";
 
 const TURNS_MAX = 256;
 /** How many ids of requests that ended are known, so that a late cancel can be told what happened. */

@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
-import type { AgentEvent } from "../../contract/event.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { createEventQueue, type Listener } from "../../service/event-queue.ts";
 import { type Answer, errorAnswer } from "../wire/http-answer.ts";
+import { sessionIdIn } from "../wire/session-refs.ts";
 import { createEventWriter, writeDelivery } from "./event-writer.ts";
 
 interface TurnStream {
@@ -39,7 +39,7 @@ export async function streamTurn({ response, clock, sessionId }: TurnStream, wor
   const writer = createEventWriter({ response, clock, giveUp: () => {} });
   let session_id = sessionId;
   for (let next = first; next.done !== true; next = await deliveries.next()) {
-    session_id ??= sessionIdOf(next.value.event);
+    session_id ??= sessionIdIn(next.value.event);
     await writeDelivery(writer, next.value, { session_id: session_id ?? "", newId: clock.newId });
   }
   const { status, text } = await answered;
@@ -55,8 +55,4 @@ async function answerOf(work: Work, listener: Listener): Promise<Answer> {
   } catch (thrown) {
     return errorAnswer(thrown);
   }
-}
-
-function sessionIdOf(event: AgentEvent): string | undefined {
-  return "session_id" in event ? event.session_id : undefined;
 }

@@ -10,7 +10,7 @@ import {
 import type { Tool, ToolCallContext, ToolOutput } from "../../ports/tool.ts";
 import { requestFrame } from "../wire/frames.ts";
 import { type Answer, isRecord } from "../wire/incoming.ts";
-import type { Outbox } from "../wire/outbox.ts";
+import type { Outbox } from "../wire/lines.ts";
 
 /** The tools the client runs for the sessions of this connection. */
 export interface CallbackTools {
@@ -19,8 +19,8 @@ export interface CallbackTools {
   /** The tools `session/create` brings along. */
   parseExternal(params: unknown): readonly Tool[];
   /** Remembers the tools a session was created with. */
-  keep(sessionId: string, tools: readonly Tool[]): void;
-  externalOf(sessionId: string): readonly Tool[];
+  keep(sessionId: string | undefined, tools: readonly Tool[]): void;
+  externalOf(sessionId: string | undefined): readonly Tool[];
   /** What a turn is offered now: a session's own tools, and the registered ones they leave a name for. */
   withRegistered(external: readonly Tool[]): readonly Tool[];
   /** Takes the client's answer to `tool/execute`; an answer nobody waits for is ignored. */
@@ -76,9 +76,9 @@ export function createCallbackTools(outbox: Outbox): CallbackTools {
     },
     parseExternal: (params) => (parseParams(ExternalTools, params).external_tools ?? []).map(toTool),
     keep: (sessionId, tools) => {
-      if (tools.length > 0) external.set(sessionId, tools);
+      if (sessionId !== undefined && tools.length > 0) external.set(sessionId, tools);
     },
-    externalOf: (sessionId) => external.get(sessionId) ?? [],
+    externalOf: (sessionId = "") => external.get(sessionId) ?? [],
     withRegistered: (own) => {
       const names = new Set(own.map((tool) => tool.name));
       return [...[...registered.values()].filter((tool) => !names.has(tool.name)), ...own];

@@ -1,12 +1,14 @@
-import { RuntimeError } from "../../contract/error.ts";
 import { OPERATIONS, type OperationName } from "../../contract/operations.ts";
 import type { Tool } from "../../ports/tool.ts";
-import type { Runtime } from "../../runtime.ts";
+import { createEventQueue, type Listener } from "../../service/event-queue.ts";
+import type { Runtime } from "../../service/runtime-calls.ts";
+import { toEnvelope } from "../wire/events.ts";
+import { turnEventFrame } from "../wire/frames.ts";
 import { isRecord, type RequestId } from "../wire/incoming.ts";
-import type { Outbox } from "../wire/outbox.ts";
-import { formatSessionRef, parseSessionRef } from "../wire/realm.ts";
+import type { Outbox } from "../wire/lines.ts";
+import { CANCELLED_BY_CLIENT, takeBack } from "../wire/running-turns.ts";
+import { type Params, sessionIdIn, sessionLeftBy, withSessionRefs } from "../wire/session-refs.ts";
 import type { CallbackTools } from "./callback-tools.ts";
-import { createTurnEvents } from "./turn-events.ts";
 
 /** What serves a method; the ids in its params are plain. */
 export type Method = (params: Params, asked: Asked) => unknown;
@@ -18,8 +20,6 @@ interface Asked {
   readonly signal: AbortSignal;
 }
 
-export type Params = Readonly<Record<string, unknown>>;
-
 export interface OperationParts {
   readonly runtime: Pick<Runtime, "dispatch">;
   readonly realm: string;
@@ -27,9 +27,6 @@ export interface OperationParts {
   readonly tools: CallbackTools;
   readonly newId: () => string;
 }
-
-/** The reason of a signal that the client aborted with `cancel`, rather than the end of the connection. */
-export const CANCELLED_BY_CLIENT = "cancelled by the client";
 
 /** Every row of the table of operations under its JSON-RPC name. */
 export function createOperationMethods(parts: OperationParts): Readonly<Record<string, Method>> {
@@ -76,9 +73,8 @@ interface Call extends Asked {
 
 /** Calls an operation; the events of its turn have all been sent when this settles. */
 async function callOperation(parts: OperationParts, name: OperationName, call: Call): Promise<unknown> {
-  const { session_id } = call.params;
-  const sessionId = typeof session_id === "string" ? session_id : undefined;
-  const external = call.external ?? parts.tools.externalOf(sessionId ?? "");
+  const sessionId = sessionIdIn(call.params);
+  const external = call.external ?? parts.tools.externalOf(sessionId);
   const tools = parts.tools.withRegistered(external);
   const events = createTurnEvents(parts, { requestId: call.requestId, sessionId });
   try {
@@ -97,55 +93,54 @@ async function createSession(parts: OperationParts, given: Params, asked: Asked)
     parts.tools.keep(sessionIdIn(created), external);
     return created;
   } catch (thrown) {
-    const details = thrown instanceof RuntimeError && isRecord(thrown.details) ? thrown.details : {};
-    const sessionId = sessionIdIn(details);
-    if (sessionId === "") throw thrown;
+    const sessionId = sessionLeftBy(thrown);
+    if (sessionId === undefined) throw thrown;
     parts.tools.keep(sessionId, external);
-    // Whoever takes a creation back does not want what was begun of it; it stays readable.
-    if (asked.signal.reason === CANCELLED_BY_CLIENT) await archive(parts, sessionId);
+    if (asked.signal.reason === CANCELLED_BY_CLIENT) await takeBack(parts.runtime.dispatch, sessionId);
     throw thrown;
-  }
-}
-
-async function archive({ runtime }: OperationParts, session_id: string): Promise<void> {
-  try {
-    await runtime.dispatch("archiveSession", { session_id });
-  } catch (thrown) {
-    // Without a store the session ends with the process anyway.
-    if (!(thrown instanceof RuntimeError && thrown.code === "SESSION_PERSISTENCE_DISABLED")) throw thrown;
   }
 }
 
 /** A fork has the tools of its source. */
 async function fork(parts: OperationParts, name: "forkSession" | "forkReplacing", call: Call): Promise<unknown> {
   const made = await callOperation(parts, name, call);
-  const source = isRecord(made) && typeof made.source_session_id === "string" ? made.source_session_id : "";
-  parts.tools.keep(sessionIdIn(made), parts.tools.externalOf(source));
+  parts.tools.keep(sessionIdIn(made), parts.tools.externalOf(sessionIdIn(call.params)));
   return made;
 }
 
-function sessionIdIn(value: unknown): string {
-  return isRecord(value) && typeof value.session_id === "string" ? value.session_id : "";
+/** The way of a turn's events to the client that asked for it. */
+interface TurnEvents {
+  readonly listener: Listener;
+  /** Resolves when everything that was heard has been sent. */
+  finish(): Promise<void>;
 }
 
-/** Where params name a session: itself, the scope of its events, the cursor in them. */
-const ID_FIELDS = ["session_id", "scope", "cursor"];
+/**
+ * Sends what a turn tells as `session/event`. A client that does not read loses live events and is told so; the
+ * turn's durable events wait for it, and there are no more of those than the turn's limits allow.
+ */
+function createTurnEvents(
+  parts: { outbox: Outbox; newId: () => string },
+  asked: { readonly requestId: RequestId; readonly sessionId: string | undefined },
+): TurnEvents {
+  const queue = createEventQueue();
+  const sending = send();
+  sending.catch(() => {}); // `finish` hands the failure on.
 
-/** The params with every `<realm>:<uuid>` as a plain id; INVALID_PARAMS when the realm is another. */
-export function withPlainIds(params: Params, realm: string): Params {
-  const plain = ID_FIELDS.filter((field) => Object.hasOwn(params, field)).map((field) => {
-    const value = params[field];
-    if (field === "session_id" && typeof value === "string") return [field, parseSessionRef(value, realm)];
-    return [field, isRecord(value) ? withPlainIds(value, realm) : value];
-  });
-  return { ...params, ...Object.fromEntries(plain) };
-}
-
-/** The result with a `session_ref` beside the `session_id` of whatever session it is about, or of each it lists. */
-export function withSessionRefs(result: unknown, realm: string): unknown {
-  if (!isRecord(result)) return result;
-  const { session_id, sessions } = result;
-  const ref = typeof session_id === "string" ? { session_ref: formatSessionRef(realm, session_id) } : {};
-  const rows = Array.isArray(sessions) ? { sessions: sessions.map((row) => withSessionRefs(row, realm)) } : {};
-  return { ...result, ...ref, ...rows };
+  async function send(): Promise<void> {
+    let { sessionId } = asked;
+    for await (const delivery of queue) {
+      sessionId ??= sessionIdIn(delivery.event);
+      // A new session is first heard of by `run_started`, which names it.
+      if (sessionId === undefined) throw new Error(`no session is known for the event ${delivery.event.type}`);
+      await parts.outbox.send(turnEventFrame(asked.requestId, toEnvelope(sessionId, delivery, parts.newId)));
+    }
+  }
+  return {
+    listener: queue.listener,
+    finish: () => {
+      queue.end();
+      return sending;
+    },
+  };
 }

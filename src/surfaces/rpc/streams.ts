@@ -1,11 +1,11 @@
 import { asRuntimeError, RuntimeError } from "../../contract/error.ts";
 import { CloseStream, OpenStream, parseParams } from "../../contract/rpc/requests.ts";
-import type { Runtime } from "../../runtime.ts";
 import type { Delivery } from "../../service/event-queue.ts";
-import { toEnvelope } from "../wire/events.ts";
+import type { Runtime } from "../../service/runtime-calls.ts";
+import { listenTo, toEnvelope } from "../wire/events.ts";
 import { notificationFrame, streamEventFrame } from "../wire/frames.ts";
-import type { Outbox } from "../wire/outbox.ts";
-import type { Params } from "./operation-methods.ts";
+import type { Outbox } from "../wire/lines.ts";
+import type { Params } from "../wire/session-refs.ts";
 
 /** The event streams a client has opened. */
 export interface Streams {
@@ -43,13 +43,10 @@ export function createStreams(parts: StreamParts): Streams {
     }
     const stopping = new AbortController();
     const after = await lastSeq(runtime, session_id);
-    const deliveries = runtime.subscribe(session_id, { ...after, signal: stopping.signal })[Symbol.asyncIterator]();
-    const first = deliveries.next();
-    // A session that is not there is refused now; one that is there may have nothing to say for hours.
-    await Promise.race([first, new Promise((resolve) => setImmediate(resolve))]);
+    const deliveries = await listenTo(runtime.subscribe, session_id, { ...after, signal: stopping.signal });
     const stream_id = newId();
     let outcome: Outcome = "remote_end";
-    const sent = send(stream_id, session_id, { first, deliveries }, () => outcome);
+    const sent = send({ stream_id, session_id, deliveries }, () => outcome);
     const end = (why: Outcome): void => {
       outcome = why;
       stopping.abort(why);
@@ -59,17 +56,16 @@ export function createStreams(parts: StreamParts): Streams {
   };
 
   const send = async (
-    stream_id: string,
-    session_id: string,
-    source: { first: Promise<IteratorResult<Delivery>>; deliveries: AsyncIterator<Delivery> },
+    source: { stream_id: string; session_id: string; deliveries: AsyncIterable<Delivery> },
     outcome: () => Outcome,
   ): Promise<void> => {
+    const { stream_id, session_id } = source;
     const ended = { stream_id, session_id, ended: true };
     try {
       let sequence = 0;
-      for (let next = await source.first; next.done !== true; next = await source.deliveries.next()) {
+      for await (const delivery of source.deliveries) {
         sequence += 1;
-        await outbox.send(streamEventFrame(stream_id, sequence, toEnvelope(session_id, next.value, newId)));
+        await outbox.send(streamEventFrame(stream_id, sequence, toEnvelope(session_id, delivery, newId)));
       }
       await outbox.send(notificationFrame("session/stream_end", { ...ended, outcome: outcome() }));
     } catch (thrown) {

@@ -12,14 +12,15 @@ export interface Body {
 /** Reads a request's body; throws PAYLOAD_TOO_LARGE before more than the limit is held, and names what is no JSON. */
 export type ReadBody = (request: IncomingMessage) => Promise<Body>;
 
-const BODY_BYTES_MAX = 16 * 1_024 * 1_024;
+/** The limit of a body on every surface. */
+export const BODY_BYTES_MAX = 16 * 1_024 * 1_024;
 /** What the bodies of all requests together may hold while they are read. */
 const BODIES_BYTES_MAX = 256 * 1_024 * 1_024;
 
 export function createBodyReader(): ReadBody {
   let heldBytes = 0;
   return async (request) => {
-    if (!fitsBody(request)) throw tooLarge();
+    requireFitting(request);
     let ownBytes = 0;
     const take = (bytes: number): void => {
       ownBytes += bytes;
@@ -35,9 +36,9 @@ export function createBodyReader(): ReadBody {
   };
 }
 
-/** Whether a body is to come that may be read, as far as the request says. */
-export function fitsBody({ headers }: IncomingMessage): boolean {
-  return Number(headers["content-length"] ?? 0) <= BODY_BYTES_MAX;
+/** Throws PAYLOAD_TOO_LARGE for a body that the request says will be. */
+export function requireFitting({ headers }: IncomingMessage): void {
+  if (Number(headers["content-length"] ?? 0) > BODY_BYTES_MAX) throw tooLarge();
 }
 
 const FULL = `the bodies being read hold ${BODIES_BYTES_MAX} bytes together, the limit; try again in a moment`;

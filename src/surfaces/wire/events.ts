@@ -1,5 +1,6 @@
 import type { EventEnvelope } from "../../contract/event-page.ts";
 import type { Delivery } from "../../service/event-queue.ts";
+import type { Runtime } from "../../service/runtime-calls.ts";
 
 /** An event as it crosses a wire: with its place, and an id; what one reader alone is told gets one of its own. */
 export function toEnvelope(sessionId: string, delivery: Delivery, newId: () => string): EventEnvelope {
@@ -25,4 +26,26 @@ function durableEventId(sessionId: string, seq: number): string {
  */
 export function toHybrid(envelope: EventEnvelope): Record<string, unknown> {
   return { ...envelope, ...envelope.payload };
+}
+
+/** Listens to a session. One that is not there is refused now; one that is there may have nothing to say for hours. */
+export async function listenTo(
+  subscribe: Runtime["subscribe"],
+  ...asked: Parameters<Runtime["subscribe"]>
+): Promise<AsyncIterableIterator<Delivery>> {
+  const deliveries = subscribe(...asked)[Symbol.asyncIterator]();
+  let first: Promise<IteratorResult<Delivery>> | undefined = deliveries.next();
+  first.catch(() => {}); // Whoever reads it hears of it.
+  await Promise.race([first, new Promise((resolve) => setImmediate(resolve))]);
+  const next = (): Promise<IteratorResult<Delivery>> => {
+    const delivery = first ?? deliveries.next();
+    first = undefined;
+    return delivery;
+  };
+  const heard: AsyncIterableIterator<Delivery> = {
+    next,
+    return: async () => (await deliveries.return?.()) ?? { done: true, value: undefined },
+    [Symbol.asyncIterator]: () => heard,
+  };
+  return heard;
 }

@@ -1,11 +1,9 @@
 import { ERRORS, RuntimeError, type WireError } from "../../contract/error.ts";
 import type { EventEnvelope } from "../../contract/event-page.ts";
 import { toHybrid } from "./events.ts";
-import { type Fault, isRecord, type RequestId } from "./incoming.ts";
-import { LINE_BYTES_MAX } from "./lines.ts";
-
-/** One line for the client, its end included. */
-export type Frame = string;
+import type { Fault, RequestId } from "./incoming.ts";
+import { type Frame, LINE_BYTES_MAX } from "./lines.ts";
+import { sessionIdIn } from "./session-refs.ts";
 
 export function resultFrame(id: RequestId, result: unknown): Frame {
   const frame = `{"jsonrpc":"2.0","id":${id},"result":${JSON.stringify(result)}}\n`;
@@ -16,10 +14,9 @@ export function resultFrame(id: RequestId, result: unknown): Frame {
 
 export function errorFrame(id: RequestId, error: RuntimeError): Frame {
   const wire = error.toWire();
-  const { details } = wire;
   // A turn that failed has a session that can go on; the wire names it at the top.
-  const session = isRecord(details) && typeof details.session_id === "string" ? { session_id: details.session_id } : {};
-  return errorLine(id, ERRORS[error.code].rpc, { ...wire, ...session });
+  const session_id = sessionIdIn(wire.details);
+  return errorLine(id, ERRORS[error.code].rpc, { ...wire, ...(session_id === undefined ? {} : { session_id }) });
 }
 
 const FAULT_NUMBERS = { PARSE_ERROR: -32700, INVALID_REQUEST: -32600 } as const;

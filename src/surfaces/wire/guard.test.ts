@@ -1,8 +1,8 @@
 import { request } from "node:http";
 import { describe, expect, it } from "vitest";
 import { serveRest } from "../../../test/support/rest-server.ts";
-import { parseMcpFlags } from "../mcp/flags.ts";
-import { parseRestFlags } from "../rest/flags.ts";
+import { parseMcpFlags } from "../mcp/start.ts";
+import { parseRestFlags } from "../rest/start.ts";
 import { createGuard, tokenFor } from "./guard.ts";
 
 /** Asks with headers that `fetch` would not let through. */

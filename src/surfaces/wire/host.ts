@@ -1,7 +1,6 @@
 import { type SkillRow, skillsWith } from "../../contract/memory.ts";
 import { CONTRACT_VERSION } from "../../contract/version.ts";
-import type { Runtime } from "../../runtime.ts";
-import { type Method, withSessionRefs } from "../rpc/operation-methods.ts";
+import type { Runtime } from "../../service/runtime-calls.ts";
 import { BACKEND } from "./realm.ts";
 
 /** What a client may know of the process that serves it. */
@@ -12,32 +11,31 @@ export interface Host {
   readonly contextRoot?: string | undefined;
 }
 
-const { major, minor, patch } = CONTRACT_VERSION;
-const VERSION = `${major}.${minor}.${patch}`;
-// Clients written for this wire know the server by this name.
-const SERVER = { name: "meerkat-rpc", version: VERSION };
+/** The version of the contract as one text. */
+export const VERSION = [CONTRACT_VERSION.major, CONTRACT_VERSION.minor, CONTRACT_VERSION.patch].join(".");
 
-/** The methods that describe the server rather than work on a session. `methods` lists everything that is served. */
-export function createHostMethods(
+const HEALTH = { contract_version: CONTRACT_VERSION, status: "ok" };
+
+/** What a server tells of itself, under the methods of JSON-RPC that ask for it. */
+export function describeHost(
   runtime: Pick<Runtime, "dispatch">,
   host: Host,
-  methods: () => readonly string[],
-): Readonly<Record<string, Method>> {
+  /** The name clients written for this wire know the server by, and where it is reached. */
+  self: { readonly process_name: string; readonly endpoints: () => unknown },
+) {
   const instance = host.instance === undefined ? {} : { instance_id: host.instance };
-  const health = { contract_version: CONTRACT_VERSION, status: "ok" };
   const capabilities = async () => ({ contract_version: CONTRACT_VERSION, features: await featuresOf(runtime) });
   return {
-    initialize: () => ({ server_info: SERVER, contract_version: VERSION, methods: methods() }),
-    "runtime/health": () => health,
+    "runtime/health": () => HEALTH,
     "runtime/capabilities": capabilities,
     "runtime/host_info": async () => ({
       contract_version: CONTRACT_VERSION,
       host_id: host.instance === undefined ? `realm:${host.realm}` : `realm-instance:${host.realm}:${host.instance}`,
       host_id_scope: host.instance === undefined ? "process" : "realm_instance",
-      process_name: SERVER.name,
-      process_version: SERVER.version,
+      process_name: self.process_name,
+      process_version: VERSION,
       capabilities: await capabilities(),
-      health,
+      health: HEALTH,
       realm: {
         realm_id: host.realm,
         ...instance,
@@ -45,16 +43,9 @@ export function createHostMethods(
         ...(host.stateRoot === undefined ? {} : { state_root: host.stateRoot }),
         ...(host.contextRoot === undefined ? {} : { context_root: host.contextRoot }),
       },
-      endpoints: { rpc_transport: "stdio", rpc_methods: methods() },
+      endpoints: self.endpoints(),
     }),
     "skills/list": async () => ({ skills: await skillsOf(runtime) }),
-    "events/snapshot": async (params) => {
-      const { contract_version, cursor } = await runtime.dispatch("readEventCursor", params);
-      const { scope } = cursor;
-      const session = await runtime.dispatch("readSession", { session_id: scope.session_id });
-      const snapshot = { type: "session", session: withSessionRefs(session, host.realm) };
-      return { contract_version, scope, cursor, snapshot };
-    },
   };
 }
 

@@ -3,25 +3,44 @@ import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { messageOf, RuntimeError } from "../../contract/error.ts";
 import type { Clock } from "../../ports/clock.ts";
-import { fitsBody } from "./body.ts";
-import { answerBrokenRequest } from "./broken-request.ts";
-import { urlHost } from "./guard.ts";
-import { type Answer, busyAnswer } from "./http-answer.ts";
-import { sendAnswer } from "./send.ts";
+import { requireFitting } from "./body.ts";
+import { type Admission, createCrossOrigin, createGuard, urlHost } from "./guard.ts";
+import { type Answer, type AnswerFailure, answerBrokenRequest, busyAnswer, sendAnswer } from "./http-answer.ts";
+import { within } from "./running-turns.ts";
 
-/** From a request to its answer; undefined when it was answered piece by piece. It does not throw. */
-export type Answering = (request: IncomingMessage, response: ServerResponse) => Promise<Answer | undefined>;
+/** What a request asks for. */
+export type Target = {
+  /** Whether it is served without the token. */
+  readonly isOpen?: boolean;
+  /** Whether it is a page for a reader, who may come from elsewhere. */
+  readonly isPage?: boolean;
+  /** Whether it is answered also while the server ends. */
+  readonly isLasting?: boolean;
+} & (
+  | {
+      /** What is answered though there is nothing to serve: another path, another method. */
+      readonly refusal: Answer;
+    }
+  | {
+      /** Undefined when it was answered piece by piece. */
+      answer(response: ServerResponse): Promise<Answer | undefined>;
+    }
+);
 
-export interface ListenerParts {
-  readonly host: string;
+export interface HttpService extends Admission {
+  /** 0 takes a free one. */
   readonly port: number;
   readonly clock: Clock;
+  /** Told, in a sentence, of what no client can be told. */
   readonly log: (sentence: string) => void;
+  /** Finds what a request asks for, before anybody knows who asks. */
+  find(request: IncomingMessage): Target;
+  readonly answerFailure: AnswerFailure;
 }
 
 /** A place where requests come in. */
-export interface HttpListener {
-  readonly url: string;
+export interface HttpServer {
+  readonly address: AddressInfo;
   /** Accepts no more connections, and refuses what comes by those that are open. */
   refuse(): void;
   /** Closes every connection, after a moment for the answers that are on their way; calling it twice does no harm. */
@@ -33,7 +52,7 @@ const REQUESTS_MAX = 4_096;
 /** How often connections are looked at for having taken too long. */
 const CHECK_MS = 1_000;
 /** How long answers may take to leave once everything has ended. */
-const FLUSH_MS_MAX = 1_000;
+export const FLUSH_MS_MAX = 1_000;
 const FLUSH_STEP_MS = 20;
 
 const LIMITS = {
@@ -43,23 +62,40 @@ const LIMITS = {
   keepAliveTimeout: 5_000,
   connectionsCheckingInterval: CHECK_MS,
   keepAlive: true,
+  // Node would refuse a request without one in no words at all.
+  requireHostHeader: false,
 } as const;
 
-/** Listens for requests and sends their answers. */
-export async function openListener(parts: ListenerParts, answer: Answering): Promise<HttpListener> {
-  const { clock, log } = parts;
+/** Listens for requests, and answers those that are let in. */
+export async function openHttpServer(service: HttpService): Promise<HttpServer> {
+  const { clock, log, answerFailure } = service;
+  const admit = createAdmission(service);
   const answering = new Set<Promise<void>>();
   let isEnding = false;
 
-  const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-    if (isEnding) return sendAnswer(request, response, busyAnswer("this server is ending"));
+  const answer = async (request: Asking, response: ServerResponse): Promise<Answer | undefined> => {
     if (answering.size >= REQUESTS_MAX) {
-      return sendAnswer(request, response, busyAnswer(`this server serves ${REQUESTS_MAX} requests, its limit`));
+      return busyAnswer(`this server serves ${REQUESTS_MAX} requests, its limit`, answerFailure);
     }
+    try {
+      const target = admit(request, response);
+      if (isEnding && target.isLasting !== true) return busyAnswer("this server is ending", answerFailure);
+      if ("refusal" in target) return target.refusal;
+      if (request.asksFirst) {
+        requireFitting(request);
+        response.writeContinue();
+      }
+      return await target.answer(response);
+    } catch (thrown) {
+      const isUnauthorized = thrown instanceof RuntimeError && thrown.code === "UNAUTHORIZED";
+      return answerFailure(thrown, isUnauthorized ? { headers: { "www-authenticate": "Bearer" } } : {});
+    }
+  };
+  const serve = async (request: Asking, response: ServerResponse): Promise<void> => {
     const answered = await answer(request, response);
     if (answered !== undefined) await sendAnswer(request, response, answered);
   };
-  const take = (request: IncomingMessage, response: ServerResponse): void => {
+  const take = (request: Asking, response: ServerResponse): void => {
     connections.hold(request.socket, response);
     // A client that leaves in the middle is heard of here; unheard, it would end the process.
     request.on("error", () => {});
@@ -74,17 +110,14 @@ export async function openListener(parts: ListenerParts, answer: Answering): Pro
   const server = createServer(LIMITS, take);
   const connections = watchConnections(server);
   server.maxConnections = CONNECTIONS_MAX;
-  // A client that asks before it sends a body is not told to go on with one that is too large.
-  server.on("checkContinue", (request, response) => {
-    if (fitsBody(request)) response.writeContinue();
-    take(request, response);
-  });
+  // Who asks before it sends a body is told to go on once it is let in, and not with one that is too large.
+  server.on("checkContinue", (request, response) => take(Object.assign(request, { asksFirst: true }), response));
   server.on("clientError", (thrown: NodeJS.ErrnoException, socket) => {
     // In the middle of an answer there is no place for another.
     if (connections.isBusy(socket)) socket.destroy();
-    else answerBrokenRequest(thrown, socket);
+    else answerBrokenRequest(thrown, socket, answerFailure);
   });
-  await listen(server, parts);
+  await listen(server, service);
   // Such as a connection that cannot be accepted: unheard, it would end the process.
   server.on("error", (thrown) => log(thrown.message));
   let isOpen = true;
@@ -101,7 +134,7 @@ export async function openListener(parts: ListenerParts, answer: Answering): Pro
   };
   return {
     // A listening server has an address of this shape.
-    url: `http://${urlHost(parts.host)}:${(server.address() as AddressInfo).port}`,
+    address: server.address() as AddressInfo,
     refuse,
     close: async () => {
       refuse();
@@ -117,11 +150,27 @@ export async function openListener(parts: ListenerParts, answer: Answering): Pro
   };
 }
 
-/** Waits for work, and not for longer than this. */
-export async function within(clock: Clock, ms: number, work: Promise<unknown>): Promise<void> {
-  const done = new AbortController();
-  await Promise.race([work, clock.sleep(ms, done.signal)]);
-  done.abort("done");
+/** A request, and whether its client waits to be told that it may send the body. */
+type Asking = IncomingMessage & { readonly asksFirst?: boolean };
+
+/** What a request asks for, unless whoever asks may not; a browser that asks first is told what it may. */
+function createAdmission(service: HttpService): (request: IncomingMessage, response: ServerResponse) => Target {
+  const guard = createGuard(service);
+  const crossOrigin = createCrossOrigin(service.allowedOrigins ?? []);
+  return (request, response) => {
+    const { method = "", headers, httpVersion } = request;
+    for (const [name, value] of Object.entries(crossOrigin.headersFor(headers))) response.setHeader(name, value);
+    if (headers.host === undefined && httpVersion === "1.1") {
+      throw new RuntimeError("INVALID_PARAMS", "the request has no Host header; HTTP/1.1 asks for one");
+    }
+    const target = service.find(request);
+    const preflight = crossOrigin.preflight(method, headers);
+    // A browser that asks first does not send the token yet.
+    guard(request, { isOpen: target.isOpen === true || preflight !== undefined, isPage: target.isPage === true });
+    return preflight === undefined
+      ? target
+      : { refusal: { status: 200, type: "text/plain", text: "", headers: preflight } };
+  };
 }
 
 /** The connections of a server, and those with an answer on its way; several requests may be under way on one. */
@@ -157,7 +206,7 @@ const LISTEN_FAULTS: Readonly<Record<string, string>> = {
   ENOTFOUND: "no machine has that name; choose another --host",
 };
 
-function listen(server: Server, { host, port }: Pick<ListenerParts, "host" | "port">): Promise<void> {
+function listen(server: Server, { host, port }: Pick<HttpService, "host" | "port">): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once("error", (cause: NodeJS.ErrnoException) => {
       const why = LISTEN_FAULTS[cause.code ?? ""] ?? cause.message;

@@ -1,10 +1,15 @@
+import type { Readable, Writable } from "node:stream";
+
 /** The longest line that is read; the other side's limit is the same. */
 export const LINE_BYTES_MAX = 64 * 1_024 * 1_024;
+
+/** One line for the client, its end included. */
+export type Frame = string;
 
 /** A line without its end, or the news that one was longer than the bound and is being skipped. */
 export type Line = { readonly kind: "line"; readonly bytes: Uint8Array } | { readonly kind: "too_long" };
 
-export interface LineReader {
+interface LineReader {
   /** The lines that end in this chunk. */
   push(chunk: Uint8Array): Iterable<Line>;
   /** What came after the last line end, once there is no more to come. */
@@ -49,6 +54,62 @@ export function createLineReader(lineBytesMax = LINE_BYTES_MAX): LineReader {
     },
     *end() {
       if (bytesHeld > 0) yield take();
+    },
+  };
+}
+
+/** Hands on every line until there are no more; a client that floods waits until it has read what it is owed. */
+export async function readLines(input: Readable, take: (line: Line) => Promise<void> | undefined): Promise<void> {
+  const reader = createLineReader();
+  const takeAll = async (lines: Iterable<Line>): Promise<void> => {
+    for (const line of lines) await take(line);
+  };
+  try {
+    for await (const chunk of input) await takeAll(reader.push(chunk));
+    await takeAll(reader.end());
+  } catch (thrown) {
+    // An input that breaks is one that ends: there is nobody left to tell.
+    if (input.errored === null) throw thrown;
+  }
+}
+
+/** The one way out to the client: frames leave whole and in order. */
+export interface Outbox {
+  /** Resolves when the client has room for more. After the client has gone it resolves at once. It does not reject. */
+  send(frame: Frame): Promise<void>;
+}
+
+/**
+ * Whoever sends waits for a client that does not read, so nothing piles up here: what waits is one frame for each
+ * request, stream and tool call, and their numbers are bounded. `onGone` is told when nobody can read any more.
+ */
+export function createOutbox(output: Writable, onGone: () => void): Outbox {
+  let isGone = false;
+  let onRoom: (() => void) | undefined;
+  let sent: Promise<void> = Promise.resolve();
+
+  const room = (): void => onRoom?.();
+  const gone = (): void => {
+    if (isGone) return;
+    isGone = true;
+    room();
+    onGone();
+  };
+  output.on("drain", room);
+  output.on("error", gone);
+  output.on("close", gone);
+
+  const write = async (frame: Frame): Promise<void> => {
+    if (isGone || output.write(frame)) return;
+    await new Promise<void>((resolve) => {
+      onRoom = resolve;
+    });
+    onRoom = undefined;
+  };
+  return {
+    send: (frame) => {
+      sent = sent.then(() => write(frame));
+      return sent;
     },
   };
 }

@@ -75,20 +75,6 @@ export function requireRealmId(text: string): void {
   if (UUID.test(text)) throw invalid(`${text} cannot name a realm: it looks like a session id`);
 }
 
-/** How a session is named across realms. */
-export function formatSessionRef(realm: string, sessionId: string): string {
-  return `${realm}:${sessionId}`;
-}
-
-/** The session id in `<uuid>` or `<realm>:<uuid>`; throws INVALID_PARAMS when the realm is another. */
-export function parseSessionRef(text: string, realm: string): string {
-  const colon = text.indexOf(":");
-  if (colon < 0) return text;
-  const named = text.slice(0, colon);
-  if (named !== realm) throw invalid(`session_id: ${text} is of realm ${named}, and this is realm ${realm}`);
-  return text.slice(colon + 1);
-}
-
 const BACKENDS = ["jsonl", "sqlite"];
 
 /** What to say on stderr about `--realm-backend`; nothing when it was not given. */

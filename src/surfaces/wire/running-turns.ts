@@ -1,8 +1,8 @@
+import { RuntimeError } from "../../contract/error.ts";
 import { spellDuration } from "../../contract/input/duration.ts";
 import type { OperationName } from "../../contract/operations.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Dispatch } from "../../service/dispatch.ts";
-import { within } from "./close-within.ts";
 
 /** The turns that a server runs, so that it can wait for them before it ends. */
 export interface RunningTurns {
@@ -40,7 +40,7 @@ export function watchTurns(
       if (running.size === 0) return;
       const grace = spellDuration(graceMs);
       log(`waits at most ${grace} for ${turns(running.size)} to end; a second signal leaves at once`);
-      await within(clock, graceMs, [none()]);
+      await within(clock, graceMs, none());
       if (running.size > 0) log(`interrupts ${turns(running.size)} after ${grace}; what was said is kept`);
     },
   };
@@ -48,4 +48,24 @@ export function watchTurns(
 
 function turns(count: number): string {
   return count === 1 ? "1 turn" : `${count} turns`;
+}
+
+/** Waits for work, and not for longer than this. */
+export async function within(clock: Clock, ms: number, work: Promise<unknown>): Promise<void> {
+  const done = new AbortController();
+  await Promise.race([work, clock.sleep(ms, done.signal)]);
+  done.abort("done");
+}
+
+/** The reason of a signal that a client aborted, rather than the end of its connection or of the server. */
+export const CANCELLED_BY_CLIENT = "cancelled by the client";
+
+/** Archives what was begun of a creation whose client took it back: nobody wants it, and it stays readable. */
+export async function takeBack(dispatch: Dispatch, session_id: string): Promise<void> {
+  try {
+    await dispatch("archiveSession", { session_id });
+  } catch (thrown) {
+    // Without a store the session ends with the process anyway.
+    if (!(thrown instanceof RuntimeError && thrown.code === "SESSION_PERSISTENCE_DISABLED")) throw thrown;
+  }
 }

@@ -1,10 +1,10 @@
 import { RuntimeError } from "../../../contract/error.ts";
 import { requireCapability } from "../../../service/dispatch.ts";
+import { withoutControls } from "../../wire/terminal-text.ts";
 import { undoCompaction } from "../compactions/change-context.ts";
 import { attempt, compactedLines } from "../compactions/compact-now.ts";
 import { showCompaction } from "../compactions/show-compaction.ts";
 import { createPaint } from "../paint.ts";
-import { withoutControls } from "../plain-text.ts";
 import { contextBar } from "./context-bar.ts";
 import type { Chat, SlashCommand } from "./slash-commands.ts";
 

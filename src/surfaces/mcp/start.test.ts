@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { parseMcpFlags } from "./flags.ts";
+import { parseMcpFlags } from "./start.ts";
 
 it("speaks over stdin and stdout unless HTTP is asked for, and then on this machine alone", () => {
   expect(parseMcpFlags([])).toMatchObject({ http: undefined, memoryOnly: false, wants: "serve", notes: [] });
