@@ -17,9 +17,10 @@ import { readSchema } from "../run/session-options.ts";
 import { findSession, shortId } from "../sessions/selector.ts";
 import { runAgentCommand } from "./agent-commands.ts";
 import { createAgentTalk } from "./agent-talk.ts";
+import type { Chat } from "./chat.ts";
 import { createConversation } from "./conversation.ts";
 import { openPipedPrompts } from "./piped-prompts.ts";
-import { type Chat, parseSlash, runSlash } from "./slash-commands.ts";
+import { parseSlash, runSlash } from "./slash-commands.ts";
 import { openTypedPrompts } from "./typed-prompts.ts";
 
 /** Declares `rkat chat`. */
