@@ -30,7 +30,7 @@ export interface OpenApiOperation {
   readonly security?: readonly object[];
 }
 
-export interface OpenApiParameter {
+interface OpenApiParameter {
   readonly name: string;
   readonly in: "path" | "query" | "header";
   readonly required: boolean;

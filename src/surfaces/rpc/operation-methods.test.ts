@@ -1,6 +1,7 @@
 import { describe, expect, it, vi } from "vitest";
 import { asFrame, type Frame, failure, readAsClient, turnEvents } from "../../../test/support/rpc-client.ts";
 import { connectRpc, connectTo, REALM } from "../../../test/support/rpc-connection.ts";
+import { RuntimeError } from "../../contract/error.ts";
 import { createScriptedModel } from "../../providers/scripted.ts";
 import { createRuntime } from "../../runtime.ts";
 
@@ -111,6 +112,21 @@ describe("a turn", () => {
     expect(await client.request("session/list")).toEqual({ sessions: [] });
   });
 
+  it.each([
+    ["SESSION_STORE_ERROR", "SESSION_STORE_ERROR", -32006],
+    ["SESSION_PERSISTENCE_DISABLED", "REQUEST_CANCELLED", -32005],
+  ] as const)("is taken back; an archiving that answers %s is told as %s", async (code, told, number) => {
+    const model = createScriptedModel(() => ({ text: "so far", ends: "silent" }));
+    const runtime = createRuntime({ model, env: {} });
+    const dispatch: typeof runtime.dispatch = (name, ...rest) =>
+      name === "archiveSession" ? Promise.reject(new RuntimeError(code, "no")) : runtime.dispatch(name, ...rest);
+    const { client } = connectTo({ ...runtime, dispatch });
+    const { id, result } = client.start("session/create", { prompt: "wait" });
+    await client.frame((frame) => JSON.stringify(frame).includes("so far"));
+    client.notify("cancel", { request_id: id });
+    await expect(result).rejects.toEqual(failure(number, told));
+  });
+
   it("that the provider fails is an error that names the session, which stays usable", async () => {
     const model = createScriptedModel([
       { ends: { failure: { kind: "auth", message: "no such key" } } },
@@ -208,6 +224,9 @@ describe("sessions", () => {
         failure(-32020, "SESSION_PERSISTENCE_DISABLED"),
       );
     }
+    await expect(client.request("turn/start", { session_id: UNKNOWN, prompt: "more" })).rejects.toEqual(
+      failure(-32020, "SESSION_PERSISTENCE_DISABLED"),
+    );
     expect(await client.request("session/stream_open", { session_id })).toMatchObject({ opened: true });
     await expect(client.request("session/stream_open", { session_id: UNKNOWN })).rejects.toEqual(
       failure(-32001, "SESSION_NOT_FOUND"),
