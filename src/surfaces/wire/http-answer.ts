@@ -48,7 +48,12 @@ const LINGER_BYTES_MAX = 64 * 1_024 * 1_024;
 
 /** Sends an answer and resolves when it is on its way; a client that left is not told. */
 export async function sendAnswer(request: IncomingMessage, response: ServerResponse, answer: Answer): Promise<void> {
-  if (response.destroyed || response.headersSent) return;
+  if (response.destroyed || response.writableEnded) return;
+  // What failed in the middle of its answer has no other way to say so.
+  if (response.headersSent) {
+    response.destroy();
+    return;
+  }
   const bytes = Buffer.from(answer.text);
   // An unread body would be taken for the next request.
   const isRead = request.complete;

@@ -73,7 +73,7 @@ export async function openHttpServer(service: HttpService): Promise<HttpServer> 
   const answering = new Set<Promise<void>>();
   let isEnding = false;
 
-  const answer = async (request: Asking, response: ServerResponse): Promise<Answer | undefined> => {
+  const answer = async ({ request, response, asksFirst }: Asking): Promise<Answer | undefined> => {
     if (answering.size >= REQUESTS_MAX) {
       return busyAnswer(`this server serves ${REQUESTS_MAX} requests, its limit`, answerFailure);
     }
@@ -81,7 +81,7 @@ export async function openHttpServer(service: HttpService): Promise<HttpServer> 
       const target = admit(request, response);
       if (isEnding && target.isLasting !== true) return busyAnswer("this server is ending", answerFailure);
       if ("refusal" in target) return target.refusal;
-      if (request.asksFirst) {
+      if (asksFirst) {
         requireFitting(request);
         response.writeContinue();
       }
@@ -91,27 +91,28 @@ export async function openHttpServer(service: HttpService): Promise<HttpServer> 
       return answerFailure(thrown, isUnauthorized ? { headers: { "www-authenticate": "Bearer" } } : {});
     }
   };
-  const serve = async (request: Asking, response: ServerResponse): Promise<void> => {
-    const answered = await answer(request, response);
-    if (answered !== undefined) await sendAnswer(request, response, answered);
+  const serve = async (asking: Asking): Promise<void> => {
+    const answered = await answer(asking);
+    if (answered !== undefined) await sendAnswer(asking.request, asking.response, answered);
   };
-  const take = (request: Asking, response: ServerResponse): void => {
+  const take = (asking: Asking): void => {
+    const { request, response } = asking;
     connections.hold(request.socket, response);
     // A client that leaves in the middle is heard of here; unheard, it would end the process.
     request.on("error", () => {});
     response.on("error", () => {});
-    const served = serve(request, response).catch((thrown: unknown) => {
+    const served = serve(asking).catch((thrown: unknown) => {
       log(`a request could not be answered: ${messageOf(thrown)}`);
       response.destroy();
     });
     answering.add(served);
     void served.then(() => answering.delete(served));
   };
-  const server = createServer(LIMITS, take);
+  const server = createServer(LIMITS, (request, response) => take({ request, response, asksFirst: false }));
   const connections = watchConnections(server);
   server.maxConnections = CONNECTIONS_MAX;
   // Who asks before it sends a body is told to go on once it is let in, and not with one that is too large.
-  server.on("checkContinue", (request, response) => take(Object.assign(request, { asksFirst: true }), response));
+  server.on("checkContinue", (request, response) => take({ request, response, asksFirst: true }));
   server.on("clientError", (thrown: NodeJS.ErrnoException, socket) => {
     // In the middle of an answer there is no place for another.
     if (connections.isBusy(socket)) socket.destroy();
@@ -150,8 +151,12 @@ export async function openHttpServer(service: HttpService): Promise<HttpServer> 
   };
 }
 
-/** A request, and whether its client waits to be told that it may send the body. */
-type Asking = IncomingMessage & { readonly asksFirst?: boolean };
+interface Asking {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  /** Whether the client waits to be told that it may send the body. */
+  readonly asksFirst: boolean;
+}
 
 /** What a request asks for, unless whoever asks may not; a browser that asks first is told what it may. */
 function createAdmission(service: HttpService): (request: IncomingMessage, response: ServerResponse) => Target {

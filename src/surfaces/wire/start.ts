@@ -91,6 +91,9 @@ export async function startServer<F extends ServerFlags>(
   }
 }
 
+/** A reader that has stopped reading is not waited for longer. */
+const FLUSH_MS_MAX = 2_000;
+
 interface How<F extends ServerFlags> extends Pick<Serving<F>, "flags" | "log"> {
   readonly kind: ServerKind<F>;
 }
@@ -136,7 +139,7 @@ async function serve<F extends ServerFlags>(io: ServerIo, parts: ServerParts, ho
     log: (line) => io.stderr.write(`${withoutControls(line)}\n`),
   });
   const close = async (): Promise<void> => {
-    const closed = Promise.all([runtime.close(), flushed(io.stdout)]);
+    const closed = Promise.all([runtime.close(), within(clock, FLUSH_MS_MAX, flushed(io.stdout))]);
     await (kind.closeMsMax === undefined ? closed : within(clock, kind.closeMsMax, closed));
   };
   const told = paths ? { stateRoot: resolve(stateFolder, ".."), contextRoot: projectRoot } : {};
