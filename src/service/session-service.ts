@@ -117,11 +117,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
   const startTurn = async (input: StartTurn, call: CallContext): Promise<RunResult> => {
     requireServed(input);
     if (call.tools !== undefined) requireTools(call.tools);
-    const session = await live.find(input.session_id).catch((thrown: unknown) => {
-      // What this process does not know would have to be read from a store.
-      requireCapability(parts.capabilities, "session-store");
-      throw thrown;
-    });
+    const session = await live.find(input.session_id);
     return held.run(session, call, async (signal) => {
       const { state } = session;
       const added = call.tools === undefined ? [] : giveTools(session, call.tools);

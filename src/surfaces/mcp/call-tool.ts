@@ -5,8 +5,9 @@ import { type ReadPayload, TurnExtras, type TurnPayload } from "../../contract/m
 import type { OperationName } from "../../contract/operations.ts";
 import { parseParams } from "../../contract/rpc/requests.ts";
 import type { RunResult, SessionInfo } from "../../contract/session.ts";
-import type { Dispatch } from "../../service/dispatch.ts";
+import type { CallContext, Dispatch } from "../../service/dispatch.ts";
 import { isRecord } from "../wire/incoming.ts";
+import { furtherTurn } from "../wire/running-turns.ts";
 import { type Params, withPlainIds, withSessionRefs } from "../wire/session-refs.ts";
 import { type ClientTurns, isWaiting, type WaitingTurn } from "./client-turns.ts";
 import { ANSWERS_LIST, type OperationTool, RUNS_TURN } from "./tools.ts";
@@ -95,9 +96,9 @@ async function runTurn({ dispatch, turns }: CallParts, operation: OperationName,
       return await turns.goOn(sessionId ?? "", tool_results, hearing);
     }
     const given = tools === undefined ? {} : { tools: turns.toTools(tools) };
-    // One tool stands for both: a session that this process knows goes on in every build.
-    const meant = operation === "resumeSession" ? "startTurn" : operation;
-    return await turns.begin((call) => dispatch(meant, input, { ...call, ...given }), hearing);
+    const run = (call: CallContext) =>
+      operation === "resumeSession" ? furtherTurn(dispatch, input, call) : dispatch(operation, input, call);
+    return await turns.begin((call) => run({ ...call, ...given }), hearing);
   } finally {
     await telling.finish();
   }

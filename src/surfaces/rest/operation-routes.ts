@@ -2,7 +2,7 @@ import { OPERATIONS, type OperationName } from "../../contract/operations.ts";
 import type { Listener } from "../../service/event-queue.ts";
 import type { Runtime } from "../../service/runtime-calls.ts";
 import { errorAnswer, jsonAnswer } from "../wire/http-answer.ts";
-import { CANCELLED_BY_CLIENT, takeBack } from "../wire/running-turns.ts";
+import { CANCELLED_BY_CLIENT, furtherTurn, takeBack } from "../wire/running-turns.ts";
 import { sessionLeftBy } from "../wire/session-refs.ts";
 import { createOnce, type Outcome } from "./idempotency.ts";
 import { createInputReader, restShape } from "./operation-shape.ts";
@@ -57,7 +57,10 @@ function createCall({ runtime, realm }: OperationParts, name: OperationName): Ca
         ...(signal === undefined ? {} : { signal }),
         ...(listener === undefined ? {} : { listener }),
       };
-      return restShape(name, await runtime.dispatch(name, input, context), { input, realm });
+      const output = await (name === "startTurn"
+        ? furtherTurn(runtime.dispatch, input, context)
+        : runtime.dispatch(name, input, context));
+      return restShape(name, output, { input, realm });
     } catch (thrown) {
       const isTakenBack = name === "createSession" && signal?.reason === CANCELLED_BY_CLIENT;
       const session_id = sessionLeftBy(thrown);

@@ -2,7 +2,7 @@ import { RuntimeError } from "../../contract/error.ts";
 import { spellDuration } from "../../contract/input/duration.ts";
 import type { OperationName } from "../../contract/operations.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { Dispatch } from "../../service/dispatch.ts";
+import type { CallContext, Dispatch } from "../../service/dispatch.ts";
 
 /** The turns that a server runs, so that it can wait for them before it ends. */
 export interface RunningTurns {
@@ -67,5 +67,18 @@ export async function takeBack(dispatch: Dispatch, session_id: string): Promise<
   } catch (thrown) {
     // Without a store the session ends with the process anyway.
     if (!(thrown instanceof RuntimeError && thrown.code === "SESSION_PERSISTENCE_DISABLED")) throw thrown;
+  }
+}
+
+/**
+ * Runs a further turn where one name stands for both operations: a session that this process knows goes on in every
+ * build, and any other is resumed, which without a store is refused for what it lacks.
+ */
+export async function furtherTurn(dispatch: Dispatch, input: unknown, call: CallContext): Promise<unknown> {
+  try {
+    return await dispatch("startTurn", input, call);
+  } catch (thrown) {
+    if (!(thrown instanceof RuntimeError && thrown.code === "SESSION_NOT_FOUND")) throw thrown;
+    return dispatch("resumeSession", input, call);
   }
 }
