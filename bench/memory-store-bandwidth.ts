@@ -1,10 +1,5 @@
-import {
-  createScanner,
-  layoutFor,
-  SCAN_IDS_MAX,
-  SCAN_ROWS_MAX,
-  type Scanner,
-} from "../src/stores/memory/embedded/vectors/scan/scanner.ts";
+import { layoutFor, SCAN_IDS_MAX, SCAN_ROWS_MAX } from "../src/stores/memory/embedded/vectors/scan/layout.ts";
+import { createScanner, type Scanner } from "../src/stores/memory/embedded/vectors/scan/scanner.ts";
 import { createRandom } from "../test/crash/random.ts";
 import { DIMENSIONS } from "./memory-store-data.ts";
 import { median } from "./report.ts";

@@ -1,7 +1,8 @@
 import { VARIABLES } from "../src/config/config-layers.ts";
 import { ERRORS } from "../src/contract/error.ts";
 import { createProgram } from "../src/surfaces/cli/command-line.ts";
-import { type CommandEntry, commandTree, type OptionEntry } from "../src/surfaces/cli/completion/command-tree.ts";
+import { type CommandEntry, commandTree } from "../src/surfaces/cli/completion/command-tree.ts";
+import type { OptionEntry } from "../src/surfaces/cli/help.ts";
 import type { Io, Output } from "../src/surfaces/cli/io.ts";
 import type { Parts } from "../src/surfaces/cli/parts.ts";
 import { SELECTOR_HINT } from "../src/surfaces/cli/sessions/selector.ts";

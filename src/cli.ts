@@ -20,7 +20,7 @@ const args = process.argv.slice(2);
 if (args[0] === "--version" || args[0] === "-V") {
   process.stdout.write(`${readVersion()}\n`);
 } else {
-  const { nodeFault } = await import("./surfaces/node-version.ts");
+  const { nodeFault } = await import("./surfaces/wire/node-version.ts");
   const fault = nodeFault(process.versions.node);
   if (fault === undefined) {
     // Most of a short command is the loading of its code; the second time it need not be compiled.
@@ -153,7 +153,7 @@ function parts(io: Io): Parts {
     },
     loadConformance: async () => {
       const { createConformance } = await import("./conformance/conformance.ts");
-      const { readIfThere } = await import("./surfaces/cli/configuration.ts");
+      const { readIfThere } = await import("./surfaces/wire/state-folder.ts");
       return createConformance({
         env: io.env,
         self: { command: process.execPath, args: [...process.execArgv, process.argv[1] ?? ""] },
@@ -176,8 +176,9 @@ function parts(io: Io): Parts {
     },
     serveRest: async (words) => {
       const { startRest } = await import("./surfaces/rest/start.ts");
+      const { stdin, stdout, stderr } = process;
       const called = { command: "rkat serve", purpose: "cli" } as const;
-      return startRest({ ...io, ...called, args: words }, { loadConfig, openRuntime });
+      return startRest({ ...io, ...called, args: words, stdin, stdout, stderr }, { loadConfig, openRuntime });
     },
   };
 }

@@ -2,10 +2,10 @@ import { readFileSync } from "node:fs";
 // Not by name: an older Node has no such export, and would end with a stack trace before it is told.
 import nodeModule from "node:module";
 import { homedir } from "node:os";
-import { nodeFault } from "./surfaces/node-version.ts";
-import type { RpcIo, RpcParts } from "./surfaces/rpc/start.ts";
+import { nodeFault } from "./surfaces/wire/node-version.ts";
+import type { ServerIo, ServerParts } from "./surfaces/wire/start.ts";
 
-type Start = (io: RpcIo, parts: RpcParts) => Promise<number>;
+type Start = (io: ServerIo, parts: ServerParts) => Promise<number>;
 
 // Not SIGHUP: listening to it would undo `nohup`.
 const SIGNAL_EXITS = { SIGINT: 130, SIGTERM: 143 } as const;

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { EXTRA_TOOLS } from "../src/contract/mcp/extra-tools.ts";
 import { createTools } from "../src/surfaces/mcp/tools.ts";
-import { openApiDocument } from "../src/surfaces/rest/openapi/document.ts";
+import { openApiDocument } from "../src/surfaces/rest/openapi.ts";
 import { connectRpc } from "./support/rpc-connection.ts";
 
 /** Every name of the 0.6 line; a family of methods nobody here has is named by one of them. */

@@ -38,10 +38,25 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   contract: [],
 };
 
-/** Imports of types that cross the layers: the command line is handed a runtime, surfaces speak of ports. */
+/**
+ * The rooms of a layer, which are its folders, do not see each other, except for these: what the others of their layer
+ * stand on. A layer that is not here has rooms that stand alone.
+ */
+const GROUND_ROOMS: Readonly<Record<string, readonly string[]>> = {
+  surfaces: ["wire"],
+  providers: ["wire"],
+  tools: ["shell"],
+  stores: ["embedded"],
+  contract: ["input", "config", "rpc"],
+  // A turn is made of all the others, and a compaction is a turn's, an agent's and a session's.
+  core: ["session", "model", "tools", "compaction", "agent"],
+  service: ["session", "memory", "agent"],
+};
+
+/** Imports of types that cross the layers: the command line and whoever starts a server are handed a runtime. */
 const MAY_IMPORT_TYPES: readonly { readonly from: string; readonly to: RegExp }[] = [
   { from: "src/surfaces/cli/", to: /^src\/(?:runtime(?:-on-disk)?\.ts|config\/)/ },
-  { from: "src/surfaces/rpc/", to: /^src\/(?:runtime(?:-on-disk)?\.ts|config\/)/ },
+  { from: "src/surfaces/wire/", to: /^src\/(?:runtime-on-disk\.ts|config\/)/ },
 ];
 
 /** Where a dependency lives. One folder can then say what it costs to replace it. */
@@ -125,6 +140,26 @@ export function homeFaults(files: readonly SourceFile[], manifest: string): read
   ];
 }
 
+/** The room of a file: the folder of its layer that it lies in; undefined for one that lies in the layer itself. */
+function roomOf(path: string): string | undefined {
+  return /^src\/[^/]+\/([^/]+)\//.exec(path)?.[1];
+}
+
+/** What lies in a layer itself belongs to all of its rooms, and may see them. */
+export const roomFaults: Rule = (files) =>
+  files.filter(isShipped).flatMap((file) => {
+    const layer = layerOf(file.path);
+    const room = roomOf(file.path);
+    if (layer === undefined || room === undefined) return [];
+    return importsOf(file).flatMap(({ target = "", specifier }) => {
+      const other = roomOf(target);
+      if (layerOf(target) !== layer || other === undefined || other === room) return [];
+      if (GROUND_ROOMS[layer]?.includes(other)) return [];
+      const advice = "move what they share below both, into a room of GROUND_ROOMS, or hand it in";
+      return [`${file.path} imports ${specifier}: ${layer}/${room} may not see ${layer}/${other}; ${advice}`];
+    });
+  });
+
 function strayImports(file: SourceFile): readonly string[] {
   return importsOf(file).flatMap(({ specifier }) => {
     const name = packageOf(specifier);
@@ -174,11 +209,11 @@ export const exportFaults: Rule = (files) =>
     ];
   });
 
+/** Through types, too: who cannot be read without the other is one idea in two files, or two with one missing below. */
 export const cycleFaults: Rule = (files) => {
   const edges = new Map(
     files.filter(isShipped).map((file) => {
-      const targets = importsOf(file).flatMap(({ kind, target }) => (kind === "type" || !target ? [] : [target]));
-      return [file.path, targets] as const;
+      return [file.path, importsOf(file).flatMap(({ target }) => target ?? [])] as const;
     }),
   );
   const done = new Set<string>();

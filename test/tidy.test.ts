@@ -8,6 +8,7 @@ import {
   layerFaults,
   lengthFaults,
   machineFaults,
+  roomFaults,
   rootFaults,
   specFaults,
 } from "./tidy-rules.ts";
@@ -19,6 +20,7 @@ const file = (path: string, text: string) => ({ path, text });
 
 describe("the project", () => {
   it("imports only downwards", () => expect(layerFaults(files)).toEqual([]));
+  it("keeps the rooms of a layer apart", () => expect(roomFaults(files)).toEqual([]));
   it("keeps each dependency in its home", () => expect(homeFaults(files, manifest)).toEqual([]));
   it("touches the machine only where it may", () => expect(machineFaults(files)).toEqual([]));
   it("has no file that is too long", () => expect(lengthFaults(files)).toEqual([]));
@@ -82,14 +84,31 @@ describe("the rules bite", () => {
     expect(rootFaults(many(25, (index) => `${index}.md`))).toHaveLength(1);
   });
 
-  it("on a cycle of values, and not of types", () => {
+  it("on a surface that sees another, also as a type, and not on what they share", () => {
+    const at = (path: string, specifier: string, how = "import") =>
+      roomFaults([file(path, `${how} { a } from "${specifier}";\n`)]);
+    expect(at("src/surfaces/rest/serve.ts", "../rpc/serve.ts", "import type")).toEqual([
+      "src/surfaces/rest/serve.ts imports ../rpc/serve.ts: surfaces/rest may not see surfaces/rpc; " +
+        "move what they share below both, into a room of GROUND_ROOMS, or hand it in",
+    ]);
+    expect(at("src/surfaces/wire/start.ts", "../cli/plain-text.ts")).toHaveLength(1);
+    expect(at("src/stores/embedded/open.ts", "../memory/in-memory.ts")).toHaveLength(1);
+    expect(roomFaults([file("src/surfaces/rest/a.ts", 'const a = () => import("../mcp/b.ts");\n')])).toHaveLength(1);
+    expect(at("src/surfaces/rest/serve.ts", "../wire/guard.ts")).toEqual([]);
+    expect(at("src/surfaces/cli/chat/chat.ts", "../parts.ts")).toEqual([]);
+    expect(at("src/service/session/turns.ts", "../dispatch.ts")).toEqual([]);
+    expect(at("src/surfaces/rest/serve.test.ts", "../rpc/serve.ts")).toEqual([]);
+  });
+
+  it("on a cycle, also through types", () => {
     const a = file("src/core/a.ts", 'import { b } from "./b.ts";\n');
     const back = file("src/core/b.ts", 'import { a } from "./a.ts";\n');
     const backType = file("src/core/b.ts", 'import type { A } from "./a.ts";\n');
     expect(cycleFaults([a, back])).toEqual([
       "src/core/a.ts → src/core/b.ts → src/core/a.ts is a cycle: move what they share below both",
     ]);
-    expect(cycleFaults([a, backType])).toEqual([]);
+    expect(cycleFaults([a, backType])).toHaveLength(1);
+    expect(cycleFaults([a])).toEqual([]);
   });
 
   it("on default and star exports", () => {

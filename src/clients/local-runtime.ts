@@ -1,9 +1,8 @@
-import type { RuntimeWays } from "../service/runtime-calls.ts";
-import type { RuntimeOption } from "./connect.ts";
+import type { Runtime, RuntimeWays } from "../service/runtime-calls.ts";
 import { closedError } from "./failures.ts";
 
 /** The ways into a runtime of this process. Whoever opened it closes it: closing the client ends only the client. */
-export function createLocalWays(runtime: RuntimeOption["runtime"]): RuntimeWays {
+export function createLocalWays(runtime: Pick<Runtime, "dispatch" | "subscribe">): RuntimeWays {
   const closing = new AbortController();
   const dispatch: RuntimeWays["dispatch"] = async (...call) => {
     if (closing.signal.aborted) throw closedError();

@@ -42,7 +42,7 @@ import {
 } from "./session.ts";
 import { REWRITE_OPERATIONS } from "./transcript/rewrite-operations.ts";
 
-export interface Operation {
+interface Operation {
   readonly summary: string;
   readonly input: z.ZodType;
   readonly output: z.ZodType;

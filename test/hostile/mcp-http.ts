@@ -1,5 +1,5 @@
 import { createSystemClock } from "../../src/service/system-clock.ts";
-import { listenHttp } from "../../src/surfaces/mcp/http/serve-http.ts";
+import { listenHttp } from "../../src/surfaces/mcp/serve-http.ts";
 import { createServers } from "../../src/surfaces/mcp/server.ts";
 import { chance, pick } from "../compaction/chances.ts";
 import type { Attack, AttackOptions, Score } from "./attack.ts";
@@ -14,7 +14,6 @@ import { attackTarget, REALM, type Target } from "./target.ts";
 export function attackMcpHttp(options: AttackOptions): Promise<Attack> {
   return attackTarget(options, async (target) => {
     const clock = createSystemClock();
-    const { newId } = clock;
     const { runtime } = target;
     const createServer = createServers({ runtime, realm: REALM, version: "1.2.3", memoryOnly: false, clock });
     const listener = await listenHttp({
@@ -23,7 +22,8 @@ export function attackMcpHttp(options: AttackOptions): Promise<Attack> {
       token: undefined,
       allowedHosts: [],
       createServer,
-      newId,
+      clock,
+      log: () => {},
     });
     const port = Number(new URL(listener.url).port);
     try {

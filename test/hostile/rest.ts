@@ -1,8 +1,8 @@
 import { ERRORS, type ErrorCode } from "../../src/contract/error.ts";
 import type { JsonSchema } from "../../src/contract/rest/operation-schema.ts";
 import { createSystemClock } from "../../src/service/system-clock.ts";
-import { inputPlaces } from "../../src/surfaces/rest/routes/operation-input.ts";
-import { OPERATION_NAMES } from "../../src/surfaces/rest/routes/operation-routes.ts";
+import { OPERATION_NAMES } from "../../src/surfaces/rest/operation-routes.ts";
+import { inputPlaces } from "../../src/surfaces/rest/operation-shape.ts";
 import { openRestServer } from "../../src/surfaces/rest/serve.ts";
 import { chance, pick } from "../compaction/chances.ts";
 import type { Attack, AttackOptions, Score } from "./attack.ts";

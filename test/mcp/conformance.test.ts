@@ -6,14 +6,13 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { createInMemoryStore, createRuntime } from "../../src/runtime.ts";
 import { createSystemClock } from "../../src/service/system-clock.ts";
-import { listenHttp } from "../../src/surfaces/mcp/http/serve-http.ts";
+import { listenHttp } from "../../src/surfaces/mcp/serve-http.ts";
 import { createServers, type McpServer } from "../../src/surfaces/mcp/server.ts";
 import { createEverythingServer } from "./everything-server.ts";
 
 const SUITE = fileURLToPath(import.meta.resolve("@modelcontextprotocol/conformance/dist/index.js"));
 const MINUTE_MS = 60_000;
 const clock = createSystemClock();
-const { newId } = clock;
 
 /** Runs the official suite against servers of a kind; the names of the scenarios by how they ended. */
 async function conform(createServer: () => McpServer) {
@@ -23,7 +22,8 @@ async function conform(createServer: () => McpServer) {
     token: undefined,
     allowedHosts: [],
     createServer,
-    newId,
+    clock,
+    log: () => {},
   });
   const folder = mkdtempSync(join(tmpdir(), "rkat-conformance-"));
   try {

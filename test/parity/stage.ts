@@ -15,7 +15,7 @@ import { readPresent, type Telling, tellScenario } from "../../src/conformance/t
 import { normalised } from "../../src/conformance/transcript.ts";
 import type { Capability } from "../../src/contract/capability.ts";
 import { openRuntime } from "../../src/runtime-on-disk.ts";
-import { readIfThere } from "../../src/surfaces/cli/configuration.ts";
+import { readIfThere } from "../../src/surfaces/wire/state-folder.ts";
 import { ownCommands } from "./own-commands.ts";
 import { openPythonDriver } from "./python-driver.ts";
 

@@ -1,5 +1,4 @@
 import { z } from "zod";
-import type { Operation } from "../operations.ts";
 import { ConfigEnvelope, PatchConfig, SetConfig } from "./envelope.ts";
 
 /** The rows of the table about the configuration. */
@@ -31,4 +30,4 @@ export const CONFIG_OPERATIONS = {
     mcp: "meerkat_config",
     cli: "rkat config patch FILE",
   },
-} as const satisfies Record<string, Operation>;
+} as const;

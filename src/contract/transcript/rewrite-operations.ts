@@ -1,6 +1,5 @@
 import { z } from "zod";
 import { nonnegative, positive } from "../input/whole-number.ts";
-import type { Operation } from "../operations.ts";
 import { ForkedSession, SessionHistory, SessionId } from "../session.ts";
 import { ForkReplacing, ReadRevision, RestoreRevision, RewriteCommit, RewriteTranscript } from "./rewrite.ts";
 
@@ -70,4 +69,4 @@ export const REWRITE_OPERATIONS = {
     cli: "rkat session rewrites ID",
     requires: "session-store",
   },
-} as const satisfies Record<string, Operation>;
+} as const;

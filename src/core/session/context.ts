@@ -1,14 +1,20 @@
 import type { Message } from "../../contract/message.ts";
 import type { SessionContext } from "../../contract/session.ts";
 import { estimateTokens } from "../tokens.ts";
-import type { SessionState } from "./session-state.ts";
-import { isIn } from "./shown.ts";
+import { type CompactionRecord, isIn, type Placed } from "./shown.ts";
 
 /** The hex SHA-256 of a text, handed in: this layer sees no library. */
 export type Hash = (text: string) => string;
 
+/** As much of a session's state as says what the model is shown. */
+interface ShownState {
+  readonly shown: readonly Placed[];
+  readonly pins: ReadonlySet<number>;
+  readonly compactions: readonly CompactionRecord[];
+}
+
 /** What the model is shown now. */
-export function assembleContext(state: Pick<SessionState, "shown">): readonly Message[] {
+export function assembleContext(state: Pick<ShownState, "shown">): readonly Message[] {
   return state.shown.map((placed) => placed.message);
 }
 
@@ -32,7 +38,7 @@ export function chainHash(message: Message, before: string, hash: Hash): string 
 }
 
 /** The context with where its parts come from. */
-export function describeContext(state: SessionState, hash: Hash): Omit<SessionContext, "tool_tokens"> {
+export function describeContext(state: ShownState, hash: Hash): Omit<SessionContext, "tool_tokens"> {
   const messages = assembleContext(state);
   return {
     messages: state.shown.map(({ seq, message }) => ({ ...message, seq })),
@@ -43,7 +49,7 @@ export function describeContext(state: SessionState, hash: Hash): Omit<SessionCo
 }
 
 /** The system message, the summary, what was pinned or brought back, then a part for each turn. */
-function partsOf({ shown, pins, compactions }: SessionState): SessionContext["parts"] {
+function partsOf({ shown, pins, compactions }: ShownState): SessionContext["parts"] {
   const parts: SessionContext["parts"] = [];
   const standing = compactions.findLast((record) => !record.undone);
   for (const { seq, message } of shown) {

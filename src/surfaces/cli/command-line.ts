@@ -1,5 +1,6 @@
 import { Command, CommanderError } from "commander";
 import { RuntimeError } from "../../contract/error.ts";
+import { withoutControls } from "../wire/terminal-text.ts";
 import { addAgentCommand } from "./agents/agent-command.ts";
 import { addChatCommand } from "./chat/chat-command.ts";
 import { addBlobCommand } from "./commands/blob.ts";
@@ -24,7 +25,6 @@ import { nearMiss } from "./near-miss.ts";
 import { createPaint } from "./paint.ts";
 import type { Invocation, Parts } from "./parts.ts";
 import { addPlaceFlags, createPlace } from "./place.ts";
-import { withoutControls } from "./plain-text.ts";
 import { settleResume } from "./run/resume-words.ts";
 import { addResumeCommands, addRunCommand, DEFAULT_COMMAND } from "./run/run-command.ts";
 import { addSessionCommand } from "./sessions/session-command.ts";

@@ -1,6 +1,5 @@
 import type { Command, Help } from "commander";
 import { RuntimeError } from "../../contract/error.ts";
-import { readUsage } from "./completion/server-usage.ts";
 import type { Io } from "./io.ts";
 import { nearMiss } from "./near-miss.ts";
 import { createPaint } from "./paint.ts";
@@ -143,4 +142,58 @@ function formatServerHelp(
 
 function widest(examples: readonly Example[]): number {
   return Math.max(0, ...examples.map(([command]) => command.length));
+}
+
+/** As much of a command as its help says. */
+export interface UsageEntry {
+  readonly description: string;
+  /** What follows its words: `SESSION [options]`. */
+  readonly usage: string;
+  readonly options: readonly OptionEntry[];
+  readonly extras: HelpExtras;
+}
+
+export interface OptionEntry {
+  readonly short: string | undefined;
+  readonly long: string;
+  /** What its value is called; undefined where it takes none. */
+  readonly value: string | undefined;
+  readonly isValueOptional: boolean;
+  readonly isRepeated: boolean;
+  readonly description: string;
+  readonly choices: readonly string[];
+  /** What holds without it, where that is one value. */
+  readonly fallback: string | undefined;
+  readonly group: string;
+}
+
+/** What a server's own help says: servers read their flags themselves, and their help is where those are written. */
+export function readUsage(usage: string): UsageEntry {
+  const [head = "", rest = ""] = usage.split(/^Options:\n/m);
+  const [options = "", examples = ""] = rest.split(/^Examples:\n/m);
+  return {
+    description: head
+      .replace(/^Usage: .*\n+/, "")
+      .replace(/(?<!\s)\s*\n/g, " ")
+      .trim(),
+    usage: "[options]",
+    options: [...options.matchAll(OPTION_LINE)].map(optionOf),
+    extras: { examples: examples.split("\n").flatMap((line) => (line === "" ? [] : [[line.trim(), ""] as const])) },
+  };
+}
+
+const OPTION_LINE = /^ {2}(?:(-\w), )?(--[\w-]+)(?: ([A-Z]+))? {2,}(\S.*)$/gm;
+
+function optionOf([, short, long = "", value, description = ""]: RegExpMatchArray): OptionEntry {
+  return {
+    short,
+    long,
+    value: value?.toLowerCase(),
+    isValueOptional: false,
+    isRepeated: description.includes("may be repeated"),
+    description,
+    choices: [],
+    fallback: undefined,
+    group: "Options",
+  };
 }

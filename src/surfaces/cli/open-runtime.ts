@@ -1,18 +1,16 @@
-import { constants } from "node:fs";
-import { access, mkdir, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { access } from "node:fs/promises";
 import type { Config, LoadedConfig } from "../../config/load-config.ts";
 import type { Capability } from "../../contract/capability.ts";
-import { RuntimeError } from "../../contract/error.ts";
 import type { Runtime } from "../../runtime.ts";
 import { requireCapability } from "../../service/dispatch.ts";
-import { configuredRealm } from "../realm.ts";
+import { configuredRealm } from "../wire/realm.ts";
+import { keepsSomething, makeStateFolder } from "../wire/state-folder.ts";
+import { withoutControls } from "../wire/terminal-text.ts";
 import { createLogLines } from "./agents/log-lines.ts";
-import { isErrno, readConfiguration } from "./configuration.ts";
+import { readConfiguration } from "./configuration.ts";
 import { createPaint } from "./paint.ts";
 import type { Invocation } from "./parts.ts";
 import type { Place } from "./place.ts";
-import { withoutControls } from "./plain-text.ts";
 
 /** A runtime with what it was composed from. */
 export interface Opened {
@@ -84,11 +82,6 @@ async function withKept<T>(
   return using({ runtime, config, place, isKept: true }, use);
 }
 
-/** Whether a runtime of the configuration writes to its state folder: sessions, or the memory of what was said. */
-export function keepsSomething({ features }: Config): boolean {
-  return features.includes("session-store") || features.includes("memory-store");
-}
-
 /** A runtime with the capabilities that are configured and no sessions, for what is not about them. */
 export async function createEmpty({ io, parts, place }: Invocation, config: Config): Promise<Runtime> {
   const compaction = config.features.includes("session-compaction") ? { compaction: true as const } : {};
@@ -132,29 +125,4 @@ function openAt(invocation: Invocation, loaded: LoadedConfig, log?: Log): Promis
     warn: (sentence) => io.stderr.write(`${yellow(`! ${withoutControls(sentence)}`)}\n`),
     log: log ?? createLogLines(io).tell,
   });
-}
-
-/** Makes the folder that keeps a realm; throws SESSION_STORE_ERROR, with advice, when that cannot be. */
-export async function makeStateFolder(stateFolder: string): Promise<void> {
-  const stateRoot = dirname(stateFolder);
-  try {
-    // What was said to a model is nobody else's business, and no part of the project.
-    const made = await mkdir(stateRoot, { recursive: true, mode: 0o700 });
-    if (made !== undefined) await ignoreInGit(stateRoot);
-    await mkdir(stateFolder, { recursive: true, mode: 0o700 });
-    await access(stateFolder, constants.W_OK);
-  } catch (cause) {
-    const why = isErrno(cause) ? cause.code : "it failed";
-    const advice = "keep them elsewhere with --state-root FOLDER, or not at all with RKAT_FEATURES=none";
-    const message = `sessions cannot be kept in ${stateFolder} (${why}); ${advice}`;
-    throw new RuntimeError("SESSION_STORE_ERROR", message, { cause });
-  }
-}
-
-async function ignoreInGit(folder: string): Promise<void> {
-  try {
-    await writeFile(join(folder, ".gitignore"), "*\n", { flag: "wx" });
-  } catch (thrown) {
-    if (!isErrno(thrown) || thrown.code !== "EEXIST") throw thrown;
-  }
 }

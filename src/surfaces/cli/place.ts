@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { resolve } from "node:path";
 import { type Command, Option } from "commander";
-import { backendNote, resolveRealm } from "../realm.ts";
+import { backendNote, resolveRealm } from "../wire/realm.ts";
 import type { Io } from "./io.ts";
 
 /** Where a command works: the project's folder, its realm, and the folder that keeps it. */

@@ -1,7 +1,4 @@
-/** Text without what could steer a terminal: a model or a tool must not move the cursor or rename the window. */
-export function withoutControls(text: string): string {
-  return text.replace(/[^\P{Cc}\n\t]/gu, "");
-}
+import { withoutControls } from "../wire/terminal-text.ts";
 
 /** One line of at most so many characters, for places where more would bury the rest. */
 export function oneLine(text: string, charsMax: number): string {

@@ -1,14 +1,14 @@
 import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
-import { asRuntimeError, type RuntimeError } from "../../contract/error.ts";
+import { asRuntimeError, RuntimeError } from "../../contract/error.ts";
 import { ConfigTool } from "../../contract/mcp/config-tool.ts";
 import { type ReadPayload, TurnExtras, type TurnPayload } from "../../contract/mcp/turn-tool.ts";
 import type { OperationName } from "../../contract/operations.ts";
 import { parseParams } from "../../contract/rpc/requests.ts";
 import type { RunResult, SessionInfo } from "../../contract/session.ts";
 import type { CallContext, Dispatch } from "../../service/dispatch.ts";
-import { furtherTurn } from "../further-turn.ts";
-import { type Params, withPlainIds, withSessionRefs } from "../rpc/methods/operation-methods.ts";
-import { isRecord } from "../rpc/wire/incoming.ts";
+import { isRecord } from "../wire/incoming.ts";
+import { furtherTurn } from "../wire/running-turns.ts";
+import { type Params, withPlainIds, withSessionRefs } from "../wire/session-refs.ts";
 import { type ClientTurns, isWaiting, type WaitingTurn } from "./client-turns.ts";
 import { ANSWERS_LIST, type OperationTool, RUNS_TURN } from "./tools.ts";
 import { createTurnNotices, type NoticeParts } from "./turn-notices.ts";
@@ -56,6 +56,8 @@ export function jsonResult(payload: unknown, { isStructured }: { readonly isStru
 function settleOperation(operation: OperationName, args: Params): { operation: OperationName; args: Params } {
   if (operation !== "patchConfig") return { operation, args };
   const { action, config, patch, expected_generation } = parseParams(ConfigTool, args);
+  if (config !== undefined) requireAction("config", "set", action);
+  if (patch !== undefined) requireAction("patch", "patch", action);
   switch (action) {
     case "get":
       return { operation: "readConfig", args: {} };
@@ -64,6 +66,12 @@ function settleOperation(operation: OperationName, args: Params): { operation: O
     case "patch":
       return { operation: "patchConfig", args: { patch, expected_generation } };
   }
+}
+
+/** What an action leaves aside would be taken for done. */
+function requireAction(field: string, wanted: string, action: string): void {
+  if (action === wanted) return;
+  throw new RuntimeError("INVALID_PARAMS", `${field}: only ${wanted} takes it, and this is ${action}`);
 }
 
 /** A failure as the model is told of it: the code is of the one table. */

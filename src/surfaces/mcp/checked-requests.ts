@@ -10,7 +10,7 @@ import {
 } from "@modelcontextprotocol/sdk/types.js";
 import { ERRORS, RuntimeError } from "../../contract/error.ts";
 import { invalidInput } from "../../contract/input/invalid-input.ts";
-import { DEPTH_MAX, isRecord } from "../rpc/wire/incoming.ts";
+import { DEPTH_MAX, isRecord } from "../wire/incoming.ts";
 
 /** What each request that is served looks like; any other is refused by its name. */
 const REQUESTS = new Map(

@@ -34,6 +34,12 @@ describe("meerkat_config", () => {
       code: "INVALID_PARAMS",
       details: { type: "generation_conflict", expected_generation: 3, current_generation: 0 },
     });
+    const stray = { code: "INVALID_PARAMS", error: "config: only set takes it, and this is get" };
+    expect(await failed({ action: "get", config: { agent: { max_turns: 9 } } })).toMatchObject(stray);
+    expect(await failed({ action: "set", config: {}, patch: {} })).toMatchObject({
+      error: "patch: only patch takes it, and this is set",
+    });
+    expect(await failed({ action: "get", expected_generation: null })).toMatchObject({ generation: 0 });
     expect(await failed({ action: "get" })).toMatchObject({ generation: 0 });
   });
 });

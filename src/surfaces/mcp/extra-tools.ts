@@ -7,9 +7,9 @@ import { parseParams } from "../../contract/rpc/requests.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Delivery } from "../../service/event-queue.ts";
 import type { Runtime } from "../../service/runtime-calls.ts";
-import { toEnvelope } from "../envelope.ts";
-import { skillsOf } from "../rpc/methods/host-methods.ts";
-import { type Params, withPlainIds } from "../rpc/methods/operation-methods.ts";
+import { listenTo, toEnvelope } from "../wire/events.ts";
+import { skillsOf } from "../wire/host.ts";
+import { type Params, withPlainIds } from "../wire/session-refs.ts";
 import { jsonResult, toolFailure } from "./call-tool.ts";
 
 /** The tools of one client that are no rows of the table of operations. */
@@ -19,7 +19,7 @@ export interface ExtraTools {
   close(): void;
 }
 
-export interface ExtraParts {
+interface ExtraParts {
   readonly dispatch: Runtime["dispatch"];
   readonly subscribe: Runtime["subscribe"];
   readonly realm: string;
@@ -62,13 +62,9 @@ export function createExtraTools({ dispatch, subscribe, realm, clock }: ExtraPar
       throw new RuntimeError("AGENT_ERROR", `this client has ${STREAMS_MAX} event streams open, its limit; close one`);
     }
     const stopping = new AbortController();
-    const deliveries = subscribe(session_id, { signal: stopping.signal })[Symbol.asyncIterator]();
-    const next = deliveries.next();
-    next.catch(() => {}); // A read hears of it.
-    // A session that is not there is refused now; one that is there may have nothing to say for hours.
-    await Promise.race([next, new Promise((resolve) => setImmediate(resolve))]);
+    const deliveries = await listenTo(subscribe, session_id, { signal: stopping.signal });
     const stream_id = clock.newId();
-    streams.set(stream_id, { sessionId: session_id, deliveries, stopping, next });
+    streams.set(stream_id, { sessionId: session_id, deliveries, stopping, next: undefined });
     return { stream_id, session_id };
   };
   const read = async (params: Params, signal: AbortSignal) => {

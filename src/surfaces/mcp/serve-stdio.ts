@@ -1,28 +1,15 @@
-import { addAbortSignal, type Readable, type Writable } from "node:stream";
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { type JSONRPCMessage, JSONRPCMessageSchema } from "@modelcontextprotocol/sdk/types.js";
-import { RuntimeError } from "../../contract/error.ts";
-import type { Clock } from "../../ports/clock.ts";
-import { errorFrame, faultFrame } from "../rpc/wire/frames.ts";
-import { NO_ID, parseIncoming } from "../rpc/wire/incoming.ts";
-import { LINE_BYTES_MAX, type Line } from "../rpc/wire/line-reader.ts";
-import { createOutbox } from "../rpc/wire/outbox.ts";
-import { readLines } from "../rpc/wire/read-lines.ts";
+import { createConnection, type Streams, type TakeMessage } from "../wire/connection.ts";
+import { faultFrame } from "../wire/frames.ts";
 import { checkRequests } from "./checked-requests.ts";
 import type { McpServer } from "./server.ts";
 
 /** One connection: a server, and the two streams a client speaks over. */
-export interface StdioConnection {
+interface StdioConnection extends Streams {
   readonly server: McpServer;
-  readonly input: Readable;
-  readonly output: Writable;
-  readonly clock: Clock;
-  /** Aborting it ends the connection as the end of the input does. */
-  readonly signal: AbortSignal;
 }
 
-/** How long what was asked may go on after the end of the input: a script pipes its requests in and reads on. */
-const FINISH_MS_MAX = 2_000;
 /** Messages that may wait for the client to read them; with more, nothing is read of it until it has. */
 const UNREAD_MAX = 1_024;
 
@@ -31,11 +18,8 @@ const UNREAD_MAX = 1_024;
  * still runs. A line that is no message is answered as JSON-RPC says and the next one is read, which is why this is
  * not the transport of the SDK: that one closes when a line is too long.
  */
-export async function serveStdio({ server, input, output, clock, signal }: StdioConnection): Promise<void> {
-  const ending = new AbortController();
-  const ended = new Promise<void>((resolve) => ending.signal.addEventListener("abort", () => resolve()));
-  const end = (): void => ending.abort("the connection ended");
-  const outbox = createOutbox(output, end);
+export async function serveStdio({ server, ...streams }: StdioConnection): Promise<void> {
+  const { outbox, serve } = createConnection(streams);
   const unanswered = createUnanswered();
   let unread = 0;
   let newest: Promise<void> = Promise.resolve();
@@ -51,35 +35,21 @@ export async function serveStdio({ server, input, output, clock, signal }: Stdio
     },
     close: async () => transport.onclose?.(),
   };
-  const take = (line: Line): Promise<void> | undefined => {
-    if (line.kind === "too_long") {
-      const message = `a line is longer than ${LINE_BYTES_MAX} bytes and was skipped`;
-      return outbox.send(errorFrame(NO_ID, new RuntimeError("PAYLOAD_TOO_LARGE", message)));
-    }
-    const incoming = parseIncoming(line.bytes);
-    if (incoming === undefined) return undefined;
-    if (incoming.kind === "fault") return outbox.send(faultFrame(incoming.id, incoming.fault));
+  const take: TakeMessage = (message, bytes) => {
     // It was JSON a moment ago.
-    const parsed = JSONRPCMessageSchema.safeParse(JSON.parse(Buffer.from(line.bytes).toString("utf8")));
+    const parsed = JSONRPCMessageSchema.safeParse(JSON.parse(Buffer.from(bytes).toString("utf8")));
     if (parsed.success) {
       unanswered.hear(parsed.data);
       transport.onmessage?.(parsed.data);
       return unread < UNREAD_MAX ? undefined : newest;
     }
     // A wrong answer or notification has nobody waiting for a reply.
-    if (incoming.kind !== "request") return undefined;
-    return outbox.send(faultFrame(incoming.id, { code: "INVALID_REQUEST", message: "this is no message of MCP" }));
+    if (message.kind !== "request") return undefined;
+    return outbox.send(faultFrame(message.id, { code: "INVALID_REQUEST", message: "this is no message of MCP" }));
   };
-
-  signal.addEventListener("abort", end, { once: true });
-  if (signal.aborted) end();
   await server.connect(transport);
   checkRequests(transport);
-  await Promise.race([readLines(addAbortSignal(ending.signal, input), take), ended]);
-  const finished = new AbortController();
-  await Promise.race([unanswered.none(), ended, clock.sleep(FINISH_MS_MAX, finished.signal)]);
-  finished.abort("finished");
-  end();
+  await serve(take, unanswered.none);
   await server.close();
 }
 

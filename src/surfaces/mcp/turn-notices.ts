@@ -1,6 +1,6 @@
 import type { AgentEvent } from "../../contract/event.ts";
 import { createEventQueue, type Delivery, type Listener } from "../../service/event-queue.ts";
-import { toEnvelope } from "../envelope.ts";
+import { toEnvelope } from "../wire/events.ts";
 
 /** What a client is told while its turn runs. */
 type Notice =

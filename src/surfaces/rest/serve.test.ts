@@ -218,6 +218,8 @@ describe("what is refused", () => {
     expect(await call(`POST /sessions/${session_id}/messages`, { prompt: "and 4 + 4?" })).toMatchObject({
       status: 200,
     });
+    const unknown = "/sessions/01999999-0000-7000-8000-000000000001/messages";
+    expect(await call(`POST ${unknown}`, { prompt: "and 4 + 4?" })).toMatchObject(disabled);
     expect(await call("GET /memory/search?query=x")).toMatchObject({
       status: 501,
       body: { code: "MEMORY_STORE_DISABLED" },

@@ -1,30 +1,25 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { RuntimeError } from "../../contract/error.ts";
-import type { Clock } from "../../ports/clock.ts";
-import { createCrossOrigin } from "../http/cross-origin.ts";
-import { type Admission, createGuard } from "../http/guard.ts";
-import { parseSessionRef } from "../realm.ts";
-import type { Host } from "../rpc/methods/host-methods.ts";
-import type { RpcConnection } from "../rpc/serve.ts";
-import { watchTurns } from "../running-turns.ts";
-import { createEventStreams } from "./events/event-streams.ts";
-import { streamTurn, wantsEvents } from "./events/turn-stream.ts";
-import { errorAnswer } from "./http/answer.ts";
-import { createBodyReader } from "./http/body.ts";
-import { type Answering, openListener, within } from "./http/listener.ts";
-import { createRouter, parseTarget, type Route } from "./http/router.ts";
-import { createHostRoutes } from "./routes/host-routes.ts";
-import { createOperationRoutes } from "./routes/operation-routes.ts";
-import { createTurnRequests } from "./routes/turn-requests.ts";
+import type { Runtime } from "../../service/runtime-calls.ts";
+import { createBodyReader } from "../wire/body.ts";
+import { urlHost } from "../wire/guard.ts";
+import type { Host } from "../wire/host.ts";
+import { errorAnswer } from "../wire/http-answer.ts";
+import { type HttpService, openHttpServer, type Target } from "../wire/http-server.ts";
+import { watchTurns, within } from "../wire/running-turns.ts";
+import { parseSessionRef } from "../wire/session-refs.ts";
+import { createEventStreams } from "./event-streams.ts";
+import { createHostRoutes } from "./host-routes.ts";
+import { createOperationRoutes } from "./operation-routes.ts";
+import { createRouter, parseTarget, type Route } from "./router.ts";
+import { createTurnRequests } from "./turn-requests.ts";
+import { streamTurn, wantsEvents } from "./turn-stream.ts";
 
 /** What is served, and to whom. */
-export interface RestService extends Admission {
-  readonly port: number;
-  readonly runtime: RpcConnection["runtime"];
+export interface RestService extends Omit<HttpService, "find" | "answerFailure"> {
+  readonly runtime: Pick<Runtime, "dispatch" | "subscribe">;
   readonly about: Host;
   readonly version: string;
-  readonly clock: Clock;
-  /** Told, in a sentence, of what no client can be told. */
-  readonly log: (sentence: string) => void;
 }
 
 export interface RestServer {
@@ -46,66 +41,54 @@ export async function openRestServer(service: RestService): Promise<RestServer> 
   const { realm } = about;
   const turns = createTurnRequests();
   const streams = createEventStreams({ runtime, realm, clock, log });
-  const routes = [
+  const find = createFind(service, [
     ...createHostRoutes({ runtime, host: about, version, turns }),
     ...createOperationRoutes({ runtime, realm, turns }),
     streams.route,
-  ];
-  const listener = await openListener(service, createAnswering(service, routes));
+  ]);
+  const server = await openHttpServer({ ...service, find, answerFailure: errorAnswer });
   return {
-    url: listener.url,
+    url: `http://${urlHost(service.host)}:${server.address.port}`,
     drain: async (graceMs) => {
-      listener.refuse();
+      server.refuse();
       await running.drain(graceMs);
     },
     close: async () => {
-      listener.refuse();
+      server.refuse();
       // What a turn said last is still on its way to those who follow it.
       await new Promise((resolve) => setImmediate(resolve));
       await within(clock, STREAMS_MS_MAX, streams.closeAll());
-      await listener.close();
+      await server.close();
     },
   };
 }
 
-/** What is done for a request: who asks, for what, with which body, and then the route. */
-function createAnswering(admission: RestService, routes: readonly Route[]): Answering {
-  const guard = createGuard(admission);
-  const find = createRouter(routes);
+/** What a request asks for: the route, once its body was read. */
+function createFind({ about, clock }: RestService, routes: readonly Route[]): HttpService["find"] {
+  const findRoute = createRouter(routes);
   const readBody = createBodyReader();
-  const crossOrigin = createCrossOrigin(admission.allowedOrigins ?? []);
-  const answer: Answering = async (request, response) => {
+  return (request: IncomingMessage): Target => {
     const { method = "", url = "", headers } = request;
     const { path, query } = parseTarget(url);
-    const found = find(method, path);
-    const preflight = crossOrigin.preflight(method, headers);
-    // A browser that asks first does not send the token yet.
-    const { isOpen = false, isPage = false } = found.kind === "found" ? found.route : {};
-    guard(request, { isOpen: isOpen || preflight !== undefined, isPage });
-    if (preflight !== undefined) return { status: 200, type: "text/plain", text: "", headers: preflight };
-    if (found.kind === "unknown") throw new RuntimeError("METHOD_NOT_FOUND", `there is nothing at ${path}`);
+    const found = findRoute(method, path);
+    if (found.kind === "unknown") {
+      return { refusal: errorAnswer(new RuntimeError("METHOD_NOT_FOUND", `there is nothing at ${path}`)) };
+    }
     if (found.kind === "wrong_method") {
       const error = new RuntimeError("METHOD_NOT_FOUND", `${path} does not take ${method}; it takes ${found.allow}`);
-      return errorAnswer(error, { status: 405, headers: { allow: found.allow } });
+      return { refusal: errorAnswer(error, { status: 405, headers: { allow: found.allow } }) };
     }
     const { route, params } = found;
-    const rest = { path, params, query, headers, body: await readBody(request) };
-    if ("serve" in route) {
-      if (route.hasEvents !== true || !wantsEvents(headers)) return route.serve(rest);
-      const sessionId = params.session_id && parseSessionRef(params.session_id, admission.about.realm);
-      return streamTurn({ response, clock: admission.clock, sessionId }, (listener) => route.serve(rest, listener));
-    }
-    // Whoever asks for the head alone does not listen to the rest.
-    return method === "HEAD" ? { status: 200, type: "text/event-stream", text: "" } : route.stream(rest, response);
-  };
-  return async (request, response) => {
-    for (const [name, value] of Object.entries(crossOrigin.headersFor(request.headers)))
-      response.setHeader(name, value);
-    try {
-      return await answer(request, response);
-    } catch (thrown) {
-      const isUnauthorized = thrown instanceof RuntimeError && thrown.code === "UNAUTHORIZED";
-      return errorAnswer(thrown, isUnauthorized ? { headers: { "www-authenticate": "Bearer" } } : {});
-    }
+    const answer = async (response: ServerResponse) => {
+      const rest = { path, params, query, headers, body: await readBody(request) };
+      if ("serve" in route) {
+        if (route.hasEvents !== true || !wantsEvents(headers)) return route.serve(rest);
+        const sessionId = params.session_id && parseSessionRef(params.session_id, about.realm);
+        return streamTurn({ response, clock, sessionId }, (listener) => route.serve(rest, listener));
+      }
+      // Whoever asks for the head alone does not listen to the rest.
+      return method === "HEAD" ? { status: 200, type: "text/event-stream", text: "" } : route.stream(rest, response);
+    };
+    return { isOpen: route.isOpen === true, isPage: route.isPage === true, answer };
   };
 }

@@ -1,8 +1,10 @@
 import { asRuntimeError, RuntimeError } from "../../contract/error.ts";
-import { CANCELLED_BY_CLIENT, type Method, withPlainIds } from "./methods/operation-methods.ts";
-import { errorFrame, type Frame, resultFrame } from "./wire/frames.ts";
-import { type Incoming, isRecord, type RequestId } from "./wire/incoming.ts";
-import type { Outbox } from "./wire/outbox.ts";
+import { errorFrame, resultFrame } from "../wire/frames.ts";
+import { type Incoming, isRecord, type RequestId } from "../wire/incoming.ts";
+import type { Frame, Outbox } from "../wire/lines.ts";
+import { CANCELLED_BY_CLIENT } from "../wire/running-turns.ts";
+import { withPlainIds } from "../wire/session-refs.ts";
+import type { Method } from "./operation-methods.ts";
 
 type Request = Extract<Incoming, { kind: "request" }>;
 

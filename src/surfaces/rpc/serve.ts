@@ -1,37 +1,28 @@
-import { addAbortSignal, type Readable, type Writable } from "node:stream";
-import { RuntimeError } from "../../contract/error.ts";
-import type { Clock } from "../../ports/clock.ts";
-import type { Runtime } from "../../runtime.ts";
-import { createCallbackTools } from "./methods/callback-tools.ts";
-import { createHostMethods, type Host } from "./methods/host-methods.ts";
-import { createOperationMethods, type Method } from "./methods/operation-methods.ts";
-import { createStreams } from "./methods/streams.ts";
+import type { Runtime } from "../../service/runtime-calls.ts";
+import { createConnection, type Streams, type TakeMessage } from "../wire/connection.ts";
+import { describeHost, type Host, VERSION } from "../wire/host.ts";
+import { isRecord, NO_ID } from "../wire/incoming.ts";
+import { within } from "../wire/running-turns.ts";
+import { withSessionRefs } from "../wire/session-refs.ts";
+import { createCallbackTools } from "./callback-tools.ts";
+import { createOperationMethods, type Method } from "./operation-methods.ts";
 import { createRequests } from "./requests.ts";
-import { errorFrame, faultFrame } from "./wire/frames.ts";
-import { isRecord, NO_ID, parseIncoming } from "./wire/incoming.ts";
-import { LINE_BYTES_MAX, type Line } from "./wire/line-reader.ts";
-import { createOutbox } from "./wire/outbox.ts";
-import { readLines } from "./wire/read-lines.ts";
+import { createStreams } from "./streams.ts";
 
 /** One connection: a runtime, and the two streams a client speaks over. */
-export interface RpcConnection {
-  readonly input: Readable;
-  readonly output: Writable;
+export interface RpcConnection extends Streams {
   /** Told, in a sentence, of what the client got wrong and cannot be answered. */
   readonly log: (sentence: string) => void;
   readonly runtime: Pick<Runtime, "dispatch" | "subscribe">;
   readonly host: Host;
-  readonly clock: Clock;
-  /** Aborting it ends the connection as the end of the input does. */
-  readonly signal: AbortSignal;
 }
 
-/** How long what was asked may go on after the end of the input: a script pipes its requests in and reads on. */
-const FINISH_MS_MAX = 2_000;
 /** How long turns may take to end once they are interrupted. */
 const DRAIN_MS_MAX = 1_500;
 /** What a client may send without waiting for an answer. */
 const NOTIFICATIONS: readonly string[] = ["initialized", "cancel"];
+// Clients written for this wire know the server by this name.
+const SERVER = { name: "meerkat-rpc", version: VERSION };
 
 /**
  * Serves JSON-RPC until the input ends, the output breaks or the signal aborts. Then it interrupts the turns it
@@ -39,11 +30,8 @@ const NOTIFICATIONS: readonly string[] = ["initialized", "cancel"];
  * or their time is up. The runtime stays open.
  */
 export async function serveRpc(connection: RpcConnection): Promise<void> {
-  const { input, runtime, host, clock, log } = connection;
-  const ending = new AbortController();
-  const ended = new Promise<void>((resolve) => ending.signal.addEventListener("abort", () => resolve()));
-  const end = (): void => ending.abort("the connection ended");
-  const outbox = createOutbox(connection.output, end);
+  const { runtime, host, clock, log } = connection;
+  const { outbox, serve } = createConnection(connection);
   const tools = createCallbackTools(outbox);
   const streams = createStreams({ runtime, outbox, newId: clock.newId });
   const methods: Readonly<Record<string, Method>> = {
@@ -55,24 +43,14 @@ export async function serveRpc(connection: RpcConnection): Promise<void> {
   };
   const requests = createRequests({ methods, realm: host.realm, outbox });
 
-  /** What is returned is to be waited for before the next line is read. */
-  const take = (line: Line): Promise<void> | undefined => {
-    if (line.kind === "too_long") {
-      const message = `a line is longer than ${LINE_BYTES_MAX} bytes and was skipped`;
-      return outbox.send(errorFrame(NO_ID, new RuntimeError("PAYLOAD_TOO_LARGE", message)));
-    }
-    const incoming = parseIncoming(line.bytes);
-    switch (incoming?.kind) {
+  const take: TakeMessage = (message) => {
+    switch (message.kind) {
       case "request":
-        return requests.begin(incoming);
-      case "fault":
-        return outbox.send(faultFrame(incoming.id, incoming.fault));
+        return requests.begin(message);
       case "response":
-        return tools.answer(incoming.id, incoming.answer);
+        return tools.answer(message.id, message.answer);
       case "notification":
-        return hear(incoming.method, incoming.params);
-      case undefined:
-        return undefined;
+        return hear(message.method, message.params);
     }
   };
   const hear = (method: string, params: unknown): undefined => {
@@ -80,13 +58,26 @@ export async function serveRpc(connection: RpcConnection): Promise<void> {
     else if (!NOTIFICATIONS.includes(method)) log(`the notification ${method} is not known and was ignored`);
   };
 
-  connection.signal.addEventListener("abort", end, { once: true });
-  if (connection.signal.aborted) end();
-  await Promise.race([readLines(addAbortSignal(ending.signal, input), take), ended]);
-  const drained = new AbortController();
-  await Promise.race([requests.settled(), ended, clock.sleep(FINISH_MS_MAX, drained.signal)]);
-  end();
-  const draining = Promise.all([requests.end("the connection ended"), streams.closeAll()]);
-  await Promise.race([draining, clock.sleep(DRAIN_MS_MAX, drained.signal)]);
-  drained.abort("drained");
+  await serve(take, requests.settled);
+  await within(clock, DRAIN_MS_MAX, Promise.all([requests.end("the connection ended"), streams.closeAll()]));
+}
+
+/** The methods that describe the server rather than work on a session. `methods` lists everything that is served. */
+function createHostMethods(
+  runtime: RpcConnection["runtime"],
+  host: Host,
+  methods: () => readonly string[],
+): Readonly<Record<string, Method>> {
+  const endpoints = () => ({ rpc_transport: "stdio", rpc_methods: methods() });
+  return {
+    initialize: () => ({ server_info: SERVER, contract_version: VERSION, methods: methods() }),
+    ...describeHost(runtime, host, { process_name: SERVER.name, endpoints }),
+    "events/snapshot": async (params) => {
+      const { contract_version, cursor } = await runtime.dispatch("readEventCursor", params);
+      const { scope } = cursor;
+      const session = await runtime.dispatch("readSession", { session_id: scope.session_id });
+      const snapshot = { type: "session", session: withSessionRefs(session, host.realm) };
+      return { contract_version, scope, cursor, snapshot };
+    },
+  };
 }

@@ -1,99 +1,45 @@
-import { resolve } from "node:path";
-import type { Readable, Writable } from "node:stream";
-import type { loadConfig } from "../../config/load-config.ts";
-import { asRuntimeError, ERRORS } from "../../contract/error.ts";
-import type { Runtime } from "../../runtime.ts";
-import type { OpenOptions } from "../../runtime-on-disk.ts";
-import { createSystemClock } from "../../service/system-clock.ts";
-import { readIfThere } from "../cli/configuration.ts";
-import { withoutControls } from "../cli/plain-text.ts";
-import { flushed, within } from "../close-within.ts";
-import { configuredRealm, resolveRealm } from "../realm.ts";
-import type { ServerFlags } from "../server-flags.ts";
-import { parseRpcFlags, USAGE } from "./flags.ts";
+import { flag, invalidFlag, readFlags, SERVER_OPTIONS, type ServerFlags, serverFlags, text } from "../wire/flags.ts";
+import { type ServerIo, type ServerParts, startServer } from "../wire/start.ts";
+import { rpcUsage } from "../wire/usage.ts";
 import { serveRpc } from "./serve.ts";
 
-/** The process as the server sees it: only a door touches the real one. */
-export interface RpcIo {
-  /** What was typed after the command's name. */
-  readonly args: readonly string[];
-  readonly env: Readonly<Record<string, string | undefined>>;
-  readonly cwd: string;
-  readonly home: string;
-  readonly version: string;
-  readonly stdin: Readable;
-  readonly stdout: Writable;
-  readonly stderr: { write(text: string): void };
-  /** Aborts when somebody wants an end; its reason is the exit code to end with. */
-  readonly interrupt: AbortSignal;
-}
-
-/** What a door composes for the server. */
-export interface RpcParts {
-  readonly loadConfig: typeof loadConfig;
-  openRuntime(options: OpenOptions): Promise<Runtime>;
-}
-
-/** How long a runtime may take to close; with the turns before it, less than the 5 s a client waits before it kills. */
+/** With the turns before it, less than the 5 s a client waits before it kills. */
 const CLOSE_MS_MAX = 1_000;
 
 /** Serves JSON-RPC on stdin and stdout until they end, and returns the exit code. It does not throw. */
-export async function startRpc(io: RpcIo, parts: RpcParts): Promise<number> {
-  const log = (sentence: string): void => io.stderr.write(`rkat-rpc: ${withoutControls(sentence)}\n`);
-  try {
-    const flags = parseRpcFlags(io.args);
-    for (const note of flags.notes) log(note);
-    if (flags.wants === "serve") await serve(io, parts, { flags, log });
-    else io.stdout.write(flags.wants === "help" ? USAGE : `${io.version}\n`);
-    return typeof io.interrupt.reason === "number" ? io.interrupt.reason : 0;
-  } catch (thrown) {
-    const error = asRuntimeError(thrown);
-    log(error.message);
-    return ERRORS[error.code].exit;
-  }
+export function startRpc(io: ServerIo, parts: ServerParts): Promise<number> {
+  return startServer(io, parts, {
+    command: "rkat-rpc",
+    usage: rpcUsage("rkat-rpc"),
+    parseFlags,
+    realmFor: async ({ realm }) => ({ realm, purpose: "server" }),
+    tellsPaths: () => true,
+    http: () => undefined,
+    closeMsMax: CLOSE_MS_MAX,
+    serve: ({ runtime, about, clock, log }) => {
+      const streams = { input: io.stdin, output: io.stdout, signal: io.interrupt };
+      return serveRpc({ ...streams, log, runtime, host: about, clock });
+    },
+  });
 }
 
-async function serve(
-  io: RpcIo,
-  parts: RpcParts,
-  how: { readonly flags: ServerFlags; readonly log: (sentence: string) => void },
-): Promise<void> {
-  const { flags, log } = how;
-  const { env, cwd, home } = io;
-  const clock = createSystemClock();
-  const contextRoot = resolve(cwd, flags.contextRoot ?? "");
-  const configHome = resolve(cwd, flags.userConfigRoot ?? home);
-  const places = { cwd, home, dataHome: env.XDG_DATA_HOME, newId: clock.newId, purpose: "server" as const };
-  const place = resolveRealm({ ...flags, ...places });
-  const { realm, stateFolder } = place;
-  const layers = {
-    cwd: contextRoot,
-    home: configHome,
-    env,
-    readFile: readIfThere,
-    stateFolder,
-    isTrusted: flags.trust,
-  };
-  const { config, compose, mcpServers, trust, leftOut } = await parts.loadConfig(layers);
-  if (leftOut !== undefined) log(leftOut);
-  const runtime = await parts.openRuntime({
-    config,
-    mcpServers,
-    compose,
-    trust,
-    realm: configuredRealm(place, { instance: flags.instance, paths: true }),
-    env,
-    projectRoot: contextRoot,
-    stateFolder,
-    warn: log,
-    // What agents' memories do is told in the same words everywhere.
-    log: (line) => io.stderr.write(`${withoutControls(line)}\n`),
-  });
-  try {
-    const host = { realm, instance: flags.instance, stateRoot: resolve(stateFolder, ".."), contextRoot };
-    const streams = { input: io.stdin, output: io.stdout, signal: io.interrupt };
-    await serveRpc({ ...streams, log, runtime, host, clock });
-  } finally {
-    await within(clock, CLOSE_MS_MAX, [runtime.close(), flushed(io.stdout)]);
-  }
+/** Throws INVALID_PARAMS also for a flag that is known and not served. */
+function parseFlags(args: readonly string[]): ServerFlags {
+  const values = readFlags(args, OPTIONS);
+  const refused = ["tcp", "allow-remote"].find((name) => name in values);
+  if (refused !== undefined) throw invalidFlag(`--${refused} is not served: rkat-rpc speaks over stdin and stdout`);
+  const live = Object.keys(values).filter((name) => name.startsWith("live-"));
+  const ignored = live.map((name) => `--${name} is accepted and changes nothing: live channels are not served`);
+  const flags = serverFlags(values);
+  return { ...flags, notes: [...flags.notes, ...ignored] };
 }
+
+const OPTIONS = {
+  ...SERVER_OPTIONS,
+  tcp: text,
+  "allow-remote": flag,
+  "live-ws": text,
+  "live-webrtc": flag,
+  "live-tool-timeout-ms": text,
+  "live-ws-scheme": text,
+} as const;

@@ -1,7 +1,7 @@
+import { withoutControls } from "../../wire/terminal-text.ts";
 import { type Io, writeJson } from "../io.ts";
 import type { Opened } from "../open-runtime.ts";
 import { createPaint } from "../paint.ts";
-import { withoutControls } from "../plain-text.ts";
 import { strangerText } from "./agent-name.ts";
 
 export interface ContextFlags {

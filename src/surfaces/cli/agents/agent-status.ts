@@ -1,9 +1,10 @@
 import { join } from "node:path";
 import type { AgentStatus } from "../../../contract/agent/agent.ts";
+import { withoutControls } from "../../wire/terminal-text.ts";
 import { type Io, writeJson } from "../io.ts";
 import { isThere, type Opened } from "../open-runtime.ts";
 import { createPaint, type Paint } from "../paint.ts";
-import { alignColumns, grouped, oneLine, withoutControls } from "../plain-text.ts";
+import { alignColumns, grouped, oneLine } from "../plain-text.ts";
 import { ageOf } from "../sessions/age.ts";
 import { strangerText } from "./agent-name.ts";
 

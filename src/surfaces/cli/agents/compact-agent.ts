@@ -1,10 +1,10 @@
 import type { AgentCompacted } from "../../../contract/agent/agent.ts";
 import { ERRORS, RuntimeError } from "../../../contract/error.ts";
+import { withoutControls } from "../../wire/terminal-text.ts";
 import { writeError } from "../failure.ts";
 import { writeJson } from "../io.ts";
 import type { Opened } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
-import { withoutControls } from "../plain-text.ts";
 import { showAgentStatus } from "./agent-status.ts";
 
 interface Wish {

@@ -1,7 +1,7 @@
 import { RuntimeError } from "../../../contract/error.ts";
 import { showAgentStatus } from "../agents/agent-status.ts";
 import { compactAgent } from "../agents/compact-agent.ts";
-import type { Chat } from "./slash-commands.ts";
+import type { Chat } from "./chat.ts";
 
 interface AgentCommand {
   readonly meaning: string;

@@ -1,5 +1,6 @@
 import { type Command, Option } from "commander";
 import { asRuntimeError, ERRORS, RuntimeError } from "../../../contract/error.ts";
+import { withoutControls } from "../../wire/terminal-text.ts";
 import { agentName, strangerText } from "../agents/agent-name.ts";
 import { createLogLines } from "../agents/log-lines.ts";
 import { askForTrust } from "../config/ask-trust.ts";
@@ -9,16 +10,17 @@ import { type Io, interruptedExit } from "../io.ts";
 import { type Opened, withRuntime, withSessions } from "../open-runtime.ts";
 import { createPaint } from "../paint.ts";
 import type { Invocation } from "../parts.ts";
-import { counted, oneLine, withoutControls } from "../plain-text.ts";
+import { counted, oneLine } from "../plain-text.ts";
 import { mentionMissingMemory, refuseContradictions } from "../run/run-command.ts";
 import { addRunFlags, type RunFlags, resumeFlag } from "../run/run-flags.ts";
 import { readSchema } from "../run/session-options.ts";
 import { findSession, shortId } from "../sessions/selector.ts";
 import { runAgentCommand } from "./agent-commands.ts";
 import { createAgentTalk } from "./agent-talk.ts";
+import type { Chat } from "./chat.ts";
 import { createConversation } from "./conversation.ts";
 import { openPipedPrompts } from "./piped-prompts.ts";
-import { type Chat, parseSlash, runSlash } from "./slash-commands.ts";
+import { parseSlash, runSlash } from "./slash-commands.ts";
 import { openTypedPrompts } from "./typed-prompts.ts";
 
 /** Declares `rkat chat`. */

@@ -1,12 +1,10 @@
-import { RuntimeError } from "../../../contract/error.ts";
 import { requireCapability } from "../../../service/dispatch.ts";
 import { undoCompaction } from "../compactions/change-context.ts";
 import { attempt, compactedLines } from "../compactions/compact-now.ts";
 import { showCompaction } from "../compactions/show-compaction.ts";
 import { createPaint } from "../paint.ts";
-import { withoutControls } from "../plain-text.ts";
+import { type Chat, currentOf, type SlashCommand, tell } from "./chat.ts";
 import { contextBar } from "./context-bar.ts";
-import type { Chat, SlashCommand } from "./slash-commands.ts";
 
 /** What a chat can do about what the model is shown of it. */
 export const COMPACTION_COMMANDS: Readonly<Record<string, SlashCommand>> = {
@@ -70,12 +68,6 @@ async function compact(chat: Chat, rest: string): Promise<void> {
   io.stderr.write(`${createPaint(io.stderr, io.env).dim("/receipt shows what it did, /undo brings it back")}\n`);
 }
 
-/** The session that is talked in; before the first turn there is none. */
-export function currentOf({ conversation }: Chat): string {
-  if (conversation.sessionId !== undefined) return conversation.sessionId;
-  throw new RuntimeError("INVALID_PARAMS", "nothing was said yet");
-}
-
 function requireCompaction({ opened }: Chat): void {
   requireCapability(new Set(opened.config.features), "session-compaction");
 }
@@ -85,10 +77,4 @@ async function wasCompacted(chat: Chat, { isStanding = false } = {}): Promise<bo
   if (session_id === undefined) return false;
   const { compactions } = await chat.opened.runtime.dispatch("listCompactions", { session_id });
   return compactions.some(({ undone }) => !(isStanding && undone));
-}
-
-/** Says something about the chat itself. */
-export function tell({ invocation }: Chat, text: string): false {
-  invocation.io.stderr.write(`${withoutControls(text)}\n`);
-  return false;
 }

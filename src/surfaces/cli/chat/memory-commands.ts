@@ -1,6 +1,6 @@
 import { showMemoryStatus } from "../memory/memory-status.ts";
 import { searchAndShow } from "../memory/search-memory.ts";
-import type { SlashCommand } from "./slash-commands.ts";
+import type { SlashCommand } from "./chat.ts";
 
 const HINTS = { whole: "rkat memory search --all", everything: "/memory -a QUERY" };
 

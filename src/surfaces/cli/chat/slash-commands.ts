@@ -1,33 +1,11 @@
 import { RuntimeError } from "../../../contract/error.ts";
-import type { LogLines } from "../agents/log-lines.ts";
-import type { Opened } from "../open-runtime.ts";
-import type { Invocation } from "../parts.ts";
 import { alignColumns, counted } from "../plain-text.ts";
 import { showList, showSession } from "../sessions/read-sessions.ts";
 import { findSession, shortId } from "../sessions/selector.ts";
 import { agentCommandRows } from "./agent-commands.ts";
-import { COMPACTION_COMMANDS, currentOf, tell } from "./compaction-commands.ts";
-import type { Conversation } from "./conversation.ts";
+import { type Chat, currentOf, type SlashCommand, tell } from "./chat.ts";
+import { COMPACTION_COMMANDS } from "./compaction-commands.ts";
 import { MEMORY_COMMANDS } from "./memory-commands.ts";
-import type { PromptSource } from "./prompt-source.ts";
-
-/** What a slash command works with. */
-export interface Chat {
-  readonly invocation: Invocation;
-  readonly opened: Opened;
-  readonly conversation: Conversation;
-  /** Who is talked to, when it is an agent that remembers. */
-  readonly agent: string | undefined;
-  readonly source: PromptSource;
-  readonly log: LogLines;
-}
-
-export interface SlashCommand {
-  readonly takes?: string;
-  readonly meaning: string;
-  /** Resolves with true when the chat is to end. */
-  run(chat: Chat, rest: string): Promise<boolean>;
-}
 
 const SESSIONS_SHOWN = 10;
 

@@ -1,9 +1,9 @@
 import type { Command } from "commander";
 import { RuntimeError } from "../../../contract/error.ts";
+import { withoutControls } from "../../wire/terminal-text.ts";
 import { describeHelp, holdCommands } from "../help.ts";
 import { withSessions } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
-import { withoutControls } from "../plain-text.ts";
 
 /** Declares `rkat blob`. */
 export function addBlobCommand(program: Command, invocation: Invocation): void {

@@ -2,11 +2,12 @@ import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Config } from "../../../config/load-config.ts";
 import { asRuntimeError, ERRORS } from "../../../contract/error.ts";
+import { withoutControls } from "../../wire/terminal-text.ts";
 import { writeJson } from "../io.ts";
 import { isThere, withSessions } from "../open-runtime.ts";
 import { createPaint } from "../paint.ts";
 import type { Invocation } from "../parts.ts";
-import { bytesText, counted, withoutControls } from "../plain-text.ts";
+import { bytesText, counted } from "../plain-text.ts";
 import { whileWaiting } from "../progress/waiting.ts";
 
 /** One thing that was looked at. `missing` is no fault: a turn can run without it. */

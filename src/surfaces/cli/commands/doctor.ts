@@ -3,12 +3,12 @@ import { access } from "node:fs/promises";
 import type { Command } from "commander";
 import type { Config, LoadedConfig } from "../../../config/load-config.ts";
 import { asRuntimeError } from "../../../contract/error.ts";
+import { withoutControls } from "../../wire/terminal-text.ts";
 import { loadHere } from "../configuration.ts";
 import { describeHelp } from "../help.ts";
 import { writeJson } from "../io.ts";
 import { createPaint } from "../paint.ts";
 import type { Invocation, ModelOutlook } from "../parts.ts";
-import { withoutControls } from "../plain-text.ts";
 import { examineSessions, type Finding, verifySessions } from "./doctor-sessions.ts";
 
 /** Declares `rkat doctor`. */

@@ -2,7 +2,7 @@ import { lstat, mkdir, writeFile } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
 import type { Command } from "commander";
 import { RuntimeError } from "../../../contract/error.ts";
-import { isErrno, readIfThere } from "../configuration.ts";
+import { isErrno, readIfThere } from "../../wire/state-folder.ts";
 import { describeHelp } from "../help.ts";
 import type { Invocation } from "../parts.ts";
 import { CONFIG_TEMPLATE } from "./config-template.ts";

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { RuntimeError } from "../../../contract/error.ts";
-import { USAGE } from "../../mcp/flags.ts";
+import { mcpUsage } from "../../wire/usage.ts";
 import { describeHelp, describeServer } from "../help.ts";
 import { addServer, removeServer } from "../mcp/change-servers.ts";
 import { listServers } from "../mcp/list-servers.ts";
@@ -20,7 +20,7 @@ export function addMcpCommand(program: Command, invocation: Invocation): void {
       const { args } = invocation.io;
       invocation.exitWith(await invocation.parts.serveMcp(args.toSpliced(args.indexOf("mcp"), 1)));
     });
-  describeServer(mcp, USAGE.replace("rkat-mcp", "rkat mcp"));
+  describeServer(mcp, mcpUsage("rkat mcp"));
   describeHelp(mcp, {
     examples: [
       ["rkat mcp --memory-only", "a memory for any MCP client"],

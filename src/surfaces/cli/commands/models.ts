@@ -1,12 +1,13 @@
 import type { Command } from "commander";
 import type { ModelsCatalog } from "../../../contract/catalog.ts";
+import { withoutControls } from "../../wire/terminal-text.ts";
 import { readConfiguration } from "../configuration.ts";
 import { describeHelp } from "../help.ts";
 import { writeJson } from "../io.ts";
 import { createEmpty } from "../open-runtime.ts";
 import { createPaint } from "../paint.ts";
 import type { Invocation, ModelOutlook } from "../parts.ts";
-import { alignColumns, grouped, withoutControls } from "../plain-text.ts";
+import { alignColumns, grouped } from "../plain-text.ts";
 
 /** Declares `rkat models`. */
 export function addModelsCommand(program: Command, invocation: Invocation): void {

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { USAGE } from "../../rpc/flags.ts";
+import { rpcUsage } from "../../wire/usage.ts";
 import { describeServer } from "../help.ts";
 import type { Invocation } from "../parts.ts";
 
@@ -18,5 +18,5 @@ export function addRpcCommand(program: Command, invocation: Invocation): void {
       const { args } = invocation.io;
       invocation.exitWith(await invocation.parts.serveRpc(args.toSpliced(args.indexOf("rpc"), 1)));
     });
-  describeServer(command, USAGE.replace("rkat-rpc", "rkat rpc"));
+  describeServer(command, rpcUsage("rkat rpc"));
 }

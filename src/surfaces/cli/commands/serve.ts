@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { usage } from "../../rest/flags.ts";
+import { restUsage } from "../../wire/usage.ts";
 import { describeServer } from "../help.ts";
 import type { Invocation } from "../parts.ts";
 
@@ -16,5 +16,5 @@ export function addServeCommand(program: Command, invocation: Invocation): void 
       const { args } = invocation.io;
       invocation.exitWith(await invocation.parts.serveRest(args.toSpliced(args.indexOf("serve"), 1)));
     });
-  describeServer(command, usage("rkat serve", "that of the project in the current folder"));
+  describeServer(command, restUsage("rkat serve", "cli"));
 }

@@ -1,12 +1,13 @@
 import type { CompactResult } from "../../../contract/compaction.ts";
 import { ERRORS, RuntimeError } from "../../../contract/error.ts";
 import type { Listener } from "../../../service/event-queue.ts";
+import { withoutControls } from "../../wire/terminal-text.ts";
 import { writeError } from "../failure.ts";
 import { type Io, writeJson } from "../io.ts";
 import type { Opened } from "../open-runtime.ts";
 import { createPaint } from "../paint.ts";
 import type { Invocation } from "../parts.ts";
-import { counted, grouped, withoutControls } from "../plain-text.ts";
+import { counted, grouped } from "../plain-text.ts";
 import { compactionLine } from "../run/event-line.ts";
 import { shortId } from "../sessions/selector.ts";
 import { receiptTotals } from "./receipt-lines.ts";

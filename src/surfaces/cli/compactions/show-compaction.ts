@@ -1,9 +1,10 @@
 import type { Compaction, CompactResult } from "../../../contract/compaction.ts";
 import type { SessionHistory } from "../../../contract/session.ts";
+import { withoutControls } from "../../wire/terminal-text.ts";
 import { type Io, writeJson } from "../io.ts";
 import type { Opened } from "../open-runtime.ts";
 import { createPaint, type Paint } from "../paint.ts";
-import { alignColumns, counted, grouped, oneLine, withoutControls } from "../plain-text.ts";
+import { alignColumns, counted, grouped, oneLine } from "../plain-text.ts";
 import { ageOf } from "../sessions/age.ts";
 import { findCompaction, type Named } from "./compaction-selector.ts";
 import { receiptLines } from "./receipt-lines.ts";

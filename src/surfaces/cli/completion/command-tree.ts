@@ -1,19 +1,13 @@
 import type { Argument, Command, Option } from "commander";
-import { extrasOf, type HelpExtras, usageOf } from "../help.ts";
-import { readUsage } from "./server-usage.ts";
+import { extrasOf, type OptionEntry, readUsage, type UsageEntry, usageOf } from "../help.ts";
 
 /** A command as it was declared, for whoever completes it or writes it down. */
-export interface CommandEntry {
+export interface CommandEntry extends UsageEntry {
   /** Its words: `["rkat", "session", "list"]`. */
   readonly path: readonly string[];
   readonly aliases: readonly string[];
   readonly summary: string;
-  readonly description: string;
-  /** What follows its words: `SESSION [options]`. */
-  readonly usage: string;
   readonly arguments: readonly ArgumentEntry[];
-  readonly options: readonly OptionEntry[];
-  readonly extras: HelpExtras;
   readonly commands: readonly CommandEntry[];
 }
 
@@ -21,20 +15,6 @@ interface ArgumentEntry {
   readonly name: string;
   readonly isVariadic: boolean;
   readonly choices: readonly string[];
-}
-
-export interface OptionEntry {
-  readonly short: string | undefined;
-  readonly long: string;
-  /** What its value is called; undefined where it takes none. */
-  readonly value: string | undefined;
-  readonly isValueOptional: boolean;
-  readonly isRepeated: boolean;
-  readonly description: string;
-  readonly choices: readonly string[];
-  /** What holds without it, where that is one value. */
-  readonly fallback: string | undefined;
-  readonly group: string;
 }
 
 /** A command with all it holds; what is hidden from help is left out. */

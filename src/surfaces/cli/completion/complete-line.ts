@@ -1,5 +1,6 @@
+import type { OptionEntry } from "../help.ts";
 import { DEFAULT_COMMAND } from "../run/run-command.ts";
-import type { CommandEntry, OptionEntry } from "./command-tree.ts";
+import type { CommandEntry } from "./command-tree.ts";
 
 /** A word that may stand where the cursor is. */
 export interface Candidate {

@@ -1,10 +1,10 @@
 import { createInterface } from "node:readline/promises";
 import type { BroughtFile } from "../../../config/load-config.ts";
+import { withoutControls } from "../../wire/terminal-text.ts";
 import { loadHere } from "../configuration.ts";
 import type { Io } from "../io.ts";
 import { createPaint } from "../paint.ts";
 import type { Invocation } from "../parts.ts";
-import { withoutControls } from "../plain-text.ts";
 
 /** Asks whoever sits at the terminal whether to obey what the project's files want; without one nothing is asked. */
 export async function askForTrust(invocation: Invocation): Promise<void> {

@@ -1,13 +1,13 @@
 import { type Command, Option } from "commander";
 import type { OperationOutput } from "../../../contract/operations.ts";
 import { requireCapability } from "../../../service/dispatch.ts";
+import { withoutControls } from "../../wire/terminal-text.ts";
 import { readConfiguration } from "../configuration.ts";
 import { wholeFrom } from "../flag-values.ts";
 import { describeHelp, holdCommands } from "../help.ts";
 import { writeJson } from "../io.ts";
 import { withConfiguration, withRuntime } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
-import { withoutControls } from "../plain-text.ts";
 import { addTableFlags, readTable, type TableFlags } from "./given-table.ts";
 
 type Envelope = OperationOutput<"readConfig">;

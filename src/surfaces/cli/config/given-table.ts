@@ -2,7 +2,7 @@ import { resolve } from "node:path";
 import type { Command } from "commander";
 import { RuntimeError } from "../../../contract/error.ts";
 import { isJsonTable, type JsonTable } from "../../../contract/input/merge-patch.ts";
-import { isErrno, readIfThere } from "../configuration.ts";
+import { isErrno, readIfThere } from "../../wire/state-folder.ts";
 import { linesOf } from "../io.ts";
 import type { Invocation } from "../parts.ts";
 

@@ -2,7 +2,8 @@ import { mkdir, open, realpath, rename, rm, stat, writeFile } from "node:fs/prom
 import { dirname, join, relative } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { asRuntimeError, RuntimeError } from "../../../contract/error.ts";
-import { isErrno, loadHere, readConfiguration, readIfThere } from "../configuration.ts";
+import { isErrno, readIfThere } from "../../wire/state-folder.ts";
+import { loadHere, readConfiguration } from "../configuration.ts";
 import type { Invocation } from "../parts.ts";
 import { type NewServer, withoutServer, withServer } from "./server-table.ts";
 

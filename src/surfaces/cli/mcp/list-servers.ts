@@ -1,9 +1,10 @@
 import type { BroughtFile } from "../../../config/load-config.ts";
+import { withoutControls } from "../../wire/terminal-text.ts";
 import { readConfiguration } from "../configuration.ts";
 import { interruptedExit, writeJson } from "../io.ts";
 import { createPaint } from "../paint.ts";
 import type { Invocation } from "../parts.ts";
-import { counted, withoutControls } from "../plain-text.ts";
+import { counted } from "../plain-text.ts";
 
 /** Connects to the servers of this folder that are trusted and shows their tools, or in a sentence why there are none. */
 export async function listServers(invocation: Invocation, isJson: boolean): Promise<void> {

@@ -1,6 +1,7 @@
 import type { MemoryHit } from "../../../contract/memory.ts";
+import { withoutControls } from "../../wire/terminal-text.ts";
 import type { Paint } from "../paint.ts";
-import { oneLine, withoutControls } from "../plain-text.ts";
+import { oneLine } from "../plain-text.ts";
 import { ageOf } from "../sessions/age.ts";
 import { shortId } from "../sessions/selector.ts";
 

@@ -4,7 +4,7 @@ import type { Config } from "../../../config/load-config.ts";
 import { RuntimeError } from "../../../contract/error.ts";
 import type { JsonObject } from "../../../contract/session.ts";
 import type { SessionOptions } from "../../../service/session-handle.ts";
-import { isErrno } from "../configuration.ts";
+import { isErrno } from "../../wire/state-folder.ts";
 import type { RunFlags } from "./run-flags.ts";
 
 /** The options of the session that the flags ask for; what they leave open the configuration decides. */

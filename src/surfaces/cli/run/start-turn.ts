@@ -1,7 +1,7 @@
 import { RuntimeError } from "../../../contract/error.ts";
 import type { JsonObject, RunResult } from "../../../contract/session.ts";
 import { type EventStream, streamOf } from "../../../service/session-handle.ts";
-import { formatSessionRef } from "../../realm.ts";
+import { formatSessionRef } from "../../wire/session-refs.ts";
 import type { Opened } from "../open-runtime.ts";
 import type { RunFlags } from "./run-flags.ts";
 import { providerParams, sessionOptions } from "./session-options.ts";

@@ -1,8 +1,8 @@
 import type { AgentEvent } from "../../../contract/event.ts";
 import type { RunResult } from "../../../contract/session.ts";
+import { withoutControls } from "../../wire/terminal-text.ts";
 import { type Io, jsonText, writeJson } from "../io.ts";
 import { createPaint } from "../paint.ts";
-import { withoutControls } from "../plain-text.ts";
 import { activityOf, noticeOf, verboseLineOf } from "./event-line.ts";
 
 /** Shows a turn while it runs and when it has ended. */

@@ -1,6 +1,7 @@
 import { ERRORS } from "../../../contract/error.ts";
 import type { RunResult } from "../../../contract/session.ts";
-import { grouped, withoutControls } from "../plain-text.ts";
+import { withoutControls } from "../../wire/terminal-text.ts";
+import { grouped } from "../plain-text.ts";
 
 /** What is known of a session's limits. */
 export interface Limits {

@@ -1,6 +1,6 @@
 import { RuntimeError } from "../../../contract/error.ts";
 import type { JsonObject } from "../../../contract/session.ts";
-import { formatSessionRef } from "../../realm.ts";
+import { formatSessionRef } from "../../wire/session-refs.ts";
 import { writeJson } from "../io.ts";
 import type { Opened } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";

@@ -1,11 +1,12 @@
 import type { SessionContext, SessionInfo } from "../../../contract/session.ts";
-import { formatSessionRef } from "../../realm.ts";
+import { formatSessionRef } from "../../wire/session-refs.ts";
+import { withoutControls } from "../../wire/terminal-text.ts";
 import type { Pair } from "../flag-values.ts";
 import { interruptedExit, writeJson } from "../io.ts";
 import type { Opened } from "../open-runtime.ts";
 import { createPaint } from "../paint.ts";
 import type { Invocation } from "../parts.ts";
-import { alignColumns, counted, grouped, withoutControls } from "../plain-text.ts";
+import { alignColumns, counted, grouped } from "../plain-text.ts";
 import { ageOf } from "./age.ts";
 import { shortId } from "./selector.ts";
 import { printEvents } from "./session-events.ts";

@@ -1,13 +1,14 @@
 import { Argument, type Command, InvalidArgumentError, Option } from "commander";
 import type { OperationOutput } from "../../../contract/operations.ts";
-import { formatSessionRef } from "../../realm.ts";
+import { formatSessionRef } from "../../wire/session-refs.ts";
+import { withoutControls } from "../../wire/terminal-text.ts";
 import { json as jsonValue, wholeFrom } from "../flag-values.ts";
 import { describeHelp } from "../help.ts";
 import { writeJson } from "../io.ts";
 import { type Opened, withSessions } from "../open-runtime.ts";
 import { createPaint } from "../paint.ts";
 import type { Invocation } from "../parts.ts";
-import { counted, withoutControls } from "../plain-text.ts";
+import { counted } from "../plain-text.ts";
 import { findSession, SELECTOR_HINT, shortId } from "./selector.ts";
 import { transcriptLines } from "./transcript.ts";
 

@@ -1,6 +1,6 @@
 import { RuntimeError } from "../../../contract/error.ts";
 import type { Dispatch } from "../../../service/dispatch.ts";
-import { parseSessionRef } from "../../realm.ts";
+import { parseSessionRef } from "../../wire/session-refs.ts";
 import type { Opened } from "../open-runtime.ts";
 
 /** How a session can be named, for help and for refusals. */

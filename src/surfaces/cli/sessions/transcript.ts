@@ -1,6 +1,7 @@
 import type { AssistantBlock, Content, Message } from "../../../contract/message.ts";
+import { withoutControls } from "../../wire/terminal-text.ts";
 import type { Paint } from "../paint.ts";
-import { oneLine, withoutControls } from "../plain-text.ts";
+import { oneLine } from "../plain-text.ts";
 
 const RESULT_LINES_MAX = 20;
 const ARGS_CHARS_MAX = 200;

@@ -3,14 +3,8 @@ import type { Catalogue, Reach } from "../catalogue.ts";
 import type { IdRange } from "../id-runs.ts";
 import type { EmbedderState } from "../tables.ts";
 import { checksumOf, PRESENCE_IDS } from "./presence.ts";
-import {
-  createScanner,
-  layoutFor,
-  SCAN_IDS_MAX,
-  SCAN_ROWS_MAX,
-  type ScanLayout,
-  type Scanner,
-} from "./scan/scanner.ts";
+import { layoutFor, SCAN_IDS_MAX, SCAN_ROWS_MAX, type ScanLayout } from "./scan/layout.ts";
+import { createScanner, type Scanner } from "./scan/scanner.ts";
 import type { Shelf } from "./shelf.ts";
 import { type EncodedQuery, encodeQuery, isSoundRow } from "./vector-row.ts";
 

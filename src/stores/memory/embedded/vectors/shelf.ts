@@ -2,7 +2,7 @@ import { RuntimeError } from "../../../../contract/error.ts";
 import { type Catalogue, LIVE } from "../catalogue.ts";
 import type { EmbedderState, Tables } from "../tables.ts";
 import { decodePresence, isPresent, PRESENCE_IDS, type PresencePage } from "./presence.ts";
-import { layoutFor } from "./scan/scanner.ts";
+import { layoutFor } from "./scan/layout.ts";
 import { openVectorFiles, type VectorFiles, vectorsPath } from "./vector-files.ts";
 import { encodeVector } from "./vector-row.ts";
 import { mendPage, putRows } from "./write-vectors.ts";

@@ -1,6 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readSync, writeSync } from "node:fs";
 import { join } from "node:path";
-import type { ScanLayout } from "./scan/scanner.ts";
+import type { ScanLayout } from "./scan/layout.ts";
 import type { VectorRow } from "./vector-row.ts";
 
 /**

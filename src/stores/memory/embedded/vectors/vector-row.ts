@@ -1,5 +1,5 @@
 import { crc32 } from "node:zlib";
-import type { ScanLayout } from "./scan/scanner.ts";
+import type { ScanLayout } from "./scan/layout.ts";
 
 /** A vector as it is kept: a row of 8-bit numbers, and a bit for each: whether it is above zero. */
 export interface VectorRow {

@@ -1,6 +1,6 @@
 import type { EmbedderState, Tables } from "../tables.ts";
 import { checksumOf, decodePresence, encodePresence, isPresent, PRESENCE_IDS, setPresent } from "./presence.ts";
-import { layoutFor } from "./scan/scanner.ts";
+import { layoutFor } from "./scan/layout.ts";
 import type { VectorFiles } from "./vector-files.ts";
 import { isSoundRow, signatureOf, type VectorRow } from "./vector-row.ts";
 

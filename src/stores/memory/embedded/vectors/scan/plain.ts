@@ -1,4 +1,4 @@
-import type { ScanFunctions, ScanLayout } from "./scanner.ts";
+import type { ScanFunctions, ScanLayout } from "./layout.ts";
 
 /** The loops without SIMD: what an engine without it runs, and what the other kind is compared with. */
 export function createPlainFunctions(layout: ScanLayout, buffer: ArrayBuffer): ScanFunctions {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { createRandom } from "../../../../../../test/crash/random.ts";
-import { createScanner, layoutFor, type Scanner } from "./scanner.ts";
+import { layoutFor } from "./layout.ts";
+import { createScanner, type Scanner } from "./scanner.ts";
 
 const IDS = 3_000;
 

@@ -1,6 +1,6 @@
 import type { Code, Local } from "./assembler.ts";
 import * as wasm from "./assembler.ts";
-import type { ScanFunctions, ScanLayout } from "./scanner.ts";
+import type { ScanFunctions, ScanLayout } from "./layout.ts";
 
 // The types of Node leave it out, and those of the browser would bring a window along.
 declare const WebAssembly: {

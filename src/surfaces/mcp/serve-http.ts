@@ -1,0 +1,163 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/streamableHttp.js";
+import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
+import { asRuntimeError, ERRORS, RuntimeError } from "../../contract/error.ts";
+import { BODY_BYTES_MAX } from "../wire/body.ts";
+import { urlHost } from "../wire/guard.ts";
+import { type Answer, type HttpDetail, jsonAnswer } from "../wire/http-answer.ts";
+import { FLUSH_MS_MAX, type HttpServer, type HttpService, openHttpServer, type Target } from "../wire/http-server.ts";
+import { within } from "../wire/running-turns.ts";
+import { checkRequests } from "./checked-requests.ts";
+import { createSentMessages } from "./sent-messages.ts";
+import type { McpServer } from "./server.ts";
+
+interface HttpOptions extends Omit<HttpService, "find" | "answerFailure"> {
+  /** Makes the server of one client. */
+  readonly createServer: () => McpServer;
+}
+
+interface HttpListener extends Pick<HttpServer, "refuse" | "close"> {
+  /** Where clients connect to. */
+  readonly url: string;
+}
+
+/** Listens for clients of streamable HTTP at `/mcp`; `/health` answers whoever asks. */
+export async function listenHttp(options: HttpOptions): Promise<HttpListener> {
+  const { createServer, clock } = options;
+  const connections = createConnections({ createServer, newId: clock.newId });
+  /** The answers that are on their way; a standing stream of notices is none. */
+  const answers = new Set<Promise<void>>();
+
+  const find = (request: IncomingMessage): Target => {
+    const path = request.url?.split("?", 1)[0];
+    if (path === "/health") return HEALTH;
+    if (path !== "/mcp")
+      return { refusal: answerFailure(new RuntimeError("METHOD_NOT_FOUND", "MCP is served at /mcp")) };
+    const answer = async (response: ServerResponse): Promise<undefined> => {
+      // Of a body that nobody reads, neither the end is heard nor that of the connection.
+      if (request.method === "POST") hold(response);
+      else request.resume();
+      await connections.handle(request, response);
+    };
+    return { answer };
+  };
+  const hold = (response: ServerResponse): void => {
+    const closed = new Promise<void>((resolve) => response.once("close", resolve)).then(
+      () => void answers.delete(closed),
+    );
+    answers.add(closed);
+  };
+  const server = await openHttpServer({ ...options, find, answerFailure }).catch((thrown: unknown) => {
+    throw cannotListen(asRuntimeError(thrown), options);
+  });
+  const { address, port } = server.address;
+  return {
+    url: `http://${urlHost(address)}:${port}/mcp`,
+    refuse: server.refuse,
+    close: async () => {
+      server.refuse();
+      await within(clock, FLUSH_MS_MAX, Promise.all(answers));
+      await connections.close();
+      await server.close();
+    },
+  };
+}
+
+const HEALTH: Target = {
+  isOpen: true,
+  isLasting: true,
+  answer: async () => ({ status: 200, type: "text/plain", text: "ok" }),
+};
+
+/** A failure as JSON-RPC has it, also of what never became a message. */
+function answerFailure(thrown: unknown, { status, headers = {} }: HttpDetail = {}): Answer {
+  const error = asRuntimeError(thrown);
+  const { rpc, http } = ERRORS[error.code];
+  const body = { jsonrpc: "2.0", id: null, error: { code: rpc, message: error.message, data: error.toWire() } };
+  return { ...jsonAnswer(body, status ?? http), headers };
+}
+
+function cannotListen({ cause, message }: RuntimeError, { host, port }: HttpOptions): RuntimeError {
+  const { code, message: said = message } = (cause ?? {}) as Partial<NodeJS.ErrnoException>; // What listening fails with.
+  const why = code === "EADDRINUSE" ? "something else listens there" : said;
+  const sentence = `--port ${port}: cannot listen on ${host} (${why}); choose another, or 0 for a free one`;
+  return new RuntimeError("INVALID_PARAMS", sentence, { cause });
+}
+
+/** The clients that are connected, each with a server of its own. */
+interface Connections {
+  /** Answers a request for MCP; throws when there is no such connection or no room for another. */
+  handle(request: IncomingMessage, response: ServerResponse): Promise<void>;
+  close(): Promise<void>;
+}
+
+interface Connection {
+  readonly server: McpServer;
+  readonly transport: StreamableHTTPServerTransport;
+  /** Requests that are being answered, the standing one for notices included. */
+  open: number;
+}
+
+/** Clients rarely say goodbye: when there are this many, the one that was quiet for longest makes room. */
+const CONNECTIONS_MAX = 256;
+/** How soon a client whose stream broke asks for the rest. */
+const RETRY_MS = 1_000;
+
+function createConnections(parts: {
+  readonly createServer: () => McpServer;
+  readonly newId: () => string;
+}): Connections {
+  // In the order of their last request: the quietest is the first.
+  const connections = new Map<string, Connection>();
+
+  const connect = async (): Promise<Connection> => {
+    await makeRoom();
+    const server = parts.createServer();
+    const transport = new StreamableHTTPServerTransport({
+      sessionIdGenerator: parts.newId,
+      maxRequestBodySize: BODY_BYTES_MAX,
+      eventStore: createSentMessages(),
+      retryInterval: RETRY_MS,
+      onsessioninitialized: (id) => {
+        connections.set(id, connection);
+      },
+    });
+    const connection: Connection = { server, transport, open: 0 };
+    transport.onclose = () => {
+      if (transport.sessionId !== undefined) connections.delete(transport.sessionId);
+    };
+    // Its accessors may answer undefined, where the interface has the same fields absent.
+    await server.connect(transport as Transport);
+    checkRequests(transport as Transport);
+    return connection;
+  };
+  const makeRoom = async (): Promise<void> => {
+    if (connections.size < CONNECTIONS_MAX) return;
+    const quiet = [...connections.values()].find(({ open }) => open === 0) ?? connections.values().next().value;
+    await quiet?.server.close();
+  };
+  const find = (id: string): Connection => {
+    const connection = connections.get(id);
+    if (connection === undefined) throw new RuntimeError("SESSION_NOT_FOUND", "no connection has this Mcp-Session-Id");
+    connections.delete(id);
+    connections.set(id, connection);
+    return connection;
+  };
+  return {
+    handle: async (request, response) => {
+      const id = request.headers["mcp-session-id"];
+      const connection = typeof id === "string" ? find(id) : await connect();
+      const { transport, server } = connection;
+      connection.open += 1;
+      response.once("close", () => {
+        connection.open -= 1;
+        // What was no greeting has begun nothing.
+        if (transport.sessionId === undefined) void server.close();
+      });
+      await transport.handleRequest(request, response);
+    },
+    close: async () => {
+      await Promise.all([...connections.values()].map(({ server }) => server.close()));
+    },
+  };
+}

@@ -1,0 +1,75 @@
+import type { Runtime } from "../../service/runtime-calls.ts";
+import { describeHost, type Host } from "../wire/host.ts";
+import { jsonAnswer } from "../wire/http-answer.ts";
+import { docsPage } from "./docs-page.ts";
+import { openApiDocument } from "./openapi.ts";
+import { createInputReader, readQuery } from "./operation-shape.ts";
+import type { AnsweredRoute, RestRequest } from "./router.ts";
+import type { TurnRequests } from "./turn-requests.ts";
+
+interface HostParts {
+  readonly runtime: Pick<Runtime, "dispatch">;
+  readonly host: Host;
+  readonly version: string;
+  readonly turns: TurnRequests;
+}
+
+/** The routes that are no rows of the table of operations. */
+export function createHostRoutes({ runtime, host, version, turns }: HostParts): readonly AnsweredRoute[] {
+  const endpoints = () => ({ rest_transport: "http", openapi: "/openapi.json" });
+  const about = describeHost(runtime, host, { process_name: "meerkat-rest", endpoints });
+  const told = [
+    { ...get("/runtime/host_info"), serve: async () => jsonAnswer(await about["runtime/host_info"]()) },
+    { ...get("/runtime/capabilities"), serve: async () => jsonAnswer(await about["runtime/capabilities"]()) },
+    { ...get("/runtime/health"), serve: () => jsonAnswer(about["runtime/health"]()) },
+    { ...get("/skills"), serve: async () => jsonAnswer(await about["skills/list"]()) },
+  ];
+  const readStatus = createInputReader("readSession", host.realm);
+  const document = openApiDocument(version);
+  return [
+    { ...get("/health"), isOpen: true, serve: () => ({ status: 200, type: "text/plain; charset=utf-8", text: "ok" }) },
+    ...told,
+    {
+      ...get("/sessions/{session_id}/status"),
+      serve: async (request) => {
+        const { session_id, state } = await runtime.dispatch("readSession", readStatus(request));
+        return jsonAnswer({ session_id, state });
+      },
+    },
+    {
+      method: "POST",
+      path: "/requests/{request_id}/cancel",
+      serve: ({ params, query }) => {
+        readQuery(query, {});
+        return turns.cancel(params.request_id ?? "");
+      },
+    },
+    { ...get("/openapi.json"), serve: (request) => jsonAnswer(document(urlOf(request))) },
+    {
+      ...get("/docs"),
+      isPage: true,
+      serve: (request) => ({
+        status: 200,
+        type: "text/html; charset=utf-8",
+        text: docsPage(document(urlOf(request))),
+        headers: PAGE_HEADERS,
+      }),
+    },
+  ];
+}
+
+/** A page that is made of text alone needs nothing but its own style, and is shown in no other's frame. */
+const PAGE_HEADERS = {
+  "content-security-policy":
+    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  "x-frame-options": "DENY",
+};
+
+/** Where the client found this server, which has been let in by that name. */
+function urlOf({ headers }: RestRequest): string {
+  return `http://${headers.host}`;
+}
+
+function get(path: string) {
+  return { method: "GET", path } as const;
+}

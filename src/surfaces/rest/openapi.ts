@@ -1,0 +1,240 @@
+import { CAPABILITY_ABSENT } from "../../contract/capability.ts";
+import { ERRORS } from "../../contract/error.ts";
+import { OPERATIONS, type OperationName } from "../../contract/operations.ts";
+import type { JsonSchema } from "../../contract/rest/operation-schema.ts";
+import { HAS_EVENTS, OPERATION_NAMES } from "./operation-routes.ts";
+import { type InputPlaces, inputPlaces, restSchema } from "./operation-shape.ts";
+
+/** As much of an OpenAPI document as a page of it needs; everything else is in `operation`'s other fields. */
+export interface OpenApi {
+  readonly openapi: string;
+  readonly info: {
+    readonly title: string;
+    readonly version: string;
+    readonly description: string;
+    readonly license: object;
+  };
+  readonly servers: readonly { readonly url: string }[];
+  readonly paths: Readonly<Record<string, Readonly<Record<string, OpenApiOperation>>>>;
+  readonly components: { readonly schemas: Readonly<Record<string, JsonSchema>>; readonly [kind: string]: unknown };
+  readonly security: readonly object[];
+}
+
+export interface OpenApiOperation {
+  readonly operationId: string;
+  readonly summary: string;
+  readonly description?: string;
+  readonly parameters: readonly OpenApiParameter[];
+  readonly requestBody?: unknown;
+  readonly responses: Readonly<Record<string, unknown>>;
+  readonly security?: readonly object[];
+}
+
+interface OpenApiParameter {
+  readonly name: string;
+  readonly in: "path" | "query" | "header";
+  readonly required: boolean;
+  readonly schema: JsonSchema;
+  readonly description?: string;
+}
+
+const DESCRIPTION = [
+  "Sessions of agents over HTTP. A turn goes on when its client leaves; its events can be read again from any place.",
+  "Failures are `{error, code, category, message, details?}` with the status of their code.",
+].join(" ");
+
+/** The document of everything that is served there, made from the table of operations when it is first asked for. */
+export function openApiDocument(version: string): (url: string) => OpenApi {
+  let document: Omit<OpenApi, "servers"> | undefined;
+  return (url) => {
+    document ??= makeDocument(version);
+    return { ...document, servers: [{ url }] };
+  };
+}
+
+function makeDocument(version: string): Omit<OpenApi, "servers"> {
+  const schemas: Record<string, JsonSchema> = { Error: errorSchema() };
+  const paths: Record<string, Record<string, OpenApiOperation>> = {};
+  for (const name of OPERATION_NAMES) {
+    const places = inputPlaces(name);
+    const methods = paths[places.path] ?? {};
+    paths[places.path] = methods;
+    const method = places.method.toLowerCase();
+    // Two rows may share a route, and the first is served.
+    if (methods[method] !== undefined) continue;
+    schemas[`${pascal(name)}Result`] = restSchema(name);
+    const hasBody = Object.keys(places.inBody).length > 0;
+    if (hasBody) schemas[`${pascal(name)}Request`] = bodySchema(name, places);
+    methods[method] = operationOf(name, places, hasBody);
+  }
+  for (const [path, methods] of Object.entries(EXTRA_PATHS)) paths[path] = { ...paths[path], ...methods };
+  return {
+    openapi: "3.1.0",
+    info: { title: "rkat", version, description: DESCRIPTION, license: { name: "MIT", identifier: "MIT" } },
+    paths,
+    components: { schemas, securitySchemes: { bearer: { type: "http", scheme: "bearer" } } },
+    // A server on loopback may have no token.
+    security: [{ bearer: [] }, {}],
+  };
+}
+
+function operationOf(name: OperationName, places: InputPlaces, hasBody: boolean): OpenApiOperation {
+  const operation = OPERATIONS[name];
+  const requires = "requires" in operation ? operation.requires : undefined;
+  const absent = requires === undefined ? undefined : CAPABILITY_ABSENT[requires].code;
+  const need = absent === undefined ? {} : { description: `Needs ${requires}; without it the answer is ${absent}.` };
+  const body = {
+    required: places.required.some((field) => field in places.inBody),
+    content: json(`${pascal(name)}Request`),
+  };
+  return {
+    operationId: name,
+    summary: operation.summary,
+    ...need,
+    parameters: [
+      ...parametersOf(places.inPath, "path", () => true),
+      ...parametersOf(places.inQuery, "query", (field) => places.required.includes(field)),
+      ...(HEADERS[name] ?? []),
+    ],
+    ...(hasBody ? { requestBody: body } : {}),
+    responses: {
+      200: { description: "Done.", content: { ...json(`${pascal(name)}Result`), ...eventsOf(name) } },
+      ...FAILURES,
+    },
+  };
+}
+
+/** What is told to a client that accepts it; OpenAPI has no other place for that. */
+function eventsOf(name: OperationName): object {
+  if (!HAS_EVENTS.includes(name)) return {};
+  const description = "Each event by its type with its envelope as data, as it happens; then `result` or `error`.";
+  return { "text/event-stream": { schema: { type: "string", description } } };
+}
+
+function parametersOf(
+  schemas: Readonly<Record<string, JsonSchema>>,
+  place: "path" | "query",
+  isRequired: (field: string) => boolean,
+): readonly OpenApiParameter[] {
+  return Object.entries(schemas).map(([name, schema]) => ({ name, in: place, required: isRequired(name), schema }));
+}
+
+function bodySchema(name: OperationName, { inBody, inPath, required }: InputPlaces): JsonSchema {
+  const description = "the same as in the path; it may be left out here";
+  // What existing clients of this wire send.
+  const repeated = name === "startTurn" ? { session_id: { ...inPath.session_id, description } } : {};
+  const properties = { ...repeated, ...inBody };
+  return { type: "object", properties, required: required.filter((field) => field in inBody) };
+}
+
+function errorSchema(): JsonSchema {
+  return {
+    type: "object",
+    properties: {
+      error: text,
+      code: { type: "string", enum: Object.keys(ERRORS) },
+      category: text,
+      message: text,
+      session_id: { type: "string", description: "the session of a turn that failed; it can go on" },
+      details: {},
+    },
+    required: ["error", "code", "category", "message"],
+  };
+}
+
+function json(schema: string): object {
+  return { "application/json": { schema: { $ref: `#/components/schemas/${schema}` } } };
+}
+
+function pascal(name: string): string {
+  return `${name.charAt(0).toUpperCase()}${name.slice(1)}`;
+}
+
+const text = { type: "string" };
+const sessionId: OpenApiParameter = { name: "session_id", in: "path", required: true, schema: text };
+
+const turnHeaders: readonly OpenApiParameter[] = [
+  {
+    name: "X-Meerkat-Request-Id",
+    in: "header",
+    required: false,
+    schema: text,
+    description: "A name to cancel the request by.",
+  },
+  {
+    name: "Idempotency-Key",
+    in: "header",
+    required: false,
+    schema: text,
+    description: "The same request with the same key is given the first answer, as long as the server lives.",
+  },
+];
+
+const failure = {
+  description: "A failure, with the status of its code.",
+  content: { "application/json": { schema: { $ref: "#/components/schemas/Error" } } },
+};
+
+/** What every route may answer instead; common tools look for the range. */
+const FAILURES = { "4XX": failure, default: failure };
+
+/** The headers that operations take besides their input. */
+const HEADERS: Readonly<Partial<Record<OperationName, readonly OpenApiParameter[]>>> = {
+  createSession: turnHeaders,
+  startTurn: turnHeaders,
+};
+
+const resume =
+  "The id of the last event that was seen: what follows it is sent first. 0 sends all, without it nothing.";
+
+/** What is served besides the operations of the table. */
+const EXTRA_PATHS: Readonly<Record<string, Readonly<Record<string, OpenApiOperation>>>> = {
+  "/health": {
+    get: {
+      ...told("health", "Say that the server is there; no token is needed.", "text/plain"),
+      security: [{}],
+    },
+  },
+  "/sessions/{session_id}/status": {
+    get: {
+      ...told("sessionStatus", "Read whether a session is idle, running, interrupted or archived."),
+      parameters: [sessionId],
+    },
+  },
+  "/sessions/{session_id}/events": {
+    get: {
+      ...told("sessionEvents", "Follow a session's events as a stream of server-sent events.", "text/event-stream"),
+      description:
+        "First session_loaded, then each event by its type with its envelope as data, at the end done, with archived true where none can come any more. Durable events have an id.",
+      parameters: [
+        sessionId,
+        { name: "Last-Event-ID", in: "header", required: false, schema: text, description: resume },
+        { name: "last_event_id", in: "query", required: false, schema: text, description: resume },
+      ],
+    },
+  },
+  "/requests/{request_id}/cancel": {
+    post: {
+      ...told("cancelRequest", "Interrupt the turn of a request that was given a name; the request answers 499."),
+      parameters: [{ name: "request_id", in: "path", required: true, schema: text }],
+    },
+  },
+  "/runtime/host_info": { get: told("hostInfo", "Say what this server is and serves.") },
+  "/runtime/capabilities": { get: told("hostCapabilities", "Say which features this server has.") },
+  "/runtime/health": { get: told("hostHealth", "Say that the server is there, in JSON.") },
+  "/skills": { get: told("listSkills", "List the skills of this server.") },
+  "/openapi.json": { get: told("openapi", "Read this document.") },
+  "/docs": { get: told("docs", "Read this document as a page.", "text/html") },
+};
+
+function told(operationId: string, summary: string, type = "application/json"): OpenApiOperation {
+  return {
+    operationId,
+    summary,
+    parameters: [],
+    responses: {
+      200: { description: "Done.", content: { [type]: { schema: type === "application/json" ? {} : text } } },
+      ...FAILURES,
+    },
+  };
+}

@@ -1,0 +1,94 @@
+import { OPERATIONS, type OperationName } from "../../contract/operations.ts";
+import type { Listener } from "../../service/event-queue.ts";
+import type { Runtime } from "../../service/runtime-calls.ts";
+import { errorAnswer, jsonAnswer } from "../wire/http-answer.ts";
+import { CANCELLED_BY_CLIENT, furtherTurn, takeBack } from "../wire/running-turns.ts";
+import { sessionLeftBy } from "../wire/session-refs.ts";
+import { createOnce, type Outcome } from "./idempotency.ts";
+import { createInputReader, restShape } from "./operation-shape.ts";
+import type { AnsweredRoute, RestRequest } from "./router.ts";
+import type { TurnRequests } from "./turn-requests.ts";
+
+interface OperationParts {
+  readonly runtime: Pick<Runtime, "dispatch">;
+  readonly realm: string;
+  readonly turns: TurnRequests;
+}
+
+/** The names of OPERATIONS in the table's order. */
+export const OPERATION_NAMES = Object.keys(OPERATIONS) as OperationName[]; // The keys of the table are its names.
+
+/** Where a request may take minutes, be cancelled, and must not be done twice. */
+const RUNS_TURN: readonly OperationName[] = ["createSession", "startTurn", "resumeSession"];
+
+/** What a client may hear happen, with `Accept: text/event-stream`. */
+export const HAS_EVENTS: readonly OperationName[] = [...RUNS_TURN, "compactSession"];
+
+/** A route a row of the table; of two rows with the same route, the first is found. */
+export function createOperationRoutes(parts: OperationParts): readonly AnsweredRoute[] {
+  const once = createOnce();
+  return OPERATION_NAMES.map((name) => {
+    const [method = "", path = ""] = OPERATIONS[name].http.split(" ");
+    const call = createCall(parts, name);
+    const hasEvents = HAS_EVENTS.includes(name);
+    if (!RUNS_TURN.includes(name)) {
+      const serve = async (request: RestRequest, listener?: Listener) => jsonAnswer(await call(request, { listener }));
+      return { method, path, hasEvents, serve };
+    }
+    const serve = (request: RestRequest, listener?: Listener) =>
+      once(request, () => runTurn(parts.turns, request, (asked, signal) => call(asked, { signal, listener })));
+    return { method, path, hasEvents, serve };
+  });
+}
+
+type Call = (
+  request: RestRequest,
+  hearing: { readonly signal?: AbortSignal | undefined; readonly listener: Listener | undefined },
+) => Promise<unknown>;
+
+function createCall({ runtime, realm }: OperationParts, name: OperationName): Call {
+  const readInput = createInputReader(name, realm);
+  return async (request, { signal, listener }) => {
+    const input = readInput(request);
+    const traceparent = request.headers.traceparent?.toString();
+    try {
+      const context = {
+        traceparent,
+        ...(signal === undefined ? {} : { signal }),
+        ...(listener === undefined ? {} : { listener }),
+      };
+      const output = await (name === "startTurn"
+        ? furtherTurn(runtime.dispatch, input, context)
+        : runtime.dispatch(name, input, context));
+      return restShape(name, output, { input, realm });
+    } catch (thrown) {
+      const isTakenBack = name === "createSession" && signal?.reason === CANCELLED_BY_CLIENT;
+      const session_id = sessionLeftBy(thrown);
+      if (isTakenBack && session_id !== undefined) await takeBack(runtime.dispatch, session_id);
+      throw thrown;
+    }
+  };
+}
+
+/** Runs a turn to its end, also when the client has left meanwhile: what was asked for is done and kept. */
+async function runTurn(
+  turns: TurnRequests,
+  request: RestRequest,
+  call: (request: RestRequest, signal: AbortSignal) => Promise<unknown>,
+): Promise<Outcome> {
+  const id = request.headers["x-meerkat-request-id"];
+  // What was refused before a turn began has changed nothing, so the same key may try again.
+  let isFinal = false;
+  const work = async (signal: AbortSignal) => {
+    try {
+      const result = await call(request, signal);
+      isFinal = true;
+      return jsonAnswer(result);
+    } catch (thrown) {
+      isFinal = sessionLeftBy(thrown) !== undefined;
+      return errorAnswer(thrown);
+    }
+  };
+  const answer = await turns.run(Array.isArray(id) ? id.join() : id, work);
+  return { answer, isFinal };
+}

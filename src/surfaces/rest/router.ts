@@ -1,0 +1,95 @@
+import type { IncomingHttpHeaders, ServerResponse } from "node:http";
+import { RuntimeError } from "../../contract/error.ts";
+import type { Listener } from "../../service/event-queue.ts";
+import type { Body } from "../wire/body.ts";
+import type { Answer } from "../wire/http-answer.ts";
+
+/** A request whose route is known and whose body was read. */
+export interface RestRequest {
+  readonly path: string;
+  /** What stands in the places of the route's path, decoded. */
+  readonly params: Readonly<Record<string, string>>;
+  readonly query: URLSearchParams;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Body;
+}
+
+interface RoutePlace {
+  readonly method: string;
+  /** As in the table of operations: `/sessions/{session_id}`. */
+  readonly path: string;
+  /** Whether it is served without the token. */
+  readonly isOpen?: boolean;
+  /** Whether it is a page for a reader, who may come from elsewhere. */
+  readonly isPage?: boolean;
+}
+
+export interface AnsweredRoute extends RoutePlace {
+  /** Whether it runs something with events, which `serve` tells a listener. */
+  readonly hasEvents?: boolean;
+  serve(request: RestRequest, listener?: Listener): Answer | Promise<Answer>;
+}
+
+/** A route that writes its response itself, for as long as that takes. */
+export interface StreamedRoute extends RoutePlace {
+  stream(request: RestRequest, response: ServerResponse): Promise<Answer | undefined>;
+}
+
+export type Route = AnsweredRoute | StreamedRoute;
+
+export type Found =
+  | { readonly kind: "found"; readonly route: Route; readonly params: Readonly<Record<string, string>> }
+  | { readonly kind: "wrong_method"; readonly allow: string }
+  | { readonly kind: "unknown" };
+
+/** Finds the route of a method and a path; where two are alike, the first is found. */
+export function createRouter(routes: readonly Route[]): (method: string, path: string) => Found {
+  const rows = routes.map((route) => ({ route, pattern: route.path.split("/") }));
+  return (method, path) => {
+    const segments = path.split("/");
+    const fitting = rows.filter(({ pattern }) => fits(pattern, segments));
+    if (fitting.length === 0) return { kind: "unknown" };
+    const wanted = method === "HEAD" ? "GET" : method;
+    const row = fitting.find(({ route }) => route.method === wanted);
+    if (row !== undefined) return { kind: "found", route: row.route, params: paramsOf(row.pattern, segments) };
+    const methods = new Set(fitting.map(({ route }) => route.method));
+    return { kind: "wrong_method", allow: [...(methods.has("GET") ? ["HEAD"] : []), ...methods].sort().join(", ") };
+  };
+}
+
+/** The path and the query of a request line's target; throws INVALID_PARAMS for one that has no path. */
+export function parseTarget(target: string): { readonly path: string; readonly query: URLSearchParams } {
+  const relative = target.replace(/^https?:\/\/[^/?#]*/i, "");
+  const [whole = ""] = relative.split("#", 1);
+  const mark = whole.indexOf("?");
+  const path = mark < 0 ? whole : whole.slice(0, mark);
+  if (!path.startsWith("/")) throw new RuntimeError("INVALID_PARAMS", "the request's path does not begin with /");
+  return { path, query: new URLSearchParams(mark < 0 ? "" : whole.slice(mark + 1)) };
+}
+
+function placeIn(segment: string): string | undefined {
+  return /^\{(\w+)\}$/.exec(segment)?.[1];
+}
+
+function fits(pattern: readonly string[], segments: readonly string[]): boolean {
+  if (pattern.length !== segments.length) return false;
+  return pattern.every((part, index) =>
+    placeIn(part) === undefined ? part === segments[index] : segments[index] !== "",
+  );
+}
+
+function paramsOf(pattern: readonly string[], segments: readonly string[]): Record<string, string> {
+  const named = pattern.flatMap((part, index) => {
+    const name = placeIn(part);
+    return name === undefined ? [] : [[name, decode(name, segments[index] ?? "")] as const];
+  });
+  return Object.fromEntries(named);
+}
+
+function decode(name: string, segment: string): string {
+  try {
+    return decodeURIComponent(segment);
+  } catch (cause) {
+    throw new RuntimeError("INVALID_PARAMS", `${name}: the path's percent-encoding is broken`, { cause });
+  }
+}

@@ -1,0 +1,194 @@
+import { createHash, timingSafeEqual } from "node:crypto";
+import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
+import { isIP, isIPv6 } from "node:net";
+import { RuntimeError } from "../../contract/error.ts";
+
+/** Who may speak to the server. */
+export interface Admission {
+  /** The address the server is bound to. */
+  readonly host: string;
+  /** Further names it goes by, such as that of a proxy in front of it. */
+  readonly allowedHosts: readonly string[];
+  /** The origins of pages elsewhere that may speak to it. */
+  readonly allowedOrigins?: readonly string[];
+  readonly token: string | undefined;
+}
+
+/** As much of a request as says who sent it, and by which way. */
+type Asked = Pick<IncomingMessage, "method" | "url" | "headers" | "rawHeaders">;
+
+/** Throws unless a request comes by a name of ours, from a page of ours or no page at all, and with the token. */
+export type Guard = (
+  request: Asked,
+  /** `isOpen`: no token is needed; `isPage`: a reader may come to it from elsewhere. */
+  options: { readonly isOpen: boolean; readonly isPage?: boolean },
+) => void;
+
+export function createGuard(admission: Admission): Guard {
+  const isOurs = nameCheck(admission);
+  const origins = new Set(admission.allowedOrigins);
+  const wanted = admission.token === undefined ? undefined : digest(`Bearer ${admission.token}`);
+  return (request, { isOpen, isPage = false }) => {
+    const { origin, authorization = "" } = request.headers;
+    const host = hostOf(request);
+    // A page that has its own name resolve to this machine still sends that name.
+    if (host === undefined || !isOurs(hostnameOf(`http://${host}`))) {
+      throw forbidden(`the Host ${quoted(host)} is not one of this server; use its address, or --allowed-host`);
+    }
+    const isAllowed = origin !== undefined && origins.has(origin);
+    if (origin !== undefined && !isAllowed && !isOwnPage(origin, host)) {
+      throw forbidden(`the Origin ${quoted(origin)} is not this server's own; allow it with --allow-origin`);
+    }
+    if (!isAllowed && isFromElsewhere(request) && !(isPage && isVisit(request))) {
+      throw forbidden("this request was made by a page of elsewhere; allow its origin with --allow-origin");
+    }
+    if (isOpen || wanted === undefined) return;
+    // The scheme is not case-sensitive; equal digests take as long to compare as different ones.
+    const given = digest(authorization.replace(/^bearer +/i, "Bearer "));
+    if (!timingSafeEqual(wanted, given)) {
+      throw new RuntimeError("UNAUTHORIZED", "send the server's token as Authorization: Bearer TOKEN");
+    }
+  };
+}
+
+/** The token to ask for; throws INVALID_PARAMS where other machines can reach the address and there is none. */
+export function tokenFor(host: string, given: string | undefined): string | undefined {
+  const token = given === undefined || given.trim() === "" ? undefined : given;
+  if (token !== undefined && !/^[\x21-\x7e]+$/.test(token)) {
+    throw new RuntimeError("INVALID_PARAMS", "the token must be visible characters without blanks");
+  }
+  if (token === undefined && !isLoopback(host)) {
+    const advice = "set RKAT_TOKEN or --token, or listen at 127.0.0.1";
+    throw new RuntimeError(
+      "INVALID_PARAMS",
+      `${host} can be reached by other machines, so a token is needed: ${advice}`,
+    );
+  }
+  return token;
+}
+
+/** Whether only this machine can reach an address. */
+function isLoopback(host: string): boolean {
+  const name = bare(host);
+  if (name === "localhost" || name.endsWith(".localhost")) return true;
+  return name === "::1" || (isIP(name) === 4 && name.startsWith("127."));
+}
+
+/** An address as it stands in a URL. */
+export function urlHost(host: string): string {
+  return isIPv6(host) ? `[${host}]` : host;
+}
+
+const WILDCARDS: readonly string[] = ["0.0.0.0", "::"];
+
+function nameCheck({ host, allowedHosts }: Admission): (name: string | undefined) => boolean {
+  const names = new Set([host, ...allowedHosts].map(bare));
+  const isWildcard = WILDCARDS.includes(bare(host));
+  return (name) => {
+    if (name === undefined) return false;
+    // Bound to every address it has, it is reached by each of them; a name must still be given.
+    return isLoopback(name) || names.has(bare(name)) || (isWildcard && isIP(bare(name)) !== 0);
+  };
+}
+
+/** The one name a request is for; throws when it says two, which whoever stands between us may read differently. */
+function hostOf({ headers: { host }, rawHeaders, url = "" }: Asked): string | undefined {
+  const hosts = rawHeaders.filter((name, index) => index % 2 === 0 && name.toLowerCase() === "host");
+  if (hosts.length > 1) throw new RuntimeError("INVALID_PARAMS", "send the Host header once");
+  const [, authority] = /^[a-z][a-z\d+.-]*:\/\/([^/?#]*)/i.exec(url) ?? [];
+  if (authority !== undefined && authority.toLowerCase() !== host?.toLowerCase()) {
+    throw forbidden(`the request's address names ${quoted(authority)} and its Host ${quoted(host)}; send the same`);
+  }
+  return host;
+}
+
+function isOwnPage(origin: string, host: string): boolean {
+  return hostnameOf(origin) !== undefined && new URL(origin).host === new URL(`http://${host}`).host;
+}
+
+/** Whether a browser says so. Another server of this machine is of the same site, and still somebody else. */
+function isFromElsewhere({ headers }: Asked): boolean {
+  const site = headers["sec-fetch-site"];
+  return site !== undefined && site !== "same-origin" && site !== "none";
+}
+
+/** Whether a reader has followed a link, and the answer is not to be put into somebody else's page. */
+function isVisit({ method, headers }: Asked): boolean {
+  const isRead = method === "GET" || method === "HEAD";
+  return isRead && headers["sec-fetch-mode"] === "navigate" && headers["sec-fetch-dest"] === "document";
+}
+
+function hostnameOf(url: string): string | undefined {
+  if (!URL.canParse(url)) return undefined;
+  const { protocol, hostname, username, password, pathname } = new URL(url);
+  const isPlain = username === "" && password === "" && pathname === "/" && /^https?:$/.test(protocol);
+  return isPlain && hostname !== "" ? hostname : undefined;
+}
+
+function bare(host: string): string {
+  return host.toLowerCase().replace(/^\[(.*)\]$/, "$1");
+}
+
+function digest(text: string): Buffer {
+  return createHash("sha256").update(text).digest();
+}
+
+const QUOTED_CHARS_MAX = 100;
+
+function quoted(text: string | undefined): string {
+  return text === undefined ? "that is missing" : JSON.stringify(text.slice(0, QUOTED_CHARS_MAX));
+}
+
+function forbidden(message: string): RuntimeError {
+  return new RuntimeError("FORBIDDEN_ORIGIN", message);
+}
+
+/** What a browser is told about pages of other origins. */
+export interface CrossOrigin {
+  /** What goes with every answer to a page that is allowed; nothing to others. */
+  headersFor(headers: IncomingHttpHeaders): Readonly<Record<string, string>>;
+  /** What a browser is told that asks first, before it sends what a page wants; undefined when that is no such question. */
+  preflight(method: string, headers: IncomingHttpHeaders): Readonly<Record<string, string>> | undefined;
+}
+
+const METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE";
+const SENT =
+  "Authorization, Content-Type, Last-Event-ID, X-Meerkat-Request-Id, Idempotency-Key, Mcp-Session-Id, MCP-Protocol-Version";
+const EXPOSED = "Retry-After, Idempotent-Replayed, WWW-Authenticate, Allow, Mcp-Session-Id";
+/** How long a browser may go without asking again. */
+const MAX_AGE_SECS = 600;
+
+/** Lets pages of these origins read answers; without any, nothing is said and browsers keep pages from it. */
+export function createCrossOrigin(allowedOrigins: readonly string[]): CrossOrigin {
+  const allowed = new Set(allowedOrigins);
+  const headersFor = ({ origin }: IncomingHttpHeaders): Readonly<Record<string, string>> => {
+    if (allowed.size === 0) return {};
+    // The same address is answered differently to different pages, so nobody in between may mix them up.
+    if (origin === undefined || !allowed.has(origin)) return { vary: "Origin" };
+    return { vary: "Origin", "access-control-allow-origin": origin, "access-control-expose-headers": EXPOSED };
+  };
+  return {
+    headersFor,
+    preflight: (method, headers) => {
+      const asks = method === "OPTIONS" && headers["access-control-request-method"] !== undefined;
+      if (!asks || headers.origin === undefined || !allowed.has(headers.origin)) return undefined;
+      // A page of the wide web may ask for a server of this machine only when that is allowed in so many words.
+      const isPrivate = headers["access-control-request-private-network"] === "true";
+      return {
+        ...headersFor(headers),
+        "access-control-allow-methods": METHODS,
+        "access-control-allow-headers": SENT,
+        "access-control-max-age": String(MAX_AGE_SECS),
+        ...(isPrivate ? { "access-control-allow-private-network": "true" } : {}),
+      };
+    },
+  };
+}
+
+/** An origin as browsers write it; throws INVALID_PARAMS for what is none. */
+export function originOf(given: string): string {
+  const { origin, href } = URL.canParse(given) ? new URL(given) : { origin: "null", href: "" };
+  if (origin !== "null" && (href === `${origin}/` || href === origin)) return origin;
+  const advice = "write one such as https://app.example, without a path; may be repeated";
+  throw new RuntimeError("INVALID_PARAMS", `--allow-origin ${given}: ${advice}`);
+}

@@ -1,0 +1,123 @@
+import { Buffer } from "node:buffer";
+import { type IncomingMessage, type ServerResponse, STATUS_CODES } from "node:http";
+import type { Duplex } from "node:stream";
+import { setTimeout as wait } from "node:timers/promises";
+import { asRuntimeError, ERRORS, type ErrorCode, RuntimeError } from "../../contract/error.ts";
+import { sessionIdIn } from "./session-refs.ts";
+
+/** What is sent back for a request. */
+export interface Answer {
+  readonly status: number;
+  readonly type: string;
+  readonly text: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** Where HTTP has a status or a header for a failure that the table of errors cannot name. */
+export type HttpDetail = Pick<Answer, "headers"> & { readonly status?: number };
+
+export function jsonAnswer(value: unknown, status = 200): Answer {
+  return { status, type: "application/json", text: JSON.stringify(value) };
+}
+
+/** A failure as its answer; `error` and `message` say the same, for clients that look for the one or the other. */
+export function errorAnswer(thrown: unknown, detail: HttpDetail = {}): Answer {
+  const error = asRuntimeError(thrown);
+  // A turn that failed has a session that can go on; it is named at the top.
+  const session_id = sessionIdIn(error.details);
+  const body = { error: error.message, ...error.toWire(), ...(session_id === undefined ? {} : { session_id }) };
+  return { ...jsonAnswer(body, detail.status ?? ERRORS[error.code].http), headers: detail.headers ?? {} };
+}
+
+/** A failure as a surface words it. */
+export type AnswerFailure = (thrown: unknown, detail?: HttpDetail) => Answer;
+
+const RETRY_AFTER_SECS = 1;
+
+/** The answer to what a server that is full, or about to end, cannot begin. */
+export function busyAnswer(message: string, answerFailure: AnswerFailure = errorAnswer): Answer {
+  const headers = { "retry-after": String(RETRY_AFTER_SECS) };
+  return answerFailure(new RuntimeError("AGENT_ERROR", message), { status: 503, headers });
+}
+
+/** A client that takes nothing of its answer for so long is let go. */
+const ANSWER_STALL_MS_MAX = 60_000;
+/** How long and how much more a client may send of a body nobody wants, so that it gets to read the answer. */
+const LINGER_MS_MAX = 1_000;
+const LINGER_BYTES_MAX = 64 * 1_024 * 1_024;
+
+/** Sends an answer and resolves when it is on its way; a client that left is not told. */
+export async function sendAnswer(request: IncomingMessage, response: ServerResponse, answer: Answer): Promise<void> {
+  if (response.destroyed || response.writableEnded) return;
+  // What failed in the middle of its answer has no other way to say so.
+  if (response.headersSent) {
+    response.destroy();
+    return;
+  }
+  const bytes = Buffer.from(answer.text);
+  // An unread body would be taken for the next request.
+  const isRead = request.complete;
+  response.setTimeout(ANSWER_STALL_MS_MAX, () => response.destroy());
+  response.writeHead(answer.status, {
+    "content-type": answer.type,
+    "content-length": bytes.length,
+    "cache-control": "no-store",
+    "x-content-type-options": "nosniff",
+    ...(isRead ? {} : { connection: "close" }),
+    ...answer.headers,
+  });
+  if (isRead) {
+    response.end(bytes);
+    return;
+  }
+  response.write(bytes);
+  await linger(request);
+  response.end();
+}
+
+/** Closing at once would reset the connection, and the client would never see why. */
+async function linger(request: IncomingMessage): Promise<void> {
+  const done = new AbortController();
+  const end = (): void => done.abort("done");
+  let bytes = 0;
+  request.on("data", (chunk: Buffer) => {
+    bytes += chunk.length;
+    if (bytes > LINGER_BYTES_MAX) end();
+  });
+  for (const event of ["end", "close", "error"]) request.once(event, end);
+  await wait(LINGER_MS_MAX, undefined, { signal: done.signal }).catch(() => {});
+}
+
+interface Fault {
+  readonly status: number;
+  readonly code: ErrorCode;
+  readonly message: string;
+}
+
+/** What the parser of HTTP calls a failure, and what it is to the client. */
+const FAULTS: Readonly<Record<string, Fault>> = {
+  HPE_HEADER_OVERFLOW: { status: 431, code: "PAYLOAD_TOO_LARGE", message: "the request's headers are too large" },
+  ERR_HTTP_REQUEST_TIMEOUT: { status: 408, code: "INVALID_PARAMS", message: "the request took too long to arrive" },
+};
+const NO_HTTP: Fault = { status: 400, code: "INVALID_PARAMS", message: "this is no request of HTTP/1.1" };
+
+/** Answers what never became a request, and closes. */
+export function answerBrokenRequest(
+  thrown: NodeJS.ErrnoException,
+  socket: Duplex,
+  answerFailure: AnswerFailure = errorAnswer,
+): void {
+  if (!socket.writable || thrown.code === "ECONNRESET") {
+    socket.destroy();
+    return;
+  }
+  const fault = FAULTS[thrown.code ?? ""] ?? NO_HTTP;
+  const { text, type } = answerFailure(new RuntimeError(fault.code, fault.message));
+  const lines = [
+    `HTTP/1.1 ${fault.status} ${STATUS_CODES[fault.status]}`,
+    `content-type: ${type}`,
+    `content-length: ${Buffer.byteLength(text)}`,
+    "connection: close",
+  ];
+  socket.end(`${lines.join("\r\n")}\r\n\r\n${text}`, () => socket.destroy());
+}

@@ -1,0 +1,222 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import { messageOf, RuntimeError } from "../../contract/error.ts";
+import type { Clock } from "../../ports/clock.ts";
+import { requireFitting } from "./body.ts";
+import { type Admission, createCrossOrigin, createGuard, urlHost } from "./guard.ts";
+import { type Answer, type AnswerFailure, answerBrokenRequest, busyAnswer, sendAnswer } from "./http-answer.ts";
+import { within } from "./running-turns.ts";
+
+/** What a request asks for. */
+export type Target = {
+  /** Whether it is served without the token. */
+  readonly isOpen?: boolean;
+  /** Whether it is a page for a reader, who may come from elsewhere. */
+  readonly isPage?: boolean;
+  /** Whether it is answered also while the server ends. */
+  readonly isLasting?: boolean;
+} & (
+  | {
+      /** What is answered though there is nothing to serve: another path, another method. */
+      readonly refusal: Answer;
+    }
+  | {
+      /** Undefined when it was answered piece by piece. */
+      answer(response: ServerResponse): Promise<Answer | undefined>;
+    }
+);
+
+export interface HttpService extends Admission {
+  /** 0 takes a free one. */
+  readonly port: number;
+  readonly clock: Clock;
+  /** Told, in a sentence, of what no client can be told. */
+  readonly log: (sentence: string) => void;
+  /** Finds what a request asks for, before anybody knows who asks. */
+  find(request: IncomingMessage): Target;
+  readonly answerFailure: AnswerFailure;
+}
+
+/** A place where requests come in. */
+export interface HttpServer {
+  readonly address: AddressInfo;
+  /** Accepts no more connections, and refuses what comes by those that are open. */
+  refuse(): void;
+  /** Closes every connection, after a moment for the answers that are on their way; calling it twice does no harm. */
+  close(): Promise<void>;
+}
+
+const CONNECTIONS_MAX = 4_096;
+const REQUESTS_MAX = 4_096;
+/** How often connections are looked at for having taken too long. */
+const CHECK_MS = 1_000;
+/** How long answers may take to leave once everything has ended. */
+export const FLUSH_MS_MAX = 1_000;
+const FLUSH_STEP_MS = 20;
+
+const LIMITS = {
+  maxHeaderSize: 16 * 1_024,
+  headersTimeout: 10_000,
+  requestTimeout: 60_000,
+  keepAliveTimeout: 5_000,
+  connectionsCheckingInterval: CHECK_MS,
+  keepAlive: true,
+  // Node would refuse a request without one in no words at all.
+  requireHostHeader: false,
+} as const;
+
+/** Listens for requests, and answers those that are let in. */
+export async function openHttpServer(service: HttpService): Promise<HttpServer> {
+  const { clock, log, answerFailure } = service;
+  const admit = createAdmission(service);
+  const answering = new Set<Promise<void>>();
+  let isEnding = false;
+
+  const answer = async ({ request, response, asksFirst }: Asking): Promise<Answer | undefined> => {
+    if (answering.size >= REQUESTS_MAX) {
+      return busyAnswer(`this server serves ${REQUESTS_MAX} requests, its limit`, answerFailure);
+    }
+    try {
+      const target = admit(request, response);
+      if (isEnding && target.isLasting !== true) return busyAnswer("this server is ending", answerFailure);
+      if ("refusal" in target) return target.refusal;
+      if (asksFirst) {
+        requireFitting(request);
+        response.writeContinue();
+      }
+      return await target.answer(response);
+    } catch (thrown) {
+      const isUnauthorized = thrown instanceof RuntimeError && thrown.code === "UNAUTHORIZED";
+      return answerFailure(thrown, isUnauthorized ? { headers: { "www-authenticate": "Bearer" } } : {});
+    }
+  };
+  const serve = async (asking: Asking): Promise<void> => {
+    const answered = await answer(asking);
+    if (answered !== undefined) await sendAnswer(asking.request, asking.response, answered);
+  };
+  const take = (asking: Asking): void => {
+    const { request, response } = asking;
+    connections.hold(request.socket, response);
+    // A client that leaves in the middle is heard of here; unheard, it would end the process.
+    request.on("error", () => {});
+    response.on("error", () => {});
+    const served = serve(asking).catch((thrown: unknown) => {
+      log(`a request could not be answered: ${messageOf(thrown)}`);
+      response.destroy();
+    });
+    answering.add(served);
+    void served.then(() => answering.delete(served));
+  };
+  const server = createServer(LIMITS, (request, response) => take({ request, response, asksFirst: false }));
+  const connections = watchConnections(server);
+  server.maxConnections = CONNECTIONS_MAX;
+  // Who asks before it sends a body is told to go on once it is let in, and not with one that is too large.
+  server.on("checkContinue", (request, response) => take({ request, response, asksFirst: true }));
+  server.on("clientError", (thrown: NodeJS.ErrnoException, socket) => {
+    // In the middle of an answer there is no place for another.
+    if (connections.isBusy(socket)) socket.destroy();
+    else answerBrokenRequest(thrown, socket, answerFailure);
+  });
+  await listen(server, service);
+  // Such as a connection that cannot be accepted: unheard, it would end the process.
+  server.on("error", (thrown) => log(thrown.message));
+  let isOpen = true;
+  const closed = new Promise<void>((resolve) => {
+    server.once("close", () => {
+      isOpen = false;
+      resolve();
+    });
+  });
+  const refuse = (): void => {
+    if (isEnding) return;
+    isEnding = true;
+    server.close();
+  };
+  return {
+    // A listening server has an address of this shape.
+    address: server.address() as AddressInfo,
+    refuse,
+    close: async () => {
+      refuse();
+      await within(clock, FLUSH_MS_MAX, Promise.all(answering));
+      // A connection is idle only a moment after its answer was handed over.
+      for (let waitedMs = 0; waitedMs < FLUSH_MS_MAX && isOpen; waitedMs += FLUSH_STEP_MS) {
+        connections.closeIdle();
+        await within(clock, FLUSH_STEP_MS, closed);
+      }
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+interface Asking {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  /** Whether the client waits to be told that it may send the body. */
+  readonly asksFirst: boolean;
+}
+
+/** What a request asks for, unless whoever asks may not; a browser that asks first is told what it may. */
+function createAdmission(service: HttpService): (request: IncomingMessage, response: ServerResponse) => Target {
+  const guard = createGuard(service);
+  const crossOrigin = createCrossOrigin(service.allowedOrigins ?? []);
+  return (request, response) => {
+    const { method = "", headers, httpVersion } = request;
+    for (const [name, value] of Object.entries(crossOrigin.headersFor(headers))) response.setHeader(name, value);
+    if (headers.host === undefined && httpVersion === "1.1") {
+      throw new RuntimeError("INVALID_PARAMS", "the request has no Host header; HTTP/1.1 asks for one");
+    }
+    const target = service.find(request);
+    const preflight = crossOrigin.preflight(method, headers);
+    // A browser that asks first does not send the token yet.
+    guard(request, { isOpen: target.isOpen === true || preflight !== undefined, isPage: target.isPage === true });
+    return preflight === undefined
+      ? target
+      : { refusal: { status: 200, type: "text/plain", text: "", headers: preflight } };
+  };
+}
+
+/** The connections of a server, and those with an answer on its way; several requests may be under way on one. */
+function watchConnections(server: Server) {
+  const open = new Set<Socket>();
+  const busy = new Map<Duplex, number>();
+  server.on("connection", (socket) => {
+    open.add(socket);
+    socket.once("close", () => open.delete(socket));
+  });
+  return {
+    isBusy: (socket: Duplex) => busy.has(socket),
+    hold: (socket: Duplex, response: ServerResponse) => {
+      busy.set(socket, (busy.get(socket) ?? 0) + 1);
+      response.once("close", () => {
+        const left = (busy.get(socket) ?? 1) - 1;
+        if (left > 0) busy.set(socket, left);
+        else busy.delete(socket);
+      });
+    },
+    /** Also those that never asked for anything, which Node does not take for idle. */
+    closeIdle: () => {
+      for (const socket of open) if (!busy.has(socket)) socket.destroySoon();
+    },
+  };
+}
+
+/** Why an address cannot be listened at, by what the system says. */
+const LISTEN_FAULTS: Readonly<Record<string, string>> = {
+  EADDRINUSE: "something else listens there; choose another with --port, or any free one with --port 0",
+  EACCES: "that needs more rights; choose a --port above 1023",
+  EADDRNOTAVAIL: "this machine has no such address; choose another --host",
+  ENOTFOUND: "no machine has that name; choose another --host",
+};
+
+function listen(server: Server, { host, port }: Pick<HttpService, "host" | "port">): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once("error", (cause: NodeJS.ErrnoException) => {
+      const why = LISTEN_FAULTS[cause.code ?? ""] ?? cause.message;
+      reject(new RuntimeError("INVALID_PARAMS", `cannot listen at ${urlHost(host)}:${port}: ${why}`, { cause }));
+    });
+    server.listen({ host: host.replace(/^\[(.*)\]$/, "$1"), port }, resolve);
+  });
+}

@@ -1,0 +1,111 @@
+import { createHash } from "node:crypto";
+import { basename, isAbsolute, join, resolve } from "node:path";
+import type { ConfiguredRealm } from "../../contract/config/envelope.ts";
+import { RuntimeError } from "../../contract/error.ts";
+
+/** Which realm was asked for, and from where. Absent flags stay undefined. */
+export interface RealmRequest {
+  readonly realm?: string | undefined;
+  readonly isolated?: boolean | undefined;
+  readonly stateRoot?: string | undefined;
+  readonly contextRoot?: string | undefined;
+  readonly cwd: string;
+  readonly home: string;
+  /** `XDG_DATA_HOME`: where servers keep their realms instead of `~/.local/share`. */
+  readonly dataHome?: string | undefined;
+  readonly newId: () => string;
+  /** A command works on the project it is called in; a server on a realm of its own, unless it is given one. */
+  readonly purpose: "cli" | "server";
+}
+
+export interface Realm {
+  readonly realm: string;
+  /** Where the realm keeps everything. */
+  readonly stateFolder: string;
+}
+
+/** What keeps realms, as clients are told. */
+export const BACKEND = "embedded";
+
+/** What clients of a configuration are told of its realm; where things are kept only when that is asked for. */
+export function configuredRealm(
+  { realm, stateFolder }: Realm,
+  told: { readonly instance?: string | undefined; readonly paths: boolean },
+): ConfiguredRealm {
+  return {
+    realm_id: realm,
+    ...(told.instance === undefined ? {} : { instance_id: told.instance }),
+    backend: BACKEND,
+    ...(told.paths ? { resolved_paths: pathsOf(stateFolder) } : {}),
+  };
+}
+
+function pathsOf(root: string): Readonly<Record<string, string>> {
+  return {
+    root,
+    manifest_path: join(root, "config_state.json"),
+    config_path: join(root, "config.toml"),
+    sessions_jsonl_dir: join(root, ".rkat", "sessions"),
+  };
+}
+
+/** Settles the realm and its folder; throws INVALID_PARAMS for flags that contradict each other. Nothing is made. */
+export function resolveRealm(request: RealmRequest): Realm {
+  const { cwd } = request;
+  if (request.realm !== undefined && request.isolated === true) {
+    throw invalid("--realm names a realm and --isolated asks for a fresh one; use one of them");
+  }
+  const contextRoot = resolve(cwd, request.contextRoot ?? "");
+  const stateRoot = request.stateRoot === undefined ? defaultStateRoot(request) : resolve(cwd, request.stateRoot);
+  const realm = request.realm ?? defaultRealm(request, contextRoot);
+  requireRealmId(realm);
+  return { realm, stateFolder: join(stateRoot, realm) };
+}
+
+const REALM_ID = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
+const UUID = /^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$/i;
+
+/** Throws INVALID_PARAMS unless the text can name a realm. */
+export function requireRealmId(text: string): void {
+  if (!REALM_ID.test(text)) {
+    const rule = "1 to 64 letters, digits, _ and -, the first a letter or digit";
+    throw invalid(`${JSON.stringify(text)} cannot name a realm: use ${rule}`);
+  }
+  // `<realm>:<uuid>` and a bare session id would look alike.
+  if (UUID.test(text)) throw invalid(`${text} cannot name a realm: it looks like a session id`);
+}
+
+const BACKENDS = ["jsonl", "sqlite"];
+
+/** What to say on stderr about `--realm-backend`; nothing when it was not given. */
+export function backendNote(backend: string | undefined): string | undefined {
+  if (backend === undefined) return undefined;
+  if (!BACKENDS.includes(backend)) throw invalid(`--realm-backend ${backend}: expected ${BACKENDS.join(" or ")}`);
+  return `--realm-backend ${backend} is accepted and changes nothing: our own backend is used`;
+}
+
+function defaultRealm({ purpose, isolated, newId }: RealmRequest, contextRoot: string): string {
+  if (purpose === "server" || isolated === true) return `realm-${newId()}`;
+  return `ws-${slugOf(contextRoot)}-${createHash("sha256").update(contextRoot).digest("hex").slice(0, HASH_DIGITS)}`;
+}
+
+const HASH_DIGITS = 10;
+const SLUG_CHARS_MAX = 32;
+
+function slugOf(folder: string): string {
+  const letters = basename(folder)
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, "-");
+  return letters.replace(/^-/, "").slice(0, SLUG_CHARS_MAX).replace(/-$/, "") || "root";
+}
+
+function defaultStateRoot({ purpose, cwd, home, contextRoot, dataHome }: RealmRequest): string {
+  if (purpose === "cli") return join(resolve(cwd, contextRoot ?? ""), ".rkat", "realms");
+  // The XDG rules ignore a relative path and take an empty variable as unset.
+  const data = dataHome !== undefined && isAbsolute(dataHome) ? dataHome : join(home, ".local", "share");
+  return join(data, "rkat", "realms");
+}
+
+function invalid(message: string): RuntimeError {
+  return new RuntimeError("INVALID_PARAMS", message);
+}

@@ -1,0 +1,84 @@
+import { RuntimeError } from "../../contract/error.ts";
+import { spellDuration } from "../../contract/input/duration.ts";
+import type { OperationName } from "../../contract/operations.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { CallContext, Dispatch } from "../../service/dispatch.ts";
+
+/** The turns that a server runs, so that it can wait for them before it ends. */
+export interface RunningTurns {
+  /** Calls operations, and knows the turns among them, also those that go on behind their answer. */
+  readonly dispatch: Dispatch;
+  /** Waits for them, for as long as it may, and says so. */
+  drain(graceMs: number): Promise<void>;
+}
+
+const RUNS: readonly OperationName[] = ["createSession", "startTurn", "resumeSession", "compactSession"];
+
+export function watchTurns(
+  dispatch: Dispatch,
+  { clock, log }: { readonly clock: Clock; readonly log: (sentence: string) => void },
+): RunningTurns {
+  const running = new Set<Promise<void>>();
+  const watch = (turn: Promise<unknown>): void => {
+    const end = (): void => void running.delete(ended);
+    // How it ends is heard of by whoever asked for it.
+    const ended = turn.then(end, end);
+    running.add(ended);
+  };
+  const none = async (): Promise<void> => {
+    // An end can be the beginning of another: a session whose first turn goes on behind its creation.
+    while (running.size > 0) await Promise.all(running);
+  };
+  return {
+    dispatch: (name, input, call = {}) => {
+      if (!RUNS.includes(name)) return dispatch(name, input, call);
+      const answer = dispatch(name, input, { ...call, behind: watch });
+      watch(answer);
+      return answer;
+    },
+    drain: async (graceMs) => {
+      if (running.size === 0) return;
+      const grace = spellDuration(graceMs);
+      log(`waits at most ${grace} for ${turns(running.size)} to end; a second signal leaves at once`);
+      await within(clock, graceMs, none());
+      if (running.size > 0) log(`interrupts ${turns(running.size)} after ${grace}; what was said is kept`);
+    },
+  };
+}
+
+function turns(count: number): string {
+  return count === 1 ? "1 turn" : `${count} turns`;
+}
+
+/** Waits for work, and not for longer than this. */
+export async function within(clock: Clock, ms: number, work: Promise<unknown>): Promise<void> {
+  const done = new AbortController();
+  await Promise.race([work, clock.sleep(ms, done.signal)]);
+  done.abort("done");
+}
+
+/** The reason of a signal that a client aborted, rather than the end of its connection or of the server. */
+export const CANCELLED_BY_CLIENT = "cancelled by the client";
+
+/** Archives what was begun of a creation whose client took it back: nobody wants it, and it stays readable. */
+export async function takeBack(dispatch: Dispatch, session_id: string): Promise<void> {
+  try {
+    await dispatch("archiveSession", { session_id });
+  } catch (thrown) {
+    // Without a store the session ends with the process anyway.
+    if (!(thrown instanceof RuntimeError && thrown.code === "SESSION_PERSISTENCE_DISABLED")) throw thrown;
+  }
+}
+
+/**
+ * Runs a further turn where one name stands for both operations: a session that this process knows goes on in every
+ * build, and any other is resumed, which without a store is refused for what it lacks.
+ */
+export async function furtherTurn(dispatch: Dispatch, input: unknown, call: CallContext): Promise<unknown> {
+  try {
+    return await dispatch("startTurn", input, call);
+  } catch (thrown) {
+    if (!(thrown instanceof RuntimeError && thrown.code === "SESSION_NOT_FOUND")) throw thrown;
+    return dispatch("resumeSession", input, call);
+  }
+}

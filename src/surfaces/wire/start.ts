@@ -1,0 +1,186 @@
+import { resolve } from "node:path";
+import type { Readable, Writable } from "node:stream";
+import type { Config, loadConfig } from "../../config/load-config.ts";
+import { asRuntimeError, ERRORS } from "../../contract/error.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { OpenOptions } from "../../runtime-on-disk.ts";
+import type { Runtime } from "../../service/runtime-calls.ts";
+import { createSystemClock } from "../../service/system-clock.ts";
+import { ceilingNotes, type HttpFlags, type ServerFlags } from "./flags.ts";
+import { type Admission, tokenFor } from "./guard.ts";
+import type { Host } from "./host.ts";
+import { configuredRealm, type RealmRequest, resolveRealm } from "./realm.ts";
+import { within } from "./running-turns.ts";
+import { keepsSomething, makeStateFolder, readIfThere } from "./state-folder.ts";
+import { withoutControls } from "./terminal-text.ts";
+
+/** The process as a server sees it: only a door touches the real one. */
+export interface ServerIo {
+  /** What was typed after the command's name. */
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly cwd: string;
+  readonly home: string;
+  readonly version: string;
+  readonly stdin: Readable;
+  readonly stdout: Writable;
+  readonly stderr: { write(text: string): void };
+  /** Aborts when somebody wants an end; its reason is the exit code to end with. */
+  readonly interrupt: AbortSignal;
+}
+
+/** What a door composes for a server. */
+export interface ServerParts {
+  readonly loadConfig: typeof loadConfig;
+  openRuntime(options: OpenOptions): Promise<Runtime>;
+}
+
+/** Where and to whom a server over HTTP listens. */
+export type HttpPlace = HttpFlags & { readonly host: string; readonly port: number };
+
+/** What one server does otherwise than the others. */
+export interface ServerKind<F extends ServerFlags> {
+  /** The name it was called by, which its sentences begin with. */
+  readonly command: string;
+  readonly usage: string;
+  /** Throws INVALID_PARAMS for a flag that is unknown or wrong. */
+  parseFlags(args: readonly string[]): F;
+  /** Whose realm it works on when no flag says so. */
+  realmFor(flags: F): Promise<Pick<RealmRequest, "purpose" | "realm">>;
+  /** Whether clients are told where things are kept. */
+  tellsPaths(flags: F): boolean;
+  /** Undefined when stdin and stdout are spoken over, by whoever started it. */
+  http(flags: F, config: Config): HttpPlace | undefined;
+  /** How long its runtime may take to close, where clients kill what takes longer. */
+  readonly closeMsMax: number | undefined;
+  /** Serves until an end is wanted. */
+  serve(serving: Serving<F>): Promise<void>;
+}
+
+/** A server that has everything it needs. */
+export interface Serving<F extends ServerFlags> {
+  readonly flags: F;
+  readonly config: Config;
+  readonly runtime: Runtime;
+  readonly about: Host;
+  readonly http: (HttpPlace & Admission) | undefined;
+  readonly clock: Clock;
+  /** Told, in a sentence, of what no client can be told. */
+  readonly log: (sentence: string) => void;
+  /** Closes the runtime; calling it twice does no harm. */
+  close(): Promise<void>;
+}
+
+/** Runs a server to its end and returns the exit code. It does not throw. */
+export async function startServer<F extends ServerFlags>(
+  io: ServerIo,
+  parts: ServerParts,
+  kind: ServerKind<F>,
+): Promise<number> {
+  const log = (sentence: string): void => io.stderr.write(`${kind.command}: ${withoutControls(sentence)}\n`);
+  try {
+    const flags = kind.parseFlags(io.args);
+    for (const note of flags.notes) log(note);
+    if (flags.wants === "serve") await serve(io, parts, { kind, flags, log });
+    else io.stdout.write(flags.wants === "help" ? kind.usage : `${io.version}\n`);
+    return typeof io.interrupt.reason === "number" ? io.interrupt.reason : 0;
+  } catch (thrown) {
+    const error = asRuntimeError(thrown);
+    log(error.message);
+    return ERRORS[error.code].exit;
+  }
+}
+
+/** A reader that has stopped reading is not waited for longer. */
+const FLUSH_MS_MAX = 2_000;
+
+interface How<F extends ServerFlags> extends Pick<Serving<F>, "flags" | "log"> {
+  readonly kind: ServerKind<F>;
+}
+
+async function serve<F extends ServerFlags>(io: ServerIo, parts: ServerParts, how: How<F>): Promise<void> {
+  const { kind, flags, log } = how;
+  const { env, cwd, home } = io;
+  const clock = createSystemClock();
+  const projectRoot = resolve(cwd, flags.contextRoot ?? "");
+  const asked = { ...flags, ...(await kind.realmFor(flags)) };
+  const place = resolveRealm({ ...asked, cwd, home, dataHome: env.XDG_DATA_HOME, newId: clock.newId });
+  const { realm, stateFolder } = place;
+  const { config, compose, mcpServers, trust, leftOut } = await parts.loadConfig({
+    cwd: projectRoot,
+    home: resolve(cwd, flags.userConfigRoot ?? home),
+    env,
+    readFile: readIfThere,
+    stateFolder,
+    isTrusted: flags.trust,
+  });
+  if (leftOut !== undefined) log(leftOut);
+  const given = kind.http(flags, config);
+  const http = given && { ...given, token: tokenFor(given.host, given.token ?? env.RKAT_TOKEN) };
+  if (keepsSomething(config)) {
+    trust.requireState(projectRoot, stateFolder);
+    await makeStateFolder(stateFolder);
+  }
+  const { instance } = flags;
+  const paths = kind.tellsPaths(flags);
+  const runtime = await parts.openRuntime({
+    config,
+    compose,
+    mcpServers,
+    trust,
+    ...(http === undefined ? {} : { ceiling: http.ceiling }),
+    secrets: http?.token === undefined ? [] : [http.token],
+    realm: configuredRealm(place, { instance, paths }),
+    env,
+    projectRoot,
+    stateFolder,
+    warn: log,
+    // What agents' memories do is told in the same words everywhere.
+    log: (line) => io.stderr.write(`${withoutControls(line)}\n`),
+  });
+  const close = async (): Promise<void> => {
+    const closed = Promise.all([runtime.close(), within(clock, FLUSH_MS_MAX, flushed(io.stdout))]);
+    await (kind.closeMsMax === undefined ? closed : within(clock, kind.closeMsMax, closed));
+  };
+  const told = paths ? { stateRoot: resolve(stateFolder, ".."), contextRoot: projectRoot } : {};
+  try {
+    await kind.serve({ flags, config, runtime, about: { realm, instance, ...told }, http, clock, log, close });
+  } finally {
+    await close();
+  }
+}
+
+/** What was written last is still on its way when nobody has waited for it. */
+function flushed(output: Writable): Promise<void> {
+  if (output.destroyed) return Promise.resolve();
+  return new Promise((done) => output.write("", () => done()));
+}
+
+/** A server that listens. */
+interface Listening {
+  readonly url: string;
+  /** Takes no more requests and waits for the turns that run, for as long as `graceMs`. */
+  drain(graceMs: number): Promise<void>;
+  /** Ends every connection; calling it twice does no harm. */
+  close(): Promise<void>;
+}
+
+/** Listens until it is interrupted; then turns may end, the runtime closes, and what they said last is sent. */
+export async function serveUntil<F extends ServerFlags>(
+  interrupt: AbortSignal,
+  { http, config, log, close }: Serving<F> & { readonly http: HttpPlace },
+  { server, greet }: { readonly server: Listening; readonly greet: (url: string) => void },
+): Promise<void> {
+  try {
+    for (const note of ceilingNotes(http.ceiling, config.tools)) log(note);
+    greet(server.url);
+    await new Promise<void>((done) => {
+      interrupt.addEventListener("abort", () => done(), { once: true });
+      if (interrupt.aborted) done();
+    });
+    await server.drain(http.graceMs);
+    await close();
+  } finally {
+    await server.close();
+  }
+}

@@ -1,0 +1,89 @@
+/** The help of `rkat-rest` and of `rkat serve`, under the name it was called by. */
+export function restUsage(command: string, purpose: "cli" | "server"): string {
+  const realm = purpose === "cli" ? "that of the project in the current folder" : "a fresh realm of its own";
+  return `Usage: ${command} [options]
+
+Serves sessions over HTTP: REST, events as server-sent events, and an OpenAPI document at /openapi.json and /docs.
+A turn goes on when its client leaves; ask for its events, or for the session, to see how it ended.
+
+Options:
+  --host ADDRESS           where to listen, instead of [rest] host or 127.0.0.1; beyond loopback a token is needed
+  --port N                 instead of [rest] port or 8080; 0 takes any free one
+${HTTP_LINES}
+  --expose-paths           tell clients where things are kept
+  --json                   print {"url": …} on stdout once it listens
+  --realm ID               work on this realm; without one, on ${realm}
+  --isolated               work on a fresh realm of its own
+  --instance ID            a name for this server, told to clients that ask
+  --state-root PATH        where realms are kept
+${PLACE_LINES}
+${BACKEND_LINE}
+${END_LINES}
+
+Examples:
+  ${command}
+  ${command} --port 0 --json
+  ${command} --tools workspace
+  RKAT_TOKEN=$(openssl rand -hex 32) ${command} --host 0.0.0.0
+  curl http://127.0.0.1:8080/sessions -H "Content-Type: application/json" -d '{"prompt":"Hello!","model":"offline"}'
+  curl -N http://127.0.0.1:8080/sessions/SESSION_ID/events -H "Last-Event-ID: 0"
+`;
+}
+
+/** The help of `rkat-rpc`, and of `rkat rpc`. */
+export function rpcUsage(command: string): string {
+  return `Usage: ${command} [options]
+
+Serves sessions over JSON-RPC 2.0, one object a line, on stdin and stdout.
+
+Options:
+  --realm ID               work on this realm; without one, on a fresh realm of its own
+  --isolated               ask for the fresh realm explicitly
+  --instance ID            a name for this server, told to clients that ask
+  --state-root PATH        where realms are kept
+${PLACE_LINES}
+${BACKEND_LINE}
+${END_LINES}
+`;
+}
+
+/** Where a server of MCP over HTTP listens unless it is told otherwise. */
+export const MCP_ADDRESS = { host: "127.0.0.1", port: 8_081 } as const;
+
+/** The help of `rkat-mcp`, and of `rkat mcp`. */
+export function mcpUsage(command: string): string {
+  return `Usage: ${command} [options]
+
+Serves sessions and their memory to MCP clients, on stdin and stdout unless --http is given.
+
+Options:
+  --memory-only            offer only the tools of memory: nothing that runs a turn
+  --http                   serve streamable HTTP at /mcp instead
+  --port PORT              with --http: the port, ${MCP_ADDRESS.port} unless given; 0 takes a free one
+  --host HOST              with --http: the address, ${MCP_ADDRESS.host} unless given
+${HTTP_LINES.replaceAll(/^( {2}\S+ \S+ +)/gm, "$1with --http: ")}
+  --realm ID               work in this realm; without one, in that of the folder
+  --isolated               work in a fresh realm
+  --state-root PATH        where realms are kept, instead of .rkat/realms
+${PLACE_LINES}
+${END_LINES}
+`;
+}
+
+const HTTP_LINES = `\
+  --tools PRESET           what sessions may be given: none, safe unless given, workspace (and files, shell), full
+  --token TOKEN            what clients send as Authorization: Bearer TOKEN; RKAT_TOKEN keeps it out of sight
+  --allowed-host NAME      a further name clients may reach it by, such as that of a proxy; may be repeated
+  --allow-origin ORIGIN    a further origin whose pages may use it, such as https://app.example; may be repeated
+  --grace DURATION         how long turns that run may go on once it is asked to end, 30s unless given`;
+
+const PLACE_LINES = `\
+  --context-root PATH      the project's folder, instead of the current one
+  --user-config-root PATH  where .rkat/config.toml is looked up, instead of the home folder
+  --trust                  obey the project's files though nobody trusted them, this once; RKAT_TRUST=1 does the same`;
+
+const BACKEND_LINE = "  --realm-backend KIND     jsonl or sqlite; accepted, and our own backend is used";
+
+const END_LINES = `\
+  -V, --version            show the version
+  -h, --help               show this help`;
