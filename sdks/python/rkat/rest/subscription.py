@@ -8,11 +8,10 @@ from contextlib import aclosing
 from typing import Any
 from urllib.parse import quote
 
-from ..contract.errors import RkatError, error_of_wire, invalid_response
+from ..errors import RkatError, error_of_wire, invalid_response
 from ..events.delivery import Delivery
 from ..events.reading import delivery_of_envelope
-from .answer import read_answer
-from .exchange import HttpWire, closed_error
+from .exchange import HttpWire, closed_error, read_answer
 from .server_sent_events import read_events
 
 Ask = Callable[[str, Mapping[str, Any]], Awaitable[Any]]

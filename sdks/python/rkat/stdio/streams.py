@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 
-from ..contract.errors import RkatError, error_of_wire, invalid_params, invalid_response
+from ..errors import RkatError, error_of_wire, invalid_params, invalid_response
 from ..events.buffer import EventBuffer
 from ..events.delivery import Delivery
 from ..events.reading import delivery_of_envelope, delivery_of_row
