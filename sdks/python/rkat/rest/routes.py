@@ -60,6 +60,9 @@ def _segment(name: str, fields: Mapping[str, Any]) -> str:
     value = fields.get(name)
     if value is None or value == "":
         raise invalid_params(f"{name}: it is missing")
+    if value in (".", ".."):
+        # A path takes dots for a way up.
+        raise invalid_params(f"{name}: {value} is none")
     return quote(str(value), safe="")
 
 
