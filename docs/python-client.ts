@@ -7,6 +7,7 @@ import { CONTRACT_VERSION } from "../src/contract/version.ts";
 import {
   createPythonTypes,
   docstring,
+  isAnything,
   type PythonTypes,
   pascal,
   python,
@@ -106,7 +107,7 @@ function optionsFile(types: PythonTypes): string {
   const atCreation = fieldsOf(OPERATIONS.createSession);
   // What a turn may only say again has the type it had at first.
   const typed = (field: string, schema: Schema): Schema =>
-    types.of(schema, field, "") === "Any" ? { ...atCreation[field], ...schema } : schema;
+    isAnything(schema) ? { ...atCreation[field], ...schema } : schema;
   const inside = new Map<string, string>();
   for (const [name, { of, about, without }] of Object.entries(OPTIONS)) {
     const apart: readonly string[] = [...without, TOOLS];
@@ -260,7 +261,9 @@ function methodText(
   const star = optional.length === 0 || (optional.length === 1 && needed.length > 0) ? [] : ["*"];
   const head = `async def ${calls(name, row)}`;
   const result = answer.type === "None" ? "None" : inModule("results", answer.type);
-  const about = typed.flatMap(({ field, said }) => (said === undefined ? [] : [`- \`${field}\`: ${said}`]));
+  const about = typed.flatMap(({ field, said }) =>
+    said === undefined ? [] : [`- \`${field}\`: ${said.replace(/\.$/, "")}`],
+  );
   const sentences = about.length === 0 ? row.summary : [row.summary, "", ...about].join("\n");
   const call = (left: string) =>
     spread(`${left}await self._request`, [python(row.rpc), ...fields.map(([field]) => `${field}=${field}`)], "", 8);

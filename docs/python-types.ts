@@ -60,14 +60,13 @@ const KEPT: Readonly<Record<string, string>> = {
 export function createPythonTypes(io: Direction, contract: Readonly<Record<string, z.ZodType>>): PythonTypes {
   const list = io === "input" ? "Sequence" : "list";
   const map = io === "input" ? "Mapping" : "dict";
-  const names = new Map(
-    Object.entries(contract)
-      .map(([name, type]) => ({ name, schema: schemaOf(type, io) }))
-      .filter(({ schema }) => schema.properties !== undefined || schema.enum !== undefined)
-      // What stands first in the alphabet gives its name to what is built alike.
-      .reverse()
-      .map(({ name, schema }) => [shapeOf(schema), name] as const),
-  );
+  const exported = Object.entries(contract)
+    .map(([name, type]) => ({ name, schema: schemaOf(type, io) }))
+    .filter(({ schema }) => schema.properties !== undefined || schema.enum !== undefined)
+    .filter(({ name }) => /^[A-Z]/.test(name));
+  // What stands first in the alphabet gives its name to what is built alike.
+  const names = new Map(exported.toReversed().map(({ name, schema }) => [shapeOf(schema), name] as const));
+  const said = new Map(exported.map(({ name, schema }) => [name, schema.description] as const));
   const classes = new Map<string, string>();
 
   /** What is built alike has one name: the contract's, or that of the first place. */
@@ -116,12 +115,17 @@ export function createPythonTypes(io: Direction, contract: Readonly<Record<strin
     const { properties = {}, required = [] } = schema;
     const isTotal = required.length > 0;
     const fields = Object.entries(properties).map(([field, inner]) => {
-      const type = of(inner, name + pascal(field), `\`${field}\` of \`${name}\`.`);
+      // What is said of the field need not be true of every other of its class.
+      const { description, ...bare } = inner;
+      const type = of(bare, name + pascal(field), `\`${field}\` of \`${name}\`.`);
       const isNotRequired = isTotal && !required.includes(field);
-      return `    ${field}: ${isNotRequired ? `NotRequired[${type}]` : type}\n${inner.description === undefined ? "" : docstring(inner.description, 4)}`;
+      return `    ${field}: ${isNotRequired ? `NotRequired[${type}]` : type}\n${description === undefined ? "" : docstring(sentence(description), 4)}`;
     });
     const head = `class ${name}(TypedDict${isTotal ? "" : ", total=False"}):\n`;
-    classes.set(name, `${head}${docstring(schema.description ?? about, 4)}\n${fields.join("")}`.trimEnd());
+    classes.set(
+      name,
+      `${head}${docstring(sentence(said.get(name) ?? schema.description ?? about), 4)}\n${fields.join("")}`.trimEnd(),
+    );
   };
 
   return {
@@ -131,6 +135,11 @@ export function createPythonTypes(io: Direction, contract: Readonly<Record<strin
       return [...classes.values()];
     },
   };
+}
+
+/** Whether any value will do. */
+export function isAnything(schema: Schema): boolean {
+  return shapeOf(schema) === shapeOf({});
 }
 
 /** Equal for what is built alike, whatever is said about it. */
@@ -172,6 +181,12 @@ function singular(name: string): string {
 /** `message_count` as `MessageCount`, and `readHistory` as `ReadHistory`. */
 export function pascal(name: string): string {
   return name.replaceAll(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase());
+}
+
+/** What a schema says of a field, which goes on from its name, as a sentence of its own. */
+export function sentence(text: string): string {
+  const begun = text.replace(/^[a-z](?=[a-z]*(?:[\s,;.]|$))/, (letter) => letter.toUpperCase());
+  return /[.!?]$/.test(begun) ? begun : `${begun}.`;
 }
 
 /** Sentences as a docstring, in lines that fit. */

@@ -25,11 +25,11 @@ describe("what is generated of the Python client", () => {
   });
 
   it("[G6] what a schema says of a field stands beside it, in lines that fit", () => {
-    const long = "It is said at length, ".repeat(6).trim();
+    const long = `it is ${"said at length, ".repeat(8)}done`;
     const Row = z.object({
-      seq: z.int().describe("Its number."),
+      seq: z.int().describe("its number"),
       kind: z.enum(["a", "b"]).optional(),
-      inner: z.object({ at: z.string().describe(long) }).describe('How it is "told"'),
+      inner: z.object({ at: z.string().describe(long) }).describe('how it is "told"'),
       either: z.union([z.object({ a: z.string() }), z.object({ b: z.string() })]).nullable(),
     });
     const types = createPythonTypes("output", { Row });
@@ -37,11 +37,11 @@ describe("what is generated of the Python client", () => {
     expect(types.classes).toEqual([
       [
         "class RowInner(TypedDict):",
-        '    """How it is "told" """',
+        '    """`inner` of `Row`."""',
         "",
         "    at: str",
-        `    """It is said at length, It is said at length, It is said at length, It is said at length, It is said at length, It`,
-        "    is said at length,",
+        '    """It is said at length, said at length, said at length, said at length, said at length, said at length, said at',
+        "    length, said at length, done.",
         '    """',
       ].join("\n"),
       [
@@ -52,7 +52,7 @@ describe("what is generated of the Python client", () => {
         '    """Its number."""',
         '    kind: NotRequired[Literal["a", "b"]]',
         "    inner: RowInner",
-        '    """How it is "told" """',
+        '    """How it is "told"."""',
         "    either: dict[str, Any] | None",
       ].join("\n"),
     ]);

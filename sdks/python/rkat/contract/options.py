@@ -24,8 +24,8 @@ class SendExternalEventBlock(TypedDict):
     text: str
 
 
-class skill_ref(TypedDict):
-    """"""
+class SkillRef(TypedDict):
+    """`skill_refs` of `SessionOptions`."""
 
     kind: NotRequired[Literal["structured"]]
     source_uuid: str
@@ -40,7 +40,7 @@ class BudgetLimitsMaxDuration(TypedDict):
 
 
 class BudgetLimits(TypedDict, total=False):
-    """"""
+    """`budget_limits` of `SessionOptions`."""
 
     max_tokens: int
     max_tool_calls: int
@@ -50,7 +50,7 @@ class BudgetLimits(TypedDict, total=False):
 
 
 class CompactionSettings(TypedDict, total=False):
-    """"""
+    """`compaction` of `SessionOptions`."""
 
     auto_compact_threshold: int
     recent_turn_budget: int
@@ -62,8 +62,8 @@ class SessionOptions(TypedDict, total=False):
     """Options of a new session."""
 
     keep_alive: bool
-    skill_refs: Sequence[skill_ref]
-    preload_skills: Sequence[skill_ref]
+    skill_refs: Sequence[SkillRef]
+    preload_skills: Sequence[SkillRef]
     hooks_override: Mapping[str, Any]
     enable_schedule: bool
     enable_workgraph: bool
@@ -93,8 +93,8 @@ class SessionOptions(TypedDict, total=False):
     compaction: CompactionSettings
 
 
-class flow_tool_overlay(TypedDict, total=False):
-    """"""
+class ToolOverlay(TypedDict, total=False):
+    """`tool_overlay` of `TurnOptions`."""
 
     allowed_tools: Sequence[str]
     blocked_tools: Sequence[str]
@@ -104,8 +104,8 @@ class TurnOptions(TypedDict, total=False):
     """Options of one further turn."""
 
     keep_alive: bool
-    skill_refs: Sequence[skill_ref]
-    preload_skills: Sequence[skill_ref]
+    skill_refs: Sequence[SkillRef]
+    preload_skills: Sequence[SkillRef]
     hooks_override: Mapping[str, Any]
     enable_schedule: bool
     enable_workgraph: bool
@@ -130,7 +130,7 @@ class TurnOptions(TypedDict, total=False):
     provider: str
     provider_params: Mapping[str, Any]
     clear_provider_params: bool
-    tool_overlay: flow_tool_overlay
+    tool_overlay: ToolOverlay
     additional_instructions: Sequence[str]
     max_tokens: int
     system_prompt: str
@@ -155,6 +155,6 @@ WIRE_NAMES: dict[str, str] = {"tool_overlay": "flow_tool_overlay"}
 INSIDE: dict[str, type] = {
     "budget_limits": BudgetLimits,
     "compaction": CompactionSettings,
-    "tool_overlay": flow_tool_overlay,
+    "tool_overlay": ToolOverlay,
 }
 """Options that have names of their own inside."""
