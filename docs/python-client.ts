@@ -2,7 +2,7 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import { ERRORS } from "../src/contract/error.ts";
-import { OPERATIONS, type Operation } from "../src/contract/operations.ts";
+import { OPERATIONS } from "../src/contract/operations.ts";
 import { CONTRACT_VERSION } from "../src/contract/version.ts";
 import {
   createPythonTypes,
@@ -15,6 +15,14 @@ import {
   schemaOf,
   spread,
 } from "./python-types.ts";
+
+interface Operation {
+  readonly summary: string;
+  readonly input: z.ZodType;
+  readonly output: z.ZodType;
+  readonly rpc: string;
+  readonly http: string;
+}
 
 const FOLDER = "sdks/python/rkat/contract";
 const CONTRACT = join(import.meta.dirname, "../src/contract");

@@ -18,7 +18,7 @@ from .contract.results import MemoryResults, RunResult, SessionInfo
 from .errors import RkatError, invalid_params, invalid_response
 from .events.delivery import Delivery, Listener
 from .events.stream import EventStream, SessionStream
-from .options import wire_fields
+from .options import given, wire_fields
 from .session import Session, run_result
 from .tools import Tool
 
@@ -66,11 +66,11 @@ class Client(ClientMethods):
         return SessionStream(events, lambda result: Session(self._transport, result["session_id"], result))
 
     async def create_deferred_session(
-        self, prompt: Content, *, tools: Sequence[Tool] = (), **options: Unpack[SessionOptions]
+        self, prompt: Content | None = None, *, tools: Sequence[Tool] = (), **options: Unpack[SessionOptions]
     ) -> Session:
-        """Creates a session whose prompt is delivered together with that of its first turn."""
+        """Creates a session whose first turn is still to come; a prompt is delivered together with that turn's."""
         fields = _session_fields(options, of="create_deferred_session")
-        params = {**fields, "prompt": prompt, "initial_turn": "deferred"}
+        params = {**fields, **given({"prompt": prompt}), "initial_turn": "deferred"}
         answer = await self._transport.request("session/create", params, tools=tools)
         if not isinstance(answer, dict) or not isinstance(answer.get("session_id"), str):
             raise invalid_response("the server did not name the session it made")

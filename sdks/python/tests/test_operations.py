@@ -88,6 +88,11 @@ class Options(unittest.IsolatedAsyncioTestCase):
                 await call("x", **options)
             self.assertIn(sentence, str(raised.exception))
 
+    async def test_a_session_to_come_may_have_no_prompt(self) -> None:
+        wire = Recorder()
+        await Client(wire).create_deferred_session(keep_alive=False)
+        self.assertEqual(wire.params, {"initial_turn": "deferred", "keep_alive": False})
+
     async def test_an_agent_searches_its_own_memories(self) -> None:
         wire = Recorder()
         await Client(wire).agent("ada").recall("x", agent="bob")
