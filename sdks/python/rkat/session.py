@@ -13,7 +13,7 @@ from .errors import invalid_response
 from .events.delivery import Listener
 from .events.stream import EventStream
 from .options import given, wire_fields
-from .transport import Transport
+from .transport import Transport, scope_of
 
 if sys.version_info >= (3, 11):
     from typing import Unpack
@@ -99,7 +99,7 @@ class Session(SessionMethods):
 
     async def events(self, *, after: int = 0, limit: int | None = None) -> EventPage:
         """The durable events after a place, oldest first; `subscribe` of the client goes on with live ones."""
-        scope = self._scope()
+        scope = scope_of(self._id)
         cursor = {"scope": scope, "sequence": after}
         page: EventPage = await self._transport.request(
             "events/list_since", given({"scope": scope, "cursor": cursor, "limit": limit})
@@ -108,7 +108,7 @@ class Session(SessionMethods):
 
     async def event_cursor(self) -> int:
         """The place of the newest durable event; 0 when there is none."""
-        answer = await self._transport.request("events/latest_cursor", {"scope": self._scope()})
+        answer = await self._transport.request("events/latest_cursor", {"scope": scope_of(self._id)})
         sequence: int = answer["cursor"]["sequence"]
         return sequence
 
@@ -117,9 +117,6 @@ class Session(SessionMethods):
         answer = await self._transport.request("turn/start", params, listener=listener)
         self._last_result = run_result(answer)
         return self._last_result
-
-    def _scope(self) -> dict[str, str]:
-        return {"type": "session", "session_id": self._id}
 
 
 def _reason(kind: str, note: str | None, actor: str | None, expected: str | None) -> dict[str, Any]:

@@ -53,6 +53,11 @@ class Handle:
         return await self._transport.request(method, {**given(fields), **self._named})
 
 
+def scope_of(session_id: str) -> dict[str, str]:
+    """How a session is named where events are asked for."""
+    return {"type": "session", "session_id": session_id}
+
+
 def require_contract(said: str) -> None:
     """Raises VERSION_MISMATCH unless a server speaks our version of the contract."""
     ours = ".".join(str(part) for part in CONTRACT_VERSION)
