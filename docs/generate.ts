@@ -8,6 +8,7 @@ import { capabilitiesPage } from "./capabilities-page.ts";
 import { cliPage } from "./cli-page.ts";
 import { configurationPage } from "./configuration-page.ts";
 import { code, markdownTable, page } from "./markdown.ts";
+import { generatePython } from "./python-client.ts";
 
 /** Every generated page by its file name in `docs/`. */
 export function generatePages(): Readonly<Record<string, string>> {
@@ -131,4 +132,6 @@ function errorsPage(): string {
 
 if (import.meta.main) {
   for (const [name, text] of Object.entries(generatePages())) writeFileSync(join(import.meta.dirname, name), text);
+  const root = join(import.meta.dirname, "..");
+  for (const [path, text] of Object.entries(await generatePython())) writeFileSync(join(root, path), text);
 }

@@ -1,10 +1,10 @@
 """The Python client of rkat, a runtime for agent sessions that outlive any context window."""
 
 from .agent import Agent
-from .client import Client
+from .client import Blob, Client
 from .connection import connect
-from .contract.errors import RkatError
-from .contract.results import Blob, RunResult
+from .contract.results import RunResult
+from .errors import RkatError
 from .events.delivery import Delivery, Event
 from .events.stream import EventStream, SessionStream
 from .session import Session

@@ -4,30 +4,23 @@ from __future__ import annotations
 
 import base64
 import binascii
+import difflib
 import sys
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .agent import Agent
-from .contract.errors import invalid_params, invalid_response
-from .contract.operations import rpc_method
-from .contract.options import SessionOptions, given, session_fields
-from .contract.results import (
-    Blob,
-    Capabilities,
-    Content,
-    MemoryResults,
-    ModelsCatalog,
-    RunResult,
-    SessionInfo,
-    SessionSummary,
-)
+from .contract.methods import ClientMethods
+from .contract.operations import OPERATIONS
+from .contract.options import Content, SearchOptions, SessionOptions
+from .contract.results import MemoryResults, RunResult, SessionInfo
+from .errors import RkatError, invalid_params, invalid_response
 from .events.delivery import Delivery, Listener
 from .events.stream import EventStream, SessionStream
+from .options import given, wire_fields
 from .session import Session, run_result
 from .tools import Tool
-from .transport import Transport
 
 if sys.version_info >= (3, 11):
     from typing import Unpack
@@ -35,11 +28,15 @@ elif TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-class Client:
-    """A connection to a server where sessions run; `connect` makes one."""
+class Blob(NamedTuple):
+    """Content kept by reference, such as the full text of a tool output that was cut."""
 
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
+    media_type: str
+    data: bytes
+
+
+class Client(ClientMethods):
+    """A connection to a server where sessions run; `connect` makes one."""
 
     async def __aenter__(self) -> Client:
         return self
@@ -56,7 +53,7 @@ class Client:
         self, prompt: Content, *, tools: Sequence[Tool] = (), **options: Unpack[SessionOptions]
     ) -> Session:
         """Creates a session and runs its first turn; cancelling it archives what was begun."""
-        fields = session_fields(options, of="create_session")
+        fields = _session_fields(options, of="create_session")
         result = await self._create(prompt, fields, tools)
         return Session(self._transport, result["session_id"], result)
 
@@ -64,16 +61,16 @@ class Client:
         self, prompt: Content, *, tools: Sequence[Tool] = (), **options: Unpack[SessionOptions]
     ) -> SessionStream:
         """The same, with the events of the first turn to iterate."""
-        fields = session_fields(options, of="create_session_streaming")
+        fields = _session_fields(options, of="create_session_streaming")
         events = EventStream(lambda listener: self._create(prompt, fields, tools, listener))
         return SessionStream(events, lambda result: Session(self._transport, result["session_id"], result))
 
     async def create_deferred_session(
-        self, prompt: Content, *, tools: Sequence[Tool] = (), **options: Unpack[SessionOptions]
+        self, prompt: Content | None = None, *, tools: Sequence[Tool] = (), **options: Unpack[SessionOptions]
     ) -> Session:
-        """Creates a session whose prompt is delivered together with that of its first turn."""
-        fields = session_fields(options, of="create_deferred_session")
-        params = {**fields, "prompt": prompt, "initial_turn": "deferred"}
+        """Creates a session whose first turn is still to come; a prompt is delivered together with that turn's."""
+        fields = _session_fields(options, of="create_deferred_session")
+        params = {**fields, **given({"prompt": prompt}), "initial_turn": "deferred"}
         answer = await self._transport.request("session/create", params, tools=tools)
         if not isinstance(answer, dict) or not isinstance(answer.get("session_id"), str):
             raise invalid_response("the server did not name the session it made")
@@ -85,26 +82,18 @@ class Client:
             raise invalid_params("session_id: give the id of a session")
         return Session(self._transport, session_id)
 
-    async def list_sessions(
-        self, *, labels: Mapping[str, str] | None = None, limit: int | None = None, offset: int | None = None
-    ) -> list[SessionSummary]:
-        """Sessions, newest first; labels must all match."""
-        answer = await self.call("listSessions", given({"labels": labels, "limit": limit, "offset": offset}))
-        sessions: list[SessionSummary] = answer["sessions"]
-        return sessions
-
     async def read_session(self, session_id: str) -> SessionInfo:
         """What a session is and how far it got."""
-        info: SessionInfo = await self.call("readSession", {"session_id": session_id})
-        return info
+        return await self.session(session_id).read()
 
     async def search_memory(
-        self, query: str, *, limit: int | None = None, session_id: str | None = None, everything: bool = False
+        self, query: str, *, everything: bool = False, **options: Unpack[SearchOptions]
     ) -> MemoryResults:
         """Searches what compactions took out of contexts; with `everything`, all that was said in the project."""
-        scope = None if session_id is None else "session"
-        params = given({"query": query, "limit": limit, "session_id": session_id, "scope": scope})
-        results: MemoryResults = await self.call("searchHistory" if everything else "searchMemory", params)
+        fields = wire_fields(options, SearchOptions, of="search_memory", beside=["everything"])
+        scope = {"scope": "session"} if "session_id" in fields else {}
+        method = "memory/search_history" if everything else "memory/search"
+        results: MemoryResults = await self._request(method, query=query, **{**scope, **fields})
         return results
 
     def agent(self, name: str) -> Agent:
@@ -113,7 +102,7 @@ class Client:
 
     async def read_blob(self, blob_id: str) -> Blob:
         """Content kept by reference, whole."""
-        answer = await self.call("readBlob", {"blob_id": blob_id})
+        answer = await self._request("blob/get", blob_id=blob_id)
         try:
             return Blob(answer["media_type"], base64.b64decode(answer["data"], validate=True))
         except (KeyError, TypeError, binascii.Error) as thrown:
@@ -130,21 +119,11 @@ class Client:
         """Offers tools to every session of this connection, from its next turn on; over stdio only."""
         await self._transport.register_tools(tools)
 
-    async def capabilities(self) -> Capabilities:
-        """What the server can do and what was left out."""
-        capabilities: Capabilities = await self.call("readCapabilities")
-        return capabilities
-
-    async def models(self) -> ModelsCatalog:
-        """The known models with their context window and output limit."""
-        models: ModelsCatalog = await self.call("readModels")
-        return models
-
     async def call(
         self, operation: str, params: Mapping[str, Any] | None = None, *, on_event: Listener | None = None
     ) -> Any:
         """Any operation, by its name in the table (`injectContext`) or on the wire (`session/inject_context`)."""
-        return await self._transport.request(rpc_method(operation), params or {}, listener=on_event)
+        return await self._transport.request(_rpc_method(operation), params or {}, listener=on_event)
 
     async def close(self) -> None:
         """Ends the connection; what is pending fails. Calling it twice does no harm."""
@@ -159,3 +138,19 @@ class Client:
     ) -> RunResult:
         params = {**fields, "prompt": prompt}
         return run_result(await self._transport.request("session/create", params, listener=listener, tools=tools))
+
+
+def _session_fields(options: Mapping[str, Any], *, of: str) -> dict[str, Any]:
+    return wire_fields(options, SessionOptions, of=of, beside=["tools"])
+
+
+def _rpc_method(name: str) -> str:
+    """The JSON-RPC method of an operation, which may be given under either name."""
+    if name in OPERATIONS:
+        return OPERATIONS[name].rpc
+    if "/" in name:
+        return name
+    known = [*OPERATIONS, *(row.rpc for row in OPERATIONS.values())]
+    meant = difflib.get_close_matches(name, known, n=1)
+    advice = f"did you mean {meant[0]}?" if meant else f"there are {', '.join(OPERATIONS)}"
+    raise RkatError("METHOD_NOT_FOUND", f"there is no operation {name}; {advice}")

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from types import TracebackType
 
 from .client import Client
-from .contract.errors import invalid_params
+from .errors import invalid_params
 from .rest.transport import open_rest
 from .stdio.transport import open_stdio
 from .tools import Tool

@@ -1,1 +1,1 @@
-"""What crosses the wire: operations, options, results, errors."""
+"""What the contract says: generated from its schemas, but for `json_text.py`."""

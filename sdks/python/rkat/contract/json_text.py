@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from .errors import invalid_params
+from ..errors import invalid_params
 
 
 def json_bytes(value: Any, *, what: str) -> bytes:

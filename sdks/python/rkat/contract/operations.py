@@ -1,11 +1,9 @@
+# Generated from src/contract/ by `npm run docs`: change the contract, not this file.
 """The table of operations: under which name each is asked for over JSON-RPC, and where over HTTP."""
 
 from __future__ import annotations
 
-import difflib
 from typing import NamedTuple
-
-from .errors import RkatError
 
 
 class Operation(NamedTuple):
@@ -57,33 +55,13 @@ OPERATIONS: dict[str, Operation] = {
     "readEventCursor": Operation("events/latest_cursor", "GET /sessions/{session_id}/events/cursor"),
     "listEvents": Operation("events/list_since", "GET /sessions/{session_id}/events/list"),
     "readBlob": Operation("blob/get", "GET /blobs/{blob_id}"),
-    "readCapabilities": Operation("capabilities/get", "GET /capabilities"),
-    "readModels": Operation("models/catalog", "GET /models/catalog"),
     "readConfig": Operation("config/get", "GET /config"),
     "setConfig": Operation("config/set", "PUT /config"),
     "patchConfig": Operation("config/patch", "PATCH /config"),
+    "readCapabilities": Operation("capabilities/get", "GET /capabilities"),
+    "readModels": Operation("models/catalog", "GET /models/catalog"),
 }
 
-# What a server tells of itself has no row: it is no operation on a session.
-HOST_ROUTES: dict[str, str] = {
-    "runtime/host_info": "GET /runtime/host_info",
-    "runtime/capabilities": "GET /runtime/capabilities",
-    "runtime/health": "GET /runtime/health",
-    "config/get": "GET /config",
-    "skills/list": "GET /skills",
-}
 
-# Methods that may run a turn or a compaction, and so have events, take long and can be cancelled.
-EVENTFUL = frozenset({"session/create", "turn/start", "session/resume", "session/compact"})
-
-
-def rpc_method(name: str) -> str:
-    """The JSON-RPC method of an operation, which may be given under either name."""
-    if name in OPERATIONS:
-        return OPERATIONS[name].rpc
-    if "/" in name:
-        return name
-    known = [*OPERATIONS, *(row.rpc for row in OPERATIONS.values())]
-    meant = difflib.get_close_matches(name, known, n=1)
-    advice = f"did you mean {meant[0]}?" if meant else f"there are {', '.join(OPERATIONS)}"
-    raise RkatError("METHOD_NOT_FOUND", f"there is no operation {name}; {advice}", category="validation")
+CONTRACT_VERSION = (0, 6)
+"""Major and minor of the wire contract; servers of the same are spoken to."""

@@ -1,24 +1,56 @@
-"""Options of sessions and turns, under the names of the wire."""
+# Generated from src/contract/ by `npm run docs`: change the contract, not this file.
+"""Options of calls, under the names of the wire."""
 
 from __future__ import annotations
 
-import difflib
+import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
+
+if sys.version_info >= (3, 11):
+    from typing import NotRequired
+elif TYPE_CHECKING:
+    from typing_extensions import NotRequired
+
+
+Content: TypeAlias = str | Sequence[Mapping[str, Any]]
+"""A text, or a list of content blocks such as `{"type": "text", "text": …}`."""
+
+
+class SendExternalEventBlock(TypedDict):
+    """`blocks` of `sendExternalEvent`."""
+
+    type: Literal["text"]
+    text: str
+
+
+class SkillRef(TypedDict):
+    """`skill_refs` of `SessionOptions`."""
+
+    kind: NotRequired[Literal["structured"]]
+    source_uuid: str
+    skill_name: str
+
+
+class BudgetLimitsMaxDuration(TypedDict):
+    """`max_duration` of `BudgetLimits`."""
+
+    secs: int
+    nanos: NotRequired[int]
 
 
 class BudgetLimits(TypedDict, total=False):
-    """What a turn may use; a duration is "30s", or seconds and nanoseconds."""
+    """`budget_limits` of `SessionOptions`."""
 
     max_tokens: int
     max_tool_calls: int
-    max_duration: str | dict[str, int]
+    max_duration: str | BudgetLimitsMaxDuration
     max_duration_secs: float
     max_duration_ms: int
 
 
 class CompactionSettings(TypedDict, total=False):
-    """How a session is compacted, instead of the configuration's way."""
+    """`compaction` of `SessionOptions`."""
 
     auto_compact_threshold: int
     recent_turn_budget: int
@@ -26,80 +58,103 @@ class CompactionSettings(TypedDict, total=False):
     min_turns_between_compactions: int
 
 
-class ToolOverlay(TypedDict, total=False):
-    """Which tools one turn may use."""
-
-    allowed_tools: Sequence[str]
-    blocked_tools: Sequence[str]
-
-
 class SessionOptions(TypedDict, total=False):
     """Options of a new session."""
 
+    keep_alive: bool
+    skill_refs: Sequence[SkillRef]
+    preload_skills: Sequence[SkillRef]
+    hooks_override: Mapping[str, Any]
+    enable_schedule: bool
+    enable_workgraph: bool
+    enable_mob: bool
+    enable_web_search: bool
+    comms_name: str
+    peer_meta: Mapping[str, Any]
+    auth_binding: Mapping[str, Any]
     model: str
     provider: str
-    system_prompt: str
-    additional_instructions: Sequence[str]
     max_tokens: int
     max_turns: int
-    budget_limits: BudgetLimits
+    system_prompt: str
+    output_schema: Mapping[str, Any]
+    structured_output_retries: int
     enable_builtins: bool
     enable_shell: bool
     enable_memory: bool
     tool_preset: Literal["none", "safe", "workspace", "full"]
-    tool_filter: Literal["All"] | Mapping[str, Sequence[str]]
-    output_schema: Mapping[str, Any]
-    structured_output_retries: int
+    tool_filter: Literal["All"] | Mapping[str, Any]
+    budget_limits: BudgetLimits
     provider_params: Mapping[str, Any]
     labels: Mapping[str, str]
+    additional_instructions: Sequence[str]
     app_context: Any
     shell_env: Mapping[str, str]
     compaction: CompactionSettings
 
 
-class TurnOptions(TypedDict, total=False):
-    """Options of one further turn; the last four only for the first turn of a deferred session."""
+class ToolOverlay(TypedDict, total=False):
+    """`tool_overlay` of `TurnOptions`."""
 
+    allowed_tools: Sequence[str]
+    blocked_tools: Sequence[str]
+
+
+class TurnOptions(TypedDict, total=False):
+    """Options of one further turn."""
+
+    keep_alive: bool
+    skill_refs: Sequence[SkillRef]
+    preload_skills: Sequence[SkillRef]
+    hooks_override: Mapping[str, Any]
+    enable_schedule: bool
+    enable_workgraph: bool
+    enable_mob: bool
+    enable_web_search: bool
+    comms_name: str
+    peer_meta: Mapping[str, Any]
+    auth_binding: Mapping[str, Any]
+    initial_turn: Literal["run_immediately", "deferred"]
+    max_turns: int
+    enable_builtins: bool
+    enable_shell: bool
+    enable_memory: bool
+    tool_preset: Literal["none", "safe", "workspace", "full"]
+    tool_filter: Literal["All"] | Mapping[str, Any]
+    budget_limits: BudgetLimits
+    labels: Mapping[str, str]
+    app_context: Any
+    shell_env: Mapping[str, str]
+    compaction: CompactionSettings
     model: str
     provider: str
     provider_params: Mapping[str, Any]
     clear_provider_params: bool
-    additional_instructions: Sequence[str]
     tool_overlay: ToolOverlay
+    additional_instructions: Sequence[str]
     max_tokens: int
     system_prompt: str
     output_schema: Mapping[str, Any]
     structured_output_retries: int
 
 
-_SESSION_NAMES = tuple(SessionOptions.__annotations__)
-_TURN_NAMES = tuple(TurnOptions.__annotations__)
+class SearchOptions(TypedDict, total=False):
+    """Options of a search."""
+
+    limit: int
+    scope: Literal["project", "session"]
+    session_id: str
+    agent: str
+    as_of_seq: int
 
 
-def session_fields(options: Mapping[str, Any], *, of: str) -> dict[str, Any]:
-    """The wire's fields of a new session; an option that would be ignored is refused."""
-    _require_names(options, (*_SESSION_NAMES, "tools"), of=of)
-    return given(options)
+WIRE_NAMES: dict[str, str] = {"tool_overlay": "flow_tool_overlay"}
+"""Options that are called otherwise on the wire."""
 
 
-def turn_fields(options: Mapping[str, Any], *, of: str) -> dict[str, Any]:
-    """The wire's fields of a turn; an option that would be ignored is refused."""
-    _require_names(options, _TURN_NAMES, of=of)
-    fields = given(options)
-    if "tool_overlay" in fields:
-        fields["flow_tool_overlay"] = fields.pop("tool_overlay")
-    return fields
-
-
-def given(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that were given: None means that one was not."""
-    return {name: value for name, value in fields.items() if value is not None}
-
-
-def _require_names(options: Mapping[str, Any], names: Sequence[str], *, of: str) -> None:
-    for name in options:
-        if name in names:
-            continue
-        meant = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.5)
-        advice = f"did you mean {meant[0]}?" if meant else f"there are {', '.join(names)}"
-        raise TypeError(f"{of}() has no option {name}; {advice}")
+INSIDE: dict[str, type] = {
+    "budget_limits": BudgetLimits,
+    "compaction": CompactionSettings,
+    "tool_overlay": ToolOverlay,
+}
+"""Options that have names of their own inside."""

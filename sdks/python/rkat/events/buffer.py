@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 
-from ..contract.errors import RkatError, invalid_params
+from ..errors import RkatError, invalid_params
 from .delivery import Delivery
 
 # Live events beyond this are dropped, and the reader is told; durable ones are kept up to the second bound.

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from ..contract.errors import RkatError
 from ..contract.results import RunResult
+from ..errors import RkatError
 from .buffer import EventBuffer
 from .delivery import Event, Listener
 
@@ -56,7 +56,7 @@ class EventStream:
             await self.cancel()
             raise
         if self._task.cancelled():
-            raise RkatError("REQUEST_CANCELLED", "the turn was cancelled from here", category="request")
+            raise RkatError("REQUEST_CANCELLED", "the turn was cancelled from here")
         return self._task.result()
 
     async def cancel(self) -> None:

@@ -4,15 +4,58 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import socket
+import ssl
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
 
-from ..contract.errors import RkatError, invalid_response
-from .origin import Origin
+from ..errors import RkatError, error_of_wire, invalid_params, invalid_response
 
 CONNECT_SECONDS_MAX = 10.0
 HEAD_BYTES_MAX = 64 * 1_024
 PIECE_BYTES = 64 * 1_024
+BODY_BYTES_MAX = 256 * 1_024 * 1_024
+
+
+@dataclass(frozen=True)
+class Origin:
+    """An address, and what is shown there to be let in."""
+
+    url: str
+    host: str
+    port: int
+    authority: str
+    prefix: str
+    tls: ssl.SSLContext | None
+    token: str | None
+
+
+def origin_of(url: str, token: str | None, ssl_context: ssl.SSLContext | None) -> Origin:
+    """The server a url names; refuses one that is no address of HTTP."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError as thrown:
+        raise invalid_params(f"url: {url} is no address: {thrown}") from thrown
+    if parts.scheme not in ("http", "https") or not host:
+        raise invalid_params(f"url: write it like http://127.0.0.1:8080, not {url}")
+    if parts.username is not None or parts.query or parts.fragment:
+        raise invalid_params("url: give an address alone, and the token as token")
+    if token is not None and not (token.isascii() and token.isprintable() and " " not in token and token):
+        raise invalid_params("token: it must be visible characters without blanks")
+    tls = (ssl_context or ssl.create_default_context()) if parts.scheme == "https" else None
+    return Origin(
+        url=url.rstrip("/"),
+        host=host,
+        port=port or (443 if tls is not None else 80),
+        authority=parts.netloc,
+        prefix=parts.path.rstrip("/"),
+        tls=tls,
+        token=token,
+    )
 
 
 class Response:
@@ -96,6 +139,23 @@ class HttpWire:
         if self.is_closed:
             return closed_error()
         return RkatError("CONNECTION_CLOSED", f"the connection to {self.origin.url} broke: {why}")
+
+
+async def read_answer(response: Response, url: str) -> Any:
+    """The JSON of an answer; raises the error it tells of."""
+    body = bytearray()
+    async for piece in response.body:
+        body += piece
+        if len(body) > BODY_BYTES_MAX:
+            raise invalid_response(f"{url} sent an answer of more than {BODY_BYTES_MAX} bytes")
+    try:
+        answer = json.loads(body)
+    except (ValueError, RecursionError) as thrown:
+        said = bytes(body[:200]).decode("utf-8", "replace")
+        raise invalid_response(f"{url} answered {response.status} with no JSON: {said}") from thrown
+    if response.status != 200:
+        raise error_of_wire(answer, said_by=f"{url} ({response.status})")
+    return answer
 
 
 def closed_error() -> RkatError:

@@ -7,10 +7,17 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
-from ..contract.errors import RkatError, invalid_params
-from ..contract.operations import HOST_ROUTES, OPERATIONS
+from ..contract.operations import OPERATIONS
+from ..errors import RkatError, invalid_params
 
-_ROUTES = {**{row.rpc: row.http for row in OPERATIONS.values()}, **HOST_ROUTES}
+# What a server tells of itself has no row: it is no operation on a session.
+_HOST_ROUTES = {
+    "runtime/host_info": "GET /runtime/host_info",
+    "runtime/capabilities": "GET /runtime/capabilities",
+    "runtime/health": "GET /runtime/health",
+    "skills/list": "GET /skills",
+}
+_ROUTES = {**{row.rpc: row.http for row in OPERATIONS.values()}, **_HOST_ROUTES}
 _WITH_BODY = ("POST", "PUT", "PATCH")
 
 
@@ -25,7 +32,7 @@ class Target(NamedTuple):
 def target_of(rpc: str, params: Mapping[str, Any]) -> Target:
     """The request of an operation: fields of its path, then its query or its body."""
     if rpc not in _ROUTES:
-        raise RkatError("METHOD_NOT_FOUND", f"there is no {rpc} over HTTP", category="validation")
+        raise RkatError("METHOD_NOT_FOUND", f"there is no {rpc} over HTTP")
     method, _, pattern = _ROUTES[rpc].partition(" ")
     fields = _flat(params)
     places = re.findall(r"\{(\w+)\}", pattern)
@@ -53,6 +60,9 @@ def _segment(name: str, fields: Mapping[str, Any]) -> str:
     value = fields.get(name)
     if value is None or value == "":
         raise invalid_params(f"{name}: it is missing")
+    if value in (".", ".."):
+        # A path takes dots for a way up.
+        raise invalid_params(f"{name}: {value} is none")
     return quote(str(value), safe="")
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any, NamedTuple
 
-from ..contract.errors import invalid_response
+from ..errors import invalid_response
 
 EVENT_BYTES_MAX = 64 * 1_024 * 1_024
 

@@ -8,11 +8,11 @@ from contextlib import aclosing
 from typing import Any
 from urllib.parse import quote
 
-from ..contract.errors import RkatError, error_of_wire, invalid_response
+from ..errors import RkatError, error_of_wire, invalid_response
 from ..events.delivery import Delivery
 from ..events.reading import delivery_of_envelope
-from .answer import read_answer
-from .exchange import HttpWire, closed_error
+from ..transport import scope_of
+from .exchange import HttpWire, closed_error, read_answer
 from .server_sent_events import read_events
 
 Ask = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
@@ -54,7 +54,7 @@ async def follow(wire: HttpWire, ask: Ask, session_id: str, after: int | None) -
 async def _latest(ask: Ask, session_id: str) -> int | None:
     """Where the events end now, to go on from after a break; None where none are kept."""
     try:
-        answer = await ask("events/latest_cursor", {"scope": {"type": "session", "session_id": session_id}})
+        answer = await ask("events/latest_cursor", {"scope": scope_of(session_id)})
     except RkatError as error:
         if error.code != "SESSION_PERSISTENCE_DISABLED":
             raise

@@ -9,16 +9,13 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from ..contract.errors import RkatError, error_of_wire, invalid_response
 from ..contract.json_text import json_bytes
-from ..contract.operations import EVENTFUL
+from ..errors import RkatError, error_of_wire, invalid_response
 from ..events.delivery import Delivery, Listener
 from ..events.reading import delivery_of_envelope
 from ..tools import Tool
-from ..transport import CONTRACT_VERSION
-from .answer import read_answer
-from .exchange import HttpWire, Response, closed_error
-from .origin import origin_of
+from ..transport import EVENTFUL, require_contract
+from .exchange import HttpWire, Response, closed_error, origin_of, read_answer
 from .routes import Target, target_of
 from .server_sent_events import read_events
 from .subscription import follow
@@ -116,11 +113,7 @@ async def open_rest(
     version = answer.get("contract_version") if isinstance(answer, dict) else None
     if not isinstance(version, dict):
         raise invalid_response(f"{url} did not say which contract it speaks")
-    if (version.get("major"), version.get("minor")) != CONTRACT_VERSION:
-        said = f"{version.get('major')}.{version.get('minor')}"
-        ours = ".".join(str(part) for part in CONTRACT_VERSION)
-        message = f"the server speaks version {said} of the contract and this client {ours}; install matching ones"
-        raise RkatError("VERSION_MISMATCH", message)
+    require_contract(f"{version.get('major')}.{version.get('minor')}")
     return transport
 
 
@@ -157,4 +150,4 @@ def _unix_seconds(time: Any) -> Any:
 
 def _no_tools() -> RkatError:
     message = "tools are called over stdin and stdout, which HTTP has not: connect with a command instead of a url"
-    return RkatError("CAPABILITY_UNAVAILABLE", message, category="capability")
+    return RkatError("CAPABILITY_UNAVAILABLE", message)

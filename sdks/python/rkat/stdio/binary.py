@@ -6,7 +6,7 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 
-from ..contract.errors import RkatError
+from ..errors import RkatError
 
 
 def server_command(
@@ -29,7 +29,9 @@ def server_command(
 def _find(name: str, path: str | None, *, said: str) -> str:
     found = shutil.which(name, path=path)
     if found is None:
-        raise RkatError("BINARY_NOT_FOUND", f"{said}: {name} is no program that can be run; give its path, or put it on the PATH")
+        raise RkatError(
+            "BINARY_NOT_FOUND", f"{said}: {name} is no program that can be run; give its path, or put it on the PATH"
+        )
     return found
 
 

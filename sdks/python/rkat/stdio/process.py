@@ -9,7 +9,7 @@ import os
 import signal
 from collections.abc import AsyncIterator, Mapping, Sequence
 
-from ..contract.errors import RkatError, invalid_response
+from ..errors import RkatError, invalid_response
 
 _log = logging.getLogger("rkat")
 

@@ -6,10 +6,11 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 
-from ..contract.errors import RkatError, error_of_wire, invalid_params, invalid_response
+from ..errors import RkatError, error_of_wire, invalid_params, invalid_response
 from ..events.buffer import EventBuffer
 from ..events.delivery import Delivery
 from ..events.reading import delivery_of_envelope, delivery_of_row
+from ..transport import scope_of
 
 Ask = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
 
@@ -105,25 +106,21 @@ class Streams:
                 raise
 
     async def _latest(self, session_id: str) -> int:
-        answer = await self._ask("events/latest_cursor", {"scope": _scope(session_id)})
+        answer = await self._ask("events/latest_cursor", {"scope": scope_of(session_id)})
         return _sequence(answer)
 
     async def _replay(self, session_id: str, after: int) -> AsyncIterator[Delivery]:
         has_more = True
         while has_more:
-            cursor = {"scope": _scope(session_id), "sequence": after}
+            cursor = {"scope": scope_of(session_id), "sequence": after}
             page = await self._ask(
-                "events/list_since", {"scope": _scope(session_id), "cursor": cursor, "limit": PAGE_EVENTS}
+                "events/list_since", {"scope": scope_of(session_id), "cursor": cursor, "limit": PAGE_EVENTS}
             )
             rows = [delivery_of_row(row) for row in page.get("events", [])]
             for delivery in rows:
                 yield delivery
             has_more = page.get("has_more") is True and len(rows) > 0
             after = rows[-1].seq if rows else after
-
-
-def _scope(session_id: str) -> dict[str, str]:
-    return {"type": "session", "session_id": session_id}
 
 
 def _sequence(answer: Any) -> int:

@@ -10,12 +10,12 @@ import os
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 
-from ..contract.errors import RkatError, error_of_wire, invalid_response
 from ..contract.json_text import json_bytes, require_shallow
+from ..errors import RkatError, error_of_wire, invalid_response
 from ..events.delivery import Delivery, Listener
 from ..events.reading import delivery_of_hybrid
 from ..tools import Tool
-from ..transport import CONTRACT_VERSION
+from ..transport import require_contract
 from .binary import server_command
 from .process import LINE_BYTES_MAX, ServerProcess, start_process
 from .streams import Streams
@@ -110,7 +110,7 @@ class StdioTransport:
         line = json_bytes(frame, what=f"the params of {method}")
         if len(line) > LINE_BYTES_MAX:
             message = f"the params of {method} are longer than the {LINE_BYTES_MAX} bytes of a line"
-            raise RkatError("PAYLOAD_TOO_LARGE", message, category="request")
+            raise RkatError("PAYLOAD_TOO_LARGE", message)
         return line
 
     async def _cancel(self, request_id: int, answer: asyncio.Future[Any]) -> None:
@@ -263,10 +263,7 @@ def _require_version(hello: Any) -> None:
     said = hello.get("contract_version") if isinstance(hello, dict) else None
     if not isinstance(said, str):
         raise invalid_response("the server did not say which contract it speaks")
-    ours = ".".join(str(part) for part in CONTRACT_VERSION)
-    if said.split(".")[:2] != ours.split("."):
-        message = f"the server speaks version {said} of the contract and this client {ours}; install matching ones"
-        raise RkatError("VERSION_MISMATCH", message)
+    require_contract(said)
 
 
 def _error_of(error: Any) -> RkatError:

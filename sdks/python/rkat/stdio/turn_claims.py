@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..contract.errors import RkatError
-from ..contract.operations import EVENTFUL
+from ..errors import RkatError
 from ..events.delivery import Delivery, Listener
 from ..tools import Tool
+from ..transport import EVENTFUL
 
 
 class Claim:
@@ -52,7 +52,7 @@ class TurnClaims:
         if plain_id(session_id) in self._by_session:
             # The server would say the same; until it does, the events of one could be taken for the other's.
             message = f"session {session_id} is already running a turn of this connection"
-            raise RkatError("SESSION_BUSY", message, category="session")
+            raise RkatError("SESSION_BUSY", message)
         self._by_session[plain_id(session_id)] = claim
         return claim
 

@@ -1,0 +1,215 @@
+# Generated from src/contract/ by `npm run docs`: change the contract, not this file.
+"""Operations as methods, with the fields of their inputs as parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from ..transport import Handle
+from . import options, results
+
+
+class ClientMethods(Handle):
+    """What can be asked of a server."""
+
+    async def list_sessions(
+        self, *, labels: Mapping[str, str] | None = None, limit: int | None = None, offset: int | None = None
+    ) -> list[results.SessionSummary]:
+        """List sessions, newest first; labels must all match."""
+        answer = await self._request("session/list", labels=labels, limit=limit, offset=offset)
+        sessions: list[results.SessionSummary] = answer["sessions"]
+        return sessions
+
+    async def memory_status(self) -> results.MemoryStatusReport:
+        """Say what memory holds, what is still to be taken in, and how it searches."""
+        answer: results.MemoryStatusReport = await self._request("memory/status")
+        return answer
+
+    async def agents(self) -> list[results.AgentSummary]:
+        """List the agents of this project, by name."""
+        answer = await self._request("agent/list")
+        agents: list[results.AgentSummary] = answer["agents"]
+        return agents
+
+    async def config(self) -> results.ConfigEnvelope:
+        """Read the effective configuration, defaults filled in, with the generation of the realm's own layer."""
+        answer: results.ConfigEnvelope = await self._request("config/get")
+        return answer
+
+    async def set_config(
+        self, config: Mapping[str, Any], expected_generation: int | None = None
+    ) -> results.ConfigEnvelope:
+        """Replace the realm's own layer of the configuration; turns that start afterwards follow it."""
+        answer: results.ConfigEnvelope = await self._request(
+            "config/set", config=config, expected_generation=expected_generation
+        )
+        return answer
+
+    async def patch_config(
+        self, patch: Mapping[str, Any], expected_generation: int | None = None
+    ) -> results.ConfigEnvelope:
+        """Change the realm's own layer of the configuration by a merge patch; null removes a key."""
+        answer: results.ConfigEnvelope = await self._request(
+            "config/patch", patch=patch, expected_generation=expected_generation
+        )
+        return answer
+
+    async def capabilities(self) -> results.Capabilities:
+        """Say what this runtime can do and what was left out."""
+        answer: results.Capabilities = await self._request("capabilities/get")
+        return answer
+
+    async def models(self) -> results.ModelsCatalog:
+        """List the known models with their context window and output limit."""
+        answer: results.ModelsCatalog = await self._request("models/catalog")
+        return answer
+
+
+class SessionMethods(Handle):
+    """What can be asked of a session."""
+
+    async def interrupt(self) -> None:
+        """Stop the running turn; a session that is idle is left as it is."""
+        await self._request("turn/interrupt")
+
+    async def read(self) -> results.SessionInfo:
+        """Read what a session is and how far it got."""
+        answer: results.SessionInfo = await self._request("session/read")
+        return answer
+
+    async def history(self, *, limit: int | None = None, offset: int | None = None) -> results.SessionHistory:
+        """Read a session's full transcript, oldest first."""
+        answer: results.SessionHistory = await self._request("session/history", limit=limit, offset=offset)
+        return answer
+
+    async def archive(self) -> None:
+        """Archive a session: it stays readable and runs no more turns."""
+        await self._request("session/archive")
+
+    async def inject(
+        self, text: str, *, source: str | None = None, idempotency_key: str | None = None
+    ) -> Literal["applied", "staged", "duplicate"]:
+        """Add a text the model is shown from its next call on, without running a turn."""
+        answer = await self._request(
+            "session/inject_context", text=text, source=source, idempotency_key=idempotency_key
+        )
+        status: Literal["applied", "staged", "duplicate"] = answer["status"]
+        return status
+
+    async def send_external_event(
+        self,
+        event_type: str,
+        *,
+        payload: Any = None,
+        blocks: Sequence[options.SendExternalEventBlock] | None = None,
+        idempotency_key: str | None = None,
+    ) -> results.ExternalEventOutcome:
+        """Tell the model of an event from outside, as data it is shown from its next call on; no turn is run."""
+        answer: results.ExternalEventOutcome = await self._request(
+            "session/external_event",
+            event_type=event_type,
+            payload=payload,
+            blocks=blocks,
+            idempotency_key=idempotency_key,
+        )
+        return answer
+
+    async def revision(
+        self, revision: str, *, limit: int | None = None, offset: int | None = None
+    ) -> results.TranscriptRevision:
+        """Read a transcript as it was at a revision, or as it is now, with its revision."""
+        answer: results.TranscriptRevision = await self._request(
+            "session/transcript_revision", revision=revision, limit=limit, offset=offset
+        )
+        return answer
+
+    async def rewrites(self) -> list[results.RewriteCommit]:
+        """List how a transcript was rewritten and restored, oldest first."""
+        answer = await self._request("session/transcript_rewrites")
+        commits: list[results.RewriteCommit] = answer["commits"]
+        return commits
+
+    async def context(self, *, at_seq: int | None = None) -> results.SessionContext:
+        """Read what the model is shown now, or was shown at an earlier call, byte for byte."""
+        answer: results.SessionContext = await self._request("session/context", at_seq=at_seq)
+        return answer
+
+    async def compact(self, *, instructions: str | None = None, preview: bool | None = None) -> results.CompactResult:
+        """Compact a session's context now, or preview what that would keep, drop and cost."""
+        answer: results.CompactResult = await self._request(
+            "session/compact", instructions=instructions, preview=preview
+        )
+        return answer
+
+    async def compactions(self) -> list[results.Compaction]:
+        """List a session's compactions with their receipts, oldest first."""
+        answer = await self._request("session/compactions")
+        compactions: list[results.Compaction] = answer["compactions"]
+        return compactions
+
+    async def undo_compaction(self, compaction_id: str) -> list[str]:
+        """Undo a compaction: the context is what it would be without it; later turns stay."""
+        answer = await self._request("session/compact_undo", compaction_id=compaction_id)
+        compaction_ids: list[str] = answer["compaction_ids"]
+        return compaction_ids
+
+    async def expand_compaction(
+        self,
+        compaction_id: str,
+        *,
+        from_seq: int | None = None,
+        to_seq: int | None = None,
+        max_tokens: int | None = None,
+    ) -> results.ExpandResult:
+        """Bring turns a compaction took out of the context back into it."""
+        answer: results.ExpandResult = await self._request(
+            "session/compact_expand",
+            compaction_id=compaction_id,
+            from_seq=from_seq,
+            to_seq=to_seq,
+            max_tokens=max_tokens,
+        )
+        return answer
+
+    async def pin(self, seq: int) -> results.PinResult:
+        """Pin a message: compactions keep it in the context."""
+        answer: results.PinResult = await self._request("session/pin", seq=seq)
+        return answer
+
+    async def unpin(self, seq: int) -> results.PinResult:
+        """Take a message's pin away; what only the pin kept in the context leaves it, at the next compaction at the
+        latest.
+        """
+        answer: results.PinResult = await self._request("session/unpin", seq=seq)
+        return answer
+
+
+class AgentMethods(Handle):
+    """What can be asked of an agent."""
+
+    async def remember(self, content: str, metadata: Mapping[str, Any] | None = None) -> results.Remembered:
+        """Add a memory to an agent's; a compaction that is due with it begins, and nobody waits for it."""
+        answer: results.Remembered = await self._request("agent/remember", content=content, metadata=metadata)
+        return answer
+
+    async def note(self, content: str, title: str | None = None) -> int:
+        """Keep a private note of an agent, which its context shows when it is relevant."""
+        answer = await self._request("agent/note", content=content, title=title)
+        notes: int = answer["notes"]
+        return notes
+
+    async def context(self, *, immediate: int | None = None) -> results.AgentContext:
+        """Read what an agent is shown of its life: both summaries, the newest memories, and all of it as a prompt."""
+        answer: results.AgentContext = await self._request("agent/context", immediate=immediate)
+        return answer
+
+    async def compact(self) -> results.AgentCompacted:
+        """Compact an agent's memories now, whether or not it is due."""
+        answer: results.AgentCompacted = await self._request("agent/compact")
+        return answer
+
+    async def status(self) -> results.AgentStatus:
+        """Say what an agent remembers: counts, tiers, summaries, the last compaction and the next."""
+        answer: results.AgentStatus = await self._request("agent/status")
+        return answer
