@@ -1,6 +1,6 @@
 import type { Receipt } from "../src/contract/compaction.ts";
 import { runCompaction } from "../src/core/compaction/run-compaction.ts";
-import { cutInvented, findInvented } from "../src/core/compaction/specifics/groundedness.ts";
+import { checkSummary, cutInvented } from "../src/core/compaction/specifics/groundedness.ts";
 import { createScriptedModel, type ScriptedStep } from "../src/providers/scripted.ts";
 import { type CompactionCase, compactionCorpus } from "../test/support/corpus.ts";
 import { askingFor, composeFor, foldHistory } from "./compaction-stage.ts";
@@ -39,8 +39,8 @@ async function measureCase(one: CompactionCase): Promise<CorpusReading> {
   for (const text of one.honest) honest.push(await compactWith(one, { text }));
   let falseCuts = 0;
   for (const summary of one.honest) {
-    const found = await findInvented(summary, one.messages, () => undefined);
-    if (cutInvented(summary, found) !== summary) falseCuts += 1;
+    const { invented } = await checkSummary(summary, one.messages, () => undefined);
+    if (cutInvented(summary, invented) !== summary) falseCuts += 1;
   }
   return {
     name: one.name,
@@ -74,7 +74,7 @@ async function judgePlanted({ planted, messages }: CompactionCase) {
   let caught = 0;
   let innocentCuts = 0;
   for (const { summary, invented } of planted) {
-    const found = await findInvented(summary, messages, () => undefined);
+    const { invented: found } = await checkSummary(summary, messages, () => undefined);
     const left = cutInvented(summary, found);
     pieces += invented.length;
     caught += invented.filter((piece) => !left.includes(piece)).length;

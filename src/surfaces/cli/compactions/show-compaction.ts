@@ -81,6 +81,7 @@ function factRows(compaction: Shown, messages: SessionHistory["messages"] | unde
     ["kept", `${placeText(kept, messages)}${pruned}`],
     ...stateRows(compaction),
     ...notes.map((note): Fact => ["note", oneLine(note, NOTE_CHARS_MAX)]),
+    ...judgedRows(compaction),
     ["cost", costText(compaction)],
   ];
 }
@@ -119,6 +120,14 @@ function stateRows({ superseded, reshape, expanded, undone }: Shown): readonly F
   ];
 }
 
+function judgedRows({ judged }: Shown): readonly Fact[] {
+  if (judged === undefined) return [];
+  const { supported, contradicted, unverified, usage } = judged;
+  const found = `${grouped(supported)} supported, ${grouped(contradicted)} contradicted, ${grouped(unverified)} unverified`;
+  const spent = `${grouped(usage.input_tokens)} tokens in / ${grouped(usage.output_tokens)} out`;
+  return [["judged", `${found}; of the cost, ${spent}`]];
+}
+
 function tokensText({ tokens_before, tokens_after, cost }: Shown): string {
   const saved = tokens_before === 0 ? 0 : Math.round((1 - tokens_after / tokens_before) * 100);
   const after = cost === undefined ? grouped(tokens_after) : `about ${grouped(tokens_after)}`;
@@ -130,7 +139,7 @@ function costText({ cost, usage }: Shown): string {
   return `about ${grouped(cost.input_tokens)} tokens in / at most ${grouped(cost.max_output_tokens)} out`;
 }
 
-function summaryLines({ summary, summary_tokens, cost }: Shown, { bold, dim }: Paint): readonly string[] {
+function summaryLines({ summary, summary_tokens, cost, rules = [] }: Shown, { bold, dim }: Paint): readonly string[] {
   if (cost?.max_output_tokens === 0)
     return [dim("There would be no summary: only tool results become references."), ""];
   if (cost !== undefined) return [dim("The summary would have to carry what the receipt calls recoverable."), ""];
@@ -140,5 +149,12 @@ function summaryLines({ summary, summary_tokens, cost }: Shown, { bold, dim }: P
     `${bold("Summary")}  ${dim(counted(summary_tokens, "token"))}`,
     ...text.map((line) => `   ${line}`.trimEnd()),
     "",
+    ...ruleLines(rules, bold("Rules of the user that follow it, word for word")),
   ];
+}
+
+function ruleLines(rules: NonNullable<Shown["rules"]>, title: string): readonly string[] {
+  const following = rules.filter(({ follows }) => follows);
+  if (following.length === 0) return [];
+  return [title, ...following.map(({ text, seq }) => `   seq ${seq}  ${withoutControls(text)}`), ""];
 }

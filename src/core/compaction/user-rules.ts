@@ -1,0 +1,62 @@
+import type { UserRule } from "../../contract/compaction.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { SessionState } from "../session/session-state.ts";
+import type { Placed } from "../session/shown.ts";
+import { indexTexts } from "./specifics/occurrence.ts";
+import { canonicalPiece } from "./specifics/text/canonical.ts";
+import { sentencesOf } from "./specifics/text/sentences.ts";
+import { piecesOf, textsOf } from "./specifics/texts.ts";
+import { isRule } from "./specifics/wishes.ts";
+
+/** Rules a compaction carries on; of more, the newest. */
+export const RULES_MAX = 40;
+/** A longer sentence is one of a document that somebody pasted. */
+const RULE_CHARS_MAX = 400;
+/** A message with more of them is a document, too. */
+const RULES_OF_MESSAGE_MAX = 12;
+/** What follows a summary takes at most so many signs, and no more than this share of what the summary itself may take. */
+const BLOCK_CHARS_MAX = 4_000;
+const BLOCK_SHARE = 1 / 4;
+const CHARS_PER_TOKEN = 4;
+
+interface Carrying {
+  /** What leaves the context. */
+  readonly gone: readonly Placed[];
+  /** What the summary that is replaced stood for. */
+  readonly inherited: readonly UserRule[];
+  readonly summary: string;
+  readonly summaryTokensMax: number;
+  readonly breathe: Clock["breathe"];
+}
+
+/** The rules of the user that a compaction stands for, oldest first, and how many are beyond what it may carry. */
+export async function carryRules(carrying: Carrying): Promise<{ rules: UserRule[]; leftOut: number }> {
+  const { inherited, summary, summaryTokensMax, breathe } = carrying;
+  const found = new Map<string, Pick<UserRule, "seq" | "text">>();
+  for (const rule of inherited) found.set(canonicalPiece(rule.text), rule);
+  for (const { seq, message } of carrying.gone) {
+    if (message.role !== "user" || message.compaction_id !== undefined) continue;
+    const rules: string[] = [];
+    for (const text of textsOf(message)) {
+      await breathe();
+      rules.push(...sentencesOf(text).filter((sentence) => sentence.length <= RULE_CHARS_MAX && isRule(sentence)));
+    }
+    for (const text of rules.slice(0, RULES_OF_MESSAGE_MAX)) found.set(canonicalPiece(text), { seq, text });
+  }
+  if (found.size === 0) return { rules: [], leftOut: 0 };
+  const said = await indexTexts(piecesOf(summary), breathe);
+  let room = Math.min(BLOCK_CHARS_MAX, summaryTokensMax * CHARS_PER_TOKEN * BLOCK_SHARE);
+  const rules: UserRule[] = [];
+  for (const { seq, text } of [...found.values()].sort((a, b) => b.seq - a.seq)) {
+    const follows = !said.has({ kind: "rule", text });
+    if (rules.length >= RULES_MAX || (follows && text.length > room)) continue;
+    if (follows) room -= text.length;
+    rules.push({ seq, text, follows });
+  }
+  return { rules: rules.reverse(), leftOut: found.size - rules.length };
+}
+
+/** What a compaction's summary stood for, when another takes its place. */
+export function inheritedRules({ compactions }: SessionState, compactionId: string | undefined): readonly UserRule[] {
+  return compactions.find(({ body }) => body.compaction_id === compactionId)?.body.rules ?? [];
+}
