@@ -36,18 +36,20 @@ export async function carryRules(carrying: Carrying): Promise<{ rules: UserRule[
   for (const rule of inherited) found.set(canonicalPiece(rule.text), rule);
   for (const { seq, message } of carrying.gone) {
     if (message.role !== "user" || message.compaction_id !== undefined) continue;
-    const rules: string[] = [];
+    const said = new Map<string, string>();
     for (const text of textsOf(message)) {
       await breathe();
-      rules.push(...sentencesOf(text).filter((sentence) => sentence.length <= RULE_CHARS_MAX && isRule(sentence)));
+      for (const sentence of sentencesOf(text))
+        if (sentence.length <= RULE_CHARS_MAX && isRule(sentence)) said.set(canonicalPiece(sentence), sentence);
+      if (said.size >= RULES_OF_MESSAGE_MAX) break;
     }
-    for (const text of rules.slice(0, RULES_OF_MESSAGE_MAX)) found.set(canonicalPiece(text), { seq, text });
+    for (const [key, text] of [...said].slice(0, RULES_OF_MESSAGE_MAX)) found.set(key, { seq, text });
   }
   if (found.size === 0) return { rules: [], leftOut: 0 };
   const said = await indexTexts(piecesOf(summary), breathe);
   let room = Math.min(BLOCK_CHARS_MAX, summaryTokensMax * CHARS_PER_TOKEN * BLOCK_SHARE);
   const rules: UserRule[] = [];
-  for (const { seq, text } of [...found.values()].sort((a, b) => b.seq - a.seq)) {
+  for (const { seq, text } of [...found.values()].reverse().sort((a, b) => b.seq - a.seq)) {
     const follows = !said.has({ kind: "rule", text });
     if (rules.length >= RULES_MAX || (follows && text.length > room)) continue;
     if (follows) room -= text.length;
