@@ -20,6 +20,8 @@ export interface CorpusReading {
   readonly planted: number;
   /** Planted pieces that are gone from the summary once what is invented is cut. */
   readonly caught: number;
+  /** Planted pieces that stand in a sentence that is listed as unverified. */
+  readonly listed: number;
   /** Sentences of planted summaries that are cut although nothing was planted in them. */
   readonly innocentCuts: number;
 }
@@ -72,16 +74,19 @@ async function compactWith({ name, messages }: CompactionCase, step: ScriptedSte
 async function judgePlanted({ planted, messages }: CompactionCase) {
   let pieces = 0;
   let caught = 0;
+  let listed = 0;
   let innocentCuts = 0;
   for (const { summary, invented } of planted) {
-    const { invented: found } = await checkSummary(summary, messages, () => undefined);
+    const { invented: found, unverified } = await checkSummary(summary, messages, () => undefined);
     const left = cutInvented(summary, found);
     pieces += invented.length;
-    caught += invented.filter((piece) => !left.includes(piece)).length;
+    const standing = invented.filter((piece) => left.includes(piece));
+    caught += invented.length - standing.length;
+    listed += standing.filter((piece) => unverified.some((sentence) => sentence.includes(piece))).length;
     const sentences = new Set(found.map(({ sentence }) => sentence));
     innocentCuts += [...sentences].filter((sentence) => !invented.some((piece) => sentence.includes(piece))).length;
   }
-  return { planted: pieces, caught, innocentCuts };
+  return { planted: pieces, caught, listed, innocentCuts };
 }
 
 export function addKept(a: Kept, b: Kept): Kept {

@@ -120,10 +120,9 @@ interface Phrases {
   hasSentence(piece: string): boolean;
 }
 
-const BEFORE_SENTENCE = /(?:^|[.!?…。！？\n])\s*$/u;
-const AFTER_SENTENCE = /^\s*(?:$|[.!?…。！？\n])/u;
-/** A border is at most a blank and a sign away. */
-const BORDER_CHARS = 3;
+const SENTENCE_BORDERS = ".!?…。！？\n";
+/** In canonical form a border is at most a blank away. */
+const BORDER_CHARS = 2;
 
 /** Finds whole words and runs of them: by the places of the rarest word, so that no question reads the text. */
 async function indexPhrases(texts: readonly string[], breathe: Clock["breathe"]): Promise<Phrases> {
@@ -157,13 +156,16 @@ async function indexPhrases(texts: readonly string[], breathe: Clock["breathe"])
   return {
     has: (piece) => find(piece, () => true),
     hasSentence: (piece) =>
-      find(
-        piece,
-        (start, end) =>
-          BEFORE_SENTENCE.test(text.slice(Math.max(0, start - BORDER_CHARS), start)) &&
-          AFTER_SENTENCE.test(text.slice(end, end + BORDER_CHARS)),
-      ),
+      find(piece, (start, end) => {
+        const before = text.slice(Math.max(0, start - BORDER_CHARS), start);
+        const after = text.slice(end, end + BORDER_CHARS);
+        return [before.replaceAll(" ", "").at(-1), after.replaceAll(" ", "").at(0)].every(isSentenceBorder);
+      }),
   };
+}
+
+function isSentenceBorder(sign: string | undefined): boolean {
+  return sign === undefined || SENTENCE_BORDERS.includes(sign);
 }
 
 function rarestWord(piece: string, places: ReadonlyMap<string, readonly number[]>) {

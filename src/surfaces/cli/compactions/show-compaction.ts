@@ -53,6 +53,7 @@ export async function printCompaction(
     "",
     ...summaryLines(compaction, paint),
     ...receiptLines(compaction.receipt, { paint, columns, isWhole: all, allHint }),
+    ...ruleLines(compaction, paint),
   ];
   io.stdout.write(`${lines.join("\n")}\n`);
 }
@@ -139,7 +140,7 @@ function costText({ cost, usage }: Shown): string {
   return `about ${grouped(cost.input_tokens)} tokens in / at most ${grouped(cost.max_output_tokens)} out`;
 }
 
-function summaryLines({ summary, summary_tokens, cost, rules = [] }: Shown, { bold, dim }: Paint): readonly string[] {
+function summaryLines({ summary, summary_tokens, cost }: Shown, { bold, dim }: Paint): readonly string[] {
   if (cost?.max_output_tokens === 0)
     return [dim("There would be no summary: only tool results become references."), ""];
   if (cost !== undefined) return [dim("The summary would have to carry what the receipt calls recoverable."), ""];
@@ -149,12 +150,12 @@ function summaryLines({ summary, summary_tokens, cost, rules = [] }: Shown, { bo
     `${bold("Summary")}  ${dim(counted(summary_tokens, "token"))}`,
     ...text.map((line) => `   ${line}`.trimEnd()),
     "",
-    ...ruleLines(rules, bold("Rules of the user that follow it, word for word")),
   ];
 }
 
-function ruleLines(rules: NonNullable<Shown["rules"]>, title: string): readonly string[] {
+function ruleLines({ rules = [] }: Shown, { bold }: Paint): readonly string[] {
   const following = rules.filter(({ follows }) => follows);
   if (following.length === 0) return [];
-  return [title, ...following.map(({ text, seq }) => `   seq ${seq}  ${withoutControls(text)}`), ""];
+  const rows = following.map(({ text, seq }) => [" ", `seq ${seq}`, withoutControls(text)]);
+  return ["", bold("Rules of the user that follow the summary, word for word"), ...alignColumns(rows)];
 }
