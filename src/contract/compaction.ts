@@ -56,7 +56,11 @@ export type Receipt = z.infer<typeof Receipt>;
 const UserRule = z.object({
   seq: count.describe("The entry of the newest message that says it."),
   text: z.string().describe("The rule, word for word."),
-  follows: z.boolean().describe("Whether it follows the summary, because the summary does not have it word for word."),
+  follows: z
+    .boolean()
+    .describe(
+      "Whether it follows the summary: not where the summary has it word for word, nor where there is no room.",
+    ),
 });
 export type UserRule = z.infer<typeof UserRule>;
 

@@ -251,10 +251,11 @@ async function passWithRules(
     ({ rules, leftOut } = await carry(passed.plan));
     passed = pass(rules);
   }
-  const without = !passed.ok && rules.length > 0 ? pass([]) : passed;
-  if (without !== passed && without.ok) {
-    leftOut += rules.length;
-    [passed, rules] = [without, []];
+  const following = rules.filter(({ follows }) => follows).length;
+  if (!passed.ok && following > 0) {
+    rules = rules.map((rule) => ({ ...rule, follows: false }));
+    passed = pass(rules);
+    leftOut += following;
   }
   const hint = "what may follow a summary; pin a message to keep its rules in the context";
   return { passed, rules, leftOut: leftOut === 0 ? [] : [`left out ${leftOut} rules of the user, beyond ${hint}`] };

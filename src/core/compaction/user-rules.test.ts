@@ -111,6 +111,7 @@ describe("rules of the user", () => {
     const { runtime } = scriptedRuntime(
       (request) => ({ text: isSummaryCall(request) ? "Herons. ".repeat(75) : "Yes." }),
       {
+        store: createInMemoryStore(),
         compaction: SETTINGS,
       },
     );
@@ -118,7 +119,8 @@ describe("rules of the user", () => {
     await session.turn("Tell me more of it.");
     const { compacted, compaction } = await session.compact();
     expect(compacted).toBe(true);
-    expect(compaction?.rules).toBeUndefined();
+    expect(compaction?.rules?.map(({ follows }) => follows)).toEqual([false, false]);
+    expect(summaryOf((await session.context()).messages)).not.toContain(RULES_INTRO);
     expect(compaction?.notes.join()).toContain("left out 2 rules of the user");
   });
 
@@ -154,8 +156,11 @@ describe("rules of the user", () => {
       { seq: 89, text: "Never wake the owl.", follows: true },
     ]);
     const small = await carryRules({ ...source, gone: many, summaryTokensMax: 100 });
-    expect(small.rules.reduce((sum, { text }) => sum + text.length, 0)).toBeLessThanOrEqual(100);
-    expect(small.rules.at(-1)?.seq).toBe(89);
+    const following = small.rules.filter(({ follows }) => follows);
+    expect(following.reduce((sum, { text }) => sum + text.length, 0)).toBeLessThanOrEqual(100);
+    expect(following.map(({ seq }) => seq)).toEqual([87, 88, 89, 89]);
+    const later = await carryRules({ ...source, gone: [], inherited: small.rules, summaryTokensMax: 4_096 });
+    expect(later.rules.filter(({ follows }) => !follows)).toEqual([]);
     const page = say(1, Array.from({ length: 50 }, (_, at) => `Clause ${at} must be obeyed by all.`).join(" "));
     expect((await carryRules({ ...source, gone: [page], summaryTokensMax: 4_096 })).rules).toHaveLength(12);
   });

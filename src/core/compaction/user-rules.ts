@@ -48,14 +48,17 @@ export async function carryRules(carrying: Carrying): Promise<{ rules: UserRule[
   if (found.size === 0) return { rules: [], leftOut: 0 };
   const said = await indexTexts(piecesOf(summary), breathe);
   let room = Math.min(BLOCK_CHARS_MAX, summaryTokensMax * CHARS_PER_TOKEN * BLOCK_SHARE);
-  const rules: UserRule[] = [];
-  for (const { seq, text } of [...found.values()].reverse().sort((a, b) => b.seq - a.seq)) {
-    const follows = !said.has({ kind: "rule", text });
-    if (rules.length >= RULES_MAX || (follows && text.length > room)) continue;
+  const newest = [...found.values()].reverse().sort((a, b) => b.seq - a.seq);
+  let leftOut = Math.max(0, newest.length - RULES_MAX);
+  const rules = newest.slice(0, RULES_MAX).map(({ seq, text }): UserRule => {
+    const isSaid = said.has({ kind: "rule", text });
+    const follows = !isSaid && text.length <= room;
     if (follows) room -= text.length;
-    rules.push({ seq, text, follows });
-  }
-  return { rules: rules.reverse(), leftOut: found.size - rules.length };
+    // It is remembered: the next summary may have it, or leave it room.
+    if (!isSaid && !follows) leftOut += 1;
+    return { seq, text, follows };
+  });
+  return { rules: rules.reverse(), leftOut };
 }
 
 /** What a compaction's summary stood for, when another takes its place. */
