@@ -9,12 +9,12 @@ import { compactionCorpus } from "./corpus.ts";
 const Unseen = z.record(z.string(), z.strictObject({ honest: z.array(z.string()), invented: z.array(z.string()) }));
 
 /** Sentences about conversations of the corpus that no rule of groundedness was written with. */
-export function unseenSentences(): z.infer<typeof Unseen> {
+function unseenSentences(): z.infer<typeof Unseen> {
   return Unseen.parse(JSON.parse(readFileSync(new URL("../corpus/unseen-sentences.json", import.meta.url), "utf8")));
 }
 
 /** What became of sentences in a summary. */
-export interface Fate {
+interface Fate {
   readonly sentences: number;
   readonly cut: number;
   readonly unverified: number;
