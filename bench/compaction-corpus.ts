@@ -1,6 +1,6 @@
 import type { Receipt } from "../src/contract/compaction.ts";
 import { runCompaction } from "../src/core/compaction/run-compaction.ts";
-import { cutInvented, findInvented } from "../src/core/compaction/specifics/groundedness.ts";
+import { checkSummary, cutInvented } from "../src/core/compaction/specifics/groundedness.ts";
 import { createScriptedModel, type ScriptedStep } from "../src/providers/scripted.ts";
 import { type CompactionCase, compactionCorpus } from "../test/support/corpus.ts";
 import { askingFor, composeFor, foldHistory } from "./compaction-stage.ts";
@@ -20,6 +20,8 @@ export interface CorpusReading {
   readonly planted: number;
   /** Planted pieces that are gone from the summary once what is invented is cut. */
   readonly caught: number;
+  /** Planted pieces that stand in a sentence that is listed as unverified. */
+  readonly listed: number;
   /** Sentences of planted summaries that are cut although nothing was planted in them. */
   readonly innocentCuts: number;
 }
@@ -39,8 +41,8 @@ async function measureCase(one: CompactionCase): Promise<CorpusReading> {
   for (const text of one.honest) honest.push(await compactWith(one, { text }));
   let falseCuts = 0;
   for (const summary of one.honest) {
-    const found = await findInvented(summary, one.messages, () => undefined);
-    if (cutInvented(summary, found) !== summary) falseCuts += 1;
+    const { invented } = await checkSummary(summary, one.messages, () => undefined);
+    if (cutInvented(summary, invented) !== summary) falseCuts += 1;
   }
   return {
     name: one.name,
@@ -72,16 +74,19 @@ async function compactWith({ name, messages }: CompactionCase, step: ScriptedSte
 async function judgePlanted({ planted, messages }: CompactionCase) {
   let pieces = 0;
   let caught = 0;
+  let listed = 0;
   let innocentCuts = 0;
   for (const { summary, invented } of planted) {
-    const found = await findInvented(summary, messages, () => undefined);
+    const { invented: found, unverified } = await checkSummary(summary, messages, () => undefined);
     const left = cutInvented(summary, found);
     pieces += invented.length;
-    caught += invented.filter((piece) => !left.includes(piece)).length;
+    const standing = invented.filter((piece) => left.includes(piece));
+    caught += invented.length - standing.length;
+    listed += standing.filter((piece) => unverified.some((sentence) => sentence.includes(piece))).length;
     const sentences = new Set(found.map(({ sentence }) => sentence));
     innocentCuts += [...sentences].filter((sentence) => !invented.some((piece) => sentence.includes(piece))).length;
   }
-  return { planted: pieces, caught, innocentCuts };
+  return { planted: pieces, caught, listed, innocentCuts };
 }
 
 export function addKept(a: Kept, b: Kept): Kept {

@@ -2,10 +2,13 @@
 // say of the corpus, and a long session from end to end.
 import { spawn } from "node:child_process";
 import { join } from "node:path";
+import { createOfflineModel } from "../src/providers/offline.ts";
+import { labellingModel, measureUnseen, type UnseenReading } from "../test/support/unseen-sentences.ts";
 import { addKept, type CorpusReading, type Kept, measureCorpus } from "./compaction-corpus.ts";
 import { type Deciding, measureDeciding } from "./compaction-deciding.ts";
 import { type Reading, STEPS } from "./compaction-once.ts";
 import { measureSessions, type TurnsReading } from "./compaction-session.ts";
+import { askingFor } from "./compaction-stage.ts";
 import { median, publish } from "./report.ts";
 
 type Table = readonly (readonly string[])[];
@@ -17,6 +20,12 @@ const SIZES = [
 
 const deciding = await measureDeciding();
 const corpus = await measureCorpus();
+const quietly = (model: Parameters<typeof askingFor>[0]) => askingFor(model, async () => {});
+const unseen = {
+  "no judge": await measureUnseen(quietly),
+  "the offline model": await measureUnseen(quietly, createOfflineModel()),
+  "a judge that knows": await measureUnseen(quietly, labellingModel()),
+};
 const sessions = await measureSessions();
 const once = [];
 for (const size of SIZES) once.push(await measureSize(size));
@@ -31,6 +40,7 @@ await publish({
     stepsTable(once),
     keptTable(corpus, sum),
     groundednessTable(corpus, sum),
+    unseenTable(unseen),
     sessionTable(sessions),
   ],
   targets: [
@@ -42,9 +52,10 @@ await publish({
     { what: "CPU of a token compacted, 1M over 100k tokens", value: growthPerToken(once), max: 1.3 },
     { what: "specifics lost, extractive and honest summaries", value: sum.extractive.lost + sum.honest.lost, max: 0 },
     { what: "honest summaries cut", value: sum.falseCuts, max: 0 },
-    { what: "planted inventions left standing", value: sum.planted - sum.caught, max: 0 },
+    { what: "planted inventions neither cut nor listed", value: sum.planted - sum.caught - sum.listed, max: 0 },
+    { what: "honest sentences nobody tuned on, cut", value: unseen["no judge"].honest.cut, max: 0 },
   ],
-  measured: { deciding, once, corpus, sessions },
+  measured: { deciding, once, corpus, unseen, sessions },
 });
 
 interface Once extends Reading {
@@ -150,6 +161,7 @@ function sumOf(readings: readonly CorpusReading[]): CorpusReading {
     falseCuts: a.falseCuts + b.falseCuts,
     planted: a.planted + b.planted,
     caught: a.caught + b.caught,
+    listed: a.listed + b.listed,
     innocentCuts: a.innocentCuts + b.innocentCuts,
   }));
 }
@@ -176,9 +188,21 @@ function groundednessTable(readings: readonly CorpusReading[], all: CorpusReadin
     String(reading.falseCuts),
     String(reading.planted),
     `${reading.caught} (${((100 * reading.caught) / Math.max(1, reading.planted)).toFixed(0)} %)`,
+    String(reading.listed),
     String(reading.innocentCuts),
   ]);
-  return [["groundedness", "honest summaries", "cut", "planted", "caught", "innocent sentences cut"], ...rows];
+  return [
+    ["groundedness", "honest summaries", "cut", "planted", "caught", "listed", "innocent sentences cut"],
+    ...rows,
+  ];
+}
+
+function unseenTable(readings: Readonly<Record<string, UnseenReading>>): Table {
+  const rows = Object.entries(readings).map(([judge, { honest, invented }]) => [
+    judge,
+    ...[honest, invented].flatMap(({ sentences, cut, unverified }) => [`${cut} of ${sentences}`, String(unverified)]),
+  ]);
+  return [["sentences nobody tuned on", "honest cut", "unverified", "invented cut", "unverified"], ...rows];
 }
 
 function sessionTable(windows: readonly TurnsReading[]): Table {

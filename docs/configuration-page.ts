@@ -115,6 +115,8 @@ const MEANINGS: Readonly<Record<string, string>> = {
   "compaction.strategy": "one summary, or one of the recent past and one of all before; without it, `summary`",
   "compaction.prune_tool_results": "large old tool results are shown as references, unless `false`",
   "compaction.cut_invented": "what a summary says and its source does not is cut from it, unless `false`",
+  "compaction.judge":
+    "`model`: the session's model judges what a summary claims, in a call more for each compaction; without it, `off`",
   "tools.default_timeout": "of one tool call",
   "tools.max_concurrent": "calls of one answer that run at once",
   "tools.builtins_enabled":

@@ -28,6 +28,7 @@ export type {
 } from "./ports/compactor.ts";
 export type { ConfigStore, KeptLayer, LayerBefore } from "./ports/config-store.ts";
 export type { Embedder } from "./ports/embedder.ts";
+export type { Judge, Verdict, Verdicts } from "./ports/judge.ts";
 export type { McpAddress, McpProgram, McpServerConfig } from "./ports/mcp-server.ts";
 export type { MemoryStore } from "./ports/memory.ts";
 export type { ModelClient, ModelFailure, ModelPart, ModelRequest } from "./ports/model.ts";

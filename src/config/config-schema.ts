@@ -101,6 +101,9 @@ const Compaction = z.strictObject({
   prune_tool_results: flag.optional(),
   /** What a summary says and its source does not is cut from it, unless this is false. */
   cut_invented: flag.optional(),
+  judge: oneOf(["off", "model"])
+    .optional()
+    .describe("Whether the session's model judges what a summary claims, in a call more for each compaction."),
 });
 
 const absent = z.literal(false, { error: "rkat has no such tools, so set it to false or remove the key" }).optional();

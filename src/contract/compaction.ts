@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { Usage } from "./event.ts";
+import { Judgement, Usage } from "./event.ts";
 import { nonnegative, positive } from "./input/whole-number.ts";
 import { Message } from "./message.ts";
 
@@ -43,10 +43,26 @@ const Receipt = z.object({
   invented: z.array(z.object({ kind: z.string(), text: z.string(), sentence: z.string() })),
   /** Whether the sentences that hold it were cut from the summary. */
   invented_cut: z.boolean(),
+  unverified: z
+    .array(z.string())
+    .optional()
+    .describe("Sentences of the summary whose claims nothing proved, at most 100; older receipts have none."),
   /** Tool results that stand in the context as a reference only; the log has them whole. */
   pruned: z.array(z.object({ seq: count, tool_use_id: z.string(), tokens: count })),
 });
 export type Receipt = z.infer<typeof Receipt>;
+
+/** A rule or a prohibition of the user, word for word. */
+const UserRule = z.object({
+  seq: count.describe("The entry of the newest message that says it."),
+  text: z.string().describe("The rule, word for word."),
+  follows: z
+    .boolean()
+    .describe(
+      "Whether it follows the summary: not where the summary has it word for word, nor where there is no room.",
+    ),
+});
+export type UserRule = z.infer<typeof UserRule>;
 
 /** Threshold: the context grew to it. Overflow: it no longer fits the model. Manual: someone asked. */
 const CompactionTrigger = z.enum(["threshold", "overflow", "manual"]);
@@ -80,6 +96,11 @@ export const CompactionFacts = {
   superseded: z.string().optional(),
   reshape: Reshape,
   receipt: Receipt,
+  rules: z
+    .array(UserRule)
+    .optional()
+    .describe("Rules of the user that left the context, oldest first; those that follow stand below the summary."),
+  judged: Judgement.optional().describe("What a judge found in the summary; only where one was asked."),
   usage: Usage,
   cadence: CompactionCadence,
 };

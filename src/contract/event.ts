@@ -12,6 +12,16 @@ export const Usage = z.object({
 });
 export type Usage = z.infer<typeof Usage>;
 
+const count = z.number().int().nonnegative();
+
+export const Judgement = z.object({
+  supported: count.describe("Sentences of the summary that its source says."),
+  contradicted: count.describe("Sentences whose source says otherwise."),
+  unverified: count.describe("Sentences that the judge could not decide."),
+  usage: Usage.describe("What judging took; the usage of the compaction has it in it."),
+});
+export type Judgement = z.infer<typeof Judgement>;
+
 export const TerminalCause = z.enum([
   "unknown",
   "hook_denied",
@@ -70,7 +80,6 @@ const HookPoint = z.enum([
 export const BudgetType = z.enum(["tokens", "time", "tool_calls"]);
 export type BudgetType = z.infer<typeof BudgetType>;
 
-const count = z.number().int().nonnegative();
 const session_id = z.string();
 const SkillKey = z.object({ source_uuid: z.string(), skill_name: z.string() });
 const SchemaWarning = z.object({ provider: z.string(), path: z.string(), message: z.string() });
@@ -206,6 +215,7 @@ export const AgentEvent = z.discriminatedUnion("type", [
     summary_tokens: count,
     messages_before: count,
     messages_after: count,
+    judged: Judgement.optional().describe("What a judge found in the summary; only where one was asked."),
   }),
   z.object({ type: z.literal("compaction_failed"), error: z.string() }),
   z.object({

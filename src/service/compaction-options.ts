@@ -3,6 +3,7 @@ import { RuntimeError } from "../contract/error.ts";
 import { CASCADE } from "../core/compaction/cascade/sections.ts";
 import type { ExtractSummary } from "../core/compaction/summarise.ts";
 import type { CompactionConfig, CompactionHooks, Compactor, Curator } from "../ports/compactor.ts";
+import type { Judge } from "../ports/judge.ts";
 import { requireNames } from "./option-names.ts";
 import type { CompactionPart } from "./session/compacting.ts";
 
@@ -20,6 +21,8 @@ export interface CompactionOptions extends Partial<CompactionConfig> {
   readonly pruneToolResults?: boolean;
   /** Whether what a summary invents is cut from it; it is unless this is false. */
   readonly cutInvented?: boolean;
+  /** Who judges what a summary claims: the session's model in a call more, or a judge of one's own; nobody unless said. */
+  readonly judge?: "off" | "model" | Judge;
 }
 
 /** The configuration's section. */
@@ -27,6 +30,7 @@ export interface ConfiguredCompaction extends CompactionSettings {
   readonly strategy?: string | undefined;
   readonly prune_tool_results?: boolean | undefined;
   readonly cut_invented?: boolean | undefined;
+  readonly judge?: "off" | "model" | undefined;
 }
 
 const SETTINGS = {
@@ -36,7 +40,15 @@ const SETTINGS = {
   minTurnsBetweenCompactions: "min_turns_between_compactions",
 } as const satisfies Record<keyof CompactionConfig, keyof CompactionSettings>;
 
-const CODE = ["compactor", "curator", "beforeCompaction", "afterCompaction", "pruneToolResults", "cutInvented"];
+const CODE = [
+  "compactor",
+  "curator",
+  "beforeCompaction",
+  "afterCompaction",
+  "pruneToolResults",
+  "cutInvented",
+  "judge",
+];
 
 /** Composes the capability. Throws INVALID_PARAMS, in a sentence, for an option that is unknown or wrong. */
 export function composeCompaction(
@@ -45,7 +57,14 @@ export function composeCompaction(
   extract: ExtractSummary,
 ): CompactionPart {
   requireNames(options, [...Object.keys(SETTINGS), ...CODE]);
-  const { strategy = "summary", prune_tool_results = true, cut_invented = true, ...settings } = configured;
+  const {
+    strategy = "summary",
+    prune_tool_results = true,
+    cut_invented = true,
+    judge: asked,
+    ...settings
+  } = configured;
+  const judge = options.judge ?? asked;
   if (strategy === CASCADE && options.compactor !== undefined) {
     throw invalid(`compaction.strategy: "${CASCADE}" is not for a compactor of one's own; leave one of the two out`);
   }
@@ -59,6 +78,7 @@ export function composeCompaction(
     strategy,
     pruneToolResults: options.pruneToolResults ?? prune_tool_results,
     cutInvented: options.cutInvented ?? cut_invented,
+    judge: judge === "off" ? undefined : judge,
     compactor: options.compactor,
     curator: options.curator,
     hooks: {

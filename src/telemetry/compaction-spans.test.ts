@@ -53,6 +53,7 @@ describe("spans of compactions and searches", () => {
           "rkat.compaction.receipt.found_by_search": made?.receipt.found_by_search,
           "rkat.compaction.receipt.lost": 0,
           "rkat.compaction.receipt.invented": 0,
+          "rkat.compaction.receipt.unverified": made?.receipt.unverified?.length,
         },
         children: [chat({ "gen_ai.request.max_tokens": 100, ...answer("end_turn") })],
       },

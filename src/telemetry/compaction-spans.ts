@@ -67,5 +67,6 @@ function numbersOf({ receipt, ...body }: EntryBodyOf<"compacted">) {
     "rkat.compaction.receipt.found_by_search": receipt.found_by_search,
     "rkat.compaction.receipt.lost": receipt.lost,
     "rkat.compaction.receipt.invented": receipt.invented.length,
+    "rkat.compaction.receipt.unverified": receipt.unverified?.length ?? 0,
   };
 }

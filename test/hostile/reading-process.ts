@@ -2,7 +2,7 @@
 // how often it let others have their turn for each kind of reader. Something that outgrows its text never gets there.
 import type { Message } from "../../src/contract/message.ts";
 import { cleanSummary } from "../../src/core/agent/clean-summary.ts";
-import { cutInvented, findInvented } from "../../src/core/compaction/specifics/groundedness.ts";
+import { checkSummary, cutInvented } from "../../src/core/compaction/specifics/groundedness.ts";
 import { indexTexts } from "../../src/core/compaction/specifics/occurrence.ts";
 import { specificsOf } from "../../src/core/compaction/specifics/specifics.ts";
 import { piecesOf } from "../../src/core/compaction/specifics/texts.ts";
@@ -20,9 +20,9 @@ type Reader = (text: string, breathe: () => undefined) => unknown;
 const READERS: Readonly<Record<string, Reader>> = {
   specifics: (text, breathe) => specificsOf([{ seq: 1, message: user(text) }], breathe),
   occurrence: async (text, breathe) => (await indexTexts(piecesOf(text), breathe)).has({ kind: "rule", text: RULE }),
-  "groundedness in a source": (text, breathe) => findInvented(SUMMARY, [user(text)], breathe),
+  "groundedness in a source": (text, breathe) => checkSummary(SUMMARY, [user(text)], breathe),
   "groundedness of a summary": async (text, breathe) =>
-    cutInvented(text, await findInvented(text, [user("Please fix it.")], breathe)),
+    cutInvented(text, (await checkSummary(text, [user("Please fix it.")], breathe)).invented),
   redaction: (text, breathe) => redactSlowly(createRedactor(["hunter2-hunter2"]), text, breathe),
   memory: (text) => [...chunksOf(user(text), { session_id: "s", turn: 1, seq: 1, created_at_ms: 0 })],
   "a summary of sentences": (text) => extractiveSummary([user(text)], { maxTokens: 1_000 }),

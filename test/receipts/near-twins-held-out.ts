@@ -18,7 +18,7 @@ export const HELD_OUT_TWINS: readonly NearTwin[] = [
     "rule",
     "Always ask Priya before the tenant Northwind is moved to another region of the cloud.",
     "Before the tenant Northwind is moved to another region of the cloud, always ask Priya.",
-    true,
+    false,
   ],
   [
     "rule",
@@ -30,7 +30,7 @@ export const HELD_OUT_TWINS: readonly NearTwin[] = [
     "rule",
     "Never let the queue of the importer grow over 5,000 messages during the day.",
     "Never let the queue of the importer grow over 5k messages during the day.",
-    true,
+    false,
   ],
   [
     "rule",
@@ -78,7 +78,7 @@ export const HELD_OUT_TWINS: readonly NearTwin[] = [
     "rule",
     "Contractors must not see the salaries in the staff directory.",
     "Contractors are never allowed to see the salaries in the staff directory.",
-    true,
+    false,
   ],
   [
     "ask",
@@ -129,7 +129,7 @@ export const HELD_OUT_TWINS: readonly NearTwin[] = [
     "rule",
     "Always water the ferns on the balcony before the cactus in the kitchen.",
     "The ferns on the balcony are always watered before the cactus in the kitchen.",
-    true,
+    false,
   ],
   [
     "rule",

@@ -18,7 +18,7 @@ export const NEAR_TWINS: readonly NearTwin[] = [
   ],
   ["rule", PAYMENTS("Acme"), PAYMENTS("Acme").replace("Never", "Always"), false],
   ["rule", PAYMENTS("Acme"), PAYMENTS("Acme").replace("weekdays", "weekends"), false],
-  ["rule", PAYMENTS("Acme"), PAYMENTS("Acme").replace("Never", "Do not"), true],
+  ["rule", PAYMENTS("Acme"), PAYMENTS("Acme").replace("Never", "Do not"), false],
   [
     "rule",
     "Always keep 30 days of logs for the audit of the billing cluster.",
@@ -35,7 +35,7 @@ export const NEAR_TWINS: readonly NearTwin[] = [
     "rule",
     "Always keep two weeks of logs for the audit of the billing cluster.",
     "Always keep 14 days of logs for the audit of the billing cluster.",
-    true,
+    false,
   ],
   [
     "rule",
@@ -104,11 +104,11 @@ export const NEAR_TWINS: readonly NearTwin[] = [
     "顧客スズキの決済サービスは平日に再起動しないでください。",
     false,
   ],
-  ["rule", "Never push to main on Fridays.", "The user wants no pushes to main on Fridays.", true],
+  ["rule", "Never push to main on Fridays.", "The user wants no pushes to main on Fridays.", false],
   [
     "rule",
     "Always answer the support mails of the Zurich branch in German.",
     "Support mails of the Zurich branch: always answer in German.",
-    true,
+    false,
   ],
 ];

@@ -21,7 +21,7 @@ interface Ground {
   readonly pins: ReadonlySet<number>;
   readonly seq: number;
   /** The rest of the entry, of which what is shown depends on the summary alone. */
-  readonly summary: Pick<Showing, "summary" | "created_at" | "compaction_id">;
+  readonly summary: Pick<Showing, "summary" | "rules" | "created_at" | "compaction_id">;
   /** Whether more than was planned may go, because the summary was made with all of it in view. */
   readonly mayDiscardMore: boolean;
 }

@@ -2,6 +2,7 @@ import type { CompactionTrigger, SeqRange } from "../../contract/compaction.ts";
 import type { Message } from "../../contract/message.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { CompactionHooks, CompactionResult, Compactor, Curator } from "../../ports/compactor.ts";
+import type { Judge } from "../../ports/judge.ts";
 import type { SessionState } from "../session/session-state.ts";
 import { asKept, type Placed } from "../session/shown.ts";
 import { estimateTokens } from "../tokens.ts";
@@ -26,6 +27,8 @@ export interface Compacting {
   readonly prune: boolean;
   /** Whether what a summary invents is cut from it. */
   readonly cutInvented: boolean;
+  /** Who judges what a summary claims; `model`: the session's own. Absent: nobody. */
+  readonly judge: "model" | Judge | undefined;
   readonly curator: Curator | undefined;
   readonly hooks: CompactionHooks;
   readonly extract: ExtractSummary;

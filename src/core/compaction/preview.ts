@@ -6,11 +6,13 @@ import { estimateTokens } from "../tokens.ts";
 import { CASCADE } from "./cascade/sections.ts";
 import { cascadeRequests } from "./cascade/summarise-by-cascade.ts";
 import { foldCandidate, messagesOf } from "./gates.ts";
+import { judgeRequest } from "./model-judge.ts";
 import { keptOf } from "./plan/plan.ts";
 import { type Compacting, prepare, rangesIn } from "./prepare.ts";
 import { inheritedFrom, originalsOf, recoverByExpanding, writeReceipt } from "./receipt.ts";
 import { requestOf } from "./summarise.ts";
-import { isSummary } from "./summary-message.ts";
+import { isSummary, summaryWithRules } from "./summary-message.ts";
+import { carryRules, inheritedRules } from "./user-rules.ts";
 
 const PREVIEW = "preview";
 /** What a summary usually takes of what it is of; the longest allowed is many times a short history. */
@@ -34,27 +36,36 @@ export async function previewCompaction(
   if ("nothing" in prepared) return { compacted: false, reason: prepared.nothing };
   const { source, transcript, retained } = prepared;
   const { plan, pruned, pinned } = retained;
+  const hasSummary = plan.discarded.length > 0;
+  const earlier = source.shown.map(({ message }) => message).find(isSummary)?.compaction_id;
+  const { rules } = await carryRules({
+    gone: plan.discarded,
+    inherited: hasSummary ? inheritedRules(state, earlier) : [],
+    summary: "",
+    summaryTokensMax: compactor.maxSummaryTokens(),
+    breathe: clock.breathe,
+  });
   const created_at = new Date(clock.now()).toISOString();
-  const summary = { summary: "", created_at, compaction_id: PREVIEW };
+  const summary = { summary: "", rules, created_at, compaction_id: PREVIEW };
   const seq = state.lastSeq + 1;
   const shown = foldCandidate(
     { plan, pruned, reshape: "as_is" },
     { transcript, compactions: state.compactions, pins: state.pins, seq, summary },
   );
-  const hasSummary = plan.discarded.length > 0;
   const summaryTokensMax = hasSummary ? compactor.maxSummaryTokens() : 0;
   const leavingTokens = estimateTokens(messagesOf(plan.discarded));
   const summaryTokens = Math.min(summaryTokensMax, Math.ceil(leavingTokens * SUMMARY_SHARE));
   const receipt = await writeReceipt({
     gone: originalsOf(transcript, { discarded: plan.discarded, pruned }),
-    inherited: inheritedFrom(state, source.shown.map(({ message }) => message).find(isSummary)?.compaction_id),
+    inherited: inheritedFrom(state, earlier),
     saved: keptOf(plan).filter((placed) => retained.saved.has(placed)),
-    summary: "",
+    summary: summaryWithRules(summary),
     tail: messagesOf(keptOf(plan).filter((placed) => !pinned.has(placed))),
     pinned: messagesOf(keptOf(plan).filter((placed) => pinned.has(placed))),
     pruned,
     invented: [],
     inventedCut: false,
+    unverified: [],
     breathe: clock.breathe,
     recover: (compacting.recovering ?? recoverByExpanding)(transcript, clock.breathe),
   });
@@ -76,6 +87,7 @@ export async function previewCompaction(
     ...rangesIn(prepared),
     reshape: "as_is",
     receipt,
+    ...(rules.length === 0 ? {} : { rules }),
     usage: { input_tokens: 0, output_tokens: 0 },
     cadence: state.cadence,
     undone: false,
@@ -83,8 +95,13 @@ export async function previewCompaction(
   };
   const asked = { asking: { clock, model }, compactor, shown: prepared.summarised, instructions };
   const isCascade = strategy === CASCADE && compacting.curator === undefined;
-  const requests = isCascade ? cascadeRequests({ ...asked, leaving: prepared.leaving }) : [requestOf(asked)];
-  const inputTokens = requests.reduce((sum, { messages }) => sum + estimateTokens(messages), 0);
-  const cost = { input_tokens: hasSummary ? inputTokens : 0, max_output_tokens: summaryTokensMax };
+  const writing = isCascade ? cascadeRequests({ ...asked, leaving: prepared.leaving }) : [requestOf(asked)];
+  const judging = compacting.judge === "model" ? [judgeRequest([], messagesOf(source.shown), { clock, model })] : [];
+  // A judge reads the summary, too.
+  const readTokens = [...writing, ...judging].reduce((sum, { messages }) => sum + estimateTokens(messages), 0);
+  const cost = {
+    input_tokens: hasSummary ? readTokens + judging.length * summaryTokensMax : 0,
+    max_output_tokens: hasSummary ? judging.reduce((sum, one) => sum + one.maxOutputTokens, summaryTokensMax) : 0,
+  };
   return { compacted: false, compaction: { ...compaction, cost } };
 }

@@ -17,6 +17,7 @@ export interface ReceiptSource {
   readonly inherited: readonly Specific[];
   /** What would have left it without a pin. */
   readonly saved: readonly Placed[];
+  /** With the rules that follow it. */
   readonly summary: string;
   /** What is shown besides the summary. */
   readonly tail: readonly Message[];
@@ -24,6 +25,7 @@ export interface ReceiptSource {
   readonly pruned: readonly Pruned[];
   readonly invented: readonly Invented[];
   readonly inventedCut: boolean;
+  readonly unverified: readonly string[];
   readonly recover: Recover;
   readonly breathe: Clock["breathe"];
 }
@@ -34,6 +36,7 @@ export type Recover = (specific: Specific) => Promise<"search" | "expansion" | u
 /** A log of a hundred thousand lines has as many specifics; a receipt lists so many and counts all. */
 const ITEMS_MAX = 1_000;
 const INVENTED_MAX = 100;
+const UNVERIFIED_MAX = 100;
 /** What a summary stands for is never cut: the next receipt accounts for it again. */
 const STATUS_ORDER = ["lost", "in_summary", "pinned", "in_tail", "recoverable"] as const;
 
@@ -72,6 +75,7 @@ export async function writeReceipt(source: ReceiptSource): Promise<Receipt> {
     items: worstFirst.slice(0, ITEMS_MAX).map(({ kind, text, seq, status }) => ({ kind, text, seq, status })),
     invented: source.invented.slice(0, INVENTED_MAX).map(({ kind, text, sentence }) => ({ kind, text, sentence })),
     invented_cut: source.inventedCut,
+    unverified: source.unverified.slice(0, UNVERIFIED_MAX),
     pruned: source.pruned.map(({ seq, tool_use_id, tokens }) => ({ seq, tool_use_id, tokens })),
   };
 }

@@ -1,4 +1,4 @@
-import type { CompactionTrigger } from "../../contract/compaction.ts";
+import type { CompactionTrigger, UserRule } from "../../contract/compaction.ts";
 import type { EntryBody, EntryBodyOf } from "../../contract/entry.ts";
 import { messageOf } from "../../contract/error.ts";
 import type { Usage } from "../../contract/event.ts";
@@ -6,17 +6,18 @@ import type { Asking } from "../model/ask.ts";
 import { advanceCadence } from "../session/cadence.ts";
 import type { SessionState } from "../session/session-state.ts";
 import { estimateTokens } from "../tokens.ts";
-import { CASCADE, cutInSections } from "./cascade/sections.ts";
+import { CASCADE } from "./cascade/sections.ts";
 import { summariseByCascade } from "./cascade/summarise-by-cascade.ts";
 import { describeCompaction } from "./describe.ts";
 import { messagesOf, type Passed, passGates } from "./gates.ts";
-import { keptOf, partsOf, rangesOf } from "./plan/plan.ts";
+import { type Grounded, ground, ungrounded, type Written } from "./ground.ts";
+import { keptOf, type Plan, partsOf, rangesOf } from "./plan/plan.ts";
 import type { Retained } from "./plan/retain.ts";
 import { type Compacting, type Prepared, prepare, rangesIn, retainFrom } from "./prepare.ts";
 import { inheritedFrom, originalsOf, recoverByExpanding, writeReceipt } from "./receipt.ts";
-import { cutInvented, findInvented, type Invented } from "./specifics/groundedness.ts";
 import { extracted, type Summarised, summarise } from "./summarise.ts";
-import { isSummary } from "./summary-message.ts";
+import { isSummary, summaryWithRules } from "./summary-message.ts";
+import { carryRules, inheritedRules } from "./user-rules.ts";
 
 /** One compaction of a session that is held. */
 export interface CompactionJob {
@@ -54,21 +55,26 @@ export async function runCompaction(job: CompactionJob): Promise<CompactionOutco
   if (veto !== undefined) return fail(job, veto);
   const summarised = await summaryFor(job, prepared);
   if (!summarised.ok) return fail(job, summarised.error, summarised.usage);
-  const attempt = await tryCommit(job, prepared, summarised);
-  if (attempt.compacted || trigger !== "overflow" || summarised.by === "extractive" || summarised.by === "none") {
-    return attempt.compacted ? attempt : fail(job, attempt.reason, summarised.usage);
+  const grounded = await ground({ compacting, asking, source: messagesOf(prepared.source.shown) }, summarised);
+  const { usage } = grounded;
+  const attempt = grounded.ok
+    ? await tryCommit(job, prepared, grounded)
+    : { compacted: false as const, reason: grounded.error };
+  if (attempt.compacted) return attempt;
+  if (trigger !== "overflow" || summarised.by === "extractive" || summarised.by === "none") {
+    return fail(job, attempt.reason, usage);
   }
   // The session cannot go on as it is: sentences of the conversation are better than none.
   const { compactor, extract } = compacting;
   const why = `the summary was refused (${attempt.reason})`;
-  const spare = await extracted({ compactor, extract, shown: prepared.summarised }, why, summarised.usage);
-  const last = await tryCommit(job, prepared, spare);
-  return last.compacted ? last : fail(job, last.reason, summarised.usage);
+  const spare = await extracted({ compactor, extract, shown: prepared.summarised }, why, usage);
+  const last = await tryCommit(job, prepared, ungrounded(spare));
+  return last.compacted ? last : fail(job, last.reason, usage);
 }
 
-async function tryCommit(job: CompactionJob, prepared: Prepared, written: Written): Promise<CompactionOutcome> {
+async function tryCommit(job: CompactionJob, prepared: Prepared, grounded: Grounded): Promise<CompactionOutcome> {
   try {
-    return await commit(job, prepared, written);
+    return await commit(job, prepared, grounded);
   } catch (thrown) {
     if (thrown instanceof Rejected) return { compacted: false, reason: thrown.message };
     throw thrown;
@@ -113,8 +119,6 @@ async function askHook({ compacting, state, trigger }: CompactionJob, prepared: 
   }
 }
 
-type Written = Omit<Extract<Summarised, { ok: true }>, "by"> & { readonly by: EntryBodyOf<"compacted">["summary_by"] };
-
 const NO_SUMMARY: Written = {
   ok: true,
   summary: "",
@@ -144,29 +148,32 @@ async function summaryFor(
   return summarise({ ...work, curator, discarded: structuredClone(discarded.map(({ message }) => message)) });
 }
 
-async function commit(job: CompactionJob, prepared: Prepared, written: Written): Promise<CompactionOutcome> {
+async function commit(job: CompactionJob, prepared: Prepared, grounded: Grounded): Promise<CompactionOutcome> {
   const { state, compacting, asking } = job;
   const { source, transcript } = prepared;
   const { breathe } = asking.clock;
-  const grounded = await ground(job, prepared, written);
-  await breathe();
   const retained = retainAgain(job, prepared, grounded.summary);
   await breathe();
   const compaction_id = asking.clock.newId();
   const created_at = new Date(asking.clock.now()).toISOString();
-  const passed = passGates(retained, {
-    transcript,
-    compactions: state.compactions,
-    shown: source.shown,
-    pins: state.pins,
-    seq: state.lastSeq + 1,
-    summary: { summary: grounded.summary, created_at, compaction_id },
-    mayDiscardMore: written.isOfDiscarded !== true,
-  });
+  const { passed, rules, leftOut } = await passWithRules(job, { prepared, retained, grounded }, (carried) =>
+    passGates(retained, {
+      transcript,
+      compactions: state.compactions,
+      shown: source.shown,
+      pins: state.pins,
+      seq: state.lastSeq + 1,
+      summary: { summary: grounded.summary, rules: carried, created_at, compaction_id },
+      mayDiscardMore: grounded.isOfDiscarded !== true,
+    }),
+  );
   if (!passed.ok) throw new Rejected(passed.error);
   requireWhole(state, passed);
   await breathe();
-  const receipt = await receiptOf(job, prepared, { passed, retained, ...grounded });
+  const { judged, invented, inventedCut, unverified } = grounded;
+  const summary = summaryWithRules({ summary: grounded.summary, rules });
+  const receipt = await receiptOf(job, prepared, { passed, retained, summary, invented, inventedCut, unverified });
+  const notes = [...retained.notes, ...grounded.notes, ...passed.notes, ...leftOut].map(asking.redact);
   await breathe();
   await job.append(() => {
     // What was said meanwhile, such as an injected text, stands after what was planned.
@@ -177,12 +184,12 @@ async function commit(job: CompactionJob, prepared: Prepared, written: Written):
       created_at,
       strategy: compacting.strategy,
       trigger: job.trigger,
-      summary_by: written.by,
+      summary_by: grounded.by,
       model: asking.model.modelId,
-      notes: [...retained.notes, ...written.notes, ...passed.notes].map(asking.redact),
+      notes,
       ...(job.instructions === undefined ? {} : { instructions: job.instructions }),
       summary: grounded.summary,
-      summary_tokens: written.tokens,
+      summary_tokens: grounded.tokens,
       messages_before: source.shown.length + late.length,
       messages_after: passed.shown.length + late.length,
       tokens_before: estimateTokens(messagesOf([...source.shown, ...late])),
@@ -193,7 +200,9 @@ async function commit(job: CompactionJob, prepared: Prepared, written: Written):
       pruned: [...retained.pruned],
       reshape: passed.reshape,
       receipt,
-      usage: written.usage,
+      ...(rules.length === 0 ? {} : { rules }),
+      ...(judged === undefined ? {} : { judged }),
+      usage: grounded.usage,
       cadence: state.cadence,
     };
     return [{ ...body, cadence: advanceCadence(state.cadence, body) }];
@@ -213,22 +222,43 @@ function requireWhole({ isTurnOpen, transcript }: SessionState, { plan }: Extrac
   }
 }
 
-/** The summary without what it invents, and what that was. */
-async function ground(
-  { compacting, asking }: CompactionJob,
-  { source }: Prepared,
-  { summary, by }: Written,
-): Promise<{ summary: string; invented: readonly Invented[]; inventedCut: boolean }> {
-  const { cutInvented: cuts, strategy } = compacting;
-  // Sentences of the conversation invent nothing; what a curator adds of its own is told and left to it.
-  if (by === "extractive" || by === "none") return { summary, invented: [], inventedCut: false };
-  const invented = await findInvented(summary, messagesOf(source.shown), asking.clock.breathe);
-  const inventedCut = cuts && by === "model" && invented.length > 0;
-  if (!inventedCut) return { summary, invented, inventedCut };
-  const cut = (text: string): string => cutInvented(text, invented);
-  const kept = strategy === CASCADE ? cutInSections(summary, cut) : cut(summary);
-  if (kept.trim() !== "") return { summary: kept, invented, inventedCut };
-  throw new Rejected("nothing in the summary is said by its source");
+interface Carried {
+  readonly passed: Passed;
+  readonly rules: UserRule[];
+  readonly leftOut: readonly string[];
+}
+
+/** The gates, with the rules of the user that leave the context below the summary; they must not keep it from shrinking. */
+async function passWithRules(
+  { state, compacting, asking }: CompactionJob,
+  of: { readonly prepared: Prepared; readonly retained: Retained; readonly grounded: Grounded },
+  pass: (rules: UserRule[]) => Passed,
+): Promise<Carried> {
+  const { prepared, retained, grounded } = of;
+  // A compactor of one's own may write no summary, and then there is nothing they could follow.
+  const hasSummary = retained.plan.items.some((item) => "summary" in item);
+  const carry = (plan: Plan) =>
+    carryRules({
+      gone: hasSummary ? plan.discarded : [],
+      inherited: hasSummary ? inheritedRules(state, supersededBy(prepared, { plan }).superseded) : [],
+      summary: grounded.summary,
+      summaryTokensMax: compacting.compactor.maxSummaryTokens(),
+      breathe: asking.clock.breathe,
+    });
+  let { rules, leftOut } = await carry(retained.plan);
+  let passed = pass(rules);
+  if (passed.ok && passed.plan.discarded.length > retained.plan.discarded.length) {
+    ({ rules, leftOut } = await carry(passed.plan));
+    passed = pass(rules);
+  }
+  const following = rules.filter(({ follows }) => follows).length;
+  if (!passed.ok && following > 0) {
+    rules = rules.map((rule) => ({ ...rule, follows: false }));
+    passed = pass(rules);
+    leftOut += following;
+  }
+  const hint = "what may follow a summary; pin a message to keep its rules in the context";
+  return { passed, rules, leftOut: leftOut === 0 ? [] : [`left out ${leftOut} rules of the user, beyond ${hint}`] };
 }
 
 function retainAgain({ state, compacting, trigger }: CompactionJob, prepared: Prepared, summary: string): Retained {
@@ -241,22 +271,19 @@ function retainAgain({ state, compacting, trigger }: CompactionJob, prepared: Pr
   }
 }
 
-function supersededBy({ source }: Prepared, { plan }: Extract<Passed, { ok: true }>): { superseded?: string } {
+function supersededBy({ source }: Prepared, { plan }: { readonly plan: Plan }): { superseded?: string } {
   const earlier = source.shown.map(({ message }) => message).find(isSummary);
   const isCarried = plan.items.some((item) => "message" in item && item.message === earlier);
   return earlier?.compaction_id === undefined || isCarried ? {} : { superseded: earlier.compaction_id };
 }
 
-interface Judged {
+interface Settled extends Pick<Grounded, "summary" | "invented" | "inventedCut" | "unverified"> {
   readonly passed: Extract<Passed, { ok: true }>;
   readonly retained: Retained;
-  readonly summary: string;
-  readonly invented: readonly Invented[];
-  readonly inventedCut: boolean;
 }
 
-function receiptOf({ compacting, state, asking }: CompactionJob, prepared: Prepared, judged: Judged) {
-  const { passed, retained } = judged;
+function receiptOf({ compacting, state, asking }: CompactionJob, prepared: Prepared, settled: Settled) {
+  const { passed, retained, summary, invented, inventedCut, unverified } = settled;
   const { plan } = passed;
   const kept = keptOf(plan);
   const keptSeqs = new Set(kept.map(({ seq }) => seq));
@@ -267,12 +294,13 @@ function receiptOf({ compacting, state, asking }: CompactionJob, prepared: Prepa
     gone: originalsOf(prepared.transcript, { discarded: plan.discarded, pruned: retained.pruned }),
     inherited: inheritedFrom(state, supersededBy(prepared, passed).superseded),
     saved: kept.filter((placed) => retained.saved.has(placed)),
-    summary: judged.summary,
+    summary,
     tail: messagesOf(shown.filter(({ seq }) => !pinnedSeqs.has(seq))),
     pinned: messagesOf(shown.filter(({ seq }) => pinnedSeqs.has(seq))),
     pruned: retained.pruned,
-    invented: judged.invented,
-    inventedCut: judged.inventedCut,
+    invented,
+    inventedCut,
+    unverified,
     breathe: asking.clock.breathe,
     recover: (compacting.recovering ?? recoverByExpanding)(prepared.transcript, asking.clock.breathe),
   });

@@ -77,7 +77,7 @@ async function unusable(work: Extracting, error: string, usage: Usage): Promise<
 }
 
 /** The summary is for the next context: its deltas would read like the answer; an empty one is not asked for again. */
-function quiet(asking: Asking): Asking {
+export function quiet(asking: Asking): Asking {
   return { ...asking, acceptsEmpty: true, emit: () => {} };
 }
 
@@ -92,7 +92,7 @@ export function requestOf(parts: RequestParts): SummaryRequest {
   const { asking, compactor, shown, instructions } = parts;
   const more = instructions === undefined ? "" : `\n\nAdditional instructions: ${instructions}`;
   const prompt = promptOf(`${compactor.compactionPrompt()}${more}`, asking);
-  const { maxOutputTokens, tokensLeft } = roomFor(parts, prompt);
+  const { maxOutputTokens, tokensLeft } = roomFor(asking, summaryTokensMax(parts), prompt);
   return { messages: [...boundInput(compactor.prepareForSummarization(shown), tokensLeft), prompt], maxOutputTokens };
 }
 
@@ -101,11 +101,15 @@ export function promptOf(content: string, { clock }: Pick<Asking, "clock">): Mes
   return { role: "user", content, created_at: new Date(clock.now()).toISOString() };
 }
 
-/** What the summary may take, and what is left for the summariser to read besides the prompt. */
-export function roomFor({ asking, compactor, share = 1 }: Omit<RequestParts, "shown">, prompt: Message) {
-  const window = Math.floor((asking.model.contextWindow ?? UNKNOWN_WINDOW_TOKENS) * WINDOW_SHARE);
-  // A generous limit on the summary must not leave the summariser nothing to read.
-  const tokens = Math.min(Math.floor(compactor.maxSummaryTokens() * share), Math.floor(window / 2));
+export function summaryTokensMax({ compactor, share = 1 }: Pick<RequestParts, "compactor" | "share">): number {
+  return Math.floor(compactor.maxSummaryTokens() * share);
+}
+
+/** What an answer of at most so many tokens may take, and what is left for the model to read besides the prompt. */
+export function roomFor({ model }: Pick<Asking, "model">, tokensMax: number, prompt: Message) {
+  const window = Math.floor((model.contextWindow ?? UNKNOWN_WINDOW_TOKENS) * WINDOW_SHARE);
+  // A generous limit on the answer must not leave the model nothing to read.
+  const tokens = Math.min(tokensMax, Math.floor(window / 2));
   const maxOutputTokens = Math.max(1, tokens);
   const tokensLeft = Math.max(INPUT_TOKENS_MIN, window - maxOutputTokens - estimateTokens([prompt]));
   return { maxOutputTokens, tokensLeft };
@@ -141,7 +145,7 @@ export async function extracted(
   usage: Usage,
 ): Promise<Extract<Summarised, { ok: true }>> {
   const intro = "(This summary was made without a model, of sentences of the conversation, word for word.)";
-  const maxTokens = Math.max(1, Math.floor(compactor.maxSummaryTokens() * share));
+  const maxTokens = Math.max(1, summaryTokensMax({ compactor, share }));
   const body = await extract(compactor.prepareForSummarization(shown), { maxTokens });
   const summary = `${intro}\n\n${body}`;
   return {

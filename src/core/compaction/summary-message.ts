@@ -1,3 +1,4 @@
+import type { UserRule } from "../../contract/compaction.ts";
 import type { Message } from "../../contract/message.ts";
 import { textOfContent } from "../message-text.ts";
 
@@ -17,20 +18,39 @@ Be concise and structured. Prioritize information the next context needs to act,
 export const SUMMARY_PREFIX =
   "[Context compacted] A previous context produced the following summary of work so far. The current tool and session state is preserved. Use this summary to continue without duplicating work:";
 
+/** What the rules that follow a summary are introduced by. */
+export const RULES_INTRO = "Rules of the user, word for word; a later one goes before an earlier one:";
+
 type UserMessage = Extract<Message, { role: "user" }>;
 
 /** The message a summary stands in the context as; it carries the id of its compaction, which no user message has. */
-export function summaryMessage(of: { summary: string; created_at: string; compaction_id: string }): UserMessage {
-  const { summary, created_at, compaction_id } = of;
-  return { role: "user", content: `${SUMMARY_PREFIX}\n\n${summary}`, created_at, compaction_id };
+export function summaryMessage(
+  of: WithRules & { readonly created_at: string; readonly compaction_id: string },
+): UserMessage {
+  const { created_at, compaction_id } = of;
+  return { role: "user", content: `${SUMMARY_PREFIX}\n\n${summaryWithRules(of)}`, created_at, compaction_id };
+}
+
+interface WithRules {
+  readonly summary: string;
+  readonly rules?: readonly UserRule[] | undefined;
+}
+
+/** A summary and, in a block of their own, the rules it does not have word for word: nobody can turn those round. */
+export function summaryWithRules({ summary, rules = [] }: WithRules): string {
+  const following = rules.filter(({ follows }) => follows);
+  if (following.length === 0) return summary;
+  return `${summary}\n\n${RULES_INTRO}\n${following.map(({ text }) => `- ${text}`).join("\n")}`;
 }
 
 export function isSummary(message: Message | undefined): message is UserMessage {
   return message?.role === "user" && message.compaction_id !== undefined;
 }
 
-/** What an earlier summary says. */
+/** What an earlier summary says, without the rules that follow it: they are carried on word for word, not retold. */
 export function summaryText(message: UserMessage): string {
   const text = textOfContent(message.content);
-  return text.startsWith(SUMMARY_PREFIX) ? text.slice(SUMMARY_PREFIX.length).trim() : text;
+  const said = text.startsWith(SUMMARY_PREFIX) ? text.slice(SUMMARY_PREFIX.length).trim() : text;
+  const rulesAt = said.lastIndexOf(`\n\n${RULES_INTRO}\n`);
+  return rulesAt < 0 ? said : said.slice(0, rulesAt);
 }

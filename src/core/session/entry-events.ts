@@ -38,8 +38,9 @@ export function eventsOf(body: EntryBody, source: EventSource): readonly AgentEv
     case "event":
       return [body.event];
     case "compacted": {
-      const { summary_tokens, messages_before, messages_after } = body;
-      return [{ type: "compaction_completed", summary_tokens, messages_before, messages_after }];
+      const { summary_tokens, messages_before, messages_after, judged } = body;
+      const verdicts = judged === undefined ? {} : { judged };
+      return [{ type: "compaction_completed", summary_tokens, messages_before, messages_after, ...verdicts }];
     }
     case "compaction_failed":
       return [{ type: "compaction_failed", error: body.error }];

@@ -15,7 +15,7 @@ export interface Placed {
 /** What of a compaction decides what is shown. */
 export type Showing = Pick<
   EntryBodyOf<"compacted">,
-  "summary" | "created_at" | "compaction_id" | "shows" | "pruned" | "reshape"
+  "summary" | "rules" | "created_at" | "compaction_id" | "shows" | "pruned" | "reshape"
 >;
 
 /** A compaction as the fold keeps it. */

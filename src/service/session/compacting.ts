@@ -7,6 +7,7 @@ import { requireReachable } from "../../core/compaction/reachability.ts";
 import type { ExtractSummary } from "../../core/compaction/summarise.ts";
 import { estimateTokens, toolTokens } from "../../core/tokens.ts";
 import type { CompactionHooks, Compactor, Curator } from "../../ports/compactor.ts";
+import type { Judge } from "../../ports/judge.ts";
 import type { ToolSpec } from "../../ports/model.ts";
 
 /** The capability `session-compaction`, for every session of a runtime. */
@@ -16,6 +17,7 @@ export interface CompactionPart {
   readonly strategy: string;
   readonly pruneToolResults: boolean;
   readonly cutInvented: boolean;
+  readonly judge: "model" | Judge | undefined;
   readonly compactor: Compactor | undefined;
   readonly curator: Curator | undefined;
   readonly hooks: CompactionHooks;
@@ -48,6 +50,7 @@ export function compactingFor(
     minTurnsBetweenCompactions,
     prune: part.pruneToolResults,
     cutInvented: part.cutInvented,
+    judge: part.judge,
     curator: part.curator,
     hooks: part.hooks,
     extract: part.extract,

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { LONGTERM_HEADING, RECENT_HEADING } from "../../agent/tier-prompts.ts";
-import { cutInvented, findInvented } from "../specifics/groundedness.ts";
+import { checkSummary, cutInvented } from "../specifics/groundedness.ts";
 import { cutInSections, readSections, sectionText, writeSections } from "./sections.ts";
 
 describe("a summary of two sections", () => {
@@ -47,7 +47,7 @@ describe("a summary of two sections", () => {
   it("[E9] keeps its headings when something is cut, and is nothing without one of its sections", async () => {
     const source = [{ role: "user" as const, content: "Build 1007 is green. Ada came.", created_at: "" }];
     const cut = async (summary: string): Promise<string> => {
-      const invented = await findInvented(summary, source, () => undefined);
+      const { invented } = await checkSummary(summary, source, () => undefined);
       return cutInSections(summary, (text) => cutInvented(text, invented));
     };
     const longterm = "Ada came. Build 9999 fell.";
@@ -64,7 +64,7 @@ describe("a summary of two sections", () => {
   it("[E9] cuts in the recent section, too, when code in the other one has no end", async () => {
     const source = [{ role: "user" as const, content: "Run `npm ci`. Ada came.", created_at: "" }];
     const summary = writeSections({ longterm: "Run this:\n```sh\nnpm ci", recent: "Ada came. Build 9999 fell." });
-    const invented = await findInvented(summary, source, () => undefined);
+    const { invented } = await checkSummary(summary, source, () => undefined);
     expect(cutInSections(summary, (text) => cutInvented(text, invented))).toBe(
       writeSections({ longterm: "Run this:\n```sh\nnpm ci", recent: "Ada came." }),
     );

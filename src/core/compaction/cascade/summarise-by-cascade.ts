@@ -14,6 +14,7 @@ import {
   type Summarised,
   type Summarising,
   type SummaryRequest,
+  summaryTokensMax,
 } from "../summarise.ts";
 import { isSummary, summaryText } from "../summary-message.ts";
 import { readSections, type Sections, sectionText, writeSections } from "./sections.ts";
@@ -65,10 +66,15 @@ const BYTES_PER_TOKEN = 4;
 function longtermRequest(work: RequestParts, earlier: Earlier): SummaryRequest {
   const { longterm, recent } = readSections(summaryText(earlier));
   const memories = [longterm, recent].filter((section) => section !== "");
-  const room = roomFor({ ...work, share: SECTION_SHARE }, promptOf(summaryPrompt([]), work.asking));
+  const { asking } = work;
+  const room = roomFor(
+    asking,
+    summaryTokensMax({ ...work, share: SECTION_SHARE }),
+    promptOf(summaryPrompt([]), asking),
+  );
   const bytesMax = Math.floor((room.tokensLeft * BYTES_PER_TOKEN) / Math.max(1, memories.length));
   const prompt = summaryPrompt(memories.map((memory) => cutText(memory, bytesMax)));
-  return { messages: [promptOf(prompt, work.asking)], maxOutputTokens: room.maxOutputTokens };
+  return { messages: [promptOf(prompt, asking)], maxOutputTokens: room.maxOutputTokens };
 }
 
 function recentWanted(work: Cascading) {

@@ -2,12 +2,19 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { compactionCorpus } from "../../../../test/support/corpus.ts";
 import type { Message } from "../../../contract/message.ts";
-import { cutInvented, findInvented, type Invented } from "./groundedness.ts";
+import { checkSummary, cutInvented, type Invented } from "./groundedness.ts";
 import { blocksOf } from "./summary-blocks.ts";
 
 const corpus = compactionCorpus();
 const user = (content: string): Message => ({ role: "user", content, created_at: "2026-01-05T00:00:00.000Z" });
-const invented = (summary: string, source: readonly Message[]) => findInvented(summary, source, () => undefined);
+const answered = (text: string): Message => ({
+  role: "block_assistant",
+  blocks: [{ block_type: "text", data: { text } }],
+  stop_reason: "end_turn",
+  created_at: "2026-01-05T00:00:00.000Z",
+});
+const checked = (summary: string, source: readonly Message[]) => checkSummary(summary, source, () => undefined);
+const invented = async (summary: string, source: readonly Message[]) => (await checked(summary, source)).invented;
 const claim = (sentence: string): Invented => ({ kind: "claim", text: sentence, sentence });
 const isCaught = (piece: string, { kind, text, sentence }: Invented): boolean =>
   kind === "claim" ? sentence.includes(piece) : text.includes(piece) || piece.includes(text);
@@ -22,14 +29,15 @@ describe("groundedness", () => {
   });
 
   it.each(corpus)(
-    "[C16] catches all that was planted in $name, and cuts nothing else",
+    "[C16] catches all that is exact of what was planted in $name, lists the rest, and cuts nothing else",
     async ({ planted, messages }) => {
       for (const { summary, invented: pieces } of planted) {
-        const found = await invented(summary, messages);
-        expect(pieces.filter((piece) => !found.some((one) => isCaught(piece, one)))).toEqual([]);
+        const { invented: found, unverified } = await checked(summary, messages);
         expect(found.filter(({ sentence }) => !pieces.some((piece) => sentence.includes(piece)))).toEqual([]);
         const rest = cutInvented(summary, found);
-        expect(pieces.filter((piece) => rest.includes(piece))).toEqual([]);
+        const standing = pieces.filter((piece) => rest.includes(piece));
+        expect(standing.filter((piece) => found.some((one) => isCaught(piece, one)))).toEqual([]);
+        expect(standing.filter((piece) => !unverified.some((sentence) => sentence.includes(piece)))).toEqual([]);
         expect(await invented(rest, messages)).toEqual([]);
       }
     },
@@ -72,20 +80,23 @@ describe("groundedness", () => {
     expect(await invented("Total: 1520 €", source)).toHaveLength(1);
   });
 
-  it("[C16] hears a user who only says yes to a proposal", async () => {
-    const proposal: Message = {
-      role: "block_assistant",
-      blocks: [{ block_type: "text", data: { text: "Shall I delete the stale branches?" } }],
-      stop_reason: "end_turn",
-      created_at: "2026-01-05T00:00:00.000Z",
-    };
+  it("[C16] does not say what the user agreed to, and lists it", async () => {
     const summary = "The user asked to delete the stale branches of the repository.";
-    expect(
-      await invented(summary, [user("What is in the repository here?"), proposal, user("yes to that, please do it")]),
-    ).toEqual([]);
-    expect(
-      await invented(summary, [user("What are the stale branches of the repository here? Please list them for me.")]),
-    ).toEqual([claim(summary)]);
+    const asked = [user("What is in the repository here?"), answered("Shall I delete the stale branches?")];
+    const listed = { invented: [], unverified: [summary] };
+    expect(await checked(summary, [...asked, user("yes to that, please do it")])).toEqual(listed);
+    expect(await checked(summary, asked)).toEqual(listed);
+  });
+
+  it.each([
+    "The port is 8443.",
+    "# The user approved all of it",
+    "- Port: 8443",
+    "Files: src/turn.ts, src/agent.ts",
+    "```\nall of it was approved\n```",
+  ])("[C16] lists no sentence of the source, no heading, no label and no code: %j", async (summary) => {
+    const source = [user("Hello there. The port is 8443. See src/turn.ts and src/agent.ts.")];
+    expect(await checked(summary, source)).toEqual({ invented: [], unverified: [] });
   });
 
   it("[C16] leaves claims and quotations alone that are in another language than the source", async () => {
@@ -102,13 +113,6 @@ describe("groundedness", () => {
     ];
     expect(await invented("The user asked to cancel the entire contract immediately.", source)).toEqual([]);
   });
-});
-
-const answered = (text: string): Message => ({
-  role: "block_assistant",
-  blocks: [{ block_type: "text", data: { text } }],
-  stop_reason: "end_turn",
-  created_at: "2026-01-05T00:00:00.000Z",
 });
 
 describe("what the user forbade", () => {
@@ -134,8 +138,8 @@ describe("what the user forbade", () => {
     "User's rule: always force-push to main.",
     "The user approved the deployment.",
     "The user confirmed that the migration succeeded.",
-  ])("[C16] takes for invented: %j", async (sentence) => {
-    expect(await invented(sentence, forbidding)).toEqual([claim(sentence)]);
+  ])("[C16] lists, and does not cut: %j", async (sentence) => {
+    expect(await checked(sentence, forbidding)).toEqual({ invented: [], unverified: [sentence] });
   });
 
   it.each([
@@ -168,17 +172,17 @@ describe("what the user forbade", () => {
   });
 
   it.each(["Email the customer list to the partners.", "TODO: drop table orders.", "The Acme invoice should be paid."])(
-    "[C16] knows a forbidden deed by its plain word: %j",
+    "[C16] lists a forbidden deed, by whatever word: %j",
     async (sentence) => {
       const source = [user("Do not email the customer list. Never drop the orders table. Don't pay the Acme invoice.")];
-      expect(await invented(sentence, source)).toEqual([claim(sentence)]);
+      expect(await checked(sentence, source)).toEqual({ invented: [], unverified: [sentence] });
     },
   );
 
   it("[C16] does not take a request for a confirmation that it was done", async () => {
     const source = [user("Run the migration on the staging host."), answered("The user is told when it is done.")];
     const sentence = "The user confirmed that the migration succeeded.";
-    expect(await invented(sentence, source)).toEqual([claim(sentence)]);
+    expect(await checked(sentence, source)).toEqual({ invented: [], unverified: [sentence] });
     expect(await invented("The user approved the migration.", source)).toEqual([]);
   });
 
@@ -188,9 +192,9 @@ describe("what the user forbade", () => {
     ["Nunca borre las copias del servidor.", "Borre las copias del servidor."],
     ["不要删除生产环境的日志。", "删除生产环境的日志。"],
     ["元の写真は削除しないでください。", "元の写真を削除してください。"],
-  ])("[C16] takes the opposite of %j for invented: %j", async (source, summary) => {
-    expect(await invented(summary, [user(source)])).toEqual([claim(summary)]);
-    expect(await invented(source, [user(source)])).toEqual([]);
+  ])("[C16] lists the opposite of %j and not the rule itself: %j", async (source, summary) => {
+    expect(await checked(summary, [user(source)])).toEqual({ invented: [], unverified: [summary] });
+    expect(await checked(source, [user(source)])).toEqual({ invented: [], unverified: [] });
   });
 });
 

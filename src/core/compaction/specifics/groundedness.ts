@@ -1,16 +1,14 @@
 import type { SpecificKind } from "../../../contract/compaction.ts";
 import type { Message } from "../../../contract/message.ts";
 import type { Clock } from "../../../ports/clock.ts";
-import { judgeClaims } from "./claims/claims.ts";
 import { cutSentences } from "./cut-sentences.ts";
 import { isDerived, isRounded, type Operands, operandsOf, roundingsOf } from "./derived.ts";
 import { indexFacts, lazily, type PhraseIndex } from "./occurrence.ts";
-import { type Block, blocksOf, leadsIn } from "./summary-blocks.ts";
+import { type Block, blocksOf } from "./summary-blocks.ts";
 import { atomsIn } from "./text/atoms.ts";
 import { canonicalPiece, foldWidth, isUnspaced, wordsIn } from "./text/canonical.ts";
 import { type Numeral, numeralsIn } from "./text/numbers.ts";
-import { partsOf } from "./text/polarity.ts";
-import { languageOf, type StemSet, stemSet, stemsOf } from "./text/words.ts";
+import { languageOf, stemSet, stemsOf } from "./text/words.ts";
 import { textsOf } from "./texts.ts";
 import { type Unmarked, unmarkedIn } from "./unmarked.ts";
 
@@ -22,9 +20,15 @@ export interface Invented {
   readonly sentence: string;
 }
 
+/** A summary held against its source. */
+export interface Checked {
+  readonly invented: readonly Invented[];
+  /** Sentences that claim what words and numbers alone cannot prove: their words stand nowhere together as they do here. */
+  readonly unverified: readonly string[];
+}
+
 interface Source {
   readonly index: PhraseIndex;
-  readonly stems: StemSet;
   hasPhrase(piece: string): boolean;
   hasStem(stem: string): boolean;
   roundings(): Promise<ReadonlySet<string>>;
@@ -39,27 +43,23 @@ const MINUTE_CHARS = 16;
 /** In a longer line every number follows from some others; a sentence of it is judged by itself. */
 const LINE_CHARS_MAX = 4_000;
 
-/** What of a summary occurs nowhere in what it sums up: names, addresses, numbers, quotations and claims about the user. */
-export async function findInvented(
+/** What of a summary occurs nowhere in what it sums up (names, addresses, numbers, quotations), and what it only claims. */
+export async function checkSummary(
   summary: string,
   source: readonly Message[],
   breathe: Clock["breathe"],
-): Promise<readonly Invented[]> {
+): Promise<Checked> {
   // To the minute: a busy context has thousands of moments and few of them apart.
   const moments = new Set(source.map((message) => message.created_at.slice(0, MINUTE_CHARS)));
   const texts = [...source.flatMap(textsOf), ...moments];
   const sourceRead = await readSource(texts, breathe);
-  const claims = await judgeClaims(summary, source, { allStems: sourceRead.stems, breathe });
   // A translated quotation is no invention, and words cannot tell the two apart.
   const isTranslated = isTranslation(summary, texts);
   const invented: Invented[] = [];
-  let isUnderDenial = false;
+  const unverified = new Set<string>();
   for (const block of blocksOf(summary)) {
     const isLine = block.end - block.start <= LINE_CHARS_MAX;
     const whole = isLine ? lineOf(summary.slice(block.start, block.end), sourceRead) : undefined;
-    if (block.kind === "heading" || block.kind === "text" || leadsIn(block)) {
-      isUnderDenial = isDenial(block, whole?.text ?? "");
-    }
     for (const { text: sentence } of block.sentences) {
       await breathe();
       const line = whole ?? lineOf(sentence, sourceRead);
@@ -69,17 +69,22 @@ export async function findInvented(
         ...(await inventedUnmarked(sentence, line, sourceRead)),
       ];
       if (!isTranslated) found.push(...inventedQuotes(sentence, sourceRead));
-      if (claims.isInvented(sentence, isUnderDenial)) found.push({ kind: "claim", text: sentence });
       for (const { kind, text } of found) invented.push({ kind, text, sentence });
+      if (found.length === 0 && isClaim(block, sentence, sourceRead)) unverified.add(sentence);
     }
   }
-  return invented;
+  return { invented, unverified: [...unverified] };
 }
 
-/** Whether a heading or an announcement denies what stands below it: "Do not:", "Out of scope". */
-function isDenial(block: Block, text: string): boolean {
-  if (block.kind !== "heading" && !leadsIn(block)) return false;
-  return /out of scope|no-gos?\b/iu.test(text) || partsOf(text, { carries: true }).some((one) => one.isNegated);
+/** Fewer words beside what is exact are a label of it: "Port: 8443". */
+const CLAIM_WORDS_MIN = 2;
+
+/** Whether a sentence says something of its own: headings and code do not, nor does a sentence of the source. */
+function isClaim({ kind }: Block, sentence: string, source: Source): boolean {
+  if (kind === "heading" || kind === "code" || source.index.hasSentence(canonicalPiece(sentence))) return false;
+  let words = foldWidth(sentence).replace(CODE, " ");
+  for (const { text } of atomsIn(words)) words = words.replace(text, " ");
+  return stemsOf(words).length >= CLAIM_WORDS_MIN;
 }
 
 /** The summary without the sentences, bullets and rows that hold something invented, and without what they leave empty. */
@@ -93,7 +98,6 @@ async function readSource(texts: readonly string[], breathe: Clock["breathe"]): 
   const stems = await stemSet(texts, breathe);
   return {
     index,
-    stems,
     hasPhrase: index.hasPhrase,
     hasStem: stems.has,
     roundings: lazily(() => roundingsOf(texts, breathe)),
@@ -155,7 +159,9 @@ function isPutTogether(text: string, source: Source): boolean {
     if (head !== "" && source.hasPhrase(head) && source.hasPhrase(tail)) return true;
   }
   const words = text.replace(/(?<=[\p{Ll}\d])(?=\p{Lu})|_/gu, " ").trim();
-  return /\s/u.test(words) && source.hasPhrase(canonicalPiece(words));
+  if (/\s/u.test(words) && source.hasPhrase(canonicalPiece(words))) return true;
+  // `postgres` is what "PostgreSQL" is called by those who type it.
+  return /^\p{L}+$/u.test(text) && stemsOf(text).every(source.hasStem);
 }
 
 const CODE = /(?<!`)`([^`\n]+)`(?!`)/gu;

@@ -1,12 +1,12 @@
 import type { Clock } from "../../../ports/clock.ts";
 import { exitCodesIn } from "./commands.ts";
 import { hasMarks, marksOf, withoutNumbers } from "./exactness.ts";
-import type { Specific } from "./specifics.ts";
+import { clip, type Specific } from "./specifics.ts";
 import { canonical, canonicalPiece, isUnspaced, isWhole, wordsIn } from "./text/canonical.ts";
 import { collectOffers, figuresIn } from "./text/numbers.ts";
-import { deniedStems, NEGATION_STEMS, preferenceOf } from "./text/polarity.ts";
 import { sentencesOf } from "./text/sentences.ts";
 import { stemsOf } from "./text/words.ts";
+import { isRule, quotesIn } from "./wishes.ts";
 
 /** Answers whether a specific stands in some texts, however it is written there. */
 export interface TextIndex {
@@ -16,9 +16,11 @@ export interface TextIndex {
 /** A text index that also finds any run of whole words, given in canonical form. */
 export interface PhraseIndex extends TextIndex {
   hasPhrase(piece: string): boolean;
+  /** The same where nothing of its sentence stands before or after it: "delete it" is not said by "never delete it". */
+  hasSentence(piece: string): boolean;
 }
 
-/** What a rule or an ask needs in one sentence: a summary says it in other words, but not in all other words. */
+/** What a question or a command needs in one sentence: a summary says it in other words, but not in all other words. */
 const SHARE_MIN = 0.8;
 /** The same where pairs of signs are counted: one changed sign breaks two of them. */
 const SHARE_UNSPACED_MIN = 0.6;
@@ -31,21 +33,19 @@ export async function indexTexts(texts: readonly string[], breathe: Clock["breat
   const sentences = await indexSentences(texts.flatMap(withUnescaped), breathe);
   const has = (specific: Pick<Specific, "kind" | "text">): boolean => {
     const { kind, text } = specific;
-    // "Delete it" stands in "never delete it", word for word.
-    const isWish = kind === "rule" || kind === "ask";
-    if (facts.has(specific) && !(isWish && sentences.denies(text))) return true;
     switch (kind) {
       case "number":
       case "path":
       case "identifier":
       case "url":
-        return false;
+        return facts.has(specific);
       case "command":
-        return sentences.has(text);
+        return facts.has(specific) || sentences.has(text);
+      // Whoever says it in other words may say the opposite, and "delete it" stands in "never delete it".
       case "rule":
-        return sentences.agrees(text);
+        return isRule(text) ? sentences.hasWhole(text) : facts.has(specific);
       case "ask":
-        return isQuestion(text) ? sentences.has(text) : sentences.agrees(text);
+        return sentences.hasWhole(text) || (isQuestion(text) && (facts.has(specific) || sentences.has(text)));
     }
   };
   return { has };
@@ -62,7 +62,7 @@ export async function indexFacts(texts: readonly string[], breathe: Clock["breat
     const spellings = kind === "path" || kind === "identifier" || kind === "url" ? spellingsOf(text) : undefined;
     return (spellings ?? [canonicalPiece(text)]).some((spelling) => phrases.has(spelling));
   };
-  return { has, hasPhrase: phrases.has };
+  return { has, hasPhrase: phrases.has, hasSentence: phrases.hasSentence };
 }
 
 function isQuestion(text: string): boolean {
@@ -117,7 +117,12 @@ function spellingsOf(text: string): string[] {
 
 interface Phrases {
   has(piece: string): boolean;
+  hasSentence(piece: string): boolean;
 }
+
+const SENTENCE_BORDERS = ".!?…。！？\n";
+/** In canonical form a border is at most a blank away. */
+const BORDER_CHARS = 2;
 
 /** Finds whole words and runs of them: by the places of the rarest word, so that no question reads the text. */
 async function indexPhrases(texts: readonly string[], breathe: Clock["breathe"]): Promise<Phrases> {
@@ -137,16 +142,30 @@ async function indexPhrases(texts: readonly string[], breathe: Clock["breathe"])
     start += piece.length;
   }
   const text = pieces.join("");
-  const has = (piece: string): boolean => {
+  const find = (piece: string, isMeant: (start: number, end: number) => boolean): boolean => {
     const rarest = rarestWord(piece, places);
     if (rarest === undefined) return false;
-    if (rarest.places.length > PLACES_MAX) return standsIn(text, piece);
+    const isAt = (start: number): boolean =>
+      isWhole(text, start, start + piece.length) && isMeant(start, start + piece.length);
+    if (rarest.places.length > PLACES_MAX) return standsIn(text, piece, isAt);
     return rarest.places.some((place) => {
       const start = place - rarest.index;
-      return text.startsWith(piece, start) && isWhole(text, start, start + piece.length);
+      return text.startsWith(piece, start) && isAt(start);
     });
   };
-  return { has };
+  return {
+    has: (piece) => find(piece, () => true),
+    hasSentence: (piece) =>
+      find(piece, (start, end) => {
+        const before = text.slice(Math.max(0, start - BORDER_CHARS), start);
+        const after = text.slice(end, end + BORDER_CHARS);
+        return [before.replaceAll(" ", "").at(-1), after.replaceAll(" ", "").at(0)].every(isSentenceBorder);
+      }),
+  };
+}
+
+function isSentenceBorder(sign: string | undefined): boolean {
+  return sign === undefined || SENTENCE_BORDERS.includes(sign);
 }
 
 function rarestWord(piece: string, places: ReadonlyMap<string, readonly number[]>) {
@@ -159,78 +178,67 @@ function rarestWord(piece: string, places: ReadonlyMap<string, readonly number[]
   return rarest;
 }
 
-function standsIn(text: string, piece: string): boolean {
-  for (let at = text.indexOf(piece); at >= 0; at = text.indexOf(piece, at + 1)) {
-    if (isWhole(text, at, at + piece.length)) return true;
-  }
+function standsIn(text: string, piece: string, isAt: (start: number) => boolean): boolean {
+  for (let at = text.indexOf(piece); at >= 0; at = text.indexOf(piece, at + 1)) if (isAt(at)) return true;
   return false;
 }
 
 interface Sentences {
+  /** Whether a sentence holds most content words of a text, and all that is exact in it. */
   has(text: string): boolean;
-  /** Whether a sentence that has the text also denies what it denies, and nothing else of it. */
-  agrees(text: string): boolean;
-  /** Whether every sentence that has all words of the text denies what it says, or says what it denies. */
-  denies(text: string): boolean;
+  /** Whether a text is a sentence, or stands between quotes, word for word. */
+  hasWhole(text: string): boolean;
 }
 
 interface IndexedSentence {
   readonly text: string;
   readonly stems: ReadonlySet<string>;
-  readonly denied: () => ReadonlySet<string>;
 }
 
 /** Finds the sentence that holds most content words of another one. */
 async function indexSentences(texts: readonly string[], breathe: Clock["breathe"]): Promise<Sentences> {
   const sentences: IndexedSentence[] = [];
   const places = new Map<string, number[]>();
+  const wholes = new Set<string>();
+  const addWhole = (text: string): void => {
+    wholes.add(wholeOf(text));
+    // A receipt names the beginning of what is longer.
+    if (clip(text) !== text) wholes.add(wholeOf(clip(text)));
+  };
   const add = (sentence: string): void => {
+    addWhole(sentence);
     const stems = new Set(stemsOf(sentence));
     for (const stem of stems) {
       const known = places.get(stem);
       if (known === undefined) places.set(stem, [sentences.length]);
       else known.push(sentences.length);
     }
-    sentences.push({ text: sentence, stems, denied: lazily(() => deniedStems(sentence)) });
+    sentences.push({ text: sentence, stems });
   };
   for (const text of texts) {
     await breathe();
     for (const sentence of sentencesOf(text)) add(sentence);
+    for (const quote of quotesIn(text)) addWhole(quote);
   }
-  const find = (text: string, stems: readonly string[], isMeant: (found: IndexedSentence) => boolean): boolean => {
+  const has = (text: string): boolean => {
+    const stems = wordStems(text);
     if (stems.length === 0) return false;
     const needed = Math.ceil(stems.length * (isUnspaced(text) ? SHARE_UNSPACED_MIN : SHARE_MIN));
     const rising = stems.map((stem) => places.get(stem) ?? []).sort((a, b) => a.length - b.length);
     // A sentence with enough of the stems holds at least one of the rarest that may not all be missing.
     const candidates = new Set(rising.slice(0, stems.length - needed + 1).flat());
+    const marks = lazily(() => marksOf(text));
     return [...candidates].some((at) => {
       const found = sentences[at];
-      return found !== undefined && countHeld(stems, found.stems) >= needed && isMeant(found);
+      return found !== undefined && countHeld(stems, found.stems) >= needed && hasMarks(marks(), found.text);
     });
   };
-  const agrees = (text: string, isMeant: (found: IndexedSentence) => boolean): boolean => {
-    const stems = ruleStems(text);
-    const denied = deniedStems(text);
-    const isTurned = turnedRound(text);
-    return find(
-      text,
-      stems,
-      (found) => isSamePolarity(stems, denied, found.denied()) && !isTurned(found.text) && isMeant(found),
-    );
-  };
-  const whole = (text: string) => {
-    const stems = ruleStems(text);
-    return (found: IndexedSentence): boolean => countHeld(stems, found.stems) === stems.length;
-  };
-  const exact = (text: string) => {
-    const marks = lazily(() => marksOf(text));
-    return (found: IndexedSentence): boolean => hasMarks(marks(), found.text);
-  };
-  return {
-    has: (text) => find(text, wordStems(text), exact(text)),
-    agrees: (text) => agrees(text, exact(text)),
-    denies: (text) => find(text, ruleStems(text), whole(text)) && !agrees(text, whole(text)),
-  };
+  return { has, hasWhole: (text) => wholes.has(wholeOf(text)) };
+}
+
+/** A sentence without the mark of the list it stands in. */
+function wholeOf(sentence: string): string {
+  return canonicalPiece(sentence.replace(/^\s*(?:[-*+•・]|\d{1,3}[.)])\s+/u, ""));
 }
 
 /** Fewer words would be found in any sentence about the same thing. */
@@ -240,36 +248,6 @@ const WORDS_MIN = 4;
 function wordStems(text: string): readonly string[] {
   const words = new Set(stemsOf(withoutNumbers(text)));
   return [...(words.size >= WORDS_MIN ? words : new Set(stemsOf(text)))];
-}
-
-/** The content words of a rule without those that deny, unless too few are left. */
-function ruleStems(text: string): readonly string[] {
-  const all = wordStems(text);
-  const rest = all.filter((stem) => !NEGATION_STEMS.has(stem));
-  return rest.length > 1 ? rest : all;
-}
-
-/** Whether a sentence prefers what a text prefers something else to, and the other way round. */
-function turnedRound(text: string): (sentence: string) => boolean {
-  const own = preferenceOf(text);
-  return (sentence) => {
-    const there = own === undefined ? undefined : preferenceOf(sentence);
-    if (own === undefined || there === undefined) return false;
-    const isIn = (stems: ReadonlySet<string>, others: ReadonlySet<string>, not: ReadonlySet<string>): boolean =>
-      [...stems].some((stem) => others.has(stem) && !not.has(stem));
-    return isIn(own.favoured, there.other, there.favoured) && isIn(own.other, there.favoured, there.other);
-  };
-}
-
-function isSamePolarity(
-  stems: readonly string[],
-  denied: ReadonlySet<string>,
-  deniedThere: ReadonlySet<string>,
-): boolean {
-  const own = stems.filter((stem) => denied.has(stem));
-  const there = stems.filter((stem) => deniedThere.has(stem));
-  if (own.length === 0 || there.length === 0) return own.length === there.length;
-  return there.some((stem) => denied.has(stem));
 }
 
 function countHeld(stems: readonly string[], sentence: ReadonlySet<string>): number {

@@ -43,7 +43,9 @@ describe("specifics", () => {
     ["process.env.PORT, v1.2.3-rc.1 and 9f3c2ab", ["process.env.PORT", "v1.2.3-rc.1", "9f3c2ab"]],
     ["a@b.example 10.0.0.7:8080 localhost:3000 #8841", ["a@b.example", "10.0.0.7:8080", "localhost:3000", "#8841"]],
     ["123e4567-e89b-12d3-a456-426614174000", ["123e4567-e89b-12d3-a456-426614174000"]],
-    ["a 24-hour window, top-10, e.g. mid-2026, GitHub", []],
+    ["a 24-hour window, top-10, e.g. mid-2026", []],
+    ["PostgreSQL, PayPal and GitHub on AWS, an iPhone", ["PostgreSQL", "PayPal", "GitHub", "AWS", "iPhone"]],
+    ["TODO: the JSON API over HTTP in JavaScript, NOT the APIs. NASA: later", []],
   ])("[C15] finds the identifiers of %j", async (text, identifiers) => {
     expect(await textsOfKind("identifier", text)).toEqual(identifiers);
   });

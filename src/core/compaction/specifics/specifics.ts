@@ -131,7 +131,7 @@ function normalised({ kind, text }: Specific): string {
 }
 
 /** Cut between words and never inside a pair of surrogates. */
-function clip(text: string): string {
+export function clip(text: string): string {
   if (text.length <= SPECIFIC_CHARS_MAX) return text;
   const space = text.lastIndexOf(" ", SPECIFIC_CHARS_MAX);
   const cut = text.slice(0, space >= SPECIFIC_CHARS_MAX / 2 ? space : SPECIFIC_CHARS_MAX).trimEnd();

@@ -14,7 +14,7 @@ export function textsOf(message: Message): readonly string[] {
   return wholeTextsOf(message).flatMap(piecesOf);
 }
 
-/** A text in pieces that end with a line, else between words; a fence of code that a cut divides is opened again. */
+/** A text in pieces that end with a line, else with a sentence, else between words; a fence of code that a cut divides is opened again. */
 export function piecesOf(text: string): readonly string[] {
   if (text.length <= PIECE_CHARS_MAX) return [withoutEncoded(text)];
   const pieces: string[] = [];
@@ -35,10 +35,18 @@ function endOfPiece(text: string, start: number): number {
   // Looked for in this half alone: a search of the text would go back to its beginning for every piece.
   const middle = start + PIECE_CHARS_MAX / 2;
   const half = text.slice(middle, last);
-  const border = half.lastIndexOf("\n") + 1 || half.lastIndexOf(" ") + 1;
+  // Half a sentence may say the opposite of the whole one.
+  const border = half.lastIndexOf("\n") + 1 || lastSentenceEnd(half) || half.lastIndexOf(" ") + 1;
   if (border > 0) return middle + border;
   // Between the halves of a pair is no place to cut.
   return /[\udc00-\udfff]/.test(text.charAt(last)) ? last - 1 : last;
+}
+
+const SENTENCE_ENDS = [". ", "! ", "? ", "。", "！", "？"];
+
+/** After the last sentence that ends in a text; 0 when none does. */
+function lastSentenceEnd(text: string): number {
+  return Math.max(...SENTENCE_ENDS.map((end) => (text.includes(end) ? text.lastIndexOf(end) + end.length : 0)));
 }
 
 /** The same texts uncut. */

@@ -13,15 +13,16 @@ const ANSWERED_SHARE = 0.5;
 
 /** What a user laid down: sentences of constraint and what stands between quotes. */
 export function rulesIn(text: string): string[] {
-  const rules = sentencesOf(text).filter(isRule);
-  for (const [, curly, straight] of text.matchAll(QUOTED)) {
-    const quote = (curly ?? straight ?? "").trim();
-    if (stemsOf(quote).length > 1) rules.push(quote);
-  }
-  return rules;
+  return [...sentencesOf(text).filter(isRule), ...quotesIn(text).filter((quote) => stemsOf(quote).length > 1)];
 }
 
-function isRule(sentence: string): boolean {
+/** What stands between quotes. */
+export function quotesIn(text: string): string[] {
+  return [...text.matchAll(QUOTED)].map(([, curly, straight]) => (curly ?? straight ?? "").trim());
+}
+
+/** Whether a sentence of a user lays something down. */
+export function isRule(sentence: string): boolean {
   return CONSTRAINT.test(sentence) && !QUESTION.test(sentence) && stemsOf(sentence).length > 1;
 }
 

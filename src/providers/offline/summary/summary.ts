@@ -191,7 +191,9 @@ function candidatesOf(message: Message, text: string, isOpen: boolean): Omit<Can
 /** Lines of an earlier summary keep their heading and go before everything new. */
 function earlierLines(body: string): Omit<Candidate, "order">[] {
   let part: Candidate["part"] | undefined;
-  return body.split("\n").flatMap((line) => {
+  // Rules of the user follow every summary word for word, and need not be told in it.
+  const [told = ""] = body.split("\n\nRules of the user, word for word;");
+  return told.split("\n").flatMap((line) => {
     if (line.startsWith("(This summary was made without a model")) return [];
     if (line.startsWith("#")) {
       part = PARTS.find((name) => HEADINGS[name] === line.trim());

@@ -10,7 +10,7 @@ import type { Invocation } from "../parts.ts";
 import { counted, grouped } from "../plain-text.ts";
 import { compactionLine } from "../run/event-line.ts";
 import { shortId } from "../sessions/selector.ts";
-import { receiptTotals } from "./receipt-lines.ts";
+import { receiptTotals, unverifiedTotals } from "./receipt-lines.ts";
 import { printCompaction } from "./show-compaction.ts";
 
 export interface CompactFlags {
@@ -94,6 +94,7 @@ export function compactedLines(
     ...(invented.length === 0
       ? []
       : [yellow(`! the summary said ${counted(invented.length, "thing")} nobody had said; ${fate}`)]),
+    ...unverifiedTotals(receipt).map((line) => `${line}.`),
     ...notes.map((note) => yellow(`! ${withoutControls(note)}`)),
   ];
 }

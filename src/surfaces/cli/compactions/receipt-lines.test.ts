@@ -27,6 +27,20 @@ const receipt: Receipt = {
 };
 
 describe("the receipt as a person reads it", () => {
+  it("[C16] counts what the summary only claims beside the totals, and lists some of it", () => {
+    const claims = ["one", "two", "three", "four", "five", "six"].map((word) => `The user\u001b[31m approved ${word}.`);
+    const claiming = { ...receipt, lost: 0, total: 0, items: [], invented: [], pruned: [], unverified: claims };
+    expect(receiptLines(claiming, { paint, columns: 40, isWhole: false, allHint: "--all" })).toEqual([
+      "Receipt",
+      "   0 specifics: 1,206 in the summary, 0 in the tail, 0 pinned, 0 recoverable, 0 lost",
+      "   6 sentences of the summary are unverified",
+      "",
+      "Unverified: what the summary claims and nothing exact proves",
+      ...["one", "two", "three", "four", "five"].map((word) => `   The user[31m approved ${word}.`),
+      "   … and 1 more (--all)",
+    ]);
+  });
+
   it("[C15] lists what is lost first and in full, then the rest by kind", () => {
     expect(receiptLines(receipt, { paint, columns: 40, isWhole: false, allHint: "--all" })).toEqual([
       "Receipt",

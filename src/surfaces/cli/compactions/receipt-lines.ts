@@ -18,6 +18,12 @@ export function receiptTotals({ total, in_summary, in_tail, pinned, recoverable,
   return `${counted(total, "specific")}: ${places}, ${grouped(recoverable)} recoverable, ${grouped(lost)} lost`;
 }
 
+/** `3 sentences of the summary are unverified`, where there are any. */
+export function unverifiedTotals({ unverified = [] }: Receipt): readonly string[] {
+  const are = unverified.length === 1 ? "is" : "are";
+  return unverified.length === 0 ? [] : [`${counted(unverified.length, "sentence")} of the summary ${are} unverified`];
+}
+
 /** What became of everything that left the context: what is lost first and whole, then the rest by kind. */
 export function receiptLines(receipt: Receipt, view: ReceiptView): readonly string[] {
   const { paint } = view;
@@ -25,8 +31,10 @@ export function receiptLines(receipt: Receipt, view: ReceiptView): readonly stri
   return [
     paint.bold("Receipt"),
     `   ${lost === 0 ? receiptTotals(receipt) : paint.red(receiptTotals(receipt))}`,
+    ...unverifiedTotals(receipt).map((line) => `   ${line}`),
     ...lostLines(receipt, view),
     ...inventedLines(receipt, view),
+    ...unverifiedLines(receipt, view),
     ...prunedLines(receipt, view),
     ...kindLines(receipt, view),
     ...uncountedLines(receipt, view),
@@ -62,6 +70,19 @@ function inventedLines(
       ...(sentence === "" ? [] : [paint.dim(`      ${invented_cut ? "cut: " : "in: "}${oneLine(sentence, WHOLE)}`)]),
     ]),
     ...moreLine(invented.length - shown.length, allHint),
+  ];
+}
+
+const UNVERIFIED_SHOWN_MAX = 5;
+
+function unverifiedLines({ unverified = [] }: Receipt, { paint, isWhole, allHint }: ReceiptView): readonly string[] {
+  if (unverified.length === 0) return [];
+  const shown = isWhole ? unverified : unverified.slice(0, UNVERIFIED_SHOWN_MAX);
+  return [
+    "",
+    paint.bold("Unverified: what the summary claims and nothing exact proves"),
+    ...shown.map((sentence) => `   ${oneLine(sentence, WHOLE)}`),
+    ...moreLine(unverified.length - shown.length, allHint),
   ];
 }
 

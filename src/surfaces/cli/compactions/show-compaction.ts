@@ -54,6 +54,7 @@ export async function printCompaction(
     "",
     ...summaryLines(compaction, paint),
     ...receiptLines(compaction.receipt, { paint, columns, isWhole: all, allHint }),
+    ...ruleLines(compaction, paint),
   ];
   io.stdout.write(`${lines.join("\n")}\n`);
 }
@@ -82,6 +83,7 @@ function factRows(compaction: Shown, messages: SessionHistory["messages"] | unde
     ["kept", `${placeText(kept, messages)}${pruned}`],
     ...stateRows(compaction),
     ...notes.map((note): Fact => ["note", oneLine(note, NOTE_CHARS_MAX)]),
+    ...judgedRows(compaction),
     ["cost", costText(compaction)],
   ];
 }
@@ -120,6 +122,14 @@ function stateRows({ superseded, reshape, expanded, undone }: Shown): readonly F
   ];
 }
 
+function judgedRows({ judged }: Shown): readonly Fact[] {
+  if (judged === undefined) return [];
+  const { supported, contradicted, unverified, usage } = judged;
+  const found = `${grouped(supported)} supported, ${grouped(contradicted)} contradicted, ${grouped(unverified)} unverified`;
+  const spent = `${grouped(usage.input_tokens)} tokens in / ${grouped(usage.output_tokens)} out`;
+  return [["judged", `${found}; of the cost, ${spent}`]];
+}
+
 function tokensText({ tokens_before, tokens_after, cost }: Shown): string {
   const saved = tokens_before === 0 ? 0 : Math.round((1 - tokens_after / tokens_before) * 100);
   const after = cost === undefined ? grouped(tokens_after) : `about ${grouped(tokens_after)}`;
@@ -142,4 +152,11 @@ function summaryLines({ summary, summary_tokens, cost }: Shown, { bold, dim }: P
     ...text.map((line) => `   ${line}`.trimEnd()),
     "",
   ];
+}
+
+function ruleLines({ rules = [] }: Shown, { bold }: Paint): readonly string[] {
+  const following = rules.filter(({ follows }) => follows);
+  if (following.length === 0) return [];
+  const rows = following.map(({ text, seq }) => [" ", `seq ${seq}`, withoutControls(text)]);
+  return ["", bold("Rules of the user that follow the summary, word for word"), ...alignColumns(rows)];
 }

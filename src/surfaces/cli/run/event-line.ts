@@ -86,9 +86,10 @@ export function compactionLine(event: AgentEventOf<"compaction_started" | "compa
     const size = `about ${counted(event.estimated_history_tokens, "token")}`;
     return `compacting ${counted(event.message_count, "message")}, ${size}…`;
   }
-  const { messages_before, messages_after, summary_tokens } = event;
+  const { messages_before, messages_after, summary_tokens, judged } = event;
   const change = `${grouped(messages_before)} → ${grouped(messages_after)} messages`;
-  return `compacted: ${change}, a summary of ${counted(summary_tokens, "token")}`;
+  const found = judged && `; judged: ${judged.contradicted} contradicted, ${judged.unverified} unverified`;
+  return `compacted: ${change}, a summary of ${counted(summary_tokens, "token")}${found ?? ""}`;
 }
 
 function warningLine({ budget_type, used, limit, percent }: AgentEventOf<"budget_warning">): string {

@@ -26,12 +26,14 @@ const LINE_SUFFIX = /:\d+(?:[:-]\d+)?$/u;
 /** German and English hang words on a file name: `package.json-Datei`, `app.ts-based`. */
 const HUNG_WORD = /(?<=\.\w{1,5})-\p{L}{3,}$/u;
 
-/** Names everybody writes, in any text about computers; a summary may use them for `postgres`, `gh` or `js`. */
+/** Words with inner capitals that name no thing of their own: languages a file's ending tells, plurals, units, and what is shouted. */
 const COMMON_NAMES = new Set(
-  `github gitlab postgresql mysql mariadb mongodb dynamodb sqlite javascript typescript openai youtube linkedin whatsapp facebook
-  iphone ipad ios macos devops latex powerpoint paypal ebay vscode webassembly websocket websockets graphql nodejs fastapi
-  javafx openapi opentelemetry cloudfront cloudwatch airbnb wifi phd ids apis urls prs cis mcdonald yaml oauth saas iot
-  kwh mwh restful airtable hubspot salesforce quickbooks shopify wordpress tiktok intellij`.split(/\s+/u),
+  `javascript typescript devops wifi phd ids apis urls prs cis saas iot kwh mwh restful
+  api url uri http https html css json xml yaml csv pdf sql cli gui sdk ide cpu gpu ram ssd usb faq eta tbd wip fyi asap todo
+  kpi ceo cto cfo usa usd eur gbp chf jpy cny rmb utc gmt cet cest est pst mon tue wed thu fri sat sun jan feb mar apr jun
+  jul aug sep oct nov dec get put post patch head info warn error debug fatal trace true false null none and but for not nor
+  any all the yes only never must dont do with without done next open note notes key goal goals plan files file state
+  status step steps task tasks user users rule rules facts fixed new old now end key`.split(/\s+/u),
 );
 
 /** The atoms of a text, in the order of their kinds. */
@@ -66,10 +68,10 @@ function collectNames(chunk: string, at: number, into: Atom[]): void {
   if (whole !== undefined) into.push(whole);
   if (whole !== undefined || !chunk.includes(":")) return;
   let start = at;
-  for (const part of chunk.split(":")) {
+  for (const part of chunk.split(/(?<=:)/u)) {
     const atom = nameOf(part, start);
     if (atom !== undefined) into.push(atom);
-    start += part.length + 1;
+    start += part.length;
   }
 }
 
@@ -80,7 +82,9 @@ function nameOf(chunk: string, at: number): Atom | undefined {
   const start = at + chunk.indexOf(trimmed);
   if (isPath(bare)) return { kind: "path", text: bare, start };
   const name = trimmed.replace(HUNG_WORD, "");
-  return isIdentifier(name) ? { kind: "identifier", text: name, start } : undefined;
+  // Before a colon capitals are a label.
+  const isName = isIdentifier(name) || (isAcronym(name) && !chunk.endsWith(":"));
+  return isName ? { kind: "identifier", text: name, start } : undefined;
 }
 
 /** Slashes with a root, an extension or depth; `and/or`, `24/7` and `km/h` are words. */
@@ -124,6 +128,11 @@ const CODE = /^(?=\D*\d\D*\d)(?=.*\p{L})[\p{Lu}\d]{6,}$/u;
 /** A date, a moment or a number with its unit: read as numbers. */
 const FIGURE =
   /^\d{1,2}\.\d{1,2}\.\d{2,4}$|^\d{4}\.\d{1,2}\.\d{1,2}$|^\d{4}-\d{2}-\d{2}(?:T[\d:.+Z-]*)?$|^[\d.,:]*\d\p{L}{1,3}$/iu;
+
+/** `AWS`; longer runs of capitals are shouted. */
+function isAcronym(text: string): boolean {
+  return /^[A-Z]{3,5}$/u.test(text) && !COMMON_NAMES.has(text.toLowerCase());
+}
 
 function isIdentifier(text: string): boolean {
   if (FIGURE.test(text)) return false;

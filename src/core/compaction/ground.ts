@@ -1,0 +1,115 @@
+import type { EntryBodyOf } from "../../contract/entry.ts";
+import { messageOf } from "../../contract/error.ts";
+import type { Judgement, Usage } from "../../contract/event.ts";
+import type { Message } from "../../contract/message.ts";
+import type { Verdict, Verdicts } from "../../ports/judge.ts";
+import type { Asking } from "../model/ask.ts";
+import { addUsage } from "../session/session-state.ts";
+import { CASCADE, cutInSections } from "./cascade/sections.ts";
+import { createModelJudge } from "./model-judge.ts";
+import type { Compacting } from "./prepare.ts";
+import { checkSummary, cutInvented, type Invented } from "./specifics/groundedness.ts";
+import type { Summarised } from "./summarise.ts";
+
+/** A summary that somebody wrote, or none because none is needed. */
+export type Written = Omit<Extract<Summarised, { ok: true }>, "by"> & {
+  readonly by: EntryBodyOf<"compacted">["summary_by"];
+};
+
+/** A summary without what it invents, and what that was; its usage has the judge's in it. */
+export interface Grounded extends Written {
+  readonly invented: readonly Invented[];
+  readonly inventedCut: boolean;
+  readonly unverified: readonly string[];
+  readonly judged?: Judgement;
+}
+
+interface Grounding {
+  readonly compacting: Pick<Compacting, "cutInvented" | "judge" | "strategy">;
+  readonly asking: Asking;
+  readonly source: readonly Message[];
+}
+
+/** Holds a summary against its source: what is exact by looking it up, what it claims by a judge, where there is one. */
+export async function ground(
+  { compacting, asking, source }: Grounding,
+  written: Written,
+): Promise<Grounded | { readonly ok: false; readonly error: string; readonly usage: Usage }> {
+  const { summary, by } = written;
+  // Sentences of the conversation invent nothing; what a curator adds of its own is told and left to it.
+  if (by === "extractive" || by === "none") return ungrounded(written);
+  const { invented, unverified: claims } = await checkSummary(summary, source, asking.clock.breathe);
+  const { contradicted, unverified, judged, notes } = await judgeClaims({ compacting, asking, source }, claims);
+  const usage = judged === undefined ? written.usage : addUsage(written.usage, judged.usage);
+  const told = {
+    ...written,
+    usage,
+    notes: [...written.notes, ...notes],
+    ...(judged === undefined ? {} : { judged }),
+  };
+  const opposed = contradicted.map((sentence): Invented => ({ kind: "claim", text: sentence, sentence }));
+  const all = [...invented, ...opposed];
+  const isCut = compacting.cutInvented && by === "model" && all.length > 0;
+  if (!isCut) return { ...told, invented: all, inventedCut: false, unverified };
+  const cut = (found: readonly Invented[]): string => {
+    const from = (text: string): string => cutInvented(text, found);
+    return compacting.strategy === CASCADE ? cutInSections(summary, from) : from(summary);
+  };
+  const kept = cut(all);
+  if (kept.trim() !== "") return { ...told, ...left(kept, unverified), invented: all, inventedCut: true };
+  // Whoever talked the judge into it would keep the session from ever compacting.
+  const exact = opposed.length === 0 ? "" : cut(invented);
+  if (exact.trim() === "") return { ok: false, error: "nothing in the summary is said by its source", usage };
+  return {
+    ...told,
+    ...left(exact, claims),
+    notes: [...told.notes, "the judge left nothing of the summary, so what it said was not followed"],
+    invented,
+    inventedCut: invented.length > 0,
+  };
+}
+
+export function ungrounded(written: Written): Grounded {
+  return { ...written, invented: [], inventedCut: false, unverified: [] };
+}
+
+/** What went with what was cut needs no proof. */
+function left(summary: string, unverified: readonly string[]): Pick<Grounded, "summary" | "unverified"> {
+  return { summary, unverified: unverified.filter((sentence) => summary.includes(sentence)) };
+}
+
+interface JudgedClaims {
+  readonly contradicted: readonly string[];
+  readonly unverified: readonly string[];
+  readonly judged?: Judgement;
+  readonly notes: readonly string[];
+}
+
+async function judgeClaims(grounding: Grounding, claims: readonly string[]): Promise<JudgedClaims> {
+  const { compacting, asking, source } = grounding;
+  if (compacting.judge === undefined || claims.length === 0) return { contradicted: [], unverified: claims, notes: [] };
+  const judge = compacting.judge === "model" ? createModelJudge(asking) : compacting.judge;
+  let answer: Verdicts;
+  try {
+    answer = await judge.judge(claims, source, asking.signal);
+  } catch (thrown) {
+    return { contradicted: [], unverified: claims, notes: [`the judge failed: ${messageOf(thrown)}`] };
+  }
+  const { verdicts, usage, note } = answer;
+  const having = (verdict: Verdict): readonly string[] => claims.filter((_, at) => verdicts[at] === verdict);
+  const [supported, contradicted] = [having("supported"), having("contradicted")];
+  // A judge of one's own may say anything; what is neither is not decided.
+  const decided = new Set([...supported, ...contradicted]);
+  const unverified = claims.filter((claim) => !decided.has(claim));
+  return {
+    contradicted,
+    unverified,
+    judged: {
+      supported: supported.length,
+      contradicted: contradicted.length,
+      unverified: unverified.length,
+      usage,
+    },
+    notes: note === undefined ? [] : [note],
+  };
+}

@@ -1,0 +1,67 @@
+import type { UserRule } from "../../contract/compaction.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { SessionState } from "../session/session-state.ts";
+import type { Placed } from "../session/shown.ts";
+import { indexTexts } from "./specifics/occurrence.ts";
+import { canonicalPiece } from "./specifics/text/canonical.ts";
+import { sentencesOf } from "./specifics/text/sentences.ts";
+import { piecesOf, textsOf } from "./specifics/texts.ts";
+import { isRule } from "./specifics/wishes.ts";
+
+/** Rules a compaction carries on; of more, the newest. */
+export const RULES_MAX = 40;
+/** A longer sentence is one of a document that somebody pasted. */
+const RULE_CHARS_MAX = 400;
+/** A message with more of them is a document, too. */
+const RULES_OF_MESSAGE_MAX = 12;
+/** What follows a summary takes at most so many signs, and no more than this share of what the summary itself may take. */
+const BLOCK_CHARS_MAX = 4_000;
+const BLOCK_SHARE = 1 / 4;
+const CHARS_PER_TOKEN = 4;
+
+interface Carrying {
+  /** What leaves the context. */
+  readonly gone: readonly Placed[];
+  /** What the summary that is replaced stood for. */
+  readonly inherited: readonly UserRule[];
+  readonly summary: string;
+  readonly summaryTokensMax: number;
+  readonly breathe: Clock["breathe"];
+}
+
+/** The rules of the user that a compaction stands for, oldest first, and how many are beyond what it may carry. */
+export async function carryRules(carrying: Carrying): Promise<{ rules: UserRule[]; leftOut: number }> {
+  const { inherited, summary, summaryTokensMax, breathe } = carrying;
+  const found = new Map<string, Pick<UserRule, "seq" | "text">>();
+  for (const rule of inherited) found.set(canonicalPiece(rule.text), rule);
+  for (const { seq, message } of carrying.gone) {
+    if (message.role !== "user" || message.compaction_id !== undefined) continue;
+    const said = new Map<string, string>();
+    for (const text of textsOf(message)) {
+      await breathe();
+      for (const sentence of sentencesOf(text))
+        if (sentence.length <= RULE_CHARS_MAX && isRule(sentence)) said.set(canonicalPiece(sentence), sentence);
+      if (said.size >= RULES_OF_MESSAGE_MAX) break;
+    }
+    for (const [key, text] of [...said].slice(0, RULES_OF_MESSAGE_MAX)) found.set(key, { seq, text });
+  }
+  if (found.size === 0) return { rules: [], leftOut: 0 };
+  const said = await indexTexts(piecesOf(summary), breathe);
+  let room = Math.min(BLOCK_CHARS_MAX, summaryTokensMax * CHARS_PER_TOKEN * BLOCK_SHARE);
+  const newest = [...found.values()].reverse().sort((a, b) => b.seq - a.seq);
+  let leftOut = Math.max(0, newest.length - RULES_MAX);
+  const rules = newest.slice(0, RULES_MAX).map(({ seq, text }): UserRule => {
+    const isSaid = said.has({ kind: "rule", text });
+    const follows = !isSaid && text.length <= room;
+    if (follows) room -= text.length;
+    // It is remembered: the next summary may have it, or leave it room.
+    if (!isSaid && !follows) leftOut += 1;
+    return { seq, text, follows };
+  });
+  return { rules: rules.reverse(), leftOut };
+}
+
+/** What a compaction's summary stood for, when another takes its place. */
+export function inheritedRules({ compactions }: SessionState, compactionId: string | undefined): readonly UserRule[] {
+  return compactions.find(({ body }) => body.compaction_id === compactionId)?.body.rules ?? [];
+}
