@@ -1,9 +1,9 @@
 import { isRecallTool } from "../contract/memory.ts";
 import type { AssistantBlock, Content, Message } from "../contract/message.ts";
 import type { ChunkSource, NewChunk } from "../ports/memory.ts";
-import { datesNamedIn, dateTermsOf } from "./text/dates.ts";
-import { splitText } from "./text/split.ts";
-import { termsOf } from "./text/terms.ts";
+import { termsOf } from "../text/terms.ts";
+import { datesNamedIn, dateTermsOf } from "./date-terms.ts";
+import { splitText } from "./split.ts";
 
 /** Where a message stands. */
 export interface MessagePlace {

@@ -1,9 +1,9 @@
+import { clip, quotableSentences } from "../../text/sentences.ts";
 import { isAsking } from "./asks.ts";
 import { isOwnWords, type Passage, parseJson } from "./conversation.ts";
 import { asFields, type Bench, failureOf, findExchange, type Step, type ToolCall } from "./errands.ts";
-import { COVERAGE_MIN, findAnswers, type Match, type Query, queryOf, rankPassages } from "./text/rank.ts";
-import { clip, splitSentences } from "./text/sentences.ts";
-import { isStopWord, tokensOf } from "./text/words.ts";
+import { COVERAGE_MIN, findAnswers, type Match, type Query, queryOf, rankPassages } from "./rank.ts";
+import { isStopWord, tokensOf } from "./words.ts";
 
 /** Tried in this order, each once a turn. */
 const RECALL_TOOLS = ["memory_search", "search_project_history"] as const;
@@ -76,7 +76,7 @@ function readHits(text: string): Passage[] {
     if (typeof content !== "string" || isOwnWords(content)) return [];
     const place = describePlace(session_id, turn);
     const source = { kind: "memory" as const, place, score: typeof score === "number" ? score : 0 };
-    return splitSentences(content.slice(0, HIT_CHARS_MAX))
+    return quotableSentences(content.slice(0, HIT_CHARS_MAX))
       .filter((sentence) => !isOwnWords(sentence) && !isAsking(sentence))
       .map((sentence) => ({ text: sentence, source, turn: typeof turn === "number" ? turn : 0 }));
   });

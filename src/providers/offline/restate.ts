@@ -1,9 +1,9 @@
+import { clip } from "../../text/sentences.ts";
 import { isRequest } from "./asks.ts";
 import type { Passage } from "./conversation.ts";
+import { isCorrection, queryOf, rankPassages } from "./rank.ts";
 import { salienceOf } from "./summary/salience.ts";
-import { isCorrection, queryOf, rankPassages } from "./text/rank.ts";
-import { clip } from "./text/sentences.ts";
-import { isStopWord, tokensOf } from "./text/words.ts";
+import { isStopWord, tokensOf } from "./words.ts";
 
 /** More than this is counted, not repeated: the user knows what they said. */
 const STATEMENTS_RESTATED_MAX = 3;

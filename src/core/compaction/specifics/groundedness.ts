@@ -1,16 +1,16 @@
 import type { SpecificKind } from "../../../contract/compaction.ts";
 import type { Message } from "../../../contract/message.ts";
 import type { Clock } from "../../../ports/clock.ts";
+import { canonicalPiece, foldWidth, isUnspaced, wordsIn } from "../../../text/canonical.ts";
+import { languageOf, type StemSet, stemSet, stemsOf } from "../../../text/content-words.ts";
+import { atomsIn } from "../../../text/identifiers.ts";
+import { type Numeral, numeralsIn } from "../../../text/numbers.ts";
 import { judgeClaims } from "./claims/claims.ts";
 import { cutSentences } from "./cut-sentences.ts";
 import { isDerived, isRounded, type Operands, operandsOf, roundingsOf } from "./derived.ts";
 import { indexFacts, lazily, type PhraseIndex } from "./occurrence.ts";
 import { type Block, blocksOf, leadsIn } from "./summary-blocks.ts";
-import { atomsIn } from "./text/atoms.ts";
-import { canonicalPiece, foldWidth, isUnspaced, wordsIn } from "./text/canonical.ts";
-import { type Numeral, numeralsIn } from "./text/numbers.ts";
 import { partsOf } from "./text/polarity.ts";
-import { languageOf, type StemSet, stemSet, stemsOf } from "./text/words.ts";
 import { textsOf } from "./texts.ts";
 import { type Unmarked, unmarkedIn } from "./unmarked.ts";
 

@@ -1,12 +1,12 @@
 import type { Clock } from "../../../ports/clock.ts";
+import { canonical, canonicalPiece, isUnspaced, isWhole, wordsIn } from "../../../text/canonical.ts";
+import { stemsOf } from "../../../text/content-words.ts";
+import { collectOffers, figuresIn } from "../../../text/numbers.ts";
+import { sentencesOf } from "../../../text/sentences.ts";
 import { exitCodesIn } from "./commands.ts";
 import { hasMarks, marksOf, withoutNumbers } from "./exactness.ts";
 import type { Specific } from "./specifics.ts";
-import { canonical, canonicalPiece, isUnspaced, isWhole, wordsIn } from "./text/canonical.ts";
-import { collectOffers, figuresIn } from "./text/numbers.ts";
 import { deniedStems, NEGATION_STEMS, preferenceOf } from "./text/polarity.ts";
-import { sentencesOf } from "./text/sentences.ts";
-import { stemsOf } from "./text/words.ts";
 
 /** Answers whether a specific stands in some texts, however it is written there. */
 export interface TextIndex {

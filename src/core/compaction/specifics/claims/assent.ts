@@ -1,7 +1,7 @@
 import type { Clock } from "../../../../ports/clock.ts";
+import { type StemSet, stemSet } from "../../../../text/content-words.ts";
+import { sentencesOf } from "../../../../text/sentences.ts";
 import { partsOf } from "../text/polarity.ts";
-import { sentencesOf } from "../text/sentences.ts";
-import { type StemSet, stemSet } from "../text/words.ts";
 import { asksIn } from "../wishes.ts";
 import type { Heard } from "./heard.ts";
 

@@ -1,9 +1,9 @@
 import type { Message } from "../../../../contract/message.ts";
 import type { Clock } from "../../../../ports/clock.ts";
-import { isUnspaced } from "../text/canonical.ts";
+import { isUnspaced } from "../../../../text/canonical.ts";
+import { languageOf, type StemSet, stemSet, stemsOf } from "../../../../text/content-words.ts";
+import { sentencesOf } from "../../../../text/sentences.ts";
 import { type Preference, preferenceOf } from "../text/polarity.ts";
-import { sentencesOf } from "../text/sentences.ts";
-import { languageOf, type StemSet, stemSet, stemsOf } from "../text/words.ts";
 import { judgeAssent } from "./assent.ts";
 import { judgeDeeds } from "./deeds.ts";
 import { heardIn } from "./heard.ts";

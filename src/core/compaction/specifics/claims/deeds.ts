@@ -1,7 +1,7 @@
 import type { Clock } from "../../../../ports/clock.ts";
+import { stemsOf } from "../../../../text/content-words.ts";
+import { sentencesOf } from "../../../../text/sentences.ts";
 import { type Part, partsOf } from "../text/polarity.ts";
-import { sentencesOf } from "../text/sentences.ts";
-import { stemsOf } from "../text/words.ts";
 import type { Heard } from "./heard.ts";
 
 /** Tells whether a sentence has a deed done that the user spoke of only to forbid it. */

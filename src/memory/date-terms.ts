@@ -1,4 +1,4 @@
-import { DAYS, MONTHS, SPANS, type Span, WEEKDAYS } from "./calendar-words.ts";
+import { DAYS, MONTHS, SPANS, type Span, WEEKDAYS } from "../text/calendar.ts";
 
 /** The terms by which a moment is found: its day, its month, its month in any year, its year, its day of the week. */
 export function dateTermsOf(atMs: number): readonly string[] {

@@ -1,5 +1,5 @@
-import { isRequest } from "../asks.ts";
-import type { Passage } from "../conversation.ts";
+import { isRequest } from "./asks.ts";
+import type { Passage } from "./conversation.ts";
 import { collectTerms, isStopWord, termsOf, tokensOf } from "./words.ts";
 
 /** Terms beyond this are ignored: a question is short, and a match is kept as bits of one number. */

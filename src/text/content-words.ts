@@ -1,4 +1,3 @@
-import type { Clock } from "../../../../ports/clock.ts";
 import { canonical, isUnspaced, wordsIn } from "./canonical.ts";
 
 /** Words that say little by themselves, in the languages most talked to an agent; others weigh a little too much. */
@@ -98,7 +97,7 @@ export interface StemSet {
 }
 
 /** Stems of many texts, found also by a long common beginning. */
-export async function stemSet(texts: readonly string[], breathe: Clock["breathe"]): Promise<StemSet> {
+export async function stemSet(texts: readonly string[], breathe: () => Promise<void> | undefined): Promise<StemSet> {
   const stems = new Set<string>();
   const beginnings = new Set<string>();
   for (const text of texts) {

@@ -1,4 +1,4 @@
-import { stem } from "./stem.ts";
+import { stem } from "./stems.ts";
 
 /** What a text is found by: its terms, each with how often it occurs. The work grows with the text and no faster. */
 export function termsOf(text: string): Map<string, number> {
