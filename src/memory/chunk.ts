@@ -14,7 +14,7 @@ export interface MessagePlace {
 }
 
 /** Counts up when other chunks are made of the same logs: what was taken in before is then taken in again. */
-export const CHUNKS_VERSION = 2;
+export const CHUNKS_VERSION = 3;
 
 /** The ids of the calls in a message that ask memory itself. */
 export function recallsIn(message: Message): ReadonlySet<string> {

@@ -1,8 +1,8 @@
 import { foldWidth } from "./canonical.ts";
-import { stemsOf } from "./content-words.ts";
 import { collectBareHours, datesIn, type Figure } from "./dates.ts";
 import { withDigits } from "./number-words.ts";
 import { BARE_BASES, multiplierOf, type Unit, unitsOf } from "./units.ts";
+import { stemsOf } from "./words.ts";
 
 /** A number with all that it may mean. */
 export interface Numeral extends Figure {

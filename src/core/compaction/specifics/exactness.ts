@@ -1,7 +1,7 @@
 import { canonical, canonicalPiece, foldWidth } from "../../../text/canonical.ts";
-import { tokensOf } from "../../../text/content-words.ts";
+import { tokensOf } from "../../../text/words.ts";
 import { datesIn } from "../../../text/dates.ts";
-import { atomsIn } from "../../../text/identifiers.ts";
+import { atomsIn } from "../../../text/atoms.ts";
 import { withDigits } from "../../../text/number-words.ts";
 import { collectOffers, numeralsIn, takenBy } from "../../../text/numbers.ts";
 

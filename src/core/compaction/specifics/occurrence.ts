@@ -1,6 +1,6 @@
 import type { Clock } from "../../../ports/clock.ts";
 import { canonical, canonicalPiece, isUnspaced, isWhole, wordsIn } from "../../../text/canonical.ts";
-import { stemsOf } from "../../../text/content-words.ts";
+import { stemsOf } from "../../../text/words.ts";
 import { collectOffers, figuresIn } from "../../../text/numbers.ts";
 import { sentencesOf } from "../../../text/sentences.ts";
 import { exitCodesIn } from "./commands.ts";

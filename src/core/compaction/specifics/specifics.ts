@@ -2,7 +2,7 @@ import type { SpecificKind } from "../../../contract/compaction.ts";
 import type { AssistantBlock, Message } from "../../../contract/message.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import { canonicalPiece } from "../../../text/canonical.ts";
-import { atomsIn } from "../../../text/identifiers.ts";
+import { atomsIn } from "../../../text/atoms.ts";
 import { figuresIn } from "../../../text/numbers.ts";
 import { commandsIn } from "./commands.ts";
 import { piecesOf, textsOf, wholeTextsOf } from "./texts.ts";

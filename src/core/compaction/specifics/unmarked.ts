@@ -1,6 +1,6 @@
 import { canonicalPiece, foldWidth } from "../../../text/canonical.ts";
-import { stemsOf } from "../../../text/content-words.ts";
-import { atomsIn } from "../../../text/identifiers.ts";
+import { stemsOf } from "../../../text/words.ts";
+import { atomsIn } from "../../../text/atoms.ts";
 import { withDigits } from "../../../text/number-words.ts";
 import { numeralsIn } from "../../../text/numbers.ts";
 

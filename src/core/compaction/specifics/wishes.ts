@@ -1,5 +1,5 @@
 import type { Clock } from "../../../ports/clock.ts";
-import { stemSet, stemsOf } from "../../../text/content-words.ts";
+import { stemSet, stemsOf } from "../../../text/words.ts";
 import { sentencesOf } from "../../../text/sentences.ts";
 
 const CONSTRAINT =

@@ -1,5 +1,5 @@
 import type { Clock } from "../../../../ports/clock.ts";
-import { type StemSet, stemSet } from "../../../../text/content-words.ts";
+import { type StemSet, stemSet } from "../../../../text/words.ts";
 import { sentencesOf } from "../../../../text/sentences.ts";
 import { partsOf } from "../text/polarity.ts";
 import { asksIn } from "../wishes.ts";

@@ -1,7 +1,7 @@
 import type { Message } from "../../../../contract/message.ts";
 import type { Clock } from "../../../../ports/clock.ts";
 import { isUnspaced } from "../../../../text/canonical.ts";
-import { languageOf, type StemSet, stemSet, stemsOf } from "../../../../text/content-words.ts";
+import { languageOf, type StemSet, stemSet, stemsOf } from "../../../../text/words.ts";
 import { sentencesOf } from "../../../../text/sentences.ts";
 import { type Preference, preferenceOf } from "../text/polarity.ts";
 import { judgeAssent } from "./assent.ts";

@@ -1,5 +1,5 @@
 import type { Clock } from "../../../../ports/clock.ts";
-import { stemsOf } from "../../../../text/content-words.ts";
+import { stemsOf } from "../../../../text/words.ts";
 import { sentencesOf } from "../../../../text/sentences.ts";
 import { type Part, partsOf } from "../text/polarity.ts";
 import type { Heard } from "./heard.ts";

@@ -1,5 +1,5 @@
 import { canonical } from "../../../../text/canonical.ts";
-import { stemsOf } from "../../../../text/content-words.ts";
+import { stemsOf } from "../../../../text/words.ts";
 
 /** A piece of a sentence, in canonical form, that is said or denied as a whole. */
 export interface Part {
