@@ -62,8 +62,6 @@ function isBorder(left: string | undefined, right: string | undefined): boolean 
   return UNSPACED_SIGN.test(left) || UNSPACED_SIGN.test(right);
 }
 
-/** An endless word (base64, a minified line) is kept by its beginning. */
-export const WORD_CHARS_MAX = 4_096;
 const NON_ASCII = /[^\0-\x7f]/;
 /** Of Latin, Greek and Cyrillic, and the points of Hebrew and Arabic; in other scripts such marks are vowels. */
 const ACCENTS = /[\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670]/g;
@@ -81,11 +79,10 @@ const PLAIN_LETTERS = new Map([
   ["ð", "d"],
 ]);
 
-/** One spelling of a word: small letters, full-width forms made plain, no accents. */
-export function fold(word: string): string {
-  const cut = word.slice(0, WORD_CHARS_MAX);
-  if (!NON_ASCII.test(cut)) return cut.toLowerCase();
-  return cut
+/** One spelling of words: small letters, full-width forms made plain, no accents. */
+export function fold(text: string): string {
+  if (!NON_ASCII.test(text)) return text.toLowerCase();
+  return text
     .normalize("NFKD")
     .replace(ACCENTS, "")
     .normalize("NFC")

@@ -1,4 +1,4 @@
-import { fold, WORD_CHARS_MAX } from "./canonical.ts";
+import { fold } from "./canonical.ts";
 import { stem } from "./stems.ts";
 import { FUNCTION_WORDS } from "./stop-words.ts";
 
@@ -26,7 +26,7 @@ export function queryTerms(query: string): Map<string, number> {
 /** A text as a line of its words, for telling whether two texts say the same in the same order. */
 export function plainWords(text: string): string {
   const words: string[] = [];
-  for (const token of tokensIn(text)) words.push(fold(token));
+  for (const token of tokensIn(text)) words.push(fold(token.slice(0, TOKEN_CHARS_MAX)));
   return words.join(" ");
 }
 
@@ -38,6 +38,8 @@ export function tokensIn(text: string): readonly string[] {
 /** Beyond this a question is a document; its beginning says what it is about. */
 const QUERY_CHARS_MAX = 20_000;
 const QUERY_TERMS_MAX = 128;
+/** An endless token (base64, a minified line) is kept by its beginning. */
+const TOKEN_CHARS_MAX = 4_096;
 const TERM_CHARS_MAX = 128;
 
 /** Words, with what joins an identifier, path, version or address kept inside; emoji and flags stand alone. */
@@ -96,7 +98,7 @@ function termsOfToken(token: string): readonly Weighed[] {
 
 /** A word that is not plain: an identifier whole and in its parts, a foreign word, an address. */
 function walkToken(endless: string, emit: Emit): void {
-  const token = endless.slice(0, WORD_CHARS_MAX);
+  const token = endless.slice(0, TOKEN_CHARS_MAX);
   const whole = fold(token);
   if (HAS_UNSPACED.test(whole)) {
     walkUnspaced(whole, emit);
