@@ -5,7 +5,7 @@ import { createLocalEmbedder } from "../src/embedders/local.ts";
 import { toChunk } from "../src/memory/chunk.ts";
 import { passageFor } from "../src/memory/passage.ts";
 import { createRecall, type Recall } from "../src/memory/recall.ts";
-import { splitText } from "../src/memory/text/split.ts";
+import { splitText } from "../src/memory/split.ts";
 import type { MemoryStore } from "../src/ports/memory.ts";
 import { createMemoryStoreInMemory } from "../src/stores/memory/in-memory.ts";
 

@@ -22,20 +22,21 @@ const DOORS = [
 /** Which layers a layer may import besides itself. Doors may import everything and are imported by nobody. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   config: ["contract", "ports"],
-  surfaces: ["service", "contract", "ports"],
+  surfaces: ["service", "contract", "ports", "text"],
   clients: ["service", "contract"],
-  service: ["core", "memory", "ports", "contract"],
+  service: ["core", "memory", "ports", "contract", "text"],
   conformance: ["service", "contract"],
-  core: ["ports", "contract"],
-  memory: ["ports", "contract"],
-  providers: ["ports", "contract"],
-  embedders: ["ports", "contract"],
-  stores: ["ports", "contract"],
-  projections: ["ports", "contract"],
-  tools: ["ports", "contract"],
-  telemetry: ["ports", "contract"],
+  core: ["ports", "contract", "text"],
+  memory: ["ports", "contract", "text"],
+  providers: ["ports", "contract", "text"],
+  embedders: ["ports", "contract", "text"],
+  stores: ["ports", "contract", "text"],
+  projections: ["ports", "contract", "text"],
+  tools: ["ports", "contract", "text"],
+  telemetry: ["ports", "contract", "text"],
   ports: ["contract"],
   contract: [],
+  text: [],
 };
 
 /**
@@ -81,7 +82,7 @@ const HOMES: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Layers that never see the machine: what they need of it is handed in. */
-const PURE = /^src\/(?:core|contract|ports)\//;
+const PURE = /^src\/(?:core|contract|ports|text)\//;
 
 /**
  * The composition root looks up the defaults of what can be handed in. Node has no other call that ends a command

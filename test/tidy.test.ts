@@ -45,6 +45,18 @@ describe("the rules bite", () => {
     expect(layerFaults([type, lazy])).toHaveLength(2);
   });
 
+  it("on language that knows of anything else, and not on those who read by it", () => {
+    const up = file("src/text/words.ts", 'import type { Clock } from "../ports/clock.ts";\n');
+    const machine = file("src/text/dates.ts", 'import { inspect } from "node:util";\n');
+    const reader = file("src/memory/chunk.ts", 'import { termsOf } from "../text/terms.ts";\n');
+    const writer = file("src/contract/message.ts", 'import { clip } from "../text/sentences.ts";\n');
+    expect(layerFaults([up, reader, writer])).toEqual([
+      "src/text/words.ts imports ../ports/clock.ts: text may not see ports; use a port or hand in a function",
+      "src/contract/message.ts imports ../text/sentences.ts: contract may not see text; use a port or hand in a function",
+    ]);
+    expect(machineFaults([machine])).toHaveLength(1);
+  });
+
   it("on values, not types, that the command line takes from the runtime", () => {
     const good = file("src/surfaces/cli/run.ts", 'import type { Runtime } from "../../runtime.ts";\n');
     const bad = file("src/surfaces/cli/run.ts", 'import { createRuntime } from "../../runtime.ts";\n');

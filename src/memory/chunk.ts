@@ -1,9 +1,9 @@
 import { isRecallTool } from "../contract/memory.ts";
 import type { AssistantBlock, Content, Message } from "../contract/message.ts";
 import type { ChunkSource, NewChunk } from "../ports/memory.ts";
-import { datesNamedIn, dateTermsOf } from "./text/dates.ts";
-import { splitText } from "./text/split.ts";
-import { termsOf } from "./text/terms.ts";
+import { termsOf } from "../text/terms.ts";
+import { datesNamedIn, dateTermsOf } from "./date-terms.ts";
+import { splitText } from "./split.ts";
 
 /** Where a message stands. */
 export interface MessagePlace {
@@ -14,7 +14,7 @@ export interface MessagePlace {
 }
 
 /** Counts up when other chunks are made of the same logs: what was taken in before is then taken in again. */
-export const CHUNKS_VERSION = 2;
+export const CHUNKS_VERSION = 3;
 
 /** The ids of the calls in a message that ask memory itself. */
 export function recallsIn(message: Message): ReadonlySet<string> {

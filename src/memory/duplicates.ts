@@ -1,5 +1,5 @@
 import type { Chunk } from "../ports/memory.ts";
-import { plainWords } from "./text/terms.ts";
+import { plainWords } from "../text/terms.ts";
 
 /** A chunk that stands for all that say the same. */
 export interface Folded {

@@ -1,13 +1,13 @@
 import type { Embedder } from "../ports/embedder.ts";
 import type { Chunk, LexicalMatches, MemoryStore, Neighbour, Scope } from "../ports/memory.ts";
+import { queryTerms } from "../text/terms.ts";
 import { idsBeside, rankInContext } from "./context.ts";
+import { datesAskedFor } from "./date-terms.ts";
 import { type Folded, foldDuplicates } from "./duplicates.ts";
 import { fuse } from "./fuse.ts";
 import { createLikeness, type Likeness } from "./likeness.ts";
 import { rankByTerms } from "./rank.ts";
 import { createScore, descending } from "./score.ts";
-import { datesAskedFor } from "./text/dates.ts";
-import { queryTerms } from "./text/terms.ts";
 
 export interface Hit {
   readonly chunk: Chunk;

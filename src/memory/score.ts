@@ -1,6 +1,6 @@
 import type { LexicalMatches } from "../ports/memory.ts";
+import { plainWords, termsOf } from "../text/terms.ts";
 import { rarity } from "./rank.ts";
-import { plainWords, termsOf } from "./text/terms.ts";
 
 /** What is known of a hit when it is scored. */
 interface Evidence {

@@ -1,4 +1,4 @@
-import { type Piece, sentencesIn } from "../compaction/specifics/text/sentences.ts";
+import { type Piece, sentencesIn } from "../../text/sentences.ts";
 import { PROMPT_MARKS } from "./tier-prompts.ts";
 
 const SUMMARY_CHARS_MAX = 4_000;

@@ -1,5 +1,5 @@
+import { sentencesIn } from "../../text/sentences.ts";
 import { headOf } from "../compaction/input/cut-text.ts";
-import { sentencesIn } from "../compaction/specifics/text/sentences.ts";
 
 interface Candidate {
   readonly text: string;

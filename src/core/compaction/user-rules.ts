@@ -1,10 +1,10 @@
 import type { UserRule } from "../../contract/compaction.ts";
 import type { Clock } from "../../ports/clock.ts";
+import { canonicalPiece } from "../../text/canonical.ts";
+import { sentencesOf } from "../../text/sentences.ts";
 import type { SessionState } from "../session/session-state.ts";
 import type { Placed } from "../session/shown.ts";
 import { indexTexts } from "./specifics/occurrence.ts";
-import { canonicalPiece } from "./specifics/text/canonical.ts";
-import { sentencesOf } from "./specifics/text/sentences.ts";
 import { piecesOf, textsOf } from "./specifics/texts.ts";
 import { isRule } from "./specifics/wishes.ts";
 

@@ -1,6 +1,6 @@
+import { quotableSentences } from "../../text/sentences.ts";
 import { answerArithmetic } from "./arithmetic.ts";
-import { splitSentences } from "./text/sentences.ts";
-import { termsOf } from "./text/words.ts";
+import { termsOf } from "./words.ts";
 
 /** What one message asks for or says, in its order. */
 export type Ask =
@@ -53,7 +53,7 @@ const REQUEST =
 export function readAsks(text: string): Ask[] {
   const half = ASK_CHARS_MAX / 2;
   const read = text.length <= ASK_CHARS_MAX ? text : `${text.slice(0, half)}\n${text.slice(-half)}`;
-  const asks = splitSentences(read).flatMap(readSentence);
+  const asks = quotableSentences(read).flatMap(readSentence);
   const isPolite = (ask: Ask) => ask.kind === "greeting" || ask.kind === "thanks";
   return asks.every(isPolite) ? asks.slice(0, 1) : asks.filter((ask) => !isPolite(ask));
 }

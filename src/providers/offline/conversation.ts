@@ -1,6 +1,6 @@
 import type { Content, Message, ToolResult } from "../../contract/message.ts";
+import { clipStart, quotableSentences } from "../../text/sentences.ts";
 import { isAsking } from "./asks.ts";
-import { clipStart, splitSentences } from "./text/sentences.ts";
 
 /** How much of a conversation is searched: the newest of it; what is older is for memory to find. */
 export const SEARCHED_CHARS_MAX = 256_000;
@@ -142,7 +142,7 @@ function quotable(message: Message, { toolNames, charsMax }: ReadOptions): Omit<
 }
 
 function passagesOf(text: string, source: Passage["source"]): Omit<Passage, "order">[] {
-  return splitSentences(text)
+  return quotableSentences(text)
     .filter((sentence) => sentence.length > 1 && !isHeading(sentence) && !isOwnWords(sentence) && !isAsking(sentence))
     .map((sentence) => ({ text: sentence, source }));
 }

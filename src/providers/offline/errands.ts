@@ -1,6 +1,6 @@
+import { clip } from "../../text/sentences.ts";
 import type { Ask } from "./asks.ts";
 import { type Exchange, parseJson } from "./conversation.ts";
-import { clip } from "./text/sentences.ts";
 
 const OUTPUT_LINES_MAX = 8;
 const LINE_CHARS_MAX = 200;

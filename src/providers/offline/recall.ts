@@ -1,9 +1,10 @@
+import { clip, quotableSentences } from "../../text/sentences.ts";
+import { tokensIn } from "../../text/terms.ts";
 import { isAsking } from "./asks.ts";
 import { isOwnWords, type Passage, parseJson } from "./conversation.ts";
 import { asFields, type Bench, failureOf, findExchange, type Step, type ToolCall } from "./errands.ts";
-import { COVERAGE_MIN, findAnswers, type Match, type Query, queryOf, rankPassages } from "./text/rank.ts";
-import { clip, splitSentences } from "./text/sentences.ts";
-import { isStopWord, tokensOf } from "./text/words.ts";
+import { COVERAGE_MIN, findAnswers, type Match, type Query, queryOf, rankPassages } from "./rank.ts";
+import { isStopWord } from "./words.ts";
 
 /** Tried in this order, each once a turn. */
 const RECALL_TOOLS = ["memory_search", "search_project_history"] as const;
@@ -63,8 +64,8 @@ function answerFromMemory(question: string, query: Query, { tools, exchanges }: 
 
 /** The question's own words, without those that only ask. */
 function searchWords(question: string): string {
-  const words = tokensOf(question).filter((token) => !isStopWord(token));
-  return (words.length === 0 ? tokensOf(question) : words).slice(0, QUERY_WORDS_MAX).join(" ") || question.trim();
+  const words = tokensIn(question).filter((token) => !isStopWord(token));
+  return (words.length === 0 ? tokensIn(question) : words).slice(0, QUERY_WORDS_MAX).join(" ") || question.trim();
 }
 
 function readHits(text: string): Passage[] {
@@ -76,7 +77,7 @@ function readHits(text: string): Passage[] {
     if (typeof content !== "string" || isOwnWords(content)) return [];
     const place = describePlace(session_id, turn);
     const source = { kind: "memory" as const, place, score: typeof score === "number" ? score : 0 };
-    return splitSentences(content.slice(0, HIT_CHARS_MAX))
+    return quotableSentences(content.slice(0, HIT_CHARS_MAX))
       .filter((sentence) => !isOwnWords(sentence) && !isAsking(sentence))
       .map((sentence) => ({ text: sentence, source, turn: typeof turn === "number" ? turn : 0 }));
   });

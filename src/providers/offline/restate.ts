@@ -1,9 +1,10 @@
+import { clip } from "../../text/sentences.ts";
+import { tokensIn } from "../../text/terms.ts";
 import { isRequest } from "./asks.ts";
 import type { Passage } from "./conversation.ts";
+import { isCorrection, queryOf, rankPassages } from "./rank.ts";
 import { salienceOf } from "./summary/salience.ts";
-import { isCorrection, queryOf, rankPassages } from "./text/rank.ts";
-import { clip } from "./text/sentences.ts";
-import { isStopWord, tokensOf } from "./text/words.ts";
+import { isStopWord } from "./words.ts";
 
 /** More than this is counted, not repeated: the user knows what they said. */
 const STATEMENTS_RESTATED_MAX = 3;
@@ -62,7 +63,7 @@ function restateCorrection(statement: string, earlier: readonly Passage[]): stri
 
 /** What a correction takes back: the newest passage about the same words, whatever its values. */
 function findCorrected(statement: string, earlier: readonly Passage[]): Passage | undefined {
-  const words = tokensOf(statement).filter((token) => !/\d/u.test(token));
+  const words = tokensIn(statement).filter((token) => !/\d/u.test(token));
   const query = queryOf(words.join(" ").toLowerCase());
   const said = earlier.filter(({ text, source }) => source.kind !== "tool" && text !== statement);
   if (query.terms.length === 0) return said.findLast(({ text }) => !isRequest(text));

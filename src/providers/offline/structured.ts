@@ -1,7 +1,7 @@
 import type { JsonObject } from "../../contract/session.ts";
 import type { Passage } from "./conversation.ts";
 import { asFields } from "./errands.ts";
-import { COVERAGE_MIN, type Match, queryOf, rankPassages } from "./text/rank.ts";
+import { COVERAGE_MIN, type Match, queryOf, rankPassages } from "./rank.ts";
 
 const DEPTH_MAX = 8;
 const ITEMS_MAX = 5;

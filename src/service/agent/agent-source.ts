@@ -2,7 +2,7 @@ import type { AgentEntryBody } from "../../contract/agent/agent-entry.ts";
 import type { Entry } from "../../contract/entry.ts";
 import type { AgentRow } from "../../core/agent/agent-row.ts";
 import { toChunk } from "../../memory/chunk.ts";
-import { splitText } from "../../memory/text/split.ts";
+import { splitText } from "../../memory/split.ts";
 import type { NewChunk } from "../../ports/memory.ts";
 import type { MemorySource } from "../memory/memory-source.ts";
 import type { AgentStore } from "./agent-log.ts";

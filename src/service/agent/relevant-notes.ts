@@ -1,4 +1,4 @@
-import { queryTerms, termsOf } from "../../memory/text/terms.ts";
+import { queryTerms, termsOf } from "../../text/terms.ts";
 
 export interface Note {
   readonly title?: string | undefined;

@@ -1,9 +1,9 @@
 import type { Clock } from "../../../ports/clock.ts";
-import { foldWidth } from "./text/canonical.ts";
-import { momentsIn } from "./text/dates.ts";
-import { withDigits } from "./text/number-words.ts";
-import { keyOf, type Numeral, numeralsIn, type Reading } from "./text/numbers.ts";
-import { BARE_BASES } from "./text/units.ts";
+import { foldWidth } from "../../../text/canonical.ts";
+import { momentsIn } from "../../../text/dates.ts";
+import { withDigits } from "../../../text/number-words.ts";
+import { keyOf, type Numeral, numeralsIn, type Reading } from "../../../text/numbers.ts";
+import { BARE_BASES } from "../../../text/units.ts";
 
 /** Numbers of a line that are combined with each other; a longer line is a table, and its pairs prove anything. */
 const OPERANDS_MAX = 12;

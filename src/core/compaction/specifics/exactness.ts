@@ -1,9 +1,9 @@
-import { atomsIn } from "./text/atoms.ts";
-import { canonical, canonicalPiece, foldWidth } from "./text/canonical.ts";
-import { datesIn } from "./text/dates.ts";
-import { withDigits } from "./text/number-words.ts";
-import { collectOffers, numeralsIn, takenBy } from "./text/numbers.ts";
-import { tokensOf } from "./text/words.ts";
+import { atomsIn } from "../../../text/atoms.ts";
+import { canonical, canonicalPiece, foldWidth } from "../../../text/canonical.ts";
+import { datesIn } from "../../../text/dates.ts";
+import { withDigits } from "../../../text/number-words.ts";
+import { collectOffers, numeralsIn, takenBy } from "../../../text/numbers.ts";
+import { tokensOf } from "../../../text/words.ts";
 
 /** What of a rule or an ask must stand in the sentence that is taken for it, because one word of it makes another. */
 export interface Marks {

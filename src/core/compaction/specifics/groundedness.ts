@@ -1,14 +1,14 @@
 import type { SpecificKind } from "../../../contract/compaction.ts";
 import type { Message } from "../../../contract/message.ts";
 import type { Clock } from "../../../ports/clock.ts";
+import { atomsIn } from "../../../text/atoms.ts";
+import { canonicalPiece, foldWidth, isUnspaced, wordsIn } from "../../../text/canonical.ts";
+import { type Numeral, numeralsIn } from "../../../text/numbers.ts";
+import { languageOf, stemSet, stemsOf } from "../../../text/words.ts";
 import { cutSentences } from "./cut-sentences.ts";
 import { isDerived, isRounded, type Operands, operandsOf, roundingsOf } from "./derived.ts";
 import { indexFacts, lazily, type PhraseIndex } from "./occurrence.ts";
 import { type Block, blocksOf } from "./summary-blocks.ts";
-import { atomsIn } from "./text/atoms.ts";
-import { canonicalPiece, foldWidth, isUnspaced, wordsIn } from "./text/canonical.ts";
-import { type Numeral, numeralsIn } from "./text/numbers.ts";
-import { languageOf, stemSet, stemsOf } from "./text/words.ts";
 import { textsOf } from "./texts.ts";
 import { type Unmarked, unmarkedIn } from "./unmarked.ts";
 

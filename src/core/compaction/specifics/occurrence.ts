@@ -1,11 +1,11 @@
 import type { Clock } from "../../../ports/clock.ts";
+import { canonical, canonicalPiece, isUnspaced, isWhole, wordsIn } from "../../../text/canonical.ts";
+import { collectOffers, figuresIn } from "../../../text/numbers.ts";
+import { sentencesOf } from "../../../text/sentences.ts";
+import { stemsOf } from "../../../text/words.ts";
 import { exitCodesIn } from "./commands.ts";
 import { hasMarks, marksOf, withoutNumbers } from "./exactness.ts";
 import { clip, type Specific } from "./specifics.ts";
-import { canonical, canonicalPiece, isUnspaced, isWhole, wordsIn } from "./text/canonical.ts";
-import { collectOffers, figuresIn } from "./text/numbers.ts";
-import { sentencesOf } from "./text/sentences.ts";
-import { stemsOf } from "./text/words.ts";
 import { isRule, quotesIn } from "./wishes.ts";
 
 /** Answers whether a specific stands in some texts, however it is written there. */

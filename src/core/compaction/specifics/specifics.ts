@@ -1,10 +1,10 @@
 import type { SpecificKind } from "../../../contract/compaction.ts";
 import type { AssistantBlock, Message } from "../../../contract/message.ts";
 import type { Clock } from "../../../ports/clock.ts";
+import { atomsIn } from "../../../text/atoms.ts";
+import { canonicalPiece } from "../../../text/canonical.ts";
+import { figuresIn } from "../../../text/numbers.ts";
 import { commandsIn } from "./commands.ts";
-import { atomsIn } from "./text/atoms.ts";
-import { canonicalPiece } from "./text/canonical.ts";
-import { figuresIn } from "./text/numbers.ts";
 import { piecesOf, textsOf, wholeTextsOf } from "./texts.ts";
 import { asksIn, lastAsksOf, rulesIn, unansweredOf } from "./wishes.ts";
 

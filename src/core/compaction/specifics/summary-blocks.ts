@@ -1,4 +1,4 @@
-import { type Piece, sentencesIn, trimmed } from "./text/sentences.ts";
+import { type Piece, sentencesIn, trimmed } from "../../../text/sentences.ts";
 
 type BlockKind = "heading" | "bullet" | "row" | "rule" | "fence" | "code" | "text" | "frame" | "blank";
 

@@ -1,8 +1,8 @@
-import { atomsIn } from "./text/atoms.ts";
-import { canonicalPiece, foldWidth } from "./text/canonical.ts";
-import { withDigits } from "./text/number-words.ts";
-import { numeralsIn } from "./text/numbers.ts";
-import { stemsOf } from "./text/words.ts";
+import { atomsIn } from "../../../text/atoms.ts";
+import { canonicalPiece, foldWidth } from "../../../text/canonical.ts";
+import { withDigits } from "../../../text/number-words.ts";
+import { numeralsIn } from "../../../text/numbers.ts";
+import { stemsOf } from "../../../text/words.ts";
 
 /** What is exact in a sentence although neither backticks nor its form alone say so. */
 export interface Unmarked {

@@ -1,6 +1,6 @@
 import type { Clock } from "../../../ports/clock.ts";
-import { sentencesOf } from "./text/sentences.ts";
-import { stemSet, stemsOf } from "./text/words.ts";
+import { sentencesOf } from "../../../text/sentences.ts";
+import { stemSet, stemsOf } from "../../../text/words.ts";
 
 const CONSTRAINT =
   /\b(?:always|never|must(?:n[’']?t)?|don[’']?t|do not|only|prefer(?:s|red|ably)?|avoid|at (?:most|least)|no more than|under no circumstances|from now on)\b|(?<!\p{L})(?:immer|niemals|nie|muss|müssen|darf|dürfen|nur|keinesfalls|bevorzug\p{L}*|lieber|auf keinen fall|spätestens|toujours|jamais|doit|doivent|uniquement|seulement|préfèr\p{L}*|il faut|interdit|surtout pas|ne\s+\p{L}+\s+(?:pas|que))(?!\p{L})|必须|總是|总是|永远|不要|不能|不得|只能|只要|优先|禁止|务必|一律|一定要|必ず|常に|絶対|ないで|禁止|のみ|なければなら|ないこと|てはいけ/iu;

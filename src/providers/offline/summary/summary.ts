@@ -1,4 +1,5 @@
 import type { Message } from "../../../contract/message.ts";
+import { clip, clipStart, quotableSentences } from "../../../text/sentences.ts";
 import { isAsking, isRequest } from "../asks.ts";
 import {
   flattenJson,
@@ -10,9 +11,8 @@ import {
   summaryBody,
   textOf,
 } from "../conversation.ts";
-import { isCorrection, queryOf } from "../text/rank.ts";
-import { clip, clipStart, splitSentences } from "../text/sentences.ts";
-import { termsOf } from "../text/words.ts";
+import { isCorrection, queryOf } from "../rank.ts";
+import { termsOf } from "../words.ts";
 import { type Section, salienceOf, sectionOf } from "./salience.ts";
 import { toolLines } from "./tool-lines.ts";
 
@@ -63,7 +63,7 @@ export function extractiveSummary(messages: readonly Message[], options: { reado
 function lastWords(messages: readonly Message[], bytesMax: number): string {
   const said = messages.map(saidIn).findLast((text) => text.trim() !== "");
   if (said === undefined) return "Nothing was said yet.";
-  const [first = said] = splitSentences(clipStart(said, SUMMARY_BYTES_MIN));
+  const [first = said] = quotableSentences(clipStart(said, SUMMARY_BYTES_MIN));
   if (Buffer.byteLength(first) <= bytesMax) return first;
   const cut = clip(first, Math.max(1, Math.floor(bytesMax / BYTES_PER_TOKEN)));
   // Half a word or number would be one that nobody said.
@@ -76,7 +76,7 @@ export function extractiveMemorySummary(
   options: { readonly maxTokens?: number | undefined } = {},
 ): string {
   const memories = (memoriesOf(text) ?? text).slice(-MEMORIES_CHARS_MAX);
-  const sentences = [...new Set(splitSentences(memories))].filter((line) => !/^(?:#|---|```)/u.test(line));
+  const sentences = [...new Set(quotableSentences(memories))].filter((line) => !/^(?:#|---|```)/u.test(line));
   const told = sentences.filter((sentence) => salienceOf(sentence) > -3);
   const pool = told.length >= MEMORY_SENTENCES_MAX ? told : sentences;
   const third = Math.ceil(pool.length / MEMORY_SENTENCES_MAX);
@@ -173,7 +173,7 @@ function toolScore(line: string): number {
 function candidatesOf(message: Message, text: string, isOpen: boolean): Omit<Candidate, "order">[] {
   if (isSummary(message)) return earlierLines(text);
   if (message.role === "block_assistant" && isOwnWords(text.trimStart())) return [];
-  return splitSentences(text).flatMap((sentence) => {
+  return quotableSentences(text).flatMap((sentence) => {
     if (sentence.length < 2 || isOwnWords(sentence) || /^(?:#|```)/u.test(sentence)) return [];
     const salience = salienceOf(sentence);
     const isOpenRequest = isOpen && isRequest(sentence);
@@ -199,7 +199,7 @@ function earlierLines(body: string): Omit<Candidate, "order">[] {
       part = PARTS.find((name) => HEADINGS[name] === line.trim());
       return [];
     }
-    const texts = part === "tools" && line !== "" ? [line.replace(/^- /u, "")] : splitSentences(line);
+    const texts = part === "tools" && line !== "" ? [line.replace(/^- /u, "")] : quotableSentences(line);
     return texts.map((text) => {
       const telling = part === "tools" ? toolScore(text) : 0;
       return { isEarlier: true, text, part: part ?? sectionOf(text), score: 10 + salienceOf(text) + telling };

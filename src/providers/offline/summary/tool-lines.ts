@@ -1,6 +1,6 @@
 import type { Message } from "../../../contract/message.ts";
+import { quotableSentences } from "../../../text/sentences.ts";
 import { textOf } from "../conversation.ts";
-import { splitSentences } from "../text/sentences.ts";
 
 const LINES_MAX = 6;
 const VALUE_CHARS_MAX = 120;
@@ -37,6 +37,6 @@ function tellingValue(args: Readonly<Record<string, unknown>>): string[] {
 
 function outcome(call: string, { text, isError }: { readonly text: string; readonly isError: boolean }): string {
   if (!isError) return `worked: ${call}`;
-  const reason = splitSentences(text.slice(0, 1_000))[0] ?? "";
+  const reason = quotableSentences(text.slice(0, 1_000))[0] ?? "";
   return `failed: ${call}${reason === "" || reason.length > 2 * VALUE_CHARS_MAX ? "" : ` (${reason})`}`;
 }

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { clip, splitSentences } from "./sentences.ts";
+import { clip, quotableSentences } from "./sentences.ts";
 
 describe("sentences", () => {
   it.each([
@@ -11,13 +11,13 @@ describe("sentences", () => {
     ["端口是7443。好！", ["端口是7443。", "好！"]],
     [" \n\t", []],
   ])("[A8] splits %j", (text, sentences) => {
-    expect(splitSentences(text)).toEqual(sentences);
+    expect(quotableSentences(text)).toEqual(sentences);
   });
 
   it("[A8] gives pieces of the text itself, none longer than a quote", () => {
     fc.assert(
       fc.property(fc.string({ unit: "grapheme", maxLength: 3_000 }), (text) => {
-        for (const sentence of splitSentences(text)) {
+        for (const sentence of quotableSentences(text)) {
           expect(text).toContain(sentence);
           expect(sentence.isWellFormed()).toBe(true);
           expect(sentence.length).toBeLessThanOrEqual(400);

@@ -61,3 +61,31 @@ function isBorder(left: string | undefined, right: string | undefined): boolean 
   if (!WORD_SIGN.test(left) || !WORD_SIGN.test(right)) return true;
   return UNSPACED_SIGN.test(left) || UNSPACED_SIGN.test(right);
 }
+
+const NON_ASCII = /[^\0-\x7f]/;
+/** Of Latin, Greek and Cyrillic, and the points of Hebrew and Arabic; in other scripts such marks are vowels. */
+const ACCENTS = /[\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670]/g;
+const LETTERS = /[’ßøłđæœıþð]/g;
+const PLAIN_LETTERS = new Map([
+  ["’", "'"],
+  ["ß", "ss"],
+  ["ø", "o"],
+  ["ł", "l"],
+  ["đ", "d"],
+  ["æ", "ae"],
+  ["œ", "oe"],
+  ["ı", "i"],
+  ["þ", "th"],
+  ["ð", "d"],
+]);
+
+/** One spelling of words: small letters, full-width forms made plain, no accents. */
+export function fold(text: string): string {
+  if (!NON_ASCII.test(text)) return text.toLowerCase();
+  return text
+    .normalize("NFKD")
+    .replace(ACCENTS, "")
+    .normalize("NFC")
+    .toLowerCase()
+    .replace(LETTERS, (letter) => PLAIN_LETTERS.get(letter) ?? letter);
+}

@@ -1,3 +1,5 @@
+import { MONTHS } from "./calendar.ts";
+
 /** A number as it is found: what it proves when a source holds it, and what would prove it when a summary does. */
 export interface Figure {
   readonly text: string;
@@ -7,37 +9,29 @@ export interface Figure {
   readonly needs: readonly string[];
 }
 
-const MONTHS = new Map<string, number>();
-for (const [index, names] of [
-  "january jan januar jän janvier janv",
-  "february feb februar février févr",
-  "march mar märz mär mars",
-  "april apr avril avr",
-  "may mai",
-  "june jun juni juin",
-  "july jul juli juillet juil",
-  "august aug août",
-  "september sep sept septembre",
-  "october oct oktober okt octobre",
-  "november nov novembre",
-  "december dec dezember dez décembre déc",
-].entries()) {
-  for (const name of names.split(" ")) MONTHS.set(name, index + 1);
+interface Form {
+  readonly form: RegExp;
+  readonly read: (groups: string[]) => readonly Day[];
+  /** Without a year it may as well be a version or a chapter. */
+  readonly needsYear?: boolean;
 }
-const MONTH = [...MONTHS.keys()].sort((a, b) => b.length - a.length).join("|");
 
-const FORMS: readonly { readonly form: RegExp; readonly read: (groups: string[]) => readonly Day[] }[] = [
+const MONTH = [...MONTHS.keys()].sort((a, b) => b.length - a.length).join("|");
+const OF_YEAR = "(?:of\\s|de\\s|del\\s)?";
+
+const FORMS: readonly Form[] = [
   {
     form: /(?<!\d)(\d{4})(?:[-/.]|\s?年\s?)(\d{1,2})(?:[-/.]|\s?月\s?)(\d{1,2})(?:(?!\d)|日)/gu,
     read: ([year, month, day]) => [dayOf(year, month, day)],
   },
   {
-    form: /(?<![\d月])(\d{1,2})\s?月\s?(\d{1,2})\s?[日号]/gu,
+    form: /(?<!\d\s?年\s?|[\d月])(\d{1,2})\s?月\s?(\d{1,2})\s?[日号]/gu,
     read: ([month, day]) => [dayOf(undefined, month, day)],
   },
   {
     form: /(?<![\d.])(\d{1,2})\.\s?(\d{1,2})\.(?:\s?(\d{4}|\d{2}(?!\d)))?(?![\d.]\d)/gu,
     read: ([day, month, year]) => [dayOf(year, month, day)],
+    needsYear: true,
   },
   {
     form: /(?<![\d/])(\d{1,2})\/(\d{1,2})\/(\d{4})(?!\d)/gu,
@@ -45,7 +39,7 @@ const FORMS: readonly { readonly form: RegExp; readonly read: (groups: string[])
   },
   {
     form: new RegExp(
-      `(?<![\\d\\p{L}])(\\d{1,2})(?:st|nd|rd|th|er|\\.)?\\s(?:of\\s)?(${MONTH})\\b\\.?,?(?:\\s(\\d{4}))?`,
+      `(?<![\\d\\p{L}])(\\d{1,2})(?:st|nd|rd|th|er|\\.|º)?\\s(?:of\\s|de\\s|di\\s)?(${MONTH})(?![\\p{L}\\d_])\\.?,?(?:\\s${OF_YEAR}(\\d{4}))?`,
       "giu",
     ),
     read: ([day, month, year]) => [dayOf(year, month, day)],
@@ -58,6 +52,12 @@ const FORMS: readonly { readonly form: RegExp; readonly read: (groups: string[])
     read: ([month, day, year]) => [dayOf(year, month, day)],
   },
 ];
+const MONTH_OF_YEAR = new RegExp(`(?<!\\p{L})(${MONTH})\\.?,?\\s${OF_YEAR}((?:19|20)\\d\\d)(?!\\d)`, "giu");
+/** A month alone is one only after such a word: "may" is more often a verb, "mar" a sea. */
+const IN_MONTH = new RegExp(
+  `(?<!\\p{L})(?:in|im|en|em|last|since|during|by|until|seit|letzten)\\s+(${MONTH})(?!\\p{L})`,
+  "giu",
+);
 
 const CLOCK =
   /(?<![\d:.])(\d{1,2})(?::|\s?h\s?|\s?[时時点]\s?)([0-5]\d)(?:(?::|\s?分\s?)([0-5]\d)(?:[.,]\d+)?)?(?![\d:])(?:\s?([ap])\.?m\b\.?)?/giu;
@@ -66,7 +66,8 @@ const HOUR = /(?<![\d:.,])(\d{1,2})\s?(?:([ap])\.?m\b\.?|(uhr|heures)(?!\p{L})|(
 const BARE_HOUR = /(?<!\p{L})(?:at|by|until|from|um|gegen|ab|bis|à|vers|dès)\s(\d{1,2})(?![\d:%]|[.,]\d)/giu;
 const GERMAN_CLOCK = /(?<![\d:.])(\d{1,2})\.([0-5]\d)\sUhr/giu;
 
-interface Day {
+export interface Day {
+  /** Undefined where it is not said. */
   readonly year: number | undefined;
   readonly month: number;
   readonly day: number;
@@ -76,12 +77,7 @@ interface Day {
 export function datesIn(text: string): Figure[] {
   const figures: Figure[] = [];
   if (!/\d/u.test(text)) return figures;
-  for (const { form, read } of FORMS) {
-    for (const match of text.matchAll(form)) {
-      const days = read(match.slice(1)).filter(({ month, day }) => month >= 1 && month <= 12 && day >= 1 && day <= 31);
-      if (days.length > 0) figures.push(dayFigure(match, days));
-    }
-  }
+  for (const { match, days } of mentionsIn(text)) figures.push(dayFigure(match, days));
   for (const match of text.matchAll(CLOCK)) {
     const [, hour = "", minute = "", second, half] = match;
     figures.push(clockFigure(match, hours(Number(hour), half), second ? `${minute}:${second}` : minute));
@@ -91,12 +87,42 @@ export function datesIn(text: string): Figure[] {
   return figures;
 }
 
+interface Mention {
+  readonly match: RegExpExecArray;
+  readonly days: readonly Day[];
+  readonly needsYear: boolean;
+}
+
+function mentionsIn(text: string): readonly Mention[] {
+  return FORMS.flatMap(({ form, read, needsYear = false }) =>
+    [...text.matchAll(form)].flatMap((match) => {
+      const days = read(match.slice(1)).filter(({ month, day }) => month >= 1 && month <= 12 && day >= 1 && day <= 31);
+      return days.length === 0 ? [] : [{ match, days, needsYear }];
+    }),
+  );
+}
+
+/** The days a text names outright: 2023-05-08, 8.5.2023, May 8th, 8 mai 2023, 2023年5月8日. */
+export function daysIn(text: string): readonly Day[] {
+  return mentionsIn(text).flatMap(({ days, needsYear }) => days.filter(({ year }) => year !== undefined || !needsYear));
+}
+
+/** The months a text names with their year: in May 2023. */
+export function monthsOfYearsIn(text: string): readonly Omit<Day, "day">[] {
+  return [...text.matchAll(MONTH_OF_YEAR)].map(([, month, year]) => dayOf(year, month));
+}
+
+/** The months a text speaks of without a year: since May. */
+export function monthsIn(text: string): readonly number[] {
+  return [...text.matchAll(IN_MONTH)].map(([, month]) => dayOf(undefined, month).month);
+}
+
 const MINUTE_MS = 60_000;
 
 /** The times of day and the days of a text on one scale each, in milliseconds: their distance is a duration. */
 export function momentsIn(text: string): { readonly clocks: readonly number[]; readonly days: readonly number[] } {
   const clocks = [...text.matchAll(CLOCK)].map(([, hour, minute]) => (Number(hour) * 60 + Number(minute)) * MINUTE_MS);
-  const days = FORMS.flatMap(({ form, read }) => [...text.matchAll(form)].flatMap((match) => read(match.slice(1))));
+  const days = mentionsIn(text).flatMap((mention) => mention.days);
   const years = days.flatMap(({ year }) => (year === undefined ? [] : [year]));
   const scaled = days.map(({ year, month, day }) => Date.UTC(year ?? years[0] ?? 2_001, month - 1, day));
   return { clocks, days: scaled };

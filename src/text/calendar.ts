@@ -1,17 +1,20 @@
-/** Names of the months, January first, in the languages people mix; folded as terms are. */
+/**
+ * Names of the months, January first, in the languages people mix, with their accents and as typed without. Left out:
+ * gen and marco, which are more often a generation and a man.
+ */
 const MONTH_NAMES = [
-  "january jan januar janvier enero ene gennaio gen janeiro januari",
-  "february feb februar fevrier fev febrero febbraio fevereiro februari",
-  "march mar marz mars marzo marco maart",
-  "april apr avril abril abr aprile",
+  "january jan januar jän janvier janv enero ene gennaio janeiro januari",
+  "february feb februar février fevrier févr fevr fev febrero febbraio fevereiro februari",
+  "march mar märz marz mär mars marzo março maart",
+  "april apr avril avr abril abr aprile",
   "may mai mayo maggio maio mei",
   "june jun juni juin junio giugno junho",
-  "july jul juli juillet julio luglio julho",
-  "august aug aout agosto augustus",
+  "july jul juli juillet juil julio luglio julho",
+  "august aug août aout agosto augustus",
   "september sep sept septembre septiembre settembre setembro",
   "october oct oktober okt octobre octubre ottobre outubro",
   "november nov novembre noviembre novembro",
-  "december dec dezember dez decembre diciembre dic dicembre dezembro",
+  "december dec dezember dez décembre decembre déc diciembre dic dicembre dezembro",
 ];
 
 /** Names of the days of the week, Sunday first. */

@@ -1,9 +1,11 @@
-import { stem } from "./stem.ts";
+import { fold } from "./canonical.ts";
+import { stem } from "./stems.ts";
+import { FUNCTION_WORDS } from "./stop-words.ts";
 
 /** What a text is found by: its terms, each with how often it occurs. The work grows with the text and no faster. */
 export function termsOf(text: string): Map<string, number> {
   const terms = new Map<string, number>();
-  for (const token of text.match(TOKEN) ?? []) {
+  for (const token of tokensIn(text)) {
     for (const { term } of termsOfToken(token)) terms.set(term, (terms.get(term) ?? 0) + 1);
   }
   return terms;
@@ -24,8 +26,13 @@ export function queryTerms(query: string): Map<string, number> {
 /** A text as a line of its words, for telling whether two texts say the same in the same order. */
 export function plainWords(text: string): string {
   const words: string[] = [];
-  for (const token of text.match(TOKEN) ?? []) words.push(fold(token));
+  for (const token of tokensIn(text)) words.push(fold(token.slice(0, TOKEN_CHARS_MAX)));
   return words.join(" ");
+}
+
+/** The words of a text as they stand. */
+export function tokensIn(text: string): readonly string[] {
+  return text.match(TOKEN) ?? [];
 }
 
 /** Beyond this a question is a document; its beginning says what it is about. */
@@ -39,7 +46,6 @@ const TERM_CHARS_MAX = 128;
 const TOKEN =
   /[\p{L}\p{N}_$][\p{L}\p{N}\p{M}_$]*(?:[.:/@#~+\\=&%'’-]+[\p{L}\p{N}\p{M}_$]+)*|\p{Regional_Indicator}{2}|\p{Extended_Pictographic}/gu;
 const SIMPLE = /^[a-z]+$|^[A-Z][a-z]*$/;
-const NON_ASCII = /[^\0-\x7f]/;
 const JOINTS = /[^\p{L}\p{N}\p{M}]+/u;
 /** Where camelCase, and a number within a word, begin anew. */
 const HUMPS = /(?<=[\p{Ll}\p{N}])(?=\p{Lu})|(?<=\p{Lu})(?=\p{Lu}\p{Ll})|(?<=\p{L})(?=\p{N})|(?<=\p{N})(?=\p{L})/u;
@@ -60,22 +66,13 @@ const SIGNS_PER_TERM = 2;
 const LETTERS_PER_TERM = 3;
 const SINGLE_SIGN_WEIGHT = 0.3;
 
-const STOP_WORDS = new Set(
-  `a about after again all also am an and any are aren't as at be because been before being but by can can't could couldn't
-  did didn't do does doesn't doing don't for from had hadn't has hasn't have haven't having he he's her here hers him his
-  how how's i i'd i'll i'm i've if in into is isn't it it's its itself just let's may me might more most my myself no not
-  of off on only or other our ours out over own please same shall she she's should so some such than that that's the their
-  theirs them then there there's these they they're this those through to too up us very was wasn't we we'd we'll we're
-  we've were weren't what what's when where where's which while who who's whom whose why will with won't would wouldn't you
-  you'd you'll you're you've your yours`.split(/\s+/),
-);
 /** They tell little and stand everywhere, and yet a question may be made of nothing else. */
 const STOP_WORD_WEIGHT = 0.2;
 
 type Emit = (term: string, weight: number) => void;
 
 function walk(text: string, emit: Emit): void {
-  for (const token of text.match(TOKEN) ?? []) {
+  for (const token of tokensIn(text)) {
     for (const { term, weight } of termsOfToken(token)) emit(term, weight);
   }
 }
@@ -112,7 +109,7 @@ function walkToken(endless: string, emit: Emit): void {
     emitHash(word, emit);
     return;
   }
-  if (STOP_WORDS.has(whole)) emit(whole, STOP_WORD_WEIGHT);
+  if (FUNCTION_WORDS.has(whole)) emit(whole, STOP_WORD_WEIGHT);
   else if (JOINTS.test(word)) emit(word.slice(0, TERM_CHARS_MAX), 1);
   else emitWord(word, emit);
   const parts = token
@@ -145,34 +142,6 @@ function emitHash(hash: string, emit: Emit): void {
 }
 
 function emitWord(word: string, emit: Emit): void {
-  if (STOP_WORDS.has(word)) emit(word, STOP_WORD_WEIGHT);
+  if (FUNCTION_WORDS.has(word)) emit(word, STOP_WORD_WEIGHT);
   else emit(stem(word).slice(0, TERM_CHARS_MAX), 1);
 }
-
-/** One spelling of a word: small letters, full-width forms made plain, no accents. */
-function fold(token: string): string {
-  const cut = token.slice(0, TOKEN_CHARS_MAX);
-  if (!NON_ASCII.test(cut)) return cut.toLowerCase();
-  return cut
-    .normalize("NFKD")
-    .replace(ACCENTS, "")
-    .normalize("NFC")
-    .toLowerCase()
-    .replace(LETTERS, (letter) => PLAIN_LETTERS.get(letter) ?? letter);
-}
-
-/** Of Latin, Greek and Cyrillic, and the points of Hebrew and Arabic; in other scripts such marks are vowels. */
-const ACCENTS = /[\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670]/g;
-const LETTERS = /[’ßøłđæœıþð]/g;
-const PLAIN_LETTERS = new Map([
-  ["’", "'"],
-  ["ß", "ss"],
-  ["ø", "o"],
-  ["ł", "l"],
-  ["đ", "d"],
-  ["æ", "ae"],
-  ["œ", "oe"],
-  ["ı", "i"],
-  ["þ", "th"],
-  ["ð", "d"],
-]);

@@ -10,6 +10,19 @@ export function stem(word: string): string {
   return made;
 }
 
+/** The same where languages mix: after the English endings go those of German and French. */
+export function mixedStem(word: string): string {
+  // What holds a digit or an underscore is a name.
+  if (/[\d_]/u.test(word)) return word;
+  const plain = word.normalize("NFD").replace(/\p{M}/gu, "");
+  const english = stem(plain);
+  const cut = english.replace(FOREIGN_ENDINGS, "");
+  return cut.length >= STEM_CHARS_MIN ? cut : english;
+}
+
+/** Longest first; a stem keeps at least three letters. */
+const FOREIGN_ENDINGS = /(?:ungen|ung|ent|ees|en|em|er|es|ez|n|t)$/u;
+const STEM_CHARS_MIN = 3;
 const PLAIN = /^[a-z]+$/;
 const STEMS_MAX = 20_000;
 const stems = new Map<string, string>();

@@ -1,6 +1,7 @@
-import { isRequest } from "../asks.ts";
-import type { Passage } from "../conversation.ts";
-import { collectTerms, isStopWord, termsOf, tokensOf } from "./words.ts";
+import { tokensIn } from "../../text/terms.ts";
+import { isRequest } from "./asks.ts";
+import type { Passage } from "./conversation.ts";
+import { collectTerms, isStopWord, termsOf } from "./words.ts";
 
 /** Terms beyond this are ignored: a question is short, and a match is kept as bits of one number. */
 const QUERY_TERMS_MAX = 30;
@@ -48,7 +49,7 @@ const SELF_NAMING = /\b(?:I am|I'm|I’m|call me) \p{Lu}\p{Ll}+/u;
 export function queryOf(text: string): Query {
   const asked = text.replace(/\bwho am i\b|\bwhat am i called\b/giu, "my name");
   const terms = new Map<string, QueryTerm>();
-  for (const [index, token] of tokensOf(asked).entries()) {
+  for (const [index, token] of tokensIn(asked).entries()) {
     if (isStopWord(token)) continue;
     const found: string[] = [];
     collectTerms(token, found);

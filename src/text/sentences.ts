@@ -1,0 +1,179 @@
+export interface Piece {
+  readonly text: string;
+  readonly start: number;
+  readonly end: number;
+}
+
+/** A longer sentence is a page without full stops; it is taken in pieces, so that no check looks at a page at once. */
+const SENTENCE_CHARS_MAX = 2_000;
+/** Where a page has not one full stop, it is cut between words. */
+const PIECE_CHARS_MAX = 4_000;
+/** A quotation stays readable, and one sentence cannot fill a summary. */
+const QUOTE_CHARS_MAX = 400;
+/** How far a cut may move back to keep an identifier or a number whole. */
+const CUT_BACK_CHARS_MAX = 160;
+
+const SENTENCE_END = /(?<![.!?…])[.!?…]+["'”’»)\]*_`]*(?=\s|$)|[。！？]+[」』”）]?/gu;
+const ABBREVIATION =
+  /(?:^|[\s(])(?:e\.g|i\.e|etc|vs|cf|approx|mr|mrs|ms|dr|ca|z\.\s?b|u\.\s?a|d\.\s?h|bzw|usw|evtl|ggf|inkl|st|m|mme|p\.\s?ex|env|mio|mrd|tsd)$/iu;
+/** Words of their own unless a number follows: `Art. 5`, and "it is about art." */
+const NUMBERED = /(?:^|[\s(])(?:no|nr|abs|art)$/iu;
+const BEFORE_CHARS = 10;
+const AFTER_CHARS = 4;
+const LIST_MARKER = /^\s*(?:(?:[-*•>]|\d{1,3}[.)])\s+)*/u;
+
+/** Where a stop is no end. */
+interface Ends {
+  /** What a stop after it only counts. */
+  readonly counted: RegExp;
+  /** Signs that stand in pairs; within one a sentence does not end. */
+  readonly even: readonly string[];
+  readonly closes: readonly (readonly [end: string, start: string])[];
+  /** All of these. */
+  readonly signs: RegExp;
+}
+
+/** A sentence that is judged or cut as a whole holds its quotations and brackets; missing an end joins two of them. */
+const JUDGED: Ends = {
+  counted: /(?:^|\s)(?:\p{Lu}|\d{1,3})$/iu,
+  even: ["`", "**", '"'],
+  closes: [
+    [")", "("],
+    ["]", "["],
+    ["”", "“"],
+    ["»", "«"],
+    ["」", "「"],
+    ["』", "『"],
+    ["）", "（"],
+  ],
+  signs: /[`"()[\]“”«»「」『』（）]|\*\*/gu,
+};
+/** What is quoted is best short: "the port is 99." answers, and of a pasted page between quotes one line does. */
+const QUOTABLE: Ends = { counted: /^\s*(?:\p{L}|\d{1,3})$/iu, even: ["`"], closes: [], signs: /`/gu };
+
+/** The sentences of a text in their places; none ends inside emphasis, code, a quotation or brackets. */
+export function sentencesIn(text: string, offset = 0): Piece[] {
+  return cutAtEnds(text, offset, JUDGED);
+}
+
+function cutAtEnds(text: string, offset: number, ends: Ends): Piece[] {
+  const pieces: Piece[] = [];
+  let start = 0;
+  let seen = 0;
+  const signs = new Map<string, number>();
+  const hasSigns = text.search(ends.signs) >= 0;
+  for (const { 0: stop, index } of text.matchAll(SENTENCE_END)) {
+    const after = index + stop.length;
+    // Counted on from the last end: counted anew, a page of open brackets would be read once for each of its ends.
+    if (hasSigns) countSigns(text.slice(seen, after), ends.signs, signs);
+    seen = after;
+    const isLong = after - start > SENTENCE_CHARS_MAX;
+    if (!isLong && (isJoined(text, { start, index, stop }, ends.counted) || !isBalanced(signs, ends))) continue;
+    pieces.push(...trimmed(text.slice(start, after), offset + start));
+    start = after;
+    signs.clear();
+  }
+  pieces.push(...trimmed(text.slice(start), offset + start));
+  return pieces;
+}
+
+type Stop = { readonly start: number; readonly index: number; readonly stop: string };
+
+/** A full stop after an abbreviation or a number, or before a small letter, is not an end. */
+function isJoined(text: string, { start, index, stop }: Stop, counted: RegExp): boolean {
+  if (!/^[.…]/u.test(stop)) return false;
+  const after = index + stop.length;
+  const next = text.slice(after, after + AFTER_CHARS).trimStart();
+  if (next === "") return false;
+  if (/^\p{Ll}/u.test(next)) return true;
+  if (stop !== ".") return false;
+  const before = text.slice(start, index).slice(-BEFORE_CHARS);
+  return ABBREVIATION.test(before) || counted.test(before) || (NUMBERED.test(before) && /^\d/u.test(next));
+}
+
+function countSigns(text: string, signs: RegExp, into: Map<string, number>): void {
+  for (const [sign] of text.matchAll(signs)) into.set(sign, (into.get(sign) ?? 0) + 1);
+}
+
+/** There must be as many ends as starts, and an even number of what is both. */
+function isBalanced(signs: ReadonlyMap<string, number>, { even, closes }: Ends): boolean {
+  if (signs.size === 0) return true;
+  const count = (sign: string): number => signs.get(sign) ?? 0;
+  return even.every((sign) => count(sign) % 2 === 0) && closes.every(([end, start]) => count(start) <= count(end));
+}
+
+/** The sentences of every line, as texts. */
+export function sentencesOf(text: string): string[] {
+  return text.split("\n").flatMap((line) => sentencesIn(line).map((piece) => piece.text));
+}
+
+/** The same for quoting: each a verbatim piece of the text, without list markers, none longer than a quotation. */
+export function quotableSentences(text: string): string[] {
+  const sentences: string[] = [];
+  for (const line of text.split("\n")) {
+    if (line === "") continue;
+    const body = line.replace(LIST_MARKER, "");
+    for (const piece of cutAtEnds(body, 0, QUOTABLE)) pushCut(piece.text, sentences);
+  }
+  return sentences;
+}
+
+function pushCut(sentence: string, into: string[]): void {
+  let rest = sentence;
+  while (rest.length > QUOTE_CHARS_MAX) {
+    const cut = cutPosition(rest, QUOTE_CHARS_MAX);
+    into.push(rest.slice(0, cut).trim());
+    rest = rest.slice(cut).trim();
+  }
+  if (rest !== "") into.push(rest);
+}
+
+/** A piece without the blanks around it; several when it is too long for one. */
+export function trimmed(raw: string, at: number): readonly Piece[] {
+  if (raw.length < PIECE_CHARS_MAX) return pieceOf(raw, at);
+  const pieces: Piece[] = [];
+  for (let from = 0; from < raw.length; ) {
+    const rest = raw.slice(from, from + PIECE_CHARS_MAX);
+    const space = rest.length < PIECE_CHARS_MAX ? 0 : rest.lastIndexOf(" ") + 1;
+    const piece = space > PIECE_CHARS_MAX / 2 ? rest.slice(0, space) : rest;
+    pieces.push(...pieceOf(piece, at + from));
+    from += piece.length;
+  }
+  return pieces;
+}
+
+function pieceOf(raw: string, at: number): readonly Piece[] {
+  const text = raw.trim();
+  if (text === "") return [];
+  const start = at + (raw.length - raw.trimStart().length);
+  return [{ text, start, end: start + text.length }];
+}
+
+/** The text up to a limit, cut between words; the whole text when it is short enough. */
+export function clip(text: string, charsMax: number): string {
+  return text.length <= charsMax ? text : text.slice(0, cutPosition(text, charsMax)).trimEnd();
+}
+
+/** The end of a text, begun between words; the whole text when it is short enough. */
+export function clipStart(text: string, charsMax: number): string {
+  if (text.length <= charsMax) return text;
+  const end = text.slice(-charsMax);
+  const space = /\s/u.exec(end.slice(0, QUOTE_CHARS_MAX))?.index ?? 0;
+  return end.slice(space);
+}
+
+/** Where to cut: at a space, else between signs that are not one identifier, else (one endless token) at the limit. */
+function cutPosition(text: string, charsMax: number): number {
+  const space = text.lastIndexOf(" ", charsMax);
+  if (space >= charsMax / 2) return space;
+  for (let at = charsMax; at > Math.max(1, charsMax - CUT_BACK_CHARS_MAX); at -= 1) {
+    const isInToken = /^[!-~]{2}$/u.test(text.slice(at - 1, at + 1));
+    if (!isInToken && !isLowSurrogate(text, at)) return at;
+  }
+  return isLowSurrogate(text, charsMax) ? Math.max(charsMax - 1, 2) : charsMax;
+}
+
+function isLowSurrogate(text: string, at: number): boolean {
+  const unit = text.charCodeAt(at);
+  return unit >= 0xdc00 && unit <= 0xdfff;
+}
