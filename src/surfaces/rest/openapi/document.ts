@@ -1,9 +1,9 @@
 import { CAPABILITY_ABSENT } from "../../../contract/capability.ts";
 import { ERRORS } from "../../../contract/error.ts";
-import { OPERATIONS, type OperationName } from "../../../contract/operations.ts";
+import { HAS_EVENTS, OPERATIONS, type OperationName } from "../../../contract/operations.ts";
 import type { JsonSchema } from "../../../contract/rest/operation-schema.ts";
 import { type InputPlaces, inputPlaces } from "../routes/operation-input.ts";
-import { HAS_EVENTS, OPERATION_NAMES } from "../routes/operation-routes.ts";
+import { OPERATION_NAMES } from "../routes/operation-routes.ts";
 import { restSchema } from "../routes/rest-shape.ts";
 import { EXTRA_PATHS, FAILURES, HEADERS } from "./extra-paths.ts";
 

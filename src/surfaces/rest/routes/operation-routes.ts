@@ -1,5 +1,5 @@
 import { RuntimeError } from "../../../contract/error.ts";
-import { OPERATIONS, type OperationName } from "../../../contract/operations.ts";
+import { HAS_EVENTS, OPERATIONS, type OperationName } from "../../../contract/operations.ts";
 import type { Listener } from "../../../service/event-queue.ts";
 import { furtherTurn } from "../../further-turn.ts";
 import type { RpcConnection } from "../../rpc/serve.ts";
@@ -22,9 +22,6 @@ export const OPERATION_NAMES = Object.keys(OPERATIONS) as OperationName[]; // Th
 
 /** Where a request may take minutes, be cancelled, and must not be done twice. */
 const RUNS_TURN: readonly OperationName[] = ["createSession", "startTurn", "resumeSession"];
-
-/** What a client may hear happen, with `Accept: text/event-stream`. */
-export const HAS_EVENTS: readonly OperationName[] = [...RUNS_TURN, "compactSession"];
 
 /** A route a row of the table; of two rows with the same route, the first is found. */
 export function createOperationRoutes(parts: OperationParts): readonly AnsweredRoute[] {
