@@ -18,17 +18,14 @@ export interface WireRow {
 }
 
 /** Fields that are there for older clients alone: they are refused as soon as they ask for something. */
-const FOR_OLDER_CLIENTS = {
-  ...UNSERVED,
-  skill_references: null,
-  external_tools: null,
-  keep_alive: null,
-};
+const FOR_OLDER_CLIENTS = { ...UNSERVED, skill_references: null, external_tools: null };
+/** Fields that a turn may repeat and that change nothing of it. */
+const SAID_AT_CREATION = { ...AT_CREATION, keep_alive: null };
 
 /** Fields of the wire that are no options of the SDK. */
 export type NoOption<N extends OperationName> =
   | keyof typeof FOR_OLDER_CLIENTS
-  | (N extends "startTurn" | "resumeSession" ? keyof typeof AT_CREATION : never);
+  | (N extends "startTurn" | "resumeSession" ? keyof typeof SAID_AT_CREATION : never);
 
 /** The table of operations without its schemas. The package is built with its value, so that no page loads them. */
 export const WIRE_TABLE: Readonly<Record<OperationName, WireRow>> = Object.fromEntries(
@@ -41,7 +38,7 @@ function rowOf(name: OperationName): WireRow {
   const schema = unwrap(input);
   if (schema.def.type !== "object") throw new Error(`the input of ${name} is no object`);
   const isTurn = OPERATIONS[name].input === OPERATIONS.startTurn.input;
-  const hidden = { ...FOR_OLDER_CLIENTS, ...(isTurn ? AT_CREATION : {}) };
+  const hidden = { ...FOR_OLDER_CLIENTS, ...(isTurn ? SAID_AT_CREATION : {}) };
   const shape = Object.entries(schema.def.shape).filter(([field]) => !(field in hidden));
   return {
     rpc,

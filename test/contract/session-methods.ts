@@ -20,6 +20,13 @@ export function describeSessionMethods({ name, open }: ClientWay): void {
       await expect(client.createSession("")).rejects.toMatchObject({ message: "prompt: the prompt is empty" });
     });
 
+    it("[G6] lets a session's first turn run behind its answer", async () => {
+      const session = await client.createSession("Hello", { keepAlive: true });
+      expect(session.lastResult).toMatchObject({ text: "", turns: 0 });
+      await expect.poll(async () => (await session.read()).state, { timeout: 30_000 }).toBe("idle");
+      expect(await session.read()).toMatchObject({ last_assistant_text: "You said: Hello" });
+    });
+
     it("[G6] injects, tells of an event, and reads events as methods of the session", async () => {
       const session = await client.createSession("Hello");
       const once = { source: "clock", idempotencyKey: "noon" };
