@@ -383,11 +383,5 @@ export const OPERATIONS = {
 } as const satisfies Record<string, Operation>;
 
 export type OperationName = keyof typeof OPERATIONS;
-/** What a client may hear happen while it waits for the answer. */
-export const HAS_EVENTS: readonly OperationName[] = ["createSession", "startTurn", "resumeSession", "compactSession"];
-
-type Written<S extends z.ZodType> = unknown extends z.input<S> ? z.output<S> : z.input<S>;
-/** What a caller writes; where anything may be written, what is read of it. */
-export type OperationWritten<N extends OperationName> = Written<(typeof OPERATIONS)[N]["input"]>;
 export type OperationInput<N extends OperationName> = z.output<(typeof OPERATIONS)[N]["input"]>;
 export type OperationOutput<N extends OperationName> = z.output<(typeof OPERATIONS)[N]["output"]>;

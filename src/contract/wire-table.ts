@@ -1,7 +1,11 @@
 import type { z } from "zod";
 import { UNSERVED } from "./input/unserved.ts";
-import { HAS_EVENTS, OPERATIONS, type OperationName } from "./operations.ts";
+import { OPERATIONS, type OperationName } from "./operations.ts";
 import { AT_CREATION } from "./session.ts";
+
+type Written<S extends z.ZodType> = unknown extends z.input<S> ? z.output<S> : z.input<S>;
+/** What a caller of an operation writes; where anything may be written, what is read of it. */
+export type OperationWritten<N extends OperationName> = Written<(typeof OPERATIONS)[N]["input"]>;
 
 /** The fields of an object by their names, and what is in them; null is a value, or a user's own data. */
 export interface FieldNames {
@@ -12,10 +16,13 @@ export interface FieldNames {
 export interface WireRow {
   readonly rpc: string;
   readonly http: string;
+  /** Whether a client may hear what happens while it waits for the answer. */
   readonly hasEvents: boolean;
   readonly fields: FieldNames;
   readonly required: readonly string[];
 }
+
+const HAS_EVENTS: readonly OperationName[] = ["createSession", "startTurn", "resumeSession", "compactSession"];
 
 /** Fields that are there for older clients alone: they are refused as soon as they ask for something. */
 const FOR_OLDER_CLIENTS = { ...UNSERVED, skill_references: null, external_tools: null };

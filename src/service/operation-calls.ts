@@ -1,6 +1,6 @@
 import { type ErrorCode, RuntimeError } from "../contract/error.ts";
-import type { OperationName, OperationOutput, OperationWritten } from "../contract/operations.ts";
-import { type NoOption, WIRE_TABLE } from "../contract/wire-table.ts";
+import type { OperationName, OperationOutput } from "../contract/operations.ts";
+import { type NoOption, type OperationWritten, WIRE_TABLE } from "../contract/wire-table.ts";
 import type { CallContext, Dispatch } from "./dispatch.ts";
 import { type CamelCased, camelOf, inCamelCase, requireNames, toWire } from "./option-names.ts";
 import { jsonSchemaOf } from "./output-schema.ts";

@@ -1,7 +1,8 @@
 import { CAPABILITY_ABSENT } from "../../../contract/capability.ts";
 import { ERRORS } from "../../../contract/error.ts";
-import { HAS_EVENTS, OPERATIONS, type OperationName } from "../../../contract/operations.ts";
+import { OPERATIONS, type OperationName } from "../../../contract/operations.ts";
 import type { JsonSchema } from "../../../contract/rest/operation-schema.ts";
+import { WIRE_TABLE } from "../../../contract/wire-table.ts";
 import { type InputPlaces, inputPlaces } from "../routes/operation-input.ts";
 import { OPERATION_NAMES } from "../routes/operation-routes.ts";
 import { restSchema } from "../routes/rest-shape.ts";
@@ -108,7 +109,7 @@ function operationOf(name: OperationName, places: InputPlaces, hasBody: boolean)
 
 /** What is told to a client that accepts it; OpenAPI has no other place for that. */
 function eventsOf(name: OperationName): object {
-  if (!HAS_EVENTS.includes(name)) return {};
+  if (!WIRE_TABLE[name].hasEvents) return {};
   const description = "Each event by its type with its envelope as data, as it happens; then `result` or `error`.";
   return { "text/event-stream": { schema: { type: "string", description } } };
 }

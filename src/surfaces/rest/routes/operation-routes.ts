@@ -1,5 +1,6 @@
 import { RuntimeError } from "../../../contract/error.ts";
-import { HAS_EVENTS, OPERATIONS, type OperationName } from "../../../contract/operations.ts";
+import { OPERATIONS, type OperationName } from "../../../contract/operations.ts";
+import { WIRE_TABLE } from "../../../contract/wire-table.ts";
 import type { Listener } from "../../../service/event-queue.ts";
 import { furtherTurn } from "../../further-turn.ts";
 import type { RpcConnection } from "../../rpc/serve.ts";
@@ -29,7 +30,7 @@ export function createOperationRoutes(parts: OperationParts): readonly AnsweredR
   return OPERATION_NAMES.map((name) => {
     const [method = "", path = ""] = OPERATIONS[name].http.split(" ");
     const call = createCall(parts, name);
-    const hasEvents = HAS_EVENTS.includes(name);
+    const { hasEvents } = WIRE_TABLE[name];
     if (!RUNS_TURN.includes(name)) {
       const serve = async (request: RestRequest, listener?: Listener) => jsonAnswer(await call(request, { listener }));
       return { method, path, hasEvents, serve };
