@@ -45,6 +45,13 @@ export function describeSessionMethods({ name, open }: ClientWay): void {
       }
     });
 
+    it("[C18] lists what is pinned", async () => {
+      const session = await client.createSession("Hello");
+      const [first] = (await session.history()).messages;
+      await session.pin(first?.seq ?? 0);
+      expect(await session.pins()).toEqual({ pins: [first?.seq] });
+    });
+
     it("[G6] has the operations about nothing in particular under their own names", async () => {
       await client.agent("ada").remember("A heron stood in the pond.");
       expect((await client.listAgents()).agents).toMatchObject([{ agent: "ada" }]);
