@@ -1,5 +1,15 @@
 import { defineConfig } from "rolldown";
 
+/** What is derived from the schemas for callers is bundled as its value: a client then loads no schema, and no zod. */
+const wireTable = {
+  name: "wire-table",
+  load: async (id: string) => {
+    if (!id.endsWith("/contract/wire-table.ts")) return null;
+    const { WIRE_TABLE } = await import(id);
+    return `export const WIRE_TABLE = ${JSON.stringify(WIRE_TABLE)};`;
+  },
+};
+
 // One file where there were hundreds: most of a short command's time was the loading of modules, and of zod's most of all.
 export default defineConfig([
   {
@@ -12,6 +22,7 @@ export default defineConfig([
       mcp: "src/mcp.ts",
     },
     platform: "node",
+    plugins: [wireTable],
     external: [
       /^@ai-sdk\//,
       /^@modelcontextprotocol\//,
@@ -28,6 +39,7 @@ export default defineConfig([
   {
     input: { "client-browser": "src/clients/browser.ts" },
     platform: "browser",
+    plugins: [wireTable],
     output: { dir: "dist", format: "esm" },
   },
 ]);

@@ -32,14 +32,10 @@ assert.match(answer.text, /pier 7/);
 
 // A turn that must end within a budget, and a result of a given shape.
 const typed = await runtime.createSession("The port is 7443 and the host is db.internal. Report both.", {
-  budgetLimits: { max_tokens: 10_000, max_duration: "30s" },
-  outputSchema: {
-    type: "object",
-    properties: { host: { type: "string" }, port: { type: "integer" } },
-    required: ["host", "port"],
-  },
+  budgetLimits: { maxTokens: 10_000, maxDuration: "30s" },
+  outputSchema: z.object({ host: z.string(), port: z.int() }),
 });
-console.log(typed.lastResult?.structured_output);
-assert.deepEqual(typed.lastResult?.structured_output, { host: "db.internal", port: 7443 });
+console.log(typed.structuredOutput?.host);
+assert.deepEqual(typed.structuredOutput, { host: "db.internal", port: 7443 });
 
 await runtime.close();

@@ -12,7 +12,7 @@ import { type Client, connect, RuntimeError } from "rkat/client";
 async function useClient(client: Client): Promise<readonly string[]> {
   const session = await client.createSession("Remember: the launch is on 12 May at pier 7. What is 2 + 3?", {
     model: "offline",
-    budgetLimits: { max_tokens: 10_000, max_tool_calls: 5 },
+    budgetLimits: { maxTokens: 10_000, maxToolCalls: 5 },
   });
   const types = [];
   const stream = session.stream("Where is the launch?");

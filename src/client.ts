@@ -26,4 +26,11 @@ export type { Tool, ToolCallContext, ToolOutput } from "./ports/tool.ts";
 export type { Agent } from "./service/agent/agent-handle.ts";
 export type { Delivery } from "./service/event-queue.ts";
 export type { Runtime as Client } from "./service/runtime-calls.ts";
-export type { EventStream, RewriteOptions, Session, SessionOptions, TurnOptions } from "./service/session-handle.ts";
+export type {
+  EventStream,
+  RewriteOptions,
+  Session,
+  SessionOptions,
+  TurnOptions,
+  TurnResult,
+} from "./service/session-handle.ts";

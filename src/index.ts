@@ -49,5 +49,12 @@ export type { Agent } from "./service/agent/agent-handle.ts";
 export type { AgentHome, AgentPlace } from "./service/agent/agent-operations.ts";
 export type { CompactionOptions } from "./service/compaction-options.ts";
 export type { Delivery } from "./service/event-queue.ts";
-export type { EventStream, RewriteOptions, Session, SessionOptions, TurnOptions } from "./service/session-handle.ts";
+export type {
+  EventStream,
+  RewriteOptions,
+  Session,
+  SessionOptions,
+  TurnOptions,
+  TurnResult,
+} from "./service/session-handle.ts";
 export { defineTool } from "./tools/define-tool.ts";

@@ -5,7 +5,7 @@ import { fixedAtStart, modelConfig, policyOf } from "./config/config-policy.ts";
 import { spellConfig } from "./config/config-schema.ts";
 import { type Config, defaultConfig } from "./config/load-config.ts";
 import { MCP_CONNECT_TIMEOUT_MS } from "./config/mcp-servers.ts";
-import type { Capability } from "./contract/capability.ts";
+import { CAPABILITY_ABSENT, type Capability } from "./contract/capability.ts";
 import type { ConfiguredRealm } from "./contract/config/envelope.ts";
 import { RuntimeError } from "./contract/error.ts";
 import { MEMORY_SKILL } from "./contract/memory.ts";
@@ -215,22 +215,28 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     if (isClosed) throw new RuntimeError("AGENT_ERROR", "this runtime is closed");
     return call(...operation);
   };
-  return createRuntimeCalls({
-    dispatch,
-    subscribe: (sessionId, { after, signal = new AbortController().signal } = {}) =>
-      subscribe({ store, live }, sessionId, { after, signal }),
-    close: async () => {
-      isClosed = true;
-      await stop();
-      const serversEnded = mcp.close(); // Their programs may take a while; what is kept must not wait for them.
-      await builtins.close();
-      await agents.close();
-      await memory?.close();
-      await store.close();
-      await serversEnded;
+  return createRuntimeCalls(
+    {
+      dispatch,
+      subscribe: (sessionId, { after, signal = new AbortController().signal } = {}) =>
+        subscribe({ store, live }, sessionId, { after, signal }),
+      close: async () => {
+        isClosed = true;
+        await stop();
+        const serversEnded = mcp.close(); // Their programs may take a while; what is kept must not wait for them.
+        await builtins.close();
+        await agents.close();
+        await memory?.close();
+        await store.close();
+        await serversEnded;
+      },
     },
-  });
+    COMPOSE_IT,
+  );
 }
+
+/** What to do about a capability that was left out of a runtime. */
+const COMPOSE_IT = Object.fromEntries(Object.values(CAPABILITY_ABSENT).map(({ code, sdk }) => [code, sdk]));
 
 function memoryOf(
   options: MemoryOptions,

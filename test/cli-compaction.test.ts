@@ -293,6 +293,7 @@ describe("rkat session pin", () => {
     expect(pinned).toMatch(
       /^Pinned seq 2, you: The owner of src\/lib\/file1\.ts is .*\nEvery compaction keeps the seq 2\.\n$/,
     );
+    expect(await text("session", "pins", id)).toBe("Every compaction keeps the seq 2.\n");
     await json("compact", "run", id);
     const [compaction] = await compactions(id);
     expect(compaction?.receipt).toMatchObject({ pinned: expect.any(Number) });

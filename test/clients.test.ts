@@ -3,20 +3,21 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { connect } from "../src/client.ts";
 import { openServedRuntime } from "./clients/served-runtime.ts";
-import { describeClient } from "./contract/client.ts";
+import { type ClientWay, describeClient } from "./contract/client.ts";
+import { describeSessionMethods } from "./contract/session-methods.ts";
 
 const SERVER = join(import.meta.dirname, "clients/serving-process.ts");
 
-describeClient({
+const inProcess: ClientWay = {
   name: "in-process",
   hasTools: true,
   open: async (kind = "kept") => {
     const runtime = openServedRuntime(kind);
     return { client: await connect({ runtime }), close: () => runtime.close() };
   },
-});
+};
 
-describeClient({
+const overStdio: ClientWay = {
   name: "over stdio",
   hasTools: true,
   death: /^\S*node.* ended with exit code 7 and said: the last words$/,
@@ -24,9 +25,9 @@ describeClient({
     const client = await connect({ command: process.execPath, args: [SERVER, "rpc", kind] });
     return { client, close: client.close };
   },
-});
+};
 
-describeClient({
+const overHttp: ClientWay = {
   name: "over HTTP",
   hasTools: false,
   death: /^cannot reach http:\/\/127\.0\.0\.1:\d+: /,
@@ -40,4 +41,9 @@ describeClient({
     };
     return { client, close };
   },
-});
+};
+
+for (const way of [inProcess, overStdio, overHttp]) {
+  describeClient(way);
+  describeSessionMethods(way);
+}

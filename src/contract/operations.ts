@@ -239,6 +239,15 @@ export const OPERATIONS = {
     cli: "rkat session unpin ID SEQ",
     requires: "session-compaction",
   },
+  listPins: {
+    summary: "List a session's pinned messages by their seqs.",
+    input: z.strictObject({ session_id: SessionId }),
+    output: PinResult.pick({ pins: true }),
+    rpc: "session/pins",
+    http: "GET /sessions/{session_id}/pins",
+    cli: "rkat session pins ID",
+    requires: "session-compaction",
+  },
   searchMemory: {
     summary: "Search what compactions took out of the contexts of this project's sessions.",
     input: MemorySearch,

@@ -37,8 +37,9 @@ const OutputSchema = JsonObject.transform((given) => {
 const wantedRetries = { error: "write a whole number from 0 to 10" };
 const Retries = z.int(wantedRetries).nonnegative(wantedRetries).max(10, wantedRetries);
 
+const promptWanted = { error: "write a text or a list of content blocks" };
 const Prompt = z
-  .union(Content.options, { error: "write a text or a list of content blocks" })
+  .union(Content.options, promptWanted)
   .refine((prompt) => (typeof prompt === "string" ? prompt.trim() : prompt).length > 0, {
     error: "the prompt is empty",
   });
@@ -90,7 +91,7 @@ const Labels = z
     error: "keys that begin with meerkat. are reserved",
   });
 
-export const CreateSession = z.object({
+export const NewSession = z.object({
   ...Wire,
   prompt: Prompt,
   initial_turn: z.enum(["run_immediately", "deferred"]).default("run_immediately"),
@@ -114,6 +115,12 @@ export const CreateSession = z.object({
   shell_env: z.record(z.string(), z.string()).optional(),
   compaction: CompactionSettings.optional(),
 });
+
+/** What a session is made with. One whose first turn comes later may leave the prompt to that turn. */
+export const CreateSession = NewSession.partial({ prompt: true }).refine(
+  ({ prompt, initial_turn }) => prompt !== undefined || initial_turn === "deferred",
+  { path: ["prompt"], ...promptWanted },
+);
 export type CreateSession = z.infer<typeof CreateSession>;
 
 /** What a session is made with; a turn may say it again, as it is. */

@@ -1,4 +1,61 @@
 import { RuntimeError } from "../contract/error.ts";
+import type { FieldNames } from "../contract/wire-table.ts";
+
+/** A name of the wire as TypeScript spells it: `max_tokens` is `maxTokens`. */
+type Camel<Name extends string> = Name extends `${infer Head}_${infer Tail}`
+  ? `${Head}${Capitalize<Camel<Tail>>}`
+  : Name;
+
+type IsUnion<T, Whole = T> = T extends unknown ? ([Whole] extends [T] ? false : true) : never;
+
+/**
+ * An input of the wire under TypeScript's names, at every depth. A user's own data keeps its keys, and what has one of
+ * several shapes, as a message has, the names it also comes back with.
+ */
+export type CamelCased<T> =
+  IsUnion<Exclude<T, null | undefined>> extends true
+    ? T
+    : T extends readonly (infer Item)[]
+      ? readonly CamelCased<Item>[]
+      : T extends object
+        ? string extends keyof T
+          ? Readonly<T>
+          : { readonly [K in keyof T as K extends string ? Camel<K> : K]: Either<T[K]> }
+        : T;
+
+/** Programs that were written before both were understood spell what is inside an option as the wire does. */
+type Either<T> = CamelCased<T> | T;
+
+export function camelOf(name: string): string {
+  return name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+}
+
+/** An input under the wire's names; what has no name among the fields is left to whoever validates it. */
+export function toWire(options: object, fields: FieldNames): Record<string, unknown> {
+  const wireNames = new Map(Object.keys(fields).map((field) => [camelOf(field), field]));
+  return Object.fromEntries(
+    Object.entries(options).map(([name, value]) => {
+      const field = wireNames.get(name) ?? name;
+      return [field, valueToWire(value, fields[field] ?? null)];
+    }),
+  );
+}
+
+function valueToWire(value: unknown, fields: FieldNames | null): unknown {
+  if (fields === null || typeof value !== "object" || value === null) return value;
+  return Array.isArray(value) ? value.map((item) => valueToWire(item, fields)) : toWire(value, fields);
+}
+
+/** A sentence about fields with the names that they have in TypeScript. */
+export function inCamelCase(sentence: string, fields: FieldNames): string {
+  const known = namesIn(fields);
+  return sentence.replaceAll(/[a-z]+(?:_[a-z]+)+/g, (name) => (known.has(name) ? camelOf(name) : name));
+}
+
+function namesIn(fields: FieldNames): ReadonlySet<string> {
+  const inner = Object.values(fields).flatMap((value) => (value === null ? [] : [...namesIn(value)]));
+  return new Set([...Object.keys(fields), ...inner]);
+}
 
 /** Throws INVALID_PARAMS unless the options are an object of these names: one that is ignored has no effect, unseen. */
 export function requireNames(options: object, names: readonly string[]): void {

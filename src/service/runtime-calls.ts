@@ -1,42 +1,40 @@
 import type { MemoryResults } from "../contract/memory.ts";
 import type { Content } from "../contract/message.ts";
-import type { RunResult, SessionInfo, SessionSummary } from "../contract/session.ts";
+import type { SessionInfo, SessionSummary } from "../contract/session.ts";
 import { type Agent, createAgentHandle } from "./agent/agent-handle.ts";
-import type { Dispatch } from "./dispatch.ts";
+import type { CallContext, Dispatch } from "./dispatch.ts";
 import type { Delivery } from "./event-queue.ts";
+import { type Advice, createAsk, createOtherMethods, type OptionsOf, type OtherMethods } from "./operation-calls.ts";
 import {
-  createCall,
-  createFields,
   createHandle,
   type EventStream,
   type Session,
   type SessionOptions,
   streamOf,
+  type TurnResult,
 } from "./session-handle.ts";
 
-/** A place where sessions run. */
-export interface Runtime {
+/** Where sessions run. Operations about none of them are methods under their own names: `docs/operations.md` has them. */
+export interface Runtime extends Omit<OtherMethods, "createSession" | "listSessions" | "searchMemory" | "readBlob"> {
+  /** Creates a session without a turn; the first one brings the prompt. */
+  createSession<T = unknown>(options?: SessionOptions<T>): Promise<Session<T>>;
   /** Creates a session and runs its first turn. */
-  createSession(prompt: Content, options?: SessionOptions): Promise<Session>;
+  createSession<T = unknown>(prompt: Content, options?: SessionOptions<T>): Promise<Session<T>>;
   /** The same, with the events of the first turn to iterate. */
-  createSessionStreaming(
+  createSessionStreaming<T = unknown>(
     prompt: Content,
-    options?: SessionOptions,
-  ): EventStream & { readonly session: Promise<Session> };
+    options?: SessionOptions<T>,
+  ): EventStream<T> & { readonly session: Promise<Session<T>> };
   /** Creates a session whose prompt is delivered together with that of its first turn. */
-  createDeferredSession(prompt: Content, options?: SessionOptions): Promise<Session>;
+  createDeferredSession<T = unknown>(prompt: Content, options?: SessionOptions<T>): Promise<Session<T>>;
   /** A handle on a session by its id; nothing is read until it is used. */
   session(sessionId: string): Session;
-  listSessions(query?: {
-    labels?: Record<string, string>;
-    limit?: number;
-    offset?: number;
-  }): Promise<readonly SessionSummary[]>;
+  listSessions(options?: OptionsOf<"listSessions">): Promise<readonly SessionSummary[]>;
   readSession(sessionId: string): Promise<SessionInfo>;
   /** Searches what compactions took out of contexts; with `everything`, all that was said in the project. */
   searchMemory(
     query: string,
-    options?: { limit?: number; sessionId?: string; everything?: boolean },
+    options?: OptionsOf<"searchMemory", "query"> & { readonly everything?: boolean },
   ): Promise<MemoryResults>;
   /** A handle on an agent by its name; one is there as soon as it remembers something. */
   agent(name: string): Agent;
@@ -56,43 +54,49 @@ export interface Runtime {
 /** The ways into a runtime everything else is made of: here or on the other side of a wire. */
 export type RuntimeWays = Pick<Runtime, "dispatch" | "subscribe" | "close">;
 
-/** A runtime's calls, the same wherever it runs. */
-export function createRuntimeCalls({ dispatch, subscribe, close }: RuntimeWays): Runtime {
-  const create = async (prompt: Content, session: SessionOptions, more: Parameters<Dispatch>[2] = {}) => {
-    const fields = { ...createFields(session), prompt };
+/** A runtime's calls, the same wherever it runs; `advice` is for whoever composed it, by the code of what failed. */
+export function createRuntimeCalls(ways: RuntimeWays, advice?: Advice): Runtime {
+  const { dispatch, subscribe } = ways;
+  const ask = createAsk(dispatch, advice);
+  const methods = createOtherMethods(ask);
+  const calls = { ask, subscribe };
+  const create = async <T>(prompt: Content, options?: object, hearing?: CallContext) => {
+    const given = { prompt, initial_turn: "run_immediately" };
     // Not deferred, so the first turn has run and its result is here.
-    return (await dispatch("createSession", fields, { ...createCall(session), ...more })) as RunResult;
+    return (await ask("createSession", given, options, hearing)) as TurnResult<T>;
+  };
+  const defer = async <T>(prompt: Content | undefined, options?: object): Promise<Session<T>> => {
+    const { session_id } = await ask("createSession", { prompt, initial_turn: "deferred" }, options);
+    return createHandle<T>(calls, session_id);
   };
   return {
-    createSession: async (prompt, session = {}) => {
-      const result = await create(prompt, session);
-      return createHandle(dispatch, result.session_id, result);
+    ...methods,
+    createSession: async <T>(...given: [first?: Content | object, options?: object]) => {
+      const [first, options] = given;
+      const hasPrompt = given.length > 1 || typeof first === "string" || Array.isArray(first) || first === null;
+      if (!hasPrompt) return defer<T>(undefined, first);
+      const result = await create<T>(first as Content, options); // What it is not, the schema says.
+      return createHandle(calls, result.session_id, result);
     },
-    createSessionStreaming: (prompt, session = {}) => {
-      const stream = streamOf((listener) => create(prompt, session, { listener }));
-      const handle = stream.result.then((result) => createHandle(dispatch, result.session_id, result));
-      handle.catch(() => {}); // The same failure as `result`'s, for whoever asks for it.
-      return { ...stream, session: handle };
+    createSessionStreaming: <T>(prompt: Content, options?: object) => {
+      const stream = streamOf((listener) => create<T>(prompt, options, { listener }));
+      const session = stream.result.then((result) => createHandle(calls, result.session_id, result));
+      session.catch(() => {}); // The same failure as `result`'s, for whoever asks for it.
+      return { ...stream, session };
     },
-    createDeferredSession: async (prompt, session = {}) => {
-      const fields = { ...createFields(session), prompt, initial_turn: "deferred" };
-      const { session_id } = await dispatch("createSession", fields, createCall(session));
-      return createHandle(dispatch, session_id);
+    createDeferredSession: defer,
+    session: (sessionId) => createHandle(calls, sessionId),
+    listSessions: async (options) => (await methods.listSessions(options)).sessions,
+    readSession: (session_id) => ask("readSession", { session_id }),
+    searchMemory: (query, { everything = false, ...options } = {}) => {
+      const where = options.sessionId === undefined ? {} : { scope: "session" as const };
+      return ask(everything ? "searchHistory" : "searchMemory", { query }, { ...where, ...options });
     },
-    session: (sessionId) => createHandle(dispatch, sessionId),
-    listSessions: async (query = {}) => (await dispatch("listSessions", query)).sessions,
-    readSession: (session_id) => dispatch("readSession", { session_id }),
-    searchMemory: (query, { limit, sessionId, everything = false } = {}) => {
-      const where = sessionId === undefined ? {} : { session_id: sessionId, scope: "session" };
-      return dispatch(everything ? "searchHistory" : "searchMemory", { query, limit, ...where });
-    },
-    agent: (name) => createAgentHandle(dispatch, name),
-    readBlob: async (blob_id) => {
-      const { media_type, data } = await dispatch("readBlob", { blob_id });
+    agent: (name) => createAgentHandle(ask, name),
+    readBlob: async (blobId) => {
+      const { media_type, data } = await methods.readBlob(blobId);
       return { mediaType: media_type, data: Uint8Array.from(atob(data), (letter) => letter.charCodeAt(0)) };
     },
-    subscribe,
-    dispatch,
-    close,
+    ...ways,
   };
 }

@@ -1,9 +1,11 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, expectTypeOf, it } from "vitest";
+import { z } from "zod";
 import { scriptedRuntime } from "../../test/support/runtime.ts";
 import { RuntimeError } from "../contract/error.ts";
 import { createRuntime, type RuntimeOptions } from "../runtime.ts";
 import type { Dispatch } from "./dispatch.ts";
-import { createHandle, type SessionOptions, type TurnOptions } from "./session-handle.ts";
+import { createAsk, createMethodsAbout, createOtherMethods, type MethodsAbout } from "./operation-calls.ts";
+import { createHandle, type Session, type SessionOptions, type TurnOptions } from "./session-handle.ts";
 
 // Options of JavaScript callers, which no compiler has seen.
 const asSession = (options: unknown) => options as SessionOptions;
@@ -17,8 +19,9 @@ describe("the events of a turn", () => {
       throw new RuntimeError("AGENT_ERROR", "the server is gone");
     };
     const heard: unknown[] = [];
+    const ways = { ask: createAsk(dispatch), subscribe: scriptedRuntime([]).runtime.subscribe };
     const listen = async () => {
-      for await (const event of createHandle(dispatch, "s").stream("hi")) heard.push(event);
+      for await (const event of createHandle(ways, "s").stream("hi")) heard.push(event);
     };
     await expect(listen()).rejects.toMatchObject({ code: "AGENT_ERROR", message: "the server is gone" });
     expect(heard).toEqual([{ type: "text_delta", delta: "half" }]);
@@ -51,7 +54,7 @@ describe("options of the SDK", () => {
       [{ tools: [{ ...tool, timeoutMs: "1s" }] }, "tools.0: give tool look a timeoutMs above 0"],
       [{ max_tokens: 5 }, "max_tokens is no option; did you mean maxTokens?"],
       [{ sytemPrompt: "x" }, "sytemPrompt is no option; did you mean systemPrompt?"],
-      [{ maxTokens: "5" }, "max_tokens: write a whole number above 0"],
+      [{ maxTokens: "5" }, "maxTokens: write a whole number above 0"],
       [{ model: "" }, "model: write the name of a model"],
       [{ model: 5 }, "model: write the name of a model"],
     ];
@@ -71,8 +74,8 @@ describe("options of the SDK", () => {
       [null, "give the options as an object"],
       [{ signal: "now" }, "signal: give an AbortSignal"],
       [{ tools: [] }, expect.stringMatching(/^tools is no option; /)],
-      [{ tool_overlay: {} }, "tool_overlay is no option; did you mean toolOverlay?"],
-      [{ budgetLimits: {} }, expect.stringMatching(/^budgetLimits is no option; there are model, provider, /)],
+      [{ toolOverlay: {} }, "toolOverlay is no option; did you mean flowToolOverlay?"],
+      [{ budgetLimits: {} }, expect.stringMatching(/^budgetLimits is no option; there are .*model, provider, /)],
     ];
     for (const [options, message] of wrong) {
       const refused = { code: "INVALID_PARAMS", message };
@@ -100,5 +103,115 @@ describe("options of the SDK", () => {
         expect.objectContaining({ code: "INVALID_PARAMS", message }),
       );
     }
+  });
+});
+
+describe("methods of the SDK", () => {
+  it("[G6] are the operations about a session, and about an agent, by the names their types have", () => {
+    const { runtime } = scriptedRuntime([]);
+    const ask = createAsk(runtime.dispatch);
+    const ofSession = [
+      "read",
+      "history",
+      "rewrites",
+      "archive",
+      "interrupt",
+      "pin",
+      "inject",
+      "forkReplacing",
+    ] as const;
+    expectTypeOf<(typeof ofSession)[number]>().toExtend<keyof MethodsAbout<"session_id">>();
+    const session = Object.keys(createMethodsAbout(ask, "session_id", "s"));
+    expect(session).toEqual(expect.arrayContaining([...ofSession]));
+    expect(session).not.toContain("start");
+    expectTypeOf<keyof MethodsAbout<"agent">>().toEqualTypeOf<
+      "remember" | "takeNote" | "context" | "compact" | "status"
+    >();
+    const ofAgent = ["compact", "context", "remember", "status", "takeNote"];
+    expect(Object.keys(createMethodsAbout(ask, "agent", "a")).sort()).toEqual(ofAgent);
+    expect(Object.keys(createOtherMethods(ask)).filter((name) => !(name in runtime))).toEqual([]);
+  });
+
+  it("[F3] [G6] tell whoever composed the runtime what it lacks, and wires what they always said", async () => {
+    const { runtime } = scriptedRuntime([{ text: "Hello." }]);
+    const message = "Session persistence is disabled: use openRuntime, or give createRuntime a store";
+    const advised = { code: "SESSION_PERSISTENCE_DISABLED", message };
+    await expect(runtime.listSessions()).rejects.toMatchObject(advised);
+    await expect((await runtime.createSession("Hi.")).history()).rejects.toMatchObject(advised);
+    const wire = { message: "Session persistence is disabled (build without 'session-store')." };
+    await expect(runtime.dispatch("listSessions", {})).rejects.toMatchObject(wire);
+  });
+});
+
+describe("the schema of a result", () => {
+  const City = z.object({ city: z.string(), people: z.int().optional() });
+  const oslo = { city: "Oslo", people: 700_000 };
+
+  it("[G6] may be zod's or another library's, and gives the result its type", async () => {
+    const { runtime, model } = scriptedRuntime(() => ({ text: JSON.stringify(oslo) }));
+    const session = await runtime.createSession("Where?", { outputSchema: City });
+    expectTypeOf(session.structuredOutput).toEqualTypeOf<{ city: string; people?: number | undefined } | undefined>();
+    expect([session.structuredOutput, session.lastResult?.structured_output]).toEqual([oslo, oslo]);
+    const again = await session.turn("And now?");
+    expectTypeOf(again.structured_output?.city).toEqualTypeOf<string | undefined>();
+    const later = await runtime.createSession();
+    expectTypeOf(later.structuredOutput).toBeUnknown();
+    const first = await later.turn("Where?", { outputSchema: City });
+    expect(first.structured_output?.city).toBe("Oslo");
+    const streamed = runtime.createSessionStreaming("Where?", { outputSchema: City });
+    expectTypeOf((await streamed.result).structured_output).toEqualTypeOf<z.infer<typeof City> | undefined>();
+    const jsonSchema = { type: "object", required: ["city"] };
+    const other = { "~standard": { version: 1 as const, vendor: "other", jsonSchema: { input: () => jsonSchema } } };
+    await runtime.createSession("Where?", { outputSchema: other });
+    await runtime.createSession("Where?", { outputSchema: jsonSchema });
+    expect(model.requests.length).toBe(6);
+  });
+
+  it("[H1] is refused in a sentence when it cannot be written as a JSON schema", async () => {
+    const { runtime, model } = scriptedRuntime([]);
+    const mute = { "~standard": { version: 1 as const, vendor: "valibot", validate: () => ({ value: 1 }) } };
+    const sentence = /^outputSchema: give this valibot schema as a JSON schema, .*: this version of it cannot$/;
+    await expect(runtime.createSession("Go.", { outputSchema: mute })).rejects.toThrow(sentence);
+    await expect(runtime.createSession("Go.", { outputSchema: z.object({ at: z.date() }) })).rejects.toThrow(
+      /^outputSchema: give this zod schema as a JSON schema, .*Date cannot be represented in JSON Schema/,
+    );
+    expect(model.requests).toEqual([]);
+  });
+});
+
+describe("the types of options", () => {
+  it("[G6] are the wire's in camel case at every depth, and know no others", () => {
+    const { runtime } = scriptedRuntime([]);
+    expectTypeOf<SessionOptions["maxTokens"]>().toEqualTypeOf<number | undefined>();
+    expectTypeOf<SessionOptions["labels"]>().toExtend<Readonly<Record<string, string>> | undefined>();
+    expectTypeOf<TurnOptions>().toHaveProperty("clearProviderParams");
+    expectTypeOf<TurnOptions>().toHaveProperty("structuredOutputRetries");
+    expectTypeOf<keyof SessionOptions & ("enableMob" | "initialTurn" | "prompt" | "externalTools")>().toBeNever();
+    const fine: SessionOptions = {
+      budgetLimits: { maxTokens: 1, maxDuration: "30s" },
+      compaction: { autoCompactThreshold: 5 },
+      skillRefs: [{ sourceUuid: "u", skillName: "s" }],
+      labels: { any_key: "", anyKey: "" },
+    };
+    expect(fine).toBeDefined();
+    const never = async (session: Session) => {
+      // @ts-expect-error: an option that is misspelt
+      await runtime.createSession("Go.", { sytemPrompt: "x" });
+      // @ts-expect-error: the wire's name of an option
+      await runtime.createSession("Go.", { max_tokens: 5 });
+      // @ts-expect-error: a misspelt field inside an option
+      await runtime.createSession("Go.", { budgetLimits: { maxTokns: 5 } });
+      // @ts-expect-error: a value of the wrong type inside an option
+      await runtime.createSession("Go.", { budgetLimits: { maxTokens: "5" } });
+      // @ts-expect-error: what a session is made with is no option of a turn
+      await session.turn("Go.", { budgetLimits: {} });
+      // @ts-expect-error: a pin is of a number
+      await session.pin("2");
+      // @ts-expect-error: an event has a type
+      await session.sendExternalEvent();
+      // @ts-expect-error: an operation that is not there
+      await session.delete();
+    };
+    expect(never).toBeDefined();
   });
 });

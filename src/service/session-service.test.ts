@@ -121,7 +121,7 @@ describe("the session service", () => {
     const tool = (name: string): Tool => ({ name, description: name, inputSchema: {}, execute: () => name });
     const { runtime, model } = scriptedRuntime(() => ({ text: "ok" }), { tools: [tool("a"), tool("b"), tool("c")] });
     const session = await runtime.createSession("x", { toolFilter: { Deny: ["c"] }, tools: [tool("d")] });
-    await session.turn("y", { toolOverlay: { blocked_tools: ["a"] } });
+    await session.turn("y", { flowToolOverlay: { blocked_tools: ["a"] } });
     const offered = model.requests.map((request) => request.tools.map(({ name }) => name));
     expect(offered).toEqual([
       ["a", "b", "d"],
@@ -155,7 +155,7 @@ describe("the session service", () => {
       const refused = { code: "INVALID_PARAMS", message: expect.stringMatching(message) };
       await expect(runtime.dispatch("createSession", input)).rejects.toMatchObject(refused);
     }
-    const notAnId = { code: "INVALID_PARAMS", message: "session_id: expected a session id (a UUID)" };
+    const notAnId = { code: "INVALID_PARAMS", message: "sessionId: expected a session id (a UUID)" };
     await expect(runtime.session("../../etc/passwd").turn("x")).rejects.toMatchObject(notAnId);
     await expect(runtime.session(unknownId).turn("x")).rejects.toMatchObject({ code: "SESSION_NOT_FOUND" });
     expect(await runtime.listSessions()).toEqual([]);

@@ -82,15 +82,16 @@ export function createSessionService(parts: ServiceParts): SessionService {
       const tools = [...began.toolsFor(settings), ...(call.tools ?? [])];
       requireReachableFor(began.compaction, settings, { tools, pinTokens: 0, contextWindow: model.contextWindow });
     }
-    const isDeferred = input.initial_turn === "deferred";
-    const pending = isDeferred ? { pending_prompt: input.prompt } : {};
+    const { prompt, initial_turn } = input;
+    const isDeferred = initial_turn === "deferred";
+    const pending = isDeferred && prompt !== undefined ? { pending_prompt: prompt } : {};
     const session_id = clock.newId();
     const body = { kind: "session_created" as const, settings, ...pending };
     const session = await live.admit(() =>
       beginSession(store.log, session_id, { bodies: [body], tools: call.tools ?? [] }),
     );
-    if (isDeferred) return { session_id };
-    const { prompt } = input;
+    // Without a prompt it is deferred: the schema says so.
+    if (isDeferred || prompt === undefined) return { session_id };
     const turn = { prompt, model, instructions: [], overlay: undefined, traceparent: call.traceparent, added: [] };
     const run = (signal: AbortSignal) => runSessionTurn(began, session, { ...turn, signal });
     return input.keep_alive === true ? runBehind(session, call, run) : held.run(session, call, run);

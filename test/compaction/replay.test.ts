@@ -127,7 +127,7 @@ describe(`a session of ${TURNS} turns that compacts tens of times`, () => {
         expect(await tell(runtime, session)).toEqual(told);
         const { calls } = replay();
         for (const { seq, recorded } of calls.filter((_, at) => at % Math.floor(calls.length / SAMPLES) === 0)) {
-          expect({ seq, sha256: (await session.context({ seq })).sha256 }).toEqual({ seq, sha256: recorded });
+          expect({ seq, sha256: (await session.context({ atSeq: seq })).sha256 }).toEqual({ seq, sha256: recorded });
         }
       } finally {
         await runtime.close();

@@ -204,7 +204,7 @@ export function describeClient({ name, open, hasTools, death }: ClientWay): void
       const before = await session.revision();
       expect(before.messages).toMatchObject([{ role: "user" }, { role: "block_assistant" }]);
       const crane = { role: "user", content: "A crane stood in the pond." } as const;
-      const options = { note: "it was a crane", expectedRevision: before.revision };
+      const options = { note: "it was a crane", expectedParentRevision: before.revision };
       const done = await session.rewrite({ start: 0, end: 1 }, [crane], options);
       expect((await session.history()).messages[0]).toMatchObject(crane);
       expect(await session.rewrites()).toEqual([done.commit]);
@@ -249,13 +249,13 @@ export function describeClient({ name, open, hasTools, death }: ClientWay): void
     it("[G6] throws the errors of the table", async () => {
       const session = await client.createSession("Hello");
       await expect(client.readSession(NOBODY)).rejects.toEqual(code("SESSION_NOT_FOUND", new RegExp(NOBODY)));
-      await expect(client.readSession("x/../y")).rejects.toEqual(code("INVALID_PARAMS", /session_id/));
-      await expect(client.readSession("..")).rejects.toEqual(code("INVALID_PARAMS", /session_id/));
+      await expect(client.readSession("x/../y")).rejects.toEqual(code("INVALID_PARAMS", /sessionId/));
+      await expect(client.readSession("..")).rejects.toEqual(code("INVALID_PARAMS", /sessionId/));
       await expect(client.dispatch("readSession", {})).rejects.toEqual(code("INVALID_PARAMS", /session_id/));
       await expect(client.createSession("")).rejects.toEqual(code("INVALID_PARAMS", /prompt/));
       await expect(client.createSession("Hello", { maxTokens: -1 })).rejects.toEqual(code("INVALID_PARAMS"));
-      await expect(session.turn("Hello", { toolOverlay: { allowed_tools: 3 as never } })).rejects.toEqual(
-        code("INVALID_PARAMS", /allowed_tools/),
+      await expect(session.turn("Hello", { flowToolOverlay: { allowed_tools: 3 as never } })).rejects.toEqual(
+        code("INVALID_PARAMS", /allowedTools/),
       );
       await expect(session.undoCompaction(NOBODY)).rejects.toEqual(code("SESSION_NOT_FOUND"));
       await expect(client.agent("not a name!").status()).rejects.toEqual(code("INVALID_PARAMS", /agent/));

@@ -1,5 +1,6 @@
 import { RuntimeError } from "../../contract/error.ts";
 import type { OperationName } from "../../contract/operations.ts";
+import { WIRE_TABLE } from "../../contract/wire-table.ts";
 import type { Dispatch } from "../../service/dispatch.ts";
 import { createRuntimeCalls, type Runtime } from "../../service/runtime-calls.ts";
 import { cancelledError, closedError } from "../failures.ts";
@@ -16,8 +17,6 @@ export interface HttpOptions {
   /** What the server asks for; without it none is sent. */
   readonly token?: string | undefined;
 }
-
-const HAS_EVENTS: readonly OperationName[] = ["createSession", "startTurn", "resumeSession", "compactSession"];
 
 /** Connects to a server over HTTP; throws when nothing answers there, or nothing this client can speak with. */
 export async function openHttp(options: HttpOptions): Promise<Runtime> {
@@ -36,7 +35,7 @@ export async function openHttp(options: HttpOptions): Promise<Runtime> {
     if (call.tools !== undefined && call.tools.length > 0) throw toolsRefused();
     if (call.signal?.aborted) throw cancelledError();
     try {
-      const answer = HAS_EVENTS.includes(name)
+      const answer = WIRE_TABLE[name].hasEvents
         ? await runTurn(requestOf(name, input), call)
         : await ask(name, input, call.signal);
       // The server answers a row's route with the row's output.

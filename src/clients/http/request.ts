@@ -1,7 +1,7 @@
 import { RuntimeError } from "../../contract/error.ts";
 import type { OperationName } from "../../contract/operations.ts";
+import { WIRE_TABLE } from "../../contract/wire-table.ts";
 import { type Fields, isRecord, jsonOf } from "../fields.ts";
-import { WIRE_NAMES } from "../wire-names.ts";
 
 /** What is sent for an operation. */
 export interface HttpRequest {
@@ -15,7 +15,7 @@ const WITH_BODY: readonly string[] = ["POST", "PUT", "PATCH"];
 
 /** An operation's input spread over a request, as the server gathers it again; what is wrong with it, the server says. */
 export function requestOf(name: OperationName, input: unknown): HttpRequest {
-  const [method = "", pattern = ""] = WIRE_NAMES[name].http.split(" ");
+  const [method = "", pattern = ""] = WIRE_TABLE[name].http.split(" ");
   const fields = withoutScope(isRecord(input) ? input : {});
   const path = pattern.replaceAll(/\{(\w+)\}/g, (_, field: string) => segmentOf(field, fields[field]));
   const rest = Object.entries(fields).filter(

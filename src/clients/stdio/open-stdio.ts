@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { basename } from "node:path";
 import { fileURLToPath } from "node:url";
 import { RuntimeError } from "../../contract/error.ts";
+import { WIRE_TABLE } from "../../contract/wire-table.ts";
 import type { Dispatch } from "../../service/dispatch.ts";
 import { createRuntimeCalls, type Runtime } from "../../service/runtime-calls.ts";
 import type { CommandOptions } from "../connect.ts";
@@ -9,7 +10,6 @@ import { cancelledError, closedError } from "../failures.ts";
 import { isRecord } from "../fields.ts";
 import { requireSameContract } from "../same-contract.ts";
 import { sleep } from "../sleep.ts";
-import { WIRE_NAMES } from "../wire-names.ts";
 import { createCallbackTools } from "./callback-tools.ts";
 import { type Command, openCommandServer } from "./command-server.ts";
 import { openLink } from "./link.ts";
@@ -61,7 +61,7 @@ export async function openStdio(options: CommandOptions, machine: Machine): Prom
       tools.keep(id, call.tools ?? []);
     };
     try {
-      const result = await link.request(WIRE_NAMES[name].rpc, params, { ...call, sessionId, onBegin });
+      const result = await link.request(WIRE_TABLE[name].rpc, params, { ...call, sessionId, onBegin });
       if (name === "createSession") tools.keep(sessionIdIn(result) ?? "", call.tools ?? []);
       if (name === "forkSession" || name === "forkReplacing") tools.share(sessionId ?? "", sessionIdIn(result) ?? "");
       if (name === "archiveSession") tools.forget(sessionId ?? "");

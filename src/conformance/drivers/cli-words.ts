@@ -66,6 +66,7 @@ const WORDS: Readonly<Record<OperationName, (take: Take) => readonly string[]>> 
   ],
   pinMessage: (take) => [...onSession("pin", take), text(take("seq"))],
   unpinMessage: (take) => [...onSession("unpin", take), text(take("seq"))],
+  listPins: (take) => onSession("pins", take),
   searchMemory: (take) => search("search", take),
   searchHistory: (take) => search("history", take),
   readMemoryStatus: () => ["memory", "status", "--json"],

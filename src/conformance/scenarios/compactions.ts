@@ -171,6 +171,7 @@ export const COMPACTIONS: readonly Scenario[] = [
         input: { session_id: "{session}", seq: "{first}" },
         result: { pinned: true, seq: "{first}", pins: ["{first}"] },
       },
+      { call: "listPins", input: { session_id: "{session}" }, result: { pins: ["{first}"] } },
       { call: "unpinMessage", input: { session_id: "{session}", seq: "{first}" }, result: { pinned: false, pins: [] } },
       { call: "pinMessage", input: { session_id: "{session}", seq: 9_999 }, error: { code: "INVALID_PARAMS" } },
     ],

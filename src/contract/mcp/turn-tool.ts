@@ -2,7 +2,7 @@ import { z } from "zod";
 import { SKILL_FIELDS, UNSERVED } from "../input/unserved.ts";
 import { Content } from "../message.ts";
 import { CallbackTool } from "../rpc/requests.ts";
-import { AT_CREATION, CreateSession, RunResult, SessionInfo, StartTurn } from "../session.ts";
+import { AT_CREATION, NewSession, RunResult, SessionInfo, StartTurn } from "../session.ts";
 
 const CLIENT_TOOLS_MAX = 1_024;
 const yesOrNo = { error: "write true or false" };
@@ -44,7 +44,7 @@ function masked<K extends string>(fields: Readonly<Record<K, unknown>>): Record<
   return Object.fromEntries(Object.keys(fields).map((field) => [field, true])) as Record<K, true>;
 }
 
-export const RunTool = CreateSession.omit(UNTOLD).extend(TurnExtras.shape);
+export const RunTool = NewSession.omit(UNTOLD).extend(TurnExtras.shape);
 export const ResumeTool = StartTurn.omit({ ...UNTOLD, ...masked(AT_CREATION) }).extend(TurnExtras.shape);
 
 /** What the two tools answer: a result of MCP inside the result, as existing clients read it. */

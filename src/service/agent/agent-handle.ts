@@ -1,38 +1,29 @@
-import type { AgentCompacted, AgentContext, AgentStatus } from "../../contract/agent/agent.ts";
 import type { MemoryMetadata } from "../../contract/agent/agent-entry.ts";
 import type { MemoryResults } from "../../contract/memory.ts";
-import type { Dispatch } from "../dispatch.ts";
+import type { OperationOutput } from "../../contract/operations.ts";
+import { type Ask, createMethodsAbout, type MethodsAbout, type OptionsOf } from "../operation-calls.ts";
 
-/** An agent that remembers, for as long as it lives. */
-export interface Agent {
+/** An agent that remembers, for as long as it lives. Every operation about one is a method. */
+export interface Agent extends Omit<MethodsAbout<"agent">, "remember" | "takeNote"> {
   readonly name: string;
   /** Adds a memory. A compaction that is due with it begins; nobody waits for it. */
-  remember(content: string, metadata?: MemoryMetadata): Promise<{ count: number; compaction_due: boolean }>;
+  remember(content: string, metadata?: MemoryMetadata): Promise<OperationOutput<"remember">>;
   /** Keeps a private note, which the context shows when it is relevant; resolves with the number of notes. */
   note(content: string, title?: string): Promise<number>;
-  /** Both summaries, the newest memories word for word, and all of it as a prompt. */
-  context(options?: { immediate?: number }): Promise<AgentContext>;
-  /** Compacts now, whether or not it is due. */
-  compact(): Promise<AgentCompacted>;
   /** Whether a compaction is due. */
   shouldCompact(): Promise<boolean>;
-  status(): Promise<AgentStatus>;
   /** Searches all this agent remembers. */
-  recall(query: string, options?: { limit?: number }): Promise<MemoryResults>;
+  recall(query: string, options?: OptionsOf<"searchHistory", "query" | "agent">): Promise<MemoryResults>;
 }
 
-export function createAgentHandle(dispatch: Dispatch, name: string): Agent {
-  const agent = name;
+export function createAgentHandle(ask: Ask, name: string): Agent {
+  const { takeNote, ...methods } = createMethodsAbout(ask, "agent", name);
   return {
+    ...methods,
     name,
-    remember: (content, metadata) =>
-      dispatch("remember", { agent, content, ...(metadata === undefined ? {} : { metadata }) }),
-    note: async (content, title) =>
-      (await dispatch("takeNote", { agent, content, ...(title === undefined ? {} : { title }) })).notes,
-    context: ({ immediate } = {}) => dispatch("readAgentContext", { agent, immediate }),
-    compact: () => dispatch("compactAgent", { agent }),
-    shouldCompact: async () => (await dispatch("readAgentStatus", { agent })).compaction_due,
-    status: () => dispatch("readAgentStatus", { agent }),
-    recall: (query, { limit } = {}) => dispatch("searchHistory", { query, limit, agent }),
+    remember: (content, metadata) => methods.remember(content, { metadata }),
+    note: async (content, title) => (await takeNote(content, { title })).notes,
+    shouldCompact: async () => (await methods.status()).compaction_due,
+    recall: (query, options) => ask("searchHistory", { query, agent: name }, options),
   };
 }

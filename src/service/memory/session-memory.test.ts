@@ -237,7 +237,11 @@ describe("memory", () => {
     };
     await expect(runtime.dispatch("searchMemory", { query: "x" })).rejects.toMatchObject(disabled);
     await expect(runtime.dispatch("readMemoryStatus", {})).rejects.toMatchObject(disabled);
-    await expect(runtime.createSession("x", { enableMemory: true })).rejects.toMatchObject(disabled);
+    await expect(runtime.createSession("x", { enableMemory: true })).rejects.toMatchObject({
+      code: "MEMORY_STORE_DISABLED",
+      message:
+        "Semantic memory is disabled: use openRuntime, or give createRuntime a memory, {} for one in this process",
+    });
     await runtime.close();
     expect(() => createRuntime({ memory: "yes" as never })).toThrow(/^memory: give the options of a memory/);
   });

@@ -177,7 +177,7 @@ describe("undo, expand and pins", () => {
     await expect(session.expandCompaction(id, { maxTokens: 1 })).rejects.toMatchObject({
       code: "INVALID_PARAMS",
       message: expect.stringMatching(
-        /^max_tokens: 1 is not enough, the smallest of these turns takes about \d+ tokens$/,
+        /^maxTokens: 1 is not enough, the smallest of these turns takes about \d+ tokens$/,
       ),
     });
     await session.undoCompaction(id);
@@ -344,10 +344,16 @@ describe("without the capability", () => {
       disabled,
     );
     const { runtime } = scriptedRuntime([{ text: "One." }], { store: createInMemoryStore() });
-    await expect(runtime.createSession("1", { compaction: {} })).rejects.toMatchObject(disabled);
+    const advised = {
+      code: "SESSION_COMPACTION_DISABLED",
+      message: "Session compaction is disabled: use openRuntime, or give createRuntime compaction: true",
+    };
+    await expect(runtime.createSession("1", { compaction: {} })).rejects.toMatchObject(advised);
     const session = await runtime.createSession("1");
-    await expect(session.compact()).rejects.toMatchObject(disabled);
-    await expect(session.compactions()).rejects.toMatchObject(disabled);
-    await expect(session.pin(2)).rejects.toMatchObject(disabled);
+    await expect(session.compact()).rejects.toMatchObject(advised);
+    await expect(session.compactions()).rejects.toMatchObject(advised);
+    await expect(session.pin(2)).rejects.toMatchObject(advised);
+    const asked = runtime.dispatch("pinMessage", { session_id: session.id, seq: 2 });
+    await expect(asked).rejects.toMatchObject(disabled);
   });
 });

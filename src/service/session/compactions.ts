@@ -31,7 +31,8 @@ type Operations =
   | "undoCompaction"
   | "expandCompaction"
   | "pinMessage"
-  | "unpinMessage";
+  | "unpinMessage"
+  | "listPins";
 
 /**
  * The operations on what the model is shown, each with the parts it finds when it begins. Without the capability the
@@ -84,6 +85,7 @@ export function createCompactions(
         return { pinned: false, seq, pins: pinsIn(session.state) };
       });
     },
+    listPins: async ({ session_id }) => ({ pins: pinsIn((await live.findFresh(session_id)).state) }),
   };
 }
 

@@ -152,10 +152,10 @@ describe("rewriting a transcript", () => {
     const session = await runtime.createSession("One.");
     const other = open({ store }).runtime.session(session.id);
     const { revision } = await other.revision();
-    const expecting = { expectedRevision: revision };
+    const expecting = { expectedParentRevision: revision };
     await session.rewrite({ start: 1, end: 2 }, [user("mine")], expecting);
     await expect(other.rewrite({ start: 1, end: 2 }, [user("theirs")], expecting)).rejects.toMatchObject(
-      refused(/^expected_parent_revision: sha256:\w+ is not the current revision, which is sha256:/),
+      refused(/^expectedParentRevision: sha256:\w+ is not the current revision, which is sha256:/),
     );
     await other.rewrite({ start: 1, end: 2 }, [user("theirs")]);
     expect((await session.rewrites()).map(({ parent_revision }) => parent_revision)[0]).toBe(revision);
@@ -172,7 +172,7 @@ describe("rewriting a transcript", () => {
     const after = open({ store: crashed }).runtime.session(session.id);
     expect(await said(after)).toEqual(["Be brief.", "look", "block_assistant"]);
     const { revision } = await after.revision();
-    const done = await after.rewrite({ start: 2, end: 3 }, [], { expectedRevision: revision });
+    const done = await after.rewrite({ start: 2, end: 3 }, [], { expectedParentRevision: revision });
     expect(done.commit).toMatchObject({ parent_revision: revision, messages_before: 3, messages_after: 2 });
     expect(await said(after)).toEqual(["Be brief.", "look"]);
     await after.rewrite({ start: 2, end: 2 }, [answer("no")]);

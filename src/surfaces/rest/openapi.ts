@@ -2,7 +2,8 @@ import { CAPABILITY_ABSENT } from "../../contract/capability.ts";
 import { ERRORS } from "../../contract/error.ts";
 import { OPERATIONS, type OperationName } from "../../contract/operations.ts";
 import type { JsonSchema } from "../../contract/rest/operation-schema.ts";
-import { HAS_EVENTS, OPERATION_NAMES } from "./operation-routes.ts";
+import { WIRE_TABLE } from "../../contract/wire-table.ts";
+import { OPERATION_NAMES } from "./operation-routes.ts";
 import { type InputPlaces, inputPlaces, restSchema } from "./operation-shape.ts";
 
 /** As much of an OpenAPI document as a page of it needs; everything else is in `operation`'s other fields. */
@@ -106,7 +107,7 @@ function operationOf(name: OperationName, places: InputPlaces, hasBody: boolean)
 
 /** What is told to a client that accepts it; OpenAPI has no other place for that. */
 function eventsOf(name: OperationName): object {
-  if (!HAS_EVENTS.includes(name)) return {};
+  if (!WIRE_TABLE[name].hasEvents) return {};
   const description = "Each event by its type with its envelope as data, as it happens; then `result` or `error`.";
   return { "text/event-stream": { schema: { type: "string", description } } };
 }

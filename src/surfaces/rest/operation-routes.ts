@@ -1,4 +1,5 @@
 import { OPERATIONS, type OperationName } from "../../contract/operations.ts";
+import { WIRE_TABLE } from "../../contract/wire-table.ts";
 import type { Listener } from "../../service/event-queue.ts";
 import type { Runtime } from "../../service/runtime-calls.ts";
 import { errorAnswer, jsonAnswer } from "../wire/http-answer.ts";
@@ -21,16 +22,13 @@ export const OPERATION_NAMES = Object.keys(OPERATIONS) as OperationName[]; // Th
 /** Where a request may take minutes, be cancelled, and must not be done twice. */
 const RUNS_TURN: readonly OperationName[] = ["createSession", "startTurn", "resumeSession"];
 
-/** What a client may hear happen, with `Accept: text/event-stream`. */
-export const HAS_EVENTS: readonly OperationName[] = [...RUNS_TURN, "compactSession"];
-
 /** A route a row of the table; of two rows with the same route, the first is found. */
 export function createOperationRoutes(parts: OperationParts): readonly AnsweredRoute[] {
   const once = createOnce();
   return OPERATION_NAMES.map((name) => {
     const [method = "", path = ""] = OPERATIONS[name].http.split(" ");
     const call = createCall(parts, name);
-    const hasEvents = HAS_EVENTS.includes(name);
+    const { hasEvents } = WIRE_TABLE[name];
     if (!RUNS_TURN.includes(name)) {
       const serve = async (request: RestRequest, listener?: Listener) => jsonAnswer(await call(request, { listener }));
       return { method, path, hasEvents, serve };

@@ -43,6 +43,7 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "pinMessage": Operation("session/pin", "PUT /sessions/{session_id}/pins/{seq}"),
     "unpinMessage": Operation("session/unpin", "DELETE /sessions/{session_id}/pins/{seq}"),
+    "listPins": Operation("session/pins", "GET /sessions/{session_id}/pins"),
     "searchMemory": Operation("memory/search", "GET /memory/search"),
     "searchHistory": Operation("memory/search_history", "GET /memory/history"),
     "readMemoryStatus": Operation("memory/status", "GET /memory/status"),

@@ -26,7 +26,8 @@ export function addBlobCommand(program: Command, invocation: Invocation): void {
 async function writeBlob(invocation: Invocation, blobId: string): Promise<void> {
   const { stdout } = invocation.io;
   await withSessions(invocation, async ({ runtime }) => {
-    const { mediaType, data } = await runtime.readBlob(blobId);
+    const { media_type: mediaType, data: base64 } = await runtime.dispatch("readBlob", { blob_id: blobId });
+    const data = Buffer.from(base64, "base64");
     if (!stdout.isTerminal) return stdout.write(data);
     if (mediaType.startsWith("text/")) return stdout.write(withoutControls(new TextDecoder().decode(data)));
     throw new RuntimeError("INVALID_PARAMS", `${blobId} is ${mediaType}, which no terminal shows; write it to a file`);

@@ -1,5 +1,8 @@
 import { RuntimeError } from "../../../contract/error.ts";
 import type { JsonObject, RunResult } from "../../../contract/session.ts";
+import { WIRE_TABLE } from "../../../contract/wire-table.ts";
+import type { Listener } from "../../../service/event-queue.ts";
+import { toWire } from "../../../service/option-names.ts";
 import { type EventStream, streamOf } from "../../../service/session-handle.ts";
 import { formatSessionRef } from "../../wire/session-refs.ts";
 import type { Opened } from "../open-runtime.ts";
@@ -23,7 +26,11 @@ interface FirstTurn {
 /** Starts the first turn of a new session. */
 export function startSession({ runtime, config }: Opened, { prompt, flags, outputSchema, signal }: FirstTurn): Turn {
   const options = sessionOptions(flags, config, outputSchema);
-  const stream = runtime.createSessionStreaming(prompt, { ...options, signal });
+  const fields = { ...toWire(options, WIRE_TABLE.createSession.fields), prompt };
+  // Not deferred, so what comes back is the result of the first turn.
+  const create = (listener: Listener) =>
+    runtime.dispatch("createSession", fields, { listener, signal }) as Promise<RunResult>;
+  const stream = streamOf(create);
   return { stream, limits: { ...config.budget, ...options.budgetLimits } };
 }
 

@@ -80,6 +80,12 @@ export async function unpinMessage({ io }: Invocation, opened: Opened, { id, seq
   io.stdout.write(`No longer pinned: ${await messageLine(opened, id, seq)}\n${pinsLine(answer.pins)}\n`);
 }
 
+export async function listPins({ io }: Invocation, { runtime }: Opened, { id, json }: Change): Promise<void> {
+  const answer = await runtime.dispatch("listPins", { session_id: id });
+  if (json) return writeJson(io, answer);
+  io.stdout.write(`${pinsLine(answer.pins)}\n`);
+}
+
 function pinsLine(pins: readonly number[]): string {
   if (pins.length === 0) return "Nothing is pinned.";
   return `Every compaction keeps the ${pins.length === 1 ? "seq" : "seqs"} ${pins.toSorted((a, b) => a - b).join(", ")}.`;

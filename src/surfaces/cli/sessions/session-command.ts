@@ -9,6 +9,7 @@ import {
   forkSession,
   injectText,
   interruptSession,
+  listPins,
   pinMessage,
   sendEvent,
   unpinMessage,
@@ -225,6 +226,13 @@ function addPins(parent: Command, invocation: Invocation): void {
     .command("unpin")
     .summary("take a message's pin away")
     .description("Takes a message's pin away; it stays in the context until the next compaction.");
+  const pins = parent
+    .command("pins")
+    .summary("list what is pinned")
+    .description("Lists the seqs of a session's pinned messages.")
+    .addOption(json());
+  onSession<ChangeFlags>(pins, invocation, (opened, id, flags) => listPins(invocation, opened, { id, ...flags }));
+  describeHelp(pins, { examples: [["rkat session pins last", "what every compaction keeps"]] });
   describeHelp(declare(pin, pinMessage), {
     examples: [["rkat session pin last 12", "the message at seq 12, as in show --history"]],
   });

@@ -1,0 +1,157 @@
+import { type ErrorCode, RuntimeError } from "../contract/error.ts";
+import type { OperationName, OperationOutput } from "../contract/operations.ts";
+import { type NoOption, type OperationWritten, WIRE_TABLE } from "../contract/wire-table.ts";
+import type { CallContext, Dispatch } from "./dispatch.ts";
+import { type CamelCased, camelOf, inCamelCase, requireNames, toWire } from "./option-names.ts";
+import { jsonSchemaOf } from "./output-schema.ts";
+
+/** What every call takes besides its fields. */
+interface CallOptions {
+  /** Aborting it gives the call up; a turn that runs for it is interrupted. */
+  readonly signal?: AbortSignal;
+}
+
+/** The options of an operation: the fields of its input, without those that are given another way. */
+export type OptionsOf<N extends OperationName, Given extends string = never> = CamelCased<
+  Omit<OperationWritten<N>, Given | NoOption<N>>
+> &
+  CallOptions;
+
+type RequiredKey<T> = { [K in keyof T]-?: Record<never, never> extends Pick<T, K> ? never : K }[keyof T];
+type OnlyOne<K, All = K> = K extends unknown ? ([All] extends [K] ? K : never) : never;
+
+/** The one field besides those given that cannot be left out: a call begins with it. */
+type LeadOf<N extends OperationName, Given extends string> = OnlyOne<Exclude<RequiredKey<OperationWritten<N>>, Given>> &
+  string;
+
+/** An operation as a method: the one field it cannot do without comes first, everything else is an option. */
+type Method<N extends OperationName, Given extends string = never> = [
+  Exclude<RequiredKey<OperationWritten<N>>, Given>,
+] extends [never]
+  ? (options?: OptionsOf<N, Given>) => Promise<OperationOutput<N>>
+  : [LeadOf<N, Given>] extends [never]
+    ? (options: OptionsOf<N, Given>) => Promise<OperationOutput<N>>
+    : (
+        lead: LeadValue<N, LeadOf<N, Given>>,
+        options?: OptionsOf<N, Given | LeadOf<N, Given>>,
+      ) => Promise<OperationOutput<N>>;
+
+type LeadValue<N extends OperationName, Lead extends string> = CamelCased<
+  OperationWritten<N>[Lead & keyof OperationWritten<N>]
+>;
+
+/** The operations about one thing, which they name by this field. */
+type OperationAbout<Field extends string> = {
+  [N in OperationName]: Field extends RequiredKey<OperationWritten<N>> ? N : never;
+}[OperationName];
+
+/** What a method is called whose object is said already: `readHistory` of a session is `history`, `pinMessage` is `pin`. */
+type MethodName<N extends string> = N extends `${"read" | "list"}${Subject}`
+  ? "read"
+  : N extends `${"read" | "list"}${infer Noun}`
+    ? Uncapitalize<Noun extends `Agent${infer Rest}` ? Rest : Noun>
+    : N extends `${infer Verb}${Subject | "Turn" | "Message" | "Transcript" | "Revision" | "Context"}`
+      ? Verb
+      : N;
+type Subject = "Session" | "Agent";
+
+function methodName(name: OperationName): string {
+  if (/^(?:read|list)(?:Session|Agent)$/.test(name)) return "read";
+  const noun = /^(?:read|list)(?:Agent)?(.+)$/.exec(name)?.[1];
+  if (noun !== undefined) return `${noun.charAt(0).toLowerCase()}${noun.slice(1)}`;
+  return name.replace(/(?:Session|Agent|Turn|Message|Transcript|Revision|Context)$/, "");
+}
+
+/** The operations about a session or an agent as methods of it; its turns have more to them than a method. */
+export type MethodsAbout<Field extends "session_id" | "agent"> = {
+  readonly [N in Exclude<OperationAbout<Field>, OperationAbout<"prompt">> as MethodName<N>]: Method<N, Field>;
+};
+
+/** The operations about neither as methods of the runtime, under their own names. */
+export type OtherMethods = {
+  readonly [N in Exclude<OperationName, OperationAbout<"session_id" | "agent" | "scope">>]: Method<N>;
+};
+
+/** Calls an operation with fields of the wire and options of the caller; what is wrong is said in the caller's words. */
+export type Ask = <N extends OperationName>(
+  name: N,
+  given: Readonly<Record<string, unknown>>,
+  options?: object,
+  more?: CallContext,
+) => Promise<OperationOutput<N>>;
+
+/** Sentences that say what to do, by the code of the error they take the place of. */
+export type Advice = Partial<Record<ErrorCode, string>>;
+
+export function createAsk(dispatch: Dispatch, advice: Advice = {}): Ask {
+  return async (name, given, options = {}, more = {}) => {
+    const { fields, call } = readOptions(name, given, options);
+    try {
+      return await dispatch(name, fields, { ...call, ...more });
+    } catch (thrown) {
+      throw thrown instanceof RuntimeError ? inWords(thrown, name, advice[thrown.code]) : thrown;
+    }
+  };
+}
+
+/** Options as an operation's input and what goes beside it; throws INVALID_PARAMS for a name that is none. */
+function readOptions(
+  name: OperationName,
+  given: Readonly<Record<string, unknown>>,
+  options: object,
+): { readonly fields: Record<string, unknown>; readonly call: CallContext } {
+  const { fields } = WIRE_TABLE[name];
+  const own = Object.keys(fields).filter((field) => !(field in given));
+  // Tools are code, which only who makes a session can give it.
+  const beside = name === "createSession" ? ["tools", "signal"] : ["signal"];
+  requireNames(options, [...own.map(camelOf), ...beside]);
+  const { signal, tools, outputSchema, ...rest }: CallContext & { outputSchema?: unknown } = options;
+  if (signal !== undefined && !(signal instanceof AbortSignal)) {
+    throw new RuntimeError("INVALID_PARAMS", "signal: give an AbortSignal");
+  }
+  const output_schema = outputSchema === undefined ? {} : { output_schema: jsonSchemaOf(outputSchema) };
+  return {
+    fields: { ...toWire(rest, fields), ...output_schema, ...given },
+    call: { ...(signal === undefined ? {} : { signal }), ...(tools === undefined ? {} : { tools }) },
+  };
+}
+
+function inWords(error: RuntimeError, name: OperationName, advice: string | undefined): RuntimeError {
+  const { code, message, details, cause } = error;
+  const words = advice ?? (code === "INVALID_PARAMS" ? inCamelCase(message, WIRE_TABLE[name].fields) : message);
+  return words === message ? error : new RuntimeError(code, words, { details, cause });
+}
+
+/** The methods of what a field of the wire names. */
+export function createMethodsAbout<Field extends "session_id" | "agent">(
+  ask: Ask,
+  field: Field,
+  value: string,
+): MethodsAbout<Field> {
+  const names = OPERATION_NAMES.filter((name) => {
+    const { required } = WIRE_TABLE[name];
+    return required.includes(field) && !required.includes("prompt");
+  });
+  const methods = names.map((name) => [methodName(name), createMethod(ask, name, { [field]: value })]);
+  return Object.fromEntries(methods); // Named and made as the type says, of the same table.
+}
+
+/** The methods of a runtime. */
+export function createOtherMethods(ask: Ask): OtherMethods {
+  const names = OPERATION_NAMES.filter(
+    (name) => !["session_id", "agent", "scope"].some((field) => WIRE_TABLE[name].required.includes(field)),
+  );
+  // As above.
+  return Object.fromEntries(names.map((name) => [name, createMethod(ask, name, {})])) as OtherMethods;
+}
+
+const OPERATION_NAMES = Object.keys(WIRE_TABLE) as OperationName[]; // The keys of the table are its names.
+
+function createMethod(ask: Ask, name: OperationName, given: Readonly<Record<string, unknown>>) {
+  const [lead, ...others] = WIRE_TABLE[name].required.filter((field) => !(field in given));
+  if (lead === undefined || others.length > 0) return (options?: object) => ask(name, given, options);
+  return (value: unknown, options?: object) => {
+    const { [lead]: written } = toWire({ [lead]: value }, WIRE_TABLE[name].fields);
+    return ask(name, { ...given, [lead]: written }, options);
+  };
+}
