@@ -13,7 +13,7 @@ export const EventCursor = z.object({
   scope: Scope,
   sequence: written(
     "--after <seq>",
-    z.number().int().nonnegative().describe("everything up to this number has been seen"),
+    z.number().int().nonnegative().describe("the number of the last event that was seen"),
   ),
 });
 

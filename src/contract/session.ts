@@ -129,7 +129,7 @@ const EveryTurn = {
   output_schema: written(
     "--schema <file|json>",
     OutputSchema.optional()
-      .describe("a JSON schema the result must match")
+      .describe("a JSON schema the result must match; the result is JSON then")
       .meta({ examples: [{ type: "object", properties: { name: { type: "string" } }, required: ["name"] }] }),
   ),
   structured_output_retries: Retries.optional().describe(
@@ -152,7 +152,9 @@ const AtCreation = {
     z
       .enum(["none", "safe", "workspace", "full"])
       .optional()
-      .describe("none · safe: time, tasks, memory · workspace: and files, shell · full: all there are"),
+      .describe(
+        "none · safe, the default of rkat run: time, tasks, memory · workspace: and files, shell · full: all there are",
+      ),
   ),
   enable_builtins: z
     .boolean()

@@ -7,7 +7,6 @@ import { ERRORS } from "../../contract/error.ts";
 import { createScriptedModel } from "../../providers/scripted.ts";
 import type { Runtime } from "../../runtime.ts";
 import { type OpenOptions, openRuntime } from "../../runtime-on-disk.ts";
-import type { SessionOptions } from "../../service/session-handle.ts";
 import { CONFIG_TEMPLATE } from "./commands/config-template.ts";
 import type { Parts } from "./parts.ts";
 
@@ -115,15 +114,15 @@ describe("[H1] what cannot be understood is refused in one sentence", () => {
 
 describe("rkat run", () => {
   it("gives the session what the flags say", async () => {
-    let options: SessionOptions | undefined;
+    let input: unknown;
     const own: Partial<Parts> = {
       openRuntime: async (composed): Promise<Runtime> => {
         const runtime = await openRuntime(composed);
         return {
           ...runtime,
-          createSessionStreaming: (prompt, given) => {
-            options = given;
-            return runtime.createSessionStreaming(prompt, given);
+          dispatch: (name, given, call) => {
+            if (name === "createSession") input = given;
+            return runtime.dispatch(name, given, call);
           },
         };
       },
@@ -142,20 +141,20 @@ describe("rkat run", () => {
       "turns",
       "usage",
     ]);
-    expect(options).toEqual({
+    expect(input).toEqual({
+      prompt: "hello there",
       model: "offline",
-      systemPrompt: "S",
-      additionalInstructions: ["I"],
-      budgetLimits: { max_tokens: 90_000, max_duration_ms: 90_000, max_tool_calls: 7 },
-      maxTurns: 3,
-      maxTokens: 50,
+      system_prompt: "S",
+      additional_instructions: ["I"],
+      budget_limits: { max_tokens: 90_000, max_duration: "1m30s", max_tool_calls: 7 },
+      max_turns: 3,
+      max_tokens: 50,
       labels: { team: "core" },
-      toolPreset: "safe",
-      enableMemory: true,
-      toolFilter: { Allow: ["datetime"] },
-      providerParams: { seed: 1, top_p: "x", top_k: true },
-      appContext: [1],
-      signal: expect.any(AbortSignal),
+      tool_preset: "safe",
+      enable_memory: true,
+      tool_filter: { Allow: ["datetime"] },
+      provider_params: { seed: 1, top_p: "x", top_k: true },
+      app_context: [1],
     });
   });
 
