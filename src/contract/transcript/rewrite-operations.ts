@@ -49,7 +49,7 @@ export const REWRITE_OPERATIONS = {
     rpc: "session/transcript_revision",
     http: "GET /sessions/{session_id}/transcript-revisions/{revision}",
     mcp: "meerkat_transcript_revision",
-    cli: "rkat session revision ID",
+    cli: "rkat session revision ID [REVISION]",
     requires: "session-store",
   },
   restoreRevision: {

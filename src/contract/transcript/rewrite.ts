@@ -169,7 +169,7 @@ export const RestoreRevision = {
   ...Change,
 };
 export const ReadRevision = {
-  revision: written("REVISION", NamedRevision.describe("the revision to read, or current")),
+  revision: written("[REVISION]", NamedRevision.describe("the revision to read, or current")),
 };
 
 const block_index = nonnegative.describe("which of the blocks, from 0");
