@@ -58,7 +58,7 @@ export interface Operation {
 }
 
 const OneSession = z.object({ session_id: SessionId });
-const seq = written("SEQ", positive.describe("the message, by its seq, as in show --history"));
+const seq = written("SEQ", positive.describe("the message, by its seq, as the history has it"));
 
 /** The product: a row an operation. Service, SDK, surfaces and documentation are projections of it. */
 export const OPERATIONS = {

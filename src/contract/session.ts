@@ -16,7 +16,7 @@ export const ToolFilter = z.union(
   [
     z.literal("All"),
     z.object({ Allow: written("--allow-tool <name>", z.array(z.string()).describe("offer only the tools named so")) }),
-    z.object({ Deny: written("--block-tool <name>", z.array(z.string()).describe("do not offer this tool")) }),
+    z.object({ Deny: written("--block-tool <name>", z.array(z.string()).describe("do not offer the tools named so")) }),
   ],
   { error: 'write "All", {"Allow": [names]} or {"Deny": [names]}' },
 );
@@ -108,16 +108,16 @@ const EveryTurn = {
   prompt: written("PROMPT", Prompt.describe("what to ask: a text, or a list of content blocks")),
   model: written(
     "-m, --model <name>",
-    ModelInput.optional().describe("such as claude-sonnet-5-5, ollama/llama3.2, offline; see rkat models"),
+    ModelInput.optional().describe("the model, such as claude-sonnet-5-5, ollama/llama3.2, offline; see rkat models"),
   ),
   provider: written(
     "-p, --provider <name>",
-    ProviderInput.optional().describe("who serves it: anthropic, openai, gemini, self_hosted, offline"),
+    ProviderInput.optional().describe("who serves the model: anthropic, openai, gemini, self_hosted, offline"),
   ),
   system_prompt: written("--system <text>", z.string().optional().describe("the system prompt")),
   additional_instructions: written(
     "--instructions <text>",
-    z.array(z.string()).optional().describe("a further instruction"),
+    z.array(z.string()).optional().describe("further instructions, below the system prompt"),
   ),
   provider_params: written(
     "--params-json <json>",
@@ -166,7 +166,7 @@ const AtCreation = {
     z
       .boolean()
       .optional()
-      .describe("search of what was said before, also with -t none or where [tools] memory is false"),
+      .describe("search of what was said before, also with the preset none or where [tools] memory is false"),
   ),
   tool_filter: ToolFilter.optional().describe(
     'which of the tools are offered: "All", or those of a list, or all others',
@@ -174,7 +174,7 @@ const AtCreation = {
   labels: written(
     "--label <key=value>",
     Labels.optional()
-      .describe("a label on the session")
+      .describe("labels of the session, to find it by")
       .meta({ examples: [{ team: "core" }] }),
   ),
   app_context: written("--app-context <json>", z.unknown().optional().describe("data that is kept with the session")),
@@ -210,7 +210,10 @@ export const StartTurn = z.object({
         "--allow-tool <name>",
         z.array(z.string()).optional().describe("offer only the tools named so"),
       ),
-      blocked_tools: written("--block-tool <name>", z.array(z.string()).optional().describe("do not offer this tool")),
+      blocked_tools: written(
+        "--block-tool <name>",
+        z.array(z.string()).optional().describe("do not offer the tools named so"),
+      ),
     })
     .optional()
     .describe("which of the session's tools this turn has"),
@@ -292,7 +295,7 @@ export const ListSessions = z.object({
   offset: offset("leave out the newest so many"),
   labels: written(
     "--label <key=value>",
-    z.record(z.string(), z.string()).optional().describe("only sessions with this label"),
+    z.record(z.string(), z.string()).optional().describe("only sessions with these labels"),
   ),
 });
 

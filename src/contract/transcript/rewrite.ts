@@ -105,8 +105,11 @@ const MessageRange = z.object({
   type: z
     .literal("message_range", { error: 'write "message_range"; there is no other selection' })
     .describe("how messages are selected; there is one way"),
-  start: written("--from <index>", nonnegative.describe("the first message to replace, counted as in show --history")),
-  end: written("--to <index>", nonnegative.describe("the first message after it to keep; without it, one is replaced")),
+  start: written(
+    "--from <index>",
+    nonnegative.describe("the first message to replace, counted from 0 as the history has them"),
+  ),
+  end: written("--to <index>", nonnegative.describe("the first message after them to keep")),
 });
 
 const RewriteReason = z.object({
@@ -158,14 +161,14 @@ export const RewriteTranscript = {
     z
       .array(RewriteMessage)
       .max(MESSAGES_MAX, { error: `write at most ${MESSAGES_MAX} messages` })
-      .describe("what to put there, a list; nothing without it")
+      .describe("the messages to put there, a list")
       .meta({ examples: [[{ role: "user", content: "Hi." }]] }),
   ),
   ...Change,
 };
 
 export const RestoreRevision = {
-  revision: written("REVISION", Revision.describe("the revision to restore, as session rewrites shows it")),
+  revision: written("REVISION", Revision.describe("the revision to restore")),
   ...Change,
 };
 export const ReadRevision = {
@@ -175,7 +178,7 @@ export const ReadRevision = {
 const block_index = nonnegative.describe("which of the blocks, from 0");
 export const message_index = written(
   "--at <index>",
-  nonnegative.describe("the first message to leave out, counted as in show --history"),
+  nonnegative.describe("the first message to leave out, counted from 0 as the history has them"),
 );
 
 /** What a fork has in the place of a message: another one, or the same with one block changed. */

@@ -23,10 +23,13 @@ export function pairs(flags: string, description: string): Option {
 
 /** What holds without a flag, which its explanation then says. */
 export function withoutIt(value: number | string): (option: Option) => Option {
-  return (option) => {
-    option.description += `; ${value} without it`;
-    return option.default(value);
-  };
+  return (option) => also(option, `${value} without it`).default(value);
+}
+
+/** A flag that says more of itself than its field does. */
+export function also(option: Option, more: string): Option {
+  option.description += `; ${more}`;
+  return option;
 }
 
 /** Reads a whole number; underscores may group its digits. */

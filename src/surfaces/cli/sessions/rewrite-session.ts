@@ -2,7 +2,7 @@ import { Argument, type Command, Option } from "commander";
 import type { OperationOutput } from "../../../contract/operations.ts";
 import { formatSessionRef } from "../../realm.ts";
 import { addFieldFlags, fieldsOf } from "../field-flags.ts";
-import { withoutIt } from "../flag-values.ts";
+import { also, withoutIt } from "../flag-values.ts";
 import { describeHelp } from "../help.ts";
 import { writeJson } from "../io.ts";
 import { type Opened, withSessions } from "../open-runtime.ts";
@@ -42,7 +42,8 @@ function addRewrite(parent: Command, invocation: Invocation): void {
     .usage("SESSION --from N [options]");
   addFieldFlags(rewrite, "rewriteTranscript", {
     start: (from) => from.makeOptionMandatory(),
-    replacement: (messages) => messages.default([], "[]"),
+    end: (to) => also(to, "without it, one is replaced"),
+    replacement: (messages) => also(messages, "nothing without it").default([], "[]"),
     kind: REASON,
   })
     .addOption(json())
