@@ -59,6 +59,7 @@ function operationSection(name: string, operation: Operation): string {
 
 /** As much of a JSON schema as an input of ours uses. */
 interface Schema {
+  readonly description?: string;
   readonly type?: string | readonly string[];
   readonly format?: string;
   readonly const?: unknown;
@@ -73,14 +74,22 @@ interface Schema {
 
 function fieldTable(input: z.ZodType): string {
   // zod's type of a JSON schema is this one with every keyword of the standard.
-  const { properties = {}, required = [] } = z.toJSONSchema(input, { io: "input" }) as Schema;
-  const rows = Object.entries(properties).map(([field, schema]) => [
-    code(field),
-    code(typeText(schema)),
-    required.includes(field) ? "yes" : "no",
-    schema.default === undefined ? "" : code(JSON.stringify(schema.default)),
+  const rows = fieldRows(z.toJSONSchema(input, { io: "input" }) as Schema);
+  return rows.length === 0 ? "No input." : markdownTable(["field", "type", "required", "default", "meaning"], rows);
+}
+
+/** A row a field, and one for each field within it. */
+function fieldRows({ properties = {}, required = [] }: Schema, within = ""): readonly (readonly string[])[] {
+  return Object.entries(properties).flatMap(([field, schema]) => [
+    [
+      code(`${within}${field}`),
+      code(schema.properties === undefined ? typeText(schema) : "object"),
+      required.includes(field) ? "yes" : "no",
+      schema.default === undefined ? "" : code(JSON.stringify(schema.default)),
+      schema.description ?? "",
+    ],
+    ...fieldRows(schema, `${within}${field}.`),
   ]);
-  return rows.length === 0 ? "No input." : markdownTable(["field", "type", "required", "default"], rows);
 }
 
 function typeText(schema: Schema): string {

@@ -141,6 +141,7 @@ function parts(io: Io): Parts {
     (await import("./runtime-on-disk.ts")).openRuntime(options);
   return {
     loadConfig,
+    configFileSchema: async () => (await import("./config/spell-config.ts")).configFileSchema(),
     openRuntime,
     createRuntime: async (options) => (await import("./runtime.ts")).createRuntime(options),
     createInMemoryStore: async () => (await import("./runtime.ts")).createInMemoryStore(),

@@ -1,7 +1,8 @@
 import { RuntimeError } from "../contract/error.ts";
 import { isJsonTable, type JsonTable } from "../contract/input/merge-patch.ts";
-import { type Config, SWITCHES, spellConfig } from "./config-schema.ts";
+import { type Config, SWITCHES } from "./config-schema.ts";
 import { reachingKeysOf } from "./reaching-keys.ts";
+import { spellConfig } from "./spell-config.ts";
 
 /** A change that somebody asks for: what holds before and after it, and the realm's own layer. */
 export interface ConfigChange {

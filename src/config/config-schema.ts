@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { Capability } from "../contract/capability.ts";
-import { Duration, spellDuration } from "../contract/input/duration.ts";
-import type { JsonTable } from "../contract/input/merge-patch.ts";
+import { Duration } from "../contract/input/duration.ts";
 import { PROVIDER_NAMES } from "../contract/session.ts";
 
 // A timer of Node fires at once when asked to wait longer than this, so a longer wait must not be sayable.
@@ -34,41 +33,64 @@ const address = z
     error: "write the address without a user name or password, and name the key's variable in api_key_env",
   });
 
+/** What is said of a key that `rkat init` writes, with this value for an example; without one, with its default. */
+const common = (description: string, ...examples: readonly unknown[]) => ({ description, examples });
+
 const Agent = z.strictObject({
-  /** Without one, the first provider that has a key chooses. */
-  model: text.optional(),
-  provider: text.optional(),
-  system_prompt: z.string({ error: "write a text in quotes" }).optional(),
-  max_tokens_per_turn: whole(1).default(16_384),
-  max_turns: whole(1).default(100),
-  budget_warning_threshold: fraction("write a fraction above 0 and up to 1, like 0.8").default(0.8),
-  structured_output_retries: whole(0, 10).default(2),
+  model: text
+    .optional()
+    .meta(
+      common(
+        "the model of sessions that name none; without it, that of the first provider that has a key; `offline` needs none",
+        "claude-sonnet-5-5",
+      ),
+    ),
+  provider: text.optional().describe("whose model it is, where the name does not say"),
+  system_prompt: z
+    .string({ error: "write a text in quotes" })
+    .optional()
+    .meta(common("the system message of sessions that bring none", "Be brief.")),
+  max_tokens_per_turn: whole(1).default(16_384).meta(common("output tokens of one model call")),
+  max_turns: whole(1).default(100).meta(common("model calls in one turn")),
+  budget_warning_threshold: fraction("write a fraction above 0 and up to 1, like 0.8")
+    .default(0.8)
+    .describe("the part of a budget at which `budget_warning` is told"),
+  structured_output_retries: whole(0, 10)
+    .default(2)
+    .describe("how often a result that does not match its schema is asked for again"),
 });
 
 const Budget = z.strictObject({
-  max_tokens: whole(1).optional(),
-  max_duration: wait.optional(),
-  max_tool_calls: whole(0).optional(),
+  max_tokens: whole(1)
+    .optional()
+    .meta(common("input and output tokens of all calls of a session; without it, no limit", 100_000)),
+  max_duration: wait.optional().meta(common("of one turn; without it, no limit", "10m")),
+  max_tool_calls: whole(0).optional().meta(common("tool calls of a session; without it, no limit", 50)),
 });
 
 /** The older spelling of `[budget]`; both are read, and they must agree. */
 const Limits = z.strictObject({
-  budget: whole(1).optional(),
-  max_duration: wait.optional(),
-  max_tool_calls: whole(0).optional(),
-  max_sessions: whole(1).default(100_000),
+  budget: whole(1).optional().describe("the older spelling of `budget.max_tokens`"),
+  max_duration: wait.optional().describe("the older spelling of `budget.max_duration`"),
+  max_tool_calls: whole(0).optional().describe("the older spelling of `budget.max_tool_calls`"),
+  max_sessions: whole(1).default(100_000).describe("sessions a process has in memory at once"),
 });
 
 const Retry = z
   .strictObject({
-    max_retries: whole(0, 100).default(3),
-    initial_delay: wait.prefault("500ms"),
-    max_delay: wait.prefault("30s"),
-    /** A provider that asks for a longer wait than this is not waited for. */
-    retry_after_max: wait.prefault("10m"),
-    multiplier: z.number({ error: "write a number of at least 1" }).min(1, "write a number of at least 1").default(2),
-    call_timeout: waitOrNone.prefault("10m"),
-    stall_timeout: waitOrNone.prefault("300s"),
+    max_retries: whole(0, 100).default(3).meta(common("how often a model call that failed for a while is made again")),
+    initial_delay: wait.prefault("500ms").describe("the wait before the first of them"),
+    max_delay: wait.prefault("30s").describe("the longest wait"),
+    retry_after_max: wait
+      .prefault("10m")
+      .describe("a provider that asks for a longer wait than this is not waited for"),
+    multiplier: z
+      .number({ error: "write a number of at least 1" })
+      .min(1, "write a number of at least 1")
+      .default(2)
+      .describe("how the wait grows"),
+    call_timeout: waitOrNone.prefault("10m").meta(common("the longest a model call may take")),
+    stall_timeout: waitOrNone.prefault("300s").describe("the longest a stream may be silent"),
   })
   .refine((retry) => retry.initial_delay <= retry.max_delay, {
     path: ["initial_delay"],
@@ -88,41 +110,54 @@ const Retry = z
 
 /** What is left out follows from the model, or is the default of the compaction itself. */
 const Compaction = z.strictObject({
-  /** Without one: 80 % of the model's context window. */
-  auto_compact_threshold: whole(1).optional(),
-  /** Without one: 4. */
-  recent_turn_budget: whole(1).optional(),
-  /** Without one: 4096, or a quarter of the threshold of a small model. */
-  max_summary_tokens: whole(1).optional(),
-  /** Without one: 3. */
-  min_turns_between_compactions: whole(0).optional(),
-  strategy: oneOf(["summary", "cascade"]).optional(),
-  /** Large old tool results are shown as references, unless this is false. */
-  prune_tool_results: flag.optional(),
-  /** What a summary says and its source does not is cut from it, unless this is false. */
-  cut_invented: flag.optional(),
+  auto_compact_threshold: whole(1).optional().meta(common("tokens; without it, 80 % of the model's window", 100_000)),
+  recent_turn_budget: whole(1).optional().meta(common("turns that stay as they were said; without it, 4", 4)),
+  max_summary_tokens: whole(1)
+    .optional()
+    .meta(common("without it, 4096, or a quarter of the threshold of a small model", 4_096)),
+  min_turns_between_compactions: whole(0).optional().describe("model calls between two; without it, 3"),
+  strategy: oneOf(["summary", "cascade"])
+    .optional()
+    .meta(common("one summary, or one of the recent past and one of all before; without it, `summary`", "cascade")),
+  prune_tool_results: flag.optional().describe("large old tool results are shown as references, unless `false`"),
+  cut_invented: flag.optional().describe("what a summary says and its source does not is cut from it, unless `false`"),
   judge: oneOf(["off", "model"])
     .optional()
-    .describe("Whether the session's model judges what a summary claims, in a call more for each compaction."),
+    .describe(
+      "`model`: the session's model judges what a summary claims, in a call more for each compaction; without it, `off`",
+    ),
 });
 
 const absent = z.literal(false, { error: "rkat has no such tools, so set it to false or remove the key" }).optional();
+const elsewhere = "of other runtimes of this contract; there are no such tools here";
 
 const Tools = z
   .strictObject({
-    default_timeout: wait.prefault("600s"),
-    max_concurrent: whole(1).default(10),
-    builtins_enabled: flag.default(false),
-    shell_enabled: flag.default(false),
-    memory: flag.default(true),
-    /** What of one tool output the model is shown; the rest stays reachable as a blob. */
-    output_bytes_max: whole(1_024).default(65_536),
+    default_timeout: wait.prefault("600s").meta(common("of one tool call")),
+    max_concurrent: whole(1).default(10).describe("calls of one answer that run at once"),
+    builtins_enabled: flag
+      .default(false)
+      .meta(
+        common(
+          "built-in tools of sessions of servers and the SDK that do not say: time, tasks, patches; a file that says `false` forbids them to all",
+          true,
+        ),
+      ),
+    shell_enabled: flag
+      .default(false)
+      .meta(common("the shell for those; a file that says `false` forbids it to all", true)),
+    memory: flag
+      .default(true)
+      .meta(common("`memory_search` and `search_project_history` for sessions that have tools", false)),
+    output_bytes_max: whole(1_024)
+      .default(65_536)
+      .describe("what of one output the model is shown; the rest stays reachable as a blob"),
     // Written by other runtimes of this contract. Asking for what is not there is refused, not ignored; a schedule
     // is on by default there, so `true` says nothing.
-    comms_enabled: absent,
-    mob_enabled: absent,
-    workgraph_enabled: absent,
-    schedule_enabled: flag.optional(),
+    comms_enabled: absent.describe(elsewhere),
+    mob_enabled: absent.describe(elsewhere),
+    workgraph_enabled: absent.describe(elsewhere),
+    schedule_enabled: flag.optional().describe(elsewhere),
   })
   .transform((tools) => ({
     default_timeout_ms: tools.default_timeout,
@@ -135,30 +170,47 @@ const Tools = z
 
 const Shell = z
   .strictObject({
-    /** Without one: bash where there is one, else sh. */
-    program: text.optional(),
+    program: text.optional().describe("without it, bash where there is one, else sh"),
     timeout_secs: z
       .number({ error: "write a number of seconds" })
       .positive({ error: "write a number of seconds above 0" })
       .max(TIMER_MS_MAX / 1_000, { error: "write at most 2147483 seconds" })
-      .default(30),
-    security_mode: oneOf(["unrestricted"]).optional(),
+      .default(30)
+      .describe("of one command"),
+    security_mode: oneOf(["unrestricted"])
+      .optional()
+      .describe("what the shell is: not a sandbox; [security.md](security.md)"),
   })
   .transform((shell) => ({ program: shell.program, timeout_ms: Math.max(1, Math.round(shell.timeout_secs * 1_000)) }));
 
-/** Where the REST server listens. */
-const Rest = z.strictObject({ host: text.default("127.0.0.1"), port: whole(0, 65_535).default(8_080) });
+const Rest = z.strictObject({
+  host: text
+    .default("127.0.0.1")
+    .describe("where `rkat serve` listens; elsewhere than on this machine it needs a token"),
+  port: whole(0, 65_535).default(8_080).describe("0 for any that is free"),
+});
 
 const Memory = z
   .strictObject({
-    /** `static` needs no native runtime; `hashing` is a baseline; `remote` asks a provider. One of one's own is given to the SDK. */
-    embedder: oneOf(["local", "static", "hashing", "remote"]).default("local"),
-    /** Of a remote embedder: PROVIDER/MODEL. */
-    embedding_model: text.optional(),
-    /** Of a remote embedder: how long its vectors are. */
-    embedding_dimensions: whole(1, 16_384).optional(),
-    index: oneOf(["auto", "exact"]).default("auto"),
-    scope: oneOf(["project", "session"]).default("project"),
+    scope: oneOf(["project", "session"])
+      .default("project")
+      .meta(common("whether an agent recalls what was said in the project or in its session alone", "session")),
+    embedder: oneOf(["local", "static", "hashing", "remote"])
+      .default("local")
+      .meta(
+        common("how meaning is found: bundled weights, a table of words, a baseline, or a provider's model", "remote"),
+      ),
+    embedding_model: text
+      .optional()
+      .meta(common("of a remote embedder: PROVIDER/MODEL", "openai/text-embedding-3-small")),
+    embedding_dimensions: whole(1, 16_384)
+      .optional()
+      .meta(common("of a remote embedder: how long its vectors are", 1_536)),
+    index: oneOf(["auto", "exact"])
+      .default("auto")
+      .describe(
+        "how vectors are searched; both are a scan of all of them ([why](decisions/0015-a-scan-instead-of-a-graph.md))",
+      ),
   })
   .refine((memory) => memory.embedder !== "remote" || memory.embedding_model !== undefined, {
     path: ["embedding_model"],
@@ -170,83 +222,106 @@ const Memory = z
   });
 
 const AgentMemory = z.strictObject({
-  immediate_window: whole(1).default(64),
-  recent_window: whole(1).default(64),
-  profile: text.default("summarizer"),
+  immediate_window: whole(1).default(64).meta(common("memories that are shown word for word")),
+  recent_window: whole(1).default(64).meta(common("memories of the short-term summary, and between two compactions")),
+  profile: text.default("summarizer").meta(common("who summarises; without such a profile, the model of sessions")),
 });
 
-/** Spans of what sessions do, for an OpenTelemetry collector; nothing is sent unless this says so. */
 const Telemetry = z.strictObject({
-  enabled: flag.default(false),
-  /** Without one: that of the standard variables, else http://localhost:4318. */
+  enabled: flag.default(false).meta(common("whether spans are sent; [telemetry.md](telemetry.md)", true)),
   endpoint: z
     .url({ protocol: /^https?$/, error: "write the collector's address, like http://localhost:4318" })
     .refine((url) => !/^[a-z]+:\/\/[^/]*@/i.test(url), {
       error: "write the address without a user name or password; OTEL_EXPORTER_OTLP_HEADERS holds what gives access",
     })
-    .optional(),
-  /** Whether what is said goes along. */
-  capture_content: flag.default(false),
-  service_name: text.default("rkat"),
+    .optional()
+    .meta(common("without it, that of the standard variables, else http://localhost:4318", "http://localhost:4318")),
+  capture_content: flag.default(false).meta(common("whether what is said goes along", true)),
+  service_name: text.default("rkat").describe("the name spans come under"),
 });
 
 // Read by hooks, which are not built yet. A hook itself is refused as an unknown key: one that is accepted and does
 // not run would let through what it was written to stop.
+const reserved = "reserved: hooks are not built";
 const Hooks = z.strictObject({
-  default_timeout_ms: whole(1, TIMER_MS_MAX).default(5_000),
-  payload_max_bytes: whole(1).default(131_072),
-  background_max_concurrency: whole(1).default(32),
+  default_timeout_ms: whole(1, TIMER_MS_MAX).default(5_000).describe(reserved),
+  payload_max_bytes: whole(1).default(131_072).describe(reserved),
+  background_max_concurrency: whole(1).default(32).describe(reserved),
 });
 
 const Profile = z.strictObject({
-  model: text,
-  api: oneOf(["chat", "ollama-generate"]).default("chat"),
-  base_url: address.optional(),
-  stop: z.array(text, { error: 'write a list of texts, like ["\\n\\n"]' }).optional(),
+  model: text.meta(common("the model of the profile", "comma-v0.1-2t")),
+  api: oneOf(["chat", "ollama-generate"])
+    .default("chat")
+    .meta(common("a conversation, or the continuation of a text by a base model", "ollama-generate")),
+  base_url: address.optional().describe("where it is served; without it, where its provider is"),
+  stop: z
+    .array(text, { error: 'write a list of texts, like ["\\n\\n"]' })
+    .optional()
+    .meta(common("texts at which a continuation ends", ["\n\n"])),
 });
 
 const Provider = z.strictObject({
-  base_url: address.optional(),
-  api_key_env: variableName.optional(),
-  /** Without one, what suits the address: a provider's own, or chat completions for a server that resembles it. */
-  api: oneOf(["chat", "responses", "ollama-generate"]).optional(),
+  base_url: address.optional().describe("where the provider is reached; without it, its own address"),
+  api_key_env: variableName
+    .optional()
+    .describe("the variable that holds the key; without it, the provider's usual one"),
+  api: oneOf(["chat", "responses", "ollama-generate"])
+    .optional()
+    .describe("what is spoken; without it, what suits the address"),
 });
 
 const SelfHosted = z.strictObject({
-  servers: table(z.strictObject({ base_url: address, api_key_env: variableName.optional() })),
+  servers: table(
+    z.strictObject({
+      base_url: address.meta(common("a server that speaks OpenAI's chat completions", "http://127.0.0.1:8000/v1")),
+      api_key_env: variableName
+        .optional()
+        .meta(common("the variable that holds its key; without it, none is sent", "LOCAL_API_KEY")),
+    }),
+  ).meta(common("servers of your own: rkat -m local/MODEL asks the one named local", "local")),
   models: table(
     z.strictObject({
-      server: text,
-      /** Without one, the name of this table. */
-      remote_model: text.optional(),
-      context_window: whole(1).optional(),
-      max_output_tokens: whole(1).optional(),
+      server: text.describe("which of the servers has it"),
+      remote_model: text.optional().describe("its name there; without it, that of this table"),
+      context_window: whole(1).optional().describe("tokens it can see; without it, contexts are compacted at 100,000"),
+      max_output_tokens: whole(1).optional().describe("tokens it can say at once"),
     }),
   ),
 });
 
 /** Adds a model to the catalogue, or corrects one. */
+const correction = "corrects the catalogue, or adds to it";
 const CataloguedModel = z.strictObject({
-  context_window: whole(1).optional(),
-  max_output_tokens: whole(1).optional(),
-  provider: text.optional(),
+  context_window: whole(1).optional().describe(correction),
+  max_output_tokens: whole(1).optional().describe(correction),
+  provider: text.optional().describe(correction),
 });
 
 const sections = {
-  features: z.array(oneOf(Capability.options), { error: "write a list of capabilities" }).default(Capability.options),
-  agent: Agent.prefault({}),
-  budget: Budget.prefault({}),
+  features: z
+    .array(oneOf(Capability.options), { error: "write a list of capabilities" })
+    .default(Capability.options)
+    .describe("the capabilities that are composed; [capabilities.md](capabilities.md)"),
+  agent: Agent.prefault({}).describe("what sessions are that do not say otherwise"),
+  budget: Budget.prefault({}).describe("a session ends gracefully when one is used up, and warns at 80 %"),
   limits: Limits.prefault({}),
-  retry: Retry.prefault({}),
-  compaction: Compaction.prefault({}),
-  tools: Tools.prefault({}),
+  retry: Retry.prefault({}).describe("rate limits, overload and connections that break are waited out"),
+  compaction: Compaction.prefault({}).describe(
+    "a context that grows too large is summarised; rkat compact undo brings it back",
+  ),
+  tools: Tools.prefault({}).describe(
+    "what a model may do: rkat run offers time, tasks and memory, rkat mcp add the tools of a server",
+  ),
   shell: Shell.prefault({}),
   rest: Rest.prefault({}),
-  memory: Memory.prefault({}),
-  agent_memory: AgentMemory.prefault({}),
-  telemetry: Telemetry.prefault({}),
+  memory: Memory.prefault({}).describe("what was said is found again, as with rkat memory search"),
+  agent_memory: AgentMemory.prefault({}).describe("an agent's memories in three tiers, as with rkat agent remember"),
+  telemetry: Telemetry.prefault({}).describe(
+    "spans for an OpenTelemetry collector; the usual OTEL_ variables say where, too",
+  ),
   hooks: Hooks.prefault({}),
-  profiles: table(Profile),
+  profiles: table(Profile).meta(common("models for one purpose, such as a base model that summarises", "summarizer")),
   providers: table(Provider),
   self_hosted: SelfHosted.prefault({}),
   models: table(CataloguedModel),
@@ -317,31 +392,3 @@ type DeepReadonly<T> = T extends object ? { readonly [K in keyof T]: DeepReadonl
 
 /** Every tunable of the product with its value; durations are milliseconds and say so in their name. */
 export type Config = DeepReadonly<z.output<typeof ConfigFile>>;
-
-/** A configuration by the keys of its file; reading it back gives the same. */
-export function spellConfig(config: Config): JsonTable {
-  const { features, agent, budget, limits: held, retry, compaction, tools, shell, forbidden: _file, ...rest } = config;
-  const { max_duration_ms, ...limits } = budget;
-  const { initial_delay_ms, max_delay_ms, retry_after_max_ms, call_timeout_ms, stall_timeout_ms, ...retries } = retry;
-  const { default_timeout_ms, ...offered } = tools;
-  const spelled = {
-    features,
-    agent,
-    budget: { ...limits, max_duration: max_duration_ms === undefined ? undefined : spellDuration(max_duration_ms) },
-    limits: held,
-    retry: {
-      ...retries,
-      initial_delay: spellDuration(initial_delay_ms),
-      max_delay: spellDuration(max_delay_ms),
-      retry_after_max: spellDuration(retry_after_max_ms),
-      call_timeout: call_timeout_ms === undefined ? "disabled" : spellDuration(call_timeout_ms),
-      stall_timeout: stall_timeout_ms === undefined ? "disabled" : spellDuration(stall_timeout_ms),
-    },
-    compaction,
-    tools: { ...offered, default_timeout: spellDuration(default_timeout_ms) },
-    shell: { program: shell.program, timeout_secs: shell.timeout_ms / 1_000 },
-    ...rest,
-  };
-  // A key without a value is one that the file does not have.
-  return JSON.parse(JSON.stringify(spelled));
-}

@@ -34,16 +34,46 @@ export const CAPABILITY_ABSENT: Readonly<Record<Capability, { code: ErrorCode; m
   },
 };
 
+const part = z.number();
+
+export const ContractVersion = z
+  .object({
+    major: part.describe("changes when clients would break"),
+    minor: part.describe("must be the client's, too"),
+    patch: part.describe("changes without consequence"),
+  })
+  .describe("the version of the wire contract");
+
 const CapabilityStatus = z.union([
   z.literal("Available"),
-  z.object({ DisabledByPolicy: z.object({ description: z.string() }) }),
-  z.object({ NotCompiled: z.object({ feature: z.string() }) }),
-  z.object({ NotSupportedByProtocol: z.object({ reason: z.string() }) }),
+  z.object({
+    DisabledByPolicy: z
+      .object({ description: z.string().describe("the policy in words") })
+      .describe("it is switched off by policy"),
+  }),
+  z.object({
+    NotCompiled: z
+      .object({ feature: z.string().describe("what would have to be composed") })
+      .describe("the runtime was composed without it"),
+  }),
+  z.object({
+    NotSupportedByProtocol: z
+      .object({ reason: z.string().describe("why not") })
+      .describe("this surface has no way to offer it"),
+  }),
 ]);
 export type CapabilityStatus = z.infer<typeof CapabilityStatus>;
 
 export const Capabilities = z.object({
-  contract_version: z.object({ major: z.number(), minor: z.number(), patch: z.number() }),
-  capabilities: z.array(z.object({ id: z.string(), description: z.string(), status: CapabilityStatus })),
+  contract_version: ContractVersion,
+  capabilities: z
+    .array(
+      z.object({
+        id: z.string().describe("its name"),
+        description: z.string().describe("what it is"),
+        status: CapabilityStatus.describe("whether it is there, and if not, why"),
+      }),
+    )
+    .describe("everything the wire contract knows of"),
 });
 export type Capabilities = z.infer<typeof Capabilities>;

@@ -1,22 +1,25 @@
 import { z } from "zod";
 import { Judgement, Usage } from "./event.ts";
+import { written } from "./input/field-words.ts";
 import { nonnegative, positive } from "./input/whole-number.ts";
 import { Message } from "./message.ts";
 
 const count = z.number().int().nonnegative();
 
 /** Messages by the seqs of the entries that hold them; both ends are in. */
-export const SeqRange = z.object({ from_seq: count, to_seq: count });
+export const SeqRange = z.object({
+  from_seq: count.describe("the seq of the first message"),
+  to_seq: count.describe("the seq of the last message, which is in"),
+});
 export type SeqRange = z.infer<typeof SeqRange>;
 
 /** When a session compacted, counted in its own boundaries: what keeps it from compacting again at once. */
 export const CompactionCadence = z.object({
-  /** Boundaries (moments before a model call) the session has seen. */
-  session_boundary_index: count,
-  /** The boundary at which it was last compacted. */
-  last_compaction_boundary_index: count.optional(),
-  /** The boundary at which a compaction was last tried, failed or not. */
-  last_compaction_attempt_boundary_index: count.optional(),
+  session_boundary_index: count.describe("boundaries (moments before a model call) the session has seen"),
+  last_compaction_boundary_index: count.optional().describe("the boundary at which it was last compacted"),
+  last_compaction_attempt_boundary_index: count
+    .optional()
+    .describe("the boundary at which a compaction was last tried, failed or not"),
 });
 export type CompactionCadence = z.infer<typeof CompactionCadence>;
 
@@ -29,26 +32,46 @@ export type SpecificStatus = z.infer<typeof SpecificStatus>;
 
 /** What a compaction did with the specifics it took out of the context. */
 const Receipt = z.object({
-  total: count,
-  in_summary: count,
-  in_tail: count,
-  pinned: count,
-  recoverable: count,
-  lost: count,
-  /** How many of the recoverable ones a search of memory found, before the compaction was made. */
-  found_by_search: count,
-  /** At most 1,000 of them, what is lost first; the counts above are of all. */
-  items: z.array(z.object({ kind: SpecificKind, text: z.string(), seq: count, status: SpecificStatus })),
-  /** What the summary said that none of its sources says. */
-  invented: z.array(z.object({ kind: z.string(), text: z.string(), sentence: z.string() })),
-  /** Whether the sentences that hold it were cut from the summary. */
-  invented_cut: z.boolean(),
+  total: count.describe("specifics that were taken out of the context"),
+  in_summary: count.describe("of them, those the summary says"),
+  in_tail: count.describe("of them, those the turns that stayed say"),
+  pinned: count.describe("of them, those a pinned message says"),
+  recoverable: count.describe("of them, those only the log and memory have"),
+  lost: count.describe("of them, those that can be found nowhere any more"),
+  found_by_search: count.describe("of the recoverable, those a search of memory found, before it was compacted"),
+  items: z
+    .array(
+      z.object({
+        kind: SpecificKind.describe("what it is"),
+        text: z.string().describe("the specific, word for word"),
+        seq: count.describe("the message that said it"),
+        status: SpecificStatus.describe("where it is now"),
+      }),
+    )
+    .describe("at most 1,000 of them, what is lost first; the counts are of all"),
+  invented: z
+    .array(
+      z.object({
+        kind: z.string().describe("what it is"),
+        text: z.string().describe("what was invented"),
+        sentence: z.string().describe("the sentence that said it"),
+      }),
+    )
+    .describe("what the summary said that none of its sources says"),
+  invented_cut: z.boolean().describe("whether the sentences that hold it were cut from the summary"),
   unverified: z
     .array(z.string())
     .optional()
-    .describe("Sentences of the summary whose claims nothing proved, at most 100; older receipts have none."),
-  /** Tool results that stand in the context as a reference only; the log has them whole. */
-  pruned: z.array(z.object({ seq: count, tool_use_id: z.string(), tokens: count })),
+    .describe("sentences of the summary whose claims nothing proved, at most 100; older receipts have none"),
+  pruned: z
+    .array(
+      z.object({
+        seq: count.describe("the message that holds it"),
+        tool_use_id: z.string().describe("the call it answers"),
+        tokens: count.describe("how large it is, about"),
+      }),
+    )
+    .describe("tool results that stand in the context as a reference only; the log has them whole"),
 });
 export type Receipt = z.infer<typeof Receipt>;
 
@@ -74,45 +97,46 @@ export type Reshape = z.infer<typeof Reshape>;
 
 /** What is recorded of a compaction, in the log and on every wire. */
 export const CompactionFacts = {
-  compaction_id: z.string(),
-  created_at: z.string(),
-  strategy: z.string(),
-  trigger: CompactionTrigger,
-  /** Who wrote the summary; `extractive`: sentences of the conversation; `none`: only results were pruned. */
-  summary_by: z.enum(["model", "curator", "extractive", "none"]),
-  model: z.string(),
-  /** Anything out of the ordinary, in sentences: why the summary is extractive, what was kept less of. */
-  notes: z.array(z.string()),
-  instructions: z.string().optional(),
-  summary: z.string(),
-  summary_tokens: count,
-  messages_before: count,
-  messages_after: count,
-  tokens_before: count,
-  /** Of a preview: what is to be expected, with a summary of the usual length; `cost` has the longest one allowed. */
-  tokens_after: count,
-  discarded: z.array(SeqRange),
-  /** The earlier compaction whose summary this one's replaces. */
-  superseded: z.string().optional(),
-  reshape: Reshape,
-  receipt: Receipt,
+  compaction_id: z.string().describe("its id"),
+  created_at: z.string().describe("when it was made, in RFC 3339"),
+  strategy: z.string().describe("how the context was rebuilt: summary, or cascade of two"),
+  trigger: CompactionTrigger.describe(
+    "threshold: it grew; overflow: it no longer fits the model; manual: it was asked",
+  ),
+  summary_by: z
+    .enum(["model", "curator", "extractive", "none"])
+    .describe("who wrote the summary; extractive: sentences of the conversation; none: only results were pruned"),
+  model: z.string().describe("the model that was asked"),
+  notes: z
+    .array(z.string())
+    .describe("anything out of the ordinary: why the summary is extractive, what was kept less of"),
+  instructions: z.string().optional().describe("what the summary was not to leave out"),
+  summary: z.string().describe("the summary that stands for what was taken out"),
+  summary_tokens: count.describe("how long the summary is, about"),
+  messages_before: count.describe("messages of the context before"),
+  messages_after: count.describe("messages of the context after"),
+  tokens_before: count.describe("how large the context was, about"),
+  tokens_after: count.describe("how large it is after, about; of a preview, with a summary of the usual length"),
+  discarded: z.array(SeqRange).describe("the messages that were taken out"),
+  superseded: z.string().optional().describe("the earlier compaction whose summary this one's replaces"),
+  reshape: Reshape.describe("how far the kept messages had to be simplified for every provider to accept them"),
+  receipt: Receipt.describe("what became of the specifics that were taken out"),
   rules: z
     .array(UserRule)
     .optional()
-    .describe("Rules of the user that left the context, oldest first; those that follow stand below the summary."),
-  judged: Judgement.optional().describe("What a judge found in the summary; only where one was asked."),
-  usage: Usage,
-  cadence: CompactionCadence,
+    .describe("rules of the user that left the context, oldest first; those that follow stand below the summary"),
+  judged: Judgement.optional().describe("what a judge found in the summary; only where one was asked"),
+  usage: Usage.describe("the tokens the summary took"),
+  cadence: CompactionCadence.describe("when it was, in the session's own boundaries"),
 };
 
 /** What a compaction is on every wire. */
 export const Compaction = z.object({
   ...CompactionFacts,
-  seq: count,
-  kept: z.array(SeqRange),
-  undone: z.boolean(),
-  /** What was brought back into the context since. */
-  expanded: z.array(SeqRange),
+  seq: count.describe("its number in the session's log"),
+  kept: z.array(SeqRange).describe("the messages that stayed as they were"),
+  undone: z.boolean().describe("whether it was undone"),
+  expanded: z.array(SeqRange).describe("what was brought back into the context since"),
 });
 export type Compaction = z.infer<typeof Compaction>;
 
@@ -130,58 +154,92 @@ export const PrunedResult = z.object({
 
 /** What a session may ask for instead of the configuration's. */
 export const CompactionSettings = z.strictObject({
-  auto_compact_threshold: positive.optional(),
-  recent_turn_budget: positive.optional(),
-  max_summary_tokens: positive.optional(),
-  min_turns_between_compactions: nonnegative.optional(),
+  auto_compact_threshold: written(
+    "--compact-threshold <tokens>",
+    positive
+      .optional()
+      .describe("compact a new session's context when it grows to this; without it, 80 % of the window")
+      .meta({ examples: [100_000] }),
+  ),
+  recent_turn_budget: positive.optional().describe("turns that stay as they were said; without it, 4"),
+  max_summary_tokens: positive
+    .optional()
+    .describe("the longest summary, in tokens; without it, 4096, or a quarter of the threshold of a small model"),
+  min_turns_between_compactions: nonnegative.optional().describe("model calls between two compactions; without it, 3"),
 });
 export type CompactionSettings = z.infer<typeof CompactionSettings>;
 
 const INSTRUCTIONS_CHARS_MAX = 20_000;
 
 export const CompactNow = {
-  instructions: z
-    .string()
-    .max(INSTRUCTIONS_CHARS_MAX, { error: `write at most ${INSTRUCTIONS_CHARS_MAX} characters` })
-    .optional(),
-  preview: z.boolean().default(false),
+  preview: written(
+    "--preview",
+    z.boolean().default(false).describe("change nothing: say what would be kept and taken out, and what it would cost"),
+  ),
+  instructions: written(
+    "--instructions <text>",
+    z
+      .string()
+      .max(INSTRUCTIONS_CHARS_MAX, { error: `write at most ${INSTRUCTIONS_CHARS_MAX} characters` })
+      .optional()
+      .describe("what the summary must not leave out")
+      .meta({ examples: ["keep every port"] }),
+  ),
 };
 
 /** What came of asking for a compaction. A preview changes nothing: its compaction has no summary and a cost. */
 export const CompactResult = z.object({
-  compacted: z.boolean(),
-  /** Why nothing was compacted. */
-  reason: z.string().optional(),
+  compacted: z.boolean().describe("whether it was"),
+  reason: z.string().optional().describe("why nothing was compacted"),
   compaction: Compaction.extend({
-    cost: z.object({ input_tokens: count, max_output_tokens: count }).optional(),
-  }).optional(),
+    cost: z
+      .object({
+        input_tokens: count.describe("tokens the model would be shown"),
+        max_output_tokens: count.describe("the longest summary it might write"),
+      })
+      .optional()
+      .describe("of a preview: what the compaction would take"),
+  })
+    .optional()
+    .describe("the compaction that was made, or would be"),
 });
 export type CompactResult = z.infer<typeof CompactResult>;
 
 export const ExpandInput = {
-  compaction_id: z.string().min(1, { error: "write the id of a compaction" }),
-  from_seq: nonnegative.optional(),
-  to_seq: nonnegative.optional(),
-  max_tokens: positive.optional(),
+  compaction_id: written(
+    "CID",
+    z.string().min(1, { error: "write the id of a compaction" }).describe("the compaction, by its id"),
+  ),
+  from_seq: written("--from <seq>", nonnegative.optional().describe("from the message with this seq on")),
+  to_seq: written("--to <seq>", nonnegative.optional().describe("up to the message with this seq")),
+  max_tokens: written(
+    "--max-tokens <n>",
+    positive.optional().describe("bring back at most so much; without it, up to the threshold"),
+  ),
 };
 
 /** How the context stands after a change of what it shows. */
-const ContextSize = { messages: count, estimated_tokens: count };
+const ContextSize = {
+  messages: count.describe("messages of the context now"),
+  estimated_tokens: count.describe("how large it is now, about"),
+};
 
 export const UndoResult = z.object({
-  undone: z.literal(true),
-  /** The compaction and those made after it, which were built on it. */
-  compaction_ids: z.array(z.string()),
+  undone: z.literal(true).describe("that it is undone"),
+  compaction_ids: z.array(z.string()).describe("the compaction and those made after it, which were built on it"),
   ...ContextSize,
 });
 
 export const ExpandResult = z.object({
-  expanded: z.array(SeqRange),
-  /** Ranges that were asked for and left out, because they did not fit `max_tokens`. */
-  left_out: z.array(SeqRange),
+  expanded: z.array(SeqRange).describe("the messages that were brought back"),
+  left_out: z.array(SeqRange).describe("those that were asked for and did not fit max_tokens"),
   ...ContextSize,
 });
 
 export type ExpandResult = z.infer<typeof ExpandResult>;
 
-export const PinResult = z.object({ pinned: z.boolean(), seq: count, pins: z.array(count) });
+export const PinResult = z.object({
+  pinned: z.boolean().describe("whether the message is pinned now"),
+  seq: count.describe("the message, by its seq"),
+  pins: z.array(count).describe("every pinned message, by its seq"),
+});

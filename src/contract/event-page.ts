@@ -1,44 +1,69 @@
 import { z } from "zod";
+import { ContractVersion } from "./capability.ts";
 import { AgentEvent } from "./event.ts";
+import { written } from "./input/field-words.ts";
+import { positive } from "./input/whole-number.ts";
 import { SessionId } from "./session.ts";
 
-export const ContractVersion = z.object({ major: z.number(), minor: z.number(), patch: z.number() });
+const ofSession = z.literal("session").describe("of one session; there is nothing else");
+const Scope = z.object({ type: ofSession, session_id: SessionId }).describe("whose events are meant");
 
-const Scope = z.object({ type: z.literal("session"), session_id: SessionId });
-
-/** A place in a session's events: everything up to `sequence` has been seen. */
-export const EventCursor = z.object({ scope: Scope, sequence: z.number().int().nonnegative() });
+/** A place in a session's events. */
+export const EventCursor = z.object({
+  scope: Scope,
+  sequence: written(
+    "--after <seq>",
+    z.number().int().nonnegative().describe("the number of the last event that was seen"),
+  ),
+});
 
 export const OneScope = z.object({ scope: Scope });
 
-const Source = z.object({ type: z.literal("session"), session_id: z.string() });
+/** Events of one page; a reader asks again for the next. */
+const EVENTS_PAGE_MAX = 1_000;
 
-/** An event with its place in the session. `seq` is 0 for live-only events, which are not in the log. */
+export const ListEvents = OneScope.extend({
+  cursor: EventCursor.optional().describe("only what came after this place; without it, everything"),
+  limit: positive
+    .max(EVENTS_PAGE_MAX, { error: `write at most ${EVENTS_PAGE_MAX}` })
+    .default(EVENTS_PAGE_MAX)
+    .describe(`events of a page; ${EVENTS_PAGE_MAX} at most`),
+});
+
+const session_id = z.string().describe("the session's id");
+const Source = z.object({ type: ofSession, session_id }).describe("what the event comes from");
+const event_id = z.string().describe("the event's own id");
+const timestamp_ms = z.number().int().nonnegative().describe("when it happened, in milliseconds of Unix time");
+const payload = AgentEvent.describe("the event itself");
+
+/** An event with its place in the session. */
 export const EventEnvelope = z.object({
-  event_id: z.string(),
+  event_id,
   source: Source,
-  source_id: z.string(),
-  seq: z.number().int().nonnegative(),
-  timestamp_ms: z.number().int().nonnegative(),
-  payload: AgentEvent,
+  source_id: z.string().describe("the id of what it comes from"),
+  seq: z.number().int().nonnegative().describe("its number; 0 for live-only events, which are not in the log"),
+  timestamp_ms,
+  payload,
 });
 export type EventEnvelope = z.infer<typeof EventEnvelope>;
 
 export const EventPage = z.object({
   contract_version: ContractVersion,
   scope: Scope,
-  from_cursor: EventCursor,
-  latest_cursor: EventCursor,
-  events: z.array(
-    z.object({
-      event_id: z.string(),
-      cursor: EventCursor,
-      timestamp_ms: z.number().int().nonnegative(),
-      source: Source,
-      session_id: z.string(),
-      payload: AgentEvent,
-    }),
-  ),
-  has_more: z.boolean(),
+  from_cursor: EventCursor.describe("the place after which the page begins"),
+  latest_cursor: EventCursor.describe("the place of the newest event there is"),
+  events: z
+    .array(
+      z.object({
+        event_id,
+        cursor: EventCursor.describe("the place of the event"),
+        timestamp_ms,
+        source: Source,
+        session_id,
+        payload,
+      }),
+    )
+    .describe("the events, oldest first"),
+  has_more: z.boolean().describe("whether newer ones follow"),
 });
 export type EventPage = z.infer<typeof EventPage>;

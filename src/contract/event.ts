@@ -2,17 +2,19 @@ import { z } from "zod";
 import { Content, ContentBlock, StopReason } from "./message.ts";
 import { RewriteRecord } from "./transcript/rewrite.ts";
 
+const count = z.number().int().nonnegative();
+
 export const Usage = z.object({
-  input_tokens: z.number().int().nonnegative(),
-  output_tokens: z.number().int().nonnegative(),
-  cache_creation_tokens: z.number().int().nonnegative().optional(),
-  cache_read_tokens: z.number().int().nonnegative().optional(),
-  /** Of a call that was cut no provider tells what it took: a part of the sum is then an estimate. */
-  estimated: z.literal(true).optional(),
+  input_tokens: count.describe("tokens the model was shown"),
+  output_tokens: count.describe("tokens the model said"),
+  cache_creation_tokens: count.optional().describe("of the input, tokens the provider has put into its cache"),
+  cache_read_tokens: count.optional().describe("of the input, tokens the provider has read from its cache"),
+  estimated: z
+    .literal(true)
+    .optional()
+    .describe("a part of it is an estimate: of a call that was cut no provider tells what it took"),
 });
 export type Usage = z.infer<typeof Usage>;
-
-const count = z.number().int().nonnegative();
 
 export const Judgement = z.object({
   supported: count.describe("Sentences of the summary that its source says."),
@@ -80,194 +82,208 @@ const HookPoint = z.enum([
 export const BudgetType = z.enum(["tokens", "time", "tool_calls"]);
 export type BudgetType = z.infer<typeof BudgetType>;
 
-const session_id = z.string();
-const SkillKey = z.object({ source_uuid: z.string(), skill_name: z.string() });
-const SchemaWarning = z.object({ provider: z.string(), path: z.string(), message: z.string() });
+const session_id = z.string().describe("the session's id");
+const SkillKey = z.object({
+  source_uuid: z.string().describe("the source the skill comes from"),
+  skill_name: z.string().describe("its name there"),
+});
+const SchemaWarning = z.object({
+  provider: z.string().describe("who does not know it"),
+  path: z.string().describe("where in the schema"),
+  message: z.string().describe("what was left out"),
+});
 
 /** What failed in a model call, as `retrying.retry` reports it beside the plan for the next attempt. */
 const RetryDetail = z.object({
-  failure: z.object({
-    provider: z.string(),
-    kind: z.string(),
-    retry_after_ms: count.optional(),
-    duration_ms: count.optional(),
-    message: z.string(),
-  }),
-  plan: z.object({
-    attempt: count,
-    max_retries: count,
-    computed_delay_ms: count,
-    selected_delay_ms: count,
-    retry_after_hint_ms: count.optional(),
-    rate_limit_floor_applied: z.boolean(),
-    budget_capped: z.boolean(),
-  }),
+  failure: z
+    .object({
+      provider: z.string().describe("who failed"),
+      kind: z.string().describe("what kind of failure it was, such as rate_limited"),
+      retry_after_ms: count.optional().describe("how long the provider asks to wait"),
+      duration_ms: count.optional().describe("how long the call took"),
+      message: z.string().describe("what it said"),
+    })
+    .describe("what failed"),
+  plan: z
+    .object({
+      attempt: count.describe("which attempt comes next"),
+      max_retries: count.describe("how many there may be"),
+      computed_delay_ms: count.describe("the wait by the configuration"),
+      selected_delay_ms: count.describe("the wait that was chosen"),
+      retry_after_hint_ms: count.optional().describe("the wait the provider asked for"),
+      rate_limit_floor_applied: z.boolean().describe("whether a rate limit made it longer"),
+      budget_capped: z.boolean().describe("whether the time that is left made it shorter"),
+    })
+    .describe("how it is tried again"),
 });
 
+const reason_type = z.string().describe("which reason it is");
+
 const ErrorReport = z.object({
-  class: ErrorClass,
-  message: z.string(),
-  reason: z.looseObject({ reason_type: z.string() }).optional(),
+  class: ErrorClass.describe("what kind of error it was"),
+  message: z.string().describe("what went wrong"),
+  reason: z.looseObject({ reason_type }).optional().describe("more of it, by its type"),
 });
 
 const ToolConfigChange = z.object({
-  operation: z.enum(["add", "remove", "reload"]),
-  target: z.string(),
-  status: z.string(),
-  status_info: z.looseObject({ kind: z.string() }),
-  persisted: z.boolean(),
-  applied_at_turn: count.optional(),
-  domain: z.string().optional(),
+  operation: z.enum(["add", "remove", "reload"]).describe("what was done"),
+  target: z.string().describe("the server it was done to"),
+  status: z.string().describe("how far it got"),
+  status_info: z.looseObject({ kind: z.string().describe("which status it is") }).describe("more of the status"),
+  persisted: z.boolean().describe("whether it was written to a file"),
+  applied_at_turn: count.optional().describe("the turn from which it holds"),
+  domain: z.string().optional().describe("what kind of tools it is about"),
 });
+
+const error = z.string().describe("what went wrong");
+const text = z.string().describe("the whole text");
+const delta = z.string().describe("the next piece of the text");
+const duration_ms = count.describe("how long it took, in milliseconds");
+const is_error = z.boolean().describe("whether the tool failed");
+const blocks = z.array(ContentBlock).optional().describe("what the tool gave, where that is more than a text");
+const structured_output = z.unknown().optional().describe("the result that matches the schema");
+const interaction_id = z.string().describe("what the caller knows it by");
+const hook = { hook_id: z.string().describe("the hook's id"), point: HookPoint.describe("where it runs") };
+const call = { id: z.string().describe("the call's id"), name: z.string().describe("the tool's name") };
+const usage = (of: string) => Usage.describe(`the tokens ${of} used`);
+
+const event = <const T extends string, F extends z.ZodRawShape>(type: T, meaning: string, fields: F) =>
+  z.object({ type: z.literal(type).describe(meaning), ...fields });
 
 /** Everything a listener of a session can be told. Names and fields are the wire's. */
 export const AgentEvent = z.discriminatedUnion("type", [
-  z.object({ type: z.literal("run_started"), session_id, prompt: Content }),
-  z.object({
-    type: z.literal("run_completed"),
+  event("run_started", "a turn has begun", { session_id, prompt: Content.describe("what was asked") }),
+  event("run_completed", "a turn has ended", {
     session_id,
-    result: z.string(),
-    usage: Usage,
-    extraction_required: z.boolean(),
-    structured_output: z.unknown().optional(),
-    terminal_cause_kind: TerminalCause.optional(),
+    result: z.string().describe("the text it ended with"),
+    usage: usage("the turn"),
+    extraction_required: z.boolean().describe("whether a structured result is still to be extracted"),
+    structured_output,
+    terminal_cause_kind: TerminalCause.optional().describe("why it stopped short; absent where the model ended it"),
   }),
-  z.object({
-    type: z.literal("extraction_succeeded"),
+  event("extraction_succeeded", "a structured result was extracted", {
     session_id,
-    structured_output: z.unknown(),
-    schema_warnings: z.array(SchemaWarning).optional(),
+    structured_output: z.unknown().describe("the result that matches the schema"),
+    schema_warnings: z.array(SchemaWarning).optional().describe("what of the schema a provider does not know"),
   }),
-  z.object({
-    type: z.literal("extraction_failed"),
+  event("extraction_failed", "no structured result could be extracted", {
     session_id,
-    last_output: z.string(),
-    attempts: count,
-    reason: z.string(),
+    last_output: z.string().describe("what the model answered last"),
+    attempts: count.describe("how often it was asked"),
+    reason: z.string().describe("what does not match"),
   }),
-  z.object({
-    type: z.literal("run_failed"),
+  event("run_failed", "a turn has failed", {
     session_id,
-    error_class: ErrorClass,
-    error: z.string(),
-    terminal_cause_kind: TerminalCause.optional(),
-    error_report: ErrorReport.optional(),
+    error_class: ErrorClass.describe("what kind of error it was"),
+    error,
+    terminal_cause_kind: TerminalCause.optional().describe("why it ended"),
+    error_report: ErrorReport.optional().describe("more of the error"),
   }),
-  z.object({ type: z.literal("hook_started"), hook_id: z.string(), point: HookPoint }),
-  z.object({ type: z.literal("hook_completed"), hook_id: z.string(), point: HookPoint, duration_ms: count }),
-  z.object({ type: z.literal("hook_failed"), hook_id: z.string(), point: HookPoint, error: z.string() }),
-  z.object({
-    type: z.literal("hook_denied"),
-    hook_id: z.string(),
-    point: HookPoint,
-    reason_code: z.string(),
-    message: z.string(),
-    payload: z.unknown().optional(),
+  event("hook_started", "a hook begins", hook),
+  event("hook_completed", "a hook has ended", { ...hook, duration_ms }),
+  event("hook_failed", "a hook has failed", { ...hook, error }),
+  event("hook_denied", "a hook has refused what was to be done", {
+    ...hook,
+    reason_code: z.string().describe("why, in a word"),
+    message: z.string().describe("why, in a sentence"),
+    payload: z.unknown().optional().describe("what the hook said besides"),
   }),
-  z.object({ type: z.literal("turn_started"), turn_number: count }),
-  z.object({ type: z.literal("reasoning_delta"), delta: z.string() }),
-  z.object({ type: z.literal("reasoning_complete"), content: z.string() }),
-  z.object({ type: z.literal("text_delta"), delta: z.string() }),
-  z.object({ type: z.literal("text_complete"), content: z.string() }),
-  z.object({
-    type: z.literal("server_tool_content"),
-    id: z.string().optional(),
-    name: z.string(),
-    content: z.unknown(),
+  event("turn_started", "a model call begins", { turn_number: count.describe("which call of the turn it is") }),
+  event("reasoning_delta", "a piece of the model's reasoning; live only", { delta }),
+  event("reasoning_complete", "the model has thought", { content: text }),
+  event("text_delta", "a piece of the model's text; live only", { delta }),
+  event("text_complete", "the model has spoken", { content: text }),
+  event("server_tool_content", "a tool of the provider's has answered", {
+    id: z.string().optional().describe("the provider's id of the call"),
+    name: z.string().describe("the tool's name"),
+    content: z.unknown().describe("what it gave, as the provider tells it"),
   }),
-  z.object({
-    type: z.literal("assistant_image_appended"),
-    image: z.looseObject({ media_type: z.string() }),
+  event("assistant_image_appended", "the model has made an image", {
+    image: z.looseObject({ media_type: z.string().describe("such as image/png") }).describe("what is known of it"),
   }),
-  z.object({
-    type: z.literal("tool_call_requested"),
-    id: z.string(),
-    name: z.string(),
-    args: z.record(z.string(), z.unknown()),
+  event("tool_call_requested", "the model calls a tool", {
+    ...call,
+    args: z.record(z.string(), z.unknown()).describe("what the tool is given"),
   }),
-  z.object({
-    type: z.literal("tool_result_received"),
-    id: z.string(),
-    name: z.string(),
-    content: z.array(ContentBlock).optional(),
-    is_error: z.boolean(),
+  event("tool_result_received", "the model is told what a tool gave", { ...call, content: blocks, is_error }),
+  event("turn_completed", "a model call has ended", {
+    stop_reason: StopReason.describe("why the model stopped"),
+    usage: usage("the call"),
   }),
-  z.object({ type: z.literal("turn_completed"), stop_reason: StopReason, usage: Usage }),
-  z.object({ type: z.literal("tool_execution_started"), id: z.string(), name: z.string() }),
-  z.object({
-    type: z.literal("tool_execution_completed"),
-    id: z.string(),
-    name: z.string(),
-    result: z.string(),
-    content: z.array(ContentBlock).optional(),
-    is_error: z.boolean(),
-    duration_ms: count,
+  event("tool_execution_started", "a tool begins", call),
+  event("tool_execution_completed", "a tool has ended", {
+    ...call,
+    result: z.string().describe("what it gave, as a text"),
+    content: blocks,
+    is_error,
+    duration_ms,
   }),
-  z.object({ type: z.literal("tool_execution_timed_out"), id: z.string(), name: z.string(), timeout_ms: count }),
-  z.object({
-    type: z.literal("compaction_started"),
-    input_tokens: count,
-    estimated_history_tokens: count,
-    message_count: count,
+  event("tool_execution_timed_out", "a tool took too long", {
+    ...call,
+    timeout_ms: count.describe("how long it might have taken"),
   }),
-  z.object({
-    type: z.literal("compaction_completed"),
-    summary_tokens: count,
-    messages_before: count,
-    messages_after: count,
-    judged: Judgement.optional().describe("What a judge found in the summary; only where one was asked."),
+  event("compaction_started", "a compaction begins", {
+    input_tokens: count.describe("tokens of the last model call's input"),
+    estimated_history_tokens: count.describe("how large the context is, about"),
+    message_count: count.describe("messages of the context"),
   }),
-  z.object({ type: z.literal("compaction_failed"), error: z.string() }),
-  z.object({
-    type: z.literal("budget_warning"),
-    budget_type: BudgetType,
-    used: count,
-    limit: count,
-    percent: z.number(),
+  event("compaction_completed", "the context was compacted", {
+    summary_tokens: count.describe("how long the summary is"),
+    messages_before: count.describe("messages of the context before"),
+    messages_after: count.describe("messages of the context after"),
+    judged: Judgement.optional().describe("what a judge found in the summary; only where one was asked"),
   }),
-  z.object({
-    type: z.literal("retrying"),
-    attempt: count,
-    max_attempts: count,
-    error: z.string(),
-    delay_ms: count,
-    retry: RetryDetail.optional(),
+  event("compaction_failed", "the context stays as it was", { error }),
+  event("budget_warning", "a budget is nearly used up", {
+    budget_type: BudgetType.describe("which budget"),
+    used: count.describe("how much of it is used"),
+    limit: count.describe("how much there is"),
+    percent: z.number().describe("how much of it is used, in percent"),
   }),
-  z.object({ type: z.literal("skills_resolved"), skills: z.array(SkillKey), injection_bytes: count }),
-  z.object({
-    type: z.literal("skill_resolution_failed"),
-    skill_key: SkillKey.optional(),
-    reason: z.looseObject({ reason_type: z.string() }),
-    reference: z.string(),
-    error: z.string(),
+  event("retrying", "a model call has failed and is made again", {
+    attempt: count.describe("which attempt comes next"),
+    max_attempts: count.describe("how many there may be"),
+    error,
+    delay_ms: count.describe("how long is waited before, in milliseconds"),
+    retry: RetryDetail.optional().describe("what failed, and how it is tried again"),
   }),
-  z.object({
-    type: z.literal("interaction_complete"),
-    interaction_id: z.string(),
-    result: z.string(),
-    structured_output: z.unknown().optional(),
+  event("skills_resolved", "skills were given to the model", {
+    skills: z.array(SkillKey).describe("which"),
+    injection_bytes: count.describe("how much text they are"),
   }),
-  z.object({
-    type: z.literal("interaction_callback_pending"),
-    interaction_id: z.string(),
-    tool_name: z.string(),
-    args: z.unknown(),
+  event("skill_resolution_failed", "a skill was not found", {
+    skill_key: SkillKey.optional().describe("which"),
+    reason: z.looseObject({ reason_type }).describe("why, by its type"),
+    reference: z.string().describe("what was asked for"),
+    error,
   }),
-  z.object({ type: z.literal("interaction_failed"), interaction_id: z.string(), error: z.string() }),
-  z.object({ type: z.literal("stream_truncated"), reason: z.string() }),
-  z.object({ type: z.literal("tool_config_changed"), payload: ToolConfigChange }),
-  z.object({
-    type: z.literal("background_job_completed"),
-    job_id: z.string(),
-    display_name: z.string(),
-    status: z.string().optional(),
-    terminal_status: z.enum(["completed", "failed", "aborted", "cancelled", "retired", "terminated"]),
-    detail: z.string(),
+  event("interaction_complete", "what a caller asked for is done", {
+    interaction_id,
+    result: z.string().describe("what came of it"),
+    structured_output,
   }),
-  z.object({
-    type: z.literal("transcript_rewrite_committed"),
+  event("interaction_callback_pending", "a tool of the caller's is waited for", {
+    interaction_id,
+    tool_name: z.string().describe("the tool's name"),
+    args: z.unknown().describe("what it is given"),
+  }),
+  event("interaction_failed", "what a caller asked for has failed", { interaction_id, error }),
+  event("stream_truncated", "a listener was too slow and has missed events", { reason: z.string().describe("why") }),
+  event("tool_config_changed", "the tools of a server have changed", {
+    payload: ToolConfigChange.describe("what was changed"),
+  }),
+  event("background_job_completed", "a job in the background has ended", {
+    job_id: z.string().describe("the job's id"),
+    display_name: z.string().describe("the job in words"),
+    status: z.string().optional().describe("how it ended, as older clients read it"),
+    terminal_status: z
+      .enum(["completed", "failed", "aborted", "cancelled", "retired", "terminated"])
+      .describe("how it ended"),
+    detail: z.string().describe("what it said last"),
+  }),
+  event("transcript_rewrite_committed", "the transcript was rewritten or restored", {
     session_id,
-    record: RewriteRecord,
+    record: RewriteRecord.describe("what was changed"),
   }),
 ]);
 export type AgentEvent = z.infer<typeof AgentEvent>;

@@ -1,31 +1,53 @@
 import { z } from "zod";
 
+const madeBy = <const P extends string>(provider: P) => z.literal(provider).describe("whose block it is");
+const whatText = "the text itself";
+
 /** What a provider needs back, untouched, to accept a block it produced earlier. */
 export const BlockMeta = z.discriminatedUnion("provider", [
-  z.object({ provider: z.literal("anthropic"), signature: z.string() }),
-  z.object({ provider: z.literal("anthropic_redacted"), data: z.string() }),
-  z.object({ provider: z.literal("gemini"), thoughtSignature: z.string() }),
+  z.object({ provider: madeBy("anthropic"), signature: z.string().describe("the signature of its reasoning") }),
+  z.object({ provider: madeBy("anthropic_redacted"), data: z.string().describe("reasoning that only it can read") }),
+  z.object({ provider: madeBy("gemini"), thoughtSignature: z.string().describe("the signature of its reasoning") }),
   z.object({
-    provider: z.literal("open_ai"),
-    id: z.string(),
-    encrypted_content: z.string().optional(),
-    phase: z.string().optional(),
+    provider: madeBy("open_ai"),
+    id: z.string().describe("its id of the block"),
+    encrypted_content: z.string().optional().describe("reasoning that only it can read"),
+    phase: z.string().optional().describe("what of an answer the block is, as it names it"),
   }),
   z.object({
-    provider: z.literal("unknown"),
-    metadata: z.record(z.string(), z.record(z.string(), z.unknown())).optional(),
+    provider: madeBy("unknown"),
+    metadata: z
+      .record(z.string(), z.record(z.string(), z.unknown()))
+      .optional()
+      .describe("what each provider said of it"),
   }),
 ]);
 export type BlockMeta = z.infer<typeof BlockMeta>;
 
-const InlineMedia = z.object({ media_type: z.string(), source: z.literal("inline"), data: z.string() });
-const BlobMedia = z.object({ media_type: z.string(), source: z.literal("blob"), blob_id: z.string() });
+const media_type = z.string().describe("the media type, such as image/png");
+const base64 = z.string().describe("the bytes in Base64");
+const InlineMedia = { media_type, source: z.literal("inline").describe("the bytes stand here"), data: base64 };
+const BlobMedia = {
+  media_type,
+  source: z.literal("blob").describe("the bytes are kept elsewhere"),
+  blob_id: z.string().describe("the blob that holds them"),
+};
+const image = z.literal("image").describe("an image");
+
+export const TextBlock = z.object({
+  type: z.literal("text").describe("a text"),
+  text: z.string().describe(whatText),
+});
 
 export const ContentBlock = z.union([
-  z.object({ type: z.literal("text"), text: z.string() }),
-  InlineMedia.extend({ type: z.literal("image") }),
-  BlobMedia.extend({ type: z.literal("image") }),
-  InlineMedia.extend({ type: z.literal("video"), duration_ms: z.number().int().nonnegative() }),
+  TextBlock,
+  z.object({ type: image, ...InlineMedia }),
+  z.object({ type: image, ...BlobMedia }),
+  z.object({
+    type: z.literal("video").describe("a video"),
+    ...InlineMedia,
+    duration_ms: z.number().int().nonnegative().describe("how long it is, in milliseconds"),
+  }),
 ]);
 export type ContentBlock = z.infer<typeof ContentBlock>;
 
@@ -33,30 +55,32 @@ export type ContentBlock = z.infer<typeof ContentBlock>;
 export const Content = z.union([z.string(), z.array(ContentBlock)]);
 export type Content = z.infer<typeof Content>;
 
-const meta = BlockMeta.optional();
+const meta = BlockMeta.optional().describe("what the provider needs back with the block, untouched");
+
+const block = <const T extends string, F extends z.ZodRawShape>(type: T, meaning: string, fields: F) =>
+  z.object({
+    block_type: z.literal(type).describe(meaning),
+    data: z.object({ ...fields, meta }).describe("the block itself"),
+  });
 
 export const AssistantBlock = z.discriminatedUnion("block_type", [
-  z.object({ block_type: z.literal("text"), data: z.object({ text: z.string(), meta }) }),
-  z.object({ block_type: z.literal("reasoning"), data: z.object({ text: z.string(), meta }) }),
-  z.object({
-    block_type: z.literal("tool_use"),
-    data: z.object({
-      id: z.string(),
-      name: z.string(),
-      args: z.record(z.string(), z.unknown()),
-      /** Why the model's arguments were unusable; `args` then holds them as `{raw_arguments}`. */
-      args_error: z.string().optional(),
-      meta,
-    }),
+  block("text", "what it says", { text: z.string().describe(whatText) }),
+  block("reasoning", "what it thought", { text: z.string().describe(whatText) }),
+  block("tool_use", "a tool it calls", {
+    id: z.string().describe("the call's id, by which its result is known"),
+    name: z.string().describe("the tool's name"),
+    args: z.record(z.string(), z.unknown()).describe("what the tool is given"),
+    args_error: z
+      .string()
+      .optional()
+      .describe("why the arguments were unusable; args then holds them as {raw_arguments}"),
   }),
-  z.object({
-    block_type: z.literal("server_tool_content"),
-    data: z.object({ id: z.string().optional(), name: z.string(), content: z.unknown(), meta }),
+  block("server_tool_content", "what a tool of the provider's gave", {
+    id: z.string().optional().describe("its id of the call"),
+    name: z.string().describe("the tool's name"),
+    content: z.unknown().describe("what it gave, as the provider tells it"),
   }),
-  z.object({
-    block_type: z.literal("image"),
-    data: z.object({ media_type: z.string(), data: z.string(), meta }),
-  }),
+  block("image", "an image it made", { media_type, data: base64 }),
 ]);
 export type AssistantBlock = z.infer<typeof AssistantBlock>;
 
@@ -70,28 +94,47 @@ export const StopReason = z.enum([
 ]);
 export type StopReason = z.infer<typeof StopReason>;
 
-export const ToolResult = z.object({ tool_use_id: z.string(), content: Content, is_error: z.boolean() });
+export const ToolResult = z.object({
+  tool_use_id: z.string().describe("the call it answers"),
+  content: Content.describe("what the tool gave"),
+  is_error: z.boolean().describe("whether it failed"),
+});
 export type ToolResult = z.infer<typeof ToolResult>;
 
-const created_at = z.string();
+const created_at = z.string().describe("when it was said, in RFC 3339");
 
 export const Message = z.discriminatedUnion("role", [
-  z.object({ role: z.literal("system"), content: z.string(), created_at }),
-  z.object({ role: z.literal("system_notice"), kind: z.string(), body: z.string().optional(), created_at }),
   z.object({
-    role: z.literal("user"),
-    content: Content,
-    created_at,
-    /** Only on the summary a compaction left: it speaks for earlier turns and is none itself. */
-    compaction_id: z.string().optional(),
-  }),
-  z.object({
-    role: z.literal("block_assistant"),
-    blocks: z.array(AssistantBlock),
-    stop_reason: StopReason,
+    role: z.literal("system").describe("the system prompt"),
+    content: z.string().describe(whatText),
     created_at,
   }),
-  z.object({ role: z.literal("tool_results"), results: z.array(ToolResult), created_at }),
+  z.object({
+    role: z.literal("system_notice").describe("what the runtime tells the model"),
+    kind: z.string().describe("what it is about"),
+    body: z.string().optional().describe(whatText),
+    created_at,
+  }),
+  z.object({
+    role: z.literal("user").describe("what the user said"),
+    content: Content.describe("a text, or a list of content blocks"),
+    created_at,
+    compaction_id: z
+      .string()
+      .optional()
+      .describe("only on the summary a compaction left: it speaks for earlier turns and is none itself"),
+  }),
+  z.object({
+    role: z.literal("block_assistant").describe("what the model said and called"),
+    blocks: z.array(AssistantBlock).describe("its parts, in their order"),
+    stop_reason: StopReason.describe("why the model stopped"),
+    created_at,
+  }),
+  z.object({
+    role: z.literal("tool_results").describe("what the tools gave"),
+    results: z.array(ToolResult).describe("one for each call, in their order"),
+    created_at,
+  }),
 ]);
 export type Message = z.infer<typeof Message>;
 export type AssistantMessage = Extract<Message, { role: "block_assistant" }>;

@@ -10,7 +10,7 @@ import {
   Remembered,
   TakeNote,
 } from "./agent/agent.ts";
-import { Capabilities, type Capability } from "./capability.ts";
+import { Capabilities, type Capability, ContractVersion } from "./capability.ts";
 import { ModelsCatalog } from "./catalog.ts";
 import {
   Compaction,
@@ -22,16 +22,18 @@ import {
   UndoResult,
 } from "./compaction.ts";
 import { CONFIG_OPERATIONS } from "./config/config-operations.ts";
-import { ContractVersion, EventCursor, EventPage, OneScope } from "./event-page.ts";
-import { nonnegative, positive } from "./input/whole-number.ts";
+import { EventCursor, EventPage, ListEvents, OneScope } from "./event-page.ts";
+import { ExternalEvent, ExternalEventOutcome, InjectContext, InjectedContext } from "./inject.ts";
+import { written } from "./input/field-words.ts";
+import { positive } from "./input/whole-number.ts";
 import { MemoryResults, MemorySearch, MemoryStatusReport } from "./memory.ts";
 import {
   CreateSession,
   DeferredSession,
-  ExternalEvent,
-  ExternalEventOutcome,
   ForkedSession,
-  InjectContext,
+  ListSessions,
+  MessagePage,
+  ReadContext,
   RunResult,
   SessionContext,
   SessionHistory,
@@ -40,6 +42,7 @@ import {
   SessionSummary,
   StartTurn,
 } from "./session.ts";
+import { message_index, running_behavior } from "./transcript/rewrite.ts";
 import { REWRITE_OPERATIONS } from "./transcript/rewrite-operations.ts";
 
 interface Operation {
@@ -54,10 +57,8 @@ interface Operation {
   readonly requires?: Capability;
 }
 
-/** Events of one page; a reader asks again for the next. */
-const EVENTS_PAGE_MAX = 1_000;
 const OneSession = z.object({ session_id: SessionId });
-const page = { limit: positive.optional(), offset: nonnegative.default(0) };
+const seq = written("SEQ", positive.describe("the message, by its seq, as the history has it"));
 
 /** The product: a row an operation. Service, SDK, surfaces and documentation are projections of it. */
 export const OPERATIONS = {
@@ -92,7 +93,7 @@ export const OPERATIONS = {
   interruptTurn: {
     summary: "Stop the running turn; a session that is idle is left as it is.",
     input: OneSession,
-    output: z.object({ interrupted: z.literal(true) }),
+    output: z.object({ interrupted: z.literal(true).describe("that no turn is running") }),
     rpc: "turn/interrupt",
     http: "POST /sessions/{session_id}/interrupt",
     mcp: "meerkat_interrupt",
@@ -110,8 +111,8 @@ export const OPERATIONS = {
   },
   listSessions: {
     summary: "List sessions, newest first; labels must all match.",
-    input: z.object({ labels: z.record(z.string(), z.string()).optional(), ...page }),
-    output: z.object({ sessions: z.array(SessionSummary) }),
+    input: ListSessions,
+    output: z.object({ sessions: z.array(SessionSummary).describe("the sessions, the one that changed last first") }),
     rpc: "session/list",
     http: "GET /sessions",
     mcp: "meerkat_sessions",
@@ -120,7 +121,7 @@ export const OPERATIONS = {
   },
   readHistory: {
     summary: "Read a session's full transcript, oldest first.",
-    input: OneSession.extend(page),
+    input: OneSession.extend(MessagePage),
     output: SessionHistory,
     rpc: "session/history",
     http: "GET /sessions/{session_id}/history",
@@ -131,7 +132,7 @@ export const OPERATIONS = {
   archiveSession: {
     summary: "Archive a session: it stays readable and runs no more turns.",
     input: OneSession,
-    output: z.object({ archived: z.literal(true) }),
+    output: z.object({ archived: z.literal(true).describe("that it runs no more turns") }),
     rpc: "session/archive",
     http: "DELETE /sessions/{session_id}",
     mcp: "meerkat_archive",
@@ -141,7 +142,7 @@ export const OPERATIONS = {
   injectContext: {
     summary: "Add a text the model is shown from its next call on, without running a turn.",
     input: InjectContext,
-    output: z.object({ status: z.enum(["applied", "staged", "duplicate"]) }),
+    output: InjectedContext,
     rpc: "session/inject_context",
     http: "POST /sessions/{session_id}/system_context",
     mcp: "meerkat_inject_context",
@@ -158,10 +159,7 @@ export const OPERATIONS = {
   },
   forkSession: {
     summary: "Make a new session of the messages before an index; the source stays as it is.",
-    input: OneSession.extend({
-      message_index: nonnegative,
-      running_behavior: z.literal("reject").default("reject"),
-    }),
+    input: OneSession.extend({ message_index, running_behavior }),
     output: ForkedSession,
     rpc: "session/fork_at",
     http: "POST /sessions/{session_id}/fork",
@@ -172,7 +170,7 @@ export const OPERATIONS = {
   ...REWRITE_OPERATIONS,
   readContext: {
     summary: "Read what the model is shown now, or was shown at an earlier call, byte for byte.",
-    input: z.strictObject({ session_id: SessionId, at_seq: positive.optional() }),
+    input: ReadContext,
     output: SessionContext,
     rpc: "session/context",
     http: "GET /sessions/{session_id}/context",
@@ -193,7 +191,7 @@ export const OPERATIONS = {
   listCompactions: {
     summary: "List a session's compactions with their receipts, oldest first.",
     input: z.strictObject({ session_id: SessionId }),
-    output: z.object({ compactions: z.array(Compaction) }),
+    output: z.object({ compactions: z.array(Compaction).describe("the compactions, oldest first") }),
     rpc: "session/compactions",
     http: "GET /sessions/{session_id}/compactions",
     mcp: "meerkat_compactions",
@@ -222,7 +220,7 @@ export const OPERATIONS = {
   },
   pinMessage: {
     summary: "Pin a message: compactions keep it in the context.",
-    input: z.strictObject({ session_id: SessionId, seq: positive }),
+    input: z.strictObject({ session_id: SessionId, seq }),
     output: PinResult,
     rpc: "session/pin",
     http: "PUT /sessions/{session_id}/pins/{seq}",
@@ -232,7 +230,7 @@ export const OPERATIONS = {
   unpinMessage: {
     summary:
       "Take a message's pin away; what only the pin kept in the context leaves it, at the next compaction at the latest.",
-    input: z.strictObject({ session_id: SessionId, seq: positive }),
+    input: z.strictObject({ session_id: SessionId, seq }),
     output: PinResult,
     rpc: "session/unpin",
     http: "DELETE /sessions/{session_id}/pins/{seq}",
@@ -291,7 +289,7 @@ export const OPERATIONS = {
   takeNote: {
     summary: "Keep a private note of an agent, which its context shows when it is relevant.",
     input: TakeNote,
-    output: z.object({ notes: z.number().int() }),
+    output: z.object({ notes: z.number().int().describe("how many notes the agent has now") }),
     rpc: "agent/note",
     http: "POST /agents/{agent}/notes",
     mcp: "agent_note",
@@ -331,7 +329,7 @@ export const OPERATIONS = {
   listAgents: {
     summary: "List the agents of this project, by name.",
     input: z.strictObject({}),
-    output: z.object({ agents: z.array(AgentSummary) }),
+    output: z.object({ agents: z.array(AgentSummary).describe("the agents, by name") }),
     rpc: "agent/list",
     http: "GET /agents",
     mcp: "agent_list",
@@ -341,7 +339,10 @@ export const OPERATIONS = {
   readEventCursor: {
     summary: "Read the number of a session's newest durable event; 0 when it has none.",
     input: OneScope,
-    output: z.object({ contract_version: ContractVersion, cursor: EventCursor }),
+    output: z.object({
+      contract_version: ContractVersion,
+      cursor: EventCursor.describe("the place of the newest event"),
+    }),
     rpc: "events/latest_cursor",
     http: "GET /sessions/{session_id}/events/cursor",
     mcp: "meerkat_events_cursor",
@@ -350,10 +351,7 @@ export const OPERATIONS = {
   },
   listEvents: {
     summary: "List a session's durable events after a cursor, oldest first.",
-    input: OneScope.extend({
-      cursor: EventCursor.optional(),
-      limit: positive.max(EVENTS_PAGE_MAX, { error: `write at most ${EVENTS_PAGE_MAX}` }).default(EVENTS_PAGE_MAX),
-    }),
+    input: ListEvents,
     output: EventPage,
     rpc: "events/list_since",
     http: "GET /sessions/{session_id}/events/list",
@@ -363,8 +361,12 @@ export const OPERATIONS = {
   },
   readBlob: {
     summary: "Read a blob whole, such as the full text of a tool output that was cut.",
-    input: z.object({ blob_id: z.string().min(1) }),
-    output: z.object({ blob_id: z.string(), media_type: z.string(), data: z.base64() }),
+    input: z.object({ blob_id: written("ID", z.string().min(1).describe("the blob, by its id")) }),
+    output: z.object({
+      blob_id: z.string().describe("the blob's id"),
+      media_type: z.string().describe("what it holds, such as text/plain"),
+      data: z.base64().describe("the bytes in Base64"),
+    }),
     rpc: "blob/get",
     http: "GET /blobs/{blob_id}",
     mcp: "meerkat_blob_get",

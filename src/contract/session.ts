@@ -2,14 +2,22 @@ import { z } from "zod";
 import { CompactionCadence, CompactionSettings } from "./compaction.ts";
 import { TerminalCause, Usage } from "./event.ts";
 import { BudgetLimits } from "./input/budget-limits.ts";
+import { written } from "./input/field-words.ts";
 import { SKILL_FIELDS, UNSERVED } from "./input/unserved.ts";
 import { nonnegative, positive } from "./input/whole-number.ts";
 import { Content, Message } from "./message.ts";
 
-export const SessionId = z.uuid({ error: "expected a session id (a UUID)" });
+export const SessionId = written(
+  "ID",
+  z.uuid({ error: "expected a session id (a UUID)" }).describe("the session, by its id"),
+);
 
 export const ToolFilter = z.union(
-  [z.literal("All"), z.object({ Allow: z.array(z.string()) }), z.object({ Deny: z.array(z.string()) })],
+  [
+    z.literal("All"),
+    z.object({ Allow: written("--allow-tool <name>", z.array(z.string()).describe("offer only the tools named so")) }),
+    z.object({ Deny: written("--block-tool <name>", z.array(z.string()).describe("do not offer the tools named so")) }),
+  ],
   { error: 'write "All", {"Allow": [names]} or {"Deny": [names]}' },
 );
 export type ToolFilter = z.infer<typeof ToolFilter>;
@@ -76,13 +84,18 @@ export type SessionSettings = z.infer<typeof SessionSettings>;
 
 /** Fields of the wire that clients know from elsewhere. */
 const Wire = {
-  skill_references: z.never({ error: "this field was retired; leave it out" }).optional(),
-  /** A session that is made with it answers at once and runs its first turn behind; any session takes further turns. */
-  keep_alive: z.union([z.boolean(), z.null()], { error: "write true or false" }).optional(),
+  skill_references: z
+    .never({ error: "this field was retired; leave it out" })
+    .optional()
+    .describe("retired; leave it out"),
+  keep_alive: z
+    .union([z.boolean(), z.null()], { error: "write true or false" })
+    .optional()
+    .describe("of a new session: answer at once and run its first turn behind; any session takes further turns"),
   ...SKILL_FIELDS,
   ...UNSERVED,
-  /** Tools the client runs: JSON-RPC and MCP take them, each in its way, before an operation is called. */
-  external_tools: z.array(z.unknown()).nullish(),
+  /** JSON-RPC and MCP take them, each in its way, before an operation is called. */
+  external_tools: z.array(z.unknown()).nullish().describe("tools that the client runs, over JSON-RPC and MCP"),
 };
 
 const Labels = z
@@ -91,30 +104,90 @@ const Labels = z
     error: "keys that begin with meerkat. are reserved",
   });
 
-export const NewSession = z.object({
-  ...Wire,
-  prompt: Prompt,
-  initial_turn: z.enum(["run_immediately", "deferred"]).default("run_immediately"),
-  model: ModelInput.optional(),
-  provider: ProviderInput.optional(),
-  max_tokens: positive.optional(),
-  max_turns: positive.optional(),
-  system_prompt: z.string().optional(),
-  output_schema: OutputSchema.optional(),
-  structured_output_retries: Retries.optional(),
-  enable_builtins: z.boolean().optional(),
-  enable_shell: z.boolean().optional(),
-  enable_memory: z.boolean().optional(),
-  tool_preset: z.enum(["none", "safe", "workspace", "full"]).optional(),
-  tool_filter: ToolFilter.optional(),
-  budget_limits: BudgetLimits.optional(),
-  provider_params: JsonObject.optional(),
-  labels: Labels.optional(),
-  additional_instructions: z.array(z.string()).optional(),
-  app_context: z.unknown().optional(),
-  shell_env: z.record(z.string(), z.string()).optional(),
-  compaction: CompactionSettings.optional(),
-});
+/** What every turn may say, the first and any further one. */
+const EveryTurn = {
+  prompt: written("PROMPT", Prompt.describe("what to ask: a text, or a list of content blocks")),
+  model: written(
+    "-m, --model <name>",
+    ModelInput.optional().describe("the model, such as claude-sonnet-5-5, ollama/llama3.2, offline; see rkat models"),
+  ),
+  provider: written(
+    "-p, --provider <name>",
+    ProviderInput.optional().describe("who serves the model: anthropic, openai, gemini, self_hosted, offline"),
+  ),
+  system_prompt: written("--system <text>", z.string().optional().describe("the system prompt")),
+  additional_instructions: written(
+    "--instructions <text>",
+    z.array(z.string()).optional().describe("further instructions, below the system prompt"),
+  ),
+  provider_params: written(
+    "--params-json <json>",
+    JsonObject.optional()
+      .describe("parameters for the provider, such as its temperature, as it names them")
+      .meta({ examples: [{ temperature: 0 }] }),
+  ),
+  max_tokens: written("--max-tokens-per-turn <n>", positive.optional().describe("output tokens of one model call")),
+  output_schema: written(
+    "--schema <file|json>",
+    OutputSchema.optional()
+      .describe("a JSON schema the result must match; the result is JSON then")
+      .meta({ examples: [{ type: "object", properties: { name: { type: "string" } }, required: ["name"] }] }),
+  ),
+  structured_output_retries: Retries.optional().describe(
+    "how often an answer that does not match output_schema is asked for again, 0 to 10; without it, 2",
+  ),
+};
+
+/** What a session is made with. */
+const AtCreation = {
+  initial_turn: z
+    .enum(["run_immediately", "deferred"])
+    .default("run_immediately")
+    .describe("run_immediately asks the model at once; deferred keeps the prompt for the first turn"),
+  max_turns: written("--max-turns <n>", positive.optional().describe("model calls in the turn")),
+  budget_limits: BudgetLimits.optional().describe(
+    "limits of the session; the turn that reaches one ends gracefully and its text is kept",
+  ),
+  tool_preset: written(
+    "-t, --tools <preset>",
+    z
+      .enum(["none", "safe", "workspace", "full"])
+      .optional()
+      .describe(
+        "none · safe, the default of rkat run: time, tasks, memory · workspace: and files, shell · full: all there are",
+      ),
+  ),
+  enable_builtins: z
+    .boolean()
+    .optional()
+    .describe("the built-in tools, whatever the preset says: time, tasks, patches"),
+  enable_shell: z.boolean().optional().describe("the shell, whatever the preset says"),
+  enable_memory: written(
+    "--memory",
+    z
+      .boolean()
+      .optional()
+      .describe("search of what was said before, also with the preset none or where [tools] memory is false"),
+  ),
+  tool_filter: ToolFilter.optional().describe(
+    'which of the tools are offered: "All", or those of a list, or all others',
+  ),
+  labels: written(
+    "--label <key=value>",
+    Labels.optional()
+      .describe("labels of the session, to find it by")
+      .meta({ examples: [{ team: "core" }] }),
+  ),
+  app_context: written("--app-context <json>", z.unknown().optional().describe("data that is kept with the session")),
+  shell_env: z
+    .record(z.string(), z.string())
+    .optional()
+    .describe("variables that commands of the shell tool are given")
+    .meta({ examples: [{ CI: "1" }] }),
+  compaction: CompactionSettings.optional().describe("how this session is compacted, where not as configured"),
+};
+
+export const NewSession = z.object({ ...Wire, ...EveryTurn, ...AtCreation });
 
 /** What a session is made with. One whose first turn comes later may leave the prompt to that turn. */
 export const CreateSession = NewSession.partial({ prompt: true }).refine(
@@ -123,184 +196,160 @@ export const CreateSession = NewSession.partial({ prompt: true }).refine(
 );
 export type CreateSession = z.infer<typeof CreateSession>;
 
+const atCreation = z.unknown().optional().describe("set when the session was made; a turn may say it again, as it is");
+
 /** What a session is made with; a turn may say it again, as it is. */
-const atCreation = z.unknown().optional();
-export const AT_CREATION = {
-  initial_turn: atCreation,
-  max_turns: atCreation,
-  enable_builtins: atCreation,
-  enable_shell: atCreation,
-  enable_memory: atCreation,
-  tool_preset: atCreation,
-  tool_filter: atCreation,
-  budget_limits: atCreation,
-  labels: atCreation,
-  app_context: atCreation,
-  shell_env: atCreation,
-  compaction: atCreation,
-};
+// Each key of the fields, by the line below.
+export const AT_CREATION = Object.fromEntries(Object.keys(AtCreation).map((field) => [field, atCreation])) as Record<
+  keyof typeof AtCreation,
+  typeof atCreation
+>;
 
 export const StartTurn = z.object({
   ...Wire,
   ...AT_CREATION,
   session_id: SessionId,
-  prompt: Prompt,
-  model: ModelInput.optional(),
-  provider: ProviderInput.optional(),
-  provider_params: JsonObject.optional(),
-  clear_provider_params: z.boolean().default(false),
+  ...EveryTurn,
+  clear_provider_params: z.boolean().default(false).describe("take the session's provider_params away first"),
   flow_tool_overlay: z
-    .object({ allowed_tools: z.array(z.string()).optional(), blocked_tools: z.array(z.string()).optional() })
-    .optional(),
-  additional_instructions: z.array(z.string()).optional(),
-  max_tokens: positive.optional(),
-  system_prompt: z.string().optional(),
-  output_schema: OutputSchema.optional(),
-  structured_output_retries: Retries.optional(),
+    .object({
+      allowed_tools: written(
+        "--allow-tool <name>",
+        z.array(z.string()).optional().describe("offer only the tools named so"),
+      ),
+      blocked_tools: written(
+        "--block-tool <name>",
+        z.array(z.string()).optional().describe("do not offer the tools named so"),
+      ),
+    })
+    .optional()
+    .describe("which of the session's tools this turn has"),
 });
 export type StartTurn = z.infer<typeof StartTurn>;
 
-const RunUsage = Usage.extend({ total_tokens: z.number().int().nonnegative() });
+const whole = z.number().int();
+/** What a session is called on every wire. */
+export const Named = {
+  session_id: z.string().describe("the session's id"),
+  session_ref: z.string().optional().describe("the id with its realm, unique across realms"),
+};
+
+const RunUsage = Usage.extend({
+  total_tokens: whole.nonnegative().describe("input and output tokens together"),
+}).describe("the tokens the turn used");
 
 export const RunResult = z.object({
-  session_id: z.string(),
-  session_ref: z.string().optional(),
-  text: z.string(),
-  turns: z.number().int().nonnegative(),
-  tool_calls: z.number().int().nonnegative(),
+  ...Named,
+  text: z.string().describe("what the model answered last"),
+  turns: whole.nonnegative().describe("model calls of the turn"),
+  tool_calls: whole.nonnegative().describe("tool calls of the turn"),
   usage: RunUsage,
-  terminal_cause_kind: TerminalCause.optional(),
-  structured_output: z.unknown().optional(),
-  extraction_error: z.object({ last_output: z.string(), attempts: z.number().int(), reason: z.string() }).optional(),
+  terminal_cause_kind: TerminalCause.optional().describe("why the turn stopped short; absent where the model ended it"),
+  structured_output: z.unknown().optional().describe("the result that matches output_schema"),
+  extraction_error: z
+    .object({
+      last_output: z.string().describe("what the model answered last"),
+      attempts: whole.describe("how often it was asked"),
+      reason: z.string().describe("what does not match"),
+    })
+    .optional()
+    .describe("why there is no structured_output, though one was asked for"),
 });
 export type RunResult = z.infer<typeof RunResult>;
 
 /** A session made without a first turn. */
-export const DeferredSession = z.object({ session_id: z.string(), session_ref: z.string().optional() });
+export const DeferredSession = z.object(Named);
 
-const unixSeconds = z.number().int().nonnegative();
+const unixSeconds = whole.nonnegative();
 
-/** `interrupted`: a turn was running when its process ended; the next turn goes on from what was kept. */
-const SessionStateName = z.enum(["idle", "running", "interrupted", "archived"]);
+/** What is known of a session without its transcript. */
+const Known = {
+  ...Named,
+  created_at: unixSeconds.describe("when it was made, in seconds of Unix time"),
+  updated_at: unixSeconds.describe("when it last changed, in seconds of Unix time"),
+  message_count: whole.describe("messages of its transcript"),
+  total_tokens: whole.describe("input and output tokens of all its model calls"),
+  is_active: z.boolean().describe("whether it runs a turn"),
+  state: z
+    .enum(["idle", "running", "interrupted", "archived"])
+    .describe("interrupted: its process ended within a turn, and the next turn goes on from what was kept"),
+  model: z.string().describe("the model it asks"),
+  labels: z.record(z.string(), z.string()).optional().describe("the labels it was made with"),
+};
 
 export const SessionSummary = z.object({
-  session_id: z.string(),
-  session_ref: z.string().optional(),
-  created_at: unixSeconds,
-  updated_at: unixSeconds,
-  message_count: z.number().int(),
-  total_tokens: z.number().int(),
-  is_active: z.boolean(),
-  state: SessionStateName,
-  model: z.string(),
-  /** The beginning of the first thing the user said; empty before. */
-  title: z.string(),
-  labels: z.record(z.string(), z.string()).optional(),
+  ...Known,
+  title: z.string().describe("the beginning of the first thing the user said; empty before"),
 });
 export type SessionSummary = z.infer<typeof SessionSummary>;
 
 export const SessionInfo = z.object({
-  session_id: z.string(),
-  session_ref: z.string().optional(),
-  created_at: unixSeconds,
-  updated_at: unixSeconds,
-  message_count: z.number().int(),
-  total_tokens: z.number().int(),
-  is_active: z.boolean(),
-  state: SessionStateName,
-  model: z.string(),
-  provider: z.string(),
-  /** What the tokens are made of; absent for a session of before that was kept. */
-  usage: Usage.optional(),
-  last_assistant_text: z.string().optional(),
-  session_compaction_cadence: CompactionCadence.optional(),
-  labels: z.record(z.string(), z.string()).optional(),
+  ...Known,
+  provider: z.string().describe("who serves the model"),
+  usage: Usage.optional().describe("what the tokens are made of; absent for a session of before that was kept"),
+  last_assistant_text: z.string().optional().describe("what the assistant said last"),
+  session_compaction_cadence: CompactionCadence.optional().describe("when it was compacted, in its own boundaries"),
 });
 export type SessionInfo = z.infer<typeof SessionInfo>;
 
+const SeqMessages = z.array(
+  z.intersection(Message, z.object({ seq: whole.describe("its number in the session's log") })),
+);
+
+const offset = (what: string) => written("--offset <n>", nonnegative.default(0).describe(what));
+export const ListSessions = z.object({
+  limit: written("--limit <n>", positive.optional().describe("show at most so many")),
+  offset: offset("leave out the newest so many"),
+  labels: written(
+    "--label <key=value>",
+    z.record(z.string(), z.string()).optional().describe("only sessions with these labels"),
+  ),
+});
+
+export const MessagePage = {
+  limit: written("--limit <n>", positive.optional().describe("show at most so many messages")),
+  offset: offset("leave out the oldest so many"),
+};
+
 export const SessionHistory = z.object({
-  session_id: z.string(),
-  session_ref: z.string().optional(),
-  message_count: z.number().int(),
-  offset: z.number().int(),
-  limit: z.number().int().optional(),
-  has_more: z.boolean(),
-  messages: z.array(z.intersection(Message, z.object({ seq: z.number().int() }))),
+  ...Named,
+  message_count: whole.describe("messages of the whole transcript"),
+  offset: whole.describe("how many of the oldest were left out"),
+  limit: whole.optional().describe("how many were asked for at most"),
+  has_more: z.boolean().describe("whether newer ones follow"),
+  messages: SeqMessages.describe("the messages, oldest first"),
 });
 export type SessionHistory = z.infer<typeof SessionHistory>;
 
-const TEXT_CHARS_MAX = 1_000_000;
-
-export const InjectContext = z.object({
-  session_id: SessionId,
-  text: z.string().min(1, { error: "the text is empty" }).max(TEXT_CHARS_MAX),
-  source: z.string().optional(),
-  /** The same key again adds nothing; with another text it is refused. */
-  idempotency_key: z.string().min(1).max(200).optional(),
-});
-export type InjectContext = z.infer<typeof InjectContext>;
-
-const PAYLOAD_CHARS_MAX = 65_536;
-const shortText = { error: "write a text of 1 to 200 characters" };
-const TextBlock = z.object({ type: z.literal("text"), text: z.string() });
-
-/** Something that happened outside; the model is shown it as data, never as what the user said. */
-export const ExternalEvent = z.object({
-  session_id: SessionId,
-  kind: z.literal("generic_json", { error: 'write "generic_json"; there is no other kind' }).default("generic_json"),
-  event_type: z.string(shortText).min(1, shortText).max(200, shortText),
-  payload: z
-    .unknown()
-    .refine((payload) => (JSON.stringify(payload) ?? "").length <= PAYLOAD_CHARS_MAX, {
-      error: `write at most ${PAYLOAD_CHARS_MAX} characters of JSON`,
-    })
-    .optional(),
-  /** More of it, in words. */
-  blocks: z
-    .array(TextBlock, { error: "write a list of text blocks; other media go into a prompt" })
-    .refine((blocks) => blocks.reduce((sum, { text }) => sum + text.length, 0) <= PAYLOAD_CHARS_MAX, {
-      error: `write at most ${PAYLOAD_CHARS_MAX} characters`,
-    })
-    .nullish(),
-  /** The same key again is the same event. */
-  idempotency_key: z.string(shortText).min(1, shortText).max(200, shortText).nullish(),
-});
-export type ExternalEvent = z.infer<typeof ExternalEvent>;
-
-/** `deduplicated`: the event was there already; `rejected`: its key was used for another. */
-export const ExternalEventOutcome = z.object({
-  outcome_type: z.enum(["accepted", "deduplicated", "rejected"]),
-  input_id: z.string().optional(),
-  existing_id: z.string().optional(),
-  reason: z.string().optional(),
-});
-export type ExternalEventOutcome = z.infer<typeof ExternalEventOutcome>;
-
 export const ForkedSession = z.object({
-  source_session_id: z.string(),
-  session_id: z.string(),
-  session_ref: z.string().optional(),
-  message_count: z.number().int(),
+  source_session_id: z.string().describe("the session it was made of"),
+  ...Named,
+  message_count: whole.describe("messages the new session begins with"),
 });
 
-/** What the model is shown; `sha256` is the hash recorded with the call when it was made. */
+export const ReadContext = z.strictObject({
+  session_id: SessionId,
+  at_seq: written("--at <seq>", positive.optional().describe("at the model call with this seq, as in events")),
+});
+
+/** What the model is shown. */
 export const SessionContext = z.object({
-  messages: z.array(z.intersection(Message, z.object({ seq: z.number().int() }))),
-  estimated_tokens: z.number().int(),
-  sha256: z.string(),
-  /** `system`, `summary`, `pinned`, `expanded` or `turn`, in the order of the messages. */
-  parts: z.array(
-    z.object({
-      kind: z.string(),
-      seqs: z.tuple([z.number().int(), z.number().int()]),
-      estimated_tokens: z.number().int(),
-    }),
-  ),
-  /** What the tools' descriptions add to every request. */
-  tool_tokens: z.number().int(),
-  /** What the model can see at once, when it is known. */
-  context_window: z.number().int().optional(),
-  /** The size at which the context is compacted; absent without `session-compaction`. */
-  auto_compact_threshold: z.number().int().optional(),
+  messages: SeqMessages.describe("what the model is shown, in its order"),
+  estimated_tokens: whole.describe("how large it is, about"),
+  sha256: z.string().describe("the hash of it, as recorded with the call when it was made"),
+  parts: z
+    .array(
+      z.object({
+        kind: z.string().describe("system, summary, pinned, expanded or turn"),
+        seqs: z.tuple([whole, whole]).describe("the first and the last seq of its messages"),
+        estimated_tokens: whole.describe("how large it is, about"),
+      }),
+    )
+    .describe("what the context is made of, in the order of the messages"),
+  tool_tokens: whole.describe("what the tools' descriptions add to every request, about"),
+  context_window: whole.optional().describe("tokens the model can see at once, when that is known"),
+  auto_compact_threshold: whole
+    .optional()
+    .describe("the size at which the context is compacted; absent without session-compaction"),
 });
 export type SessionContext = z.infer<typeof SessionContext>;

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { formatToml, parseToml } from "../../src/config/config-file.ts";
 import { loadConfig } from "../../src/config/load-config.ts";
+import { configFileSchema } from "../../src/config/spell-config.ts";
 import { ERRORS } from "../../src/contract/error.ts";
 import { createScriptedModel } from "../../src/providers/scripted.ts";
 import { createInMemoryStore, createRuntime, inspectMcpServers } from "../../src/runtime.ts";
@@ -19,6 +20,7 @@ import { type Draw, nasty, toJson } from "./inputs.ts";
 /** The parts of the real command; servers are not started, since they would serve until somebody stops them. */
 const PARTS: Parts = {
   loadConfig,
+  configFileSchema: async () => configFileSchema(),
   createRuntime: async (options) => createRuntime(options),
   openRuntime,
   createInMemoryStore: async () => createInMemoryStore(),

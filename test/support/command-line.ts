@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach } from "vitest";
 import { formatToml, parseToml } from "../../src/config/config-file.ts";
 import { loadConfig } from "../../src/config/load-config.ts";
+import { configFileSchema } from "../../src/config/spell-config.ts";
 import { createScriptedModel } from "../../src/providers/scripted.ts";
 import { createInMemoryStore, createRuntime, inspectMcpServers } from "../../src/runtime.ts";
 import { openRuntime, verifyStore } from "../../src/runtime-on-disk.ts";
@@ -14,6 +15,7 @@ import type { Parts } from "../../src/surfaces/cli/parts.ts";
 /** The parts of the real command, with providers that are the same on every machine. */
 export const PARTS: Parts = {
   loadConfig,
+  configFileSchema: async () => configFileSchema(),
   createRuntime: async (options) => createRuntime(options),
   openRuntime,
   createInMemoryStore: async () => createInMemoryStore(),

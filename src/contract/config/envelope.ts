@@ -1,12 +1,17 @@
 import { z } from "zod";
+import { written } from "../input/field-words.ts";
 import { isJsonTable } from "../input/merge-patch.ts";
 import { nonnegative } from "../input/whole-number.ts";
 
 const wanted = { error: "write the configuration as an object, by the keys of its file" };
 const ConfigTable = z.record(z.string(), z.unknown(), wanted);
 
-/** Refused unless the configuration is still of this generation. */
-const expected_generation = nonnegative.nullish();
+const expected_generation = written(
+  "--expected-generation <n>",
+  nonnegative.nullish().describe("only if the realm's own layer has changed this often"),
+);
+const layer = (what: string) =>
+  written("--json <text>", ConfigTable.describe(what).meta({ examples: [{ agent: { model: "offline" } }] }));
 
 /** What is asked for may stand by itself, as clients of this wire send it: `{agent: …}` for `{config: {agent: …}}`. */
 const named = (name: "config" | "patch") => (given: unknown) => {
@@ -17,26 +22,32 @@ const named = (name: "config" | "patch") => (given: unknown) => {
 };
 
 /** Replaces the realm's own layer of the configuration. */
-export const SetConfig = z.preprocess(named("config"), z.object({ config: ConfigTable, expected_generation }));
+export const SetConfig = z.preprocess(
+  named("config"),
+  z.object({ config: layer("the whole layer as JSON, by the keys of the file"), expected_generation }),
+);
 
 /** Changes the realm's own layer by a merge patch of RFC 7396; null removes a key. */
-export const PatchConfig = z.preprocess(named("patch"), z.object({ patch: ConfigTable, expected_generation }));
+export const PatchConfig = z.preprocess(
+  named("patch"),
+  z.object({ patch: layer("what changes as JSON, by the keys of the file; null removes a key"), expected_generation }),
+);
 
 /** Which realm is configured. */
 export const ConfiguredRealm = z.object({
-  realm_id: z.string().optional(),
-  instance_id: z.string().optional(),
-  backend: z.string().optional(),
-  resolved_paths: z.record(z.string(), z.string()).optional(),
+  realm_id: z.string().optional().describe("the realm's id"),
+  instance_id: z.string().optional().describe("the process's own id"),
+  backend: z.string().optional().describe("what the realm is kept in"),
+  resolved_paths: z.record(z.string(), z.string()).optional().describe("where the realm's files are"),
 });
 export type ConfiguredRealm = z.infer<typeof ConfiguredRealm>;
 
 export const ConfigEnvelope = ConfiguredRealm.extend({
-  /** The effective configuration by the keys of its file, defaults filled in; what is read can be written back. */
-  config: ConfigTable,
-  /** Counts the changes of the realm's own layer. */
-  generation: z.number().int().nonnegative(),
-  /** What has changed and waits for the next start of this process. */
-  restart_required: z.array(z.string()).optional(),
+  config: ConfigTable.describe("what holds, by the keys of the file, defaults filled in; it can be written back"),
+  generation: z.number().int().nonnegative().describe("how often the realm's own layer has changed"),
+  restart_required: z
+    .array(z.string())
+    .optional()
+    .describe("keys that have changed and wait for the next start of this process"),
 });
 export type ConfigEnvelope = z.infer<typeof ConfigEnvelope>;

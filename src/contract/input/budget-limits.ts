@@ -1,20 +1,34 @@
 import { z } from "zod";
 import { Duration } from "./duration.ts";
+import { written } from "./field-words.ts";
 import { nonnegative, positive } from "./whole-number.ts";
 
 const seconds = { error: "write a number of seconds above 0" };
 
 const limits = {
-  max_tokens: positive.optional(),
-  max_tool_calls: nonnegative.optional(),
-  max_duration: Duration.refine((ms) => ms > 0, { error: "write a duration longer than zero, like 30s" }).optional(),
+  max_tokens: written(
+    "--max-tokens <n>",
+    positive
+      .optional()
+      .describe("tokens of the whole session, input and output")
+      .meta({ examples: [10_000] }),
+  ),
+  max_duration: written(
+    "-d, --max-duration <time>",
+    Duration.refine((ms) => ms > 0, { error: "write a duration longer than zero, like 30s" })
+      .optional()
+      .describe("time for the turn, such as 30s, 5m, 1h30m")
+      .meta({ examples: ["30s"] }),
+  ),
+  max_tool_calls: written("--max-tool-calls <n>", nonnegative.optional().describe("tool calls of the session")),
   max_duration_secs: z
     .number(seconds)
     .positive(seconds)
     .max(Number.MAX_SAFE_INTEGER / 1_000, seconds)
     .transform((secs) => Math.max(1, Math.round(secs * 1_000)))
-    .optional(),
-  max_duration_ms: positive.optional(),
+    .optional()
+    .describe("the same in seconds"),
+  max_duration_ms: positive.optional().describe("the same in milliseconds"),
 };
 
 const NAMES = "max_tokens, max_tool_calls, max_duration, max_duration_secs or max_duration_ms";

@@ -41,7 +41,10 @@ const HumanDuration = z.string().transform((text, issue) => {
 });
 
 const SplitDuration = z
-  .object({ secs: z.number().int().nonnegative(), nanos: z.number().int().nonnegative().default(0) })
+  .object({
+    secs: z.number().int().nonnegative().describe("whole seconds"),
+    nanos: z.number().int().nonnegative().default(0).describe("nanoseconds besides"),
+  })
   .transform(({ secs, nanos }) => secs * 1_000 + Math.round(nanos / 1_000_000));
 
 /** A duration as a string ("30s") or as `{secs, nanos}`, in milliseconds. */

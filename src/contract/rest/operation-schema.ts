@@ -15,13 +15,27 @@ export function operationSchema(name: OperationName, io: "input" | "output"): Js
   // zod's type of a JSON schema is this one with every keyword of the standard.
   const { $schema: _dialect, ...schema } = z.toJSONSchema(OPERATIONS[name][io], {
     io,
-    override: withoutTuple,
+    override: (context) => {
+      withExamples(context);
+      withoutTuple(context);
+    },
   }) as JsonSchema;
   return schema;
 }
 
+/** What is changed after it was read loses its examples in the library; they are of what is written, all the same. */
+export function withExamples({ zodSchema, jsonSchema }: Overridden): void {
+  const { examples } = z.globalRegistry.get(zodSchema) ?? {};
+  if (Array.isArray(examples)) jsonSchema.examples = examples;
+}
+
+interface Overridden {
+  readonly zodSchema: z.core.$ZodType;
+  readonly jsonSchema: z.core.JSONSchema.BaseSchema;
+}
+
 /** Common tools stumble over the schema of a tuple: it becomes a list of as many. */
-function withoutTuple({ jsonSchema }: { readonly jsonSchema: z.core.JSONSchema.BaseSchema }): void {
+function withoutTuple({ jsonSchema }: Overridden): void {
   const { prefixItems } = jsonSchema;
   if (prefixItems === undefined) return;
   delete jsonSchema.prefixItems;

@@ -8,25 +8,33 @@ const TOOLS_MAX = 1_024;
 
 /** A tool the client runs: the server asks for it with `tool/execute`. */
 export const CallbackTool = z.object({
-  name: z.string().min(1).max(NAME_CHARS_MAX),
-  description: z.string().default(""),
-  input_schema: z.record(z.string(), z.unknown()).default({ type: "object" }),
+  name: z.string().min(1).max(NAME_CHARS_MAX).describe("the tool's name, which the model calls it by"),
+  description: z.string().default("").describe("what it does, for the model to read"),
+  input_schema: z
+    .record(z.string(), z.unknown())
+    .default({ type: "object" })
+    .describe("a JSON schema of what it is given"),
 });
 export type CallbackTool = z.infer<typeof CallbackTool>;
 
 const CallbackTools = z.array(CallbackTool).max(TOOLS_MAX);
 
 /** `tools/register`: for every session of the connection, from its next turn on. */
-export const RegisterTools = z.object({ tools: CallbackTools });
+export const RegisterTools = z.object({ tools: CallbackTools.describe("the tools, in place of those before") });
 
 /** What `session/create` takes on this surface alone: tools of that one session. */
-export const ExternalTools = z.object({ external_tools: CallbackTools.optional() });
+export const ExternalTools = z.object({
+  external_tools: CallbackTools.optional().describe("tools that the client runs, for this session alone"),
+});
 
 /** What the client answers to `tool/execute`. */
-export const CallbackResult = z.object({ content: Content, is_error: z.boolean().default(false) });
+export const CallbackResult = z.object({
+  content: Content.describe("what the tool gave"),
+  is_error: z.boolean().default(false).describe("whether it failed"),
+});
 
 export const OpenStream = z.object({ session_id: SessionId });
-export const CloseStream = z.object({ stream_id: z.string().min(1) });
+export const CloseStream = z.object({ stream_id: z.string().min(1).describe("the stream, as opening it answered") });
 
 /** The parsed parameters of a method that is no row of the table; throws INVALID_PARAMS, naming each wrong field. */
 export function parseParams<T extends z.ZodType>(schema: T, params: unknown): z.output<T> {

@@ -1,19 +1,21 @@
 import { z } from "zod";
-import { nonnegative, positive } from "../input/whole-number.ts";
-import { ForkedSession, SessionHistory, SessionId } from "../session.ts";
+import { ForkedSession, MessagePage, Named, SessionHistory, SessionId } from "../session.ts";
 import { ForkReplacing, ReadRevision, RestoreRevision, RewriteCommit, RewriteTranscript } from "./rewrite.ts";
 
 const OneSession = z.object({ session_id: SessionId });
-const TranscriptRevision = SessionHistory.extend({ revision: z.string(), head_revision: z.string() });
+const head_revision = z.string().describe("the revision of the transcript as it is now");
+const TranscriptRevision = SessionHistory.extend({
+  revision: z.string().describe("the revision that was read"),
+  head_revision,
+});
 export type TranscriptRevision = z.infer<typeof TranscriptRevision>;
 
 const RewriteResult = z.object({
-  session_id: z.string(),
-  session_ref: z.string().optional(),
-  parent_revision: z.string(),
-  revision: z.string(),
-  message_count: z.number().int(),
-  commit: RewriteCommit,
+  ...Named,
+  parent_revision: z.string().describe("the revision before, to restore it by"),
+  revision: z.string().describe("the revision now"),
+  message_count: z.number().int().describe("messages of the transcript now"),
+  commit: RewriteCommit.describe("what was recorded of it"),
 });
 export type RewriteResult = z.infer<typeof RewriteResult>;
 
@@ -41,12 +43,12 @@ export const REWRITE_OPERATIONS = {
   },
   readRevision: {
     summary: "Read a transcript as it was at a revision, or as it is now, with its revision.",
-    input: OneSession.extend({ ...ReadRevision, limit: positive.optional(), offset: nonnegative.default(0) }),
+    input: OneSession.extend({ ...ReadRevision, ...MessagePage }),
     output: TranscriptRevision,
     rpc: "session/transcript_revision",
     http: "GET /sessions/{session_id}/transcript-revisions/{revision}",
     mcp: "meerkat_transcript_revision",
-    cli: "rkat session revision ID",
+    cli: "rkat session revision ID [REVISION]",
     requires: "session-store",
   },
   restoreRevision: {
@@ -62,7 +64,11 @@ export const REWRITE_OPERATIONS = {
   listRewrites: {
     summary: "List how a transcript was rewritten and restored, oldest first.",
     input: z.strictObject({ session_id: SessionId }),
-    output: z.object({ session_id: z.string(), head_revision: z.string(), commits: z.array(RewriteCommit) }),
+    output: z.object({
+      session_id: Named.session_id,
+      head_revision,
+      commits: z.array(RewriteCommit).describe("each change, oldest first"),
+    }),
     rpc: "session/transcript_rewrites",
     http: "GET /sessions/{session_id}/transcript-rewrites",
     mcp: "meerkat_transcript_rewrites",

@@ -1,5 +1,5 @@
 import { RuntimeError } from "../../contract/error.ts";
-import type { ExternalEvent, ExternalEventOutcome, InjectContext } from "../../contract/session.ts";
+import type { ExternalEvent, ExternalEventOutcome, InjectContext } from "../../contract/inject.ts";
 import { appendEntries, type LiveSession } from "./live-session.ts";
 import type { FixedParts } from "./turn-runner.ts";
 

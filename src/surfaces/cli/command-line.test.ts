@@ -3,11 +3,12 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { NO_INPUT, useCommandLine } from "../../../test/support/command-line.ts";
 import { loadConfig } from "../../config/load-config.ts";
+import { configFileSchema } from "../../config/spell-config.ts";
 import { ERRORS } from "../../contract/error.ts";
 import { createScriptedModel } from "../../providers/scripted.ts";
 import type { Runtime } from "../../runtime.ts";
 import { type OpenOptions, openRuntime } from "../../runtime-on-disk.ts";
-import { CONFIG_TEMPLATE } from "./commands/config-template.ts";
+import { configTemplate } from "./commands/config-template.ts";
 import type { Parts } from "./parts.ts";
 
 const line = useCommandLine();
@@ -146,7 +147,7 @@ describe("rkat run", () => {
       model: "offline",
       system_prompt: "S",
       additional_instructions: ["I"],
-      budget_limits: { max_tokens: 90_000, max_duration_ms: 90_000, max_tool_calls: 7 },
+      budget_limits: { max_tokens: 90_000, max_duration: "1m30s", max_tool_calls: 7 },
       max_turns: 3,
       max_tokens: 50,
       labels: { team: "core" },
@@ -238,7 +239,7 @@ describe("rkat init", () => {
   it("writes a configuration that is valid with and without its comments", async () => {
     expect(await run(["init"])).toMatchObject({ code: 0, stderr: "" });
     const written = readFileSync(join(line.cwd, ".rkat", "config.toml"), "utf8");
-    expect(written).toBe(CONFIG_TEMPLATE);
+    expect(written).toBe(configTemplate(configFileSchema()));
     const uncommented = written.replace(/^# (?=\w+ = |\[)/gm, "");
     const load = (text: string) =>
       loadConfig({

@@ -1,6 +1,5 @@
 import { InvalidArgumentError, Option } from "commander";
 import { parseDuration } from "../../contract/input/duration.ts";
-import type { JsonObject } from "../../contract/session.ts";
 
 export type Pair = readonly [key: string, value: string];
 
@@ -22,6 +21,17 @@ export function pairs(flags: string, description: string): Option {
     .default([]);
 }
 
+/** What holds without a flag, which its explanation then says. */
+export function withoutIt(value: number | string): (option: Option) => Option {
+  return (option) => also(option, `${value} without it`).default(value);
+}
+
+/** A flag that says more of itself than its field does. */
+export function also(option: Option, more: string): Option {
+  option.description += `; ${more}`;
+  return option;
+}
+
 /** Reads a whole number; underscores may group its digits. */
 export function wholeFrom(least: number): (text: string) => number {
   return (text) => {
@@ -31,19 +41,20 @@ export function wholeFrom(least: number): (text: string) => number {
   };
 }
 
-/** Reads a duration as milliseconds. */
-export function duration(text: string): number {
-  const ms = parseDuration(text);
-  if (ms !== undefined && ms > 0) return ms;
+/** Takes a duration as it is written. */
+export function duration(text: string): string {
+  if ((parseDuration(text) ?? 0) > 0) return text;
   throw new InvalidArgumentError("Write a duration like 30s, 5m or 1h30m.");
 }
 
-/** Reads an object. */
-export function jsonObject(example: string): (text: string) => JsonObject {
+/** Reads an object or a list, whichever the example is. */
+export function jsonLike(example: unknown): (text: string) => unknown {
+  const isList = Array.isArray(example);
+  const shown = JSON.stringify(example).replaceAll(/(?<=[:,])/g, " ");
   return (text) => {
     const value = json(text);
-    if (typeof value === "object" && value !== null && !Array.isArray(value)) return { ...value };
-    throw new InvalidArgumentError(`Write a JSON object, like ${example}.`);
+    if (typeof value === "object" && value !== null && Array.isArray(value) === isList) return value;
+    throw new InvalidArgumentError(`Write a JSON ${isList ? "list" : "object"}, like ${shown}.`);
   };
 }
 

@@ -1,5 +1,6 @@
 import type { Config, loadConfig } from "../../config/load-config.ts";
 import type { JsonTable } from "../../contract/input/merge-patch.ts";
+import type { JsonSchema } from "../../contract/rest/operation-schema.ts";
 import type { ModelClient, ModelFailure, ModelRequest } from "../../ports/model.ts";
 import type { Store } from "../../ports/store.ts";
 import type { inspectMcpServers, Runtime, RuntimeOptions } from "../../runtime.ts";
@@ -21,6 +22,8 @@ export interface Invocation {
 /** What the door composes for the command line; each part is loaded when it is first asked for. */
 export interface Parts {
   readonly loadConfig: typeof loadConfig;
+  /** Every key of the configuration's file, with what is said of it. */
+  configFileSchema(): Promise<JsonSchema>;
   createRuntime(options: RuntimeOptions): Promise<Runtime>;
   openRuntime(options: OpenOptions): Promise<Runtime>;
   createInMemoryStore(): Promise<Store>;

@@ -1,7 +1,7 @@
 import type { CallToolResult, Tool } from "@modelcontextprotocol/sdk/types.js";
 import { asRuntimeError, RuntimeError } from "../../contract/error.ts";
 import { EXTRA_TOOLS, type ExtraTool } from "../../contract/mcp/extra-tools.ts";
-import { objectSchemaOf } from "../../contract/mcp/tool-schema.ts";
+import { objectSchemaOf, resultSchemaOf } from "../../contract/mcp/tool-schema.ts";
 import { MEMORY_SKILL } from "../../contract/memory.ts";
 import { parseParams } from "../../contract/rpc/requests.ts";
 import type { Clock } from "../../ports/clock.ts";
@@ -45,7 +45,7 @@ export function describeExtraTools(): readonly Tool[] {
     const { summary, input, output } = EXTRA_TOOLS[name];
     const inputSchema = objectSchemaOf(input);
     // What answers in one of two forms has no schema of one object.
-    const outputSchema = objectSchemaOf(output);
+    const outputSchema = resultSchemaOf(output);
     if (inputSchema === undefined) throw new Error(`${name} speaks of no object`);
     const annotations = { readOnlyHint: true, openWorldHint: false };
     const told = outputSchema === undefined ? {} : { outputSchema };

@@ -1,6 +1,6 @@
 import type { Tool } from "@modelcontextprotocol/sdk/types.js";
 import { ConfigTool } from "../../contract/mcp/config-tool.ts";
-import { objectSchemaOf } from "../../contract/mcp/tool-schema.ts";
+import { objectSchemaOf, resultSchemaOf } from "../../contract/mcp/tool-schema.ts";
 import { ReadPayload, ResumeTool, RunTool, TurnPayload } from "../../contract/mcp/turn-tool.ts";
 import { OPERATIONS, type OperationName } from "../../contract/operations.ts";
 
@@ -75,7 +75,7 @@ const OUTPUT_SCHEMA_CHARS_MAX = 2_048;
 
 function outputSchemaOf(operation: OperationName): Tool["outputSchema"] {
   if (ANSWERS_LIST.includes(operation)) return undefined;
-  const schema = objectSchemaOf(payloadSchema(operation));
+  const schema = resultSchemaOf(payloadSchema(operation));
   return JSON.stringify(schema ?? "").length > OUTPUT_SCHEMA_CHARS_MAX ? undefined : schema;
 }
 

@@ -117,7 +117,13 @@ function parametersOf(
   place: "path" | "query",
   isRequired: (field: string) => boolean,
 ): readonly OpenApiParameter[] {
-  return Object.entries(schemas).map(([name, schema]) => ({ name, in: place, required: isRequired(name), schema }));
+  return Object.entries(schemas).map(([name, { description, ...schema }]) => ({
+    name,
+    in: place,
+    required: isRequired(name),
+    schema,
+    ...(typeof description === "string" ? { description } : {}),
+  }));
 }
 
 function bodySchema(name: OperationName, { inBody, inPath, required }: InputPlaces): JsonSchema {

@@ -14,10 +14,15 @@ class ClientMethods(Handle):
     """What can be asked of a server."""
 
     async def list_sessions(
-        self, *, labels: Mapping[str, str] | None = None, limit: int | None = None, offset: int | None = None
+        self, *, limit: int | None = None, offset: int | None = None, labels: Mapping[str, str] | None = None
     ) -> list[results.SessionSummary]:
-        """List sessions, newest first; labels must all match."""
-        answer = await self._request("session/list", labels=labels, limit=limit, offset=offset)
+        """List sessions, newest first; labels must all match.
+
+        - `limit`: show at most so many
+        - `offset`: leave out the newest so many
+        - `labels`: only sessions with these labels
+        """
+        answer = await self._request("session/list", limit=limit, offset=offset, labels=labels)
         sessions: list[results.SessionSummary] = answer["sessions"]
         return sessions
 
@@ -40,7 +45,11 @@ class ClientMethods(Handle):
     async def set_config(
         self, config: Mapping[str, Any], expected_generation: int | None = None
     ) -> results.ConfigEnvelope:
-        """Replace the realm's own layer of the configuration; turns that start afterwards follow it."""
+        """Replace the realm's own layer of the configuration; turns that start afterwards follow it.
+
+        - `config`: the whole layer as JSON, by the keys of the file
+        - `expected_generation`: only if the realm's own layer has changed this often
+        """
         answer: results.ConfigEnvelope = await self._request(
             "config/set", config=config, expected_generation=expected_generation
         )
@@ -49,7 +58,11 @@ class ClientMethods(Handle):
     async def patch_config(
         self, patch: Mapping[str, Any], expected_generation: int | None = None
     ) -> results.ConfigEnvelope:
-        """Change the realm's own layer of the configuration by a merge patch; null removes a key."""
+        """Change the realm's own layer of the configuration by a merge patch; null removes a key.
+
+        - `patch`: what changes as JSON, by the keys of the file; null removes a key
+        - `expected_generation`: only if the realm's own layer has changed this often
+        """
         answer: results.ConfigEnvelope = await self._request(
             "config/patch", patch=patch, expected_generation=expected_generation
         )
@@ -79,7 +92,11 @@ class SessionMethods(Handle):
         return answer
 
     async def history(self, *, limit: int | None = None, offset: int | None = None) -> results.SessionHistory:
-        """Read a session's full transcript, oldest first."""
+        """Read a session's full transcript, oldest first.
+
+        - `limit`: show at most so many messages
+        - `offset`: leave out the oldest so many
+        """
         answer: results.SessionHistory = await self._request("session/history", limit=limit, offset=offset)
         return answer
 
@@ -90,7 +107,12 @@ class SessionMethods(Handle):
     async def inject(
         self, text: str, *, source: str | None = None, idempotency_key: str | None = None
     ) -> Literal["applied", "staged", "duplicate"]:
-        """Add a text the model is shown from its next call on, without running a turn."""
+        """Add a text the model is shown from its next call on, without running a turn.
+
+        - `text`: what the model is shown from its next call on
+        - `source`: where the text comes from, which the model is told, too
+        - `idempotency_key`: the same key again adds nothing; with another text it is refused
+        """
         answer = await self._request(
             "session/inject_context", text=text, source=source, idempotency_key=idempotency_key
         )
@@ -102,10 +124,16 @@ class SessionMethods(Handle):
         event_type: str,
         *,
         payload: Any = None,
-        blocks: Sequence[options.SendExternalEventBlock] | None = None,
+        blocks: Sequence[options.TextBlock] | None = None,
         idempotency_key: str | None = None,
     ) -> results.ExternalEventOutcome:
-        """Tell the model of an event from outside, as data it is shown from its next call on; no turn is run."""
+        """Tell the model of an event from outside, as data it is shown from its next call on; no turn is run.
+
+        - `event_type`: what happened, in a word of 1 to 200 characters
+        - `payload`: facts of the event, any JSON of at most 65536 characters
+        - `blocks`: more of it, in words
+        - `idempotency_key`: the same key again is the same event
+        """
         answer: results.ExternalEventOutcome = await self._request(
             "session/external_event",
             event_type=event_type,
@@ -118,7 +146,12 @@ class SessionMethods(Handle):
     async def revision(
         self, revision: str, *, limit: int | None = None, offset: int | None = None
     ) -> results.TranscriptRevision:
-        """Read a transcript as it was at a revision, or as it is now, with its revision."""
+        """Read a transcript as it was at a revision, or as it is now, with its revision.
+
+        - `revision`: the revision to read, or current
+        - `limit`: show at most so many messages
+        - `offset`: leave out the oldest so many
+        """
         answer: results.TranscriptRevision = await self._request(
             "session/transcript_revision", revision=revision, limit=limit, offset=offset
         )
@@ -131,14 +164,21 @@ class SessionMethods(Handle):
         return commits
 
     async def context(self, *, at_seq: int | None = None) -> results.SessionContext:
-        """Read what the model is shown now, or was shown at an earlier call, byte for byte."""
+        """Read what the model is shown now, or was shown at an earlier call, byte for byte.
+
+        - `at_seq`: at the model call with this seq, as in events
+        """
         answer: results.SessionContext = await self._request("session/context", at_seq=at_seq)
         return answer
 
-    async def compact(self, *, instructions: str | None = None, preview: bool | None = None) -> results.CompactResult:
-        """Compact a session's context now, or preview what that would keep, drop and cost."""
+    async def compact(self, *, preview: bool | None = None, instructions: str | None = None) -> results.CompactResult:
+        """Compact a session's context now, or preview what that would keep, drop and cost.
+
+        - `preview`: change nothing: say what would be kept and taken out, and what it would cost
+        - `instructions`: what the summary must not leave out
+        """
         answer: results.CompactResult = await self._request(
-            "session/compact", instructions=instructions, preview=preview
+            "session/compact", preview=preview, instructions=instructions
         )
         return answer
 
@@ -149,7 +189,10 @@ class SessionMethods(Handle):
         return compactions
 
     async def undo_compaction(self, compaction_id: str) -> list[str]:
-        """Undo a compaction: the context is what it would be without it; later turns stay."""
+        """Undo a compaction: the context is what it would be without it; later turns stay.
+
+        - `compaction_id`: the compaction, by its id
+        """
         answer = await self._request("session/compact_undo", compaction_id=compaction_id)
         compaction_ids: list[str] = answer["compaction_ids"]
         return compaction_ids
@@ -162,7 +205,13 @@ class SessionMethods(Handle):
         to_seq: int | None = None,
         max_tokens: int | None = None,
     ) -> results.ExpandResult:
-        """Bring turns a compaction took out of the context back into it."""
+        """Bring turns a compaction took out of the context back into it.
+
+        - `compaction_id`: the compaction, by its id
+        - `from_seq`: from the message with this seq on
+        - `to_seq`: up to the message with this seq
+        - `max_tokens`: bring back at most so much; without it, up to the threshold
+        """
         answer: results.ExpandResult = await self._request(
             "session/compact_expand",
             compaction_id=compaction_id,
@@ -173,34 +222,56 @@ class SessionMethods(Handle):
         return answer
 
     async def pin(self, seq: int) -> results.PinResult:
-        """Pin a message: compactions keep it in the context."""
+        """Pin a message: compactions keep it in the context.
+
+        - `seq`: the message, by its seq, as the history has it
+        """
         answer: results.PinResult = await self._request("session/pin", seq=seq)
         return answer
 
     async def unpin(self, seq: int) -> results.PinResult:
         """Take a message's pin away; what only the pin kept in the context leaves it, at the next compaction at the
         latest.
+
+        - `seq`: the message, by its seq, as the history has it
         """
         answer: results.PinResult = await self._request("session/unpin", seq=seq)
         return answer
+
+    async def pins(self) -> list[int]:
+        """List a session's pinned messages by their seqs."""
+        answer = await self._request("session/pins")
+        pins: list[int] = answer["pins"]
+        return pins
 
 
 class AgentMethods(Handle):
     """What can be asked of an agent."""
 
     async def remember(self, content: str, metadata: Mapping[str, Any] | None = None) -> results.Remembered:
-        """Add a memory to an agent's; a compaction that is due with it begins, and nobody waits for it."""
+        """Add a memory to an agent's; a compaction that is due with it begins, and nobody waits for it.
+
+        - `content`: what to remember, as a text
+        - `metadata`: facts to keep with it, as a JSON object
+        """
         answer: results.Remembered = await self._request("agent/remember", content=content, metadata=metadata)
         return answer
 
     async def note(self, content: str, title: str | None = None) -> int:
-        """Keep a private note of an agent, which its context shows when it is relevant."""
+        """Keep a private note of an agent, which its context shows when it is relevant.
+
+        - `content`: the note itself
+        - `title`: what it is about
+        """
         answer = await self._request("agent/note", content=content, title=title)
         notes: int = answer["notes"]
         return notes
 
     async def context(self, *, immediate: int | None = None) -> results.AgentContext:
-        """Read what an agent is shown of its life: both summaries, the newest memories, and all of it as a prompt."""
+        """Read what an agent is shown of its life: both summaries, the newest memories, and all of it as a prompt.
+
+        - `immediate`: show so many of the newest memories; without it, every one that no summary covers, 64 at least
+        """
         answer: results.AgentContext = await self._request("agent/context", immediate=immediate)
         return answer
 

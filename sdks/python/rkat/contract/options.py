@@ -17,135 +17,223 @@ Content: TypeAlias = str | Sequence[Mapping[str, Any]]
 """A text, or a list of content blocks such as `{"type": "text", "text": …}`."""
 
 
-class SendExternalEventBlock(TypedDict):
+class TextBlock(TypedDict):
     """`blocks` of `sendExternalEvent`."""
 
     type: Literal["text"]
+    """A text."""
     text: str
+    """The text itself."""
 
 
 class SkillRef(TypedDict):
     """`skill_refs` of `SessionOptions`."""
 
     kind: NotRequired[Literal["structured"]]
+    """The form of the reference; there is one."""
     source_uuid: str
+    """The source of the skill, as skills/list names it."""
     skill_name: str
+    """The name of the skill there."""
 
 
 class BudgetLimitsMaxDuration(TypedDict):
     """`max_duration` of `BudgetLimits`."""
 
     secs: int
+    """Whole seconds."""
     nanos: NotRequired[int]
+    """Nanoseconds besides."""
 
 
 class BudgetLimits(TypedDict, total=False):
     """`budget_limits` of `SessionOptions`."""
 
     max_tokens: int
-    max_tool_calls: int
+    """Tokens of the whole session, input and output."""
     max_duration: str | BudgetLimitsMaxDuration
+    """Time for the turn, such as 30s, 5m, 1h30m."""
+    max_tool_calls: int
+    """Tool calls of the session."""
     max_duration_secs: float
+    """The same in seconds."""
     max_duration_ms: int
+    """The same in milliseconds."""
 
 
 class CompactionSettings(TypedDict, total=False):
     """`compaction` of `SessionOptions`."""
 
     auto_compact_threshold: int
+    """Compact a new session's context when it grows to this; without it, 80 % of the window."""
     recent_turn_budget: int
+    """Turns that stay as they were said; without it, 4."""
     max_summary_tokens: int
+    """The longest summary, in tokens; without it, 4096, or a quarter of the threshold of a small model."""
     min_turns_between_compactions: int
+    """Model calls between two compactions; without it, 3."""
 
 
 class SessionOptions(TypedDict, total=False):
     """Options of a new session."""
 
     keep_alive: bool
+    """Of a new session: answer at once and run its first turn behind; any session takes further turns."""
     skill_refs: Sequence[SkillRef]
+    """Skills for this turn, of those skills/list names."""
     preload_skills: Sequence[SkillRef]
+    """Skills for the session, of those skills/list names."""
     hooks_override: Mapping[str, Any]
+    """Leave it out, or let it ask for nothing: there are no hooks on the wire."""
     enable_schedule: bool
+    """Leave it out, or let it ask for nothing: there are no scheduled turns."""
     enable_workgraph: bool
+    """Leave it out, or let it ask for nothing: there are no work graphs."""
     enable_mob: bool
+    """Leave it out, or let it ask for nothing: there are no mobs."""
     enable_web_search: bool
+    """Leave it out, or let it ask for nothing: there is no web search of the provider's; an MCP server may bring one.
+    """
     comms_name: str
+    """Leave it out, or let it ask for nothing: agents cannot send each other messages."""
     peer_meta: Mapping[str, Any]
+    """Leave it out, or let it ask for nothing: agents cannot send each other messages."""
     auth_binding: Mapping[str, Any]
+    """Leave it out, or let it ask for nothing: keys come from the environment of the runtime alone."""
     model: str
+    """The model, such as claude-sonnet-5-5, ollama/llama3.2, offline; see rkat models."""
     provider: str
-    max_tokens: int
-    max_turns: int
+    """Who serves the model: anthropic, openai, gemini, self_hosted, offline."""
     system_prompt: str
-    output_schema: Mapping[str, Any]
-    structured_output_retries: int
-    enable_builtins: bool
-    enable_shell: bool
-    enable_memory: bool
-    tool_preset: Literal["none", "safe", "workspace", "full"]
-    tool_filter: Literal["All"] | Mapping[str, Any]
-    budget_limits: BudgetLimits
-    provider_params: Mapping[str, Any]
-    labels: Mapping[str, str]
+    """The system prompt."""
     additional_instructions: Sequence[str]
+    """Further instructions, below the system prompt."""
+    provider_params: Mapping[str, Any]
+    """Parameters for the provider, such as its temperature, as it names them."""
+    max_tokens: int
+    """Output tokens of one model call."""
+    output_schema: Mapping[str, Any]
+    """A JSON schema the result must match; the result is JSON then."""
+    structured_output_retries: int
+    """How often an answer that does not match output_schema is asked for again, 0 to 10; without it, 2."""
+    max_turns: int
+    """Model calls in the turn."""
+    budget_limits: BudgetLimits
+    """Limits of the session; the turn that reaches one ends gracefully and its text is kept."""
+    tool_preset: Literal["none", "safe", "workspace", "full"]
+    """None · safe, the default of rkat run: time, tasks, memory · workspace: and files, shell · full: all there are."""
+    enable_builtins: bool
+    """The built-in tools, whatever the preset says: time, tasks, patches."""
+    enable_shell: bool
+    """The shell, whatever the preset says."""
+    enable_memory: bool
+    """Search of what was said before, also with the preset none or where [tools] memory is false."""
+    tool_filter: Literal["All"] | Mapping[str, Any]
+    """Which of the tools are offered: "All", or those of a list, or all others."""
+    labels: Mapping[str, str]
+    """Labels of the session, to find it by."""
     app_context: Any
+    """Data that is kept with the session."""
     shell_env: Mapping[str, str]
+    """Variables that commands of the shell tool are given."""
     compaction: CompactionSettings
+    """How this session is compacted, where not as configured."""
 
 
 class ToolOverlay(TypedDict, total=False):
     """`tool_overlay` of `TurnOptions`."""
 
     allowed_tools: Sequence[str]
+    """Offer only the tools named so."""
     blocked_tools: Sequence[str]
+    """Do not offer the tools named so."""
 
 
 class TurnOptions(TypedDict, total=False):
     """Options of one further turn."""
 
     keep_alive: bool
+    """Of a new session: answer at once and run its first turn behind; any session takes further turns."""
     skill_refs: Sequence[SkillRef]
+    """Skills for this turn, of those skills/list names."""
     preload_skills: Sequence[SkillRef]
+    """Skills for the session, of those skills/list names."""
     hooks_override: Mapping[str, Any]
+    """Leave it out, or let it ask for nothing: there are no hooks on the wire."""
     enable_schedule: bool
+    """Leave it out, or let it ask for nothing: there are no scheduled turns."""
     enable_workgraph: bool
+    """Leave it out, or let it ask for nothing: there are no work graphs."""
     enable_mob: bool
+    """Leave it out, or let it ask for nothing: there are no mobs."""
     enable_web_search: bool
+    """Leave it out, or let it ask for nothing: there is no web search of the provider's; an MCP server may bring one.
+    """
     comms_name: str
+    """Leave it out, or let it ask for nothing: agents cannot send each other messages."""
     peer_meta: Mapping[str, Any]
+    """Leave it out, or let it ask for nothing: agents cannot send each other messages."""
     auth_binding: Mapping[str, Any]
+    """Leave it out, or let it ask for nothing: keys come from the environment of the runtime alone."""
     initial_turn: Literal["run_immediately", "deferred"]
+    """Set when the session was made; a turn may say it again, as it is."""
     max_turns: int
-    enable_builtins: bool
-    enable_shell: bool
-    enable_memory: bool
-    tool_preset: Literal["none", "safe", "workspace", "full"]
-    tool_filter: Literal["All"] | Mapping[str, Any]
+    """Set when the session was made; a turn may say it again, as it is."""
     budget_limits: BudgetLimits
+    """Set when the session was made; a turn may say it again, as it is."""
+    tool_preset: Literal["none", "safe", "workspace", "full"]
+    """Set when the session was made; a turn may say it again, as it is."""
+    enable_builtins: bool
+    """Set when the session was made; a turn may say it again, as it is."""
+    enable_shell: bool
+    """Set when the session was made; a turn may say it again, as it is."""
+    enable_memory: bool
+    """Set when the session was made; a turn may say it again, as it is."""
+    tool_filter: Literal["All"] | Mapping[str, Any]
+    """Set when the session was made; a turn may say it again, as it is."""
     labels: Mapping[str, str]
+    """Set when the session was made; a turn may say it again, as it is."""
     app_context: Any
+    """Set when the session was made; a turn may say it again, as it is."""
     shell_env: Mapping[str, str]
+    """Set when the session was made; a turn may say it again, as it is."""
     compaction: CompactionSettings
+    """Set when the session was made; a turn may say it again, as it is."""
     model: str
+    """The model, such as claude-sonnet-5-5, ollama/llama3.2, offline; see rkat models."""
     provider: str
-    provider_params: Mapping[str, Any]
-    clear_provider_params: bool
-    tool_overlay: ToolOverlay
-    additional_instructions: Sequence[str]
-    max_tokens: int
+    """Who serves the model: anthropic, openai, gemini, self_hosted, offline."""
     system_prompt: str
+    """The system prompt."""
+    additional_instructions: Sequence[str]
+    """Further instructions, below the system prompt."""
+    provider_params: Mapping[str, Any]
+    """Parameters for the provider, such as its temperature, as it names them."""
+    max_tokens: int
+    """Output tokens of one model call."""
     output_schema: Mapping[str, Any]
+    """A JSON schema the result must match; the result is JSON then."""
     structured_output_retries: int
+    """How often an answer that does not match output_schema is asked for again, 0 to 10; without it, 2."""
+    clear_provider_params: bool
+    """Take the session's provider_params away first."""
+    tool_overlay: ToolOverlay
+    """Which of the session's tools this turn has."""
 
 
 class SearchOptions(TypedDict, total=False):
     """Options of a search."""
 
     limit: int
+    """Show at most so many: 5 without it, 20 at most."""
     scope: Literal["project", "session"]
+    """Session looks in session_id alone; without it, as the configuration says."""
     session_id: str
+    """Look in this session alone."""
     agent: str
+    """Look in what this agent remembers alone."""
     as_of_seq: int
+    """With a session: as if nothing had been said after this seq."""
 
 
 WIRE_NAMES: dict[str, str] = {"tool_overlay": "flow_tool_overlay"}

@@ -16,11 +16,17 @@ class RunResultUsage(TypedDict):
     """`usage` of `RunResult`."""
 
     input_tokens: int
+    """Tokens the model was shown."""
     output_tokens: int
+    """Tokens the model said."""
     cache_creation_tokens: NotRequired[int]
+    """Of the input, tokens the provider has put into its cache."""
     cache_read_tokens: NotRequired[int]
+    """Of the input, tokens the provider has read from its cache."""
     estimated: NotRequired[Literal[True]]
+    """A part of it is an estimate: of a call that was cut no provider tells what it took."""
     total_tokens: int
+    """Input and output tokens together."""
 
 
 TerminalCause: TypeAlias = Literal[
@@ -43,194 +49,298 @@ class ExtractionError(TypedDict):
     """`extraction_error` of `RunResult`."""
 
     last_output: str
+    """What the model answered last."""
     attempts: int
+    """How often it was asked."""
     reason: str
+    """What does not match."""
 
 
 class RunResult(TypedDict):
     """What `startTurn` answers."""
 
     session_id: str
+    """The session's id."""
     session_ref: NotRequired[str]
+    """The id with its realm, unique across realms."""
     text: str
+    """What the model answered last."""
     turns: int
+    """Model calls of the turn."""
     tool_calls: int
+    """Tool calls of the turn."""
     usage: RunResultUsage
+    """The tokens the turn used."""
     terminal_cause_kind: NotRequired[TerminalCause]
+    """Why the turn stopped short; absent where the model ended it."""
     structured_output: NotRequired[Any]
+    """The result that matches output_schema."""
     extraction_error: NotRequired[ExtractionError]
+    """Why there is no structured_output, though one was asked for."""
 
 
 class Usage(TypedDict):
     """`usage` of `SessionInfo`."""
 
     input_tokens: int
+    """Tokens the model was shown."""
     output_tokens: int
+    """Tokens the model said."""
     cache_creation_tokens: NotRequired[int]
+    """Of the input, tokens the provider has put into its cache."""
     cache_read_tokens: NotRequired[int]
+    """Of the input, tokens the provider has read from its cache."""
     estimated: NotRequired[Literal[True]]
+    """A part of it is an estimate: of a call that was cut no provider tells what it took."""
 
 
 class CompactionCadence(TypedDict):
     """`session_compaction_cadence` of `SessionInfo`."""
 
     session_boundary_index: int
+    """Boundaries (moments before a model call) the session has seen."""
     last_compaction_boundary_index: NotRequired[int]
+    """The boundary at which it was last compacted."""
     last_compaction_attempt_boundary_index: NotRequired[int]
+    """The boundary at which a compaction was last tried, failed or not."""
 
 
 class SessionInfo(TypedDict):
     """What `readSession` answers."""
 
     session_id: str
+    """The session's id."""
     session_ref: NotRequired[str]
+    """The id with its realm, unique across realms."""
     created_at: int
+    """When it was made, in seconds of Unix time."""
     updated_at: int
+    """When it last changed, in seconds of Unix time."""
     message_count: int
+    """Messages of its transcript."""
     total_tokens: int
+    """Input and output tokens of all its model calls."""
     is_active: bool
+    """Whether it runs a turn."""
     state: Literal["idle", "running", "interrupted", "archived"]
+    """interrupted: its process ended within a turn, and the next turn goes on from what was kept."""
     model: str
-    provider: str
-    usage: NotRequired[Usage]
-    last_assistant_text: NotRequired[str]
-    session_compaction_cadence: NotRequired[CompactionCadence]
+    """The model it asks."""
     labels: NotRequired[dict[str, str]]
+    """The labels it was made with."""
+    provider: str
+    """Who serves the model."""
+    usage: NotRequired[Usage]
+    """What the tokens are made of; absent for a session of before that was kept."""
+    last_assistant_text: NotRequired[str]
+    """What the assistant said last."""
+    session_compaction_cadence: NotRequired[CompactionCadence]
+    """When it was compacted, in its own boundaries."""
 
 
 class SessionSummary(TypedDict):
     """What `listSessions` answers."""
 
     session_id: str
+    """The session's id."""
     session_ref: NotRequired[str]
+    """The id with its realm, unique across realms."""
     created_at: int
+    """When it was made, in seconds of Unix time."""
     updated_at: int
+    """When it last changed, in seconds of Unix time."""
     message_count: int
+    """Messages of its transcript."""
     total_tokens: int
+    """Input and output tokens of all its model calls."""
     is_active: bool
+    """Whether it runs a turn."""
     state: Literal["idle", "running", "interrupted", "archived"]
+    """interrupted: its process ended within a turn, and the next turn goes on from what was kept."""
     model: str
-    title: str
+    """The model it asks."""
     labels: NotRequired[dict[str, str]]
+    """The labels it was made with."""
+    title: str
+    """The beginning of the first thing the user said; empty before."""
 
 
 class SessionHistory(TypedDict):
     """What `readHistory` answers."""
 
     session_id: str
+    """The session's id."""
     session_ref: NotRequired[str]
+    """The id with its realm, unique across realms."""
     message_count: int
+    """Messages of the whole transcript."""
     offset: int
+    """How many of the oldest were left out."""
     limit: NotRequired[int]
+    """How many were asked for at most."""
     has_more: bool
+    """Whether newer ones follow."""
     messages: list[dict[str, Any]]
+    """The messages, oldest first."""
 
 
 class ExternalEventOutcome(TypedDict):
     """What `sendExternalEvent` answers."""
 
     outcome_type: Literal["accepted", "deduplicated", "rejected"]
+    """deduplicated: the event was there already; rejected: its key was used for another."""
     input_id: NotRequired[str]
+    """The id of the event that was accepted."""
     existing_id: NotRequired[str]
+    """The id of the event that was there already."""
     reason: NotRequired[str]
+    """Why it was rejected."""
 
 
 class ForkedSession(TypedDict):
     """What `forkSession` answers."""
 
     source_session_id: str
+    """The session it was made of."""
     session_id: str
+    """The session's id."""
     session_ref: NotRequired[str]
+    """The id with its realm, unique across realms."""
     message_count: int
+    """Messages the new session begins with."""
 
 
 class RewriteCommitSelection(TypedDict):
     """`selection` of `RewriteCommit`."""
 
     type: Literal["message_range"]
+    """How messages are selected; there is one way."""
     start: int
+    """The first message to replace, counted from 0 as the history has them."""
     end: int
+    """The first message after them to keep."""
 
 
 class RewriteCommitReason(TypedDict):
     """`reason` of `RewriteCommit`."""
 
     kind: str
+    """Why, in a word."""
     note: NotRequired[str]
+    """Why, in more words."""
 
 
-class RewriteCommitCommittedAt(TypedDict):
+class SystemTime(TypedDict):
     """`committed_at` of `RewriteCommit`."""
 
     secs_since_epoch: int
+    """Whole seconds of Unix time."""
     nanos_since_epoch: int
+    """Nanoseconds besides."""
 
 
 class RewriteCommit(TypedDict):
     """`commit` of `RewriteResult`."""
 
     parent_revision: str
+    """The revision before."""
     revision: str
+    """The revision after."""
     selection: RewriteCommitSelection
+    """Which messages were replaced."""
     original_span_digest: str
+    """The hash of what was there."""
     replacement_digest: str
+    """The hash of what is there now."""
     messages_before: int
+    """Messages of the transcript before."""
     messages_after: int
+    """Messages of the transcript after."""
     reason: RewriteCommitReason
+    """Why it was changed."""
     actor: NotRequired[str]
-    committed_at: RewriteCommitCommittedAt
+    """Who did it."""
+    committed_at: SystemTime
+    """When it was done."""
 
 
 class RewriteResult(TypedDict):
     """What `rewriteTranscript` answers."""
 
     session_id: str
+    """The session's id."""
     session_ref: NotRequired[str]
+    """The id with its realm, unique across realms."""
     parent_revision: str
+    """The revision before, to restore it by."""
     revision: str
+    """The revision now."""
     message_count: int
+    """Messages of the transcript now."""
     commit: RewriteCommit
+    """What was recorded of it."""
 
 
 class TranscriptRevision(TypedDict):
     """What `readRevision` answers."""
 
     session_id: str
+    """The session's id."""
     session_ref: NotRequired[str]
+    """The id with its realm, unique across realms."""
     message_count: int
+    """Messages of the whole transcript."""
     offset: int
+    """How many of the oldest were left out."""
     limit: NotRequired[int]
+    """How many were asked for at most."""
     has_more: bool
+    """Whether newer ones follow."""
     messages: list[dict[str, Any]]
+    """The messages, oldest first."""
     revision: str
+    """The revision that was read."""
     head_revision: str
+    """The revision of the transcript as it is now."""
 
 
 class ContextPart(TypedDict):
     """`parts` of `SessionContext`."""
 
     kind: str
+    """System, summary, pinned, expanded or turn."""
     seqs: list[int]
+    """The first and the last seq of its messages."""
     estimated_tokens: int
+    """How large it is, about."""
 
 
 class SessionContext(TypedDict):
     """What `readContext` answers."""
 
     messages: list[dict[str, Any]]
+    """What the model is shown, in its order."""
     estimated_tokens: int
+    """How large it is, about."""
     sha256: str
+    """The hash of it, as recorded with the call when it was made."""
     parts: list[ContextPart]
+    """What the context is made of, in the order of the messages."""
     tool_tokens: int
+    """What the tools' descriptions add to every request, about."""
     context_window: NotRequired[int]
+    """Tokens the model can see at once, when that is known."""
     auto_compact_threshold: NotRequired[int]
+    """The size at which the context is compacted; absent without session-compaction."""
 
 
 class SeqRange(TypedDict):
     """`discarded` of `CompactResultCompaction`."""
 
     from_seq: int
+    """The seq of the first message."""
     to_seq: int
+    """The seq of the last message, which is in."""
 
 
 ReceiptItemKind: TypeAlias = Literal[
@@ -248,354 +358,580 @@ class ReceiptItem(TypedDict):
     """`items` of `Receipt`."""
 
     kind: ReceiptItemKind
+    """What it is."""
     text: str
+    """The specific, word for word."""
     seq: int
+    """The message that said it."""
     status: Literal["in_summary", "in_tail", "pinned", "recoverable", "lost"]
+    """Where it is now."""
 
 
 class ReceiptInvented(TypedDict):
     """`invented` of `Receipt`."""
 
     kind: str
+    """What it is."""
     text: str
+    """What was invented."""
     sentence: str
+    """The sentence that said it."""
 
 
 class ReceiptPruned(TypedDict):
     """`pruned` of `Receipt`."""
 
     seq: int
+    """The message that holds it."""
     tool_use_id: str
+    """The call it answers."""
     tokens: int
+    """How large it is, about."""
 
 
 class Receipt(TypedDict):
     """`receipt` of `CompactResultCompaction`."""
 
     total: int
+    """Specifics that were taken out of the context."""
     in_summary: int
+    """Of them, those the summary says."""
     in_tail: int
+    """Of them, those the turns that stayed say."""
     pinned: int
+    """Of them, those a pinned message says."""
     recoverable: int
+    """Of them, those only the log and memory have."""
     lost: int
+    """Of them, those that can be found nowhere any more."""
     found_by_search: int
+    """Of the recoverable, those a search of memory found, before it was compacted."""
     items: list[ReceiptItem]
+    """At most 1,000 of them, what is lost first; the counts are of all."""
     invented: list[ReceiptInvented]
+    """What the summary said that none of its sources says."""
     invented_cut: bool
+    """Whether the sentences that hold it were cut from the summary."""
+    unverified: NotRequired[list[str]]
+    """Sentences of the summary whose claims nothing proved, at most 100; older receipts have none."""
     pruned: list[ReceiptPruned]
+    """Tool results that stand in the context as a reference only; the log has them whole."""
+
+
+class CompactResultCompactionRule(TypedDict):
+    """`rules` of `CompactResultCompaction`."""
+
+    seq: int
+    """The entry of the newest message that says it."""
+    text: str
+    """The rule, word for word."""
+    follows: bool
+    """Whether it follows the summary: not where the summary has it word for word, nor where there is no room."""
+
+
+class Judgement(TypedDict):
+    """`judged` of `CompactResultCompaction`."""
+
+    supported: int
+    """Sentences of the summary that its source says."""
+    contradicted: int
+    """Sentences whose source says otherwise."""
+    unverified: int
+    """Sentences that the judge could not decide."""
+    usage: Usage
+    """What judging took; the usage of the compaction has it in it."""
 
 
 class CompactResultCompactionCost(TypedDict):
     """`cost` of `CompactResultCompaction`."""
 
     input_tokens: int
+    """Tokens the model would be shown."""
     max_output_tokens: int
+    """The longest summary it might write."""
 
 
 class CompactResultCompaction(TypedDict):
     """`compaction` of `CompactResult`."""
 
     compaction_id: str
+    """Its id."""
     created_at: str
+    """When it was made, in RFC 3339."""
     strategy: str
+    """How the context was rebuilt: summary, or cascade of two."""
     trigger: Literal["threshold", "overflow", "manual"]
+    """threshold: it grew; overflow: it no longer fits the model; manual: it was asked."""
     summary_by: Literal["model", "curator", "extractive", "none"]
+    """Who wrote the summary; extractive: sentences of the conversation; none: only results were pruned."""
     model: str
+    """The model that was asked."""
     notes: list[str]
+    """Anything out of the ordinary: why the summary is extractive, what was kept less of."""
     instructions: NotRequired[str]
+    """What the summary was not to leave out."""
     summary: str
+    """The summary that stands for what was taken out."""
     summary_tokens: int
+    """How long the summary is, about."""
     messages_before: int
+    """Messages of the context before."""
     messages_after: int
+    """Messages of the context after."""
     tokens_before: int
+    """How large the context was, about."""
     tokens_after: int
+    """How large it is after, about; of a preview, with a summary of the usual length."""
     discarded: list[SeqRange]
+    """The messages that were taken out."""
     superseded: NotRequired[str]
+    """The earlier compaction whose summary this one's replaces."""
     reshape: Literal["as_is", "without_reasoning", "text_only"]
+    """How far the kept messages had to be simplified for every provider to accept them."""
     receipt: Receipt
+    """What became of the specifics that were taken out."""
+    rules: NotRequired[list[CompactResultCompactionRule]]
+    """Rules of the user that left the context, oldest first; those that follow stand below the summary."""
+    judged: NotRequired[Judgement]
+    """What a judge found in the summary; only where one was asked."""
     usage: Usage
+    """The tokens the summary took."""
     cadence: CompactionCadence
+    """When it was, in the session's own boundaries."""
     seq: int
+    """Its number in the session's log."""
     kept: list[SeqRange]
+    """The messages that stayed as they were."""
     undone: bool
+    """Whether it was undone."""
     expanded: list[SeqRange]
+    """What was brought back into the context since."""
     cost: NotRequired[CompactResultCompactionCost]
+    """Of a preview: what the compaction would take."""
 
 
 class CompactResult(TypedDict):
     """What `compactSession` answers."""
 
     compacted: bool
+    """Whether it was."""
     reason: NotRequired[str]
+    """Why nothing was compacted."""
     compaction: NotRequired[CompactResultCompaction]
+    """The compaction that was made, or would be."""
 
 
 class Compaction(TypedDict):
     """What `listCompactions` answers."""
 
     compaction_id: str
+    """Its id."""
     created_at: str
+    """When it was made, in RFC 3339."""
     strategy: str
+    """How the context was rebuilt: summary, or cascade of two."""
     trigger: Literal["threshold", "overflow", "manual"]
+    """threshold: it grew; overflow: it no longer fits the model; manual: it was asked."""
     summary_by: Literal["model", "curator", "extractive", "none"]
+    """Who wrote the summary; extractive: sentences of the conversation; none: only results were pruned."""
     model: str
+    """The model that was asked."""
     notes: list[str]
+    """Anything out of the ordinary: why the summary is extractive, what was kept less of."""
     instructions: NotRequired[str]
+    """What the summary was not to leave out."""
     summary: str
+    """The summary that stands for what was taken out."""
     summary_tokens: int
+    """How long the summary is, about."""
     messages_before: int
+    """Messages of the context before."""
     messages_after: int
+    """Messages of the context after."""
     tokens_before: int
+    """How large the context was, about."""
     tokens_after: int
+    """How large it is after, about; of a preview, with a summary of the usual length."""
     discarded: list[SeqRange]
+    """The messages that were taken out."""
     superseded: NotRequired[str]
+    """The earlier compaction whose summary this one's replaces."""
     reshape: Literal["as_is", "without_reasoning", "text_only"]
+    """How far the kept messages had to be simplified for every provider to accept them."""
     receipt: Receipt
+    """What became of the specifics that were taken out."""
+    rules: NotRequired[list[CompactResultCompactionRule]]
+    """Rules of the user that left the context, oldest first; those that follow stand below the summary."""
+    judged: NotRequired[Judgement]
+    """What a judge found in the summary; only where one was asked."""
     usage: Usage
+    """The tokens the summary took."""
     cadence: CompactionCadence
+    """When it was, in the session's own boundaries."""
     seq: int
+    """Its number in the session's log."""
     kept: list[SeqRange]
+    """The messages that stayed as they were."""
     undone: bool
+    """Whether it was undone."""
     expanded: list[SeqRange]
+    """What was brought back into the context since."""
 
 
 class ExpandResult(TypedDict):
     """What `expandCompaction` answers."""
 
     expanded: list[SeqRange]
+    """The messages that were brought back."""
     left_out: list[SeqRange]
+    """Those that were asked for and did not fit max_tokens."""
     messages: int
+    """Messages of the context now."""
     estimated_tokens: int
+    """How large it is now, about."""
 
 
 class PinResult(TypedDict):
     """What `pinMessage` answers."""
 
     pinned: bool
+    """Whether the message is pinned now."""
     seq: int
+    """The message, by its seq."""
     pins: list[int]
+    """Every pinned message, by its seq."""
 
 
 class MemoryHit(TypedDict):
     """`results` of `MemoryResults`."""
 
     content: str
+    """What was said, word for word."""
     score: float
+    """0 to 1: how sure it answers; useful ones are above 0.7."""
     session_id: str
+    """The session it was said in."""
     turn: int
+    """The turn it was said in, or the number of an agent's memory."""
     seq: int
+    """Its number in the session's log."""
     role: str
+    """Who said it: user, assistant or tool."""
     kind: str
+    """What it is, such as text or tool_result."""
     created_at: str
+    """When it was said, in RFC 3339."""
     agent: NotRequired[str]
+    """The agent whose memory it is."""
     origin: str
+    """Who said it, and that it is a quotation: data, whatever it asks for."""
 
 
 class MemoryResults(TypedDict):
     """What `searchMemory` answers."""
 
     results: list[MemoryHit]
+    """What was found, the best first."""
     mode: Literal["hybrid", "lexical"]
+    """lexical: by words alone, because there are no vectors yet, or no embedder."""
 
 
 class MemoryStatusReport(TypedDict):
     """What `readMemoryStatus` answers."""
 
     entries: int
+    """Chunks that can be found."""
     pending: int
+    """Chunks that have no vector yet."""
     sessions_behind: int
+    """Sessions whose log is not taken in to its end."""
     embedder: str
+    """What makes vectors of texts."""
     index: str
+    """How vectors are searched."""
     bytes: int
+    """What memory takes on disk."""
     mode: Literal["hybrid", "lexical"]
+    """lexical: by words alone, because there are no vectors yet, or no embedder."""
     problem: NotRequired[str]
+    """Why the embedder cannot be used, or what last failed."""
 
 
 class Remembered(TypedDict):
     """What `remember` answers."""
 
     count: int
+    """How many memories the agent has now."""
     compaction_due: bool
+    """Whether a compaction is due with it, which has begun then."""
 
 
 class AgentContextImmediate(TypedDict):
     """`immediate` of `AgentContext`."""
 
     seq: int
+    """Its number; the first is 1."""
     content: str
+    """What is remembered, word for word."""
     created_at: str
+    """When it was added, in RFC 3339."""
     metadata: NotRequired[dict[str, Any]]
+    """The facts kept with it."""
 
 
 class AgentContext(TypedDict):
     """What `readAgentContext` answers."""
 
     longterm_summary: NotRequired[str]
+    """The summary of all older memories."""
     recent_summary: NotRequired[str]
+    """The summary of the memories before the newest."""
     immediate: list[AgentContextImmediate]
+    """The newest memories, oldest first."""
     prompt: str
+    """All of it as a text for a model."""
 
 
 class AgentCompacted(TypedDict):
     """What `compactAgent` answers."""
 
     compacted: bool
+    """Whether it was."""
     reason: NotRequired[str]
+    """Why not."""
     longterm_summary: NotRequired[str]
+    """The summary of all older memories."""
     recent_summary: NotRequired[str]
+    """The summary of the memories before the newest."""
 
 
 class AgentStatus(TypedDict):
     """What `readAgentStatus` answers."""
 
     agent: str
+    """Its name."""
     count: int
+    """Memories, all of them."""
     notes: int
+    """Private notes."""
     immediate_window: int
+    """Memories that are shown word for word, as configured."""
     recent_window: int
+    """Memories of the short-term summary, as configured."""
     immediate_count: int
-    recent_summary: NotRequired[str]
-    recent_range: NotRequired[SeqRange]
+    """Memories no summary covers: what a context shows word for word."""
     longterm_summary: NotRequired[str]
+    """The summary of all older memories."""
+    recent_summary: NotRequired[str]
+    """The summary of the memories before the newest."""
+    recent_range: NotRequired[SeqRange]
+    """The memories the short-term summary speaks for."""
     longterm_range: NotRequired[SeqRange]
+    """The memories the long-term summary speaks for."""
     compactions: int
+    """How often its memories were compacted."""
     last_compaction_at: NotRequired[str]
+    """When that was last, in RFC 3339."""
     next_compaction_at: int
+    """The number of memories at which the next compaction is due."""
     compaction_due: bool
+    """Whether one is due."""
     compaction_running: bool
+    """Whether one is running."""
     last_error: NotRequired[str]
+    """Why the last compaction failed; absent when it did not."""
 
 
 class AgentSummary(TypedDict):
     """What `listAgents` answers."""
 
     agent: str
+    """Its name."""
     count: int
+    """How many memories it has."""
     created_at: str
+    """When it first remembered something, in RFC 3339."""
     updated_at: str
+    """When it last remembered something, in RFC 3339."""
 
 
 class ContractVersion(TypedDict):
-    """`contract_version` of `ReadEventCursorResult`."""
+    """The version of the wire contract."""
 
     major: float
+    """Changes when clients would break."""
     minor: float
+    """Must be the client's, too."""
     patch: float
+    """Changes without consequence."""
 
 
 class EventCursorScope(TypedDict):
     """`scope` of `EventCursor`."""
 
     type: Literal["session"]
+    """Of one session; there is nothing else."""
     session_id: str
+    """The session, by its id."""
 
 
 class EventCursor(TypedDict):
     """`cursor` of `ReadEventCursorResult`."""
 
     scope: EventCursorScope
+    """Whose events are meant."""
     sequence: int
+    """The number of the last event that was seen."""
 
 
 class ReadEventCursorResult(TypedDict):
     """What `readEventCursor` answers."""
 
     contract_version: ContractVersion
+    """The version of the wire contract."""
     cursor: EventCursor
+    """The place of the newest event."""
 
 
 class EventPageEvent(TypedDict):
     """`events` of `EventPage`."""
 
     event_id: str
+    """The event's own id."""
     cursor: EventCursor
+    """The place of the event."""
     timestamp_ms: int
+    """When it happened, in milliseconds of Unix time."""
     source: EventCursorScope
+    """What the event comes from."""
     session_id: str
+    """The session's id."""
     payload: dict[str, Any]
+    """The event itself."""
 
 
 class EventPage(TypedDict):
     """What `listEvents` answers."""
 
     contract_version: ContractVersion
+    """The version of the wire contract."""
     scope: EventCursorScope
+    """Whose events are meant."""
     from_cursor: EventCursor
+    """The place after which the page begins."""
     latest_cursor: EventCursor
+    """The place of the newest event there is."""
     events: list[EventPageEvent]
+    """The events, oldest first."""
     has_more: bool
+    """Whether newer ones follow."""
 
 
 class ReadBlobResult(TypedDict):
     """What `readBlob` answers."""
 
     blob_id: str
+    """The blob's id."""
     media_type: str
+    """What it holds, such as text/plain."""
     data: str
+    """The bytes in Base64."""
 
 
 class ConfigEnvelope(TypedDict):
     """What `readConfig` answers."""
 
     realm_id: NotRequired[str]
+    """The realm's id."""
     instance_id: NotRequired[str]
+    """The process's own id."""
     backend: NotRequired[str]
+    """What the realm is kept in."""
     resolved_paths: NotRequired[dict[str, str]]
+    """Where the realm's files are."""
     config: dict[str, Any]
+    """What holds, by the keys of the file, defaults filled in; it can be written back."""
     generation: int
+    """How often the realm's own layer has changed."""
     restart_required: NotRequired[list[str]]
+    """Keys that have changed and wait for the next start of this process."""
 
 
 class CapabilityRow(TypedDict):
     """`capabilities` of `Capabilities`."""
 
     id: str
+    """Its name."""
     description: str
+    """What it is."""
     status: Literal["Available"] | dict[str, Any]
+    """Whether it is there, and if not, why."""
 
 
 class Capabilities(TypedDict):
     """What `readCapabilities` answers."""
 
     contract_version: ContractVersion
+    """The version of the wire contract."""
     capabilities: list[CapabilityRow]
+    """Everything the wire contract knows of."""
 
 
 class CatalogModelProfile(TypedDict):
     """`profile` of `CatalogModel`."""
 
     model_family: str
+    """The family it belongs to, such as claude or gpt-5."""
     supports_temperature: bool
+    """Whether it takes a temperature."""
     supports_thinking: bool
+    """Whether it thinks before it answers."""
     supports_reasoning: bool
+    """Whether it takes a reasoning effort."""
     vision: bool
+    """Whether it takes images in a prompt."""
     image_tool_results: bool
+    """Whether it takes images that tools give."""
     inline_video: bool
+    """Whether it takes videos in a prompt."""
     params_schema: dict[str, Any]
+    """A JSON schema of the provider's own parameters."""
 
 
 class CatalogModel(TypedDict):
     """`models` of `ModelsCatalogProvider`."""
 
     id: str
+    """The name to ask for it by."""
     display_name: str
+    """Its name for people."""
     tier: Literal["recommended", "supported"]
+    """recommended: asked when only its provider is named."""
     context_window: NotRequired[int]
+    """Tokens it can see; absent when nobody has said it of one's own model."""
     max_output_tokens: NotRequired[int]
+    """Tokens it can say at once; absent as above."""
     server_id: NotRequired[str]
+    """The server under [self_hosted.servers] that serves it."""
     profile: NotRequired[CatalogModelProfile]
+    """What it takes; absent for a model of one's own."""
 
 
 class ModelsCatalogProvider(TypedDict):
     """`providers` of `ModelsCatalog`."""
 
     provider: str
+    """Its name."""
     default_model_id: str
+    """The model that is asked when only the provider is named."""
     models: list[CatalogModel]
+    """Its models."""
 
 
 class ModelsCatalog(TypedDict):
     """What `readModels` answers."""
 
     contract_version: ContractVersion
+    """The version of the wire contract."""
     providers: list[ModelsCatalogProvider]
+    """Who serves models, each with its own."""

@@ -1,5 +1,5 @@
 import { type Command, Option } from "commander";
-import { jsonObject, wholeFrom } from "../flag-values.ts";
+import { addFieldFlags } from "../field-flags.ts";
 import { describeHelp, holdCommands } from "../help.ts";
 import { withSessions } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
@@ -55,12 +55,8 @@ function addAdditions(parent: Command, invocation: Invocation): void {
     )
     .addArgument(nameArgument())
     .argument("[text...]")
-    .usage("NAME TEXT… [options]")
-    .addOption(
-      new Option("--metadata <json>", "facts to keep with it, as a JSON object").argParser(
-        jsonObject('{"place": "garden"}'),
-      ),
-    )
+    .usage("NAME TEXT… [options]");
+  addFieldFlags(add, "remember")
     .addOption(new Option("--json", "as JSON; of several memories, what came of the last"))
     .action((agent: string, words: readonly string[], flags: RememberFlags) =>
       remember(invocation, { agent, words, ...flags }),
@@ -80,8 +76,8 @@ function addAdditions(parent: Command, invocation: Invocation): void {
     .description("Keeps a private note of an agent, which its context shows when the newest memories speak of it.")
     .addArgument(nameArgument())
     .argument("[text...]")
-    .usage("NAME TEXT… [options]")
-    .option("--title <text>", "what it is about")
+    .usage("NAME TEXT… [options]");
+  addFieldFlags(note, "takeNote")
     .addOption(json())
     .action((agent: string, words: readonly string[], flags: NoteFlags) =>
       takeNote(invocation, { agent, words, ...flags }),
@@ -104,13 +100,8 @@ function addReads(parent: Command, invocation: Invocation): void {
         "the newest memories.",
     )
     .addArgument(nameArgument())
-    .usage("NAME [options]")
-    .addOption(
-      new Option(
-        "--immediate <n>",
-        "show so many of the newest memories; without it, every one that no summary covers",
-      ).argParser(wholeFrom(1)),
-    )
+    .usage("NAME [options]");
+  addFieldFlags(context, "readAgentContext")
     .addOption(json())
     .action((agent: string, flags: ContextFlags) =>
       withSessions(invocation, (opened) => showAgentContext(io, opened, { agent, ...flags })),

@@ -2,7 +2,7 @@ import { Remember } from "../../../contract/agent/agent.ts";
 import { RuntimeError } from "../../../contract/error.ts";
 import { invalidInput } from "../../../contract/input/invalid-input.ts";
 import type { OperationInput, OperationOutput } from "../../../contract/operations.ts";
-import type { JsonObject } from "../../../contract/session.ts";
+import { fieldsOf } from "../field-flags.ts";
 import { type Io, interruptedExit, writeJson } from "../io.ts";
 import { type Opened, withRuntime } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
@@ -13,7 +13,6 @@ import { createProgress } from "./progress.ts";
 import { compactionSettled } from "./settled.ts";
 
 export interface RememberFlags {
-  readonly metadata?: JsonObject;
   readonly json?: boolean;
 }
 
@@ -54,9 +53,10 @@ export async function remember(invocation: Invocation, given: Given): Promise<vo
 }
 
 /** Written words are one memory, piped lines are one each; all of them are such as can be remembered. */
-async function* memoriesOf(io: Io, { agent, words, metadata }: Given): AsyncGenerator<Memory, undefined> {
+async function* memoriesOf(io: Io, { agent, words, ...flags }: Given): AsyncGenerator<Memory, undefined> {
+  const fields = fieldsOf("remember", flags);
   const memory = (content: string, place: string): Memory => {
-    const { data, error } = Remember.safeParse({ agent, content, ...(metadata === undefined ? {} : { metadata }) });
+    const { data, error } = Remember.safeParse({ agent, content, ...fields });
     if (data !== undefined) return data;
     const { message } = invalidInput(error);
     throw new RuntimeError("INVALID_PARAMS", `${place}${message}`);

@@ -1,6 +1,7 @@
 import { TakeNote } from "../../../contract/agent/agent.ts";
 import { RuntimeError } from "../../../contract/error.ts";
 import { invalidInput } from "../../../contract/input/invalid-input.ts";
+import { fieldsOf } from "../field-flags.ts";
 import { type Io, writeJson } from "../io.ts";
 import { withRuntime } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
@@ -8,7 +9,6 @@ import { counted } from "../plain-text.ts";
 import { isPiped, textLines } from "./piped-text.ts";
 
 export interface NoteFlags {
-  readonly title?: string;
   readonly json?: boolean;
 }
 
@@ -18,16 +18,16 @@ interface Given extends NoteFlags {
 }
 
 /** Keeps what was written, or all that is piped in, as a private note of an agent. */
-export async function takeNote(invocation: Invocation, { agent, words, title, json }: Given): Promise<void> {
+export async function takeNote(invocation: Invocation, { agent, words, ...flags }: Given): Promise<void> {
   const { io } = invocation;
   const content = await noteText(io, words);
   if (content.trim() === "" && words.length === 0) throw new RuntimeError("INVALID_PARAMS", nothingSaid(agent));
-  const { data: note, error } = TakeNote.safeParse({ agent, content, ...(title === undefined ? {} : { title }) });
+  const { data: note, error } = TakeNote.safeParse({ agent, content, ...fieldsOf("takeNote", flags) });
   // What is refused makes no folder.
   if (note === undefined) throw invalidInput(error);
   await withRuntime(invocation, async ({ runtime }) => {
     const taken = await runtime.dispatch("takeNote", note);
-    if (json) writeJson(io, taken);
+    if (flags.json) writeJson(io, taken);
     else io.stdout.write(`Noted. ${agent} has ${counted(taken.notes, "note")}.\n`);
   });
 }

@@ -21,7 +21,7 @@ const COMMANDS: Readonly<Record<string, SlashCommand>> = {
   sessions: {
     meaning: "list the sessions of this folder",
     run: async ({ invocation, opened }) => {
-      await showList(invocation, opened, { limit: SESSIONS_SHOWN, offset: 0, label: [] });
+      await showList(invocation, opened, { limit: SESSIONS_SHOWN });
       return false;
     },
   },

@@ -5,7 +5,7 @@ import { RuntimeError } from "../../../contract/error.ts";
 import { isErrno, readIfThere } from "../../wire/state-folder.ts";
 import { describeHelp } from "../help.ts";
 import type { Invocation } from "../parts.ts";
-import { CONFIG_TEMPLATE } from "./config-template.ts";
+import { configTemplate } from "./config-template.ts";
 
 /** Declares `rkat init`. */
 export function addInitCommand(program: Command, invocation: Invocation): void {
@@ -18,13 +18,13 @@ export function addInitCommand(program: Command, invocation: Invocation): void {
   describeHelp(command, { examples: [["rkat init", "then edit .rkat/config.toml"]] });
 }
 
-async function writeConfiguration({ io }: Invocation, isForced: boolean): Promise<void> {
+async function writeConfiguration({ io, parts }: Invocation, isForced: boolean): Promise<void> {
   const path = join(io.cwd, ".rkat", "config.toml");
   const shown = relative(io.cwd, path);
   if ((await readIfThere(join(io.cwd, "rkat.toml"))) !== undefined) {
     throw new RuntimeError("INVALID_PARAMS", "rkat.toml configures this folder already; edit it, or remove it first");
   }
-  await writeOnce(path, { shown, isForced });
+  await writeOnce(path, { shown, isForced, text: configTemplate(await parts.configFileSchema()) });
   io.stdout.write(
     [
       `Wrote ${shown}. Every line is a comment until you need it.`,
@@ -37,12 +37,15 @@ async function writeConfiguration({ io }: Invocation, isForced: boolean): Promis
   );
 }
 
-async function writeOnce(path: string, { shown, isForced }: { shown: string; isForced: boolean }): Promise<void> {
+async function writeOnce(
+  path: string,
+  { shown, isForced, text }: { readonly shown: string; readonly isForced: boolean; readonly text: string },
+): Promise<void> {
   if (isForced) await refuseLinks([dirname(shown), shown], dirname(dirname(path)));
   try {
     // The folder will also hold sessions, which are nobody else's business.
     await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-    await writeFile(path, CONFIG_TEMPLATE, { flag: isForced ? "w" : "wx" });
+    await writeFile(path, text, { flag: isForced ? "w" : "wx" });
   } catch (cause) {
     const code = isErrno(cause) ? cause.code : undefined;
     const message =

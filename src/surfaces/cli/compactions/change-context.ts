@@ -1,3 +1,4 @@
+import { fieldsOf } from "../field-flags.ts";
 import { type Io, writeJson } from "../io.ts";
 import type { Opened } from "../open-runtime.ts";
 import { createPaint } from "../paint.ts";
@@ -7,13 +8,6 @@ import { findStanding, type Named } from "./compaction-selector.ts";
 import { rangesText } from "./seq-ranges.ts";
 
 export interface UndoFlags {
-  readonly json?: boolean;
-}
-
-export interface ExpandFlags {
-  readonly from?: number;
-  readonly to?: number;
-  readonly maxTokens?: number;
   readonly json?: boolean;
 }
 
@@ -33,12 +27,12 @@ export async function undoCompaction(io: Io, opened: Opened, { id, word, json }:
 export async function expandCompaction(
   io: Io,
   opened: Opened,
-  { id, word, from, to, maxTokens, json }: ExpandFlags & Named,
+  { id, word, ...flags }: UndoFlags & Named,
 ): Promise<void> {
   const { compaction_id } = await findStanding(opened, { id, word });
-  const range = { from_seq: from, to_seq: to, max_tokens: maxTokens };
+  const range = fieldsOf("expandCompaction", flags);
   const answer = await opened.runtime.dispatch("expandCompaction", { session_id: id, compaction_id, ...range });
-  if (json) return writeJson(io, answer);
+  if (flags.json) return writeJson(io, answer);
   const { expanded, left_out } = answer;
   const back =
     expanded.length === 0

@@ -1,10 +1,10 @@
 import { type Command, Option } from "commander";
-import { wholeFrom } from "../flag-values.ts";
+import { addFieldFlags } from "../field-flags.ts";
 import { describeHelp, holdCommands } from "../help.ts";
 import { type Opened, withCompaction } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
 import { findSession, SELECTOR_HINT } from "../sessions/selector.ts";
-import { type ExpandFlags, expandCompaction, type UndoFlags, undoCompaction } from "./change-context.ts";
+import { expandCompaction, type UndoFlags, undoCompaction } from "./change-context.ts";
 import { type CompactFlags, compactNow } from "./compact-now.ts";
 import { listCompactions } from "./compaction-list.ts";
 import { COMPACTION_HINT, type Named } from "./compaction-selector.ts";
@@ -45,9 +45,8 @@ function addRun(parent: Command, invocation: Invocation): void {
     .summary("compact a session now")
     .description("Compacts a session now, whatever its size; the recent turns and what is pinned stay as they are.")
     .argument("<session>")
-    .usage("SESSION [options]")
-    .option("--preview", "change nothing: say what would be kept and taken out, and what it would cost")
-    .option("--instructions <text>", "what the summary must not leave out")
+    .usage("SESSION [options]");
+  addFieldFlags(run, "compactSession")
     .option("--all", "with --preview: list every specific")
     .addOption(json())
     .action((session: string, flags: CompactFlags) =>
@@ -106,15 +105,9 @@ function addChanges(parent: Command, invocation: Invocation): void {
   const expand = parent
     .command("expand")
     .summary("bring back some turns")
-    .description("Brings turns that a compaction took out back into the context, the newest first; its summary stays.")
-    .addOption(new Option("--from <seq>", "from the message with this seq on").argParser(wholeFrom(0)))
-    .addOption(new Option("--to <seq>", "up to the message with this seq").argParser(wholeFrom(0)))
-    .addOption(
-      new Option("--max-tokens <n>", "bring back at most so much; without it, up to the threshold").argParser(
-        wholeFrom(1),
-      ),
-    );
-  onCompaction(expand, invocation, (opened, named, flags: ExpandFlags) =>
+    .description("Brings turns that a compaction took out back into the context, the newest first; its summary stays.");
+  addFieldFlags(expand, "expandCompaction");
+  onCompaction(expand, invocation, (opened, named, flags: UndoFlags) =>
     expandCompaction(io, opened, { ...named, ...flags }),
   );
   describeHelp(expand, {

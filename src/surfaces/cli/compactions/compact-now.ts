@@ -3,6 +3,7 @@ import { ERRORS, RuntimeError } from "../../../contract/error.ts";
 import type { Listener } from "../../../service/event-queue.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
 import { writeError } from "../failure.ts";
+import { fieldsOf } from "../field-flags.ts";
 import { type Io, writeJson } from "../io.ts";
 import type { Opened } from "../open-runtime.ts";
 import { createPaint } from "../paint.ts";
@@ -14,8 +15,6 @@ import { receiptTotals, unverifiedTotals } from "./receipt-lines.ts";
 import { printCompaction } from "./show-compaction.ts";
 
 export interface CompactFlags {
-  readonly preview?: boolean;
-  readonly instructions?: string;
   readonly json?: boolean;
   readonly all?: boolean;
 }
@@ -46,7 +45,6 @@ export async function compactNow(
 interface Wish {
   readonly id: string;
   readonly instructions?: string;
-  readonly preview?: boolean;
   readonly signal: AbortSignal;
 }
 
@@ -57,18 +55,14 @@ interface Attempt {
 }
 
 /** Asks for a compaction; on a terminal it says when the work begins. */
-export async function attempt(
-  io: Io,
-  { runtime }: Opened,
-  { id, instructions, preview = false, signal }: Wish,
-): Promise<Attempt> {
+export async function attempt(io: Io, { runtime }: Opened, { id, signal, ...flags }: Wish): Promise<Attempt> {
   const { dim } = createPaint(io.stderr, io.env);
   let hasFailed = false;
   const listener: Listener = ({ event }) => {
     if (event.type === "compaction_failed") hasFailed = true;
     if (event.type === "compaction_started" && io.stderr.isTerminal) io.stderr.write(`${dim(compactionLine(event))}\n`);
   };
-  const input = { session_id: id, instructions, preview };
+  const input = { session_id: id, ...fieldsOf("compactSession", flags) };
   const result = await runtime.dispatch("compactSession", input, { listener, signal });
   if (!hasFailed) return { result, failure: undefined };
   // It is an answer of the operation, not an error of it: what a turn that ends badly is to a turn.

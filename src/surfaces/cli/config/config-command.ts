@@ -3,12 +3,12 @@ import type { OperationOutput } from "../../../contract/operations.ts";
 import { requireCapability } from "../../../service/dispatch.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
 import { readConfiguration } from "../configuration.ts";
-import { wholeFrom } from "../flag-values.ts";
+import { addFieldFlags, fieldsOf } from "../field-flags.ts";
 import { describeHelp, holdCommands } from "../help.ts";
 import { writeJson } from "../io.ts";
 import { withConfiguration, withRuntime } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
-import { addTableFlags, readTable, type TableFlags } from "./given-table.ts";
+import { addTableFile, readTable, type TableFlags } from "./given-table.ts";
 
 type Envelope = OperationOutput<"readConfig">;
 
@@ -36,9 +36,10 @@ export function addConfigCommand(program: Command, invocation: Invocation): void
     .command("patch")
     .summary("change some of it")
     .description("Changes the realm's own layer by a merge patch: null takes a key out of it.");
-  for (const command of [set, patch]) addTableFlags(command).addOption(generation());
-  set.action((file: string | undefined, flags: ChangeFlags) => change(invocation, "setConfig", { file, ...flags }));
-  patch.action((file: string | undefined, flags: ChangeFlags) => change(invocation, "patchConfig", { file, ...flags }));
+  addFieldFlags(addTableFile(set), "setConfig");
+  addFieldFlags(addTableFile(patch), "patchConfig");
+  set.action((file: string | undefined, flags: TableFlags) => change(invocation, "setConfig", { file, ...flags }));
+  patch.action((file: string | undefined, flags: TableFlags) => change(invocation, "patchConfig", { file, ...flags }));
   describeHelp(get, { examples: [["rkat config get > rkat.toml", "everything there is to set, with its value"]] });
   describeHelp(set, { examples: [["rkat config set team.toml", "or - for what is piped in"]] });
   describeHelp(patch, {
@@ -52,9 +53,6 @@ export function addConfigCommand(program: Command, invocation: Invocation): void
     ],
   });
 }
-
-const generation = (): Option =>
-  new Option("--expected-generation <n>", "only if it has changed this often").argParser(wholeFrom(0));
 
 interface GetFlags {
   readonly format: "toml" | "json";
@@ -71,22 +69,15 @@ async function show(invocation: Invocation, { format, json, withGeneration }: Ge
   io.stdout.write(io.stdout.isTerminal ? withoutControls(text) : text);
 }
 
-interface ChangeFlags extends TableFlags {
-  readonly expectedGeneration?: number;
-}
-
 async function change(
   invocation: Invocation,
   operation: "setConfig" | "patchConfig",
-  { expectedGeneration, ...given }: ChangeFlags,
+  given: TableFlags,
 ): Promise<void> {
   const table = await readTable(invocation, given);
   const { config } = await readConfiguration(invocation);
   requireCapability(new Set(config.features), "session-store");
-  const input = {
-    [operation === "setConfig" ? "config" : "patch"]: table,
-    ...(expectedGeneration === undefined ? {} : { expected_generation: expectedGeneration }),
-  };
+  const input = { ...fieldsOf(operation, given), [operation === "setConfig" ? "config" : "patch"]: table };
   const answer = await withRuntime(invocation, ({ runtime }) => runtime.dispatch(operation, input));
   tell(invocation, answer);
 }

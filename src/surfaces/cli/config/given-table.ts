@@ -13,11 +13,8 @@ export interface TableFlags {
   readonly toml?: string;
 }
 
-export function addTableFlags(command: Command): Command {
-  return command
-    .argument("[file]", "TOML, or JSON where its name ends so; - reads stdin")
-    .usage("[FILE] [options]")
-    .option("--json <text>", "the same as JSON on the command line");
+export function addTableFile(command: Command): Command {
+  return command.argument("[file]", "TOML, or JSON where its name ends so; - reads stdin").usage("[FILE] [options]");
 }
 
 /** The table that was given, once and in one way; throws INVALID_PARAMS otherwise. */

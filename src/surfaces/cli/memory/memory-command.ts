@@ -1,4 +1,5 @@
-import { type Command, Option } from "commander";
+import type { Command, Option } from "commander";
+import { addFieldFlags } from "../field-flags.ts";
 import { wholeFrom } from "../flag-values.ts";
 import { describeHelp, holdCommands } from "../help.ts";
 import { withMemory } from "../open-runtime.ts";
@@ -66,15 +67,8 @@ const NOTES = [
 ] as const;
 
 function onQuery(command: Command, invocation: Invocation, reach: "discarded" | "everything"): Command {
-  return command
-    .argument("<query...>")
-    .usage("QUERY… [options]")
-    .addOption(new Option("--limit <n>", "show at most so many: 5 without it, 20 at most").argParser(wholeFrom(1)))
-    .option("--session <session>", "look in this session alone")
-    .option("--agent <name>", "look in what this agent remembers alone")
-    .addOption(
-      new Option("--as-of <seq>", "with --session: as if nothing had been said after it").argParser(wholeFrom(0)),
-    )
+  const flags = { limit: (limit: Option) => limit.argParser(wholeFrom(1)) };
+  return addFieldFlags(command.argument("<query...>").usage("QUERY… [options]"), "searchMemory", flags)
     .option("--all", "show every hit whole, not some lines of it")
     .option("--json", "as JSON")
     .action((words: readonly string[], flags: SearchFlags) =>

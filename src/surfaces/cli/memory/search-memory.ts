@@ -1,5 +1,6 @@
 import { RuntimeError } from "../../../contract/error.ts";
 import type { MemoryResults } from "../../../contract/memory.ts";
+import { fieldsOf } from "../field-flags.ts";
 import { type Io, writeJson } from "../io.ts";
 import type { Opened } from "../open-runtime.ts";
 import { createPaint } from "../paint.ts";
@@ -8,8 +9,8 @@ import { findSession } from "../sessions/selector.ts";
 import { hitLines } from "./hit-lines.ts";
 import { whyByWords } from "./memory-status.ts";
 
+/** Those that are looked at one by one; all that are fields of a search are handed on. */
 export interface SearchFlags {
-  readonly limit?: number;
   readonly session?: string;
   readonly agent?: string;
   readonly asOf?: number;
@@ -57,10 +58,8 @@ export async function searchAndShow(io: Io, opened: Opened, search: Search): Pro
   io.stdout.write(`${blocks.join("\n\n")}\n`);
 }
 
-async function recall(
-  opened: Opened,
-  { query, reach, limit, session, agent, asOf, signal }: Search & { readonly signal: AbortSignal },
-): Promise<MemoryResults> {
+async function recall(opened: Opened, search: Search & { readonly signal: AbortSignal }): Promise<MemoryResults> {
+  const { query, reach, session, agent, asOf, signal } = search;
   if (asOf !== undefined && session === undefined) {
     throw new RuntimeError("INVALID_PARAMS", "--as-of counts within one session; name it with --session");
   }
@@ -68,7 +67,7 @@ async function recall(
     throw new RuntimeError("INVALID_PARAMS", "--agent and --session name two places; leave one of them out");
   }
   const where = session === undefined ? {} : { scope: "session", session_id: await findSession(opened, session) };
-  const input = { query, limit, as_of_seq: asOf, agent, ...where };
+  const input = { ...fieldsOf("searchMemory", search), query, ...where };
   return opened.runtime.dispatch(reach === "everything" ? "searchHistory" : "searchMemory", input, { signal });
 }
 

@@ -2,64 +2,37 @@ import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { Config } from "../../../config/load-config.ts";
 import { RuntimeError } from "../../../contract/error.ts";
-import type { JsonObject } from "../../../contract/session.ts";
-import type { SessionOptions } from "../../../service/session-handle.ts";
+import type { JsonObject, ToolFilter } from "../../../contract/session.ts";
 import { isErrno } from "../../wire/state-folder.ts";
+import { fieldsOf } from "../field-flags.ts";
 import type { RunFlags } from "./run-flags.ts";
 
-/** The options of the session that the flags ask for; what they leave open the configuration decides. */
-export function sessionOptions(flags: RunFlags, config: Config, outputSchema: JsonObject | undefined): SessionOptions {
-  return present({
-    model: flags.model,
-    provider: flags.provider,
-    systemPrompt: flags.system,
-    additionalInstructions: flags.instructions,
-    maxTokens: flags.maxTokensPerTurn,
-    maxTurns: flags.maxTurns,
-    budgetLimits: present({
-      max_tokens: flags.maxTokens,
-      max_tool_calls: flags.maxToolCalls,
-      max_duration_ms: flags.maxDuration,
-    }),
-    ...toolOptions(flags, config),
-    outputSchema,
-    providerParams: providerParams(flags),
-    labels: flags.label.length === 0 ? undefined : Object.fromEntries(flags.label),
-    appContext: flags.appContext?.value,
-    compaction: flags.compactThreshold === undefined ? undefined : { auto_compact_threshold: flags.compactThreshold },
-  });
+/** The fields of the session that the flags ask for; what they leave open the configuration decides. */
+export function sessionFields(flags: RunFlags, config: Config, outputSchema: JsonObject | undefined): JsonObject {
+  return { ...fieldsOf("createSession", flags), ...toolFields(flags, config), ...turnFields(flags, outputSchema) };
 }
 
-/** The parameters for the provider; undefined when there are none. */
-export function providerParams({ param, paramsJson }: RunFlags): JsonObject | undefined {
+/** The fields of any turn that are not as a flag is written. */
+export function turnFields({ param, paramsJson }: RunFlags, outputSchema: JsonObject | undefined): JsonObject {
   const params = { ...paramsJson, ...Object.fromEntries(param.map(([key, text]) => [key, lenient(text)])) };
-  return Object.keys(params).length === 0 ? undefined : params;
-}
-
-/** The fields that have a value: an option that is absent is not one that is undefined. */
-function present<T extends object>(fields: T): { [K in keyof T]: Exclude<T[K], undefined> } {
-  // What is left has no undefined value, which is all the type says.
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as ReturnType<
-    typeof present<T>
-  >;
+  return { output_schema: outputSchema, provider_params: Object.keys(params).length === 0 ? undefined : params };
 }
 
 /** Without a flag: what is safe, and what the configuration switches on besides. */
-function toolOptions({ tools: named, yolo, memory, allowTool, blockTool }: RunFlags, config: Config) {
+function toolFields({ tools: named, yolo, allowTool, blockTool }: RunFlags, config: Config): JsonObject {
   const tools = yolo ? "full" : named;
   const isOn = (isEnabled: boolean) => (tools === undefined && isEnabled ? true : undefined);
   // What nobody asked for gives way to a file that forbids it.
   const isForbidden = tools === undefined && config.forbidden.includes("builtins");
   return {
-    toolPreset: tools ?? "safe",
-    enableBuiltins: isForbidden ? false : isOn(config.tools.builtins_enabled),
-    enableShell: isOn(config.tools.shell_enabled),
-    enableMemory: memory,
-    toolFilter: toolFilter(allowTool, blockTool),
+    tool_preset: tools ?? "safe",
+    enable_builtins: isForbidden ? false : isOn(config.tools.builtins_enabled),
+    enable_shell: isOn(config.tools.shell_enabled),
+    tool_filter: toolFilter(allowTool, blockTool),
   };
 }
 
-function toolFilter(allowed: readonly string[], blocked: readonly string[]): SessionOptions["toolFilter"] {
+function toolFilter(allowed: readonly string[], blocked: readonly string[]): ToolFilter {
   if (allowed.length > 0) return { Allow: allowed.filter((name) => !blocked.includes(name)) };
   return blocked.length > 0 ? { Deny: [...blocked] } : "All";
 }

@@ -1,13 +1,12 @@
 import { RuntimeError } from "../../../contract/error.ts";
 import type { JsonObject, RunResult } from "../../../contract/session.ts";
-import { WIRE_TABLE } from "../../../contract/wire-table.ts";
 import type { Listener } from "../../../service/event-queue.ts";
-import { toWire } from "../../../service/option-names.ts";
 import { type EventStream, streamOf } from "../../../service/session-handle.ts";
 import { formatSessionRef } from "../../wire/session-refs.ts";
+import { fieldFlags, fieldsOf } from "../field-flags.ts";
 import type { Opened } from "../open-runtime.ts";
 import type { RunFlags } from "./run-flags.ts";
-import { providerParams, sessionOptions } from "./session-options.ts";
+import { sessionFields, turnFields } from "./session-options.ts";
 import type { Limits } from "./verdict.ts";
 
 export interface Turn {
@@ -25,13 +24,11 @@ interface FirstTurn {
 
 /** Starts the first turn of a new session. */
 export function startSession({ runtime, config }: Opened, { prompt, flags, outputSchema, signal }: FirstTurn): Turn {
-  const options = sessionOptions(flags, config, outputSchema);
-  const fields = { ...toWire(options, WIRE_TABLE.createSession.fields), prompt };
+  const fields = { ...sessionFields(flags, config, outputSchema), prompt };
   // Not deferred, so what comes back is the result of the first turn.
   const create = (listener: Listener) =>
     runtime.dispatch("createSession", fields, { listener, signal }) as Promise<RunResult>;
-  const stream = streamOf(create);
-  return { stream, limits: { ...config.budget, ...options.budgetLimits } };
+  return { stream: streamOf(create), limits: { max_tokens: flags.maxTokens ?? config.budget.max_tokens } };
 }
 
 interface FurtherTurn {
@@ -53,22 +50,13 @@ export function resumeSession({ runtime, isKept }: Opened, { sessionId, prompt, 
 /** What the flags change for a further turn, as on the wire; flags that only a new session can have are refused. */
 export function turnChange(flags: RunFlags, outputSchema: JsonObject | undefined): JsonObject {
   refuseFixedFlags(flags);
-  return {
-    ...toolChange(flags),
-    model: flags.model,
-    provider: flags.provider,
-    provider_params: providerParams(flags),
-    additional_instructions: flags.instructions,
-    max_tokens: flags.maxTokensPerTurn,
-    system_prompt: flags.system,
-    output_schema: outputSchema,
-  };
+  return { ...fieldsOf("startTurn", flags), ...turnFields(flags, outputSchema) };
 }
 
 /** Which tools the flags leave to a turn. */
-export function toolChange({ allowTool, blockTool }: RunFlags): JsonObject {
-  const allowed = allowTool.length === 0 ? {} : { allowed_tools: allowTool };
-  return { flow_tool_overlay: { ...allowed, blocked_tools: blockTool } };
+export function toolChange(flags: RunFlags): JsonObject {
+  const { flow_tool_overlay } = fieldsOf("startTurn", flags);
+  return { flow_tool_overlay };
 }
 
 /** Names the session in a way that holds across realms, where it can be found again. */
@@ -79,19 +67,13 @@ export function withSessionRef({ place, isKept }: Opened): (result: RunResult) =
 
 /** The runtime would not look at these on a further turn, and whoever wrote them expects an effect. */
 function refuseFixedFlags(flags: RunFlags): void {
-  const given: Readonly<Record<string, boolean>> = {
-    "--max-tokens": flags.maxTokens !== undefined,
-    "--max-duration": flags.maxDuration !== undefined,
-    "--max-tool-calls": flags.maxToolCalls !== undefined,
-    "--max-turns": flags.maxTurns !== undefined,
-    "--tools": flags.tools !== undefined,
-    "--yolo": flags.yolo === true,
-    "--memory": flags.memory === true,
-    "--label": flags.label.length > 0,
-    "--app-context": flags.appContext !== undefined,
-    "--compact-threshold": flags.compactThreshold !== undefined,
-  };
-  const refused = Object.keys(given).find((name) => given[name]);
+  const given = new Map<string, unknown>(Object.entries(flags));
+  const changeable = fieldFlags("startTurn").map(({ option }) => option.long);
+  const fixed = fieldFlags("createSession").filter(({ option }) => !changeable.includes(option.long));
+  const isGiven = (value: unknown): boolean => value !== undefined && !(Array.isArray(value) && value.length === 0);
+  const refused = flags.yolo
+    ? "--yolo"
+    : fixed.find(({ option }) => isGiven(given.get(option.attributeName())))?.option.long;
   if (refused === undefined) return;
   const message = `${refused} cannot change on a session that has run: it is set when the session is created`;
   throw new RuntimeError("INVALID_PARAMS", message);

@@ -1,5 +1,4 @@
 import { RuntimeError } from "../../../contract/error.ts";
-import type { JsonObject } from "../../../contract/session.ts";
 import { formatSessionRef } from "../../wire/session-refs.ts";
 import { writeJson } from "../io.ts";
 import type { Opened } from "../open-runtime.ts";
@@ -11,7 +10,7 @@ import { messageText } from "./transcript.ts";
 /** The flags of the commands that change a session; each declares those it has. */
 export interface ChangeFlags {
   readonly at?: number;
-  readonly replacement?: JsonObject;
+  readonly replacement?: object;
   readonly json?: boolean;
 }
 

@@ -1,7 +1,7 @@
 import type { SessionContext, SessionInfo } from "../../../contract/session.ts";
 import { formatSessionRef } from "../../wire/session-refs.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
-import type { Pair } from "../flag-values.ts";
+import { fieldsOf } from "../field-flags.ts";
 import { interruptedExit, writeJson } from "../io.ts";
 import type { Opened } from "../open-runtime.ts";
 import { createPaint } from "../paint.ts";
@@ -15,8 +15,6 @@ import { transcriptLines } from "./transcript.ts";
 
 export interface ListFlags {
   readonly limit: number;
-  readonly offset: number;
-  readonly label: readonly Pair[];
   readonly json?: boolean;
 }
 
@@ -26,7 +24,6 @@ export interface ShowFlags {
 }
 
 export interface ContextFlags {
-  readonly at?: number;
   readonly json?: boolean;
 }
 
@@ -36,14 +33,9 @@ export interface EventsFlags {
   readonly json?: boolean;
 }
 
-export async function showList(
-  { io }: Invocation,
-  { runtime, place }: Opened,
-  { limit, offset, label, json }: ListFlags,
-): Promise<void> {
-  const labels = Object.fromEntries(label);
-  const { sessions } = await runtime.dispatch("listSessions", { limit, offset, labels });
-  if (!json) return printSessions(io, sessions);
+export async function showList({ io }: Invocation, { runtime, place }: Opened, flags: ListFlags): Promise<void> {
+  const { sessions } = await runtime.dispatch("listSessions", fieldsOf("listSessions", flags));
+  if (!flags.json) return printSessions(io, sessions);
   const refer = <T extends { session_id: string }>(one: T) => ({
     ...one,
     session_ref: formatSessionRef(place.realm, one.session_id),
@@ -96,10 +88,10 @@ async function compactedRow({ runtime, config }: Opened, info: SessionInfo): Pro
 export async function showContext(
   { io }: Invocation,
   { runtime }: Opened,
-  { id: session_id, at, json }: ContextFlags & { readonly id: string },
+  { id: session_id, ...flags }: ContextFlags & { readonly id: string },
 ): Promise<void> {
-  const context = await runtime.dispatch("readContext", { session_id, ...(at === undefined ? {} : { at_seq: at }) });
-  if (json) return writeJson(io, context);
+  const context = await runtime.dispatch("readContext", { session_id, ...fieldsOf("readContext", flags) });
+  if (flags.json) return writeJson(io, context);
   const paint = createPaint(io.stdout, io.env);
   const shown = context.messages.map((message) => ({ ...message, part: kindIn(context, message.seq) }));
   for (const line of transcriptLines(shown, paint)) io.stdout.write(`${line}\n`);

@@ -1,8 +1,9 @@
-import { Argument, type Command, InvalidArgumentError, Option } from "commander";
+import { Argument, type Command, Option } from "commander";
 import type { OperationOutput } from "../../../contract/operations.ts";
 import { formatSessionRef } from "../../wire/session-refs.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
-import { json as jsonValue, wholeFrom } from "../flag-values.ts";
+import { addFieldFlags, fieldsOf } from "../field-flags.ts";
+import { also, withoutIt } from "../flag-values.ts";
 import { describeHelp } from "../help.ts";
 import { writeJson } from "../io.ts";
 import { type Opened, withSessions } from "../open-runtime.ts";
@@ -15,6 +16,8 @@ import { transcriptLines } from "./transcript.ts";
 const NAMED = ["A session is named by", SELECTOR_HINT] as const;
 const json = (): Option => new Option("--json", "as JSON");
 
+const REASON = withoutIt("edit");
+
 /** Declares the commands that change what a transcript says, and look at what it said. */
 export function addRewrites(parent: Command, invocation: Invocation): void {
   addRewrite(parent, invocation);
@@ -23,51 +26,37 @@ export function addRewrites(parent: Command, invocation: Invocation): void {
 }
 
 interface WhyFlags {
-  readonly reason: string;
-  readonly note?: string;
-  readonly actor?: string;
-  readonly expect?: string;
   readonly json?: boolean;
 }
 
 interface RewriteFlags extends WhyFlags {
   readonly from: number;
   readonly to?: number;
-  readonly messages: readonly unknown[];
 }
 
 function addRewrite(parent: Command, invocation: Invocation): void {
-  const rewrite = withReason(
-    parent
-      .command("rewrite")
-      .summary("put other messages in the place of some")
-      .description("Puts other messages in the place of some; what was there stays in the log and can be restored.")
-      .argument("<session>")
-      .usage("SESSION --from N [options]")
-      .addOption(
-        new Option("--from <index>", "the first message to replace, counted as in show --history")
-          .argParser(wholeFrom(0))
-          .makeOptionMandatory(),
-      )
-      .addOption(
-        new Option("--to <index>", "the first message after it to keep; without it, one is replaced").argParser(
-          wholeFrom(0),
-        ),
-      )
-      .addOption(
-        new Option("--messages <json>", "what to put there, a list; nothing without it")
-          .argParser(list)
-          .default([], "[]"),
-      ),
-  ).action((word: string, flags: RewriteFlags) =>
-    withSessions(invocation, async (opened) => {
-      const session_id = await findSession(opened, word);
-      const selection = { type: "message_range", start: flags.from, end: flags.to ?? flags.from + 1 };
-      const input = { session_id, selection, replacement: flags.messages, ...reasonOf(flags) };
-      const answer = await opened.runtime.dispatch("rewriteTranscript", input);
-      tellRewrite(invocation, { ...answer, ...refOf(opened, session_id) }, flags);
-    }),
-  );
+  const rewrite = parent
+    .command("rewrite")
+    .summary("put other messages in the place of some")
+    .description("Puts other messages in the place of some; what was there stays in the log and can be restored.")
+    .argument("<session>")
+    .usage("SESSION --from N [options]");
+  addFieldFlags(rewrite, "rewriteTranscript", {
+    start: (from) => from.makeOptionMandatory(),
+    end: (to) => also(to, "without it, one is replaced"),
+    replacement: (messages) => also(messages, "nothing without it").default([], "[]"),
+    kind: REASON,
+  })
+    .addOption(json())
+    .action((word: string, flags: RewriteFlags) =>
+      withSessions(invocation, async (opened) => {
+        const session_id = await findSession(opened, word);
+        const selection = { type: "message_range", start: flags.from, end: flags.to ?? flags.from + 1 };
+        const input = { ...fieldsOf("rewriteTranscript", flags), session_id, selection };
+        const answer = await opened.runtime.dispatch("rewriteTranscript", input);
+        tellRewrite(invocation, { ...answer, ...refOf(opened, session_id) }, flags);
+      }),
+    );
   describeHelp(rewrite, {
     examples: [
       ["rkat session rewrite last --from 4 --to 8", "take four messages out"],
@@ -81,32 +70,27 @@ function addRewrite(parent: Command, invocation: Invocation): void {
 }
 
 function addRestore(parent: Command, invocation: Invocation): void {
-  const restore = withReason(
-    parent
-      .command("restore")
-      .summary("make a transcript what it was at a revision")
-      .description("Makes a transcript what it was at a revision; what was said since stays in the log.")
-      .argument("<session>")
-      .addArgument(new Argument("<revision>", "as session rewrites shows it"))
-      .usage("SESSION REVISION [options]"),
-  ).action((word: string, revision: string, flags: WhyFlags) =>
-    withSessions(invocation, async (opened) => {
-      const session_id = await findSession(opened, word);
-      const input = { session_id, revision, ...reasonOf(flags) };
-      const answer = await opened.runtime.dispatch("restoreRevision", input);
-      tellRewrite(invocation, { ...answer, ...refOf(opened, session_id) }, flags);
-    }),
-  );
+  const restore = parent
+    .command("restore")
+    .summary("make a transcript what it was at a revision")
+    .description("Makes a transcript what it was at a revision; what was said since stays in the log.")
+    .argument("<session>")
+    .addArgument(new Argument("<revision>", "as session rewrites shows it"))
+    .usage("SESSION REVISION [options]");
+  addFieldFlags(restore, "restoreRevision", { kind: REASON })
+    .addOption(json())
+    .action((word: string, revision: string, flags: WhyFlags) =>
+      withSessions(invocation, async (opened) => {
+        const session_id = await findSession(opened, word);
+        const input = { ...fieldsOf("restoreRevision", flags), session_id, revision };
+        const answer = await opened.runtime.dispatch("restoreRevision", input);
+        tellRewrite(invocation, { ...answer, ...refOf(opened, session_id) }, flags);
+      }),
+    );
   describeHelp(restore, {
     examples: [["rkat session restore last sha256:…", "take a rewrite back, or go back to an earlier turn"]],
     notes: [NAMED],
   });
-}
-
-interface RevisionFlags {
-  readonly limit?: number;
-  readonly offset: number;
-  readonly json?: boolean;
 }
 
 function addRevision(parent: Command, invocation: Invocation): void {
@@ -132,16 +116,14 @@ function addRevision(parent: Command, invocation: Invocation): void {
     .description("Shows a transcript as it was at a revision; without one, as it is, with its revision.")
     .argument("<session>")
     .addArgument(new Argument("[revision]", "as session rewrites shows it").default("current"))
-    .usage("SESSION [REVISION] [options]")
-    .addOption(new Option("--limit <n>", "show at most so many messages").argParser(wholeFrom(1)))
-    .addOption(new Option("--offset <n>", "leave out the oldest so many").argParser(wholeFrom(0)).default(0))
+    .usage("SESSION [REVISION] [options]");
+  addFieldFlags(revision, "readRevision")
     .addOption(json())
-    .action((word: string, named: string, flags: RevisionFlags) =>
+    .action((word: string, named: string, flags: { readonly json?: boolean }) =>
       withSessions(invocation, async (opened) => {
-        const { limit, offset } = flags;
         const session_id = await findSession(opened, word);
-        const page = { offset, ...(limit === undefined ? {} : { limit }) };
-        const answer = await opened.runtime.dispatch("readRevision", { session_id, revision: named, ...page });
+        const input = { ...fieldsOf("readRevision", flags), session_id, revision: named };
+        const answer = await opened.runtime.dispatch("readRevision", input);
         if (flags.json) return writeJson(invocation.io, { ...answer, ...refOf(opened, session_id) });
         tellRevision(invocation, answer);
       }),
@@ -153,25 +135,6 @@ function addRevision(parent: Command, invocation: Invocation): void {
     ],
     notes: [NAMED],
   });
-}
-
-function withReason(command: Command): Command {
-  return command
-    .addOption(new Option("--reason <kind>", "why, in a word").default("edit"))
-    .option("--note <text>", "why, in more words")
-    .option("--actor <name>", "who does it")
-    .option("--expect <revision>", "do nothing unless this is the revision now")
-    .addOption(json());
-}
-
-function reasonOf({ reason: kind, note, actor, expect }: WhyFlags) {
-  return { reason: { kind, ...(note === undefined ? {} : { note }) }, actor, expected_parent_revision: expect };
-}
-
-function list(text: string): readonly unknown[] {
-  const value = jsonValue(text);
-  if (Array.isArray(value)) return value;
-  throw new InvalidArgumentError('Write a JSON list of messages, like [{"role": "user", "content": "Hi."}].');
 }
 
 function refOf({ place }: Opened, sessionId: string): { readonly session_ref: string } {

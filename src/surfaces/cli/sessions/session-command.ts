@@ -1,5 +1,6 @@
 import { Argument, type Command, Option } from "commander";
-import { jsonObject, json as jsonValue, pairs, wholeFrom } from "../flag-values.ts";
+import { addFieldFlags } from "../field-flags.ts";
+import { json as jsonValue, wholeFrom, withoutIt } from "../flag-values.ts";
 import { describeHelp, holdCommands } from "../help.ts";
 import { type Opened, withCompaction, withSessions } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
@@ -55,10 +56,8 @@ function addReads(parent: Command, invocation: Invocation): void {
   const list = parent
     .command("list")
     .summary("list sessions, newest first")
-    .description("Lists sessions, the one that changed last first; archived ones are left out.")
-    .addOption(new Option("--limit <n>", "show at most so many; 20 without it").argParser(wholeFrom(1)).default(20))
-    .addOption(new Option("--offset <n>", "leave out the newest so many").argParser(wholeFrom(0)).default(0))
-    .addOption(pairs("--label <key=value>", "only sessions with this label; may be repeated"))
+    .description("Lists sessions, the one that changed last first; archived ones are left out.");
+  addFieldFlags(list, "listSessions", { limit: withoutIt(20) })
     .addOption(json())
     .action((flags: ListFlags) => withSessions(invocation, (opened) => showList(invocation, opened, flags)));
   describeHelp(list, {
@@ -85,9 +84,8 @@ function addReads(parent: Command, invocation: Invocation): void {
   const context = parent
     .command("context")
     .summary("show what the model is shown")
-    .description("Shows what the model is shown now, or was shown at an earlier call.")
-    .addOption(new Option("--at <seq>", "at the model call with this seq, as in events").argParser(wholeFrom(1)))
-    .addOption(json());
+    .description("Shows what the model is shown now, or was shown at an earlier call.");
+  addFieldFlags(context, "readContext").addOption(json());
   onSession(context, invocation, (opened, id, flags: ContextFlags) =>
     showContext(invocation, opened, { id, ...flags }),
   );
@@ -101,8 +99,8 @@ function addReads(parent: Command, invocation: Invocation): void {
   const events = parent
     .command("events")
     .summary("tell what happened, an event a line")
-    .description("Tells what happened in a session, an event a line.")
-    .addOption(new Option("--after <seq>", "only what came after it; 0 without it").argParser(wholeFrom(0)).default(0))
+    .description("Tells what happened in a session, an event a line.");
+  addFieldFlags(events, "listEvents", { sequence: withoutIt(0) })
     .option("-f, --follow", "go on as more happens, in any process, until Ctrl-C")
     .addOption(new Option("--json", "one JSON event a line"));
   onSession(events, invocation, (opened, id, flags: EventsFlags) => showEvents(invocation, opened, { id, ...flags }));
@@ -140,18 +138,8 @@ function addChanges(parent: Command, invocation: Invocation): void {
   const fork = parent
     .command("fork")
     .summary("begin another session with its messages")
-    .description("Makes a new session of the messages before an index; without one, of all of them.")
-    .addOption(
-      new Option("--at <index>", "the first message to leave out, counted as in show --history").argParser(
-        wholeFrom(0),
-      ),
-    )
-    .addOption(
-      new Option("--replacement <json>", "what to put in the place of the message at the index").argParser(
-        jsonObject('{"type": "message", "message": {"role": "user", "content": "Hi."}}'),
-      ),
-    )
-    .addOption(json());
+    .description("Makes a new session of the messages before an index; without one, of all of them.");
+  addFieldFlags(fork, "forkReplacing").addOption(json());
   onSession(fork, invocation, (opened, id, flags: ChangeFlags) => forkSession(invocation, opened, { id, ...flags }));
   describeHelp(fork, {
     examples: [
