@@ -28,7 +28,8 @@ interface Ends {
   readonly counted: RegExp;
   /** Signs that stand in pairs; within one a sentence does not end. */
   readonly even: readonly string[];
-  readonly closes: readonly (readonly [end: string, start: string])[];
+  /** Each the end, then the start. */
+  readonly closes: readonly string[];
   /** All of these. */
   readonly signs: RegExp;
 }
@@ -37,15 +38,7 @@ interface Ends {
 const JUDGED: Ends = {
   counted: /(?:^|\s)(?:\p{Lu}|\d{1,3})$/iu,
   even: ["`", "**", '"'],
-  closes: [
-    [")", "("],
-    ["]", "["],
-    ["”", "“"],
-    ["»", "«"],
-    ["」", "「"],
-    ["』", "『"],
-    ["）", "（"],
-  ],
+  closes: [")(", "][", "”“", "»«", "」「", "』『", "）（"],
   signs: /[`"()[\]“”«»「」『』（）]|\*\*/gu,
 };
 /** What is quoted is best short: "the port is 99." answers, and of a pasted page between quotes one line does. */
@@ -99,7 +92,9 @@ function countSigns(text: string, signs: RegExp, into: Map<string, number>): voi
 function isBalanced(signs: ReadonlyMap<string, number>, { even, closes }: Ends): boolean {
   if (signs.size === 0) return true;
   const count = (sign: string): number => signs.get(sign) ?? 0;
-  return even.every((sign) => count(sign) % 2 === 0) && closes.every(([end, start]) => count(start) <= count(end));
+  return (
+    even.every((sign) => count(sign) % 2 === 0) && closes.every(([end = "", start = ""]) => count(start) <= count(end))
+  );
 }
 
 /** The sentences of every line, as texts. */
