@@ -1,6 +1,8 @@
 /** Scripts written without spaces: a sign is a word, and a border to any other script is a border between words. */
 const UNSPACED = "\\u3040-\\u30ff\\u3400-\\u9fff\\uac00-\\ud7af\\uf900-\\ufaff";
 const UNSPACED_SIGN = new RegExp(`[${UNSPACED}]`, "u");
+/** Global, so used by `matchAll` and `replace` only: `test` would remember where it stopped. */
+export const UNSPACED_RUNS = new RegExp(`[${UNSPACED}]+`, "gu");
 const WORD = new RegExp(`[${UNSPACED}]|[[\\p{L}\\p{N}\\p{M}_]--[${UNSPACED}]]+`, "gv");
 const WORD_SIGN = /[\p{L}\p{N}\p{M}_]/u;
 
@@ -66,18 +68,10 @@ const NON_ASCII = /[^\0-\x7f]/;
 /** Of Latin, Greek and Cyrillic, and the points of Hebrew and Arabic; in other scripts such marks are vowels. */
 const ACCENTS = /[\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670]/g;
 const LETTERS = /[’ßøłđæœıþð]/g;
-const PLAIN_LETTERS = new Map([
-  ["’", "'"],
-  ["ß", "ss"],
-  ["ø", "o"],
-  ["ł", "l"],
-  ["đ", "d"],
-  ["æ", "ae"],
-  ["œ", "oe"],
-  ["ı", "i"],
-  ["þ", "th"],
-  ["ð", "d"],
-]);
+/** Each letter, then how it is written without it. */
+const PLAIN_LETTERS = new Map(
+  "’' ßss øo łl đd æae œoe ıi þth ðd".split(" ").map((row) => [row.charAt(0), row.slice(1)]),
+);
 
 /** One spelling of words: small letters, full-width forms made plain, no accents. */
 export function fold(text: string): string {

@@ -19,20 +19,15 @@ const ARTICLES = new Set(["a", "an", "ein", "eine", "einen", "einer", "une"]);
 for (const name of ARTICLES) SMALL.set(name, 1);
 SMALL.set("half", 0.5);
 
-const SCALES = new Map([
-  ["dozen", 12],
-  ["dutzend", 12],
-  ["hundred", 100],
-  ["hundert", 100],
-  ["cent", 100],
-  ["cents", 100],
-  ["thousand", 1e3],
-  ["tausend", 1e3],
-  ["mille", 1e3],
-  ["million", 1e6],
-  ["millionen", 1e6],
-  ["millions", 1e6],
-]);
+const SCALES = new Map<string, number>();
+for (const [names, scale] of [
+  ["dozen dutzend", 12],
+  ["hundred hundert cent cents", 100],
+  ["thousand tausend mille", 1e3],
+  ["million millionen millions", 1e6],
+] as const) {
+  for (const name of names.split(" ")) SCALES.set(name, scale);
+}
 const UNSPACED_DIGITS = new Map([..."零一二三四五六七八九"].map((sign, value) => [sign, value] as const));
 UNSPACED_DIGITS.set("两", 2).set("〇", 0);
 const UNSPACED_SCALES = new Map([

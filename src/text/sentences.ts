@@ -28,7 +28,8 @@ interface Ends {
   readonly counted: RegExp;
   /** Signs that stand in pairs; within one a sentence does not end. */
   readonly even: readonly string[];
-  readonly closes: readonly (readonly [end: string, start: string])[];
+  /** Each the end, then the start. */
+  readonly closes: readonly string[];
   /** All of these. */
   readonly signs: RegExp;
 }
@@ -37,15 +38,7 @@ interface Ends {
 const JUDGED: Ends = {
   counted: /(?:^|\s)(?:\p{Lu}|\d{1,3})$/iu,
   even: ["`", "**", '"'],
-  closes: [
-    [")", "("],
-    ["]", "["],
-    ["”", "“"],
-    ["»", "«"],
-    ["」", "「"],
-    ["』", "『"],
-    ["）", "（"],
-  ],
+  closes: [")(", "][", "”“", "»«", "」「", "』『", "）（"],
   signs: /[`"()[\]“”«»「」『』（）]|\*\*/gu,
 };
 /** What is quoted is best short: "the port is 99." answers, and of a pasted page between quotes one line does. */
@@ -53,11 +46,17 @@ const QUOTABLE: Ends = { counted: /^\s*(?:\p{L}|\d{1,3})$/iu, even: ["`"], close
 
 /** The sentences of a text in their places; none ends inside emphasis, code, a quotation or brackets. */
 export function sentencesIn(text: string, offset = 0): Piece[] {
-  return cutAtEnds(text, offset, JUDGED);
+  let start = 0;
+  return endsIn(text, JUDGED).flatMap((end) => {
+    const pieces = trimmed(text.slice(start, end), offset + start);
+    start = end;
+    return pieces;
+  });
 }
 
-function cutAtEnds(text: string, offset: number, ends: Ends): Piece[] {
-  const pieces: Piece[] = [];
+/** Where the sentences of a text end; the last one with the text. */
+function endsIn(text: string, ends: Ends): readonly number[] {
+  const found: number[] = [];
   let start = 0;
   let seen = 0;
   const signs = new Map<string, number>();
@@ -68,20 +67,21 @@ function cutAtEnds(text: string, offset: number, ends: Ends): Piece[] {
     if (hasSigns) countSigns(text.slice(seen, after), ends.signs, signs);
     seen = after;
     const isLong = after - start > SENTENCE_CHARS_MAX;
-    if (!isLong && (isJoined(text, { start, index, stop }, ends.counted) || !isBalanced(signs, ends))) continue;
-    pieces.push(...trimmed(text.slice(start, after), offset + start));
+    const mayJoin = stop.startsWith(".") || stop.startsWith("…");
+    const isOver = !(mayJoin && isJoined(text, { start, index, stop }, ends.counted)) && isBalanced(signs, ends);
+    if (!isLong && !isOver) continue;
+    found.push(after);
     start = after;
     signs.clear();
   }
-  pieces.push(...trimmed(text.slice(start), offset + start));
-  return pieces;
+  if (start < text.length) found.push(text.length);
+  return found;
 }
 
 type Stop = { readonly start: number; readonly index: number; readonly stop: string };
 
 /** A full stop after an abbreviation or a number, or before a small letter, is not an end. */
 function isJoined(text: string, { start, index, stop }: Stop, counted: RegExp): boolean {
-  if (!/^[.…]/u.test(stop)) return false;
   const after = index + stop.length;
   const next = text.slice(after, after + AFTER_CHARS).trimStart();
   if (next === "") return false;
@@ -99,7 +99,9 @@ function countSigns(text: string, signs: RegExp, into: Map<string, number>): voi
 function isBalanced(signs: ReadonlyMap<string, number>, { even, closes }: Ends): boolean {
   if (signs.size === 0) return true;
   const count = (sign: string): number => signs.get(sign) ?? 0;
-  return even.every((sign) => count(sign) % 2 === 0) && closes.every(([end, start]) => count(start) <= count(end));
+  return (
+    even.every((sign) => count(sign) % 2 === 0) && closes.every(([end = "", start = ""]) => count(start) <= count(end))
+  );
 }
 
 /** The sentences of every line, as texts. */
@@ -113,7 +115,11 @@ export function quotableSentences(text: string): string[] {
   for (const line of text.split("\n")) {
     if (line === "") continue;
     const body = line.replace(LIST_MARKER, "");
-    for (const piece of cutAtEnds(body, 0, QUOTABLE)) pushCut(piece.text, sentences);
+    let start = 0;
+    for (const end of endsIn(body, QUOTABLE)) {
+      pushCut(body.slice(start, end).trim(), sentences);
+      start = end;
+    }
   }
   return sentences;
 }

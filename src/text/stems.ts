@@ -60,24 +60,19 @@ const TWO = new RegExp(`^(${CONSONANTS})?${VOWELS}${CONSONANTS}${VOWELS}${CONSON
 const HAS_VOWEL = new RegExp(`^(${CONSONANTS})?${VOWEL}`);
 const SHORT = new RegExp(`^${CONSONANTS}${VOWEL}[^aeiouwxy]$`);
 
-const STEP_2 = new Map(
+const STEP_2 = swaps(
   `ational ate,tional tion,enci ence,anci ance,izer ize,bli ble,alli al,entli ent,eli e,ousli ous,ization ize,ation ate,
-  ator ate,alism al,iveness ive,fulness ful,ousness ous,aliti al,iviti ive,biliti ble,logi log`
-    .split(/,\s*/)
-    .map((rule) => rule.split(" ") as [string, string]), // each rule above has two words
+  ator ate,alism al,iveness ive,fulness ful,ousness ous,aliti al,iviti ive,biliti ble,logi log`,
 );
-const STEP_3 = new Map([
-  ["icate", "ic"],
-  ["ative", ""],
-  ["alize", "al"],
-  ["iciti", "ic"],
-  ["ical", "ic"],
-  ["ful", ""],
-  ["ness", ""],
-]);
+const STEP_3 = swaps("icate ic,ative,alize al,iciti ic,ical ic,ful,ness");
 const STEP_2_END = new RegExp(`^(.+?)(${[...STEP_2.keys()].join("|")})$`);
 const STEP_3_END = new RegExp(`^(.+?)(${[...STEP_3.keys()].join("|")})$`);
 const STEP_4_END = /^(.+?)(al|ance|ence|er|ic|able|ible|ant|ement|ment|ent|ou|ism|ate|iti|ous|ive|ize)$/;
+
+/** Rules of an ending and what takes its place, nothing where nothing does. */
+function swaps(rules: string): ReadonlyMap<string, string> {
+  return new Map(rules.split(/,\s*/).map((rule) => [rule.split(" ")[0] ?? "", rule.split(" ")[1] ?? ""]));
+}
 
 /** M. F. Porter, An algorithm for suffix stripping, 1980. */
 function porter(word: string): string {
@@ -111,9 +106,9 @@ function dropTense(word: string): string {
   return SHORT.test(rest) ? `${rest}e` : rest;
 }
 
-function swapEnding(word: string, ending: RegExp, swaps: ReadonlyMap<string, string>): string {
+function swapEnding(word: string, ending: RegExp, rules: ReadonlyMap<string, string>): string {
   const [, rest = "", end = ""] = ending.exec(word) ?? [];
-  return rest !== "" && SOME.test(rest) ? rest + (swaps.get(end) ?? "") : word;
+  return rest !== "" && SOME.test(rest) ? rest + (rules.get(end) ?? "") : word;
 }
 
 function dropSuffix(word: string): string {

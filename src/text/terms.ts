@@ -14,9 +14,9 @@ export function termsOf(text: string): Map<string, number> {
 /** The terms of a question with what each is worth; at most `QUERY_TERMS_MAX`, those that say most. */
 export function queryTerms(query: string): Map<string, number> {
   const seen = new Map<string, { readonly weight: number; readonly count: number }>();
-  walk(query.slice(0, QUERY_CHARS_MAX), (term, weight) =>
-    seen.set(term, { weight, count: (seen.get(term)?.count ?? 0) + 1 }),
-  );
+  for (const { term, weight } of tokensIn(query.slice(0, QUERY_CHARS_MAX)).flatMap(termsOfToken)) {
+    seen.set(term, { weight, count: (seen.get(term)?.count ?? 0) + 1 });
+  }
   // What is asked twice is meant, what stands there a thousand times is pasted.
   const weights = [...seen].map(([term, { weight, count }]) => [term, weight * (1 + Math.log(count))] as const);
   if (weights.length <= QUERY_TERMS_MAX) return new Map(weights);
@@ -70,12 +70,6 @@ const SINGLE_SIGN_WEIGHT = 0.3;
 const STOP_WORD_WEIGHT = 0.2;
 
 type Emit = (term: string, weight: number) => void;
-
-function walk(text: string, emit: Emit): void {
-  for (const token of tokensIn(text)) {
-    for (const { term, weight } of termsOfToken(token)) emit(term, weight);
-  }
-}
 
 type Weighed = { readonly term: string; readonly weight: number };
 

@@ -1,11 +1,9 @@
-import { fold } from "../../text/canonical.ts";
+import { fold, UNSPACED_RUNS } from "../../text/canonical.ts";
 import { stem } from "../../text/stems.ts";
 import { QUESTION_WORDS } from "../../text/stop-words.ts";
 import { tokensIn } from "../../text/terms.ts";
 
 const NON_ASCII = /[\u0080-\uffff]/;
-/** Global, so used by `matchAll` and `replace` only: `test` would remember where it stopped. */
-const UNSPACED_RUNS = /[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]+/g;
 const COMPOUND = /[^A-Za-z0-9]|[a-z0-9][A-Z]/;
 /** An endless token (base64, a minified line) says nothing and would cost as much as a page. */
 const TOKEN_CHARS_MAX = 120;
