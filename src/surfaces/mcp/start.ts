@@ -35,6 +35,7 @@ export function startMcp(io: ServerIo, parts: ServerParts): Promise<number> {
     usage: mcpUsage("rkat-mcp"),
     parseFlags: parseMcpFlags,
     realmFor: (flags) => realmFor(io.cwd, flags),
+    mayKeepInProject: true,
     tellsPaths: () => false,
     http: ({ http }) => http,
     closeMsMax: CLOSE_MS_MAX,

@@ -181,7 +181,9 @@ describe("a session's events", () => {
     expect(await call("GET /sessions/x/events")).toMatchObject({ status: 400 });
     const leaving = new AbortController();
     const open = () => fetch(`${url}/sessions/${session_id}/events`, { signal: leaving.signal });
-    const streams = await Promise.all(Array.from({ length: 2_048 }, open));
+    const streams: Response[] = [];
+    // Not all at once: a busy machine would take some of them for clients that never send their request.
+    while (streams.length < 2_048) streams.push(...(await Promise.all(Array.from({ length: 64 }, open))));
     expect(new Set(streams.map(({ status }) => status))).toEqual(new Set([200]));
     const refused = await call(`GET /sessions/${session_id}/events`);
     expect(refused).toMatchObject({ status: 503, body: { code: "AGENT_ERROR" } });

@@ -31,6 +31,7 @@ export function startRest(io: RestIo, parts: ServerParts): Promise<number> {
     usage: restUsage(command, purpose),
     parseFlags: parseRestFlags,
     realmFor: async ({ realm }) => ({ realm, purpose }),
+    mayKeepInProject: true,
     tellsPaths: ({ exposePaths }) => exposePaths,
     http: ({ host, port, ...flags }, { rest }) => ({ ...flags, host: host ?? rest.host, port: port ?? rest.port }),
     closeMsMax: undefined,

@@ -13,6 +13,7 @@ export function startRpc(io: ServerIo, parts: ServerParts): Promise<number> {
     usage: rpcUsage("rkat-rpc"),
     parseFlags,
     realmFor: async ({ realm }) => ({ realm, purpose: "server" }),
+    mayKeepInProject: false,
     tellsPaths: () => true,
     http: () => undefined,
     closeMsMax: CLOSE_MS_MAX,

@@ -47,6 +47,8 @@ export interface ServerKind<F extends ServerFlags> {
   parseFlags(args: readonly string[]): F;
   /** Whose realm it works on when no flag says so. */
   realmFor(flags: F): Promise<Pick<RealmRequest, "purpose" | "realm">>;
+  /** Whether its realm may lie in a project, which must then be trusted and keep it out of its history. */
+  readonly mayKeepInProject: boolean;
   /** Whether clients are told where things are kept. */
   tellsPaths(flags: F): boolean;
   /** Undefined when stdin and stdout are spoken over, by whoever started it. */
@@ -117,7 +119,7 @@ async function serve<F extends ServerFlags>(io: ServerIo, parts: ServerParts, ho
   if (leftOut !== undefined) log(leftOut);
   const given = kind.http(flags, config);
   const http = given && { ...given, token: tokenFor(given.host, given.token ?? env.RKAT_TOKEN) };
-  if (keepsSomething(config)) {
+  if (kind.mayKeepInProject && keepsSomething(config)) {
     trust.requireState(projectRoot, stateFolder);
     await makeStateFolder(stateFolder);
   }
