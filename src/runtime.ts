@@ -32,6 +32,7 @@ import { createConfiguration } from "./service/config/configuration.ts";
 import { createDispatch, type Dispatch, requireCapability } from "./service/dispatch.ts";
 import { searchForTools } from "./service/memory/memory-operations.ts";
 import { createSessionMemory, type MemoryParts, type SessionMemory } from "./service/memory/session-memory.ts";
+import type { Advice } from "./service/operation-calls.ts";
 import { createRuntimeCalls, type Runtime } from "./service/runtime-calls.ts";
 import { requireOptions } from "./service/runtime-options.ts";
 import { type CompactionPart, requireReachableFor } from "./service/session/compacting.ts";
@@ -231,12 +232,29 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
         await serversEnded;
       },
     },
-    COMPOSE_IT,
+    adviceFor(config),
   );
 }
 
-/** What to do about a capability that was left out of a runtime. */
-const COMPOSE_IT = Object.fromEntries(Object.values(CAPABILITY_ABSENT).map(({ code, sdk }) => [code, sdk]));
+const COMPOSED_BY: Readonly<Record<Capability, string>> = {
+  "session-store": "give createRuntime a store",
+  "memory-store": "give createRuntime a memory, {} for one in this process",
+  "session-compaction": "give createRuntime compaction: true",
+};
+
+/** What to do about a capability that was left out, for whoever composed the runtime. */
+function adviceFor({ features }: Config): Advice {
+  // The keys of the table are the capabilities.
+  const names = Object.keys(COMPOSED_BY) as Capability[];
+  const rows = names.map((name) => {
+    const { code, message } = CAPABILITY_ABSENT[name];
+    const fix = features.includes(name)
+      ? `use openRuntime, or ${COMPOSED_BY[name]}`
+      : `add ${name} to the features of the configuration`;
+    return [code, `${message.replace(/ \(.*$/, "")}: ${fix}`];
+  });
+  return Object.fromEntries(rows);
+}
 
 function memoryOf(
   options: MemoryOptions,

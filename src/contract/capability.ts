@@ -15,22 +15,19 @@ export const BUILDS: Readonly<Record<"A" | "B" | "C" | "D" | "E" | "F", readonly
   F: Capability.options,
 };
 
-/** What an operation that needs the capability answers when it is absent; the SDK tells who composed it what to do. */
-export const CAPABILITY_ABSENT: Readonly<Record<Capability, { code: ErrorCode; message: string; sdk: string }>> = {
+/** What an operation that needs the capability answers when it is absent. */
+export const CAPABILITY_ABSENT: Readonly<Record<Capability, { code: ErrorCode; message: string }>> = {
   "session-store": {
     code: "SESSION_PERSISTENCE_DISABLED",
     message: "Session persistence is disabled (build without 'session-store').",
-    sdk: "Session persistence is disabled: use openRuntime, or give createRuntime a store",
   },
   "memory-store": {
     code: "MEMORY_STORE_DISABLED",
     message: "Semantic memory is disabled (build without 'memory-store').",
-    sdk: "Semantic memory is disabled: use openRuntime, or give createRuntime a memory, {} for one in this process",
   },
   "session-compaction": {
     code: "SESSION_COMPACTION_DISABLED",
     message: "Session compaction is disabled (build without 'session-compaction').",
-    sdk: "Session compaction is disabled: use openRuntime, or give createRuntime compaction: true",
   },
 };
 

@@ -27,9 +27,9 @@ describe("budgets", () => {
 
   it("[B1] refuses what is not a duration, naming the field", async () => {
     const { runtime } = scriptedRuntime([]);
-    await expect(runtime.createSession("Go.", { budgetLimits: { max_duration: "soon" } })).rejects.toMatchObject({
+    await expect(runtime.createSession("Go.", { budgetLimits: { maxDuration: "soon" } })).rejects.toMatchObject({
       code: "INVALID_PARAMS",
-      message: expect.stringMatching(/^budget_limits\.max_duration: .*30s/),
+      message: expect.stringMatching(/^budgetLimits\.maxDuration: .*30s/),
     });
   });
 

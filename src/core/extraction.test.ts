@@ -101,7 +101,7 @@ describe("structured output", () => {
     const { runtime, model } = scriptedRuntime([]);
     await expect(runtime.createSession("Where?", { outputSchema: { type: "objekt" } })).rejects.toMatchObject({
       code: "INVALID_PARAMS",
-      message: expect.stringContaining('output_schema is not a usable JSON schema: type "objekt"'),
+      message: expect.stringContaining('outputSchema is not a usable JSON schema: type "objekt"'),
     });
     expect(model.requests).toHaveLength(0);
   });
