@@ -38,17 +38,17 @@ const TOOLS = { ...EXTRA_TOOLS, RunTool, ResumeTool, ConfigTool, TurnPayload, Re
 const REQUESTS = { CallbackResult, CloseStream, ExternalTools, OpenStream, RegisterTools };
 
 describe("a field of the contract", () => {
-  it.each(Object.entries(OPERATIONS))("[G3] of %s says what it is", (name, { input, output }) => {
+  it.each(Object.entries(OPERATIONS))("[G1] of %s says what it is", (name, { input, output }) => {
     expect(undescribed(input, name)).toEqual([]);
     expect(undescribed(output, name)).toEqual([]);
   });
 
-  it.each(Object.entries({ ...TOOLS, ...REQUESTS }))("[G3] of %s says what it is", (name, schema) => {
+  it.each(Object.entries({ ...TOOLS, ...REQUESTS }))("[G1] of %s says what it is", (name, schema) => {
     const schemas = schema instanceof z.ZodType ? [schema] : [schema.input, schema.output];
     expect(schemas.flatMap((one) => undescribed(one, name))).toEqual([]);
   });
 
-  it("[G3] is described wherever its schema is read, and the command line's words are nowhere", () => {
+  it("[G1] is described wherever its schema is read, and the command line's words are nowhere", () => {
     const { properties } = operationSchema("createSession", "input");
     expect(properties?.max_turns).toMatchObject({ type: "integer", description: "model calls in the turn" });
     expect(properties?.provider_params).toMatchObject({ examples: [{ temperature: 0 }] });

@@ -296,10 +296,9 @@ const SeqMessages = z.array(
   z.intersection(Message, z.object({ seq: whole.describe("its number in the session's log") })),
 );
 
-const offset = (what: string) => written("--offset <n>", nonnegative.default(0).describe(what));
 export const ListSessions = z.object({
   limit: written("--limit <n>", positive.optional().describe("show at most so many")),
-  offset: offset("leave out the newest so many"),
+  offset: written("--offset <n>", nonnegative.default(0).describe("leave out the newest so many")),
   labels: written(
     "--label <key=value>",
     z.record(z.string(), z.string()).optional().describe("only sessions with these labels"),
@@ -307,8 +306,8 @@ export const ListSessions = z.object({
 });
 
 export const MessagePage = {
-  limit: written("--limit <n>", positive.optional().describe("show at most so many messages")),
-  offset: offset("leave out the oldest so many"),
+  limit: positive.optional().describe("show at most so many messages"),
+  offset: nonnegative.default(0).describe("leave out the oldest so many"),
 };
 
 export const SessionHistory = z.object({

@@ -30,6 +30,10 @@ export function metaOf(schema: z.core.$ZodType): z.core.GlobalMeta {
   return { ...(inner === undefined ? {} : metaOf(inner)), ...z.globalRegistry.get(schema) };
 }
 
+export function accepts(schema: z.core.$ZodType, value: unknown): boolean {
+  return z.safeParse(schema, value).success;
+}
+
 export interface WrittenField {
   /** Where it stands in the input, from the outermost field on. */
   readonly path: readonly [string, ...string[]];

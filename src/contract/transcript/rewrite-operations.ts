@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { written } from "../input/field-words.ts";
 import { ForkedSession, MessagePage, Named, SessionHistory, SessionId } from "../session.ts";
 import { ForkReplacing, ReadRevision, RestoreRevision, RewriteCommit, RewriteTranscript } from "./rewrite.ts";
 
@@ -43,7 +44,11 @@ export const REWRITE_OPERATIONS = {
   },
   readRevision: {
     summary: "Read a transcript as it was at a revision, or as it is now, with its revision.",
-    input: OneSession.extend({ ...ReadRevision, ...MessagePage }),
+    input: OneSession.extend({
+      ...ReadRevision,
+      limit: written("--limit <n>", MessagePage.limit.clone()),
+      offset: written("--offset <n>", MessagePage.offset.clone()),
+    }),
     output: TranscriptRevision,
     rpc: "session/transcript_revision",
     http: "GET /sessions/{session_id}/transcript-revisions/{revision}",

@@ -1,5 +1,5 @@
 import { type Command, Option } from "commander";
-import { metaOf, unwrapped, type WrittenField, writtenFields } from "../../contract/input/field-words.ts";
+import { accepts, metaOf, unwrapped, type WrittenField, writtenFields } from "../../contract/input/field-words.ts";
 import { isJsonTable } from "../../contract/input/merge-patch.ts";
 import { OPERATIONS, type OperationName } from "../../contract/operations.ts";
 import type { JsonObject } from "../../contract/session.ts";
@@ -65,7 +65,7 @@ const isPairs = (flags: string): boolean => flags.endsWith("<key=value>");
 
 function optionOf({ word, schema }: WrittenField): Option {
   const { description = "", examples } = metaOf(schema);
-  const { def, bag } = unwrapped(schema)._zod;
+  const { def } = unwrapped(schema)._zod;
   const option = new Option(word, description);
   const several = `${description}; may be repeated`;
   if (isPairs(word)) return pairs(word, several);
@@ -79,14 +79,8 @@ function optionOf({ word, schema }: WrittenField): Option {
     case "array":
       return repeated(word, several);
     case "number":
-      return option.argParser(wholeFrom(leastOf(bag)));
+      return option.argParser(wholeFrom(accepts(schema, 0) ? 0 : 1));
     default:
       return option;
   }
-}
-
-/** The least a whole number may be; the library keeps apart whether that itself is allowed. */
-function leastOf(bag: object): number {
-  const { minimum = 0, exclusiveMinimum = -1 }: { minimum?: number; exclusiveMinimum?: number } = { ...bag };
-  return Math.max(minimum, exclusiveMinimum + 1);
 }
