@@ -1,6 +1,6 @@
 import type { Receipt } from "../src/contract/compaction.ts";
 import { runCompaction } from "../src/core/compaction/run-compaction.ts";
-import { checkSummary, cutInvented } from "../src/core/compaction/specifics/groundedness.ts";
+import { checkSummary, cutInvented } from "../src/core/grounding/groundedness.ts";
 import { createScriptedModel, type ScriptedStep } from "../src/providers/scripted.ts";
 import { type CompactionCase, compactionCorpus } from "../test/support/corpus.ts";
 import { askingFor, composeFor, foldHistory } from "./compaction-stage.ts";

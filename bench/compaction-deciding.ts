@@ -1,8 +1,8 @@
 import type { EntryBody } from "../src/contract/entry.ts";
 import type { Message } from "../src/contract/message.ts";
+import { judgeTurnBoundary, runDueCompaction } from "../src/core/boundary.ts";
 import type { Compacting } from "../src/core/compaction/prepare.ts";
-import { foldAhead, type SessionState } from "../src/core/session/session-state.ts";
-import { judgeTurnBoundary, runDueCompaction } from "../src/core/turn/boundary.ts";
+import { foldAhead, type SessionState } from "../src/core/session-state.ts";
 import type { ToolSpec } from "../src/ports/model.ts";
 import { createScriptedModel } from "../src/providers/scripted.ts";
 import { createFoldedSession, type FoldedSession } from "../test/compaction/folded-session.ts";

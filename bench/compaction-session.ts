@@ -1,5 +1,5 @@
 import type { Message } from "../src/contract/message.ts";
-import { textOf, textOfContent } from "../src/core/message-text.ts";
+import { assistantText, contentText } from "../src/core/tokens.ts";
 import { createRuntime, createScriptedModel, type ModelRequest } from "../src/index.ts";
 import { corpusTurns, SYSTEM_PROMPT, tileHistory } from "./compaction-history.ts";
 import { cpuMs } from "./compaction-stage.ts";
@@ -119,18 +119,18 @@ function turnsOf(messages: readonly Message[]): ScriptedTurn[] {
   const turns: ScriptedTurn[] = [];
   const args = new Map<string, string>();
   for (const message of messages) {
-    if (message.role === "user")
-      turns.push({ prompt: textOfContent(message.content), answers: [], results: new Map() });
+    if (message.role === "user") turns.push({ prompt: contentText(message.content), answers: [], results: new Map() });
     if (message.role === "block_assistant") {
       const calls = message.blocks.flatMap((block) => (block.block_type === "tool_use" ? [block.data] : []));
       for (const call of calls) args.set(call.id, JSON.stringify(call.args));
-      turns
-        .at(-1)
-        ?.answers.push({ text: textOf(message), calls: calls.map((call) => ({ name: call.name, args: call.args })) });
+      turns.at(-1)?.answers.push({
+        text: assistantText(message),
+        calls: calls.map((call) => ({ name: call.name, args: call.args })),
+      });
     }
     if (message.role !== "tool_results") continue;
     for (const { tool_use_id, content } of message.results)
-      turns.at(-1)?.results.set(args.get(tool_use_id) ?? "", textOfContent(content));
+      turns.at(-1)?.results.set(args.get(tool_use_id) ?? "", contentText(content));
   }
   return turns;
 }
@@ -141,7 +141,7 @@ function toolNames(turns: readonly ScriptedTurn[]): string[] {
 
 function isSummaryCall({ messages }: ModelRequest): boolean {
   const last = messages.at(-1);
-  return last?.role === "user" && textOfContent(last.content).startsWith("You are performing a CONTEXT COMPACTION");
+  return last?.role === "user" && contentText(last.content).startsWith("You are performing a CONTEXT COMPACTION");
 }
 
 const SUMMARY_TOKENS_MAX = 500;
@@ -152,7 +152,7 @@ function summaryOf({ messages }: ModelRequest): string {
   const said = messages
     .slice(0, -1)
     .flatMap((message) => (message.role === "user" && message.compaction_id === undefined ? [message.content] : []))
-    .map((content) => `- ${textOfContent(content)}`);
+    .map((content) => `- ${contentText(content)}`);
   let first = said.length;
   for (let left = SUMMARY_CHARS_MAX; first > 0; first -= 1) {
     left -= said[first - 1]?.length ?? 0;

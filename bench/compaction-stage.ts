@@ -1,10 +1,10 @@
 import type { Message } from "../src/contract/message.ts";
 import type { Compacting } from "../src/core/compaction/prepare.ts";
-import type { Asking } from "../src/core/model/ask.ts";
+import type { Asking } from "../src/core/model-call.ts";
 import type { ModelClient } from "../src/ports/model.ts";
-import { extractiveSummary } from "../src/providers/offline/summary/summary.ts";
-import { type CompactionOptions, composeCompaction } from "../src/service/compaction-options.ts";
-import { compactingFor } from "../src/service/session/compacting.ts";
+import { extractiveSummary } from "../src/providers/offline/summary.ts";
+import { type CompactionOptions, composeCompaction } from "../src/service/session-settings.ts";
+import { compactingFor } from "../src/service/turn-runner.ts";
 import { createFoldedSession, type FoldedSession } from "../test/compaction/folded-session.ts";
 import { createVirtualClock } from "../test/support/virtual-clock.ts";
 import { bodyOf, SYSTEM_PROMPT } from "./compaction-history.ts";

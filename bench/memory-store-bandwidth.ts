@@ -1,5 +1,5 @@
-import { layoutFor, SCAN_IDS_MAX, SCAN_ROWS_MAX } from "../src/stores/memory/embedded/vectors/scan/layout.ts";
-import { createScanner, type Scanner } from "../src/stores/memory/embedded/vectors/scan/scanner.ts";
+import { createScanner, type Scanner } from "../src/stores/recall/scanner.ts";
+import { layoutFor, SCAN_IDS_MAX, SCAN_ROWS_MAX } from "../src/stores/recall/simd.ts";
 import { createRandom } from "../test/crash/random.ts";
 import { DIMENSIONS } from "./memory-store-data.ts";
 import { median } from "./report.ts";

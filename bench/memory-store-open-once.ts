@@ -1,5 +1,5 @@
 // Opens a memory in a process of its own and searches once; prints what each took.
-import { openMemoryStore } from "../src/stores/memory/embedded/open.ts";
+import { openMemoryStore } from "../src/stores/recall/open.ts";
 import { type Time, timeOf } from "./memory-store-stopwatch.ts";
 
 export interface Opened {

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { MemoryStore } from "../src/ports/memory.ts";
-import { openMemoryStore } from "../src/stores/memory/embedded/open.ts";
+import { openMemoryStore } from "../src/stores/recall/open.ts";
 import { termsOf } from "../src/text/terms.ts";
 import { createMemoryData, fillMemory } from "./memory-store-data.ts";
 import { formatSize, sizesAsked } from "./memory-store-sizes.ts";

@@ -1,11 +1,10 @@
-import { toChunk } from "../src/memory/chunk.ts";
-import { passageFor } from "../src/memory/passage.ts";
+import { passageFor, toChunk } from "../src/memory/chunk.ts";
 import { rankByTerms } from "../src/memory/rank.ts";
 import { createRecall } from "../src/memory/recall.ts";
 import { splitText } from "../src/memory/split.ts";
 import type { Embedder } from "../src/ports/embedder.ts";
 import type { MemoryStore } from "../src/ports/memory.ts";
-import { createMemoryStoreInMemory } from "../src/stores/memory/in-memory.ts";
+import { createMemoryStoreInMemory } from "../src/stores/recall/in-memory.ts";
 import { queryTerms } from "../src/text/terms.ts";
 import type { Step } from "./recall-data.ts";
 

@@ -3,7 +3,7 @@ import { loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import { createLocalEmbedder } from "../src/embedders/local.ts";
 import type { Embedder } from "../src/ports/embedder.ts";
-import { openMemoryStore } from "../src/stores/memory/embedded/open.ts";
+import { openMemoryStore } from "../src/stores/recall/open.ts";
 import { measureBandwidth } from "./memory-store-bandwidth.ts";
 import { measureBytes } from "./memory-store-bytes.ts";
 import { createMemoryData, fillMemory, type MemoryData } from "./memory-store-data.ts";

@@ -2,9 +2,9 @@ import { join } from "node:path";
 import { chunksOf } from "../src/memory/chunk.ts";
 import type { Embedder } from "../src/ports/embedder.ts";
 import type { MemoryBatch } from "../src/ports/memory.ts";
-import { createEmbedding } from "../src/service/memory/embedding.ts";
+import { createEmbedding } from "../src/service/embedding.ts";
 import { createSystemClock } from "../src/service/system-clock.ts";
-import { openMemoryStore } from "../src/stores/memory/embedded/open.ts";
+import { openMemoryStore } from "../src/stores/recall/open.ts";
 import { medianTime, type Time, timeOf } from "./memory-store-stopwatch.ts";
 import type { DataSet, Said } from "./recall-data.ts";
 

@@ -1,13 +1,12 @@
 // A retriever for scorers that take one: our own chunks, store, embedder and recall, nothing else.
 import { availableParallelism } from "node:os";
-import { rememberTexts } from "../src/embedders/known-texts.ts";
 import { createLocalEmbedder } from "../src/embedders/local.ts";
-import { toChunk } from "../src/memory/chunk.ts";
-import { passageFor } from "../src/memory/passage.ts";
+import { rememberTexts } from "../src/embedders/open-embedder.ts";
+import { passageFor, toChunk } from "../src/memory/chunk.ts";
 import { createRecall, type Recall } from "../src/memory/recall.ts";
 import { splitText } from "../src/memory/split.ts";
 import type { MemoryStore } from "../src/ports/memory.ts";
-import { createMemoryStoreInMemory } from "../src/stores/memory/in-memory.ts";
+import { createMemoryStoreInMemory } from "../src/stores/recall/in-memory.ts";
 
 interface Doc {
   readonly id: string;

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { chatFrames, type Reply, refusalBody } from "../src/conformance/model/chat-wire.ts";
+import { chatFrames, type Reply, refusalBody } from "../src/conformance/model-server.ts";
 import { below, chance, pick } from "../test/compaction/chances.ts";
 import { createRandom } from "../test/crash/random.ts";
 import { DIRECTIVES, heard, MARKER } from "./soak/prompts.ts";

@@ -1,6 +1,6 @@
 import { BUILDS, CAPABILITY_ABSENT, Capability } from "../src/contract/capability.ts";
 import { OPERATIONS } from "../src/contract/operations.ts";
-import { describeCapabilities } from "../src/service/capabilities.ts";
+import { describeCapabilities } from "../src/service/dispatch.ts";
 import { code, markdownTable, page } from "./markdown.ts";
 
 const SWITCHES: Readonly<Record<Capability, string>> = {

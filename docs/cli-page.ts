@@ -1,11 +1,11 @@
 import { VARIABLES } from "../src/config/config-layers.ts";
 import { ERRORS } from "../src/contract/error.ts";
 import { createProgram } from "../src/surfaces/cli/command-line.ts";
-import { type CommandEntry, commandTree } from "../src/surfaces/cli/completion/command-tree.ts";
+import { type CommandEntry, commandTree } from "../src/surfaces/cli/commands/complete-line.ts";
 import type { OptionEntry } from "../src/surfaces/cli/help.ts";
 import type { Io, Output } from "../src/surfaces/cli/io.ts";
 import type { Parts } from "../src/surfaces/cli/parts.ts";
-import { SELECTOR_HINT } from "../src/surfaces/cli/sessions/selector.ts";
+import { SELECTOR_HINT } from "../src/surfaces/cli/session-selector.ts";
 import { code, markdownTable, page } from "./markdown.ts";
 
 /** The manual of `rkat`, written from the commands as they are declared. */

@@ -1,6 +1,5 @@
 #!/usr/bin/env node
 import { fstatSync, readFileSync } from "node:fs";
-// Not by name: an older Node has no such export, and would end with a stack trace before it is told.
 import nodeModule from "node:module";
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -10,6 +9,7 @@ import type { Config } from "./config/load-config.ts";
 import type { Input, Io, Output } from "./surfaces/cli/io.ts";
 import type { ModelOutlook, Parts } from "./surfaces/cli/parts.ts";
 
+// Not by name: an older Node has no such export, and would end with a stack trace before it is told.
 // Not SIGHUP: listening to it would undo `nohup`.
 const SIGNAL_EXITS = { SIGINT: 130, SIGTERM: 143 } as const;
 
@@ -141,7 +141,7 @@ function parts(io: Io): Parts {
     (await import("./runtime-on-disk.ts")).openRuntime(options);
   return {
     loadConfig,
-    configFileSchema: async () => (await import("./config/spell-config.ts")).configFileSchema(),
+    configFileSchema: async () => (await import("./config/config-file.ts")).configFileSchema(),
     openRuntime,
     createRuntime: async (options) => (await import("./runtime.ts")).createRuntime(options),
     createInMemoryStore: async () => (await import("./runtime.ts")).createInMemoryStore(),
@@ -154,7 +154,7 @@ function parts(io: Io): Parts {
     },
     loadConformance: async () => {
       const { createConformance } = await import("./conformance/conformance.ts");
-      const { readIfThere } = await import("./surfaces/wire/state-folder.ts");
+      const { readIfThere } = await import("./surfaces/wire/realm.ts");
       return createConformance({
         env: io.env,
         self: { command: process.execPath, args: [...process.execArgv, process.argv[1] ?? ""] },

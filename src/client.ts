@@ -5,23 +5,23 @@ import { createConnect } from "./clients/connect.ts";
  * (without one, the package's own), `{ runtime }` a runtime of this process. What comes back is the same for all three.
  */
 export const connect = createConnect(async (options) => {
-  const { openStdio } = await import("./clients/stdio/open-stdio.ts");
+  const { openStdio } = await import("./clients/stdio.ts");
   // Beside this file, in the source as in the package.
   const server = import.meta.url.replace(/(?<=\/)[^/]+\.([jt]s)$/, "rpc.$1");
   return openStdio(options, { env: process.env, node: process.execPath, server });
 });
 
 export type { CommandOptions, ConnectOptions, RuntimeOption } from "./clients/connect.ts";
-export type { HttpOptions } from "./clients/http/open-http.ts";
-export type { AgentCompacted, AgentContext, AgentStatus } from "./contract/agent/agent.ts";
+export type { HttpOptions } from "./clients/http.ts";
+export type { AgentCompacted, AgentContext, AgentStatus } from "./contract/agent.ts";
 export type { Compaction, CompactResult } from "./contract/compaction.ts";
 export { type ErrorCode, RuntimeError } from "./contract/error.ts";
 export type { AgentEvent, AgentEventOf, AgentEventType } from "./contract/event.ts";
 export type { MemoryHit, MemoryResults } from "./contract/memory.ts";
 export type { Content, Message } from "./contract/message.ts";
+export type { MessageInput, ReplacementInput, RewriteCommit } from "./contract/rewrite.ts";
+export type { RewriteResult, TranscriptRevision } from "./contract/rewrite-operations.ts";
 export type { RunResult, SessionContext, SessionHistory, SessionInfo, SessionSummary } from "./contract/session.ts";
-export type { MessageInput, ReplacementInput, RewriteCommit } from "./contract/transcript/rewrite.ts";
-export type { RewriteResult, TranscriptRevision } from "./contract/transcript/rewrite-operations.ts";
 export type { Tool, ToolCallContext, ToolOutput } from "./ports/tool.ts";
 export type { Agent } from "./service/agent/agent-handle.ts";
 export type { Delivery } from "./service/event-queue.ts";

@@ -1,8 +1,7 @@
 export { type BroughtFile, type Config, defaultConfig, type LoadedConfig, loadConfig } from "./config/load-config.ts";
 export type { Trust } from "./config/trust.ts";
-export type { Wish } from "./config/wishes.ts";
-export type { AgentCompacted, AgentContext, AgentStatus } from "./contract/agent/agent.ts";
-export type { AgentEntryBody } from "./contract/agent/agent-entry.ts";
+export type { TrustRequest } from "./config/trust-requests.ts";
+export type { AgentCompacted, AgentContext, AgentEntryBody, AgentStatus } from "./contract/agent.ts";
 export type { Capability } from "./contract/capability.ts";
 export type { Compaction, CompactionSettings, CompactResult, Receipt, SeqRange } from "./contract/compaction.ts";
 export type { Entry, EntryBody, NewEntry } from "./contract/entry.ts";
@@ -10,12 +9,12 @@ export { type ErrorCode, RuntimeError, type WireError } from "./contract/error.t
 export type { AgentEvent, AgentEventOf, AgentEventType, TerminalCause, Usage } from "./contract/event.ts";
 export type { MemoryHit, MemoryResults } from "./contract/memory.ts";
 export type { AssistantBlock, Content, ContentBlock, Message, StopReason, ToolResult } from "./contract/message.ts";
+export type { MessageInput, ReplacementInput, RewriteCommit } from "./contract/rewrite.ts";
+export type { RewriteResult, TranscriptRevision } from "./contract/rewrite-operations.ts";
 export type { RunResult, SessionContext, SessionHistory, SessionInfo, SessionSummary } from "./contract/session.ts";
-export type { MessageInput, ReplacementInput, RewriteCommit } from "./contract/transcript/rewrite.ts";
-export type { RewriteResult, TranscriptRevision } from "./contract/transcript/rewrite-operations.ts";
-export { type AgentPromptParts, assembleAgentPrompt } from "./core/agent/agent-prompt.ts";
-export type { AgentRow } from "./core/agent/agent-row.ts";
-export { DefaultCompactor } from "./core/compaction/default-compactor.ts";
+export { type AgentPromptParts, assembleAgentPrompt } from "./core/agent/extract-tier.ts";
+export type { AgentRow } from "./core/agent/tiers.ts";
+export { DefaultCompactor } from "./core/compaction/policy.ts";
 export { createRemoteEmbedder } from "./embedders/remote.ts";
 export type { Clock } from "./ports/clock.ts";
 export type {
@@ -47,7 +46,6 @@ export {
 export { type OpenOptions, openEmbeddedStore, openRuntime } from "./runtime-on-disk.ts";
 export type { Agent } from "./service/agent/agent-handle.ts";
 export type { AgentHome, AgentPlace } from "./service/agent/agent-operations.ts";
-export type { CompactionOptions } from "./service/compaction-options.ts";
 export type { Delivery } from "./service/event-queue.ts";
 export type {
   EventStream,
@@ -57,4 +55,5 @@ export type {
   TurnOptions,
   TurnResult,
 } from "./service/session-handle.ts";
+export type { CompactionOptions } from "./service/session-settings.ts";
 export { defineTool } from "./tools/define-tool.ts";

@@ -1,14 +1,13 @@
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
-import { formatToml, parseToml } from "./config/config-file.ts";
+import { formatToml, parseToml, spellConfig } from "./config/config-file.ts";
 import { composeOver } from "./config/config-layers.ts";
 import { type Config, defaultConfig } from "./config/load-config.ts";
-import { spellConfig } from "./config/spell-config.ts";
 import { leftOutText, openTrust, type Trust } from "./config/trust.ts";
 import { RuntimeError } from "./contract/error.ts";
-import type { JsonTable } from "./contract/input/merge-patch.ts";
-import { foldRow } from "./core/session/session-row.ts";
+import type { JsonTable } from "./contract/input.ts";
+import { foldRow } from "./core/session-row.ts";
 import { CHUNKS_VERSION } from "./memory/chunk.ts";
 import type { ConfigStore } from "./ports/config-store.ts";
 import type { Store } from "./ports/store.ts";
@@ -32,7 +31,7 @@ export interface OpenOptions extends Omit<RuntimeOptions, "store"> {
 export async function openRuntime(options: OpenOptions): Promise<Runtime> {
   const { config, telemetry, env = process.env, warn = () => {} } = options;
   if (!config?.telemetry.enabled || telemetry !== undefined) return openComposed(options);
-  const { createSending } = await import("./telemetry/export/sending.ts");
+  const { createSending } = await import("./telemetry/sending.ts");
   const sending = createSending(config.telemetry, { env, warn });
   if (sending === undefined) return openComposed(options);
   const secrets = [...(options.secrets ?? []), ...sending.secrets];
@@ -131,8 +130,8 @@ function agentsIn(stateFolder: string, warn: (sentence: string) => void): AgentH
     open: async () => {
       refuseLinksIn(folder);
       const { openStore } = await import("./stores/embedded/open.ts");
-      const { foldAgent } = await import("./core/agent/agent-row.ts");
-      const { createVault } = await import("./projections/vault/vault.ts");
+      const { foldAgent } = await import("./core/agent/tiers.ts");
+      const { createVault } = await import("./projections/vault.ts");
       const store = openStore({ folder, foldRow: foldAgent, host: { pid: process.pid, isRunning }, warn });
       return { store, vault: createVault({ folder: stateFolder, warn }) };
     },
@@ -145,12 +144,12 @@ async function memoryIn(
   { stateFolder, warn = () => {}, memory, env = process.env }: OpenOptions,
 ): Promise<Pick<RuntimeOptions, "memory">> {
   if (!config.features.includes("memory-store")) return {};
-  const { openMemoryStore } = await import("./stores/memory/embedded/open.ts");
+  const { openMemoryStore } = await import("./stores/recall/open.ts");
   const store =
     memory?.store ?? openMemoryStore({ folder: join(stateFolder, "memory"), warn, version: CHUNKS_VERSION });
   const openRemote = async () => {
     const { embedding_model = "", embedding_dimensions = 0 } = config.memory;
-    const { openEmbeddingModel } = await import("./providers/ai-sdk/embedding-model.ts");
+    const { openEmbeddingModel } = await import("./providers/ai-sdk-embedding.ts");
     const model = await openEmbeddingModel({ env, config }, embedding_model);
     return (await import("./embedders/remote.ts")).createRemoteEmbedder(model, embedding_dimensions);
   };
@@ -166,7 +165,7 @@ async function memoryIn(
 /** Gives the sessions of a store their files under `.rkat/`. */
 async function withFiles(store: Store, to: { folder: string; warn: (sentence: string) => void }): Promise<Store> {
   const { createRkatFiles } = await import("./projections/rkat-files.ts");
-  const { projectStore } = await import("./projections/projected-store.ts");
+  const { projectStore } = await import("./projections/rkat-files.ts");
   const files = createRkatFiles({
     ...to,
     readEvents: (sessionId, after, max) => readEvents(store.log, sessionId, { after, max }),
@@ -187,7 +186,7 @@ export async function openEmbeddedStore(
 /** Checks every checksum of the sessions and agents on disk; nothing is changed. */
 export async function verifyStore(folder: string): Promise<Verification & { readonly agents: number }> {
   const { addVerification, verifyFolder } = await import("./stores/embedded/open.ts");
-  const { foldAgent } = await import("./core/agent/agent-row.ts");
+  const { foldAgent } = await import("./core/agent/tiers.ts");
   const kept = await verifyFolder(folder, foldRow);
   if (!existsSync(join(folder, AGENTS))) return { ...kept, agents: 0 };
   const { sessions: agents, ...more } = await verifyFolder(join(folder, AGENTS), foldAgent);

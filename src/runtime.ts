@@ -1,17 +1,16 @@
 import { hash } from "node:crypto";
+import { spellConfig } from "./config/config-file.ts";
 import { type Compose, composeOver } from "./config/config-layers.ts";
-import { requirePermitted } from "./config/config-lock.ts";
-import { fixedAtStart, modelConfig, policyOf } from "./config/config-policy.ts";
-import { type Config, defaultConfig } from "./config/load-config.ts";
+import { type Config, defaultConfig, fixedAtStart, modelConfig, policyOf } from "./config/load-config.ts";
 import { MCP_CONNECT_TIMEOUT_MS } from "./config/mcp-servers.ts";
-import { spellConfig } from "./config/spell-config.ts";
+import { requirePermitted } from "./config/trust.ts";
 import { CAPABILITY_ABSENT, type Capability } from "./contract/capability.ts";
-import type { ConfiguredRealm } from "./contract/config/envelope.ts";
+import type { ConfiguredRealm } from "./contract/config.ts";
 import { RuntimeError } from "./contract/error.ts";
 import { MEMORY_SKILL } from "./contract/memory.ts";
 import { requireSound } from "./core/json-schema.ts";
 import { createRedactor } from "./core/redact.ts";
-import { foldRow } from "./core/session/session-row.ts";
+import { foldRow } from "./core/session-row.ts";
 import type { Clock } from "./ports/clock.ts";
 import type { ConfigStore } from "./ports/config-store.ts";
 import type { Embedder } from "./ports/embedder.ts";
@@ -20,41 +19,48 @@ import type { MemoryStore } from "./ports/memory.ts";
 import type { ModelClient } from "./ports/model.ts";
 import type { Store } from "./ports/store.ts";
 import type { Tool } from "./ports/tool.ts";
-import type { AiSdkModel } from "./providers/ai-sdk/dialect.ts";
-import { ownModelOf, preferOwn } from "./providers/ai-sdk/own-model.ts";
+import { ownModelOf, preferOwn } from "./providers/ai-sdk.ts";
+import type { AiSdkModel } from "./providers/ai-sdk-dialect.ts";
 import { describeModels, findModel, mergeModels } from "./providers/catalog.ts";
 import { createModelResolver } from "./providers/resolve.ts";
 import { type AgentHome, createAgentOperations } from "./service/agent/agent-operations.ts";
-import { createAgentSource } from "./service/agent/agent-source.ts";
-import { describeCapabilities } from "./service/capabilities.ts";
-import { type CompactionOptions, composeCompaction } from "./service/compaction-options.ts";
-import { createConfiguration } from "./service/config/configuration.ts";
-import { createDispatch, type Dispatch, requireCapability } from "./service/dispatch.ts";
-import { searchForTools } from "./service/memory/memory-operations.ts";
-import { createSessionMemory, type MemoryParts, type SessionMemory } from "./service/memory/session-memory.ts";
+import { createAgentSource } from "./service/agent/agents.ts";
+import { createConfiguration } from "./service/configuration.ts";
+import { createDispatch, type Dispatch, describeCapabilities, requireCapability } from "./service/dispatch.ts";
+import { searchForTools } from "./service/memory-operations.ts";
 import type { Advice } from "./service/operation-calls.ts";
 import { createRuntimeCalls, type Runtime } from "./service/runtime-calls.ts";
 import { requireOptions } from "./service/runtime-options.ts";
-import { type CompactionPart, requireReachableFor } from "./service/session/compacting.ts";
-import { belowCeiling, requireBelow, type ToolCeiling } from "./service/session/tool-ceiling.ts";
+import { createSessionMemory, type MemoryParts, type SessionMemory } from "./service/session-memory.ts";
 import { type Configured, createSessionService } from "./service/session-service.ts";
+import {
+  belowCeiling,
+  type CompactionOptions,
+  composeCompaction,
+  requireBelow,
+  type ToolCeiling,
+} from "./service/session-settings.ts";
 import { translateFailures } from "./service/store-border.ts";
 import { subscribe } from "./service/subscriptions.ts";
 import { createSystemClock } from "./service/system-clock.ts";
-import { createConfigInMemory } from "./stores/config-in-memory.ts";
-import { createStoreInMemory } from "./stores/in-memory.ts";
-import { createMemoryStoreInMemory } from "./stores/memory/in-memory.ts";
-import { openTelemetryLater, type TelemetryOptions } from "./telemetry/open-later.ts";
-import { createBuiltinTools } from "./tools/builtin.ts";
-import { createMcpTools, type McpServerReport, type McpTools } from "./tools/mcp/mcp-tools.ts";
-import type { SlotParts } from "./tools/mcp/server-slot.ts";
-import { secretsOf } from "./tools/mcp/variables.ts";
-import { createMemoryTools } from "./tools/memory-search.ts";
-import { hasMcpTools, presetsWith, TOOL_PRESETS, type ToolPreset } from "./tools/presets.ts";
-import { secretsIn } from "./tools/shell/child-env.ts";
+import { type CompactionPart, requireReachableFor } from "./service/turn-runner.ts";
+import { createConfigInMemory, createStoreInMemory } from "./stores/in-memory.ts";
+import { createMemoryStoreInMemory } from "./stores/recall/in-memory.ts";
+import { openTelemetryLater, type TelemetryOptions } from "./telemetry/sending.ts";
+import {
+  createBuiltinTools,
+  createMemoryTools,
+  hasMcpTools,
+  presetsWith,
+  TOOL_PRESETS,
+  type ToolPreset,
+} from "./tools/builtin.ts";
+import { secretsOf } from "./tools/mcp/connection.ts";
+import { createMcpTools, type McpServerReport, type McpTools, type SlotParts } from "./tools/mcp/mcp-tools.ts";
+import { secretsIn } from "./tools/shell.ts";
 
 export type { Runtime } from "./service/runtime-calls.ts";
-export type { TelemetryOptions } from "./telemetry/open-later.ts";
+export type { TelemetryOptions } from "./telemetry/sending.ts";
 
 /** What a runtime is composed of. A capability whose port is absent is absent. */
 export interface RuntimeOptions {
@@ -285,7 +291,7 @@ export function compactionOf(
     compaction === true ? {} : (compaction ?? {}),
     config.compaction,
     async (...source) => {
-      const { extractiveSummary } = await import("./providers/offline/summary/summary.ts");
+      const { extractiveSummary } = await import("./providers/offline/summary.ts");
       return extractiveSummary(...source);
     },
   );
@@ -298,7 +304,7 @@ function agentsInMemory({ now }: Clock): AgentHome {
   return {
     isThere: () => false,
     open: async () => {
-      const { foldAgent } = await import("./core/agent/agent-row.ts");
+      const { foldAgent } = await import("./core/agent/tiers.ts");
       return { store: createStoreInMemory({ foldRow: foldAgent, now }), vault: undefined };
     },
   };

@@ -1,7 +1,7 @@
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import type { AgentContext, AgentStatus } from "../src/contract/agent/agent.ts";
+import type { AgentContext, AgentStatus } from "../src/contract/agent.ts";
 import { CAPABILITY_ABSENT } from "../src/contract/capability.ts";
 import { NO_INPUT, useCommandLine } from "./support/command-line.ts";
 import { NO_MODEL, OFFLINE } from "./support/compacting-command-line.ts";

@@ -3,7 +3,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { conformanceToml } from "../src/conformance/settings.ts";
+import { conformanceToml } from "../src/conformance/conformance.ts";
 import { startRkat } from "./support/rkat-process.ts";
 
 const root = mkdtempSync(join(tmpdir(), "rkat-conformance-command-"));

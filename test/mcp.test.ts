@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { EXTRA_TOOLS } from "../src/contract/mcp/extra-tools.ts";
+import { EXTRA_TOOLS } from "../src/contract/mcp-tools.ts";
 import { OPERATIONS } from "../src/contract/operations.ts";
 import { caller, createClient } from "./support/mcp-connection.ts";
 

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { EXTRA_TOOLS } from "../src/contract/mcp/extra-tools.ts";
+import { EXTRA_TOOLS } from "../src/contract/mcp-tools.ts";
 import { createTools } from "../src/surfaces/mcp/tools.ts";
 import { openApiDocument } from "../src/surfaces/rest/openapi.ts";
 import { connectRpc } from "./support/rpc-connection.ts";

@@ -1,9 +1,9 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { alignColumns } from "../src/surfaces/cli/plain-text.ts";
-import { activityOf, noticeOf, verboseLineOf } from "../src/surfaces/cli/run/event-line.ts";
-import { judge } from "../src/surfaces/cli/run/verdict.ts";
+import { judge } from "../src/surfaces/cli/commands/start-turn.ts";
+import { activityOf, noticeOf, verboseLineOf } from "../src/surfaces/cli/commands/turn-view.ts";
+import { alignColumns } from "../src/surfaces/cli/io.ts";
 import { useCommandLine } from "./support/command-line.ts";
 
 /** Renames the window, in both spellings of the sign that begins such a sequence, and clears the screen. */

@@ -1,4 +1,4 @@
-import { basename } from "node:path/posix";
+import { basename, dirname } from "node:path/posix";
 import { type Import, importsOf, isShipped, packageOf, type SourceFile, withoutComments } from "./source-files.ts";
 
 /** Each rule takes files and answers with one sentence a fault, saying what to do. */
@@ -6,6 +6,9 @@ type Rule = (files: readonly SourceFile[]) => readonly string[];
 
 const FILE_LINES_MAX = 400;
 const ROOT_ENTRIES_MAX = 24;
+const FOLDERS_MAX = 36;
+const FOLDER_FILES_MIN = 4;
+const FOLDER_LINES_MIN = 400;
 
 const DOORS = [
   "src/index.ts",
@@ -45,13 +48,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
  */
 const GROUND_ROOMS: Readonly<Record<string, readonly string[]>> = {
   surfaces: ["wire"],
-  providers: ["wire"],
-  tools: ["shell"],
   stores: ["embedded"],
-  contract: ["input", "config", "rpc"],
-  // A turn is made of all the others, and a compaction is a turn's, an agent's and a session's.
-  core: ["session", "model", "tools", "compaction", "agent"],
-  service: ["session", "memory", "agent"],
+  // A compaction by cascade is written as an agent's tiers are, and what either says is checked the same way.
+  core: ["agent", "grounding"],
 };
 
 /** Imports of types that cross the layers: the command line and whoever starts a server are handed a runtime. */
@@ -70,9 +69,9 @@ const HOMES: Readonly<Record<string, readonly string[]>> = {
   "@cfworker/json-schema": ["src/core/"],
   "@modelcontextprotocol/sdk": ["src/surfaces/mcp/", "src/tools/mcp/"],
   "@opentelemetry/api": ["src/telemetry/"],
-  "@opentelemetry/exporter-trace-otlp-http": ["src/telemetry/export/"],
-  "@opentelemetry/resources": ["src/telemetry/export/"],
-  "@opentelemetry/sdk-trace": ["src/telemetry/export/"],
+  "@opentelemetry/exporter-trace-otlp-http": ["src/telemetry/"],
+  "@opentelemetry/resources": ["src/telemetry/"],
+  "@opentelemetry/sdk-trace": ["src/telemetry/"],
   // The types of AI SDK models, which ours take, speak of it and do not bring it along.
   "@types/json-schema": ["src/providers/"],
   commander: ["src/surfaces/cli/"],
@@ -93,7 +92,7 @@ const MAY_TOUCH: readonly { readonly path: RegExp; readonly uses: RegExp }[] = [
   { path: /^src\/client\.ts$/, uses: /^process\.(?:env|execPath)$/ },
   { path: /^src\/runtime(?:-on-disk)?\.ts$/, uses: /^process\.(?:env|cwd|pid|kill)$/ },
   { path: /^src\/embedders\/model-child\.ts$/, uses: /^process\.(?:argv|env|kill|on|once|pid|send)$/ },
-  { path: /^src\/tools\/shell\//, uses: /^process\.kill$/ },
+  { path: /^src\/tools\/(?:command|shell)\.ts$/, uses: /^process\.kill$/ },
 ];
 
 /** The layer of a file of `src`: its folder, or "door"; undefined when it has no place. */
@@ -199,6 +198,26 @@ export const rootFaults: Rule = (files) => {
   const entries = new Set(files.map((file) => file.path.split("/")[0] ?? ""));
   if (entries.size <= ROOT_ENTRIES_MAX) return [];
   return [`the root has ${entries.size} entries: move or delete some, ${ROOT_ENTRIES_MAX} is the most`];
+};
+
+/** A folder with what lies in the folders inside it. */
+export const folderFaults: Rule = (files) => {
+  const folders = new Map<string, { files: number; lines: number }>();
+  for (const file of files.filter(isShipped)) {
+    for (let folder = dirname(file.path); folder !== "."; folder = dirname(folder)) {
+      const { files: held, lines } = folders.get(folder) ?? { files: 0, lines: 0 };
+      folders.set(folder, { files: held + 1, lines: lines + file.text.split("\n").length - 1 });
+    }
+  }
+  const small = [...folders].filter(
+    ([, { files: held, lines }]) => held < FOLDER_FILES_MIN && lines < FOLDER_LINES_MIN,
+  );
+  const crowd =
+    folders.size > FOLDERS_MAX ? [`src has ${folders.size} folders: join some, ${FOLDERS_MAX} is the most`] : [];
+  return [
+    ...crowd,
+    ...small.map(([folder]) => `${folder} has under ${FOLDER_FILES_MIN} files and ${FOLDER_LINES_MIN} lines: join it`),
+  ];
 };
 
 export const exportFaults: Rule = (files) =>

@@ -3,6 +3,7 @@ import { projectFiles } from "./source-files.ts";
 import {
   cycleFaults,
   exportFaults,
+  folderFaults,
   foreignFaults,
   homeFaults,
   layerFaults,
@@ -25,6 +26,7 @@ describe("the project", () => {
   it("touches the machine only where it may", () => expect(machineFaults(files)).toEqual([]));
   it("has no file that is too long", () => expect(lengthFaults(files)).toEqual([]));
   it("has no crowded root", () => expect(rootFaults(files)).toEqual([]));
+  it("has no folder without need", () => expect(folderFaults(files)).toEqual([]));
   it("has no import cycle", () => expect(cycleFaults(files)).toEqual([]));
   it("exports by name", () => expect(exportFaults(files)).toEqual([]));
   it("tests every rule of the spec and no other", () => expect(specFaults(files, textOf("docs/spec.md"))).toEqual([]));
@@ -122,6 +124,13 @@ describe("the rules bite", () => {
     ]);
     expect(cycleFaults([a, backType])).toHaveLength(1);
     expect(cycleFaults([a])).toEqual([]);
+  });
+
+  it("on a folder of little, and on too many", () => {
+    const holding = (lines: number) => file("src/core/small/a.ts", "\n".repeat(lines));
+    expect([holding(399), holding(400)].map((one) => folderFaults([one]).length)).toEqual([3, 0]);
+    const many = Array.from({ length: 36 }, (_, index) => file(`src/a${index}/a.ts`, "\n".repeat(400)));
+    expect(folderFaults(many)).toEqual(["src has 37 folders: join some, 36 is the most"]);
   });
 
   it("on default and star exports", () => {

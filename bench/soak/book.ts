@@ -1,4 +1,4 @@
-import { type Fields, isFields } from "../../src/conformance/drivers/driver.ts";
+import { type Fields, isFields } from "../../src/conformance/driver.ts";
 import { heard, MARKER } from "./prompts.ts";
 
 /** A turn that was answered, and how many answers had come when it was asked for: those come before it. */

@@ -1,4 +1,4 @@
-import { isFields } from "../../src/conformance/drivers/driver.ts";
+import { isFields } from "../../src/conformance/driver.ts";
 import { below, chance, pick } from "../../test/compaction/chances.ts";
 import {
   faultsOfAgent,

@@ -1,11 +1,10 @@
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
-import { commandsOf, createCliDriver } from "../../src/conformance/drivers/cli-driver.ts";
-import { type Fields, failure, isFields, type Outcome } from "../../src/conformance/drivers/driver.ts";
-import { connectHttp } from "../../src/conformance/drivers/mcp-connections.ts";
-import { openMcpDriver } from "../../src/conformance/drivers/mcp-driver.ts";
-import { createRestDriver } from "../../src/conformance/drivers/rest-driver.ts";
+import { commandsOf, createCliDriver } from "../../src/conformance/cli-driver.ts";
+import { type Fields, failure, isFields, type Outcome } from "../../src/conformance/driver.ts";
+import { connectHttp, openMcpDriver } from "../../src/conformance/mcp-driver.ts";
+import { createRestDriver } from "../../src/conformance/rest-driver.ts";
 import { OPERATIONS, type OperationName } from "../../src/contract/operations.ts";
 import { Gone, linkTo } from "./lines.ts";
 

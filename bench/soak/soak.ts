@@ -1,4 +1,4 @@
-import { type Fields, isFields, type Outcome } from "../../src/conformance/drivers/driver.ts";
+import { type Fields, isFields, type Outcome } from "../../src/conformance/driver.ts";
 import { OPERATIONS, type OperationName } from "../../src/contract/operations.ts";
 import { below, chance, pick } from "../../test/compaction/chances.ts";
 import type { Book } from "./book.ts";

@@ -1,8 +1,8 @@
 import { RuntimeError } from "../contract/error.ts";
-import { requireNames } from "../service/option-names.ts";
-import { createRuntimeCalls, type Runtime } from "../service/runtime-calls.ts";
-import { type HttpOptions, openHttp } from "./http/open-http.ts";
-import { createLocalWays } from "./local-runtime.ts";
+import { requireNames } from "../service/options.ts";
+import { createRuntimeCalls, type Runtime, type RuntimeLink } from "../service/runtime-calls.ts";
+import { closedError } from "./answers.ts";
+import { type HttpOptions, openHttp } from "./http.ts";
 
 /** A server that is started as a command and spoken to over its stdin and stdout; Node only. */
 export interface CommandOptions {
@@ -32,7 +32,7 @@ export function createConnect(openCommand: (options: CommandOptions) => Promise<
   return async (options = {}) => {
     requireNames(options, namesFor(options));
     if ("url" in options) return openHttp(options);
-    if ("runtime" in options) return createRuntimeCalls(createLocalWays(runtimeOf(options)));
+    if ("runtime" in options) return createRuntimeCalls(createLocalLink(runtimeOf(options)));
     return openCommand(options);
   };
 }
@@ -50,4 +50,21 @@ function namesFor(options: ConnectOptions): readonly string[] {
 function runtimeOf({ runtime }: RuntimeOption): RuntimeOption["runtime"] {
   if (typeof runtime?.dispatch === "function") return runtime;
   throw new RuntimeError("INVALID_PARAMS", "runtime: give what createRuntime or openRuntime made");
+}
+
+/** The ways into a runtime of this process. Whoever opened it closes it: closing the client ends only the client. */
+function createLocalLink(runtime: Pick<Runtime, "dispatch" | "subscribe">): RuntimeLink {
+  const closing = new AbortController();
+  const dispatch: RuntimeLink["dispatch"] = async (...call) => {
+    if (closing.signal.aborted) throw closedError();
+    return runtime.dispatch(...call);
+  };
+  return {
+    dispatch,
+    subscribe: (sessionId, { after, signal } = {}) => {
+      const ending = signal === undefined ? closing.signal : AbortSignal.any([closing.signal, signal]);
+      return runtime.subscribe(sessionId, { signal: ending, ...(after === undefined ? {} : { after }) });
+    },
+    close: async () => closing.abort("closed"),
+  };
 }

@@ -1,8 +1,10 @@
 import { dirname, join } from "node:path";
 import { parse, stringify, TomlError } from "smol-toml";
+import { z } from "zod";
 import { RuntimeError } from "../contract/error.ts";
-import type { JsonTable } from "../contract/input/merge-patch.ts";
-import { isTable } from "./config-problem.ts";
+import { type JsonTable, spellDuration } from "../contract/input.ts";
+import { type JsonSchema, withExamples } from "../contract/requests.ts";
+import { type Config, ConfigFile } from "./config-schema.ts";
 
 export interface ConfigPlaces {
   readonly cwd: string;
@@ -71,4 +73,143 @@ export function parseToml(text: string, path: string): JsonTable {
 export function formatToml(table: JsonTable): string {
   const sections = Object.entries(table).filter(([, section]) => !isTable(section) || Object.keys(section).length > 0);
   return stringify(Object.fromEntries(sections));
+}
+
+type Path = readonly PropertyKey[];
+
+interface Given {
+  /** What was read and did not fit. */
+  readonly raw: unknown;
+  /** What it should have fitted. */
+  readonly schema: z.ZodType;
+  /** Names the file or the variable that a key comes from. */
+  readonly sourceOf: (path: Path) => string;
+}
+
+/** Says in one sentence per problem where it is, what is wrong and what to write. */
+export function describeProblems(error: z.ZodError, { raw, schema, sourceOf }: Given): readonly string[] {
+  const unknownFirst = error.issues.toSorted(
+    (a, b) => Number(b.code === "unrecognized_keys") - Number(a.code === "unrecognized_keys"),
+  );
+  return unknownFirst.flatMap((issue) => {
+    if (issue.code !== "unrecognized_keys") return [badValue(issue.path, issue.message, raw, sourceOf(issue.path))];
+    return issue.keys.map((key) => unknownKey([...issue.path, key], sourceOf([...issue.path, key]), schema));
+  });
+}
+
+function badValue(path: Path, message: string, raw: unknown, source: string): string {
+  const value = path.reduce<unknown>((at, key) => (isParent(at) ? at[String(key)] : undefined), raw);
+  const key = path.map(String).join(".");
+  if (value === undefined) return `${source}: ${key} is missing; ${message}`;
+  const fix = message.startsWith("Invalid input") ? `make it a table, [${key}]` : message;
+  return `${source}: ${key} ${shown(key, value)}; ${fix}`;
+}
+
+const SHOWN_CHARACTERS_MAX = 60;
+const MAY_HOLD_SECRETS = /(?:_env|[._]url|\.endpoint|\.(?:env|headers|args)(?:\..*)?)$/;
+
+/** The value, unless it could hold a secret: someone will paste a key where a variable's name belongs. */
+function shown(key: string, value: unknown): string {
+  const written = JSON.stringify(value) ?? "";
+  if (MAY_HOLD_SECRETS.test(key) || written.length > SHOWN_CHARACTERS_MAX || isTable(value)) return "is not usable";
+  return `is ${written}`;
+}
+
+function unknownKey(path: Path, source: string, schema: z.ZodType): string {
+  const key = path.map(String).join(".");
+  return `${source}: ${key} is not a known key; did you mean ${nearestKey(path.map(String), schema)}?`;
+}
+
+/** The key of this very name in another section, else the most alike, a sibling before a closer stranger. */
+function nearestKey(path: readonly string[], schema: z.ZodType): string {
+  const section = path.slice(0, -1);
+  const ranked = knownKeys(schema).flatMap((known) => {
+    const [parents, name] = [known.slice(0, -1), known.at(-1) ?? ""];
+    const isSibling =
+      parents.length === section.length && parents.every((part, index) => [ANY_NAME, section[index]].includes(part));
+    if (!isSibling && parents.includes(ANY_NAME)) return [];
+    const key = [...(isSibling ? section : parents), name].join(".");
+    const distance = editDistance(path.at(-1) ?? "", name);
+    return [{ key, cost: distance + (isSibling || distance === 0 ? 0 : STRANGER_COST) }];
+  });
+  return ranked.reduce((best, next) => (next.cost < best.cost ? next : best)).key;
+}
+
+const ANY_NAME = "<name>";
+const STRANGER_COST = 2;
+
+interface Schema {
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly additionalProperties?: Schema | boolean;
+  readonly items?: Schema;
+}
+
+/** Every key of the file as a path, sections included; names that the user chooses, and numbers, are `<name>`. */
+function knownKeys(file: z.ZodType): readonly (readonly string[])[] {
+  const walk = (schema: Schema, path: readonly string[]): readonly (readonly string[])[] => {
+    const children = Object.entries(schema.properties ?? {});
+    const { additionalProperties, items: row = additionalProperties } = schema;
+    const named: typeof children = typeof row === "object" ? [[ANY_NAME, row]] : [];
+    const here = children.map(([key]) => [...path, key]);
+    return [...here, ...[...children, ...named].flatMap(([key, child]) => walk(child, [...path, key]))];
+  };
+  // A JSON schema is wider than what is read of it here: it nests by these three fields only.
+  return walk(z.toJSONSchema(file, { io: "input" }) as Schema, []);
+}
+
+/** Insertions, deletions and substitutions that turn one word into the other. */
+function editDistance(from: string, to: string): number {
+  let row = Array.from({ length: to.length + 1 }, (_, index) => index);
+  for (const [i, letter] of [...from].entries()) {
+    const next = [i + 1];
+    for (const [j, other] of [...to].entries()) {
+      const kept = (row[j] ?? 0) + (letter === other ? 0 : 1);
+      next.push(Math.min(kept, (row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row.at(-1) ?? 0;
+}
+
+function isParent(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null;
+}
+
+/** True of a TOML table, not of its lists and dates. */
+export function isTable(value: unknown): value is Readonly<Record<string, unknown>> {
+  return isParent(value) && !Array.isArray(value) && !(value instanceof Date);
+}
+
+/** Every key of the file, with what is said of it. */
+export function configFileSchema(): JsonSchema {
+  // zod's type of a JSON schema is this one with every keyword of the standard.
+  return z.toJSONSchema(ConfigFile, { io: "input", override: withExamples }) as JsonSchema;
+}
+
+/** A configuration by the keys of its file; reading it back gives the same. */
+export function spellConfig(config: Config): JsonTable {
+  const { features, agent, budget, limits: held, retry, compaction, tools, shell, forbidden: _file, ...rest } = config;
+  const { max_duration_ms, ...limits } = budget;
+  const { initial_delay_ms, max_delay_ms, retry_after_max_ms, call_timeout_ms, stall_timeout_ms, ...retries } = retry;
+  const { default_timeout_ms, ...offered } = tools;
+  const spelled = {
+    features,
+    agent,
+    budget: { ...limits, max_duration: max_duration_ms === undefined ? undefined : spellDuration(max_duration_ms) },
+    limits: held,
+    retry: {
+      ...retries,
+      initial_delay: spellDuration(initial_delay_ms),
+      max_delay: spellDuration(max_delay_ms),
+      retry_after_max: spellDuration(retry_after_max_ms),
+      call_timeout: call_timeout_ms === undefined ? "disabled" : spellDuration(call_timeout_ms),
+      stall_timeout: stall_timeout_ms === undefined ? "disabled" : spellDuration(stall_timeout_ms),
+    },
+    compaction,
+    tools: { ...offered, default_timeout: spellDuration(default_timeout_ms) },
+    shell: { program: shell.program, timeout_secs: shell.timeout_ms / 1_000 },
+    ...rest,
+  };
+  // A key without a value is one that the file does not have.
+  return JSON.parse(JSON.stringify(spelled));
 }

@@ -1,10 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { formatToml, parseToml } from "./config-file.ts";
+import { formatToml, parseToml, spellConfig } from "./config-file.ts";
 import { composeOver } from "./config-layers.ts";
 import { ConfigFile } from "./config-schema.ts";
 import { defaultConfig, loadConfig } from "./load-config.ts";
-import { spellConfig } from "./spell-config.ts";
 
 const places = (files: Readonly<Record<string, string>>, env: Readonly<Record<string, string>> = {}) => ({
   cwd: "/p",

@@ -1,8 +1,7 @@
 import { RuntimeError } from "../contract/error.ts";
-import { type JsonTable, mergePatch } from "../contract/input/merge-patch.ts";
-import { describeProblems, isTable } from "./config-problem.ts";
+import { type JsonTable, mergePatch } from "../contract/input.ts";
+import { describeProblems, isTable, spellConfig } from "./config-file.ts";
 import { type Config, ConfigFile, LIMIT_SPELLINGS, SWITCHES } from "./config-schema.ts";
-import { spellConfig } from "./spell-config.ts";
 
 /**
  * The configuration with this layer of the realm's own; `name` is how sentences call it. Throws INVALID_PARAMS for

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { Capability } from "../contract/capability.ts";
-import { Duration } from "../contract/input/duration.ts";
+import { Duration } from "../contract/input.ts";
 import { PROVIDER_NAMES } from "../contract/session.ts";
 
 // A timer of Node fires at once when asked to wait longer than this, so a longer wait must not be sayable.

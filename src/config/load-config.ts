@@ -56,3 +56,62 @@ export async function loadConfig(places: ConfigPlaces): Promise<LoadedConfig> {
 export function defaultConfig(): Config {
   return ConfigFile.parse({});
 }
+
+const ABORT_GRACE_MS = 2_000;
+
+/** What a configuration says about the running of turns. */
+export function policyOf({ agent, retry, tools }: Config) {
+  return {
+    warnAt: agent.budget_warning_threshold,
+    retry: {
+      maxRetries: retry.max_retries,
+      initialDelayMs: retry.initial_delay_ms,
+      maxDelayMs: retry.max_delay_ms,
+      retryAfterMaxMs: retry.retry_after_max_ms,
+      multiplier: retry.multiplier,
+    },
+    calls: {
+      callTimeoutMs: retry.call_timeout_ms ?? Number.POSITIVE_INFINITY,
+      stallTimeoutMs: retry.stall_timeout_ms ?? Number.POSITIVE_INFINITY,
+    },
+    tools: {
+      timeoutMs: tools.default_timeout_ms,
+      concurrentMax: tools.max_concurrent,
+      outputBytesMax: tools.output_bytes_max,
+      abortGraceMs: ABORT_GRACE_MS,
+    },
+  };
+}
+
+/** What decides which model serves: what was handed in, then the configuration. */
+export function modelConfig(
+  given: { readonly model?: unknown; readonly provider?: string | undefined },
+  config: Config,
+) {
+  const { agent, providers, self_hosted, profiles, models } = config;
+  const defaultModel = typeof given.model === "string" ? given.model : agent.model;
+  return { defaultModel, defaultProvider: given.provider ?? agent.provider, providers, self_hosted, profiles, models };
+}
+
+/** What is composed once: a change of it waits for the next start. Each by the key of its file. */
+export function fixedAtStart({
+  features,
+  rest,
+  shell,
+  memory,
+  agent_memory,
+}: Config): Readonly<Record<string, unknown>> {
+  return {
+    features,
+    "rest.host": rest.host,
+    "rest.port": rest.port,
+    "shell.program": shell.program,
+    "shell.timeout_secs": shell.timeout_ms,
+    "memory.embedder": memory.embedder,
+    "memory.embedding_model": memory.embedding_model,
+    "memory.embedding_dimensions": memory.embedding_dimensions,
+    "memory.index": memory.index,
+    "agent_memory.immediate_window": agent_memory.immediate_window,
+    "agent_memory.recent_window": agent_memory.recent_window,
+  };
+}

@@ -2,8 +2,14 @@ import { join } from "node:path";
 import { z } from "zod";
 import { RuntimeError } from "../contract/error.ts";
 import type { McpServerConfig } from "../ports/mcp-server.ts";
-import { type ConfigPlaces, type FoundFile, findUpwards, parseToml, readIfThere } from "./config-file.ts";
-import { describeProblems } from "./config-problem.ts";
+import {
+  type ConfigPlaces,
+  describeProblems,
+  type FoundFile,
+  findUpwards,
+  parseToml,
+  readIfThere,
+} from "./config-file.ts";
 import { flag, oneOf, text, wait } from "./config-schema.ts";
 import type { BroughtFile, Trust } from "./trust.ts";
 

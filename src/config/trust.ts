@@ -11,15 +11,22 @@ import {
 } from "node:fs";
 import { basename, dirname, isAbsolute, join, relative, sep } from "node:path";
 import { RuntimeError } from "../contract/error.ts";
-import type { JsonTable } from "../contract/input/merge-patch.ts";
+import { isJsonTable, type JsonTable } from "../contract/input.ts";
 import type { McpServerConfig } from "../ports/mcp-server.ts";
-import type { FoundFile } from "./config-file.ts";
+import { type FoundFile, spellConfig } from "./config-file.ts";
 import { isSet } from "./config-layers.ts";
-import { type Wish, wishesOfServers, wishesOfSettings, wishOfLink } from "./wishes.ts";
+import { type Config, SWITCHES } from "./config-schema.ts";
+import {
+  reachingKeysOf,
+  requestOfLink,
+  requestsOfServers,
+  type TrustRequest,
+  wishesOfSettings,
+} from "./trust-requests.ts";
 
 /** A file of a project that wants something only a person may allow it. */
 export interface BroughtFile extends FoundFile {
-  readonly wishes: readonly Wish[];
+  readonly wishes: readonly TrustRequest[];
   /** Whether somebody trusted exactly this text, another one in its place, or none; or what was kept of it is damaged. */
   readonly state: "trusted" | "changed" | "untrusted" | "damaged";
   /** Whether it is done as it wants: it is trusted, or whoever started this vouches for it. */
@@ -63,7 +70,7 @@ export function openTrust(places: TrustPlaces): Trust {
   const { home, env } = places;
   const folder = join(home, ".rkat", "trust");
   const isVouched = places.isTrusted === true || isTrustedBy(env.RKAT_TRUST);
-  const judge = (file: FoundFile, wishes: readonly Wish[]): BroughtFile | undefined => {
+  const judge = (file: FoundFile, wishes: readonly TrustRequest[]): BroughtFile | undefined => {
     if (wishes.length === 0 || isUsersOwn(file.path, places)) return undefined;
     const state = stateOf(file, folder);
     return { ...file, wishes, state, isObeyed: isVouched || state === "trusted" };
@@ -72,7 +79,7 @@ export function openTrust(places: TrustPlaces): Trust {
     const path = linkBetween(project, stateFolder);
     if (path === undefined) return undefined;
     const text = readlinkSync(path);
-    const brought = judge({ path, text }, [wishOfLink(path, text)]);
+    const brought = judge({ path, text }, [requestOfLink(path, text)]);
     return brought && { ...brought, isLink: true };
   };
   return {
@@ -82,7 +89,7 @@ export function openTrust(places: TrustPlaces): Trust {
       return brought === undefined ? { admitted: table } : { admitted: brought.isObeyed ? table : without, brought };
     },
     servers: (file, servers) => {
-      const brought = judge(file, wishesOfServers(servers));
+      const brought = judge(file, requestsOfServers(servers));
       return brought === undefined ? { admitted: servers } : { admitted: brought.isObeyed ? servers : [], brought };
     },
     link,
@@ -211,4 +218,58 @@ function write(path: string, text: string): void {
   const beside = `${path}.${randomUUID()}.new`;
   writeFileSync(beside, text, { mode: 0o600, flag: "wx" });
   renameSync(beside, path);
+}
+
+/** A change that somebody asks for: what holds before and after it, and the realm's own layer. */
+export interface ConfigChange {
+  readonly before: Config;
+  readonly after: Config;
+  readonly layerBefore: JsonTable;
+  readonly layer: JsonTable;
+}
+
+/** What requests cannot pass; undefined where whoever asks is whoever started the process. */
+export type ConfigCeiling = { readonly builtins: "none" | "safe" | "all"; readonly shell: boolean } | undefined;
+
+/** Throws PERMISSION_DENIED for a change that switches on what is forbidden, or sets what only a person may. */
+export function requirePermitted(change: ConfigChange, ceiling: ConfigCeiling): void {
+  requireAllowed(change);
+  if (ceiling === undefined) return;
+  const { before, after } = change;
+  const hasAll = { builtins: ceiling.builtins === "all", shell: ceiling.shell };
+  for (const name of ["builtins", "shell"] as const) {
+    const key = SWITCHES[name];
+    if (before.tools[key] || !after.tools[key] || hasAll[name]) continue;
+    throw denied(`tools.${key}: this server cannot switch it on; start it with --tools workspace`);
+  }
+  requireSameReach(change);
+}
+
+function requireAllowed({ after, layer, layerBefore }: ConfigChange): void {
+  const saysTrue = ({ tools }: JsonTable, key: string) => isJsonTable(tools) && tools[key] === true;
+  for (const key of after.forbidden.map((name) => SWITCHES[name])) {
+    if (!saysTrue(layer, key) || saysTrue(layerBefore, key)) continue;
+    throw denied(`tools.${key}: the configuration's file says tools.${key} = false, so change it there`);
+  }
+}
+
+/**
+ * Keys that name programs, addresses, variables or files stay what they are: as the layer has them, or as they hold,
+ * which is what a client reads and writes back. What holds is not enough to look at, for a variable may hide the layer.
+ */
+function requireSameReach({ before, layerBefore, layer }: ConfigChange): void {
+  const [now, then, held] = [layer, layerBefore, spellConfig(before)].map(valuesOf);
+  for (const key of new Set([...(now?.keys() ?? []), ...(then?.keys() ?? [])])) {
+    const value = now?.get(key);
+    if (value === then?.get(key) || value === held?.get(key)) continue;
+    throw denied(`${key}: it decides what is started or where things are sent, so it cannot be changed over HTTP`);
+  }
+}
+
+function valuesOf(table: JsonTable): ReadonlyMap<string, string> {
+  return new Map(reachingKeysOf(table).map(({ path, value }) => [path.join("."), JSON.stringify(value)]));
+}
+
+function denied(message: string): RuntimeError {
+  return new RuntimeError("PERMISSION_DENIED", message);
 }

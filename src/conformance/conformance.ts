@@ -1,15 +1,18 @@
 import { randomBytes } from "node:crypto";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Capability } from "../contract/capability.ts";
 import { RuntimeError } from "../contract/error.ts";
-import type { Driver } from "./drivers/driver.ts";
-import { type ModelServer, openModelServer } from "./model/model-server.ts";
+import { firstLine, type Start, startChild, withinTime } from "./child.ts";
+import { commandsOf, createCliDriver } from "./cli-driver.ts";
+import { type Driver, openRuntimeDriver, type RuntimeLike, type Surface } from "./driver.ts";
+import { connectHttp, connectStdio, openMcpDriver } from "./mcp-driver.ts";
+import { MODELS, type ModelServer, openModelServer } from "./model-server.ts";
+import { createRestDriver, lackOfServer } from "./rest-driver.ts";
+import { openRpcDriver } from "./rpc-driver.ts";
 import type { Scenario } from "./scenario.ts";
 import { SCENARIOS } from "./scenarios/all.ts";
-import { conformanceToml } from "./settings.ts";
-import { type CommandWords, openTarget, type Stage, surfaceOf, type Target } from "./targets.ts";
 import { readPresent, reasonOf, tellScenario, type Verdict } from "./tell-scenario.ts";
 
 /** What came of one scenario on one surface. */
@@ -144,4 +147,160 @@ async function probe(driver: Driver, url: string, model: ModelServer): Promise<v
 /** Sets the texts of one telling apart from those of another; always of one length, since sizes are compared. */
 function newRun(): string {
   return randomBytes(4).toString("hex");
+}
+
+/** The configuration the scenarios need, as a file of TOML. */
+export function conformanceToml(modelUrl: string, features: readonly Capability[]): string {
+  const models = Object.keys(MODELS).map(
+    (name) => `[self_hosted.models.${name}]\nserver = "conformance"\ncontext_window = 100000\n`,
+  );
+  return [
+    `features = ${JSON.stringify(features)}\n`,
+    '[agent]\nmodel = "conformance-summary"\n',
+    '[retry]\nmax_retries = 2\ninitial_delay = "1ms"\nmax_delay = "5ms"\n',
+    // What is found must not depend on what is installed, nor on what was told to the server before.
+    '[memory]\nembedder = "hashing"\nscope = "session"\n',
+    "[agent_memory]\nimmediate_window = 1\nrecent_window = 8\n",
+    // Set where it is there only: settings of a capability that is absent are refused.
+    ...(features.includes("session-compaction") ? [COMPACTION] : []),
+    `[self_hosted.servers.conformance]\nbase_url = "${modelUrl}"\n`,
+    ...models,
+  ].join("\n");
+}
+
+const COMPACTION = "[compaction]\nrecent_turn_budget = 1\nmax_summary_tokens = 50\nmin_turns_between_compactions = 1\n";
+
+/** A command and the words it is called with. */
+export interface CommandWords {
+  readonly command: string;
+  readonly args: readonly string[];
+}
+
+/** What the scenarios are told to. */
+export type Target =
+  | { readonly kind: "runtime" }
+  | ({ readonly kind: "cli" | "rpc" | "rest" | "mcp" | "mcp-http" } & CommandWords)
+  | ({ readonly kind: "rest-url" } & Address)
+  | ({ readonly kind: "mcp-url" } & Address);
+
+interface Address {
+  readonly url: string;
+  readonly token: string | undefined;
+}
+
+/** Where targets are started, and with what. */
+export interface Stage {
+  /** A folder of the run's own; each target works in one inside. */
+  readonly folder: string;
+  readonly modelUrl: string;
+  readonly features: readonly Capability[];
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Opens a runtime in this process, with the configuration of a folder. */
+  openRuntime(folder: string, env: Stage["env"]): Promise<RuntimeLike>;
+}
+
+/** The surface a target is a case of. */
+function surfaceOf({ kind }: Target): Surface {
+  if (kind === "rest-url") return "rest";
+  return kind === "mcp-url" ? "mcp-http" : kind;
+}
+
+/** Starts a target in a folder of its own, with the configuration the scenarios need, or connects to it. */
+export async function openTarget(target: Target, stage: Stage): Promise<Driver> {
+  if (target.kind === "rest-url") return createRestDriver({ ...target, close: async () => {} });
+  if (target.kind === "mcp-url") {
+    const lacks = (ability: string) => lackOfServer({ restart: undefined }, ability);
+    const open = () => connectHttp(target.url, target.token);
+    return openMcpDriver({ surface: "mcp-http", lacks, open, restart: async () => {}, close: async () => {} });
+  }
+  const { folder, env } = await settleFolder(target.kind, stage);
+  if (target.kind === "runtime") return openRuntimeDriver("runtime", () => stage.openRuntime(folder, env));
+  const start: Start = { command: target.command, args: target.args, cwd: folder, env };
+  // A server works on a realm of its own unless it is given one, and after a restart it must be the same.
+  const kept = { ...start, args: [...start.args, "--realm", "conformance", "--state-root", join(folder, "state")] };
+  switch (target.kind) {
+    case "cli":
+      return createCliDriver(commandsOf(start));
+    case "rpc":
+      return openRpcDriver(kept);
+    case "rest":
+      return openRest(kept);
+    case "mcp":
+      return openMcpDriver({
+        surface: "mcp",
+        lacks: () => undefined,
+        open: () => connectStdio(kept),
+        restart: async () => {},
+        close: async () => {},
+      });
+    case "mcp-http":
+      return openMcpOverHttp(kept);
+  }
+}
+
+/** Makes a folder with the configuration the scenarios need, and the environment to work in it. */
+export async function settleFolder(name: string, stage: Omit<Stage, "openRuntime">) {
+  const { folder: root, modelUrl, features, env } = stage;
+  const folder = join(root, name);
+  await mkdir(folder, { recursive: true });
+  await writeFile(join(folder, "rkat.toml"), conformanceToml(modelUrl, features));
+  // What the caller has set for its own sessions is not for these.
+  const foreign = Object.entries(env).filter(([name]) => !name.startsWith("RKAT_"));
+  const own = { HOME: folder, XDG_DATA_HOME: join(folder, "data"), RKAT_FEATURES: features.join(",") || "none" };
+  return { folder, env: { ...Object.fromEntries(foreign), ...own } };
+}
+
+const ANY_PORT = ["--port", "0"];
+
+async function openRest(start: Start): Promise<Driver> {
+  return createRestDriver(await openRestServer(start));
+}
+
+/** Starts a server of REST on a free port. */
+export function openRestServer(start: Start) {
+  return openServer({ ...start, args: [...start.args, ...ANY_PORT, "--json"] }, "stdout", (line) => {
+    const [, url] = /"url":\s*"([^"]+)"/.exec(line) ?? [];
+    return url;
+  });
+}
+
+async function openMcpOverHttp(start: Start): Promise<Driver> {
+  const args = [...start.args, "--http", ...ANY_PORT];
+  const server = await openServer({ ...start, args }, "stderr", (line) => {
+    const [, url] = /listening on (http\S+)/.exec(line) ?? [];
+    return url;
+  });
+  let { url } = server;
+  return openMcpDriver({
+    surface: "mcp-http",
+    lacks: () => undefined,
+    open: () => connectHttp(url, undefined),
+    restart: async () => {
+      url = await server.restart();
+    },
+    close: server.close,
+  });
+}
+
+/** Starts a server that says where it listens. */
+async function openServer(start: Start, says: "stdout" | "stderr", read: (line: string) => string | undefined) {
+  const open = async () => {
+    const child = await startChild(start);
+    try {
+      return { child, url: await withinTime(firstLine(child, says, read), start.command) };
+    } catch (thrown) {
+      await child.stop();
+      throw thrown;
+    }
+  };
+  let server = await open();
+  return {
+    url: server.url,
+    restart: async () => {
+      await server.child.stop();
+      server = await open();
+      return server.url;
+    },
+    close: () => server.child.stop(),
+  };
 }

@@ -1,8 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { createInMemoryStore, createRuntime } from "../runtime.ts";
-import type { Driver, Outcome, ToldEvent } from "./drivers/driver.ts";
-import { failure } from "./drivers/driver.ts";
-import { openRuntimeDriver } from "./drivers/runtime-driver.ts";
+import { type Driver, failure, type Outcome, openRuntimeDriver, type ToldEvent } from "./driver.ts";
 import type { Scenario } from "./scenario.ts";
 import { readPresent, tellScenario } from "./tell-scenario.ts";
 

@@ -1,12 +1,9 @@
 import { CAPABILITY_ABSENT, type Capability } from "../contract/capability.ts";
 import { messageOf, RuntimeError } from "../contract/error.ts";
-import { OPERATIONS } from "../contract/operations.ts";
-import { type Driver, isFields, type Outcome, type ToldEvent } from "./drivers/driver.ts";
-import { withinTime } from "./drivers/wire/time-limit.ts";
-import { firstDifference } from "./match.ts";
-import { filled, type Kept, valueAt } from "./placeholders.ts";
-import type { CallStep, Scenario } from "./scenario.ts";
-import { joinDeltas, type Told } from "./transcript.ts";
+import { OPERATIONS, type OperationName } from "../contract/operations.ts";
+import { withinTime } from "./child.ts";
+import { type Driver, isFields, type Outcome, type ToldEvent } from "./driver.ts";
+import type { CallStep, Expected, Scenario } from "./scenario.ts";
 
 /** What came of a scenario on a surface. */
 export type Verdict =
@@ -160,4 +157,122 @@ export async function readPresent(driver: Driver): Promise<ReadonlySet<Capabilit
   // The keys of CAPABILITY_ABSENT are the capabilities.
   const names = Object.keys(CAPABILITY_ABSENT) as Capability[];
   return new Set(names.filter((name) => isThere(name.replace("-", "_"))));
+}
+
+/** The first place where a value is not what is expected, in a sentence; undefined when there is none. */
+function firstDifference(expected: Expected, actual: unknown, path = ""): string | undefined {
+  if (expected instanceof RegExp) {
+    const fits = typeof actual === "string" && expected.test(actual);
+    return fits ? undefined : `${at(path)} is ${shown(actual)}, and must fit ${expected}`;
+  }
+  if (Array.isArray(expected)) return differenceOfLists(expected, actual, path);
+  if (typeof expected === "object" && expected !== null) return differenceOfObjects(expected, actual, path);
+  return Object.is(expected, actual) ? undefined : `${at(path)} is ${shown(actual)}, and must be ${shown(expected)}`;
+}
+
+function differenceOfLists(expected: readonly Expected[], actual: unknown, path: string): string | undefined {
+  if (!Array.isArray(actual)) return `${at(path)} is ${shown(actual)}, and must be a list`;
+  for (const [index, element] of expected.entries()) {
+    if (index >= actual.length) break;
+    const difference = firstDifference(element, actual[index], `${path}[${index}]`);
+    if (difference !== undefined) return difference;
+  }
+  if (actual.length === expected.length) return undefined;
+  const more = actual.length > expected.length ? `, the first too many ${shown(actual[expected.length])}` : "";
+  return `${at(path)} has ${actual.length} elements, and must have ${expected.length}${more}`;
+}
+
+function differenceOfObjects(expected: object, actual: unknown, path: string): string | undefined {
+  if (typeof actual !== "object" || actual === null) return `${at(path)} is ${shown(actual)}, and must be an object`;
+  for (const [field, value] of Object.entries(expected)) {
+    const inside = path === "" ? field : `${path}.${field}`;
+    const has = Object.hasOwn(actual, field);
+    if (value === undefined && has) return `${inside} is there, and must not be`;
+    if (value === undefined) continue;
+    if (!has) return `${inside} is missing`;
+    const difference = firstDifference(value, Reflect.get(actual, field), inside);
+    if (difference !== undefined) return difference;
+  }
+  return undefined;
+}
+
+function at(path: string): string {
+  return path === "" ? "it" : path;
+}
+
+const SHOWN_CHARS_MAX = 200;
+
+function shown(value: unknown): string {
+  const text = JSON.stringify(value) ?? String(value);
+  return text.length > SHOWN_CHARS_MAX ? `${text.slice(0, SHOWN_CHARS_MAX)}…` : text;
+}
+
+/** Values that were kept, by their names. */
+export type Kept = ReadonlyMap<string, unknown>;
+
+const WHOLE = /^\{(\w+)\}$/;
+const INSIDE = /\{(\w+)\}/g;
+
+/** The value with what was kept in the place of each `{name}`. */
+function filled(value: unknown, kept: Kept): unknown {
+  if (typeof value === "string") return filledText(value, kept);
+  if (Array.isArray(value)) return value.map((element) => filled(element, kept));
+  if (typeof value !== "object" || value === null || value instanceof RegExp) return value;
+  return Object.fromEntries(Object.entries(value).map(([field, inside]) => [field, filled(inside, kept)]));
+}
+
+/** A text that is nothing but a name becomes the value itself, such as a number. */
+function filledText(text: string, kept: Kept): unknown {
+  const [, whole] = WHOLE.exec(text) ?? [];
+  if (whole !== undefined && kept.has(whole)) return kept.get(whole);
+  return text.replaceAll(INSIDE, (written, name: string) => (kept.has(name) ? String(kept.get(name)) : written));
+}
+
+/** What lies at a path of fields joined by dots. */
+function valueAt(value: unknown, path: string): unknown {
+  return path.split(".").reduce<unknown>((inside, field) => Object(inside)[field], value);
+}
+
+/** What a step came to: what a surface told while it ran, and its end. */
+export interface Told {
+  readonly call: OperationName;
+  readonly events: readonly ToldEvent[];
+  readonly outcome: Outcome;
+}
+
+/** Events with each run of streamed pieces as one: where a stream is cut is nobody's promise. */
+function joinDeltas(events: readonly ToldEvent[]): readonly ToldEvent[] {
+  const joined: ToldEvent[] = [];
+  for (const event of events) {
+    const last = joined.at(-1);
+    const isMore = event.type === "text_delta" && last?.type === "text_delta";
+    if (isMore) joined.splice(-1, 1, { ...last, delta: `${last.delta}${event.delta}` });
+    else joined.push(event);
+  }
+  return joined;
+}
+
+const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g;
+const TIME = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)/g;
+const HASH = /\b[0-9a-f]{64}\b/g;
+/** Fields whose value is of the moment, or of the place. */
+const OF_THE_MOMENT = /_ms$|^(?:created_at|updated_at|unix_timestamp|session_ref|sha256|bytes)$/;
+
+/** A transcript with what differs from one telling to the next taken out: what is left must be the same everywhere. */
+export function normalised(told: readonly Told[], kept: Kept): unknown {
+  const names = [...kept].flatMap(([name, value]) =>
+    typeof value === "string" && value.length > 3 ? [[value, `<${name}>`] as const] : [],
+  );
+  const plain = (text: string): string => {
+    const named = names.reduce((so, [value, name]) => so.replaceAll(value, name), text);
+    return named.replace(UUID, "<id>").replace(TIME, "<time>").replace(HASH, "<hash>");
+  };
+  const visit = (value: unknown): unknown => {
+    if (typeof value === "string") return plain(value);
+    if (Array.isArray(value)) return value.map(visit);
+    if (typeof value !== "object" || value === null) return value;
+    const fields = Object.entries(value).filter(([field]) => !OF_THE_MOMENT.test(field));
+    return Object.fromEntries(fields.map(([field, inside]) => [field, visit(inside)]));
+  };
+  return told.map(({ call, events, outcome }) => visit({ call, events, outcome }));
 }

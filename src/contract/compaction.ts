@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { Judgement, Usage } from "./event.ts";
-import { written } from "./input/field-words.ts";
-import { nonnegative, positive } from "./input/whole-number.ts";
+import { nonnegative, positive, written } from "./input.ts";
 import { Message } from "./message.ts";
 
 const count = z.number().int().nonnegative();

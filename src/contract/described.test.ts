@@ -1,13 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { metaOf, unwrapped } from "./input/field-words.ts";
-import { ConfigTool } from "./mcp/config-tool.ts";
-import { EXTRA_TOOLS } from "./mcp/extra-tools.ts";
-import { objectSchemaOf } from "./mcp/tool-schema.ts";
-import { ReadPayload, ResumeTool, RunTool, TurnPayload } from "./mcp/turn-tool.ts";
+import { metaOf, unwrapped } from "./input.ts";
+import { ConfigTool, EXTRA_TOOLS, objectSchemaOf, ReadPayload, ResumeTool, RunTool, TurnPayload } from "./mcp-tools.ts";
 import { OPERATIONS } from "./operations.ts";
-import { operationSchema } from "./rest/operation-schema.ts";
-import { CallbackResult, CloseStream, ExternalTools, OpenStream, RegisterTools } from "./rpc/requests.ts";
+import { CallbackResult, CloseStream, ExternalTools, OpenStream, operationSchema, RegisterTools } from "./requests.ts";
 
 /** Every field anywhere in a schema that says nothing of itself, by where it stands. */
 function undescribed(schema: z.core.$ZodType, path: string, seen = new Set<unknown>()): readonly string[] {

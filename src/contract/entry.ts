@@ -2,8 +2,8 @@ import { z } from "zod";
 import { CompactionFacts, ContextPart, PrunedResult, SeqRange } from "./compaction.ts";
 import { AgentEvent, ErrorClass, TerminalCause, Usage } from "./event.ts";
 import { Content, Message, StopReason } from "./message.ts";
+import { RewriteCommit } from "./rewrite.ts";
 import { SessionSettings } from "./session.ts";
-import { RewriteCommit } from "./transcript/rewrite.ts";
 
 const count = z.number().int().nonnegative();
 const messageOf = <R extends Message["role"]>(role: R) =>

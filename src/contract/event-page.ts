@@ -1,8 +1,7 @@
 import { z } from "zod";
 import { ContractVersion } from "./capability.ts";
 import { AgentEvent } from "./event.ts";
-import { written } from "./input/field-words.ts";
-import { positive } from "./input/whole-number.ts";
+import { positive, written } from "./input.ts";
 import { SessionId } from "./session.ts";
 
 const ofSession = z.literal("session").describe("of one session; there is nothing else");

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { Content, ContentBlock, StopReason } from "./message.ts";
-import { RewriteRecord } from "./transcript/rewrite.ts";
+import { RewriteRecord } from "./rewrite.ts";
 
 const count = z.number().int().nonnegative();
 

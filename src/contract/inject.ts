@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { written } from "./input/field-words.ts";
+import { written } from "./input.ts";
 import { TextBlock } from "./message.ts";
 import { SessionId } from "./session.ts";
 

@@ -1,7 +1,6 @@
 import { z } from "zod";
-import { AgentName } from "./agent/agent.ts";
-import { written } from "./input/field-words.ts";
-import { nonnegative } from "./input/whole-number.ts";
+import { AgentName } from "./agent.ts";
+import { nonnegative, written } from "./input.ts";
 import { SessionId } from "./session.ts";
 
 const HITS_DEFAULT = 5;

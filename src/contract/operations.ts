@@ -9,9 +9,8 @@ import {
   Remember,
   Remembered,
   TakeNote,
-} from "./agent/agent.ts";
-import { Capabilities, type Capability, ContractVersion } from "./capability.ts";
-import { ModelsCatalog } from "./catalog.ts";
+} from "./agent.ts";
+import { Capabilities, type Capability, ContractVersion, ModelsCatalog } from "./capability.ts";
 import {
   Compaction,
   CompactNow,
@@ -21,12 +20,13 @@ import {
   PinResult,
   UndoResult,
 } from "./compaction.ts";
-import { CONFIG_OPERATIONS } from "./config/config-operations.ts";
+import { CONFIG_OPERATIONS } from "./config.ts";
 import { EventCursor, EventPage, ListEvents, OneScope } from "./event-page.ts";
 import { ExternalEvent, ExternalEventOutcome, InjectContext, InjectedContext } from "./inject.ts";
-import { written } from "./input/field-words.ts";
-import { positive } from "./input/whole-number.ts";
+import { positive, written } from "./input.ts";
 import { MemoryResults, MemorySearch, MemoryStatusReport } from "./memory.ts";
+import { message_index, running_behavior } from "./rewrite.ts";
+import { REWRITE_OPERATIONS } from "./rewrite-operations.ts";
 import {
   CreateSession,
   DeferredSession,
@@ -42,8 +42,6 @@ import {
   SessionSummary,
   StartTurn,
 } from "./session.ts";
-import { message_index, running_behavior } from "./transcript/rewrite.ts";
-import { REWRITE_OPERATIONS } from "./transcript/rewrite-operations.ts";
 
 interface Operation {
   readonly summary: string;

@@ -1,10 +1,7 @@
 import { z } from "zod";
 import { CompactionCadence, CompactionSettings } from "./compaction.ts";
 import { TerminalCause, Usage } from "./event.ts";
-import { BudgetLimits } from "./input/budget-limits.ts";
-import { written } from "./input/field-words.ts";
-import { SKILL_FIELDS, UNSERVED } from "./input/unserved.ts";
-import { nonnegative, positive } from "./input/whole-number.ts";
+import { BudgetLimits, nonnegative, positive, SKILL_FIELDS, UNSERVED, written } from "./input.ts";
 import { Content, Message } from "./message.ts";
 
 export const SessionId = written(

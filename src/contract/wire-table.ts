@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import { UNSERVED } from "./input/unserved.ts";
+import { UNSERVED } from "./input.ts";
 import { OPERATIONS, type OperationName } from "./operations.ts";
 import { AT_CREATION } from "./session.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { listen, scriptedRuntime, typesOf } from "../../test/support/runtime.ts";
-import type { BudgetLimits } from "../contract/input/budget-limits.ts";
+import type { BudgetLimits } from "../contract/input.ts";
 import type { ModelFailure } from "../ports/model.ts";
 import type { ScriptedStep } from "../providers/scripted.ts";
 

@@ -2,13 +2,12 @@ import type { EntryBody } from "../contract/entry.ts";
 import type { TerminalCause, Usage } from "../contract/event.ts";
 import type { Message } from "../contract/message.ts";
 import type { JsonObject, RunResult } from "../contract/session.ts";
+import { assembleContext } from "./context.ts";
 import { compileSchema, type SchemaCheck } from "./json-schema.ts";
-import { textOf } from "./message-text.ts";
-import { type Asking, ask } from "./model/ask.ts";
-import type { ModelAnswer } from "./model/model-call.ts";
-import { causeOfFailure } from "./model/retry.ts";
-import { assembleContext } from "./session/context.ts";
-import { type SessionState, totalTokens } from "./session/session-state.ts";
+import { type Asking, ask, type ModelAnswer } from "./model-call.ts";
+import { causeOfFailure } from "./retry.ts";
+import { type SessionState, totalTokens } from "./session-state.ts";
+import { assistantText } from "./tokens.ts";
 
 /** What came of it; `cause` says what failed, and is absent when that was an interrupt. */
 export type Extraction = Pick<RunResult, "structured_output" | "extraction_error"> & { readonly cause?: TerminalCause };
@@ -91,7 +90,7 @@ async function askOnce(
     providerParams: settings.provider_params,
     outputSchema: schema,
   });
-  return answer.ok ? { ok: true, text: textOf(answer), usage: answer.usage } : stopped(answer);
+  return answer.ok ? { ok: true, text: assistantText(answer), usage: answer.usage } : stopped(answer);
 }
 
 function stopped({ because, failure }: Extract<ModelAnswer, { ok: false }>): Stopped {

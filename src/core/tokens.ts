@@ -1,4 +1,4 @@
-import type { Content, ContentBlock, Message } from "../contract/message.ts";
+import type { AssistantBlock, Content, ContentBlock, Message } from "../contract/message.ts";
 import type { ToolSpec } from "../ports/model.ts";
 
 const BYTES_PER_TOKEN = 4;
@@ -96,4 +96,24 @@ export function toolTokens(tools: Iterable<ToolSpec>): number {
     tokens += own;
   }
   return tokens;
+}
+
+/** What an assistant message says; listeners and results show it. */
+export function assistantText(message: { readonly blocks: readonly AssistantBlock[] }): string {
+  let text = "";
+  for (const block of message.blocks) if (block.block_type === "text") text += block.data.text;
+  return text;
+}
+
+/** Content as a text in which media are named. */
+export function contentText(content: Content): string {
+  if (typeof content === "string") return content;
+  return content
+    .map((block) => (block.type === "text" ? block.text : `[${block.type}: ${block.media_type}]`))
+    .join("\n");
+}
+
+/** Content as blocks. */
+export function asBlocks(content: Content): ContentBlock[] {
+  return typeof content === "string" ? [{ type: "text", text: content }] : content;
 }

@@ -4,21 +4,17 @@ import type { AssistantBlock, Content, Message, StopReason, ToolUseBlock } from 
 import type { Clock } from "../ports/clock.ts";
 import type { ModelClient } from "../ports/model.ts";
 import type { Tool } from "../ports/tool.ts";
+import { judgeTurnBoundary, runDueCompaction, withSkill } from "./boundary.ts";
 import { readBudget } from "./budget.ts";
 import type { Compacting } from "./compaction/prepare.ts";
+import { assembleContext, type Hash, hashContext } from "./context.ts";
 import { type Extraction, extractOutput } from "./extraction.ts";
-import { type Asking, ask } from "./model/ask.ts";
-import type { CallLimits, ModelAnswer } from "./model/model-call.ts";
-import type { RetryPolicy } from "./model/retry.ts";
+import { type Asking, ask, type CallLimits, type ModelAnswer } from "./model-call.ts";
 import type { Redact } from "./redact.ts";
-import { assembleContext, type Hash, hashContext } from "./session/context.ts";
-import { foldAhead, type SessionState, totalTokens } from "./session/session-state.ts";
-import { closeCalls, OUT_OF_TOKENS, runToolCalls, type ToolBatch, type ToolLimits } from "./tools/tool-batch.ts";
-import { judgeTurnBoundary, runDueCompaction } from "./turn/boundary.ts";
-import { closeLeftovers } from "./turn/leftovers.ts";
-import { outputLimit } from "./turn/output-limit.ts";
-import { withSkill } from "./turn/skill.ts";
-import { CANCELLED, endOfFailure, outOfTime } from "./turn/turn-end.ts";
+import type { RetryPolicy } from "./retry.ts";
+import { foldAhead, type SessionState, totalTokens } from "./session-state.ts";
+import { closeCalls, OUT_OF_TOKENS, runToolCalls, type ToolBatch, type ToolLimits } from "./tool-batch.ts";
+import { CANCELLED, closeLeftovers, endOfFailure, outOfTime, outputLimit } from "./turn-end.ts";
 
 export interface TurnPolicy {
   /** The share of a budget at which its warning is given. */

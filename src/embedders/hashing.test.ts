@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createHashingEmbedder } from "./hashing.ts";
+import { createHashingEmbedder } from "./word-vectors.ts";
 
 const never = new AbortController().signal;
 

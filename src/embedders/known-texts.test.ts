@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Embedder } from "../ports/embedder.ts";
-import { createHashingEmbedder } from "./hashing.ts";
-import { rememberTexts } from "./known-texts.ts";
+import { rememberTexts } from "./open-embedder.ts";
+import { createHashingEmbedder } from "./word-vectors.ts";
 
 const { signal } = new AbortController();
 

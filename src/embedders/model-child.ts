@@ -3,9 +3,7 @@ import { constants, setPriority } from "node:os";
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { messageOf, RuntimeError } from "../contract/error.ts";
-import { type Asset, readAsset, readVocabulary } from "./asset.ts";
-import { toUnitLength } from "./unit-length.ts";
-import { createTokenizer } from "./word-pieces.ts";
+import { type Asset, createTokenizer, readAsset, readVocabulary, toUnitLength } from "./word-pieces.ts";
 
 const ROLE = "rkat-model";
 const PIECES_MAX = 512;

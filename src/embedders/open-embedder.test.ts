@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { createLocalEmbedder } from "./local.ts";
 import { openDefaultEmbedder } from "./open-embedder.ts";
-import { createStaticEmbedder } from "./static.ts";
+import { createStaticEmbedder } from "./word-vectors.ts";
 
 const never = new AbortController().signal;
 

@@ -1,7 +1,7 @@
 import type { EmbeddingModelV4 } from "@ai-sdk/provider";
 import { messageOf, RuntimeError } from "../contract/error.ts";
 import type { Embedder } from "../ports/embedder.ts";
-import { toUnitLength } from "./unit-length.ts";
+import { toUnitLength } from "./word-pieces.ts";
 
 /** What a provider that names no limit is sent at once. */
 const TEXTS_PER_CALL_MAX = 96;

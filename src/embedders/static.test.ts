@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createStaticEmbedder } from "./static.ts";
+import { createStaticEmbedder } from "./word-vectors.ts";
 
 const never = new AbortController().signal;
 const embedder = createStaticEmbedder();

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type TextModel, TextQueue } from "./text-queue.ts";
+import { type TextModel, TextQueue } from "./local.ts";
 
 const never = new AbortController().signal;
 

@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { readVocabulary } from "./asset.ts";
 import fixture from "./word-pieces.fixture.json" with { type: "json" };
-import { clipped, createTokenizer } from "./word-pieces.ts";
+import { clipped, createTokenizer, readVocabulary } from "./word-pieces.ts";
 
 const ALL = 100_000;
 const vocabulary = await readVocabulary();

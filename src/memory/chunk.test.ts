@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Message } from "../contract/message.ts";
-import { chunksOf } from "./chunk.ts";
-import { passageFor } from "./passage.ts";
+import { chunksOf, passageFor } from "./chunk.ts";
 
 const created_at = "2026-11-15T12:00:00.000Z";
 const place = { session_id: "s1", turn: 2, seq: 7, created_at_ms: Date.parse(created_at) };

@@ -1,6 +1,5 @@
-import { DAYS, SPANS, type Span, WEEKDAYS } from "../text/calendar.ts";
 import { fold, foldWidth } from "../text/canonical.ts";
-import { daysIn, monthsIn, monthsOfYearsIn } from "../text/dates.ts";
+import { DAYS, daysIn, monthsIn, monthsOfYearsIn, SPANS, type Span, WEEKDAYS } from "../text/dates.ts";
 
 /** The terms by which a moment is found: its day, its month, its month in any year, its year, its day of the week. */
 export function dateTermsOf(atMs: number): readonly string[] {

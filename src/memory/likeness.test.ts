@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Embedder } from "../ports/embedder.ts";
-import { createLikeness } from "./likeness.ts";
+import { createLikeness } from "./rank.ts";
 
 const { signal } = new AbortController();
 

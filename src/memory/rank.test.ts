@@ -1,9 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Chunk, LexicalMatches } from "../ports/memory.ts";
-import { idsBeside, rankInContext } from "./context.ts";
-import { foldDuplicates } from "./duplicates.ts";
-import { fuse } from "./fuse.ts";
-import { rankByTerms } from "./rank.ts";
+import { fuse, rankByTerms } from "./rank.ts";
+import { foldDuplicates, idsBeside, rankInContext } from "./recall.ts";
 
 const postings = (term: string, ...rows: readonly (readonly [id: number, count: number])[]) => ({
   term,

@@ -1,4 +1,6 @@
+import type { Embedder } from "../ports/embedder.ts";
 import type { LexicalMatches } from "../ports/memory.ts";
+import { plainWords, termsOf } from "../text/terms.ts";
 
 /** A chunk with how well it answers; a list of them is ordered, best first, the newer of equals first. */
 export interface Ranked {
@@ -14,8 +16,8 @@ export interface RankedByTerms {
 }
 
 /** So many are the best; of equals, mostly the same text said again, so many: they must not crowd out everything else. */
-export const POOL_MAX = 100;
-export const EQUALS_MAX = 24;
+const POOL_MAX = 100;
+const EQUALS_MAX = 24;
 
 /** The chunks that hold terms of a question, by BM25. A common word has a million postings: plain loops, no objects. */
 export function rankByTerms(matches: LexicalMatches, weights: ReadonlyMap<string, number>): RankedByTerms {
@@ -52,7 +54,7 @@ function bestOf(values: Float64Array, first: number): readonly Ranked[] {
 }
 
 /** How much it tells that a chunk holds a term, by how many of the scope do. */
-export function rarity(holders: number, chunks: number): number {
+function rarity(holders: number, chunks: number): number {
   return Math.log(1 + (chunks - holders + 0.5) / (holders + 0.5));
 }
 
@@ -66,3 +68,208 @@ export function byValue(a: Ranked, b: Ranked): number {
  */
 const SATURATION = 0.9;
 const LENGTH_SHARE = 0.4;
+
+/** How well chunks answer by everything that is known of them; what is in no list has `floor`. */
+export interface Fused {
+  readonly values: ReadonlyMap<number, number>;
+  readonly floor: number;
+}
+
+/** A ranking of a scope by one means. */
+export interface Ranking {
+  /** Best first. */
+  readonly list: readonly Ranked[];
+  /** How many chunks were looked at; those beyond the list are worth `rest`, or as little as the last of it. */
+  readonly chunks: number;
+  readonly rest?: number;
+  readonly weight: number;
+}
+
+/**
+ * Adds rankings whose values have nothing in common. Each is cut to its best and measured by their spread, so neither the
+ * size of the scope nor the scale of a model changes its say.
+ */
+export function fuse(rankings: readonly Ranking[]): Fused {
+  const values = new Map<number, number>();
+  const pools = rankings.map(toPool);
+  const floor = pools.reduce((sum, pool) => sum + pool.floor, 0);
+  for (const id of new Set(pools.flatMap((pool) => [...pool.values.keys()]))) {
+    values.set(
+      id,
+      pools.reduce((sum, pool) => sum + (pool.values.get(id) ?? pool.floor), 0),
+    );
+  }
+  return { values, floor };
+}
+
+function toPool({ list, chunks, rest, weight }: Ranking): Fused {
+  const best = withoutCrowds(list);
+  const size = Math.min(POOL_MAX, Math.max(chunks, best.length));
+  const least = rest ?? best.at(-1)?.value ?? 0;
+  const all = best.map(({ value }) => value);
+  while (all.length < size) all.push(least);
+  const mean = all.reduce((sum, value) => sum + value, 0) / Math.max(1, all.length);
+  const variance = all.reduce((sum, value) => sum + (value - mean) ** 2, 0) / Math.max(1, all.length);
+  const spread = Math.sqrt(variance) || 1;
+  const scaled = (value: number): number => (weight * (value - mean)) / spread;
+  return {
+    values: new Map(best.map(({ id, value }) => [id, scaled(value)])),
+    floor: scaled(all.at(-1) ?? 0),
+  };
+}
+
+function withoutCrowds(list: readonly Ranked[]): readonly Ranked[] {
+  const kept: Ranked[] = [];
+  let equals = 0;
+  for (const [index, row] of list.entries()) {
+    equals = list[index - 1]?.value === row.value ? equals + 1 : 0;
+    if (equals < EQUALS_MAX) kept.push(row);
+    if (kept.length >= POOL_MAX) break;
+  }
+  return kept;
+}
+
+/** What is known of a hit when it is scored. */
+interface Evidence {
+  readonly text: string;
+  /** How alike question and hit are, 0 for as alike as any two texts, 1 for the same; absent without vectors. */
+  readonly likeness: number | undefined;
+}
+
+export type Score = (evidence: Evidence) => number;
+
+/** How sure a hit answers a question, 0 to 1, on a scale that means the same for every question and scope. */
+export function createScore(query: string, weights: ReadonlyMap<string, number>, matches: LexicalMatches): Score {
+  const asked = plainWords(query.slice(0, QUERY_CHARS_MAX));
+  const worths = worthsOf(weights, matches);
+  return ({ text, likeness }) => {
+    const exactness = exactnessOf(asked, text);
+    if (exactness > 0) return exactness;
+    const byWords = sharpen(coverage(text, worths));
+    const byMeaning = likeness ?? 0;
+    return NOT_EXACT_MAX * (1 - (1 - byWords) * (1 - byMeaning));
+  };
+}
+
+/** Scores as they are told, never rising down the list: neighbours in the wrong order meet in their middle. */
+export function descending(scores: readonly number[]): readonly number[] {
+  const runs: { sum: number; count: number }[] = [];
+  for (const score of scores) {
+    let run = { sum: score, count: 1 };
+    for (
+      let last = runs.at(-1);
+      last !== undefined && last.sum / last.count < run.sum / run.count;
+      last = runs.at(-1)
+    ) {
+      run = { sum: last.sum + run.sum, count: last.count + run.count };
+      runs.pop();
+    }
+    runs.push(run);
+  }
+  return runs.flatMap(({ sum, count }) => Array<number>(count).fill(Math.round((sum / count) * 1_000) / 1_000));
+}
+
+/** 1 for the same words, 0.99 where one is a passage of the other, 0 otherwise. */
+export function exactnessOf(asked: string, text: string): number {
+  const said = plainWords(text);
+  if (asked === "" || said === "") return 0;
+  if (asked === said) return 1;
+  const [short, long] = asked.length < said.length ? [asked, said] : [said, asked];
+  return isPassage(short) && ` ${long} `.includes(` ${short} `) ? 0.99 : 0;
+}
+
+const QUERY_CHARS_MAX = 20_000;
+const NOT_EXACT_MAX = 0.98;
+/** A third of a question's words is chance, half of them is hardly: where chance ends was measured on public dialogues. */
+const CHANCE = 0.3;
+const HALF = 0.5;
+
+function sharpen(covered: number): number {
+  if (covered <= CHANCE) return covered * 0.8;
+  if (covered <= HALF) return 0.24 + ((covered - CHANCE) / (HALF - CHANCE)) * 0.46;
+  return 0.7 + ((covered - HALF) / (1 - HALF)) * 0.3;
+}
+/** Fewer words than these are a phrase that any text may hold. */
+const PASSAGE_WORDS_MIN = 5;
+
+function isPassage(words: string): boolean {
+  return words.split(" ").length >= PASSAGE_WORDS_MIN;
+}
+
+/** What each term of the question is worth, together 1. A term that nobody ever said still counts: it was asked for. */
+function worthsOf(weights: ReadonlyMap<string, number>, { postings, chunks }: LexicalMatches): Map<string, number> {
+  const holders = new Map(postings.map(({ term, ids }) => [term, ids.length]));
+  // A scope of a few chunks knows nothing of rarity; these stand in for the language.
+  const seen = Math.max(chunks, CHUNKS_ASSUMED);
+  const worths = [...weights]
+    .filter(([term]) => !term.startsWith("@"))
+    .map(([term, weight]) => [term, weight * rarity(Math.max(1, holders.get(term) ?? 0), seen)] as const);
+  const total = worths.reduce((sum, [, worth]) => sum + worth, 0) || 1;
+  return new Map(worths.map(([term, worth]) => [term, worth / total]));
+}
+
+const CHUNKS_ASSUMED = 1_000;
+
+function coverage(text: string, worths: ReadonlyMap<string, number>): number {
+  const terms = termsOf(text);
+  const held = [...worths].filter(([term]) => terms.has(term)).map(([, worth]) => worth);
+  const covered = held.reduce((sum, worth) => sum + worth, 0);
+  const telling = held.filter((worth) => worth >= covered * TELLING_SHARE);
+  // One word in common, of several that were asked, is chance however rare it is.
+  return telling.length === 1 && covered < ONE_WORD_ENOUGH ? Math.min(covered, CHANCE) : covered;
+}
+
+/** A word that carries less of what is covered is as good as a stop word. */
+const TELLING_SHARE = 0.15;
+const ONE_WORD_ENOUGH = 0.6;
+
+/** Turns the cosines of a question into likeness: 0 for as near as anything is, 1 for the same. */
+export type Likeness = (cosine: number) => number;
+
+/**
+ * Measures what a model's cosine means by texts that have nothing to do with any question: models differ, and for some
+ * two strangers are at 0.7.
+ */
+export function createLikeness(embedder: Embedder): (question: Float32Array, signal: AbortSignal) => Promise<Likeness> {
+  let strangers: Promise<readonly Float32Array[]> | undefined;
+  return async (question, signal) => {
+    strangers ??= embedder.embed(STRANGERS, "passage", signal);
+    try {
+      const cosines = (await strangers).map((vector) => dot(question, vector));
+      const mean = cosines.reduce((sum, cosine) => sum + cosine, 0) / cosines.length;
+      return (cosine) => curve((cosine - mean) / Math.max(1e-6, 1 - mean));
+    } catch (error) {
+      strangers = undefined;
+      throw error;
+    }
+  };
+}
+
+const STRANGERS = [
+  "The glacier has lost eleven metres of ice since last summer.",
+  "Whisk the egg whites until they hold soft peaks.",
+  "The court adjourned the hearing until the witness arrives.",
+  "Our goalkeeper saved two penalties in the second half.",
+  "The function returns a list sorted by the second column.",
+  "She tuned the violin and waited for the conductor.",
+  "Inflation fell for the third month in a row.",
+  "The bus to the harbour leaves from platform nine.",
+  "Prune the roses before the first warm days.",
+  "I can't believe how quickly the weekend went by!",
+  "The vaccine is stored between two and eight degrees.",
+  "He painted the fence blue and the gate white.",
+];
+
+/** Halfway between strangers and the same text is a clear match. */
+function curve(nearness: number): number {
+  return Math.min(1, Math.max(0, (nearness - NEARNESS_MIN) / (NEARNESS_FULL - NEARNESS_MIN)));
+}
+
+const NEARNESS_MIN = 0.2;
+const NEARNESS_FULL = 0.8;
+
+function dot(a: Float32Array, b: Float32Array): number {
+  let sum = 0;
+  for (const [index, value] of a.entries()) sum += value * (b[index] ?? 0);
+  return sum;
+}

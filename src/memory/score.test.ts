@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { LexicalMatches } from "../ports/memory.ts";
 import { plainWords, queryTerms } from "../text/terms.ts";
-import { createScore, descending, exactnessOf } from "./score.ts";
+import { createScore, descending, exactnessOf } from "./rank.ts";
 
 const nothing: LexicalMatches = { postings: [], chunks: 0, termsTotal: 0, lengthOf: () => 0 };
 const scoreOf = (query: string, text: string, likeness?: number): number =>

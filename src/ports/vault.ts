@@ -1,4 +1,4 @@
-import type { MemoryMetadata, Tier } from "../contract/agent/agent-entry.ts";
+import type { MemoryMetadata, Tier } from "../contract/agent.ts";
 
 /** A memory as its file says it. */
 export interface VaultMemory {

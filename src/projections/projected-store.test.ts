@@ -6,8 +6,7 @@ import { scriptedRuntime } from "../../test/support/runtime.ts";
 import type { Tool } from "../ports/tool.ts";
 import { createInMemoryStore } from "../runtime.ts";
 import { readEvents } from "../service/subscriptions.ts";
-import { projectStore } from "./projected-store.ts";
-import { createRkatFiles } from "./rkat-files.ts";
+import { createRkatFiles, projectStore } from "./rkat-files.ts";
 
 let folder: string;
 

@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { SessionRow } from "../ports/store.ts";
-import type { ProjectedEvent } from "./events-file.ts";
 import { createRkatFiles, type RkatFilesParts } from "./rkat-files.ts";
+import type { ProjectedEvent } from "./session-files.ts";
 
 const idOf = (number: number): string => `01900000-0000-7000-8000-${String(number).padStart(12, "0")}`;
 const id = idOf(1);

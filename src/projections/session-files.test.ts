@@ -4,7 +4,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { EntryBody } from "../contract/entry.ts";
-import { toNewEntries } from "../core/session/entry-events.ts";
+import { toNewEntries } from "../core/entry-events.ts";
 import type { Store } from "../ports/store.ts";
 import { createInMemoryStore } from "../runtime.ts";
 import { readEvents } from "../service/subscriptions.ts";

@@ -2,8 +2,8 @@ import type { LanguageModelV4, LanguageModelV4CallOptions, LanguageModelV4Stream
 import { describe, expect, it } from "vitest";
 import type { AssistantBlock, Message } from "../contract/message.ts";
 import type { ModelPart, ModelRequest } from "../ports/model.ts";
-import type { AiSdkModel } from "./ai-sdk/dialect.ts";
 import { createAiSdkModel } from "./ai-sdk.ts";
+import type { AiSdkModel } from "./ai-sdk-dialect.ts";
 
 const created_at = "2026-01-01T00:00:00Z";
 const hi: Message = { role: "user", content: "hi", created_at };

@@ -1,11 +1,17 @@
-import type { LanguageModelV4CallOptions } from "@ai-sdk/provider";
-import type { ModelClient, ModelPart, ModelRequest } from "../ports/model.ts";
-import { Answer, type AnswerEnd, type StreamPart } from "./ai-sdk/answer.ts";
-import { buildCallOptions } from "./ai-sdk/call-options.ts";
-import { type AiSdkModel, type Dialect, dialectOf } from "./ai-sdk/dialect.ts";
-import { refuseParams } from "./ai-sdk/params.ts";
+import type {
+  JSONSchema7,
+  LanguageModelV4CallOptions,
+  LanguageModelV4FunctionTool,
+  SharedV4ProviderOptions,
+} from "@ai-sdk/provider";
+import type { JsonObject } from "../contract/session.ts";
+import type { ModelClient, ModelPart, ModelRequest, ModelResolver, ToolSpec } from "../ports/model.ts";
+import { Answer, type AnswerEnd, type StreamPart } from "./ai-sdk-answer.ts";
+import { type AiSdkModel, type Dialect, dialectOf } from "./ai-sdk-dialect.ts";
+import { refuseParams, splitParams } from "./ai-sdk-params.ts";
+import { buildPrompt } from "./ai-sdk-prompt.ts";
+import { drain } from "./http-stream.ts";
 import { abortFailure, CUT_OFF, classifyFailure, type FailureContext } from "./model-failure.ts";
-import { drain } from "./wire/drain.ts";
 
 export interface AiSdkModelOptions {
   readonly contextWindow?: number | undefined;
@@ -113,3 +119,70 @@ function lastPart(end: AnswerEnd | undefined, asked: AskedModel, signal: AbortSi
 }
 
 function ignore(): void {}
+
+/** A request in the AI SDK's terms. */
+function buildCallOptions(
+  request: ModelRequest,
+  dialect: Dialect,
+  abortSignal: AbortSignal,
+): LanguageModelV4CallOptions {
+  const { standard, own } = splitParams(request.providerParams ?? {}, dialect);
+  const stopSequences = request.stopSequences ?? standard.stopSequences;
+  return {
+    ...standard,
+    prompt: buildPrompt(request.messages, dialect),
+    abortSignal,
+    includeRawChunks: false,
+    ...(request.maxOutputTokens === undefined ? {} : { maxOutputTokens: request.maxOutputTokens }),
+    ...(request.tools.length === 0 ? {} : { tools: request.tools.map((tool) => toolOf(tool, dialect)) }),
+    ...(request.outputSchema === undefined ? {} : { responseFormat: formatOf(request.outputSchema) }),
+    ...(stopSequences === undefined || stopSequences.length === 0 ? {} : { stopSequences: [...stopSequences] }),
+    ...providerOptionsOf(own, dialect),
+  };
+}
+
+function toolOf(tool: ToolSpec, dialect: Dialect): LanguageModelV4FunctionTool {
+  const { name, description } = tool;
+  const inputSchema = tool.inputSchema as JSONSchema7; // a tool's schema is a JSON schema by its port
+  // Responses turns strictness on by itself and makes every optional parameter required.
+  const strictness = dialect.family === "openai" ? { strict: false } : {};
+  return { type: "function", name, description, inputSchema, ...strictness };
+}
+
+function formatOf(schema: JsonObject): NonNullable<LanguageModelV4CallOptions["responseFormat"]> {
+  return { type: "json", schema: schema as JSONSchema7 }; // checked to be a JSON schema where it was given
+}
+
+function providerOptionsOf(own: JsonObject, dialect: Dialect): { providerOptions?: SharedV4ProviderOptions } {
+  const options = { ...defaultsOf(dialect), ...own };
+  if (Object.keys(options).length === 0) return {};
+  // Parameters arrive as JSON, so they are JSON here.
+  return { providerOptions: { [dialect.namespace]: options } as SharedV4ProviderOptions };
+}
+
+function defaultsOf(dialect: Dialect): JsonObject {
+  // A schema is checked again when the answer is there; strict decoding would refuse most schemas people write.
+  const relaxed = { strictJsonSchema: false };
+  // Without server state the package asks for encrypted reasoning, and a session can be resumed by anyone who has it.
+  if (dialect.isResponses) return { store: false, ...relaxed };
+  // While Claude thinks in secret, pings are all that says the stream is alive.
+  if (dialect.family === "anthropic") return { includePings: true };
+  return dialect.family === "openai" || dialect.family === "other" ? relaxed : {};
+}
+
+/** A model that was handed in as code; undefined for a name, or for none. */
+export function ownModelOf(given: string | AiSdkModel | ModelClient | undefined): ModelClient | undefined {
+  if (given === undefined || typeof given === "string") return undefined;
+  return "stream" in given ? given : createAiSdkModel(given);
+}
+
+/** The model that was handed in serves whenever no other is named, also for a session resumed by its name. */
+export function preferOwn(own: ModelClient | undefined, others: ModelResolver): ModelResolver {
+  if (own === undefined) return others;
+  return {
+    resolve: async (model, provider) => {
+      const isOwn = (model ?? own.modelId) === own.modelId && (provider ?? own.provider) === own.provider;
+      return isOwn ? own : others.resolve(model, provider);
+    },
+  };
+}

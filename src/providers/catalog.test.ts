@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ModelsCatalog } from "../contract/catalog.ts";
+import { ModelsCatalog } from "../contract/capability.ts";
 import { DEFAULT_MODELS, describeModels, findModel, mergeModels } from "./catalog.ts";
 
 describe("catalogue", () => {

@@ -1,4 +1,4 @@
-import type { CatalogModel, ModelProfile, ModelsCatalog } from "../contract/catalog.ts";
+import type { CatalogModel, ModelProfile, ModelsCatalog } from "../contract/capability.ts";
 import { CONTRACT_VERSION } from "../contract/version.ts";
 
 /** A model we know by name, and who serves it. */

@@ -1,9 +1,8 @@
 import type { AssistantBlock, Content, Message, StopReason } from "../contract/message.ts";
 import type { JsonObject } from "../contract/session.ts";
 import type { ModelClient, ModelPart, ModelRequest } from "../ports/model.ts";
+import { countOf, openLines } from "./http-stream.ts";
 import { abortFailure, CUT_OFF, classifyFailure } from "./model-failure.ts";
-import { openLines } from "./wire/http-lines.ts";
-import { countOf } from "./wire/token-count.ts";
 
 export interface OllamaGenerateOptions {
   /** Ollama's root, without /v1. */

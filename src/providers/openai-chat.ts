@@ -1,8 +1,15 @@
-import type { ModelClient, ModelPart, ModelRequest } from "../ports/model.ts";
+import type { Usage } from "../contract/event.ts";
+import type {
+  AssistantBlock,
+  AssistantMessage,
+  Content,
+  ContentBlock,
+  Message,
+  StopReason,
+} from "../contract/message.ts";
+import type { ModelClient, ModelPart, ModelRequest, ToolSpec } from "../ports/model.ts";
+import { asRecord, countOf, type Loose, openLines, toolUseBlock } from "./http-stream.ts";
 import { abortFailure, CUT_OFF, classifyFailure } from "./model-failure.ts";
-import { ChatAnswer } from "./openai-chat/answer.ts";
-import { serialiseRequest } from "./openai-chat/request.ts";
-import { openLines } from "./wire/http-lines.ts";
 
 export interface OpenAiChatOptions {
   /** Up to and with /v1. */
@@ -81,4 +88,305 @@ function sourceOf(options: OpenAiChatOptions, request: ModelRequest) {
 
 function blameOf({ provider, apiKey }: OpenAiChatOptions) {
   return { provider, secrets: apiKey === undefined ? [] : [apiKey], isKeyless: apiKey === undefined };
+}
+
+/** A request's JSON. What the call before said is remembered, so a call pays for what is new in it. */
+export function serialiseRequest(
+  request: ModelRequest,
+  asked: { model: string; stopSequences: readonly string[] | undefined },
+): string {
+  const { tools, maxOutputTokens, providerParams, outputSchema } = request;
+  const { model, stopSequences: stop } = asked;
+  const schema = { name: "output", schema: outputSchema };
+  const settings = JSON.stringify({
+    ...providerParams,
+    messages: undefined, // They stand before, and of two a server takes the later.
+    model,
+    stream: true,
+    stream_options: { include_usage: true },
+    ...(maxOutputTokens === undefined ? {} : { max_tokens: maxOutputTokens }),
+    ...(stop === undefined || stop.length === 0 ? {} : { stop }),
+    ...(tools.length === 0 ? {} : { tools: tools.map(toolOf) }),
+    ...(outputSchema === undefined ? {} : { response_format: { type: "json_schema", json_schema: schema } }),
+  });
+  const written = recall(request.messages);
+  written.json = `${writeMessages(written, request.messages)}],${settings.slice(1)}`;
+  return written.json;
+}
+
+function toolOf({ name, description, inputSchema }: ToolSpec) {
+  return { type: "function", function: { name, description, parameters: inputSchema } };
+}
+
+/** The newest request of a conversation; `ends` says where in its JSON each of its messages ends. */
+interface Written {
+  readonly messages: Message[];
+  readonly ends: number[];
+  json: string;
+}
+
+const OPENING = '{"messages":[';
+
+/** By first message: it is what a conversation keeps, whatever is added to it or compacted away. */
+const conversations = new WeakMap<Message, Written>();
+
+function recall([first]: readonly Message[]): Written {
+  const known = first === undefined ? undefined : conversations.get(first);
+  if (known !== undefined) return known;
+  const written: Written = { messages: [], ends: [], json: OPENING };
+  if (first !== undefined) conversations.set(first, written);
+  return written;
+}
+
+/**
+ * A request up to the end of its messages. It begins like the one before, so that text is taken as it is: to look every
+ * message up and join them again was a quarter of what a turn cost after 1,000 turns.
+ */
+function writeMessages(written: Written, messages: readonly Message[]): string {
+  const same = sharedLength(written.messages, messages);
+  written.messages.length = same;
+  written.ends.length = same;
+  let json = written.json.slice(0, written.ends.at(-1) ?? OPENING.length);
+  for (const message of messages.slice(same)) {
+    for (const wire of wireMessages(message)) {
+      json += `${json.length === OPENING.length ? "" : ","}${JSON.stringify(wire)}`;
+    }
+    written.messages.push(message);
+    written.ends.push(json.length);
+  }
+  return json;
+}
+
+/** How many messages two conversations begin with alike. */
+function sharedLength(one: readonly Message[], other: readonly Message[]): number {
+  const length = Math.min(one.length, other.length);
+  for (let index = 0; index < length; index += 1) if (one[index] !== other[index]) return index;
+  return length;
+}
+
+function wireMessages(message: Message): readonly object[] {
+  switch (message.role) {
+    case "system":
+      return [{ role: "system", content: message.content }];
+    case "system_notice": {
+      const body = message.body ?? "";
+      return [{ role: "user", content: `[system notice: ${message.kind}]${body === "" ? "" : `\n${body}`}` }];
+    }
+    case "user":
+      return [{ role: "user", content: userContent(message.content) }];
+    case "block_assistant":
+      return assistantMessage(message);
+    case "tool_results":
+      // The wire has no error mark: the text of a failed call says that it failed.
+      return message.results.map(({ tool_use_id, content }) => ({
+        role: "tool",
+        tool_call_id: tool_use_id,
+        content: plainText(content),
+      }));
+  }
+}
+
+function userContent(content: Content): unknown {
+  if (typeof content === "string") return content;
+  return content.map((block) => {
+    if (block.type !== "image" || block.source !== "inline") return { type: "text", text: blockText(block) };
+    return { type: "image_url", image_url: { url: `data:${block.media_type};base64,${block.data}` } };
+  });
+}
+
+/** Reasoning stays behind: no server of this wire takes it back. A call that was cut off never ran. */
+function assistantMessage({ blocks, stop_reason }: AssistantMessage): readonly object[] {
+  const text = blocks.map((block) => (block.block_type === "text" ? block.data.text : "")).join("");
+  const calls = stop_reason === "cancelled" ? [] : blocks.filter((block) => block.block_type === "tool_use");
+  if (text.trim() === "" && calls.length === 0) return [];
+  const tool_calls = calls.map(({ data }) => ({
+    id: data.id,
+    type: "function",
+    function: { name: data.name, arguments: JSON.stringify(data.args) },
+  }));
+  return [{ role: "assistant", content: text === "" ? null : text, ...(calls.length === 0 ? {} : { tool_calls }) }];
+}
+
+function plainText(content: Content): string {
+  return typeof content === "string" ? content : content.map(blockText).join("\n");
+}
+
+function blockText(block: ContentBlock): string {
+  return block.type === "text" ? block.text : `[${block.type}: ${block.media_type}]`;
+}
+
+interface OpenCall {
+  readonly index: number | undefined;
+  id: string;
+  name: string;
+  args: string;
+}
+
+/** Gathers the events of one answer; parts to pass on are taken after each network read. */
+class ChatAnswer {
+  /** The server said that nothing follows. */
+  isOver = false;
+  readonly #position: number;
+  #responseId = "";
+  #model: string | undefined;
+  /** What came outside of any event. */
+  #plain = "";
+  #parts: ModelPart[] = [];
+  #text = "";
+  #reasoning = "";
+  readonly #calls: OpenCall[] = [];
+  #finishReason: string | undefined;
+  #usage: Usage = { input_tokens: 0, output_tokens: 0 };
+
+  /** `position` is where in its conversation the answer stands. */
+  constructor(position: number) {
+    this.#position = position;
+  }
+
+  /** Whether the model said that it was done. */
+  get isFinished(): boolean {
+    return this.#finishReason !== undefined;
+  }
+
+  /** Reads one line of the event stream; throws what cannot be read and what the server reports as an error. */
+  read(line: string): void {
+    if (this.isOver) return;
+    if (!line.startsWith("data:")) {
+      // Some servers answer with plain JSON after all, on one line or on many.
+      if (this.#plain !== "" || line.startsWith("{")) this.#plain += line;
+      return;
+    }
+    const data = line.slice(5).trim();
+    if (data === "[DONE]") this.isOver = true;
+    else if (data !== "") this.#readChunk(data);
+  }
+
+  /** Nothing follows: what came outside of any event is the answer, or an error. */
+  close(): void {
+    if (this.#plain !== "") this.#readChunk(this.#plain);
+  }
+
+  /** What was read since the last time. */
+  take(): readonly ModelPart[] {
+    const parts = this.#parts;
+    this.#parts = [];
+    return parts;
+  }
+
+  /** The answer's blocks and its end. */
+  finish(): readonly ModelPart[] {
+    const blocks: AssistantBlock[] = [];
+    if (this.#reasoning !== "") blocks.push({ block_type: "reasoning", data: { text: this.#reasoning } });
+    if (this.#text !== "") blocks.push({ block_type: "text", data: { text: this.#text } });
+    const calls = this.#calls.filter((call) => call.name !== "");
+    const taken = new Set<string>();
+    for (const [index, { id, name, args }] of calls.entries()) {
+      blocks.push(toolUseBlock({ id: unique(id || this.#newId(index), taken), name, input: args }));
+    }
+    const stopReason = stopReasonOf(this.#finishReason, calls.length > 0);
+    const parts = blocks.map((block): ModelPart => ({ type: "block", block }));
+    const named = {
+      ...(this.#responseId === "" ? {} : { id: this.#responseId }),
+      ...(this.#model === undefined ? {} : { model: this.#model }),
+    };
+    const response = Object.keys(named).length === 0 ? {} : { response: named };
+    return [...parts, { type: "finish", stopReason, usage: this.#usage, ...response }];
+  }
+
+  #readChunk(json: string): void {
+    const chunk = asRecord(JSON.parse(json));
+    if (chunk.error !== undefined && chunk.error !== null) throw chunk;
+    if (this.#responseId === "" && typeof chunk.id === "string") this.#responseId = chunk.id;
+    if (typeof chunk.model === "string") this.#model ??= chunk.model;
+    if (chunk.usage !== undefined && chunk.usage !== null) this.#usage = usageOf(asRecord(chunk.usage));
+    const choice = asRecord(Array.isArray(chunk.choices) ? chunk.choices[0] : undefined);
+    this.#readDelta(asRecord(choice.delta ?? choice.message));
+    if (typeof choice.finish_reason === "string") this.#finishReason = choice.finish_reason;
+  }
+
+  #readDelta(delta: Loose): void {
+    const { content, tool_calls } = delta;
+    const reasoning = delta.reasoning_content ?? delta.reasoning;
+    if (typeof reasoning === "string" && reasoning !== "") {
+      this.#reasoning += reasoning;
+      this.#parts.push({ type: "reasoning_delta", delta: reasoning });
+    }
+    if (typeof content === "string" && content !== "") {
+      this.#text += content;
+      this.#parts.push({ type: "text_delta", delta: content });
+    }
+    if (!Array.isArray(tool_calls)) return;
+    for (const piece of tool_calls) this.#readCall(asRecord(piece));
+    // Writing a long tool input shows nothing and must not be taken for a stall.
+    this.#parts.push(SIGN_OF_LIFE);
+  }
+
+  #readCall(piece: Loose): void {
+    const { name, arguments: args } = asRecord(piece.function);
+    const said = { index: asIndex(piece.index), id: asText(piece.id), name: asText(name) };
+    const call = this.#findCall(said) ?? this.#openCall(said.index);
+    call.id ||= said.id;
+    call.name ||= said.name;
+    call.args += asText(args);
+  }
+
+  /** The call that a piece goes on with: that of its index, else of its id, else the last. */
+  #findCall({ index, id, name }: Pick<OpenCall, "index" | "id" | "name">): OpenCall | undefined {
+    if (index === undefined && id === "") return name === "" ? this.#calls.at(-1) : undefined;
+    if (index === undefined) return this.#calls.find((call) => call.id === id);
+    const known = this.#calls.findLast((call) => call.index === index);
+    if (known === undefined || known.id === "" || known.id === id) return known;
+    // Some servers count every call as the first; others give each piece of one a new id, but then no name.
+    return id !== "" && name !== "" ? undefined : known;
+  }
+
+  #openCall(index: number | undefined): OpenCall {
+    if (this.#calls.length === CALLS_MAX) throw new SyntaxError(`it has more than ${CALLS_MAX} tool calls`);
+    const call = { index, id: "", name: "", args: "" };
+    this.#calls.push(call);
+    return call;
+  }
+
+  /** An id for a call without one that no other answer of the conversation gave. */
+  #newId(index: number): string {
+    const response = this.#responseId.slice(-RESPONSE_ID_LENGTH_MAX);
+    return ["call", ...(response === "" ? [] : [response]), this.#position, index].join("_");
+  }
+}
+
+const CALLS_MAX = 1_024;
+/** OpenAI refuses a call's id of more than 40 characters, and a session may go on there. */
+const RESPONSE_ID_LENGTH_MAX = 24;
+const SIGN_OF_LIFE: ModelPart = { type: "text_delta", delta: "" };
+
+function asIndex(value: unknown): number | undefined {
+  return typeof value === "number" ? value : undefined;
+}
+
+function asText(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
+
+/** The wanted id, or a numbered one where it is taken: results find their calls by it. */
+function unique(wanted: string, taken: Set<string>): string {
+  let id = wanted;
+  for (let number = 2; taken.has(id); number += 1) id = `${wanted}_${number}`;
+  taken.add(id);
+  return id;
+}
+
+function stopReasonOf(reason: string | undefined, hasCalls: boolean): StopReason {
+  if (reason === "length") return "max_tokens";
+  if (reason === "content_filter") return "content_filter";
+  // Not the word but the calls decide: some servers say "stop" with calls, and calls must be answered.
+  return hasCalls ? "tool_use" : "end_turn";
+}
+
+function usageOf(usage: Loose): Usage {
+  const cached = countOf(asRecord(usage.prompt_tokens_details).cached_tokens);
+  return {
+    input_tokens: countOf(usage.prompt_tokens) ?? 0,
+    output_tokens: countOf(usage.completion_tokens) ?? 0,
+    ...(cached === undefined ? {} : { cache_read_tokens: cached }),
+  };
 }

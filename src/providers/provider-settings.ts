@@ -1,6 +1,5 @@
 import { RuntimeError } from "../contract/error.ts";
 import { type ConfiguredModel, DEFAULT_MODELS, type OwnModel } from "./catalog.ts";
-import { rowOf } from "./table-row.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -148,4 +147,9 @@ export function providerStatus(env: Environment, config: ProviderConfig = {}): r
     const defaultModel = DEFAULT_MODELS.get(provider) ?? "";
     return { provider, keyVariable, hasKey: key !== undefined, baseUrl, defaultModel };
   });
+}
+
+/** A row of a table that others wrote: `constructor`, which every object has, is none. */
+export function rowOf<Row>(table: Readonly<Record<string, Row>> | undefined, name: string): Row | undefined {
+  return table !== undefined && Object.hasOwn(table, name) ? table[name] : undefined;
 }

@@ -1,6 +1,7 @@
 import { RuntimeError } from "../contract/error.ts";
 import type { ModelClient, ModelResolver } from "../ports/model.ts";
 import { DEFAULT_MODELS, findModel, mergeModels } from "./catalog.ts";
+import { boundFetch } from "./http-stream.ts";
 import {
   type Environment,
   HOSTED_PROVIDERS,
@@ -11,12 +12,11 @@ import {
   type ProviderConfig,
   type ProviderSettings,
   rootOf,
+  rowOf,
   settingsOf,
   variableIn,
   versioned,
 } from "./provider-settings.ts";
-import { rowOf } from "./table-row.ts";
-import { boundFetch } from "./wire/bounded-fetch.ts";
 
 export interface ModelResolverOptions {
   readonly env: Environment;
@@ -326,7 +326,7 @@ async function openGenerate(place: Place, given: GenerateModel): Promise<ModelCl
 }
 
 async function openOffline(place: Place): Promise<ModelClient> {
-  const { createOfflineModel } = await import("./offline.ts");
+  const { createOfflineModel } = await import("./offline/offline.ts");
   const contextWindow = windowOf(place, "offline");
   return createOfflineModel(contextWindow === undefined ? {} : { contextWindow });
 }

@@ -2,8 +2,7 @@ import { type ErrorCode, RuntimeError } from "../contract/error.ts";
 import type { OperationName, OperationOutput } from "../contract/operations.ts";
 import { type NoOption, type OperationWritten, WIRE_TABLE } from "../contract/wire-table.ts";
 import type { CallContext, Dispatch } from "./dispatch.ts";
-import { type CamelCased, camelOf, inCamelCase, requireNames, toWire } from "./option-names.ts";
-import { jsonSchemaOf } from "./output-schema.ts";
+import { type CamelCased, camelOf, inCamelCase, jsonSchemaOf, requireNames, toWire } from "./options.ts";
 
 /** What every call takes besides its fields. */
 interface CallOptions {

@@ -52,10 +52,10 @@ export interface Runtime extends Omit<OtherMethods, "createSession" | "listSessi
 }
 
 /** The ways into a runtime everything else is made of: here or on the other side of a wire. */
-export type RuntimeWays = Pick<Runtime, "dispatch" | "subscribe" | "close">;
+export type RuntimeLink = Pick<Runtime, "dispatch" | "subscribe" | "close">;
 
 /** A runtime's calls, the same wherever it runs; `advice` is for whoever composed it, by the code of what failed. */
-export function createRuntimeCalls(ways: RuntimeWays, advice?: Advice): Runtime {
+export function createRuntimeCalls(ways: RuntimeLink, advice?: Advice): Runtime {
   const { dispatch, subscribe } = ways;
   const ask = createAsk(dispatch, advice);
   const methods = createOtherMethods(ask);

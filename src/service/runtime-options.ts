@@ -1,7 +1,7 @@
 import { RuntimeError } from "../contract/error.ts";
-import { requireTools } from "../core/tools/require-tools.ts";
+import { requireTools } from "../core/tool-batch.ts";
 import type { Tool } from "../ports/tool.ts";
-import { requireNames } from "./option-names.ts";
+import { requireNames } from "./options.ts";
 
 type Expected = readonly [isIt: (value: unknown) => boolean, wanted: string];
 const isObject = (value: unknown): boolean => typeof value === "object" && value !== null;

@@ -2,14 +2,14 @@ import type { Compaction } from "../contract/compaction.ts";
 import type { AgentEvent } from "../contract/event.ts";
 import type { EventPage } from "../contract/event-page.ts";
 import type { Content } from "../contract/message.ts";
+import type { MessageInput, ReplacementInput, RewriteCommit } from "../contract/rewrite.ts";
+import type { RewriteResult, TranscriptRevision } from "../contract/rewrite-operations.ts";
 import type { RunResult } from "../contract/session.ts";
-import type { MessageInput, ReplacementInput, RewriteCommit } from "../contract/transcript/rewrite.ts";
-import type { RewriteResult, TranscriptRevision } from "../contract/transcript/rewrite-operations.ts";
 import type { Tool } from "../ports/tool.ts";
 import type { CallContext } from "./dispatch.ts";
 import { createEventQueue, type Delivery } from "./event-queue.ts";
 import { type Ask, createMethodsAbout, type MethodsAbout, type OptionsOf } from "./operation-calls.ts";
-import type { OutputSchema } from "./output-schema.ts";
+import type { OutputSchema } from "./options.ts";
 
 /** Options of a new session: the fields of `session/create` in camel case, and what only code can give. */
 export interface SessionOptions<T = unknown>

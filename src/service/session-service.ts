@@ -1,26 +1,29 @@
-import type { Capabilities, Capability } from "../contract/capability.ts";
-import type { ModelsCatalog } from "../contract/catalog.ts";
+import type { Capabilities, Capability, ModelsCatalog } from "../contract/capability.ts";
 import { RuntimeError } from "../contract/error.ts";
 import type { Content } from "../contract/message.ts";
 import type { CreateSession, RunResult, StartTurn } from "../contract/session.ts";
 import { compileSchema } from "../core/json-schema.ts";
-import { asBlocks } from "../core/message-text.ts";
-import { toolTokens } from "../core/tokens.ts";
-import { requireTools } from "../core/tools/require-tools.ts";
+import { asBlocks, toolTokens } from "../core/tokens.ts";
+import { requireTools } from "../core/tool-batch.ts";
 import type { ModelClient, ModelResolver } from "../ports/model.ts";
 import type { AgentOperations } from "./agent/agents.ts";
-import type { Configuration } from "./config/configuration.ts";
+import { createCompactions } from "./compactions.ts";
+import type { Configuration } from "./configuration.ts";
 import { type CallContext, requireCapability, type Service } from "./dispatch.ts";
-import { createMemoryOperations } from "./memory/memory-operations.ts";
-import { compactingFor, requireReachableFor } from "./session/compacting.ts";
-import { createCompactions } from "./session/compactions.ts";
-import { createForks } from "./session/fork.ts";
-import { createHeldWork, type HeldWork } from "./session/held-work.ts";
-import { inject, injectEvent } from "./session/inject.ts";
-import { appendEntries, beginSession, giveTools, type LiveSession } from "./session/live-session.ts";
-import { createLiveSessions, type LiveSessions } from "./session/live-sessions.ts";
-import { createRewrites } from "./session/rewrites.ts";
-import { createSessionReader } from "./session/session-reader.ts";
+import { createForks, inject, injectEvent } from "./fork.ts";
+import {
+  appendEntries,
+  beginSession,
+  createLiveSessions,
+  createLockedWork,
+  giveTools,
+  type LiveSession,
+  type LiveSessions,
+  type LockedWork,
+} from "./live-sessions.ts";
+import { createMemoryOperations } from "./memory-operations.ts";
+import { createRewrites } from "./rewrites.ts";
+import { createSessionReader } from "./session-reader.ts";
 import {
   overrideSettings,
   requireParams,
@@ -28,8 +31,15 @@ import {
   requireSkills,
   type SessionDefaults,
   settleSettings,
-} from "./session/session-settings.ts";
-import { chooseTools, type FixedParts, runSessionTurn, type TurnParts } from "./session/turn-runner.ts";
+} from "./session-settings.ts";
+import {
+  chooseTools,
+  compactingFor,
+  type FixedParts,
+  requireReachableFor,
+  runSessionTurn,
+  type TurnParts,
+} from "./turn-runner.ts";
 
 /** What follows from the configuration, which may change between two turns. */
 export interface Configured extends Omit<TurnParts, keyof FixedParts> {
@@ -53,7 +63,7 @@ export interface ServiceParts extends FixedParts {
 export interface SessionService {
   readonly service: Service;
   readonly live: LiveSessions;
-  readonly stop: HeldWork["stop"];
+  readonly stop: LockedWork["stop"];
 }
 
 /** Sessions and their turns: the one behaviour behind every surface. */
@@ -65,7 +75,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
     sessionsMax: () => configuration.current().sessionsMax,
     isStored: parts.capabilities.has("session-store"),
   });
-  const held = createHeldWork({ store, clock, live });
+  const held = createLockedWork({ store, clock, live });
 
   const createSession = async (input: CreateSession, call: CallContext) => {
     requireServed(input);

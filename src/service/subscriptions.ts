@@ -1,8 +1,8 @@
 import type { Entry } from "../contract/entry.ts";
-import { eventsOf, spokenOf, textOfEntry } from "../core/session/entry-events.ts";
+import { eventsOf, spokenOf, textOfEntry } from "../core/entry-events.ts";
 import type { EventLog, Store } from "../ports/store.ts";
 import type { Delivery } from "./event-queue.ts";
-import type { LiveSessions } from "./session/live-sessions.ts";
+import type { LiveSessions } from "./live-sessions.ts";
 
 /** Entries read at a time: what is replayed is never held whole. */
 const PAGE_ENTRIES = 256;

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import type { Entry } from "../contract/entry.ts";
 import { RuntimeError } from "../contract/error.ts";
+import type { ConfigStore, KeptLayer } from "../ports/config-store.ts";
 import type { Blob, FoldRow, LogRow, SessionLocks, Store } from "../ports/store.ts";
 
 /** A store that lives as long as the process: for trying things out, for tests, and for sessions nobody resumes. */
@@ -83,4 +84,18 @@ function firstReaching(log: readonly Entry<unknown>[], seq: number): number {
     else high = middle;
   }
   return low;
+}
+
+/** A realm's own layer of the configuration that lasts as long as the process. */
+export function createConfigInMemory(): ConfigStore {
+  let kept: KeptLayer = { generation: 0, layer: {} };
+  return {
+    name: "configuration",
+    read: () => kept,
+    hasChanged: () => false,
+    change: async (make) => {
+      kept = { generation: kept.generation + 1, layer: make({ generation: kept.generation, layer: () => kept.layer }) };
+      return kept;
+    },
+  };
 }

@@ -1,9 +1,17 @@
 import type { Usage } from "../contract/event.ts";
 import type { AssistantBlock, StopReason } from "../contract/message.ts";
 import type { ModelClient, ModelPart, ModelRequest } from "../ports/model.ts";
-import { answeredMessage, contentOf, spokenMessages } from "./content.ts";
-import { errorTypeOf, messageIn } from "./error-type.ts";
-import type { Attributes, Failure, OpenSpan, Spans } from "./spans.ts";
+import {
+  type Attributes,
+  answeredMessage,
+  contentOf,
+  errorTypeOf,
+  type Failure,
+  messageIn,
+  type OpenSpan,
+  type Spans,
+  spokenMessages,
+} from "./spans.ts";
 
 export interface ChatSpans {
   readonly spans: Spans;

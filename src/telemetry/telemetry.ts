@@ -3,11 +3,18 @@ import type { AgentEvent, Usage } from "../contract/event.ts";
 import type { StopReason } from "../contract/message.ts";
 import type { AskedRecall, Telemetry, Watch, WatchedWork } from "../ports/telemetry.ts";
 import { providerName, type UndecidedChat, watchModel } from "./chat-spans.ts";
-import { createCompactionSpans } from "./compaction-spans.ts";
-import { contentOf, partsOf, textContent } from "./content.ts";
-import { errorTypeOf, messageIn } from "./error-type.ts";
-import { type Attributes, createSpans, type OpenSpan, type Spans } from "./spans.ts";
-import { leaveTools, watchTools } from "./tool-spans.ts";
+import {
+  type Attributes,
+  contentOf,
+  createSpans,
+  errorTypeOf,
+  messageIn,
+  type OpenSpan,
+  partsOf,
+  type Spans,
+  textContent,
+} from "./spans.ts";
+import { createCompactionSpans, leaveTools, watchTools } from "./tool-spans.ts";
 
 /** That of the provider the application has registered; without one, a tracer whose spans go nowhere. */
 export function applicationTracer(): Tracer {

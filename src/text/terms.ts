@@ -1,6 +1,6 @@
 import { fold } from "./canonical.ts";
 import { stem } from "./stems.ts";
-import { FUNCTION_WORDS } from "./stop-words.ts";
+import { FUNCTION_WORDS } from "./words.ts";
 
 /** What a text is found by: its terms, each with how often it occurs. The work grows with the text and no faster. */
 export function termsOf(text: string): Map<string, number> {

@@ -4,8 +4,7 @@ import { env } from "node:process";
 import { setTimeout } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import type { Clock } from "../ports/clock.ts";
-import { createBuiltinTools } from "./builtin.ts";
-import { builtinToolNames, TOOL_PRESETS } from "./presets.ts";
+import { builtinToolNames, createBuiltinTools, TOOL_PRESETS } from "./builtin.ts";
 
 const clock: Clock = {
   now: () => Date.now(),

@@ -1,9 +1,11 @@
+import { z } from "zod";
+import type { MemoryHit } from "../contract/memory.ts";
+import type { CreateSession, SessionSettings } from "../contract/session.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Tool } from "../ports/tool.ts";
-import { createDatetimeTool } from "./datetime.ts";
-import { createApplyPatchTool } from "./patch/apply-patch.ts";
-import { builtinToolNames, type ToolSettings } from "./presets.ts";
-import { createShellTools } from "./shell/shell.ts";
+import { defineTool } from "./define-tool.ts";
+import { createApplyPatchTool } from "./patch.ts";
+import { createShellTools } from "./shell.ts";
 import { createTaskTools } from "./tasks.ts";
 
 export interface BuiltinOptions {
@@ -42,4 +44,144 @@ export function createBuiltinTools(options: BuiltinOptions): BuiltinTools {
     },
     close: () => shell.close(),
   };
+}
+
+export type ToolSettings = Readonly<SessionSettings["tools"]>;
+export type ToolPreset = NonNullable<CreateSession["tool_preset"]>;
+
+/** What each preset of `--tools` and `tool_preset` switches on. */
+export const TOOL_PRESETS: Readonly<Record<ToolPreset, ToolSettings>> = {
+  none: { builtins: "none", shell: false, memory: false },
+  safe: { builtins: "safe", shell: false, memory: false },
+  workspace: { builtins: "all", shell: true, memory: false },
+  full: { builtins: "all", shell: true, memory: true },
+};
+
+/** The presets, with memory and the tools of MCP servers wherever they are on for all; `none` is none. */
+export function presetsWith(on: { readonly memory: boolean; readonly mcp: boolean }): typeof TOOL_PRESETS {
+  const { none, safe, workspace, full } = TOOL_PRESETS;
+  const added = { ...(on.memory ? { memory: true } : {}), ...(on.mcp ? { mcp: true } : {}) };
+  return {
+    none: { ...none, ...(on.mcp ? { mcp: false } : {}) },
+    safe: { ...safe, ...added },
+    workspace: { ...workspace, ...added },
+    full: { ...full, ...added },
+  };
+}
+
+/** Whether a session has the tools of MCP servers; one that began before there were any has, unless it has no tools. */
+export function hasMcpTools({ mcp, builtins, shell, memory }: ToolSettings): boolean {
+  return mcp ?? (builtins !== "none" || shell || memory);
+}
+
+const SAFE_TOOLS = ["datetime", "task_create", "task_get", "task_list", "task_update"] as const;
+const FILE_TOOLS = ["apply_patch"] as const;
+const SHELL_TOOLS = ["shell", "shell_jobs", "shell_job_status", "shell_job_cancel"] as const;
+
+type BuiltinToolName = (typeof SAFE_TOOLS | typeof FILE_TOOLS | typeof SHELL_TOOLS)[number];
+
+/** The built-in tools a session has; `memory` names none here, its tool comes with the memory store. */
+export function builtinToolNames(settings: ToolSettings): readonly BuiltinToolName[] {
+  return [
+    ...(settings.builtins === "none" ? [] : SAFE_TOOLS),
+    ...(settings.builtins === "all" ? FILE_TOOLS : []),
+    ...(settings.shell ? SHELL_TOOLS : []),
+  ];
+}
+
+interface DatetimeOptions {
+  readonly now: () => number;
+  /** An IANA name; the machine's own zone unless given. */
+  readonly timezone?: string | undefined;
+}
+
+/** The tool that tells a model what time it is, in the zone of the machine it works on. */
+export function createDatetimeTool(options: DatetimeOptions): Tool {
+  return defineTool({
+    name: "datetime",
+    description: "Tell the current date and time in the local time zone.",
+    input: z.strictObject({}),
+    run: () => {
+      const timezone = options.timezone ?? new Intl.DateTimeFormat().resolvedOptions().timeZone;
+      return JSON.stringify(describeMoment(options.now(), timezone));
+    },
+  });
+}
+
+function describeMoment(nowMs: number, timezone: string) {
+  const format = new Intl.DateTimeFormat("en-US", {
+    timeZone: timezone,
+    calendar: "gregory",
+    numberingSystem: "latn",
+    hourCycle: "h23",
+    year: "numeric",
+    month: "2-digit",
+    day: "2-digit",
+    hour: "2-digit",
+    minute: "2-digit",
+    second: "2-digit",
+    weekday: "long",
+    timeZoneName: "longOffset",
+  });
+  const parts = new Map(format.formatToParts(nowMs).map(({ type, value }) => [type, value]));
+  const part = (type: Intl.DateTimeFormatPartTypes) => parts.get(type) ?? "";
+  const date = `${part("year")}-${part("month")}-${part("day")}`;
+  const time = `${part("hour")}:${part("minute")}:${part("second")}`;
+  // Intl writes the zero offset as a bare "GMT".
+  const offset = part("timeZoneName").replace("GMT", "") || "+00:00";
+  return {
+    iso8601: `${date}T${time}${offset}`,
+    date,
+    time,
+    timezone,
+    unix_timestamp: Math.floor(nowMs / 1_000),
+    year: Number(part("year")),
+    month: Number(part("month")),
+    day: Number(part("day")),
+    weekday: part("weekday"),
+  };
+}
+
+/** Searches for the session that asks. */
+export type SearchForTool = (asked: {
+  readonly query: string;
+  readonly limit: number;
+  readonly sessionId: string;
+  /** Everything that was said, or only what has left a context. */
+  readonly reach: "discarded" | "everything";
+  readonly signal: AbortSignal;
+}) => Promise<readonly MemoryHit[]>;
+
+const HITS_DEFAULT = 5;
+const HITS_MAX = 20;
+
+const input = z.strictObject({
+  query: z.string().min(1).describe("Natural language search query describing what you want to recall."),
+  limit: z.int().nonnegative().default(HITS_DEFAULT).describe("Maximum number of results to return. Capped at 20."),
+});
+
+/** The tools a session reaches memory with. What they return are quotations, each with who said it and when. */
+export function createMemoryTools(search: SearchForTool): readonly Tool[] {
+  const tool = (name: string, reach: "discarded" | "everything", description: string): Tool =>
+    defineTool({
+      name,
+      description,
+      input,
+      run: async ({ query, limit }, { sessionId, signal }) => {
+        const hits = await search({ query, limit: Math.min(limit, HITS_MAX), sessionId, reach, signal });
+        return JSON.stringify(hits);
+      },
+    });
+  return [
+    tool(
+      "memory_search",
+      "discarded",
+      "Search semantic memory for past conversation content. Memory contains text from earlier conversation turns that were compacted away to save context space.",
+    ),
+    tool(
+      "search_project_history",
+      "everything",
+      "Search everything that was said in any session of this project, compacted or not. Use it for what another session may have said.",
+    ),
+  ];
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { ToolCallContext } from "../ports/tool.ts";
-import { createDatetimeTool } from "./datetime.ts";
+import { createDatetimeTool } from "./builtin.ts";
 
 const context: ToolCallContext = {
   sessionId: "s",

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { invalidInput } from "../contract/input/invalid-input.ts";
+import { invalidInput } from "../contract/input.ts";
 import type { JsonObject } from "../contract/session.ts";
 import type { Tool, ToolCallContext, ToolOutput } from "../ports/tool.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { builtinToolNames, hasMcpTools, presetsWith, TOOL_PRESETS } from "./presets.ts";
+import { builtinToolNames, hasMcpTools, presetsWith, TOOL_PRESETS } from "./builtin.ts";
 
 const SAFE = ["datetime", "task_create", "task_get", "task_list", "task_update"];
 const SHELL = ["shell", "shell_jobs", "shell_job_status", "shell_job_cancel"];

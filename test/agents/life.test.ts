@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import type { AgentEntryBody } from "../../src/contract/agent/agent-entry.ts";
-import { foldAgent } from "../../src/core/agent/agent-row.ts";
-import { agentId } from "../../src/service/agent/agent-id.ts";
+import type { AgentEntryBody } from "../../src/contract/agent.ts";
+import { foldAgent } from "../../src/core/agent/tiers.ts";
+import { agentId } from "../../src/service/agent/agent-log.ts";
 import type { Agents } from "../../src/service/agent/agents.ts";
 import { createStoreInMemory } from "../../src/stores/in-memory.ts";
 import { agentsWith, countingSummariser } from "../support/agents.ts";

@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
-import { foldAgent } from "../../src/core/agent/agent-row.ts";
-import { createVault } from "../../src/projections/vault/vault.ts";
+import { foldAgent } from "../../src/core/agent/tiers.ts";
+import { createVault } from "../../src/projections/vault.ts";
 import { type Agents, createAgents } from "../../src/service/agent/agents.ts";
 import type { SummariseTexts } from "../../src/service/agent/tier-summariser.ts";
 import { createSystemClock } from "../../src/service/system-clock.ts";

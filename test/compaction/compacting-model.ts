@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { COMPACTION_PROMPT } from "../../src/core/compaction/summary-message.ts";
+import { COMPACTION_PROMPT } from "../../src/core/compaction/shown-messages.ts";
 import type { ModelClient, ModelRequest } from "../../src/ports/model.ts";
 import type { Tool } from "../../src/ports/tool.ts";
 import { createScriptedModel, type ScriptedStep } from "../../src/providers/scripted.ts";

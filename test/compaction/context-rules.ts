@@ -1,7 +1,6 @@
-import { grammarFaults } from "../../src/core/compaction/grammar/grammar.ts";
-import { assembleContext } from "../../src/core/session/context.ts";
-import type { SessionState } from "../../src/core/session/session-state.ts";
-import { type CompactionRecord, isIn, type Placed } from "../../src/core/session/shown.ts";
+import { grammarFaults } from "../../src/core/compaction/grammar.ts";
+import { assembleContext, type CompactionRecord, isIn, type Placed } from "../../src/core/context.ts";
+import type { SessionState } from "../../src/core/session-state.ts";
 import { estimateTokens } from "../../src/core/tokens.ts";
 
 /** What is wrong with a context, whatever was done to it before; one sentence for each rule that is broken. */

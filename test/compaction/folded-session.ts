@@ -1,6 +1,6 @@
 import type { Entry, EntryBody, EntryBodyOf } from "../../src/contract/entry.ts";
-import { spanOf } from "../../src/core/session/entry-events.ts";
-import { applyEntry, foldSession, type SessionState } from "../../src/core/session/session-state.ts";
+import { spanOf } from "../../src/core/entry-events.ts";
+import { applyEntry, foldSession, type SessionState } from "../../src/core/session-state.ts";
 import { created, idOf } from "../support/entries.ts";
 
 /** A session without a store: what is appended is numbered, kept and folded at once. */

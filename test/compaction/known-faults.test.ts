@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { DefaultCompactor } from "../../src/core/compaction/default-compactor.ts";
-import { grammarFaults } from "../../src/core/compaction/grammar/grammar.ts";
-import { isSummary, summaryMessage } from "../../src/core/compaction/summary-message.ts";
+import { grammarFaults } from "../../src/core/compaction/grammar.ts";
+import { DefaultCompactor } from "../../src/core/compaction/policy.ts";
+import { isSummary, summaryMessage } from "../../src/core/compaction/shown-messages.ts";
 import type { Compactor } from "../../src/ports/compactor.ts";
 import { createInMemoryStore } from "../../src/runtime.ts";
 import type { Session } from "../../src/service/session-handle.ts";

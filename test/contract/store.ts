@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Entry, EntryBody, NewEntry } from "../../src/contract/entry.ts";
-import { toNewEntries } from "../../src/core/session/entry-events.ts";
+import { toNewEntries } from "../../src/core/entry-events.ts";
 import type { Store } from "../../src/ports/store.ts";
 import { answered, closed, created, idOf, said } from "../support/entries.ts";
 

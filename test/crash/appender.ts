@@ -1,6 +1,6 @@
 // Appends to sessions of a folder until it is killed, telling its parent of every append that was acknowledged.
 import { flushCompileCache } from "node:module";
-import { toNewEntries } from "../../src/core/session/entry-events.ts";
+import { toNewEntries } from "../../src/core/entry-events.ts";
 import { bodiesOf, sessionIds } from "./expected.ts";
 import { openFolder } from "./open-folder.ts";
 

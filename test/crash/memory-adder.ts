@@ -1,6 +1,6 @@
 // Adds to the memory of a folder until it is killed, telling its parent of every batch that was taken in.
 import { flushCompileCache } from "node:module";
-import { openMemoryStore } from "../../src/stores/memory/embedded/open.ts";
+import { openMemoryStore } from "../../src/stores/recall/open.ts";
 import { batchAfter, CRASH_EMBEDDER, memorySessions, vectorAt } from "./memory-expected.ts";
 
 // It never ends by itself, so what it compiled would not be kept for the next one.

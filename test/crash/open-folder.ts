@@ -1,4 +1,4 @@
-import { foldRow } from "../../src/core/session/session-row.ts";
+import { foldRow } from "../../src/core/session-row.ts";
 import type { Store } from "../../src/ports/store.ts";
 import { openStore } from "../../src/stores/embedded/open.ts";
 

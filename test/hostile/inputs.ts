@@ -1,4 +1,4 @@
-import type { JsonSchema } from "../../src/contract/rest/operation-schema.ts";
+import type { JsonSchema } from "../../src/contract/requests.ts";
 import { below, chance, pick } from "../compaction/chances.ts";
 import type { Random } from "../support/random-history.ts";
 

@@ -1,4 +1,4 @@
-import type { JsonSchema } from "../../src/contract/rest/operation-schema.ts";
+import type { JsonSchema } from "../../src/contract/requests.ts";
 import { createTools } from "../../src/surfaces/mcp/tools.ts";
 import { chance, pick } from "../compaction/chances.ts";
 import { createCases, type Draw, fitting, mutated, nasty } from "./inputs.ts";

@@ -2,13 +2,13 @@
 // how often it let others have their turn for each kind of reader. Something that outgrows its text never gets there.
 import type { Message } from "../../src/contract/message.ts";
 import { cleanSummary } from "../../src/core/agent/clean-summary.ts";
-import { checkSummary, cutInvented } from "../../src/core/compaction/specifics/groundedness.ts";
-import { indexTexts } from "../../src/core/compaction/specifics/occurrence.ts";
-import { specificsOf } from "../../src/core/compaction/specifics/specifics.ts";
-import { piecesOf } from "../../src/core/compaction/specifics/texts.ts";
+import { piecesOf } from "../../src/core/grounding/exactness.ts";
+import { checkSummary, cutInvented } from "../../src/core/grounding/groundedness.ts";
+import { indexTexts } from "../../src/core/grounding/occurrence.ts";
+import { specificsOf } from "../../src/core/grounding/specifics.ts";
 import { createRedactor, redactSlowly } from "../../src/core/redact.ts";
 import { chunksOf } from "../../src/memory/chunk.ts";
-import { extractiveSummary } from "../../src/providers/offline/summary/summary.ts";
+import { extractiveSummary } from "../../src/providers/offline/summary.ts";
 import { hostileTexts } from "./texts.ts";
 
 const user = (content: string): Message => ({ role: "user", content, created_at: "2026-01-05T10:30:00.000Z" });

@@ -1,5 +1,5 @@
 import { ERRORS, type ErrorCode } from "../../src/contract/error.ts";
-import type { JsonSchema } from "../../src/contract/rest/operation-schema.ts";
+import type { JsonSchema } from "../../src/contract/requests.ts";
 import { createSystemClock } from "../../src/service/system-clock.ts";
 import { OPERATION_NAMES } from "../../src/surfaces/rest/operation-routes.ts";
 import { inputPlaces } from "../../src/surfaces/rest/operation-shape.ts";

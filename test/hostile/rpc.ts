@@ -1,5 +1,5 @@
 import { OPERATIONS, type OperationName } from "../../src/contract/operations.ts";
-import { type JsonSchema, operationSchema } from "../../src/contract/rest/operation-schema.ts";
+import { type JsonSchema, operationSchema } from "../../src/contract/requests.ts";
 import { createSystemClock } from "../../src/service/system-clock.ts";
 import { serveRpc } from "../../src/surfaces/rpc/serve.ts";
 import type { Attack, AttackOptions } from "./attack.ts";

@@ -2,10 +2,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import type { Runtime } from "../../src/runtime.ts";
-import { createInMemoryStore } from "../../src/runtime.ts";
+import { createInMemoryStore, type Runtime } from "../../src/runtime.ts";
 import { openRuntime } from "../../src/runtime-on-disk.ts";
-import { createMemoryStoreInMemory } from "../../src/stores/memory/in-memory.ts";
+import { createMemoryStoreInMemory } from "../../src/stores/recall/in-memory.ts";
 import { scriptedRuntime } from "../support/runtime.ts";
 
 const TIMEOUT_MS = 120_000;

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import type { Runtime } from "../../src/runtime.ts";
-import { openMemoryStore } from "../../src/stores/memory/embedded/open.ts";
+import { openMemoryStore } from "../../src/stores/recall/open.ts";
 import { WORD } from "./planted-facts.ts";
 
 interface Asked {

@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll } from "vitest";
 import type { MemoryStore } from "../../src/ports/memory.ts";
-import { openMemoryStore } from "../../src/stores/memory/embedded/open.ts";
-import { createMemoryStoreInMemory } from "../../src/stores/memory/in-memory.ts";
+import { createMemoryStoreInMemory } from "../../src/stores/recall/in-memory.ts";
+import { openMemoryStore } from "../../src/stores/recall/open.ts";
 
 const root = mkdtempSync(join(tmpdir(), "rkat-memory-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));

@@ -3,7 +3,7 @@ import { toChunk } from "../../src/memory/chunk.ts";
 import { createRecall } from "../../src/memory/recall.ts";
 import type { Embedder } from "../../src/ports/embedder.ts";
 import type { MemoryStore } from "../../src/ports/memory.ts";
-import { createEmbedding } from "../../src/service/memory/embedding.ts";
+import { createEmbedding } from "../../src/service/embedding.ts";
 import { createRandom } from "../crash/random.ts";
 import { batchOf } from "../support/memory-chunks.ts";
 import { createVirtualClock } from "../support/virtual-clock.ts";

@@ -1,7 +1,7 @@
 import { appendFileSync } from "node:fs";
 import { setImmediate } from "node:timers/promises";
 import { crc32 } from "node:zlib";
-import { COMPACTION_PROMPT } from "../../src/core/compaction/summary-message.ts";
+import { COMPACTION_PROMPT } from "../../src/core/compaction/shown-messages.ts";
 import type { Clock } from "../../src/ports/clock.ts";
 import type { Embedder } from "../../src/ports/embedder.ts";
 import type { ModelClient } from "../../src/ports/model.ts";

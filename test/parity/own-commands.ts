@@ -1,5 +1,5 @@
 import { PassThrough } from "node:stream";
-import type { RunningCommand } from "../../src/conformance/drivers/cli-driver.ts";
+import type { RunningCommand } from "../../src/conformance/cli-driver.ts";
 import { runCommandLine } from "../../src/surfaces/cli/command-line.ts";
 import type { Io } from "../../src/surfaces/cli/io.ts";
 import { NO_INPUT, PARTS } from "../support/command-line.ts";

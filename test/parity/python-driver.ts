@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { type Driver, eventIn, type Fields, isFields, type Outcome } from "../../src/conformance/drivers/driver.ts";
-import { type Child, type Start, startChild } from "../../src/conformance/drivers/wire/child.ts";
+import { type Child, type Start, startChild } from "../../src/conformance/child.ts";
+import { type Driver, eventIn, type Fields, isFields, type Outcome } from "../../src/conformance/driver.ts";
 import { OPERATIONS } from "../../src/contract/operations.ts";
 
 const PYTHON_CLIENT = join(import.meta.dirname, "../../sdks/python");

@@ -1,7 +1,7 @@
 // Holds a session and appends to it, a word a line on stdin; whatever was acknowledged is told on stdout.
 import { createInterface } from "node:readline";
-import { toNewEntries } from "../../src/core/session/entry-events.ts";
-import { foldRow } from "../../src/core/session/session-row.ts";
+import { toNewEntries } from "../../src/core/entry-events.ts";
+import { foldRow } from "../../src/core/session-row.ts";
 import { openStore } from "../../src/stores/embedded/open.ts";
 import { said } from "../support/entries.ts";
 

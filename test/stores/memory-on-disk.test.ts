@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import type { MemoryStore } from "../../src/ports/memory.ts";
-import { openMemoryStore } from "../../src/stores/memory/embedded/open.ts";
+import { openMemoryStore } from "../../src/stores/recall/open.ts";
 import { createRandom } from "../crash/random.ts";
 import { idOf } from "../support/entries.ts";
 import { batchOf, EMBEDDER, EVERYTHING, embedAll, found, turned } from "../support/memory-chunks.ts";

@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import type { MemoryStore } from "../../src/ports/memory.ts";
-import { openMemoryStore } from "../../src/stores/memory/embedded/open.ts";
-import { createMemoryStoreInMemory } from "../../src/stores/memory/in-memory.ts";
+import { createMemoryStoreInMemory } from "../../src/stores/recall/in-memory.ts";
+import { openMemoryStore } from "../../src/stores/recall/open.ts";
 import { describeMemoryStore, MEMORY_STORE_CHECKS, type OpenMemoryStore } from "../contract/memory-store.ts";
 
 const root = mkdtempSync(join(tmpdir(), "rkat-memory-"));

@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
-import { toNewEntries } from "../../src/core/session/entry-events.ts";
+import { toNewEntries } from "../../src/core/entry-events.ts";
 import { openEmbeddedStore, verifyStore } from "../../src/runtime-on-disk.ts";
 import { createRandom } from "../crash/random.ts";
 import { byEffort } from "../support/effort.ts";

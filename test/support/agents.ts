@@ -1,5 +1,4 @@
-import { foldAgent } from "../../src/core/agent/agent-row.ts";
-import type { Windows } from "../../src/core/agent/waterfall.ts";
+import { foldAgent, type Windows } from "../../src/core/agent/tiers.ts";
 import type { AgentStore } from "../../src/service/agent/agent-log.ts";
 import { type Agents, createAgents } from "../../src/service/agent/agents.ts";
 import type { SummariseTexts } from "../../src/service/agent/tier-summariser.ts";

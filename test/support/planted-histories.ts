@@ -6,7 +6,7 @@ import type {
   StopReason,
   ToolResult,
 } from "../../src/contract/message.ts";
-import type { Grammar } from "../../src/core/compaction/grammar/grammar.ts";
+import type { Grammar } from "../../src/core/compaction/grammar.ts";
 
 /** A history of a kind that bricked sessions somewhere, and who refuses it. */
 interface Planted {

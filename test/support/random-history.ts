@@ -8,7 +8,7 @@ import type {
   ToolResult,
   ToolUseBlock,
 } from "../../src/contract/message.ts";
-import { INTERRUPTED } from "../../src/core/tools/tool-batch.ts";
+import { INTERRUPTED } from "../../src/core/tool-batch.ts";
 
 /** Numbers in [0, 1); `test/crash/random.ts` makes them from a seed. */
 export type Random = () => number;

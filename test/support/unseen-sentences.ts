@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { z } from "zod";
 import { ground } from "../../src/core/compaction/ground.ts";
-import type { Asking } from "../../src/core/model/ask.ts";
+import type { Asking } from "../../src/core/model-call.ts";
 import type { ModelClient, ModelRequest } from "../../src/ports/model.ts";
 import { createScriptedModel } from "../../src/providers/scripted.ts";
 import { compactionCorpus } from "./corpus.ts";

@@ -1,8 +1,7 @@
 import type { Scenario } from "../scenario.ts";
 import { COMPACTIONS } from "./compactions.ts";
-import { LIMITS } from "./limits.ts";
+import { LIMITS, REFUSALS } from "./limits.ts";
 import { MEMORIES } from "./memories.ts";
-import { REFUSALS } from "./refusals.ts";
 import { SESSIONS } from "./sessions.ts";
 import { TURNS } from "./turns.ts";
 

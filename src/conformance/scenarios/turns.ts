@@ -1,5 +1,4 @@
 import type { ExpectedEvent, Scenario } from "../scenario.ts";
-import { asked, completed, endedWith, said } from "./expected-events.ts";
 
 const USED = { input_tokens: 10, output_tokens: 5, total_tokens: 15 };
 
@@ -183,4 +182,33 @@ function answered(id: string, name: string, told: { result: RegExp; is_error: bo
     { type: "tool_execution_completed", id, name, ...told },
     { type: "tool_result_received", id, name, is_error: told.is_error },
   ];
+}
+
+/** The first event of a turn. */
+export function asked(prompt: string): ExpectedEvent {
+  return { type: "run_started", session_id: "{session}", prompt };
+}
+
+/** A model call that says something. */
+export function said(turn_number: number, text: string): readonly ExpectedEvent[] {
+  return [
+    { type: "turn_started", turn_number },
+    { type: "text_delta", delta: text },
+    { type: "text_complete", content: text },
+  ];
+}
+
+/** What ends a turn that went well. */
+export function endedWith(
+  result: string,
+  usage: object = { input_tokens: 10, output_tokens: 5 },
+): readonly ExpectedEvent[] {
+  return [
+    { type: "turn_completed", stop_reason: "end_turn" },
+    completed(result, { usage, extraction_required: false }),
+  ];
+}
+
+export function completed(result: string, more: object): ExpectedEvent {
+  return { type: "run_completed", session_id: "{session}", result, ...more };
 }

@@ -1,8 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { AgentEntryBody } from "../../contract/agent/agent-entry.ts";
-import { type AgentRow, coveredBy, foldAgent } from "./agent-row.ts";
-import { dueAt, dueWaterfall, type Windows, waterfallNow } from "./waterfall.ts";
+import type { AgentEntryBody } from "../../contract/agent.ts";
+import { type AgentRow, coveredBy, dueAt, dueWaterfall, foldAgent, type Windows, waterfallNow } from "./tiers.ts";
 
 const WINDOWS: Windows = { immediate: 64, recent: 64 };
 const ID = "00000000-0000-8000-8000-000000000000";

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { answer as answerOf, calls as call, results, says, user } from "../../../test/support/planted-histories.ts";
 import type { Message } from "../../contract/message.ts";
 import type { CompactionContext } from "../../ports/compactor.ts";
-import { DefaultCompactor } from "./default-compactor.ts";
+import { DefaultCompactor } from "./policy.ts";
 
 const at = (context: Partial<CompactionContext>): CompactionContext => ({
   lastInputTokens: 0,

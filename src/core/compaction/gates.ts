@@ -1,12 +1,11 @@
 import type { Reshape } from "../../contract/compaction.ts";
 import type { Message } from "../../contract/message.ts";
-import { type CompactionRecord, type Placed, type Showing, showTranscript } from "../session/shown.ts";
+import { type CompactionRecord, type Placed, type Showing, showTranscript } from "../context.ts";
 import { estimateTokens } from "../tokens.ts";
-import { grammarFaults } from "./grammar/grammar.ts";
-import type { Pruned } from "./input/prune-results.ts";
-import { keptOf, type Plan, partsOf, replan } from "./plan/plan.ts";
-import { RESHAPES } from "./plan/reshape.ts";
-import { turnsOf } from "./plan/turns.ts";
+import type { Pruned } from "../transcript-text.ts";
+import { grammarFaults } from "./grammar.ts";
+import { keptOf, type Plan, partsOf, replan } from "./plan.ts";
+import { RESHAPES, turnsOf } from "./shown-messages.ts";
 
 export interface Candidate {
   readonly plan: Plan;

@@ -3,12 +3,12 @@ import { messageOf } from "../../contract/error.ts";
 import type { Judgement, Usage } from "../../contract/event.ts";
 import type { Message } from "../../contract/message.ts";
 import type { Verdict, Verdicts } from "../../ports/judge.ts";
-import type { Asking } from "../model/ask.ts";
-import { addUsage } from "../session/session-state.ts";
-import { CASCADE, cutInSections } from "./cascade/sections.ts";
+import { checkSummary, cutInvented, type Invented } from "../grounding/groundedness.ts";
+import type { Asking } from "../model-call.ts";
+import { addUsage } from "../session-state.ts";
+import { CASCADE, cutInSections } from "./cascade.ts";
 import { createModelJudge } from "./model-judge.ts";
 import type { Compacting } from "./prepare.ts";
-import { checkSummary, cutInvented, type Invented } from "./specifics/groundedness.ts";
 import type { Summarised } from "./summarise.ts";
 
 /** A summary that somebody wrote, or none because none is needed. */

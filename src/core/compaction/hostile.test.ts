@@ -5,8 +5,8 @@ import type { Compactor } from "../../ports/compactor.ts";
 import type { ModelRequest } from "../../ports/model.ts";
 import { createScriptedModel, type ScriptedStep } from "../../providers/scripted.ts";
 import { createInMemoryStore, createRuntime, type RuntimeOptions } from "../../runtime.ts";
-import { DefaultCompactor } from "./default-compactor.ts";
-import { COMPACTION_PROMPT } from "./summary-message.ts";
+import { DefaultCompactor } from "./policy.ts";
+import { COMPACTION_PROMPT } from "./shown-messages.ts";
 
 const PAGE = "The heron stood in the reeds and waited. ".repeat(20);
 const isSummaryCall = ({ messages }: ModelRequest): boolean => {

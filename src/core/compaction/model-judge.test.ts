@@ -5,10 +5,10 @@ import { createVirtualClock } from "../../../test/support/virtual-clock.ts";
 import type { Message } from "../../contract/message.ts";
 import type { ModelRequest } from "../../ports/model.ts";
 import { createScriptedModel, type ScriptedStep } from "../../providers/scripted.ts";
-import type { CompactionOptions } from "../../service/compaction-options.ts";
+import type { CompactionOptions } from "../../service/session-settings.ts";
 import { estimateTokens } from "../tokens.ts";
 import { createModelJudge, judgeRequest } from "./model-judge.ts";
-import { COMPACTION_PROMPT } from "./summary-message.ts";
+import { COMPACTION_PROMPT } from "./shown-messages.ts";
 
 const FIRST = "The user approved the first plan.";
 const SECOND = "They also want a second dog.";

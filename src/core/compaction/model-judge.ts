@@ -1,11 +1,11 @@
 import type { Usage } from "../../contract/event.ts";
 import type { Message } from "../../contract/message.ts";
 import type { Judge, Verdict, Verdicts } from "../../ports/judge.ts";
-import { textOf } from "../message-text.ts";
-import { type Asking, ask } from "../model/ask.ts";
-import { excerptOf } from "./input/excerpt.ts";
-import { prepareForSummary } from "./input/prepare-for-summary.ts";
+import { type Asking, ask } from "../model-call.ts";
+import { assistantText } from "../tokens.ts";
+import { excerptOf } from "../transcript-text.ts";
 import { promptOf, quiet, roomFor, type SummaryRequest } from "./summarise.ts";
+import { prepareForSummary } from "./summary-input.ts";
 
 /** A longer summary is judged by its beginning; the rest is unverified. */
 const SENTENCES_MAX = 120;
@@ -27,7 +27,7 @@ export function createModelJudge(asking: Asking): Judge {
       const once = { ...quiet(asking), retry: { ...asking.retry, maxRetries: 0 }, signal };
       const answer = await ask(once, { ...judgeRequest(asked, source, asking), tools: [] });
       if (!answer.ok) return { verdicts: [], usage: NO_USAGE, note: `the judge failed: ${answer.failure.message}` };
-      const read = readVerdicts(textOf(answer), asked.length);
+      const read = readVerdicts(assistantText(answer), asked.length);
       const verdictOf = new Map(asked.map((sentence, at) => [sentence, read[at] ?? "unverified"]));
       return told(
         sentences.map((sentence) => verdictOf.get(sentence) ?? "unverified"),

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { DefaultCompactor } from "./default-compactor.ts";
-import { type BoundaryFacts, judgeBoundary, thresholdFor } from "./policy.ts";
+import { type BoundaryFacts, DefaultCompactor, judgeBoundary, thresholdFor } from "./policy.ts";
 
 const compactor = new DefaultCompactor({ autoCompactThreshold: 5_000 });
 const facts = (given: Partial<BoundaryFacts>): BoundaryFacts => ({

@@ -1,14 +1,14 @@
 import type { Receipt } from "../../contract/compaction.ts";
+import { RuntimeError } from "../../contract/error.ts";
 import type { Message } from "../../contract/message.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { SessionState } from "../session/session-state.ts";
-import type { Placed } from "../session/shown.ts";
-import type { Pruned } from "./input/prune-results.ts";
-import { classify } from "./specifics/classify.ts";
-import type { Invented } from "./specifics/groundedness.ts";
-import { indexTexts, type TextIndex } from "./specifics/occurrence.ts";
-import { type Specific, specificsOf } from "./specifics/specifics.ts";
-import { textsOf } from "./specifics/texts.ts";
+import type { Placed } from "../context.ts";
+import { textsOf } from "../grounding/exactness.ts";
+import type { Invented } from "../grounding/groundedness.ts";
+import { classify, indexTexts, type TextIndex } from "../grounding/occurrence.ts";
+import { type Specific, specificsOf } from "../grounding/specifics.ts";
+import type { SessionState } from "../session-state.ts";
+import type { Pruned } from "../transcript-text.ts";
 
 export interface ReceiptSource {
   /** What leaves the context. */
@@ -119,4 +119,28 @@ export function recoverByExpanding(log: readonly Placed[], breathe: Clock["breat
     indexes.set(specific.seq, index);
     return index.has(specific) ? "expansion" : undefined;
   };
+}
+
+/** What a compaction can never take out of a context, in tokens. */
+export interface Floor {
+  readonly system: number;
+  readonly tools: number;
+  readonly pins: number;
+  readonly summary: number;
+}
+
+/**
+ * Refuses a threshold that a compacted context would still be over: it would be compacted again and again, for
+ * nothing. The turns that are kept are not counted, because nobody knows them yet.
+ */
+export function requireReachable(threshold: number, { system, tools, pins, summary }: Floor): void {
+  const sum = system + tools + pins + summary;
+  if (sum < threshold) return;
+  const arithmetic = `system ${system} + tools ${tools} + pins ${pins} + summary ${summary} = ${sum} tokens`;
+  throw new RuntimeError(
+    "COMPACTION_THRESHOLD_UNREACHABLE",
+    `auto_compact_threshold: ${threshold} can never be met, because ${arithmetic} always stay, besides the recent ` +
+      `turns; write more than ${sum}, or lower max_summary_tokens (${summary})`,
+    { details: { threshold, system, tools, pins, tail: 0, summary, floor: sum } },
+  );
 }

@@ -7,7 +7,7 @@ import type { ModelFailure, ModelRequest } from "../../ports/model.ts";
 import type { Tool } from "../../ports/tool.ts";
 import { createScriptedModel, type ScriptedStep } from "../../providers/scripted.ts";
 import { createInMemoryStore, createRuntime, type RuntimeOptions } from "../../runtime.ts";
-import { COMPACTION_PROMPT, SUMMARY_PREFIX } from "./summary-message.ts";
+import { COMPACTION_PROMPT, SUMMARY_PREFIX } from "./shown-messages.ts";
 
 const PAGE = "The heron stood in the reeds and waited. ".repeat(20); // about 200 tokens
 const SMALL = { autoCompactThreshold: 1_000, maxSummaryTokens: 100, recentTurnBudget: 2 };

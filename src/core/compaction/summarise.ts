@@ -2,12 +2,10 @@ import { messageOf } from "../../contract/error.ts";
 import type { Usage } from "../../contract/event.ts";
 import type { Message } from "../../contract/message.ts";
 import type { Compactor, Curator } from "../../ports/compactor.ts";
-import { textOf } from "../message-text.ts";
-import { type Asking, ask } from "../model/ask.ts";
-import type { ModelAnswer } from "../model/model-call.ts";
-import { estimateTokens } from "../tokens.ts";
-import { boundInput } from "./input/bound-input.ts";
-import { isSummary, summaryText } from "./summary-message.ts";
+import { type Asking, ask, type ModelAnswer } from "../model-call.ts";
+import { assistantText, estimateTokens } from "../tokens.ts";
+import { isSummary, summaryText } from "./shown-messages.ts";
+import { boundInput } from "./summary-input.ts";
 
 /** A summary made of the conversation's own sentences, without a model. */
 export type ExtractSummary = (messages: readonly Message[], options: { readonly maxTokens: number }) => Promise<string>;
@@ -62,7 +60,7 @@ export async function askForText(work: Wanted): Promise<Summarised> {
   }
   const answer = await ask(quiet(work.asking), { ...request, tools: [] });
   if (!answer.ok) return answerless(work, answer);
-  const summary = work.read(textOf(answer));
+  const summary = work.read(assistantText(answer));
   if (!SAYS_SOMETHING.test(summary)) return unusable(work, "LLM returned empty summary", answer.usage);
   const notes = answer.stopReason === "max_tokens" ? ["the summary reached max_summary_tokens and ends there"] : [];
   return { ok: true, summary, by: "model", tokens: answer.usage.output_tokens, usage: answer.usage, notes };

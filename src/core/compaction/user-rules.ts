@@ -2,11 +2,11 @@ import type { UserRule } from "../../contract/compaction.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { canonicalPiece } from "../../text/canonical.ts";
 import { sentencesOf } from "../../text/sentences.ts";
-import type { SessionState } from "../session/session-state.ts";
-import type { Placed } from "../session/shown.ts";
-import { indexTexts } from "./specifics/occurrence.ts";
-import { piecesOf, textsOf } from "./specifics/texts.ts";
-import { isRule } from "./specifics/wishes.ts";
+import type { Placed } from "../context.ts";
+import { piecesOf, textsOf } from "../grounding/exactness.ts";
+import { indexTexts } from "../grounding/occurrence.ts";
+import { isRule } from "../grounding/wishes.ts";
+import type { SessionState } from "../session-state.ts";
 
 /** Rules a compaction carries on; of more, the newest. */
 export const RULES_MAX = 40;

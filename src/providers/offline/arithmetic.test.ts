@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { answerArithmetic } from "./arithmetic.ts";
+import { answerArithmetic } from "./asks.ts";
 
 describe("arithmetic", () => {
   it.each([

@@ -42,7 +42,7 @@ export interface CurrentTurn {
 }
 
 /** The text of a content, media named by their type. */
-export function textOf(content: Content): string {
+export function contentText(content: Content): string {
   if (typeof content === "string") return content;
   return content
     .map((block) => (block.type === "text" ? block.text : `[${block.type}: ${block.media_type}]`))
@@ -51,18 +51,18 @@ export function textOf(content: Content): string {
 
 /** Whether a message is the summary that a compaction left. */
 export function isSummary(message: Message): boolean {
-  return message.role === "user" && textOf(message.content).startsWith(SUMMARY_START);
+  return message.role === "user" && contentText(message.content).startsWith(SUMMARY_START);
 }
 
 /** The summary's own lines, without the sentence that introduces them. */
 export function summaryBody(message: Message): string {
-  const text = message.role === "user" ? textOf(message.content) : "";
+  const text = message.role === "user" ? contentText(message.content) : "";
   const body = text.replace(/^\[Context compacted\][^\n]*?without duplicating work:/u, "");
   return body === text ? text.slice(SUMMARY_START.length) : body;
 }
 
 export function isCompactionPrompt(message: Message): boolean {
-  return message.role === "user" && textOf(message.content).startsWith(COMPACTION_START);
+  return message.role === "user" && contentText(message.content).startsWith(COMPACTION_START);
 }
 
 /** The memories of a base-model prompt, or undefined when the text is no such prompt. */
@@ -101,7 +101,7 @@ function readExchanges(messages: readonly Message[]): Exchange[] {
   return blocks.flatMap((block) => {
     if (block.block_type !== "tool_use") return [];
     const result = results.get(block.data.id);
-    const answer = result && { text: textOf(result.content), isError: result.is_error };
+    const answer = result && { text: contentText(result.content), isError: result.is_error };
     return [{ name: block.data.name, args: block.data.args, result: answer }];
   });
 }
@@ -131,13 +131,16 @@ interface ReadOptions {
 
 function quotable(message: Message, { toolNames, charsMax }: ReadOptions): Omit<Passage, "order">[] {
   if (message.role === "user" && !isCompactionPrompt(message)) {
-    return passagesOf(clipStart(textOf(message.content), charsMax), { kind: "user" });
+    return passagesOf(clipStart(contentText(message.content), charsMax), { kind: "user" });
   }
   if (message.role !== "tool_results") return [];
   return message.results.flatMap((result) => {
     const name = toolNames.get(result.tool_use_id);
     if (result.is_error || name === undefined || FLEETING_TOOLS.has(name)) return [];
-    return passagesOf(flattenJson(textOf(result.content).slice(0, TOOL_CHARS_MAX), "keyed"), { kind: "tool", name });
+    return passagesOf(flattenJson(contentText(result.content).slice(0, TOOL_CHARS_MAX), "keyed"), {
+      kind: "tool",
+      name,
+    });
   });
 }
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Message } from "../../contract/message.ts";
 import type { JsonObject } from "../../contract/session.ts";
 import type { ModelPart } from "../../ports/model.ts";
-import { createOfflineModel } from "../offline.ts";
+import { createOfflineModel } from "./offline.ts";
 
 const created_at = "2026-01-01T00:00:00Z";
 

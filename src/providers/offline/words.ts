@@ -1,7 +1,7 @@
 import { fold, UNSPACED_RUNS } from "../../text/canonical.ts";
 import { stem } from "../../text/stems.ts";
-import { QUESTION_WORDS } from "../../text/stop-words.ts";
 import { tokensIn } from "../../text/terms.ts";
+import { QUESTION_WORDS } from "../../text/words.ts";
 
 const NON_ASCII = /[\u0080-\uffff]/;
 const COMPOUND = /[^A-Za-z0-9]|[a-z0-9][A-Z]/;

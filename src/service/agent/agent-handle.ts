@@ -1,4 +1,4 @@
-import type { MemoryMetadata } from "../../contract/agent/agent-entry.ts";
+import type { MemoryMetadata } from "../../contract/agent.ts";
 import type { MemoryResults } from "../../contract/memory.ts";
 import type { OperationOutput } from "../../contract/operations.ts";
 import { type Ask, createMethodsAbout, type MethodsAbout, type OptionsOf } from "../operation-calls.ts";

@@ -1,15 +1,26 @@
-import type { AgentCompacted, AgentContext, AgentStatus } from "../../contract/agent/agent.ts";
-import type { AgentEntryBody, MemoryMetadata, Tier } from "../../contract/agent/agent-entry.ts";
+import type {
+  AgentCompacted,
+  AgentContext,
+  AgentEntryBody,
+  AgentStatus,
+  MemoryMetadata,
+  Tier,
+} from "../../contract/agent.ts";
 import { messageOf } from "../../contract/error.ts";
-import { assembleAgentPrompt } from "../../core/agent/agent-prompt.ts";
-import { type AgentRow, coveredBy } from "../../core/agent/agent-row.ts";
-import { dueAt, dueWaterfall, type Waterfall, type Windows, waterfallNow } from "../../core/agent/waterfall.ts";
+import { assembleAgentPrompt } from "../../core/agent/extract-tier.ts";
+import {
+  type AgentRow,
+  coveredBy,
+  dueAt,
+  dueWaterfall,
+  type Waterfall,
+  type Windows,
+  waterfallNow,
+} from "../../core/agent/tiers.ts";
 import type { SessionLocks } from "../../ports/store.ts";
 import type { Vault, VaultMemory } from "../../ports/vault.ts";
-import { createAgentFiles } from "./agent-files.ts";
-import { agentId } from "./agent-id.ts";
-import type { AgentLog } from "./agent-log.ts";
-import { type Note, relevantNotes } from "./relevant-notes.ts";
+import { queryTerms, termsOf } from "../../text/terms.ts";
+import { type AgentLog, agentId, createAgentFiles } from "./agent-log.ts";
 import type { SummariseTexts } from "./tier-summariser.ts";
 
 interface NewMemory {
@@ -255,4 +266,34 @@ function statusOf(
     compaction_running: isRunning,
     ...(last_error === undefined ? {} : { last_error }),
   };
+}
+
+interface Note {
+  readonly title?: string | undefined;
+  readonly content: string;
+}
+
+const NOTES_MAX = 5;
+/** Of the memories shown, those that say what is going on now. */
+const MEMORIES_LOOKED_AT = 8;
+
+/** Words like "of" weigh less. */
+const WEIGHT_MIN = 0.5;
+
+/** The notes that speak of what the newest memories speak of, best first, each as a text. */
+function relevantNotes(notes: readonly Note[], memories: readonly string[]): readonly string[] {
+  if (notes.length === 0) return [];
+  const weights = queryTerms(memories.slice(-MEMORIES_LOOKED_AT).join("\n"));
+  const terms = notes.map(({ title = "", content }) => termsOf(`${title}\n${content}`));
+  const holders = (term: string): number => terms.filter((own) => own.has(term)).length;
+  return notes
+    .map((note, at) => {
+      const shared = [...(terms[at]?.keys() ?? [])].filter((term) => (weights.get(term) ?? 0) >= WEIGHT_MIN);
+      // A word that every note holds says nothing about any of them.
+      return { note, score: shared.reduce((sum, term) => sum + Math.log(1 + notes.length / holders(term)), 0) };
+    })
+    .filter(({ score }) => score > 0)
+    .sort((a, b) => b.score - a.score)
+    .slice(0, NOTES_MAX)
+    .map(({ note }) => (note.title === undefined ? note.content : `${note.title}: ${note.content}`));
 }

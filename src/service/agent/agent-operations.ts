@@ -1,11 +1,11 @@
-import type { Asking } from "../../core/model/ask.ts";
+import { RuntimeError } from "../../contract/error.ts";
+import type { Asking } from "../../core/model-call.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { ModelResolver } from "../../ports/model.ts";
+import type { ModelClient, ModelResolver } from "../../ports/model.ts";
 import type { OpenTelemetry } from "../../ports/telemetry.ts";
 import type { Vault } from "../../ports/vault.ts";
 import type { AgentStore } from "./agent-log.ts";
 import type { AgentOperations, Agents } from "./agents.ts";
-import { summariserOf } from "./summariser-model.ts";
 
 /** Where agents are kept. */
 export interface AgentPlace {
@@ -90,4 +90,30 @@ async function openAgents(parts: AgentOperationParts): Promise<Agents> {
     tell: tell ?? (() => {}),
     grown,
   });
+}
+
+/** The profile that summarises unless another is named; it need not be there. */
+const DEFAULT_PROFILE = "summarizer";
+
+/**
+ * The model that summarises memories: that of the profile, else the one sessions run on. Undefined when there is none,
+ * or only the one that works offline: then memories are summarised by their own sentences.
+ */
+async function summariserOf(
+  models: ModelResolver,
+  profile: string,
+  { profiles }: { readonly profiles: Readonly<Record<string, unknown>> },
+): Promise<ModelClient | undefined> {
+  if (Object.hasOwn(profiles, profile)) return models.resolve(profile, undefined);
+  if (profile !== DEFAULT_PROFILE) {
+    const known = Object.keys(profiles).join(", ");
+    const instead = known === "" ? "there is none" : `there are ${known}`;
+    throw new RuntimeError("INVALID_PARAMS", `agent_memory.profile is "${profile}"; ${instead} under [profiles]`);
+  }
+  const model = await models.resolve(undefined, undefined).catch((thrown) => {
+    // No model is configured: that is no reason to forget.
+    if (thrown instanceof RuntimeError && thrown.code === "INVALID_PARAMS") return undefined;
+    throw thrown;
+  });
+  return model?.provider === "offline" ? undefined : model;
 }

@@ -1,11 +1,10 @@
 import type { Usage } from "../../contract/event.ts";
 import type { Message } from "../../contract/message.ts";
 import { cleanSummary } from "../../core/agent/clean-summary.ts";
-import { extractTier } from "../../core/agent/extract-tier.ts";
-import { summaryPrompt } from "../../core/agent/tier-prompts.ts";
-import { bytesOf, cutText } from "../../core/compaction/input/cut-text.ts";
-import { textOf } from "../../core/message-text.ts";
-import { type Asking, ask } from "../../core/model/ask.ts";
+import { extractTier, summaryPrompt } from "../../core/agent/extract-tier.ts";
+import { type Asking, ask } from "../../core/model-call.ts";
+import { assistantText } from "../../core/tokens.ts";
+import { bytesOf, cutText } from "../../core/transcript-text.ts";
 import type { ModelClient } from "../../ports/model.ts";
 import type { OpenTelemetry, Telemetry, Watch } from "../../ports/telemetry.ts";
 
@@ -54,7 +53,7 @@ export function createTierSummariser({ model, asking, telemetry }: TierSummarise
       { messages: [spoken(content)], tools: [], maxOutputTokens },
     ).finally(() => watch?.end({}));
     if (!answer.ok) throw new Error(answer.failure.message);
-    const summary = cleanSummary(textOf(answer));
+    const summary = cleanSummary(assistantText(answer));
     if (summary === "") throw new Error("the model returned no usable summary");
     return { summary, by: "model", usage: answer.usage };
   };

@@ -4,8 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { openLeases } from "./leases.ts";
-import { describeSelf, type Owner } from "./owner.ts";
+import { describeSelf, type Owner, openLeases } from "./leases.ts";
 
 const root = mkdtempSync(join(tmpdir(), "rkat-leases-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));

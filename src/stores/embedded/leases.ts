@@ -1,4 +1,6 @@
-import { isAlive, type Owner } from "./owner.ts";
+import { readFileSync, readlinkSync } from "node:fs";
+import { RuntimeError } from "../../contract/error.ts";
+import type { SessionLocks } from "../../ports/store.ts";
 import { openPrivateDb } from "./private-db.ts";
 import { DamagedDb } from "./table-file.ts";
 
@@ -161,4 +163,117 @@ export function openLeases(options: LeaseOptions): Leases {
       await leases.close();
     },
   };
+}
+
+/** Who holds something: a process of this machine, or of another that shares the folder. */
+export interface Owner {
+  /** One boot of one machine, as seen from one process namespace: within it, process ids can be looked up. */
+  readonly host: string;
+  readonly pid: number;
+  /** When the process started: ids are used again, this pair is not. */
+  readonly started: string;
+  /** Tells apart stores opened by one process. */
+  readonly instance: string;
+}
+
+export function describeSelf(pid: number, instance: string): Owner {
+  return { host: `${bootId()} ${processNamespace()}`, pid, started: startOf(pid) ?? "", instance };
+}
+
+/** A name for this boot of this machine: what held a lock before it does not any more. */
+export function bootId(): string {
+  return readText("/proc/sys/kernel/random/boot_id") ?? "unknown-boot";
+}
+
+/** Whether the owner's process runs; undefined when it cannot be known from here. */
+function isAlive(owner: Owner, self: Owner, signal: (pid: number) => boolean): boolean | undefined {
+  if (owner.host !== self.host) return undefined;
+  const started = startOf(owner.pid);
+  if (started !== undefined) return started === owner.started;
+  return owner.started === "" ? signal(owner.pid) : false;
+}
+
+/** Field 22 of /proc/PID/stat; the name before it may itself hold spaces and parentheses. */
+function startOf(pid: number): string | undefined {
+  const stat = readText(`/proc/${pid}/stat`);
+  const fields = stat?.slice(stat.lastIndexOf(")") + 2).split(" ");
+  // A process that is dead and not yet waited for holds nothing.
+  return fields === undefined || fields[0] === "Z" ? undefined : fields[19];
+}
+
+function processNamespace(): string {
+  try {
+    return readlinkSync("/proc/self/ns/pid");
+  } catch {
+    return "no-namespace";
+  }
+}
+
+function readText(path: string): string | undefined {
+  try {
+    return readFileSync(path, "utf8").trim();
+  } catch {
+    return undefined;
+  }
+}
+
+const LISTEN_MS = 250;
+/** A beat every five seconds: a sixth of the silence after which a holder is taken for dead. */
+const LISTENS_PER_BEAT = 20;
+
+interface HeldLocks extends SessionLocks {
+  /** Whether another process has taken a session that is held here. */
+  isLost(sessionId: string): boolean;
+  close(): void;
+}
+
+/** One holder a session, over all processes of the folder; an interrupt reaches it when it next listens. */
+export function createSessionLocks(leases: Leases): HeldLocks {
+  const held = new Map<string, { readonly interrupted: AbortController; readonly timer: NodeJS.Timeout }>();
+  const release = (sessionId: string): void => {
+    clearInterval(held.get(sessionId)?.timer);
+    if (held.delete(sessionId)) leases.give(nameOf(sessionId));
+  };
+  return {
+    hold: async (sessionId) => {
+      const name = nameOf(sessionId);
+      if (held.has(sessionId) || !leases.take(name)) {
+        throw new RuntimeError("SESSION_BUSY", `session ${sessionId} is already running a turn`);
+      }
+      const interrupted = new AbortController();
+      let listens = 0;
+      const listen = (): void => {
+        if (leases.isInterrupted(name)) interrupted.abort();
+        if (++listens % LISTENS_PER_BEAT === 0) leases.beat(name);
+      };
+      const timer = setInterval(() => {
+        try {
+          listen();
+        } catch {
+          // A disk that fails is told of by the turn's own appends; the next listening tries again.
+        }
+      }, LISTEN_MS).unref();
+      held.set(sessionId, { interrupted, timer });
+      return {
+        interrupted: interrupted.signal,
+        release: async () => {
+          if (held.get(sessionId)?.timer === timer) release(sessionId);
+        },
+      };
+    },
+    isLost: (sessionId) => held.has(sessionId) && !leases.isOurs(nameOf(sessionId)),
+    isHeld: async (sessionId) => leases.isTaken(nameOf(sessionId)),
+    interrupt: async (sessionId) => {
+      const own = held.get(sessionId);
+      if (own === undefined) leases.interrupt(nameOf(sessionId));
+      else own.interrupted.abort();
+    },
+    close: () => {
+      for (const sessionId of [...held.keys()]) release(sessionId);
+    },
+  };
+}
+
+function nameOf(sessionId: string): string {
+  return `session ${sessionId}`;
 }

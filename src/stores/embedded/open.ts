@@ -4,16 +4,12 @@ import { join } from "node:path";
 import { RuntimeError } from "../../contract/error.ts";
 import type { FoldRow, LogRow, Store } from "../../ports/store.ts";
 import { createBlobFiles } from "./blob-files.ts";
-import { openLeases } from "./leases.ts";
-import { createLog, LOG_SIZES, type LogSizes } from "./log/log.ts";
-import { openLogIndex } from "./log/log-index.ts";
-import { nodeSegmentIo, type SegmentIo } from "./log/segment-file.ts";
-import { openSegments } from "./log/segments.ts";
-import { lossesOf, mendIndex, surveyLogs } from "./log/survey.ts";
-import { createTail } from "./log/tail.ts";
-import { bootId, describeSelf } from "./owner.ts";
-import { createSessionLocks } from "./session-locks.ts";
+import { bootId, createSessionLocks, describeSelf, openLeases } from "./leases.ts";
+import { createLog, LOG_SIZES, type LogSizes } from "./log.ts";
+import { openLogIndex } from "./log-index.ts";
+import { nodeSegmentIo, openSegments, type SegmentIo } from "./segments.ts";
 import { isSoundDb } from "./table-file.ts";
+import { createTail, lossesOf, mendIndex, surveyLogs } from "./tail.ts";
 
 const INDEX = "index.db";
 /** What was found lost, a sentence a line: evidence that an index made anew would otherwise take away. */

@@ -2,13 +2,13 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { NO_INPUT, useCommandLine } from "../../../test/support/command-line.ts";
+import { configFileSchema } from "../../config/config-file.ts";
 import { loadConfig } from "../../config/load-config.ts";
-import { configFileSchema } from "../../config/spell-config.ts";
 import { ERRORS } from "../../contract/error.ts";
 import { createScriptedModel } from "../../providers/scripted.ts";
 import type { Runtime } from "../../runtime.ts";
 import { type OpenOptions, openRuntime } from "../../runtime-on-disk.ts";
-import { configTemplate } from "./commands/config-template.ts";
+import { configTemplate } from "./commands/init.ts";
 import type { Parts } from "./parts.ts";
 
 const line = useCommandLine();

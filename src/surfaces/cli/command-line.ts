@@ -1,33 +1,26 @@
 import { Command, CommanderError } from "commander";
 import { RuntimeError } from "../../contract/error.ts";
 import { withoutControls } from "../wire/terminal-text.ts";
-import { addAgentCommand } from "./agents/agent-command.ts";
 import { addChatCommand } from "./chat/chat-command.ts";
-import { addBlobCommand } from "./commands/blob.ts";
-import { addCapabilitiesCommand } from "./commands/capabilities.ts";
+import { addAgentCommand } from "./commands/agent.ts";
+import { addCompactCommand } from "./commands/compact.ts";
+import { addCompletionCommand } from "./commands/completion.ts";
+import { addConfigCommand } from "./commands/config.ts";
 import { addConformanceCommand } from "./commands/conformance.ts";
 import { addDoctorCommand } from "./commands/doctor.ts";
 import { addInitCommand } from "./commands/init.ts";
 import { addMcpCommand, settleServerCommand } from "./commands/mcp.ts";
-import { addModelsCommand } from "./commands/models.ts";
-import { addRpcCommand } from "./commands/rpc.ts";
-import { addServeCommand } from "./commands/serve.ts";
-import { addCompactCommand } from "./compactions/compact-command.ts";
-import { addCompletionCommand } from "./completion/completion-command.ts";
-import { addConfigCommand } from "./config/config-command.ts";
-import { addTrustCommand } from "./config/trust-command.ts";
+import { addMemoryCommand } from "./commands/memory.ts";
+import { addBlobCommand, addCapabilitiesCommand, addModelsCommand } from "./commands/models.ts";
+import { addResumeCommands, addRunCommand, DEFAULT_COMMAND, settleResume } from "./commands/run.ts";
+import { addRpcCommand, addServeCommand } from "./commands/serve.ts";
+import { addSessionCommand } from "./commands/session.ts";
+import { addTrustCommand } from "./commands/trust.ts";
 import { addDemoCommand } from "./demo/demo-command.ts";
 import { reportFailure } from "./failure.ts";
-import { configureHelp, describeHelp } from "./help.ts";
-import type { Io } from "./io.ts";
-import { addMemoryCommand } from "./memory/memory-command.ts";
-import { nearMiss } from "./near-miss.ts";
-import { createPaint } from "./paint.ts";
-import type { Invocation, Parts } from "./parts.ts";
-import { addPlaceFlags, createPlace } from "./place.ts";
-import { settleResume } from "./run/resume-words.ts";
-import { addResumeCommands, addRunCommand, DEFAULT_COMMAND } from "./run/run-command.ts";
-import { addSessionCommand } from "./sessions/session-command.ts";
+import { configureHelp, describeHelp, nearMiss } from "./help.ts";
+import { createPaint, type Io } from "./io.ts";
+import { addPlaceFlags, createPlace, type Invocation, type Parts } from "./parts.ts";
 
 /** Does what the command line says and returns the exit code. It does not throw. */
 export async function runCommandLine(io: Io, parts: Parts): Promise<number> {

@@ -1,9 +1,8 @@
 import { CommanderError } from "commander";
 import { asRuntimeError, ERRORS, RuntimeError } from "../../contract/error.ts";
 import { withoutControls } from "../wire/terminal-text.ts";
-import { type Io, interruptedExit, jsonText, writeJson } from "./io.ts";
-import { createPaint } from "./paint.ts";
-import { SELECTOR_HINT } from "./sessions/selector.ts";
+import { createPaint, type Io, interruptedExit, jsonText, writeJson } from "./io.ts";
+import { SELECTOR_HINT } from "./session-selector.ts";
 
 /** Says what went wrong, in one sentence for people and as JSON where JSON was asked for; returns the exit code. */
 export function reportFailure(io: Io, thrown: unknown): number {

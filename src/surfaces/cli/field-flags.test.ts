@@ -2,7 +2,7 @@ import { Command } from "commander";
 import { describe, expect, it } from "vitest";
 import { useCommandLine } from "../../../test/support/command-line.ts";
 import { OPERATIONS, type OperationName } from "../../contract/operations.ts";
-import { addFieldFlags, fieldFlags, fieldsOf } from "./field-flags.ts";
+import { addFieldFlags, fieldFlags, fieldsOf } from "./flags.ts";
 
 const { run } = useCommandLine();
 const names = Object.keys(OPERATIONS) as OperationName[]; // The keys of OPERATIONS are the names of operations.

@@ -1,4 +1,6 @@
+import { styleText } from "node:util";
 import { RuntimeError } from "../../contract/error.ts";
+import { withoutControls } from "../wire/terminal-text.ts";
 
 /** The process as the command line sees it: only the door touches the real one. */
 export interface Io {
@@ -82,4 +84,101 @@ function decoded(decoder: InstanceType<typeof TextDecoder>, chunk?: Uint8Array):
   } catch (cause) {
     throw new RuntimeError("INVALID_PARAMS", "stdin is not UTF-8 text", { cause });
   }
+}
+
+type Brush = (text: string) => string;
+
+/** Marks text for the eye; where colour is unwanted it leaves the text as it is. */
+export interface Paint {
+  readonly bold: Brush;
+  readonly dim: Brush;
+  readonly red: Brush;
+  readonly green: Brush;
+  readonly yellow: Brush;
+  readonly cyan: Brush;
+}
+
+export function createPaint(output: Output, env: Io["env"]): Paint {
+  const isColoured = wantsColour(output, env);
+  const brush = (style: keyof Paint): Brush =>
+    isColoured ? (text) => styleText(style, text, { validateStream: false }) : (text) => text;
+  return {
+    bold: brush("bold"),
+    dim: brush("dim"),
+    red: brush("red"),
+    green: brush("green"),
+    yellow: brush("yellow"),
+    cyan: brush("cyan"),
+  };
+}
+
+/** As Node decides it: FORCE_COLOR wins over NO_COLOR, and both over what the output is. */
+function wantsColour(output: Output, env: Io["env"]): boolean {
+  const { FORCE_COLOR, NO_COLOR, TERM } = env;
+  if (FORCE_COLOR !== undefined) return FORCE_COLOR !== "0" && FORCE_COLOR !== "false";
+  if (NO_COLOR !== undefined && NO_COLOR !== "") return false;
+  return output.isTerminal && TERM !== "dumb";
+}
+
+/** One line of at most so many characters, for places where more would bury the rest. */
+export function oneLine(text: string, charsMax: number): string {
+  // Only the beginning is looked at: a tool may answer with megabytes.
+  const line = withoutControls(text.slice(0, charsMax * 4))
+    .replace(/\s+/g, " ")
+    .trim();
+  return line.length <= charsMax ? line : `${line.slice(0, charsMax - 1)}…`;
+}
+
+/** Pads each column to its widest cell; the last one is left ragged. A cell is one line that steers no terminal. */
+export function alignColumns(given: readonly (readonly string[])[]): readonly string[] {
+  const rows = given.map((row) => row.map((cell) => withoutControls(cell).replace(/[\n\t]/g, " ")));
+  const widths: number[] = [];
+  for (const row of rows) for (const [column, cell] of row.entries()) widths[column] = widen(widths[column], cell);
+  return rows.map((row) =>
+    row
+      .map((cell, column) => (column === row.length - 1 ? cell : cell.padEnd(widths[column] ?? 0)))
+      .join("  ")
+      .trimEnd(),
+  );
+}
+
+function widen(width: number | undefined, cell: string): number {
+  return Math.max(width ?? 0, cell.length);
+}
+
+const NUMBER = new Intl.NumberFormat("en");
+
+/** `1048576` as `1,048,576`. */
+export function grouped(count: number): string {
+  return NUMBER.format(count);
+}
+
+/** `1 message`, `2 messages`, `3 memories`. */
+export function counted(count: number, noun: string): string {
+  const plural = noun.endsWith("y") ? `${noun.slice(0, -1)}ies` : `${noun}s`;
+  return `${grouped(count)} ${count === 1 ? noun : plural}`;
+}
+
+const UNITS = ["bytes", "KB", "MB", "GB", "TB"];
+
+/** `3145728` as `3.1 MB`. */
+export function bytesText(bytes: number): string {
+  const power = bytes < 1_000 ? 0 : Math.min(UNITS.length - 1, Math.floor(Math.log10(bytes) / 3));
+  return `${power === 0 ? bytes : (bytes / 1_000 ** power).toFixed(1)} ${UNITS[power]}`;
+}
+
+const MINUTE_S = 60;
+const HOUR_S = 60 * MINUTE_S;
+const DAY_S = 24 * HOUR_S;
+const DAYS_COUNTED_MAX = 30;
+
+/** How long ago a moment was, in one unit; long ago, the day itself. */
+export function ageOf(unixSeconds: number, nowMs: number): string {
+  const seconds = Math.max(0, Math.floor(nowMs / 1_000) - unixSeconds);
+  if (seconds < MINUTE_S) return "just now";
+  if (seconds < HOUR_S) return `${Math.floor(seconds / MINUTE_S)} min ago`;
+  if (seconds < DAY_S) return `${Math.floor(seconds / HOUR_S)} h ago`;
+  const days = Math.floor(seconds / DAY_S);
+  if (days <= DAYS_COUNTED_MAX) return days === 1 ? "1 day ago" : `${days} days ago`;
+  return new Date(unixSeconds * 1_000).toISOString().slice(0, 10);
 }

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { nearMiss } from "./near-miss.ts";
+import { nearMiss } from "./help.ts";
 
 const COMMANDS = ["run", "demo", "init", "doctor", "models", "capabilities", "help"];
 

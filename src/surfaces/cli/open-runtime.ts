@@ -3,14 +3,11 @@ import type { Config, LoadedConfig } from "../../config/load-config.ts";
 import type { Capability } from "../../contract/capability.ts";
 import type { Runtime } from "../../runtime.ts";
 import { requireCapability } from "../../service/dispatch.ts";
-import { configuredRealm } from "../wire/realm.ts";
-import { keepsSomething, makeStateFolder } from "../wire/state-folder.ts";
+import { configuredRealm, keepsSomething, makeStateFolder, readIfThere } from "../wire/realm.ts";
 import { withoutControls } from "../wire/terminal-text.ts";
-import { createLogLines } from "./agents/log-lines.ts";
-import { readConfiguration } from "./configuration.ts";
-import { createPaint } from "./paint.ts";
-import type { Invocation } from "./parts.ts";
-import type { Place } from "./place.ts";
+import { createPaint } from "./io.ts";
+import type { Invocation, Place } from "./parts.ts";
+import { createLogLines } from "./progress.ts";
 
 /** A runtime with what it was composed from. */
 export interface Opened {
@@ -125,4 +122,18 @@ function openAt(invocation: Invocation, loaded: LoadedConfig, log?: Log): Promis
     warn: (sentence) => io.stderr.write(`${yellow(`! ${withoutControls(sentence)}`)}\n`),
     log: log ?? createLogLines(io).tell,
   });
+}
+
+/** The configuration that holds where the command works; what of the project's files does not is told once. */
+export async function readConfiguration(invocation: Invocation): Promise<LoadedConfig> {
+  const loaded = await loadHere(invocation);
+  if (loaded.leftOut !== undefined) invocation.warnOnce(loaded.leftOut);
+  return loaded;
+}
+
+/** The same for commands that tell it in their own way. */
+export async function loadHere({ io, parts, place }: Invocation): Promise<LoadedConfig> {
+  const { projectRoot, userRoot, stateFolder, isTrusted } = place();
+  const where = { cwd: projectRoot, home: userRoot, stateFolder, isTrusted };
+  return parts.loadConfig({ ...where, env: io.env, readFile: readIfThere });
 }

@@ -9,7 +9,7 @@ import {
   SetLevelRequestSchema,
 } from "@modelcontextprotocol/sdk/types.js";
 import { ERRORS, RuntimeError } from "../../contract/error.ts";
-import { invalidInput } from "../../contract/input/invalid-input.ts";
+import { invalidInput } from "../../contract/input.ts";
 import { DEPTH_MAX, isRecord } from "../wire/incoming.ts";
 
 /** What each request that is served looks like; any other is refused by its name. */

@@ -1,5 +1,5 @@
 import { RuntimeError } from "../../contract/error.ts";
-import type { ClientTool, ToolResults } from "../../contract/mcp/turn-tool.ts";
+import type { ClientTool, ToolResults } from "../../contract/mcp-tools.ts";
 import type { JsonObject } from "../../contract/session.ts";
 import type { Tool, ToolOutput } from "../../ports/tool.ts";
 import type { Listener } from "../../service/event-queue.ts";

@@ -1,15 +1,13 @@
 import type { CallToolResult, Tool } from "@modelcontextprotocol/sdk/types.js";
 import { asRuntimeError, RuntimeError } from "../../contract/error.ts";
-import { EXTRA_TOOLS, type ExtraTool } from "../../contract/mcp/extra-tools.ts";
-import { objectSchemaOf, resultSchemaOf } from "../../contract/mcp/tool-schema.ts";
+import { EXTRA_TOOLS, type ExtraTool, objectSchemaOf, resultSchemaOf } from "../../contract/mcp-tools.ts";
 import { MEMORY_SKILL } from "../../contract/memory.ts";
-import { parseParams } from "../../contract/rpc/requests.ts";
+import { parseParams } from "../../contract/requests.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Delivery } from "../../service/event-queue.ts";
 import type { Runtime } from "../../service/runtime-calls.ts";
-import { listenTo, toEnvelope } from "../wire/events.ts";
+import { listenTo, type Params, toEnvelope, withPlainIds } from "../wire/events.ts";
 import { skillsOf } from "../wire/host.ts";
-import { type Params, withPlainIds } from "../wire/session-refs.ts";
 import { jsonResult, toolFailure } from "./call-tool.ts";
 
 /** The tools of one client that are no rows of the table of operations. */

@@ -1,6 +1,6 @@
 import type { JSONRPCMessage } from "@modelcontextprotocol/sdk/types.js";
 import { expect, it } from "vitest";
-import { createSentMessages } from "./sent-messages.ts";
+import { createSentMessages } from "./serve-http.ts";
 
 const note = (method: string): JSONRPCMessage => ({ jsonrpc: "2.0", method });
 

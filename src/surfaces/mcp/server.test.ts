@@ -1,7 +1,7 @@
 import { LoggingMessageNotificationSchema } from "@modelcontextprotocol/sdk/types.js";
 import { afterEach, describe, expect, it } from "vitest";
 import { connectMcp, REALM } from "../../../test/support/mcp-connection.ts";
-import { EXTRA_TOOLS } from "../../contract/mcp/extra-tools.ts";
+import { EXTRA_TOOLS } from "../../contract/mcp-tools.ts";
 import { OPERATIONS } from "../../contract/operations.ts";
 import { createScriptedModel } from "../../providers/scripted.ts";
 import { createInMemoryStore } from "../../runtime.ts";

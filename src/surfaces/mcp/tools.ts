@@ -1,7 +1,13 @@
 import type { Tool } from "@modelcontextprotocol/sdk/types.js";
-import { ConfigTool } from "../../contract/mcp/config-tool.ts";
-import { objectSchemaOf, resultSchemaOf } from "../../contract/mcp/tool-schema.ts";
-import { ReadPayload, ResumeTool, RunTool, TurnPayload } from "../../contract/mcp/turn-tool.ts";
+import {
+  ConfigTool,
+  objectSchemaOf,
+  ReadPayload,
+  ResumeTool,
+  RunTool,
+  resultSchemaOf,
+  TurnPayload,
+} from "../../contract/mcp-tools.ts";
 import { OPERATIONS, type OperationName } from "../../contract/operations.ts";
 
 /** A tool, and the operation that it calls. */

@@ -1,8 +1,7 @@
 import type { Runtime } from "../../service/runtime-calls.ts";
 import { describeHost, type Host } from "../wire/host.ts";
 import { jsonAnswer } from "../wire/http-answer.ts";
-import { docsPage } from "./docs-page.ts";
-import { openApiDocument } from "./openapi.ts";
+import { docsPage, openApiDocument } from "./openapi.ts";
 import { createInputReader, readQuery } from "./operation-shape.ts";
 import type { AnsweredRoute, RestRequest } from "./router.ts";
 import type { TurnRequests } from "./turn-requests.ts";

@@ -1,8 +1,8 @@
 import { RuntimeError } from "../../contract/error.ts";
 import { OPERATIONS, type OperationName } from "../../contract/operations.ts";
-import { type JsonSchema, operationSchema } from "../../contract/rest/operation-schema.ts";
+import { type JsonSchema, operationSchema } from "../../contract/requests.ts";
+import { withPlainIds, withSessionRefs } from "../wire/events.ts";
 import { isRecord } from "../wire/incoming.ts";
-import { withPlainIds, withSessionRefs } from "../wire/session-refs.ts";
 import type { RestRequest } from "./router.ts";
 
 type Fields = Readonly<Record<string, unknown>>;

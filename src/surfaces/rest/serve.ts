@@ -2,18 +2,17 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { RuntimeError } from "../../contract/error.ts";
 import type { Runtime } from "../../service/runtime-calls.ts";
 import { createBodyReader } from "../wire/body.ts";
+import { parseSessionRef } from "../wire/events.ts";
 import { urlHost } from "../wire/guard.ts";
 import type { Host } from "../wire/host.ts";
 import { errorAnswer } from "../wire/http-answer.ts";
 import { type HttpService, openHttpServer, type Target } from "../wire/http-server.ts";
 import { watchTurns, within } from "../wire/running-turns.ts";
-import { parseSessionRef } from "../wire/session-refs.ts";
-import { createEventStreams } from "./event-streams.ts";
+import { createEventStreams, streamTurn, wantsEvents } from "./event-streams.ts";
 import { createHostRoutes } from "./host-routes.ts";
 import { createOperationRoutes } from "./operation-routes.ts";
 import { createRouter, parseTarget, type Route } from "./router.ts";
 import { createTurnRequests } from "./turn-requests.ts";
-import { streamTurn, wantsEvents } from "./turn-stream.ts";
 
 /** What is served, and to whom. */
 export interface RestService extends Omit<HttpService, "find" | "answerFailure"> {

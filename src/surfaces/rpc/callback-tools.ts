@@ -1,12 +1,12 @@
 import { RuntimeError } from "../../contract/error.ts";
-import { invalidInput } from "../../contract/input/invalid-input.ts";
+import { invalidInput } from "../../contract/input.ts";
 import {
   CallbackResult,
   type CallbackTool,
   ExternalTools,
   parseParams,
   RegisterTools,
-} from "../../contract/rpc/requests.ts";
+} from "../../contract/requests.ts";
 import type { Tool, ToolCallContext, ToolOutput } from "../../ports/tool.ts";
 import { requestFrame } from "../wire/frames.ts";
 import { type Answer, isRecord } from "../wire/incoming.ts";

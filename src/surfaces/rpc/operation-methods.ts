@@ -2,12 +2,11 @@ import { OPERATIONS, type OperationName } from "../../contract/operations.ts";
 import type { Tool } from "../../ports/tool.ts";
 import { createEventQueue, type Listener } from "../../service/event-queue.ts";
 import type { Runtime } from "../../service/runtime-calls.ts";
-import { toEnvelope } from "../wire/events.ts";
+import { type Params, sessionIdIn, sessionLeftBy, toEnvelope, withSessionRefs } from "../wire/events.ts";
 import { turnEventFrame } from "../wire/frames.ts";
 import { isRecord, type RequestId } from "../wire/incoming.ts";
 import type { Outbox } from "../wire/lines.ts";
 import { CANCELLED_BY_CLIENT, takeBack } from "../wire/running-turns.ts";
-import { type Params, sessionIdIn, sessionLeftBy, withSessionRefs } from "../wire/session-refs.ts";
 import type { CallbackTools } from "./callback-tools.ts";
 
 /** What serves a method; the ids in its params are plain. */

@@ -1,11 +1,10 @@
 import { asRuntimeError, RuntimeError } from "../../contract/error.ts";
-import { CloseStream, OpenStream, parseParams } from "../../contract/rpc/requests.ts";
+import { CloseStream, OpenStream, parseParams } from "../../contract/requests.ts";
 import type { Delivery } from "../../service/event-queue.ts";
 import type { Runtime } from "../../service/runtime-calls.ts";
-import { listenTo, toEnvelope } from "../wire/events.ts";
+import { listenTo, type Params, toEnvelope } from "../wire/events.ts";
 import { notificationFrame, streamEventFrame } from "../wire/frames.ts";
 import type { Outbox } from "../wire/lines.ts";
-import type { Params } from "../wire/session-refs.ts";
 
 /** The event streams a client has opened. */
 export interface Streams {

@@ -1,6 +1,6 @@
 import { type ParseArgsOptionsConfig, parseArgs } from "node:util";
 import { RuntimeError } from "../../contract/error.ts";
-import { parseDuration } from "../../contract/input/duration.ts";
+import { parseDuration } from "../../contract/input.ts";
 import { CreateSession } from "../../contract/session.ts";
 import { originOf } from "./guard.ts";
 import { backendNote } from "./realm.ts";

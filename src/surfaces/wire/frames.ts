@@ -1,9 +1,8 @@
 import { ERRORS, RuntimeError, type WireError } from "../../contract/error.ts";
 import type { EventEnvelope } from "../../contract/event-page.ts";
-import { toHybrid } from "./events.ts";
+import { sessionIdIn, toHybrid } from "./events.ts";
 import type { Fault, RequestId } from "./incoming.ts";
 import { type Frame, LINE_BYTES_MAX } from "./lines.ts";
-import { sessionIdIn } from "./session-refs.ts";
 
 export function resultFrame(id: RequestId, result: unknown): Frame {
   const frame = `{"jsonrpc":"2.0","id":${id},"result":${JSON.stringify(result)}}\n`;

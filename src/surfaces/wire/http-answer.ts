@@ -3,7 +3,7 @@ import { type IncomingMessage, type ServerResponse, STATUS_CODES } from "node:ht
 import type { Duplex } from "node:stream";
 import { setTimeout as wait } from "node:timers/promises";
 import { asRuntimeError, ERRORS, type ErrorCode, RuntimeError } from "../../contract/error.ts";
-import { sessionIdIn } from "./session-refs.ts";
+import { sessionIdIn } from "./events.ts";
 
 /** What is sent back for a request. */
 export interface Answer {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { formatSessionRef, parseSessionRef } from "./events.ts";
 import { backendNote, type RealmRequest, requireRealmId, resolveRealm } from "./realm.ts";
-import { formatSessionRef, parseSessionRef } from "./session-refs.ts";
 
 const SESSION = "01999999-0000-7000-8000-000000000001";
 const places = { cwd: "/projects/My App", home: "/homes/ada", newId: () => "fresh" };

@@ -1,5 +1,5 @@
 import { RuntimeError } from "../../contract/error.ts";
-import { spellDuration } from "../../contract/input/duration.ts";
+import { spellDuration } from "../../contract/input.ts";
 import type { OperationName } from "../../contract/operations.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { CallContext, Dispatch } from "../../service/dispatch.ts";

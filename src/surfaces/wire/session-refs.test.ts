@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { RuntimeError } from "../../contract/error.ts";
-import { sessionIdIn, sessionLeftBy } from "./session-refs.ts";
+import { sessionIdIn, sessionLeftBy } from "./events.ts";
 
 describe("the session that a value speaks of", () => {
   it("is named by a text under session_id, and by nothing else", () => {

@@ -9,9 +9,15 @@ import { createSystemClock } from "../../service/system-clock.ts";
 import { ceilingNotes, type HttpFlags, type ServerFlags } from "./flags.ts";
 import { type Admission, tokenFor } from "./guard.ts";
 import type { Host } from "./host.ts";
-import { configuredRealm, type RealmRequest, resolveRealm } from "./realm.ts";
+import {
+  configuredRealm,
+  keepsSomething,
+  makeStateFolder,
+  type RealmRequest,
+  readIfThere,
+  resolveRealm,
+} from "./realm.ts";
 import { within } from "./running-turns.ts";
-import { keepsSomething, makeStateFolder, readIfThere } from "./state-folder.ts";
 import { withoutControls } from "./terminal-text.ts";
 
 /** The process as a server sees it: only a door touches the real one. */

@@ -1,4 +1,7 @@
+import { type ChildProcess, spawn } from "node:child_process";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { ReadBuffer, serializeMessage } from "@modelcontextprotocol/sdk/shared/stdio.js";
+import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import {
   ErrorCode,
   McpError,
@@ -10,10 +13,9 @@ import type { JsonObject } from "../../contract/session.ts";
 import { CONTRACT_VERSION } from "../../contract/version.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { McpServerConfig } from "../../ports/mcp-server.ts";
-import type { Env } from "../shell/child-env.ts";
-import { createChildTransport } from "./child-transport.ts";
+import { createOutputTail, signalGroup } from "../command.ts";
+import { type Env, isSecret } from "../shell.ts";
 import { createUrlTransport, type Line, LOST } from "./url-transport.ts";
-import { fillHeaders, serverEnv } from "./variables.ts";
 
 /** A server that answers. */
 export interface Connection {
@@ -150,4 +152,176 @@ function reasonOf(thrown: unknown): string {
   const inner = thrown instanceof Error && thrown.cause instanceof Error ? `: ${messageOf(thrown.cause)}` : "";
   const said = `${messageOf(thrown)}${inner}`.replace(/^(?:MCP error -?\d+: )+/, "");
   return said.replaceAll(/\p{Cc}+/gu, " ").slice(0, REASON_CHARS_MAX);
+}
+
+interface ServerProgram {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly folder: string;
+}
+
+interface ChildTransport extends Transport {
+  /** How the program ended and what it said last; undefined while it runs. */
+  ending(): string | undefined;
+}
+
+const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
+const STDERR_CHARS_MAX = 2_000;
+/** A server ends with its input; one that does not is told to, and then made to. Less than a door waits for a close. */
+const INPUT_GRACE_MS = 400;
+const TERMINATION_GRACE_MS = 300;
+/** How long output may still arrive after the program has exited. */
+const DRAIN_MS = 200;
+
+/**
+ * A program spoken with on its stdin and stdout. It has a process group of its own: what a launcher such as `npx`
+ * started ends with it, and a Ctrl-C that interrupts a turn does not reach it.
+ */
+function createChildTransport(program: ServerProgram, clock: Clock): ChildTransport {
+  const stderr = createOutputTail(STDERR_CHARS_MAX);
+  const { promise: ended, resolve: end } = Promise.withResolvers<void>();
+  let child: ChildProcess | undefined;
+  let ending: string | undefined;
+
+  const finish = (how: string): void => {
+    if (ending !== undefined) return;
+    const said = lineThatTells(stderr.read().text);
+    ending = said === "" ? how : `${how} and said "${said}"`;
+    end();
+    transport.onclose?.();
+  };
+  const endedWithin = async (ms: number): Promise<void> => {
+    const done = new AbortController();
+    await Promise.race([ended, clock.sleep(ms, done.signal)]);
+    done.abort("done");
+  };
+  const listen = (running: ChildProcess): void => {
+    const buffer = new ReadBuffer({ maxBufferSize: MESSAGE_BYTES_MAX });
+    running.stdout?.on("data", (bytes: Buffer) => {
+      try {
+        buffer.append(bytes);
+      } catch {
+        finish(`it sent more than ${MESSAGE_BYTES_MAX} bytes in one message`);
+        signalGroup(running, "SIGKILL");
+        return;
+      }
+      readMessages(buffer, transport);
+    });
+    running.stderr?.on("data", (bytes: Buffer) => stderr.push(bytes));
+    // Unheard, a broken pipe would end the whole runtime; the program's end is all that matters here.
+    for (const stream of running.stdio) stream?.on("error", () => {});
+    running.once("exit", (code, signal) => {
+      signalGroup(running, "SIGKILL"); // What it started must not outlive it, nor hold its pipes.
+      const how = code === null ? `it was ended by ${signal}` : `it ended with exit code ${code}`;
+      running.once("close", () => finish(how));
+      void endedWithin(DRAIN_MS).then(() => finish(how));
+    });
+  };
+
+  const transport: ChildTransport = {
+    ending: () => ending,
+    start: () =>
+      new Promise((resolve, reject) => {
+        const { command, args, env, folder } = program;
+        child = spawn(command, [...args], { cwd: folder, env, stdio: ["pipe", "pipe", "pipe"], detached: true });
+        listen(child);
+        child.once("spawn", resolve);
+        child.once("error", (error: NodeJS.ErrnoException) => {
+          const how = error.code === "ENOENT" ? `its command ${command} was not found` : error.message;
+          finish(how);
+          reject(new Error(how));
+        });
+      }),
+    send: (message) =>
+      new Promise((resolve, reject) => {
+        if (ending !== undefined || child?.stdin?.writable !== true) return reject(new Error(ending ?? "it has ended"));
+        child.stdin.write(serializeMessage(message), (error) => (error ? reject(error) : resolve()));
+      }),
+    close: async () => {
+      if (child === undefined || ending !== undefined) return;
+      child.stdin?.end();
+      await endedWithin(INPUT_GRACE_MS);
+      if (ending === undefined) signalGroup(child, "SIGTERM");
+      await endedWithin(TERMINATION_GRACE_MS);
+      if (ending === undefined) signalGroup(child, "SIGKILL");
+      await endedWithin(DRAIN_MS);
+    },
+  };
+  return transport;
+}
+
+function readMessages(buffer: ReadBuffer, transport: Transport): void {
+  // Each pass takes a line out of the buffer, which is bounded.
+  for (;;) {
+    try {
+      const message = buffer.readMessage();
+      if (message === null) return;
+      transport.onmessage?.(message);
+    } catch {
+      // A line that is no message: many programs greet on stdout.
+    }
+  }
+}
+
+const LINE_CHARS_MAX = 200;
+
+/** The last line that speaks of an error, else the last: a stack trace ends in what helps nobody, and so does npm. */
+function lineThatTells(said: string): string {
+  const lines = said.split("\n").map((line) => line.replaceAll(/\p{Cc}+/gu, " ").trim());
+  const told = lines.findLast((line) => /error(?!.*complete log)/i.test(line)) ?? lines.findLast((line) => line !== "");
+  return told?.slice(0, LINE_CHARS_MAX) ?? "";
+}
+
+type Texts = Readonly<Record<string, string>>;
+
+const VARIABLE = /\$\{([A-Za-z_]\w*)\}/g;
+
+/** What any program needs to start, to speak its user's language and to trust; none of it gives access to something. */
+const PASSED_ON: readonly string[] = [
+  ...["PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR"],
+  ...["XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"],
+  ...["NODE_EXTRA_CA_CERTS", "SSL_CERT_DIR", "SSL_CERT_FILE"],
+];
+
+/** The texts with their variables filled in; throws, naming the first that is not set. */
+function fillVariables(texts: Texts, env: Env): Texts {
+  const fill = (text: string): string =>
+    text.replaceAll(VARIABLE, (_, name: string) => {
+      const value = env[name];
+      if (value === undefined) throw new Error(`it needs the variable ${name}, which is not set`);
+      return value;
+    });
+  return Object.fromEntries(Object.entries(texts).map(([key, text]) => [key, fill(text)]));
+}
+
+/** The headers with their variables filled in; throws, naming the first that no request could carry. */
+export function fillHeaders(headers: Texts, env: Env): Texts {
+  const filled = fillVariables(headers, env);
+  const broken = Object.keys(filled).find((name) => !/^[\t\x20-\x7e\x80-\xff]*$/.test(filled[name] ?? ""));
+  // Named without its value: whoever refuses it later would quote it.
+  if (broken !== undefined)
+    throw new Error(`its header ${broken} holds a character that a header cannot, such as a line break`);
+  return filled;
+}
+
+/** What a server's program sees: a few harmless variables, and those it was given by name. */
+function serverEnv(given: Texts, env: Env): Texts {
+  const passedOn = PASSED_ON.flatMap((name) => {
+    const value = env[name];
+    return value === undefined ? [] : [[name, value] as const];
+  });
+  return { ...Object.fromEntries(passedOn), ...fillVariables(given, env) };
+}
+
+/** What servers are given that gives access to something: no log, event or error may show it. */
+export function secretsOf(servers: readonly McpServerConfig[], env: Env): readonly string[] {
+  return servers.flatMap((server) => {
+    const texts: Texts = ("command" in server ? server.env : server.headers) ?? {};
+    const written = Object.entries(texts).filter(([name, text]) => "url" in server || isSecret(name, text));
+    const named = Object.values(texts).flatMap((text) => [...text.matchAll(VARIABLE)].map(([, name = ""]) => name));
+    // Any program is given these: masking a home folder would hide every path of an output.
+    const values = named.filter((name) => !PASSED_ON.includes(name)).map((name) => env[name]);
+    return [...written.map(([, text]) => text), ...values].filter((value) => value !== undefined);
+  });
 }

@@ -1,6 +1,9 @@
+import { messageOf } from "../../contract/error.ts";
+import type { Clock } from "../../ports/clock.ts";
 import type { McpServerConfig } from "../../ports/mcp-server.ts";
 import type { Tool } from "../../ports/tool.ts";
-import { createServerSlot, type SlotParts } from "./server-slot.ts";
+import type { Connection, ConnectionPlace } from "./connection.ts";
+import { type ListedBy, readTools } from "./tool-result.ts";
 
 /** The tools of MCP servers, whose connections all sessions share. */
 export interface McpTools {
@@ -53,6 +56,153 @@ export function createMcpTools(servers: readonly McpServerConfig[], parts: SlotP
       }),
     close: async () => {
       await Promise.all(all.map((slot) => slot.close()));
+    },
+  };
+}
+
+export interface SlotParts extends ConnectionPlace, Pick<ListedBy, "requireSound" | "warn"> {
+  /** Of a server that does not say. */
+  readonly connectTimeoutMs: number;
+}
+
+/** One server: its connection while there is one, and when the next is tried while there is none. */
+interface ServerSlot {
+  /** Connects when that is due and lists the tools anew when they changed. A failure is told once; it never rejects. */
+  prepare(): Promise<void>;
+  /** What the server offers as of the last `prepare`; nothing while it does not answer. */
+  tools(): readonly Tool[];
+  /** Why it does not answer; undefined when it does. */
+  failure(): string | undefined;
+  close(): Promise<void>;
+}
+
+const RETRY_FIRST_MS = 5_000;
+const RETRY_MS_MAX = 300_000;
+
+function createServerSlot(server: McpServerConfig, parts: SlotParts): ServerSlot {
+  const { clock } = parts;
+  const { name, connectTimeoutMs: timeoutMs = parts.connectTimeoutMs } = server;
+  const closing = new AbortController();
+  const warnings = createWarnings(parts.warn);
+  let connection: Connection | undefined;
+  let opening: Promise<Connection> | undefined;
+  let tools: readonly Tool[] = [];
+  let failure: string | undefined;
+  let failures = 0;
+  let retryAtMs = 0;
+
+  const inTime = <T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> =>
+    withTimeout({ clock, timeoutMs, closed: closing.signal }, work);
+
+  const call: ListedBy["call"] = async (tool, args, signal) => {
+    const to = await connect().catch((cause: unknown) => {
+      throw new Error(`MCP server ${name} cannot be used: ${messageOf(cause)}`, { cause });
+    });
+    return to.call(tool, args, signal);
+  };
+
+  const list = async (to: Connection): Promise<void> => {
+    const listed = await inTime((signal) => to.list(signal));
+    tools = readTools(listed, { server, requireSound: parts.requireSound, warn: warnings.once, call });
+  };
+
+  const open = async (): Promise<Connection> => {
+    const { openConnection } = await import("./connection.ts");
+    const opened = await inTime((signal) => openConnection(server, parts, signal));
+    try {
+      await list(opened);
+      return opened;
+    } catch (thrown) {
+      await opened.close();
+      throw thrown;
+    }
+  };
+
+  const leftOut = (why: string | undefined): string => `MCP server ${name} is left out: ${why}`;
+
+  /** The one connection of all sessions; a failure keeps from trying again for a while. */
+  const connect = async (): Promise<Connection> => {
+    if (connection?.isOpen) return connection;
+    if (closing.signal.aborted) throw new Error("this runtime is closed");
+    if (opening === undefined && failure !== undefined && clock.now() < retryAtMs) throw new Error(failure);
+    opening ??= open().finally(() => {
+      opening = undefined;
+    });
+    try {
+      connection = await opening;
+      warnings.forget(leftOut(failure));
+      [failure, failures] = [undefined, 0];
+      return connection;
+    } catch (thrown) {
+      // Only the first of those who waited for it counts the failure.
+      if (failure === undefined || clock.now() >= retryAtMs) {
+        retryAtMs = clock.now() + Math.min(RETRY_MS_MAX, RETRY_FIRST_MS * 2 ** failures);
+        failures += 1;
+      }
+      failure = messageOf(thrown);
+      tools = [];
+      throw thrown;
+    }
+  };
+
+  return {
+    tools: () => tools,
+    failure: () => failure ?? (connection?.isOpen ? undefined : "it was not waited for"),
+    prepare: async () => {
+      try {
+        const to = await connect();
+        if (!to.isStale) return;
+        await list(to).catch((thrown: unknown) => {
+          warnings.once(`the tools of MCP server ${name} changed and cannot be listed: ${messageOf(thrown)}`);
+        });
+      } catch (thrown) {
+        warnings.once(leftOut(messageOf(thrown)));
+      }
+    },
+    close: async () => {
+      closing.abort("closed");
+      await opening?.catch(() => {});
+      await connection?.close();
+    },
+  };
+}
+
+/** Waits for an answer of a server, and no longer than it may take. */
+async function withTimeout<T>(
+  { clock, timeoutMs, closed }: { clock: Clock; timeoutMs: number; closed: AbortSignal },
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const over = new AbortController();
+  const done = new AbortController();
+  void clock.sleep(timeoutMs, done.signal).then(() => {
+    if (!done.signal.aborted) over.abort("too late");
+  });
+  try {
+    return await work(AbortSignal.any([over.signal, closed]));
+  } catch (thrown) {
+    if (!over.signal.aborted) throw thrown;
+    throw new Error(`it did not answer within ${timeoutMs} ms (connect_timeout)`, { cause: thrown });
+  } finally {
+    done.abort("done");
+  }
+}
+
+const WARNINGS_MAX = 100;
+
+/** Says each sentence once: a server that fails turn after turn is no news. */
+function createWarnings(warn: (sentence: string) => void) {
+  const told = new Set<string>();
+  // Servers choose some of the words; none may steer a terminal.
+  const plain = (sentence: string): string => sentence.replaceAll(/\p{Cc}+/gu, " ");
+  return {
+    once: (sentence: string): void => {
+      if (told.has(plain(sentence)) || told.size >= WARNINGS_MAX) return;
+      told.add(plain(sentence));
+      warn(plain(sentence));
+    },
+    /** The next time it is news again. */
+    forget: (sentence: string): void => {
+      told.delete(plain(sentence));
     },
   };
 }

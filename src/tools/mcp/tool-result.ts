@@ -1,6 +1,10 @@
+import { hash } from "node:crypto";
 import { z } from "zod";
+import { messageOf } from "../../contract/error.ts";
 import type { ContentBlock } from "../../contract/message.ts";
-import type { ToolOutput } from "../../ports/tool.ts";
+import type { JsonObject } from "../../contract/session.ts";
+import type { McpServerConfig } from "../../ports/mcp-server.ts";
+import type { Tool, ToolOutput } from "../../ports/tool.ts";
 
 /** Images of one result that are shown; each costs the model as much as pages of text. */
 const IMAGES_MAX = 16;
@@ -24,7 +28,7 @@ const Block = z.union([
 ]);
 
 /** What a model is shown of a result: its texts and images, the rest in words. */
-export function outputOf(result: Readonly<Record<string, unknown>>): ToolOutput {
+function outputOf(result: Readonly<Record<string, unknown>>): ToolOutput {
   const blocks = Array.isArray(result.content) ? result.content.map(read) : [];
   const hasText = blocks.some((block) => block.type === "text" && block.text !== "");
   const structured =
@@ -78,4 +82,94 @@ function joined(blocks: readonly ContentBlock[]): string | readonly ContentBlock
   const [only] = merged;
   if (only === undefined) return "";
   return merged.length === 1 && only.type === "text" ? only.text : merged;
+}
+
+export interface ListedBy {
+  readonly server: McpServerConfig;
+  /** Throws, in words, for a JSON schema that is none. */
+  requireSound(schema: JsonObject, what: string): void;
+  warn(sentence: string): void;
+  /** Calls a tool by the server's own name for it; throws what the model is to read. */
+  call(tool: string, args: JsonObject, signal: AbortSignal): Promise<Readonly<Record<string, unknown>>>;
+}
+
+const TOOLS_MAX = 256;
+const DESCRIPTION_CHARS_MAX = 10_000;
+
+/** The tools of a server's list that can be offered; each that cannot is told of, and costs the others nothing. */
+export function readTools(listed: readonly unknown[], by: ListedBy): readonly Tool[] {
+  const { name, tools: allowed } = by.server;
+  for (const missing of (allowed ?? []).filter((tool) => !listed.some((raw) => nameOf(raw) === tool)))
+    by.warn(`MCP server ${name} has no tool ${missing}`);
+  const wanted = listed.filter((raw) => allowed?.includes(nameOf(raw)) ?? true);
+  if (wanted.length > TOOLS_MAX)
+    by.warn(`MCP server ${name} has ${wanted.length} tools, of which the first ${TOOLS_MAX} are offered`);
+  const tools = new Map<string, Tool>();
+  for (const raw of wanted.slice(0, TOOLS_MAX)) {
+    try {
+      const tool = readTool(raw, by);
+      if (tools.has(tool.name)) throw new Error("the server has another of this name");
+      tools.set(tool.name, tool);
+    } catch (thrown) {
+      by.warn(`tool ${nameOf(raw)} of MCP server ${name} is left out: ${messageOf(thrown)}`);
+    }
+  }
+  return [...tools.values()];
+}
+
+const ListedTool = z.object({
+  name: z.string().min(1),
+  description: z.string().optional(),
+  inputSchema: z.record(z.string(), z.unknown()),
+});
+
+function readTool(raw: unknown, { server, requireSound, call }: ListedBy): Tool {
+  const parsed = ListedTool.safeParse(raw);
+  if (!parsed.success) throw new Error("its description is not one of a tool");
+  const { name, description = "", inputSchema } = parsed.data;
+  // The dialect marker goes: a validator that does not know the dialect by this address refuses the whole schema.
+  const { $schema: _dialect, ...schema } = inputSchema;
+  if (schema.type !== "object") throw new Error("its input schema is not one of an object");
+  requireSound(schema, "its input schema");
+  return {
+    name: offeredName(server.name, name),
+    description: description.slice(0, DESCRIPTION_CHARS_MAX),
+    inputSchema: schema,
+    ...(server.timeoutMs === undefined ? {} : { timeoutMs: server.timeoutMs }),
+    execute: async (args, { signal }) => {
+      try {
+        return outputOf(await call(name, args, signal));
+      } catch (thrown) {
+        if (!signal.aborted) throw thrown;
+        // Whoever stopped it says why, and better than the protocol does.
+        return { content: "interrupted: this call may or may not have taken effect", isError: true };
+      }
+    },
+  };
+}
+
+function nameOf(raw: unknown): string {
+  return typeof raw === "object" && raw !== null && "name" in raw && typeof raw.name === "string" ? raw.name : "?";
+}
+
+/** What every provider accepts as the name of a tool. */
+const NAME_CHARS_MAX = 64;
+const HASH_CHARS = 8;
+
+/**
+ * The name a server's tool is offered under, by the two names alone: it is the same in every session, whichever other
+ * servers answer. A name that had to be changed, or that another server's tool could have as well, ends in a hash.
+ */
+export function offeredName(server: string, tool: string): string {
+  const [safeServer, safeTool] = [safe(server), safe(tool)];
+  const name = `mcp__${safeServer}__${safeTool}`;
+  const isKept = safeServer === server && safeTool === tool && name.length <= NAME_CHARS_MAX;
+  // `a` with `b__c` and `a__b` with `c` would be one.
+  if (isKept && !server.includes("__") && !server.endsWith("_")) return name;
+  const mark = hash("sha256", `${server}\0${tool}`).slice(0, HASH_CHARS);
+  return `${name.slice(0, NAME_CHARS_MAX - HASH_CHARS - 1)}_${mark}`;
+}
+
+function safe(name: string): string {
+  return name.replaceAll(/[^A-Za-z0-9_-]/g, "_");
 }

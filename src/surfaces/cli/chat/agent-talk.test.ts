@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { useCommandLine } from "../../../../test/support/command-line.ts";
 import { NO_MODEL, OFFLINE } from "../../../../test/support/compacting-command-line.ts";
 import { rememberingModel, SMALL_WINDOWS } from "../../../../test/support/remembering-command-line.ts";
-import type { AgentContext } from "../../../contract/agent/agent.ts";
+import type { AgentContext } from "../../../contract/agent.ts";
 import type { ModelRequest } from "../../../ports/model.ts";
 
 const line = useCommandLine();

@@ -1,27 +1,20 @@
 import { type Command, Option } from "commander";
 import { asRuntimeError, ERRORS, RuntimeError } from "../../../contract/error.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
-import { agentName, strangerText } from "../agents/agent-name.ts";
-import { createLogLines } from "../agents/log-lines.ts";
-import { askForTrust } from "../config/ask-trust.ts";
+import { agentName, strangerText } from "../commands/agent-views.ts";
+import { mentionMissingMemory, refuseContradictions } from "../commands/run.ts";
+import { addRunFlags, type RunFlags, readSchema, resumeFlag } from "../commands/run-flags.ts";
+import { askForTrust } from "../commands/trust.ts";
 import { writeError, writeInterrupted } from "../failure.ts";
 import { describeHelp } from "../help.ts";
-import { type Io, interruptedExit } from "../io.ts";
+import { counted, createPaint, type Io, interruptedExit, oneLine } from "../io.ts";
 import { type Opened, withRuntime, withSessions } from "../open-runtime.ts";
-import { createPaint } from "../paint.ts";
 import type { Invocation } from "../parts.ts";
-import { counted, oneLine } from "../plain-text.ts";
-import { mentionMissingMemory, refuseContradictions } from "../run/run-command.ts";
-import { addRunFlags, type RunFlags, resumeFlag } from "../run/run-flags.ts";
-import { readSchema } from "../run/session-options.ts";
-import { findSession, shortId } from "../sessions/selector.ts";
-import { runAgentCommand } from "./agent-commands.ts";
-import { createAgentTalk } from "./agent-talk.ts";
-import type { Chat } from "./chat.ts";
-import { createConversation } from "./conversation.ts";
-import { openPipedPrompts } from "./piped-prompts.ts";
-import { parseSlash, runSlash } from "./slash-commands.ts";
-import { openTypedPrompts } from "./typed-prompts.ts";
+import { createLogLines } from "../progress.ts";
+import { findSession, shortId } from "../session-selector.ts";
+import { type Chat, createAgentTalk, createConversation } from "./conversation.ts";
+import { openPipedPrompts, openTypedPrompts } from "./prompts.ts";
+import { parseSlash, runAgentCommand, runSlash } from "./slash-commands.ts";
 
 /** Declares `rkat chat`. */
 export function addChatCommand(program: Command, invocation: Invocation): void {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { contextBar } from "./context-bar.ts";
+import { contextBar } from "./conversation.ts";
 
 const part = (kind: string, estimated_tokens: number) => ({ kind, seqs: [1, 1] as [number, number], estimated_tokens });
 

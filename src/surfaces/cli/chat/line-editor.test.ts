@@ -1,9 +1,8 @@
 import { PassThrough } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import type { Terminal } from "../io.ts";
-import { createPaint } from "../paint.ts";
-import { openLineEditor } from "./line-editor.ts";
+import { createPaint, type Terminal } from "../io.ts";
+import { openLineEditor } from "./prompts.ts";
 
 /** An editor whose keys are pressed by the test, on a narrow terminal. */
 function editorOn(columns: number) {

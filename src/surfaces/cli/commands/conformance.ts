@@ -2,12 +2,10 @@ import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { type Command, Option } from "commander";
 import { RuntimeError } from "../../../contract/error.ts";
-import { repeated, wholeFrom } from "../flag-values.ts";
+import { repeated, wholeFrom } from "../flags.ts";
 import { describeHelp } from "../help.ts";
-import { type Io, writeJson } from "../io.ts";
-import { createPaint } from "../paint.ts";
-import type { ConformanceReport, ConformanceWish, Invocation } from "../parts.ts";
-import { alignColumns, counted, grouped, oneLine } from "../plain-text.ts";
+import { alignColumns, counted, createPaint, grouped, type Io, oneLine, writeJson } from "../io.ts";
+import type { ConformanceOptions, ConformanceReport, Invocation } from "../parts.ts";
 
 interface Flags {
   readonly rpc?: string;
@@ -72,7 +70,7 @@ async function check({ io, parts }: Invocation, flags: Flags): Promise<number> {
     listScenarios(io, conformance.scenarios, flags.json === true);
     return 0;
   }
-  const wish = wishOf(io, flags);
+  const wish = optionsOf(io, flags);
   if (wish.target !== undefined && "url" in wish.target) {
     io.stderr.write(`${wish.target.url} must have been started with this configuration:\n\n`);
     io.stderr.write(`${conformance.configuration(wish.modelPort)}\n`);
@@ -99,7 +97,7 @@ function listScenarios(io: Io, scenarios: readonly { name: string; title: string
   else io.stdout.write(`${alignColumns(rows).join("\n")}\n`);
 }
 
-function wishOf({ env, cwd, interrupt }: Io, flags: Flags): ConformanceWish {
+function optionsOf({ env, cwd, interrupt }: Io, flags: Flags): ConformanceOptions {
   const { rest, mcpUrl, modelPort, only, token = env.RKAT_TOKEN } = flags;
   if (modelPort !== undefined && modelPort > PORT_MAX) {
     throw new RuntimeError("INVALID_PARAMS", `--model-port ${modelPort}: write a number from 0 to ${PORT_MAX}`);

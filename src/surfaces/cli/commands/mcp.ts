@@ -1,9 +1,15 @@
+import { mkdir, open, realpath, rename, rm, stat, writeFile } from "node:fs/promises";
+import { dirname, join, relative } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
 import type { Command } from "commander";
-import { RuntimeError } from "../../../contract/error.ts";
+import type { BroughtFile } from "../../../config/load-config.ts";
+import { asRuntimeError, RuntimeError } from "../../../contract/error.ts";
+import { isErrno, readIfThere } from "../../wire/realm.ts";
+import { withoutControls } from "../../wire/terminal-text.ts";
 import { mcpUsage } from "../../wire/usage.ts";
 import { describeHelp, describeServer } from "../help.ts";
-import { addServer, removeServer } from "../mcp/change-servers.ts";
-import { listServers } from "../mcp/list-servers.ts";
+import { counted, createPaint, interruptedExit, writeJson } from "../io.ts";
+import { loadHere, readConfiguration } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
 
 /** Declares `rkat mcp`, which hands its flags to the server as they are, and the commands on servers of others. */
@@ -114,4 +120,218 @@ export function settleServerCommand(args: readonly string[]): readonly string[] 
   const at = args.indexOf("mcp");
   const isAdding = at >= 0 && at < end && args[at + 1] === "add";
   return isAdding ? args.toSpliced(end, 1, "--", "--", "--") : args;
+}
+
+/** Adds a server to the project's `.rkat/mcp.toml`. */
+async function addServer(invocation: Invocation, server: NewServer): Promise<void> {
+  const { path } = await projectFile(invocation);
+  await alone(path, async () => {
+    const file = await projectFile(invocation);
+    const text = withServer(file.text, server);
+    await serversOf(invocation, { ...file, text });
+    await writeTrusted(invocation, file, text);
+    invocation.io.stdout.write(`Added ${server.name} to ${file.shown}. rkat mcp list tries it.\n`);
+  });
+}
+
+/** Removes a server from the project's `.rkat/mcp.toml`; the rest of the file stays as it is. */
+async function removeServer(invocation: Invocation, name: string): Promise<void> {
+  const { path } = await projectFile(invocation);
+  await alone(path, () => removeAlone(invocation, name));
+}
+
+async function removeAlone(invocation: Invocation, name: string): Promise<void> {
+  const file = await projectFile(invocation);
+  const servers = await serversOf(invocation, file);
+  const index = servers.findIndex((server) => server.name === name);
+  if (index < 0) {
+    const known = servers.map((server) => server.name).join(", ") || "none";
+    throw new RuntimeError("INVALID_PARAMS", `${file.shown} has no server ${name}; there are: ${known}`);
+  }
+  const text = withoutServer(file.text, index);
+  const left = await serversOf(invocation, { ...file, text });
+  // Some ways to write the same table cannot be taken apart line by line.
+  if (JSON.stringify(left) !== JSON.stringify(servers.toSpliced(index, 1)))
+    throw new RuntimeError("INVALID_PARAMS", `${file.shown} was not changed: remove ${name} from it by hand`);
+  await writeTrusted(invocation, file, text);
+  invocation.io.stdout.write(`Removed ${name} from ${file.shown}.\n`);
+}
+
+/** What we write is trusted, unless it stands in a file that somebody else brought; then it is told. */
+async function writeTrusted(invocation: Invocation, file: ServersFile, text: string): Promise<void> {
+  const { brought, trust } = await loadHere(invocation);
+  const before = brought.find(({ path }) => path === file.path);
+  const isOurs = before === undefined || (before.state === "trusted" && before.text === file.text);
+  if (isOurs) trust.remember({ path: file.path, text });
+  await write(file.path, text);
+  await readConfiguration(invocation);
+}
+
+interface ServersFile {
+  readonly path: string;
+  /** The path as a person in this folder would write it. */
+  readonly shown: string;
+  readonly text: string;
+}
+
+/** The file of the project that is read here, or the one that would be; the user's own is left alone. */
+async function projectFile(invocation: Invocation): Promise<ServersFile> {
+  const { projectRoot, userRoot } = invocation.place();
+  const name = join(".rkat", "mcp.toml");
+  const { sources } = await loadHere(invocation);
+  const read = sources.find((path) => path.endsWith(name) && path !== join(userRoot, name));
+  const path = read ?? join(projectRoot, name);
+  return { path, shown: relative(invocation.io.cwd, path), text: (await readIfThere(path)) ?? "" };
+}
+
+/** The servers of one file alone, read as every command would read them. */
+async function serversOf({ io, parts }: Invocation, { path, shown, text }: ServersFile) {
+  const folder = dirname(dirname(path));
+  const readFile = async (asked: string) => (asked === path ? text : undefined);
+  try {
+    return (await parts.loadConfig({ cwd: folder, home: io.home, env: {}, readFile, isTrusted: true })).mcpServers;
+  } catch (thrown) {
+    const { message } = asRuntimeError(thrown);
+    throw new RuntimeError("INVALID_PARAMS", `${shown} was not changed: ${message}`, { cause: thrown });
+  }
+}
+
+/** Works on a file while nobody else does: two commands at once must not undo each other. */
+async function alone(path: string, work: () => Promise<void>): Promise<void> {
+  const lock = `${path}.lock`;
+  try {
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    for (let tries = 1; !(await isTaken(lock)); tries += 1) {
+      if (tries > LOCK_TRIES_MAX) {
+        throw new RuntimeError(
+          "INVALID_PARAMS",
+          `${path} is being changed by another command; if none is, remove ${lock}`,
+        );
+      }
+      await wait(LOCK_WAIT_MS);
+    }
+  } catch (cause) {
+    throw cause instanceof RuntimeError ? cause : unwritable(path, cause);
+  }
+  try {
+    await work();
+  } finally {
+    await rm(lock, { force: true });
+  }
+}
+
+const LOCK_TRIES_MAX = 100;
+const LOCK_WAIT_MS = 50;
+
+async function isTaken(lock: string): Promise<boolean> {
+  try {
+    await (await open(lock, "wx", 0o600)).close();
+    return true;
+  } catch (thrown) {
+    if (isErrno(thrown) && thrown.code === "EEXIST") return false;
+    throw thrown;
+  }
+}
+
+async function write(path: string, text: string): Promise<void> {
+  try {
+    // Through a link to the file it stands for, and as closed to others as it was: headers may hold what gives access.
+    const target = await realpath(path).catch(() => path);
+    const { mode } = await stat(target).catch(() => ({ mode: 0o600 }));
+    const beside = `${target}.new`;
+    await writeFile(beside, text, { mode: mode & 0o777 });
+    await rename(beside, target);
+  } catch (cause) {
+    throw unwritable(path, cause);
+  }
+}
+
+function unwritable(path: string, cause: unknown): RuntimeError {
+  const why = isErrno(cause) ? cause.code : "it failed";
+  return new RuntimeError("INVALID_PARAMS", `${path} cannot be written: ${why}; check the folder's permissions`, {
+    cause,
+  });
+}
+
+/** Connects to the servers of this folder that are trusted and shows their tools, or in a sentence why there are none. */
+async function listServers(invocation: Invocation, isJson: boolean): Promise<void> {
+  const { io, parts, place } = invocation;
+  const { mcpServers, brought } = await readConfiguration(invocation);
+  const options = { mcpServers, env: io.env, projectRoot: place().projectRoot, signal: io.interrupt };
+  const { servers, warnings } = await parts.inspectMcpServers(options);
+  const isHealthy = servers.every(({ state }) => state !== "failed");
+  invocation.exitWith(interruptedExit(io) ?? (isHealthy ? 0 : 1));
+  const rows = [...servers, ...untrusted(brought)];
+  if (isJson) return writeJson(io, { servers: rows, warnings });
+  const { dim, green, red, yellow } = createPaint(io.stdout, io.env);
+  if (rows.length === 0) io.stdout.write("No MCP servers. rkat mcp add NAME -- COMMAND names one in .rkat/mcp.toml\n");
+  const width = Math.max(0, ...rows.map(({ name }) => name.length));
+  const marks = { connected: green("✓"), failed: red("✗"), off: dim("–"), untrusted: yellow("–") };
+  for (const { name, state, tools, error } of rows) {
+    const told = state === "connected" ? counted(tools.length, "tool") : (error ?? "switched off");
+    io.stdout.write(`${marks[state]} ${withoutControls(`${name.padEnd(width)}  ${told}`)}\n`);
+    for (const tool of tools) io.stdout.write(`${" ".repeat(width + 4)}${dim(withoutControls(tool))}\n`);
+  }
+  // That a server failed is said above.
+  const others = warnings.filter((sentence) => !servers.some(({ error = "\0" }) => sentence.endsWith(error)));
+  for (const sentence of others) io.stderr.write(`${yellow(`! ${withoutControls(sentence)}`)}\n`);
+}
+
+/** Servers that were not tried: nobody trusted the file that names them. */
+function untrusted(brought: readonly BroughtFile[]) {
+  const wishes = brought.filter(({ isObeyed }) => !isObeyed).flatMap((file) => file.wishes);
+  return wishes.flatMap(({ server: name, text }) => {
+    if (name === undefined) return [];
+    return [{ name, state: "untrusted" as const, tools: [], error: `not tried, since nobody trusted it: it ${text}` }];
+  });
+}
+
+/** What `rkat mcp add` was told of a server. */
+interface NewServer {
+  readonly name: string;
+  readonly command?: string | undefined;
+  readonly args?: readonly string[];
+  readonly url?: string | undefined;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** The file with one server more, at its end; what is there stays as it is, to the byte. */
+function withServer(text: string, server: NewServer): string {
+  const { name, command, args = [], url, env = {}, headers = {} } = server;
+  const lines = [
+    "[[servers]]",
+    `name = ${quoted(name)}`,
+    ...(command === undefined ? [] : [`command = ${quoted(command)}`]),
+    ...(args.length === 0 ? [] : [`args = [${args.map(quoted).join(", ")}]`]),
+    ...(url === undefined ? [] : [`url = ${quoted(url)}`]),
+    ...inlineTable("env", env),
+    ...inlineTable("headers", headers),
+  ];
+  const before = text.trim() === "" ? text : `${text.replace(/(?<!\n)\n*$/, "")}\n\n`;
+  return `${before}${lines.join("\n")}\n`;
+}
+
+function inlineTable(key: string, texts: Readonly<Record<string, string>>): readonly string[] {
+  const pairs = Object.entries(texts).map(([name, text]) => `${quoted(name)} = ${quoted(text)}`);
+  return pairs.length === 0 ? [] : [`${key} = { ${pairs.join(", ")} }`];
+}
+
+/** A JSON text is a TOML text but for one sign that only TOML wants escaped. */
+function quoted(text: string): string {
+  return JSON.stringify(text).replaceAll("\u007f", "\\u007f");
+}
+
+const HEADER = /^\s*\[\[\s*servers\s*\]\]/;
+
+/** The file without its n-th server. The comments above a server are not part of it, those inside it are. */
+function withoutServer(text: string, index: number): string {
+  const lines = text.split("\n");
+  const starts = lines.flatMap((line, at) => (HEADER.test(line) ? [at] : []));
+  const [from = lines.length, next = lines.length] = [starts[index], starts[index + 1]];
+  let to = next;
+  // What stands right above the next server, comments and the blank line before them, is said of that one.
+  while (to > from && next < lines.length && /^\s*(?:#|$)/.test(lines[to - 1] ?? "")) to -= 1;
+  const isDoubled = (lines[from - 1] ?? "").trim() === "" && (lines[to] ?? "").trim() === "";
+  return lines.toSpliced(from, to - from + (isDoubled ? 1 : 0)).join("\n");
 }

@@ -1,13 +1,11 @@
 import type { Command } from "commander";
-import type { ModelsCatalog } from "../../../contract/catalog.ts";
+import type { CapabilityStatus, ModelsCatalog } from "../../../contract/capability.ts";
+import { RuntimeError } from "../../../contract/error.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
-import { readConfiguration } from "../configuration.ts";
-import { describeHelp } from "../help.ts";
-import { writeJson } from "../io.ts";
-import { createEmpty } from "../open-runtime.ts";
-import { createPaint } from "../paint.ts";
+import { describeHelp, holdCommands } from "../help.ts";
+import { alignColumns, createPaint, grouped, writeJson } from "../io.ts";
+import { createEmpty, readConfiguration, withSessions } from "../open-runtime.ts";
 import type { Invocation, ModelOutlook } from "../parts.ts";
-import { alignColumns, grouped } from "../plain-text.ts";
 
 /** Declares `rkat models`. */
 export function addModelsCommand(program: Command, invocation: Invocation): void {
@@ -64,4 +62,67 @@ function modelLines({ models, default_model_id }: ModelsCatalog["providers"][num
 
 function size(tokens: number | undefined): string {
   return tokens === undefined ? "?" : grouped(tokens);
+}
+
+/** Declares `rkat capabilities`. */
+export function addCapabilitiesCommand(program: Command, invocation: Invocation): void {
+  const command = program
+    .command("capabilities")
+    .description("Says what this rkat can do and what was left out.")
+    .summary("say what this rkat can do")
+    .option("--json", "as JSON")
+    .action((flags: { readonly json?: boolean }) => listCapabilities(invocation, flags.json === true));
+  describeHelp(command, { examples: [["rkat capabilities", "what is there, and what is not"]] });
+}
+
+async function listCapabilities(invocation: Invocation, isJson: boolean): Promise<void> {
+  const { io } = invocation;
+  const { config } = await readConfiguration(invocation);
+  const runtime = await createEmpty(invocation, config);
+  try {
+    const answer = await runtime.dispatch("readCapabilities", {});
+    if (isJson) return writeJson(io, answer);
+    const rows = answer.capabilities.map(({ id, description, status }) => ["", id, statusWord(status), description]);
+    const { dim } = createPaint(io.stdout, io.env);
+    for (const [index, line] of alignColumns(rows).entries()) {
+      const isThere = answer.capabilities[index]?.status === "Available";
+      io.stdout.write(`${isThere ? line : dim(line)}\n`);
+    }
+  } finally {
+    await runtime.close();
+  }
+}
+
+function statusWord(status: CapabilityStatus): string {
+  if (status === "Available") return "yes";
+  return "DisabledByPolicy" in status ? "switched off" : "no";
+}
+
+/** Declares `rkat blob`. */
+export function addBlobCommand(program: Command, invocation: Invocation): void {
+  const blob = holdCommands(program.command("blob"))
+    .summary("read what is kept by reference")
+    .description("Reads blobs, such as the full text of a tool output that was cut.");
+  const get = blob
+    .command("get")
+    .summary("write a blob to stdout")
+    .description("Writes the bytes of a blob to stdout.")
+    .argument("<blob>")
+    .usage("ID")
+    .action((blobId: string) => writeBlob(invocation, blobId));
+  describeHelp(get, { examples: [["rkat blob get sha256:… > output.txt", "all of what was cut"]] });
+  describeHelp(blob, {
+    examples: [["rkat blob get sha256:… > output.txt", "the id stands in the message that was cut"]],
+  });
+}
+
+async function writeBlob(invocation: Invocation, blobId: string): Promise<void> {
+  const { stdout } = invocation.io;
+  await withSessions(invocation, async ({ runtime }) => {
+    const { media_type: mediaType, data: base64 } = await runtime.dispatch("readBlob", { blob_id: blobId });
+    const data = Buffer.from(base64, "base64");
+    if (!stdout.isTerminal) return stdout.write(data);
+    if (mediaType.startsWith("text/")) return stdout.write(withoutControls(new TextDecoder().decode(data)));
+    throw new RuntimeError("INVALID_PARAMS", `${blobId} is ${mediaType}, which no terminal shows; write it to a file`);
+  });
 }

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { restUsage } from "../../wire/usage.ts";
+import { restUsage, rpcUsage } from "../../wire/usage.ts";
 import { describeServer } from "../help.ts";
 import type { Invocation } from "../parts.ts";
 
@@ -17,4 +17,22 @@ export function addServeCommand(program: Command, invocation: Invocation): void 
       invocation.exitWith(await invocation.parts.serveRest(args.toSpliced(args.indexOf("serve"), 1)));
     });
   describeServer(command, restUsage("rkat serve", "cli"));
+}
+
+/** Declares `rkat rpc`, which hands its flags to the server as they are. */
+export function addRpcCommand(program: Command, invocation: Invocation): void {
+  const command = program
+    .command("rpc")
+    .summary("serve JSON-RPC on stdin and stdout; the same as rkat-rpc")
+    .description(
+      "Serves sessions over JSON-RPC, one object a line, on stdin and stdout; rkat rpc --help lists its flags.",
+    )
+    .helpOption(false)
+    .allowUnknownOption()
+    .allowExcessArguments()
+    .action(async () => {
+      const { args } = invocation.io;
+      invocation.exitWith(await invocation.parts.serveRpc(args.toSpliced(args.indexOf("rpc"), 1)));
+    });
+  describeServer(command, rpcUsage("rkat rpc"));
 }

@@ -7,15 +7,11 @@ import type { Runtime, RuntimeOptions } from "../../../runtime.ts";
 import type { OpenOptions } from "../../../runtime-on-disk.ts";
 import { createSystemClock } from "../../../service/system-clock.ts";
 import { describeHelp } from "../help.ts";
-import { type Io, writeJson } from "../io.ts";
+import { alignColumns, counted, type Io, writeJson } from "../io.ts";
 import type { Invocation } from "../parts.ts";
-import { alignColumns, counted } from "../plain-text.ts";
-import { longLife } from "./long-life.ts";
-import { createLongTalk } from "./long-talk.ts";
+import { createLongTalk, longLife, parallelTools, structuredOutput, talk } from "./long-talk.ts";
 import { createPage, type Page } from "./page.ts";
-import { createWatch, type Row, type Scene, type Stage } from "./stage.ts";
-import { parallelTools, structuredOutput, talk } from "./talk.ts";
-import { badCall, budget, retry } from "./trouble.ts";
+import { badCall, budget, createWatch, type Row, retry, type Scene, type Stage } from "./stage.ts";
 
 interface DemoFlags {
   readonly fast?: boolean;

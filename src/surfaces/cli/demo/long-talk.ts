@@ -1,6 +1,6 @@
 import type { Session } from "../../../service/session-handle.ts";
-import { counted, oneLine } from "../plain-text.ts";
-import { compactionLine } from "../run/event-line.ts";
+import { compactionLine } from "../commands/turn-view.ts";
+import { counted, grouped, oneLine } from "../io.ts";
 import { eventsOf, type Scene, type Stage } from "./stage.ts";
 
 const DETAIL = "The staging database listens on port 6543.";
@@ -142,3 +142,107 @@ async function undo(stage: Stage, session: Session): Promise<void> {
   await stage.claim("turn 2 with its port among them", said(after.messages).includes(DETAIL));
   await stage.claim(`and the last, “${oneLine(last, 40)}”`, said(after.messages.slice(-2)).includes(last));
 }
+
+const NAME = "ada";
+const DAYS = 200;
+const FIRST_DAY = "On my first day Mara gave me the brass key to the north greenhouse.";
+const BEGINNING_CHARS_MAX = 24;
+
+/** An agent that has lived long enough for three tiers, before and after a restart. */
+export const longLife: Scene = {
+  title: "An agent that remembers for months",
+  story: `${NAME} is given ${DAYS} memories. The newest are kept word for word, those before in a summary, the oldest in another. Then everything is closed and opened again.`,
+  play: async ({ openKept, table, claim }) => {
+    const young = await openKept();
+    const agent = young.agent(NAME);
+    await agent.remember(FIRST_DAY);
+    for (let day = 2; day <= DAYS; day += 1) {
+      await agent.remember(`Day ${day}: I watered row ${day % 12} and saw ${day % 7} herons.`);
+    }
+    await young.close();
+    const old = (await openKept()).agent(NAME);
+    const { count, longterm_range: oldest, recent_range: recent } = await old.status();
+    const { immediate, longterm_summary = "", recent_summary = "" } = await old.context();
+    const [first] = immediate;
+    const last = immediate.at(-1);
+    const row = (tier: string, from: number | undefined, to: number | undefined, summary?: string) => ({
+      tier,
+      memories: `${from ?? "?"} to ${to ?? "?"}`,
+      kept: summary === undefined ? "word for word" : `a summary, ${grouped(summary.length)} characters`,
+      "begins with": oneLine(summary ?? first?.content ?? "", BEGINNING_CHARS_MAX),
+    });
+    await table([
+      row("immediate", first?.seq, last?.seq),
+      row("short-term", recent?.from_seq, recent?.to_seq, recent_summary),
+      row("long-term", oldest?.from_seq, oldest?.to_seq, longterm_summary),
+    ]);
+    const meets = (end: number | undefined, begin: number | undefined) => begin === (end ?? Number.NaN) + 1;
+    await claim(`all ${DAYS} memories are there after the restart`, count === DAYS && last?.seq === DAYS);
+    await claim(
+      "each is in one tier, and none in no tier",
+      oldest?.from_seq === 1 && meets(oldest.to_seq, recent?.from_seq) && meets(recent?.to_seq, first?.seq),
+    );
+    await claim("the first day is not forgotten", longterm_summary.includes(FIRST_DAY));
+  },
+};
+
+/** Text as it comes, and a session that goes on. */
+export const talk: Scene = {
+  title: "A session, streamed",
+  story: "The offline model answers: no network, no weights. Each word is an event of its own.",
+  play: async ({ runtime, watch, claim }) => {
+    const first = await watch("The release is on 3 June and Mara owns the rollback plan.", (prompt) =>
+      runtime.createSessionStreaming(prompt, { toolPreset: "none" }),
+    );
+    const session = runtime.session(first.result.session_id);
+    const second = await watch("Who owns the rollback plan?", (prompt) => session.stream(prompt));
+    const pieces = eventsOf(second, "text_delta").length;
+    await claim("the answer came in pieces", pieces > 1);
+    await claim("and remembers what was said a turn earlier", second.result.text.includes("Mara"));
+  },
+};
+
+/** Two calls in one answer run at once. */
+export const parallelTools: Scene = {
+  title: "Two tools at once",
+  story: "Calls of one answer run in parallel; their results return in the order of the calls.",
+  play: async ({ runtime, watch, claim }) => {
+    const turn = await watch("Add a task: write the release notes. Add a task: tag the release.", (prompt) =>
+      runtime.createSessionStreaming(prompt, { toolPreset: "safe" }),
+    );
+    const types = turn.events.map(({ type }) => type);
+    const startedFirst = types
+      .slice(0, types.indexOf("tool_execution_completed"))
+      .filter((type) => type === "tool_execution_started");
+    await claim("both calls were running before the first had answered", startedFirst.length === 2);
+    const asked = eventsOf(turn, "tool_call_requested").map(({ id }) => id);
+    const answered = eventsOf(turn, "tool_result_received").map(({ id }) => id);
+    await claim("the results came in the order of the calls", asked.join() === answered.join() && asked.length === 2);
+  },
+};
+
+const RELEASE = {
+  type: "object",
+  properties: {
+    owner: { type: "string", description: "who owns the rollback plan" },
+    risk: { enum: ["low", "medium", "high"] },
+  },
+  required: ["owner", "risk"],
+  additionalProperties: false,
+};
+
+/** JSON that a program can rely on. */
+export const structuredOutput: Scene = {
+  title: "Structured output",
+  story: "With a JSON schema a turn ends in a value that matches it, or says why it could not.",
+  play: async ({ runtime, watch, show, claim }) => {
+    const turn = await watch("The owner of the rollback plan is Mara. The risk is high.", (prompt) =>
+      runtime.createSessionStreaming(prompt, { toolPreset: "none", outputSchema: RELEASE }),
+    );
+    const output = turn.result.structured_output;
+    await show(output);
+    await claim("the value was checked against the schema", eventsOf(turn, "extraction_succeeded").length === 1);
+    const text = JSON.stringify(output ?? "");
+    await claim("and holds what was said", text.includes("Mara") && text.includes("high"));
+  },
+};

@@ -1,0 +1,155 @@
+import { isJsonTable, type JsonTable } from "../contract/input.ts";
+import { PROVIDER_NAMES } from "../contract/session.ts";
+import type { McpServerConfig } from "../ports/mcp-server.ts";
+import { isSet } from "./config-layers.ts";
+
+/** Something a file of a project wants that only a person may allow it. */
+export interface TrustRequest {
+  /** What is left out without it: a key, or a server. */
+  readonly name: string;
+  /** The same with what it would do, in one line without signs that could steer a terminal. */
+  readonly text: string;
+  /** The name of the MCP server that is wanted. */
+  readonly server?: string;
+}
+
+/** What else decides about a table of settings. */
+export interface TrustRequestContext {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** The other layers, which may name a key for an address of this one. */
+  readonly others: readonly JsonTable[];
+}
+
+/** What a table of settings wants, and the table without it. */
+export function wishesOfSettings(table: JsonTable, context: TrustRequestContext) {
+  const wanted = [...reachingKeysOf(table), ...actingKeysOf(table)].filter((key) => !isHarmless(key, table, context));
+  const wishes = wanted.map(({ path, value }): TrustRequest => {
+    const name = shown(path.join("."));
+    return { name, text: `sets ${name} to ${quoted(value)}` };
+  });
+  return { wishes, without: withoutDangling(wanted.reduce((rest, { path }) => without(rest, path), table)) };
+}
+
+/** What lets a model act, or sends away what is said, without naming any address. */
+function actingKeysOf(table: JsonTable): readonly ReachingKey[] {
+  const sections = { tools: ["shell_enabled", "builtins_enabled"], memory: ["embedder"] };
+  return Object.entries(sections).flatMap(([section, keys]) => {
+    const given = table[section];
+    if (!isJsonTable(given)) return [];
+    return keys.flatMap((key) => (Object.hasOwn(given, key) ? [{ path: [section, key], value: given[key] }] : []));
+  });
+}
+
+const ON_THIS_MACHINE = /^(?:localhost|127(?:\.\d{1,3}){3}|\[?::1\]?)$/i;
+
+function isHarmless({ path, value }: ReachingKey, table: JsonTable, context: TrustRequestContext): boolean {
+  // What is switched off reaches nothing.
+  if (value === false) return true;
+  const key = path.join(".");
+  if (key === "rest.host") return typeof value === "string" && ON_THIS_MACHINE.test(value);
+  if (key === "memory.embedder") return value !== "remote";
+  if (path.at(-1) !== "base_url" || typeof value !== "string" || !URL.canParse(value)) return false;
+  return ON_THIS_MACHINE.test(new URL(value).hostname) && !getsKey(path.slice(0, -1), table, context);
+}
+
+/** Whether a key goes along to the address of this row: one that a layer names, or one of the usual variables. */
+function getsKey(row: readonly string[], table: JsonTable, { env, others }: TrustRequestContext): boolean {
+  const isNamed = [table, ...others].some((layer) => valueAt(layer, [...row, "api_key_env"]) !== undefined);
+  const [section, name = ""] = row;
+  const isUsual = section === "providers" && PROVIDER_NAMES.includes(name);
+  return (
+    isNamed || (isUsual && Object.keys(env).some((variable) => /_API_KEY$/i.test(variable) && isSet(env[variable])))
+  );
+}
+
+function valueAt(table: JsonTable, path: readonly string[]): unknown {
+  return path.reduce<unknown>((at, key) => (isJsonTable(at) && Object.hasOwn(at, key) ? at[key] : undefined), table);
+}
+
+function without(table: JsonTable, [key = "", ...rest]: readonly string[]): JsonTable {
+  const { [key]: inner, ...others } = table;
+  if (rest.length === 0) return others;
+  return isJsonTable(inner) ? { ...table, [key]: without(inner, rest) } : table;
+}
+
+/** A server of one's own that lost its address goes as a whole, and so do the models it served. */
+function withoutDangling(table: JsonTable): JsonTable {
+  const { self_hosted } = table;
+  if (!isJsonTable(self_hosted) || !isJsonTable(self_hosted.servers)) return table;
+  const { servers, models } = self_hosted;
+  const lost = Object.keys(servers).filter((name) => {
+    const server = servers[name];
+    return isJsonTable(server) && !Object.hasOwn(server, "base_url");
+  });
+  if (lost.length === 0) return table;
+  const isServed = ([, row]: [string, unknown]) => !isJsonTable(row) || !lost.includes(String(row.server));
+  const kept = {
+    servers: Object.fromEntries(Object.entries(servers).filter(([name]) => !lost.includes(name))),
+    ...(isJsonTable(models) ? { models: Object.fromEntries(Object.entries(models).filter(isServed)) } : {}),
+  };
+  return { ...table, self_hosted: { ...self_hosted, ...kept } };
+}
+
+/** What MCP servers want: to be started, or to be asked. */
+export function requestsOfServers(servers: readonly McpServerConfig[]): readonly TrustRequest[] {
+  return servers.map((server) => {
+    const name = `MCP server ${shown(server.name)}`;
+    const texts = Object.values(("command" in server ? server.env : server.headers) ?? {});
+    const variables = texts.flatMap((text) => [...text.matchAll(VARIABLE)].map(([, variable = ""]) => variable));
+    const given = variables.length === 0 ? "" : `, and gives it ${[...new Set(variables)].join(", ")}`;
+    const wanted =
+      "command" in server
+        ? `starts ${[server.command, ...(server.args ?? [])].map(quoted).join(" ")}`
+        : `connects to ${quoted(server.url)}`;
+    return { name, text: `${wanted} as ${name}${given}`, server: server.name };
+  });
+}
+
+/** What a link wants that lies between a project and its state folder. */
+export function requestOfLink(path: string, target: string): TrustRequest {
+  return { name: `the link ${shown(path)}`, text: `keeps sessions in ${quoted(target)}` };
+}
+
+const VARIABLE = /\$\{([A-Za-z_]\w*)\}/g;
+
+const quoted = (value: unknown): string => shown(JSON.stringify(value) ?? "");
+
+/** Signs that are not seen, or turn a text around, are written as their code. */
+function shown(text: string): string {
+  return text.replace(/[\p{C}\p{Z}]/gu, (sign) => (sign === " " ? sign : `\\u{${sign.codePointAt(0)?.toString(16)}}`));
+}
+
+/**
+ * The keys that name a program, an address, a variable or a file: whoever sets one decides what is started, or where
+ * keys and conversations are sent. A star stands for any name of a table.
+ */
+const REACHING_KEYS: readonly string[] = [
+  "shell.program",
+  "rest.host",
+  "telemetry.enabled",
+  "telemetry.endpoint",
+  "telemetry.capture_content",
+  "profiles.*.base_url",
+  "providers.*.base_url",
+  "providers.*.api_key_env",
+  "self_hosted.servers.*.base_url",
+  "self_hosted.servers.*.api_key_env",
+];
+
+export interface ReachingKey {
+  readonly path: readonly string[];
+  readonly value: unknown;
+}
+
+/** The reaching keys that a table sets, in the order of the list above. */
+export function reachingKeysOf(table: JsonTable): readonly ReachingKey[] {
+  return REACHING_KEYS.flatMap((pattern) => matches(table, pattern.split("."), []));
+}
+
+function matches(value: unknown, pattern: readonly string[], path: readonly string[]): readonly ReachingKey[] {
+  const [name, ...rest] = pattern;
+  if (name === undefined) return [{ path, value }];
+  if (!isJsonTable(value)) return [];
+  const names = name === "*" ? Object.keys(value) : [name].filter((key) => Object.hasOwn(value, key));
+  return names.flatMap((key) => matches(value[key], rest, [...path, key]));
+}

@@ -1,0 +1,189 @@
+import type { Capability } from "../contract/capability.ts";
+import { RuntimeError } from "../contract/error.ts";
+import { OPERATIONS, type OperationName } from "../contract/operations.ts";
+import { type Start, withinTime } from "./child.ts";
+import {
+  type Driver,
+  eventIn,
+  type Fields,
+  isFields,
+  lackOfTurns,
+  type Outcome,
+  RUNS_TURN,
+  type ToldEvent,
+} from "./driver.ts";
+import { sseFrames } from "./rest-driver.ts";
+import { createCallsBySession, openPeer } from "./rpc-driver.ts";
+import type { Ability } from "./scenario.ts";
+
+/** A connection with a server of MCP. */
+export interface McpConnection {
+  /** Calls a tool; `hear` is told the events of the turn it runs. */
+  callTool(
+    operation: OperationName,
+    call: { readonly name: string; readonly arguments: Fields },
+    hear: ((event: ToldEvent) => void) | undefined,
+  ): Promise<Fields>;
+  close(): Promise<void>;
+}
+
+export interface McpTarget {
+  readonly surface: "mcp" | "mcp-http";
+  lacks(ability: Ability): string | undefined;
+  open(): Promise<McpConnection>;
+  restart(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Tells scenarios through a server of MCP, however it is connected to. */
+export async function openMcpDriver(target: McpTarget): Promise<Driver> {
+  let connection = await target.open();
+  return {
+    surface: target.surface,
+    lacks: (ability, present) => target.lacks(ability) ?? lackOfTools(ability, present),
+    hears: (operation) => RUNS_TURN.includes(operation),
+    call: async (operation, input, onEvent) => {
+      const row = OPERATIONS[operation];
+      if (!("mcp" in row)) return { ok: false, code: "no tool", message: `${operation} has no tool` };
+      const stream = onEvent === undefined ? {} : { stream: true };
+      const answer = await connection.callTool(
+        operation,
+        { name: row.mcp, arguments: { ...input, ...stream } },
+        onEvent,
+      );
+      return outcomeOf(operation, answer);
+    },
+    restart: async () => {
+      await connection.close();
+      await target.restart();
+      connection = await target.open();
+    },
+    close: async () => {
+      await connection.close();
+      await target.close();
+    },
+  };
+}
+
+/** Pins are for people to decide (contract §15). */
+function lackOfTools(ability: Ability, present: ReadonlySet<Capability>): string | undefined {
+  if (ability === "pins") return "messages are pinned by people, so there is no tool for it";
+  return lackOfTurns(ability, present);
+}
+
+/** The event in a notice of a turn's. */
+function eventOf({ method, params }: Fields): { readonly session: unknown; readonly event: ToldEvent } | undefined {
+  if (method !== "notifications/message" || !isFields(params) || !isFields(params.data)) return undefined;
+  const { source, session_id, event } = params.data;
+  return source === "meerkat" ? { session: session_id, event: eventIn(event) } : undefined;
+}
+
+function outcomeOf(operation: OperationName, { result, error }: Fields): Outcome {
+  // A failure of a tool is a result (contract §2, C13); an error of the protocol is none of the table's.
+  if (!isFields(result)) return { ok: false, code: "an error of the protocol", message: JSON.stringify(error) };
+  const [block] = Array.isArray(result.content) ? result.content : [];
+  const payload: unknown = JSON.parse(String(Object(block).text));
+  if (result.isError !== true) return { ok: true, result: asTable(operation, payload) };
+  const { code, error: message, details } = Object(payload);
+  return { ok: false, code: String(code), message: String(message), ...(details === undefined ? {} : { details }) };
+}
+
+/** A turn's text is a block, what is absent is null (contract §6), and a search answers with the list alone (§16). */
+function asTable(operation: OperationName, payload: unknown): unknown {
+  if (operation === "searchMemory" || operation === "searchHistory") return { results: payload };
+  if (operation === "readSession") return readAsTable(payload);
+  if (!RUNS_TURN.includes(operation) || !isFields(payload)) return payload;
+  const { content, ...fields } = payload;
+  const present = Object.entries(fields).filter(([, value]) => value !== null);
+  const texts = Array.isArray(content) ? content.map((block: unknown) => String(Object(block).text)) : [];
+  if (texts.length > 0) return { ...Object.fromEntries(present), text: texts.join("") };
+  // A session that has not run has no counts in the table.
+  const { turns: _turns, tool_calls: _calls, ...deferred } = Object.fromEntries(present);
+  return deferred;
+}
+
+/** What a session has used stands apart from it, and its times are objects (contract §6). */
+function readAsTable(payload: unknown): unknown {
+  const { state, billing, session_ref } = Object(payload);
+  const seconds = (time: unknown): unknown => Object(time).secs_since_epoch ?? "no time";
+  if (!isFields(state) || !isFields(billing)) return payload;
+  const times = { created_at: seconds(state.created_at), updated_at: seconds(state.updated_at) };
+  return { ...state, ...times, ...billing, ...(session_ref === undefined ? {} : { session_ref }) };
+}
+
+const PROTOCOL = "2025-06-18";
+const HELLO = {
+  protocolVersion: PROTOCOL,
+  capabilities: {},
+  clientInfo: { name: "rkat-conformance", version: "1" },
+};
+
+/** Starts a server of MCP and speaks over its stdin and stdout. */
+export async function connectStdio(start: Start): Promise<McpConnection> {
+  const calls = createCallsBySession();
+  const hear = (frame: Fields): void => {
+    const told = eventOf(frame);
+    if (told !== undefined) calls.tell(told.session, told.event);
+  };
+  const peer = await openPeer(start, { hear, hello: HELLO });
+  peer.notify("notifications/initialized", {});
+  return {
+    callTool: async (operation, call, hear) => {
+      const end = calls.begin(operation, call.arguments.session_id, hear);
+      try {
+        return await peer.request("tools/call", call);
+      } finally {
+        end();
+      }
+    },
+    close: () => peer.close(),
+  };
+}
+
+/** Connects to a server of MCP over streamable HTTP. */
+export async function connectHttp(url: string, token: string | undefined): Promise<McpConnection> {
+  const headers: Record<string, string> = {
+    "content-type": "application/json",
+    accept: "application/json, text/event-stream",
+    ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+  };
+  let id = 0;
+  const post = (message: Fields) =>
+    fetch(url, { method: "POST", headers, body: JSON.stringify({ jsonrpc: "2.0", ...message }) });
+  const request = async (method: string, params: unknown, hear: (frame: Fields) => void = () => {}) => {
+    id += 1;
+    const response = await post({ id, method, params });
+    const session = response.headers.get("mcp-session-id");
+    if (session !== null) headers["mcp-session-id"] = session;
+    return answerIn(response, hear);
+  };
+  const hello = await withinTime(request("initialize", HELLO), url);
+  if (!isFields(hello.result)) throw new RuntimeError("INVALID_PARAMS", `${url} does not speak MCP`);
+  headers["mcp-protocol-version"] = String(hello.result.protocolVersion);
+  await (await post({ method: "notifications/initialized" })).body?.cancel();
+  return {
+    callTool: (_, call, hear) =>
+      request("tools/call", call, (frame) => {
+        const told = eventOf(frame);
+        if (told !== undefined) hear?.(told.event);
+      }),
+    close: async () => {
+      await (await fetch(url, { method: "DELETE", headers })).body?.cancel();
+    },
+  };
+}
+
+/** The frame that answers: alone, or the last of a stream. */
+async function answerIn(response: Response, hear: (frame: Fields) => void): Promise<Fields> {
+  const isStream = response.headers.get("content-type")?.startsWith("text/event-stream") === true;
+  if (!isStream || response.body === null) {
+    const frame: unknown = await response.json();
+    return isFields(frame) ? frame : { error: frame };
+  }
+  for await (const { data } of sseFrames(response.body)) {
+    if (!isFields(data)) continue;
+    if ("id" in data && !("method" in data)) return data;
+    hear(data);
+  }
+  return { error: "the stream ended without an answer" };
+}

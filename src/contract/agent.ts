@@ -1,0 +1,186 @@
+import { z } from "zod";
+import { Usage } from "./event.ts";
+import { positive, written } from "./input.ts";
+
+const count = z.number().int().nonnegative();
+const number = z.number().int().positive();
+
+const METADATA_DEPTH_MAX = 32;
+
+/** Level by level: a value too deep for that is too deep for everyone who reads it later. */
+function isShallow(value: unknown): boolean {
+  let level: readonly unknown[] = [value];
+  for (let depth = 0; depth <= METADATA_DEPTH_MAX; depth += 1) {
+    if (level.length === 0) return true;
+    level = level.flatMap((one) => (typeof one === "object" && one !== null ? Object.values(one) : []));
+  }
+  return level.length === 0;
+}
+
+/** Free facts about a memory: who was there, where it was, where it came from. */
+export const MemoryMetadata = z
+  .record(z.string(), z.unknown())
+  .refine((metadata) => isShallow(metadata), { error: `nest it at most ${METADATA_DEPTH_MAX} levels deep` });
+export type MemoryMetadata = z.infer<typeof MemoryMetadata>;
+
+/** A summary and the memories it speaks for, by their numbers, both ends in. */
+export const Tier = z.object({
+  summary: z.string(),
+  from: number,
+  to: number,
+  /** `extractive`: of sentences of the memories, without a model. */
+  by: z.enum(["model", "extractive"]),
+});
+export type Tier = z.infer<typeof Tier>;
+
+/** What one record of an agent's log says. Memories are numbered from 1, without a gap; each is one record's entry. */
+export const AgentEntryBody = z.discriminatedUnion("kind", [
+  z.object({
+    kind: z.literal("memory_added"),
+    /** The agent's name stands in every memory: the log alone tells whose it is. */
+    agent: z.string(),
+    number,
+    content: z.string(),
+    metadata: MemoryMetadata.optional(),
+    /** The file it was picked up from. */
+    file: z.string().optional(),
+  }),
+  z.object({
+    kind: z.literal("note_added"),
+    agent: z.string(),
+    title: z.string().optional(),
+    content: z.string(),
+  }),
+  /** Both tiers as they are from here on. Nothing is deleted: the memories are in the entries before this one. */
+  z.object({
+    kind: z.literal("tiers_compacted"),
+    /** How many memories there were when it became due: what decides which of them it covers. */
+    at_count: count,
+    recent: Tier,
+    /** Absent after the first compaction: there is nothing older yet. */
+    longterm: Tier.optional(),
+    usage: Usage,
+    forced: z.boolean(),
+  }),
+  /** Both tiers stay as they were; it is tried again at the next memory. */
+  z.object({ kind: z.literal("tiers_failed"), at_count: count, error: z.string() }),
+]);
+export type AgentEntryBody = z.infer<typeof AgentEntryBody>;
+export type AgentEntryBodyOf<K extends AgentEntryBody["kind"]> = Extract<AgentEntryBody, { kind: K }>;
+
+const NAME_CHARS_MAX = 64;
+const CONTENT_CHARS_MAX = 1_000_000;
+const named = {
+  error: `write a name of letters, digits, "_" and "-", beginning with a letter or digit, of at most ${NAME_CHARS_MAX} characters`,
+};
+
+/** A name is also the name of a folder, so it can never be a path. */
+export const AgentName = written(
+  "NAME",
+  z
+    .string(named)
+    .transform((name) => name.normalize("NFC"))
+    .refine((name) => /^[\p{L}\p{N}][\p{L}\p{M}\p{N}_-]*$/u.test(name) && name.length <= NAME_CHARS_MAX, named)
+    .describe("the agent, by its name")
+    .meta({ examples: ["ada"] }),
+);
+
+const text = (what: string) =>
+  z
+    .string({ error: `write ${what}` })
+    .refine((content) => content.trim() !== "", { error: `write ${what}` })
+    .refine((content) => content.length <= CONTENT_CHARS_MAX, {
+      error: `write at most ${CONTENT_CHARS_MAX} characters`,
+    });
+
+export const OneAgent = z.strictObject({ agent: AgentName });
+
+export const Remember = z.strictObject({
+  agent: AgentName,
+  content: written("TEXT", text("what to remember").describe("what to remember, as a text")),
+  metadata: written(
+    "--metadata <json>",
+    MemoryMetadata.optional()
+      .describe("facts to keep with it, as a JSON object")
+      .meta({ examples: [{ place: "garden" }] }),
+  ),
+});
+
+export const Remembered = z.object({
+  count: count.describe("how many memories the agent has now"),
+  compaction_due: z.boolean().describe("whether a compaction is due with it, which has begun then"),
+});
+
+export const TakeNote = z.strictObject({
+  agent: AgentName,
+  content: written("TEXT", text("the note").describe("the note itself")),
+  title: written("--title <text>", text("a title, or leave it out").optional().describe("what it is about")),
+});
+
+/** A memory as it was given. */
+const AgentMemoryItem = z.object({
+  seq: count.describe("its number; the first is 1"),
+  content: z.string().describe("what is remembered, word for word"),
+  created_at: z.string().describe("when it was added, in RFC 3339"),
+  metadata: MemoryMetadata.optional().describe("the facts kept with it"),
+});
+
+export const ReadAgentContext = z.strictObject({
+  agent: AgentName,
+  immediate: written(
+    "--immediate <n>",
+    positive
+      .optional()
+      .describe("show so many of the newest memories; without it, every one that no summary covers, 64 at least"),
+  ),
+});
+
+const summaries = {
+  longterm_summary: z.string().optional().describe("the summary of all older memories"),
+  recent_summary: z.string().optional().describe("the summary of the memories before the newest"),
+};
+
+export const AgentContext = z.object({
+  ...summaries,
+  immediate: z.array(AgentMemoryItem).describe("the newest memories, oldest first"),
+  prompt: z.string().describe("all of it as a text for a model"),
+});
+export type AgentContext = z.infer<typeof AgentContext>;
+
+const Covered = z.object({
+  from_seq: count.describe("the number of the first"),
+  to_seq: count.describe("the number of the last, which is in"),
+});
+
+export const AgentCompacted = z.object({
+  compacted: z.boolean().describe("whether it was"),
+  reason: z.string().optional().describe("why not"),
+  ...summaries,
+});
+export type AgentCompacted = z.infer<typeof AgentCompacted>;
+
+export const AgentStatus = z.object({
+  agent: z.string().describe("its name"),
+  count: count.describe("memories, all of them"),
+  notes: count.describe("private notes"),
+  immediate_window: count.describe("memories that are shown word for word, as configured"),
+  recent_window: count.describe("memories of the short-term summary, as configured"),
+  immediate_count: count.describe("memories no summary covers: what a context shows word for word"),
+  ...summaries,
+  recent_range: Covered.optional().describe("the memories the short-term summary speaks for"),
+  longterm_range: Covered.optional().describe("the memories the long-term summary speaks for"),
+  compactions: count.describe("how often its memories were compacted"),
+  last_compaction_at: z.string().optional().describe("when that was last, in RFC 3339"),
+  next_compaction_at: count.describe("the number of memories at which the next compaction is due"),
+  compaction_due: z.boolean().describe("whether one is due"),
+  compaction_running: z.boolean().describe("whether one is running"),
+  last_error: z.string().optional().describe("why the last compaction failed; absent when it did not"),
+});
+export type AgentStatus = z.infer<typeof AgentStatus>;
+
+export const AgentSummary = z.object({
+  agent: z.string().describe("its name"),
+  count: count.describe("how many memories it has"),
+  created_at: z.string().describe("when it first remembered something, in RFC 3339"),
+  updated_at: z.string().describe("when it last remembered something, in RFC 3339"),
+});

@@ -1,0 +1,82 @@
+import { z } from "zod";
+import { isJsonTable, nonnegative, written } from "./input.ts";
+
+const wanted = { error: "write the configuration as an object, by the keys of its file" };
+const ConfigTable = z.record(z.string(), z.unknown(), wanted);
+
+const expected_generation = written(
+  "--expected-generation <n>",
+  nonnegative.nullish().describe("only if the realm's own layer has changed this often"),
+);
+const layer = (what: string) =>
+  written("--json <text>", ConfigTable.describe(what).meta({ examples: [{ agent: { model: "offline" } }] }));
+
+/** What is asked for may stand by itself, as clients of this wire send it: `{agent: …}` for `{config: {agent: …}}`. */
+const named = (name: "config" | "patch") => (given: unknown) => {
+  if (!isJsonTable(given) || name in given) return given;
+  const { expected_generation: generation, ...bare } = given;
+  if (Object.keys(bare).length === 0) return given;
+  return { [name]: bare, ...(generation === undefined ? {} : { expected_generation: generation }) };
+};
+
+/** Replaces the realm's own layer of the configuration. */
+export const SetConfig = z.preprocess(
+  named("config"),
+  z.object({ config: layer("the whole layer as JSON, by the keys of the file"), expected_generation }),
+);
+
+/** Changes the realm's own layer by a merge patch of RFC 7396; null removes a key. */
+export const PatchConfig = z.preprocess(
+  named("patch"),
+  z.object({ patch: layer("what changes as JSON, by the keys of the file; null removes a key"), expected_generation }),
+);
+
+/** Which realm is configured. */
+export const ConfiguredRealm = z.object({
+  realm_id: z.string().optional().describe("the realm's id"),
+  instance_id: z.string().optional().describe("the process's own id"),
+  backend: z.string().optional().describe("what the realm is kept in"),
+  resolved_paths: z.record(z.string(), z.string()).optional().describe("where the realm's files are"),
+});
+export type ConfiguredRealm = z.infer<typeof ConfiguredRealm>;
+
+export const ConfigEnvelope = ConfiguredRealm.extend({
+  config: ConfigTable.describe("what holds, by the keys of the file, defaults filled in; it can be written back"),
+  generation: z.number().int().nonnegative().describe("how often the realm's own layer has changed"),
+  restart_required: z
+    .array(z.string())
+    .optional()
+    .describe("keys that have changed and wait for the next start of this process"),
+});
+export type ConfigEnvelope = z.infer<typeof ConfigEnvelope>;
+
+/** The rows of the table about the configuration. */
+export const CONFIG_OPERATIONS = {
+  readConfig: {
+    summary: "Read the effective configuration, defaults filled in, with the generation of the realm's own layer.",
+    input: z.object({}),
+    output: ConfigEnvelope,
+    rpc: "config/get",
+    http: "GET /config",
+    mcp: "meerkat_config",
+    cli: "rkat config get",
+  },
+  setConfig: {
+    summary: "Replace the realm's own layer of the configuration; turns that start afterwards follow it.",
+    input: SetConfig,
+    output: ConfigEnvelope,
+    rpc: "config/set",
+    http: "PUT /config",
+    mcp: "meerkat_config",
+    cli: "rkat config set FILE",
+  },
+  patchConfig: {
+    summary: "Change the realm's own layer of the configuration by a merge patch; null removes a key.",
+    input: PatchConfig,
+    output: ConfigEnvelope,
+    rpc: "config/patch",
+    http: "PATCH /config",
+    mcp: "meerkat_config",
+    cli: "rkat config patch FILE",
+  },
+} as const;

@@ -1,0 +1,263 @@
+import { z } from "zod";
+import { RuntimeError } from "./error.ts";
+
+const words = new WeakMap<z.core.$ZodType, string>();
+
+/**
+ * Says how a field is written on the command line: as a flag, `--max-turns <n>`, or as the argument that stands in the
+ * `cli` of its operations under this name, `ID`. It is kept beside the schema, so no JSON schema has it.
+ */
+export function written<T extends z.ZodType>(word: string, field: T): T {
+  words.set(field, word);
+  return field;
+}
+
+/** What a schema only wraps: what is optional, has a default or is changed after it was read. */
+function innerOf(schema: z.core.$ZodType): z.core.$ZodType | undefined {
+  const { def } = (schema as z.core.$ZodTypes)._zod; // Every schema is one of the library's kinds.
+  if (def.type === "pipe") return (def.in as z.core.$ZodTypes)._zod.def.type === "transform" ? def.out : def.in;
+  return "innerType" in def ? def.innerType : undefined;
+}
+
+/** A schema without what wraps it. */
+export function unwrapped(schema: z.core.$ZodType): z.core.$ZodTypes {
+  const inner = innerOf(schema);
+  return inner === undefined ? (schema as z.core.$ZodTypes) : unwrapped(inner); // As above.
+}
+
+/** What a field's schema says of it with `describe` and `meta`, however it is wrapped. */
+export function metaOf(schema: z.core.$ZodType): z.core.GlobalMeta {
+  const inner = innerOf(schema);
+  return { ...(inner === undefined ? {} : metaOf(inner)), ...z.globalRegistry.get(schema) };
+}
+
+export function accepts(schema: z.core.$ZodType, value: unknown): boolean {
+  return z.safeParse(schema, value).success;
+}
+
+export interface WrittenField {
+  /** Where it stands in the input, from the outermost field on. */
+  readonly path: readonly [string, ...string[]];
+  readonly word: string;
+  readonly schema: z.core.$ZodType;
+}
+
+/** Every field of an input that the command line has a word for, in the order of the schema. */
+export function writtenFields(schema: z.core.$ZodType, path: readonly string[] = []): readonly WrittenField[] {
+  const [first, ...more] = path;
+  const word = words.get(schema);
+  if (word !== undefined && first !== undefined) return [{ path: [first, ...more], word, schema }];
+  const inner = innerOf(schema);
+  if (inner !== undefined) return writtenFields(inner, path);
+  const { def } = unwrapped(schema)._zod;
+  if (def.type === "union") return def.options.flatMap((option) => writtenFields(option, path));
+  if (def.type !== "object") return [];
+  return Object.entries(def.shape).flatMap(([name, field]) => writtenFields(field, [...path, name]));
+}
+
+/** One sentence that names each wrong field and what it should be. */
+export function invalidInput(error: z.ZodError): RuntimeError {
+  const problems = error.issues.flatMap(problemsOf);
+  const sentence = problems.map(({ field, problem }) => (field === "" ? problem : `${field}: ${problem}`)).join("; ");
+  return new RuntimeError("INVALID_PARAMS", sentence, { details: { problems } });
+}
+
+function problemsOf(issue: z.core.$ZodIssue): readonly { readonly field: string; readonly problem: string }[] {
+  // A schema that says more than the library does is listened to.
+  const isUnnamed = issue.code === "unrecognized_keys" && issue.message.startsWith("Unrecognized key");
+  if (!isUnnamed) return [{ field: issue.path.join("."), problem: issue.message }];
+  return issue.keys.map((key) => ({
+    field: [...issue.path, key].join("."),
+    problem: "there is no such field; leave it out",
+  }));
+}
+
+const above0 = { error: "write a whole number above 0" };
+const atLeast0 = { error: "write a whole number of at least 0" };
+
+export const positive = z.int(above0).positive(above0);
+export const nonnegative = z.int(atLeast0).nonnegative(atLeast0);
+
+const UNIT_MS: ReadonlyMap<string, number> = new Map([
+  ["ms", 1],
+  ["s", 1_000],
+  ["sec", 1_000],
+  ["secs", 1_000],
+  ["m", 60_000],
+  ["min", 60_000],
+  ["mins", 60_000],
+  ["h", 3_600_000],
+  ["hr", 3_600_000],
+  ["d", 86_400_000],
+]);
+
+/** Milliseconds of a written duration such as "30s", "5m" or "1h 30m"; undefined when it is not one. */
+export function parseDuration(text: string): number | undefined {
+  const compact = text.trim().toLowerCase().replace(/\s+/g, "");
+  if (!/^(\d+(\.\d+)?[a-z]+)+$/.test(compact)) return undefined;
+  let totalMs = 0;
+  for (const [, amount, unit] of compact.matchAll(/(?<![\d.])(\d+(?:\.\d+)?)([a-z]+)/g)) {
+    const unitMs = UNIT_MS.get(unit ?? "");
+    if (unitMs === undefined) return undefined;
+    totalMs += Number(amount) * unitMs;
+  }
+  const ms = Math.round(totalMs);
+  return Number.isSafeInteger(ms) ? ms : undefined;
+}
+
+/** A duration of whole milliseconds as it is written, in the largest unit that says it exactly. */
+export function spellDuration(ms: number): string {
+  const unit = ["d", "h", "m", "s"].find((name) => ms % (UNIT_MS.get(name) ?? 1) === 0) ?? "ms";
+  return `${ms / (UNIT_MS.get(unit) ?? 1)}${unit}`;
+}
+
+const HumanDuration = z.string().transform((text, issue) => {
+  const ms = parseDuration(text);
+  if (ms !== undefined) return ms;
+  issue.addIssue({ code: "custom", message: `"${text}" is not a duration; write it like 30s, 5m or 1h30m` });
+  return z.NEVER;
+});
+
+const SplitDuration = z
+  .object({
+    secs: z.number().int().nonnegative().describe("whole seconds"),
+    nanos: z.number().int().nonnegative().default(0).describe("nanoseconds besides"),
+  })
+  .transform(({ secs, nanos }) => secs * 1_000 + Math.round(nanos / 1_000_000));
+
+/** A duration as a string ("30s") or as `{secs, nanos}`, in milliseconds. */
+export const Duration = z.union([HumanDuration, SplitDuration], {
+  error: "expected a duration like 30s, 5m or 1h30m, or {secs, nanos}",
+});
+
+const seconds = { error: "write a number of seconds above 0" };
+
+const limits = {
+  max_tokens: written(
+    "--max-tokens <n>",
+    positive
+      .optional()
+      .describe("tokens of the whole session, input and output")
+      .meta({ examples: [10_000] }),
+  ),
+  max_duration: written(
+    "-d, --max-duration <time>",
+    Duration.refine((ms) => ms > 0, { error: "write a duration longer than zero, like 30s" })
+      .optional()
+      .describe("time for the turn, such as 30s, 5m, 1h30m")
+      .meta({ examples: ["30s"] }),
+  ),
+  max_tool_calls: written("--max-tool-calls <n>", nonnegative.optional().describe("tool calls of the session")),
+  max_duration_secs: z
+    .number(seconds)
+    .positive(seconds)
+    .max(Number.MAX_SAFE_INTEGER / 1_000, seconds)
+    .transform((secs) => Math.max(1, Math.round(secs * 1_000)))
+    .optional()
+    .describe("the same in seconds"),
+  max_duration_ms: positive.optional().describe("the same in milliseconds"),
+};
+
+const NAMES = "max_tokens, max_tool_calls, max_duration, max_duration_secs or max_duration_ms";
+
+/** Limits of a session, every spelling of the duration accepted, milliseconds inside. */
+export const BudgetLimits = z
+  .strictObject(limits, {
+    // A limit that is misspelt and ignored would be found missing when the bill comes.
+    error: (issue) =>
+      issue.code === "unrecognized_keys"
+        ? `${issue.keys.join(", ")} is no limit; write ${NAMES}`
+        : "write an object of limits, like {max_tokens: 10000}",
+  })
+  .transform(({ max_tokens, max_tool_calls, ...durations }, issues) => {
+    const [first, ...others] = Object.entries(durations).filter(([, ms]) => ms !== undefined);
+    const other = others.find(([, ms]) => ms !== first?.[1]);
+    if (first !== undefined && other !== undefined) {
+      const message = `${first[0]} and ${other[0]} say different things, so give one of them`;
+      issues.addIssue({ code: "custom", path: [first[0]], message });
+    }
+    return {
+      ...(max_tokens === undefined ? {} : { max_tokens }),
+      ...(max_tool_calls === undefined ? {} : { max_tool_calls }),
+      ...(first?.[1] === undefined ? {} : { max_duration_ms: first[1] }),
+    };
+  });
+export type BudgetLimits = z.input<typeof BudgetLimits>;
+
+export type JsonTable = Readonly<Record<string, unknown>>;
+
+/** What we keep is a few tables deep; whatever lies deeper is taken as it is, for a schema to refuse. */
+const DEPTH_MAX = 16;
+
+/** A table after a patch of RFC 7396: tables are merged, null removes, anything else replaces. */
+export function mergePatch(target: JsonTable, patch: JsonTable, depth = 1): JsonTable {
+  const merged = new Map(Object.entries(target));
+  for (const [key, value] of Object.entries(patch)) {
+    if (value === null) merged.delete(key);
+    else if (!isJsonTable(value) || depth >= DEPTH_MAX) merged.set(key, value);
+    else {
+      const before = merged.get(key);
+      merged.set(key, mergePatch(isJsonTable(before) ? before : {}, value, depth + 1));
+    }
+  }
+  return Object.fromEntries(merged);
+}
+
+/** True of a plain object, not of a list or of what a parser makes of a date. */
+export function isJsonTable(value: unknown): value is JsonTable {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
+}
+
+const flag = z.boolean({ error: "write true or false" }).nullish();
+const table = z.record(z.string(), z.unknown(), { error: "write an object" }).nullish();
+
+const SkillRef = z.object({
+  kind: z.literal("structured").optional().describe("the form of the reference; there is one"),
+  source_uuid: z.string().describe("the source of the skill, as skills/list names it"),
+  skill_name: z.string().describe("the name of the skill there"),
+});
+const skillRefs = z.array(SkillRef, { error: "write a list of {source_uuid, skill_name}" }).nullish();
+
+/** The sentence each of {@link UNSERVED} is refused with. */
+export const WHY_UNSERVED = {
+  hooks_override: "there are no hooks on the wire",
+  enable_schedule: "there are no scheduled turns",
+  enable_workgraph: "there are no work graphs",
+  enable_mob: "there are no mobs",
+  enable_web_search: "there is no web search of the provider's; an MCP server may bring one",
+  comms_name: "agents cannot send each other messages",
+  peer_meta: "agents cannot send each other messages",
+  auth_binding: "keys come from the environment of the runtime alone",
+};
+const because = (field: keyof typeof WHY_UNSERVED): string =>
+  `leave it out, or let it ask for nothing: ${WHY_UNSERVED[field]}`;
+
+/** Fields of the wire that ask for what this runtime does not have. Clients may send them, as long as they ask for nothing. */
+export const UNSERVED = {
+  hooks_override: table.describe(because("hooks_override")),
+  enable_schedule: flag.describe(because("enable_schedule")),
+  enable_workgraph: flag.describe(because("enable_workgraph")),
+  enable_mob: flag.describe(because("enable_mob")),
+  enable_web_search: flag.describe(because("enable_web_search")),
+  comms_name: z.string({ error: "write a text" }).nullish().describe(because("comms_name")),
+  peer_meta: table.describe(because("peer_meta")),
+  auth_binding: table.describe(because("auth_binding")),
+};
+
+/** Fields that name skills; only those `skills/list` names are there. */
+export const SKILL_FIELDS = {
+  skill_refs: skillRefs.describe("skills for this turn, of those skills/list names"),
+  preload_skills: skillRefs.describe("skills for the session, of those skills/list names"),
+};
+
+const ASKED_DEPTH_MAX = 3;
+
+/** True of false, of nothing, of an empty list, and of an object in which there is only that. */
+export function asksForNothing(value: unknown, depth = 1): boolean {
+  if (value === undefined || value === null || value === false || value === "") return true;
+  if (Array.isArray(value)) return value.length === 0;
+  if (typeof value !== "object" || depth > ASKED_DEPTH_MAX) return false;
+  return Object.values(value).every((inner) => asksForNothing(inner, depth + 1));
+}

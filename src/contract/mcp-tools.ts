@@ -1,0 +1,208 @@
+import { z } from "zod";
+import { PatchConfig, SetConfig } from "./config.ts";
+import { nonnegative, SKILL_FIELDS, UNSERVED } from "./input.ts";
+import { SkillRow } from "./memory.ts";
+import { Content, TextBlock } from "./message.ts";
+import { CallbackTool } from "./requests.ts";
+import { SystemTime } from "./rewrite.ts";
+import { AT_CREATION, Named, NewSession, RunResult, SessionId, SessionInfo, StartTurn } from "./session.ts";
+
+/** A JSON schema of an object, which is what a tool's arguments and structured results are. */
+export interface ObjectSchema {
+  readonly [keyword: string]: unknown;
+  readonly type: "object";
+}
+
+/** The JSON schema of what may be written; undefined when that is not one object. */
+export function objectSchemaOf(schema: z.ZodType, override: Override = shorten): ObjectSchema | undefined {
+  const options = { io: "input", unrepresentable: "any", override } as const;
+  // Clients check results with validators of older drafts, which refuse a `$schema` they do not know.
+  const { $schema: _, type, ...keywords } = z.toJSONSchema(schema, options);
+  return type === "object" ? { type, ...keywords } : undefined;
+}
+
+/** The JSON schema of a result: what may be written of it, since it may grow, without words: its names say enough. */
+export function resultSchemaOf(schema: z.ZodType): ObjectSchema | undefined {
+  return objectSchemaOf(schema, (context) => {
+    shorten(context);
+    delete context.jsonSchema.description;
+  });
+}
+
+type Override = (context: { readonly jsonSchema: z.core.JSONSchema.BaseSchema }) => void;
+
+/** Leaves out what says nothing to a reader: clients show these schemas to models, who pay by the word. */
+const shorten: Override = ({ jsonSchema }) => {
+  delete jsonSchema.examples;
+  if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
+  if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
+  if (jsonSchema.format !== undefined) delete jsonSchema.pattern;
+  // Validators warn of this one, which `contentEncoding` says as well.
+  if (jsonSchema.format === "base64") delete jsonSchema.format;
+  delete jsonSchema.propertyNames;
+};
+
+const CLIENT_TOOLS_MAX = 1_024;
+const yesOrNo = { error: "write true or false" };
+
+/** A tool the client runs: the call that needs it is answered with what is wanted. */
+const ClientTool = CallbackTool.extend({
+  handler: z
+    .literal("callback", { error: 'write "callback", which is what there is' })
+    .default("callback")
+    .describe("who runs it; there is one way"),
+});
+export type ClientTool = z.infer<typeof ClientTool>;
+
+const ToolResults = z.array(
+  z.object({
+    tool_use_id: z.string().min(1).describe("the call it answers, as pending_tool_calls names it"),
+    content: Content.describe("what the tool gave"),
+    is_error: z.boolean(yesOrNo).default(false).describe("whether it failed"),
+  }),
+);
+export type ToolResults = z.infer<typeof ToolResults>;
+
+/** What `meerkat_run` and `meerkat_resume` take besides the fields of their operation. */
+export const TurnExtras = z.object({
+  stream: z.boolean(yesOrNo).default(false).describe("send every event of the turn as notifications/message"),
+  builtin_config: z
+    .object({
+      enable_shell: z.boolean(yesOrNo).nullish().describe("the shell, as enable_shell says"),
+      shell_timeout_secs: z
+        .null({ error: "a call of the shell tool says how long it may take; leave it out" })
+        .optional()
+        .describe("leave it out: a call of the shell tool says how long it may take"),
+    })
+    .nullish()
+    .describe("the built-in tools, as older clients ask for them"),
+  tools: z
+    .array(ClientTool)
+    .max(CLIENT_TOOLS_MAX)
+    .optional()
+    .describe("tools the client runs, for this turn and those after it"),
+  tool_results: ToolResults.max(CLIENT_TOOLS_MAX)
+    .optional()
+    .describe("what the client's tools gave a turn that waits for them; its prompt may be empty then"),
+});
+
+/** What is taken from a client that sends it and refused where it asks for something; a model need not read of it. */
+const UNTOLD = masked({ ...UNSERVED, ...SKILL_FIELDS, external_tools: true, skill_references: true });
+
+function masked<K extends string>(fields: Readonly<Record<K, unknown>>): Record<K, true> {
+  // Each key of the fields, by the line before.
+  return Object.fromEntries(Object.keys(fields).map((field) => [field, true])) as Record<K, true>;
+}
+
+export const RunTool = NewSession.omit(UNTOLD).extend(TurnExtras.shape);
+export const ResumeTool = StartTurn.omit({ ...UNTOLD, ...masked(AT_CREATION) }).extend(TurnExtras.shape);
+
+/** What the two tools answer: a result of MCP inside the result, as existing clients read it. */
+export const TurnPayload = z.object({
+  content: z.array(TextBlock).describe("what the model answered last"),
+  ...RunResult.omit({ text: true, structured_output: true, extraction_error: true, usage: true }).shape,
+  usage: RunResult.shape.usage.optional(),
+  structured_output: z.unknown().describe("the result that matches output_schema; null without one"),
+  extraction_error: RunResult.shape.extraction_error
+    .unwrap()
+    .nullable()
+    .describe("why there is no structured_output, though one was asked for"),
+  schema_warnings: z.null().describe("nothing is ever warned of"),
+  skill_diagnostics: z.null().describe("nothing is ever told"),
+  status: z
+    .literal("pending_tool_call")
+    .optional()
+    .describe("the turn waits for tools the client runs; meerkat_resume brings their tool_results"),
+  pending_tool_calls: z
+    .array(
+      z.object({
+        tool_name: z.string().describe("the tool's name"),
+        tool_use_id: z.string().describe("the call's id, which its result names"),
+        args: z.record(z.string(), z.unknown()).describe("what the tool is given"),
+      }),
+    )
+    .optional()
+    .describe("the calls it waits for"),
+});
+export type TurnPayload = z.infer<typeof TurnPayload>;
+
+/** What `meerkat_read` answers: the session, and apart from it what it has used. */
+export const ReadPayload = z.object({
+  ...Named,
+  state: SessionInfo.omit({
+    session_ref: true,
+    total_tokens: true,
+    usage: true,
+    created_at: true,
+    updated_at: true,
+  })
+    .extend({
+      created_at: SystemTime.describe("when it was made"),
+      updated_at: SystemTime.describe("when it last changed"),
+    })
+    .describe("the session"),
+  billing: SessionInfo.pick({ total_tokens: true, usage: true }).describe("what it has used"),
+});
+export type ReadPayload = z.infer<typeof ReadPayload>;
+
+/** What `meerkat_config` takes: one tool for the three operations on the configuration. */
+export const ConfigTool = z.object({
+  action: z
+    .enum(["get", "set", "patch"], { error: 'write one of "get", "set", "patch"' })
+    .describe("get reads what holds, set replaces the project's own layer, patch changes it"),
+  config: SetConfig.out.shape.config.optional(),
+  patch: PatchConfig.out.shape.patch.optional(),
+  expected_generation: SetConfig.out.shape.expected_generation,
+});
+
+const StreamId = z.string().min(1).describe("the stream, as meerkat_event_stream_open answered");
+const stream_id = z.string().describe("the stream's id");
+const READ_MS_MAX = 600_000;
+
+/** The tools that are no rows of the table: a model cannot be sent events, so it asks for them one by one. */
+export const EXTRA_TOOLS = {
+  meerkat_event_stream_open: {
+    summary: "Begin to listen to a session's events; meerkat_event_stream_read reads them one by one.",
+    input: z.strictObject({ session_id: SessionId }),
+    output: z.object({ stream_id, session_id: z.string().describe("the session it tells of") }),
+  },
+  meerkat_event_stream_read: {
+    summary: "Read the next event of a stream, waiting for one as long as is asked.",
+    input: z.strictObject({
+      stream_id: StreamId,
+      timeout_ms: nonnegative
+        .max(READ_MS_MAX, { error: `write at most ${READ_MS_MAX}` })
+        .default(5_000)
+        .describe("how long to wait for an event, in milliseconds"),
+      no_timeout: z.boolean({ error: "write true or false" }).default(false).describe("wait as long as it takes"),
+    }),
+    output: z.object({
+      stream_id,
+      status: z.enum(["event", "timeout", "closed"]).describe("whether there was one in time, or none can come"),
+      event: z.record(z.string(), z.unknown()).optional().describe("the event with its envelope"),
+    }),
+  },
+  meerkat_event_stream_close: {
+    summary: "Stop listening to a session's events.",
+    input: z.strictObject({ stream_id: StreamId }),
+    output: z.object({
+      stream_id,
+      closed: z.literal(true).describe("that it is closed"),
+      already_closed: z.boolean().describe("whether it was before"),
+    }),
+  },
+  meerkat_skills: {
+    summary: "List the skills of this server, or read the one a key of the list names.",
+    input: z.strictObject({
+      action: z.enum(["list", "inspect"], { error: 'write "list" or "inspect"' }).describe("list them, or read one"),
+      skill_key: SkillRow.shape.key.optional().describe("which to read, by its key of the list"),
+      source: z.string().optional().describe("list only those of this source_uuid"),
+    }),
+    output: z.union([
+      z.object({ skills: z.array(SkillRow).describe("the skills") }),
+      SkillRow.extend({ body: z.string().describe("the skill itself, as a text") }),
+    ]),
+  },
+} as const;
+
+export type ExtraTool = keyof typeof EXTRA_TOOLS;

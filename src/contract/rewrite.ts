@@ -1,0 +1,265 @@
+import { z } from "zod";
+import { nonnegative, written } from "./input.ts";
+import { AssistantBlock, Content, ContentBlock, type Message, StopReason, ToolResult } from "./message.ts";
+
+const count = z.number().int().nonnegative();
+const timeWanted = { error: "write a time as in 2026-01-31T12:00:00Z, or leave it out" };
+const created_at = z.iso
+  .datetime({ offset: true, ...timeWanted })
+  .nullish()
+  .describe("when it was said; left out, the time of the rewrite, or as it was where the message stays");
+const stop_reason = StopReason.default("end_turn").describe("why the model stopped");
+const whatText = "the text itself";
+
+const roleWanted = {
+  error: "write a message with a role: system, system_notice, user, assistant, block_assistant or tool_results",
+};
+const contentWanted = { error: "write a text or a list of content blocks" };
+const NOTICE_BLOCKS = z.array(z.unknown()).max(0, { error: "notices have a body here and no blocks; leave them out" });
+
+const LegacyAnswer = z.object({
+  role: z.literal("assistant").describe("what the model said, in the older form"),
+  content: z.string().describe(whatText),
+  tool_calls: z
+    .array(
+      z.object({
+        id: z.string().describe("the call's id, by which its result is known"),
+        name: z.string().describe("the tool's name"),
+        args: z.record(z.string(), z.unknown()).describe("what the tool is given"),
+      }),
+    )
+    .default([])
+    .describe("the tools it calls"),
+  stop_reason,
+  created_at,
+});
+
+/** A message as a client writes it: its time may be left out, and an answer may have the older form. */
+const WrittenMessage = z.discriminatedUnion(
+  "role",
+  [
+    z.object({
+      role: z.literal("system").describe("the system prompt"),
+      content: z.string().min(1, { error: "write a text, or leave the system message out" }).describe(whatText),
+      created_at,
+    }),
+    z.object({
+      role: z.literal("system_notice").describe("what the runtime tells the model"),
+      kind: z.string().describe("what it is about"),
+      body: z.string().nullish().describe(whatText),
+      content: z.string().nullish().describe("what some clients call its body"),
+      blocks: NOTICE_BLOCKS.optional().describe("leave it out: notices have a body here"),
+      created_at,
+    }),
+    z.object({
+      role: z.literal("user").describe("what the user said"),
+      content: z.union(Content.options, contentWanted).describe("a text, or a list of content blocks"),
+      created_at,
+    }),
+    LegacyAnswer,
+    z.object({
+      role: z.literal("block_assistant").describe("what the model said and called"),
+      blocks: z.array(AssistantBlock).describe("its parts, in their order"),
+      stop_reason,
+      created_at,
+    }),
+    z.object({
+      role: z.literal("tool_results").describe("what the tools gave"),
+      results: z.array(ToolResult).describe("one for each call, in their order"),
+      created_at,
+    }),
+  ],
+  roleWanted,
+);
+
+/** A message that may not have a time yet. */
+export type Undated = Message extends infer M
+  ? M extends Message
+    ? Omit<M, "created_at"> & { created_at?: string }
+    : never
+  : never;
+
+const RewriteMessage = WrittenMessage.transform(({ created_at: at, ...message }): Undated => {
+  const time = at === undefined || at === null ? {} : { created_at: at };
+  if (message.role === "system_notice") {
+    const body = message.body ?? message.content ?? undefined;
+    return { role: message.role, kind: message.kind, ...(body === undefined ? {} : { body }), ...time };
+  }
+  if (message.role !== "assistant") return { ...message, ...time };
+  const text = message.content === "" ? [] : [{ block_type: "text" as const, data: { text: message.content } }];
+  const calls = message.tool_calls.map((data) => ({ block_type: "tool_use" as const, data }));
+  return { role: "block_assistant", blocks: [...text, ...calls], stop_reason: message.stop_reason, ...time };
+});
+
+/** A message as a client may write it. */
+export type MessageInput = z.input<typeof RewriteMessage>;
+export type ReplacementInput = z.input<typeof ForkReplacing.replacement>;
+
+const MESSAGES_MAX = 10_000;
+const TEXT_CHARS_MAX = 20_000;
+const shortText = { error: "write a text of 1 to 200 characters" };
+
+/** Messages by their places in the transcript, the system message counted, the end excluded. */
+const MessageRange = z.object({
+  type: z
+    .literal("message_range", { error: 'write "message_range"; there is no other selection' })
+    .describe("how messages are selected; there is one way"),
+  start: written(
+    "--from <index>",
+    nonnegative.describe("the first message to replace, counted from 0 as the history has them"),
+  ),
+  end: written("--to <index>", nonnegative.describe("the first message after them to keep")),
+});
+
+const RewriteReason = z.object({
+  kind: written(
+    "--reason <kind>",
+    z.string(shortText).min(1, shortText).max(200, shortText).describe("why, in a word"),
+  ),
+  note: written(
+    "--note <text>",
+    z
+      .string()
+      .max(TEXT_CHARS_MAX, { error: `write at most ${TEXT_CHARS_MAX} characters` })
+      .nullish()
+      .describe("why, in more words"),
+  ),
+});
+
+/** Names a transcript by what it says: the same messages have the same revision. */
+const Revision = z.string().regex(/^sha256:[0-9a-f]{64}$/, {
+  error: "write a revision, sha256: and 64 hex digits, as session/transcript_revision answers it",
+});
+const NamedRevision = z.union([z.literal("current"), Revision], {
+  error: 'write a revision (sha256: and 64 hex digits) or "current"',
+});
+
+export const running_behavior = z
+  .literal("reject", { error: 'write "reject"; a running turn is never cut short' })
+  .default("reject")
+  .describe("what happens while a turn runs: it is refused, as a running turn is never cut short");
+
+/** What every change of a transcript says of itself. */
+const Change = {
+  reason: RewriteReason.describe("why it is changed, which the log keeps"),
+  actor: written(
+    "--actor <name>",
+    z.string(shortText).min(1, shortText).max(200, shortText).nullish().describe("who does it"),
+  ),
+  expected_parent_revision: written(
+    "--expect <revision>",
+    Revision.nullish().describe("do nothing unless this is the revision now"),
+  ),
+  running_behavior,
+};
+
+export const RewriteTranscript = {
+  selection: MessageRange.describe("which messages are replaced"),
+  replacement: written(
+    "--messages <json>",
+    z
+      .array(RewriteMessage)
+      .max(MESSAGES_MAX, { error: `write at most ${MESSAGES_MAX} messages` })
+      .describe("the messages to put there, a list")
+      .meta({ examples: [[{ role: "user", content: "Hi." }]] }),
+  ),
+  ...Change,
+};
+
+export const RestoreRevision = {
+  revision: written("REVISION", Revision.describe("the revision to restore")),
+  ...Change,
+};
+export const ReadRevision = {
+  revision: written("[REVISION]", NamedRevision.describe("the revision to read, or current")),
+};
+
+const block_index = nonnegative.describe("which of the blocks, from 0");
+export const message_index = written(
+  "--at <index>",
+  nonnegative.describe("the first message to leave out, counted from 0 as the history has them"),
+);
+
+/** What a fork has in the place of a message: another one, or the same with one block changed. */
+export const ForkReplacing = {
+  message_index,
+  replacement: written(
+    "--replacement <json>",
+    z
+      .discriminatedUnion(
+        "type",
+        [
+          z.object({
+            type: z.literal("message").describe("another message"),
+            message: RewriteMessage.describe("the message itself"),
+          }),
+          z.object({
+            type: z.literal("user_content_block").describe("another block of what the user said"),
+            block_index,
+            block: ContentBlock.describe("the block itself"),
+          }),
+          z.object({
+            type: z.literal("assistant_block").describe("another block of what the model said"),
+            block_index,
+            block: AssistantBlock.describe("the block itself"),
+          }),
+          z.object({
+            type: z.literal("tool_result_content_block").describe("another block of what a tool gave"),
+            result_index: nonnegative.describe("which of the results, from 0"),
+            block_index,
+            block: ContentBlock.describe("the block itself"),
+          }),
+        ],
+        { error: "write a type: message, user_content_block, assistant_block or tool_result_content_block" },
+      )
+      .describe("what to put in the place of the message at the index")
+      .meta({ examples: [{ type: "message", message: { role: "user", content: "Hi." } }] }),
+  ),
+  running_behavior,
+};
+export type Replacement = z.output<typeof ForkReplacing.replacement>;
+
+/** A moment as existing clients have it. */
+export const SystemTime = z.object({
+  secs_since_epoch: z.number().int().describe("whole seconds of Unix time"),
+  nanos_since_epoch: z.number().int().describe("nanoseconds besides"),
+});
+
+/** What is recorded of a rewrite, in the log and on every wire. */
+export const RewriteCommit = z.object({
+  parent_revision: z.string().describe("the revision before"),
+  revision: z.string().describe("the revision after"),
+  selection: MessageRange.describe("which messages were replaced"),
+  original_span_digest: z.string().describe("the hash of what was there"),
+  replacement_digest: z.string().describe("the hash of what is there now"),
+  messages_before: count.describe("messages of the transcript before"),
+  messages_after: count.describe("messages of the transcript after"),
+  reason: z
+    .object({
+      kind: z.string().describe("why, in a word"),
+      note: z.string().optional().describe("why, in more words"),
+    })
+    .describe("why it was changed"),
+  actor: z.string().optional().describe("who did it"),
+  committed_at: SystemTime.describe("when it was done"),
+});
+export type RewriteCommit = z.infer<typeof RewriteCommit>;
+
+/** What listeners are told of a rewrite. The messages are not repeated: a revision can be read. */
+export const RewriteRecord = z.object({
+  commit: RewriteCommit.describe("what was recorded of it"),
+  parent_body: z
+    .object({ revision: z.string().describe("its revision"), message_count: count.describe("its messages") })
+    .describe("the transcript before"),
+  revision_body: z
+    .object({
+      revision: z.string().describe("its revision"),
+      parent_revision: z.string().describe("the revision before"),
+      message_count: count.describe("its messages"),
+      last_assistant_text: z
+        .string()
+        .optional()
+        .describe("what the assistant said last; absent when it says nothing any more"),
+    })
+    .describe("the transcript after"),
+});

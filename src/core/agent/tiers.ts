@@ -1,0 +1,151 @@
+import type { AgentEntryBody, AgentEntryBodyOf, Tier } from "../../contract/agent.ts";
+import type { Entry } from "../../contract/entry.ts";
+import type { LogRow } from "../../ports/store.ts";
+
+/** From this number on, memories stand in the log one after another, beginning at this seq. */
+interface Place {
+  readonly number: number;
+  readonly seq: number;
+}
+
+/** What is known of an agent without reading its log: a fold of it that is never behind. */
+export interface AgentRow extends LogRow {
+  readonly agent: string;
+  readonly created_at_ms: number;
+  readonly updated_at_ms: number;
+  /** How many memories there are; the newest has this number. */
+  readonly count: number;
+  readonly note_seqs: readonly number[];
+  readonly recent?: Tier;
+  readonly longterm?: Tier;
+  readonly compactions: number;
+  readonly compacted_at_ms?: number;
+  /** How many there were when the last one failed; absent when it did not. */
+  readonly failed_at_count?: number;
+  readonly last_error?: string;
+  /** Where the memories lie that no summary covers. */
+  readonly places: readonly Place[];
+  /** Where summaries lie among or behind those. */
+  readonly summary_seqs: readonly number[];
+}
+
+/** Advances a row by one entry; `undefined` starts a new one. */
+export function foldAgent(row: AgentRow | undefined, id: string, entry: Entry<AgentEntryBody>): AgentRow {
+  const { seq, timestamp_ms, body } = entry;
+  const before = row ?? emptyRow(id, timestamp_ms);
+  const after = { ...before, updated_at_ms: timestamp_ms, last_seq: seq };
+  switch (body.kind) {
+    case "memory_added":
+      return { ...after, agent: body.agent, count: body.number, places: placed(before.places, body.number, seq) };
+    case "note_added":
+      return { ...after, agent: body.agent, note_seqs: [...before.note_seqs, seq] };
+    case "tiers_compacted":
+      return compacted(after, body, entry);
+    case "tiers_failed":
+      return { ...after, failed_at_count: body.at_count, last_error: body.error };
+  }
+}
+
+function emptyRow(session_id: string, created_at_ms: number): AgentRow {
+  return {
+    session_id,
+    last_seq: 0,
+    agent: "",
+    created_at_ms,
+    updated_at_ms: created_at_ms,
+    count: 0,
+    note_seqs: [],
+    compactions: 0,
+    places: [],
+    summary_seqs: [],
+  };
+}
+
+function placed(places: readonly Place[], number: number, seq: number): readonly Place[] {
+  const last = places.at(-1);
+  const follows = last !== undefined && seq - last.seq === number - last.number;
+  return follows ? places : [...places, { number, seq }];
+}
+
+function compacted(
+  row: AgentRow,
+  body: AgentEntryBodyOf<"tiers_compacted">,
+  { seq, timestamp_ms }: Pick<Entry, "seq" | "timestamp_ms">,
+): AgentRow {
+  const { failed_at_count: _failed, last_error: _error, longterm: _longterm, ...rest } = row;
+  const places = placesFrom(row, body.recent.to + 1);
+  const first = places[0]?.seq ?? seq;
+  return {
+    ...rest,
+    recent: body.recent,
+    ...(body.longterm === undefined ? {} : { longterm: body.longterm }),
+    compactions: row.compactions + 1,
+    compacted_at_ms: timestamp_ms,
+    places,
+    summary_seqs: [...row.summary_seqs, seq].filter((one) => one >= first),
+  };
+}
+
+function placesFrom({ places, count }: AgentRow, number: number): readonly Place[] {
+  if (number > count) return [];
+  const at = places.findLastIndex((place) => place.number <= number);
+  const holder = places[at];
+  if (holder === undefined) return places;
+  return [{ number, seq: holder.seq + number - holder.number }, ...places.slice(at + 1)];
+}
+
+/** The number up to which summaries speak for memories; 0 without any. */
+export function coveredBy({ recent }: Pick<AgentRow, "recent">): number {
+  return recent?.to ?? 0;
+}
+
+export interface Windows {
+  /** The newest memories, shown word for word. */
+  readonly immediate: number;
+  /** How many memories a short-term summary covers. */
+  readonly recent: number;
+}
+
+/** What a compaction does, in numbers of memories. */
+export interface Waterfall {
+  /** How many memories there are taken to be: those that came later are not its concern. */
+  readonly atCount: number;
+  /** What the new short-term summary covers. */
+  readonly recent: { readonly from: number; readonly to: number };
+  /** What the new long-term summary covers; absent the first time. */
+  readonly longterm?: { readonly from: number; readonly to: number };
+}
+
+/**
+ * The number of memories at which a compaction is due: when both windows are full, then when as many as a short-term summary
+ * covers have left the immediate window since, however large that is by now.
+ */
+export function dueAt({ recent: covered }: Pick<AgentRow, "recent">, { immediate, recent }: Windows): number {
+  return covered === undefined ? immediate + recent + 1 : covered.to + immediate + recent;
+}
+
+/**
+ * The compaction that is due, if one is. It covers what it would have covered at the moment it became due, whenever it
+ * is made: a process that died, or a hundred memories brought in at once, change nothing. After one that failed it
+ * waits for another memory, and then takes in what has come since, up to twice the window.
+ */
+export function dueWaterfall(row: AgentRow, windows: Windows): Waterfall | undefined {
+  const due = dueAt(row, windows);
+  if (row.count < due) return undefined;
+  if (row.failed_at_count === undefined) return waterfallAt(row, windows, due);
+  if (row.count <= row.failed_at_count) return undefined;
+  return waterfallAt(row, windows, Math.min(row.count, due + windows.recent - 1));
+}
+
+/** A compaction of all that is outside the immediate window now; undefined when summaries cover that already. */
+export function waterfallNow(row: AgentRow, windows: Windows): Waterfall | undefined {
+  return waterfallAt(row, windows, row.count);
+}
+
+function waterfallAt(row: AgentRow, { immediate }: Windows, atCount: number): Waterfall | undefined {
+  const covered = coveredBy(row);
+  const to = atCount - immediate;
+  if (to <= covered) return undefined;
+  const recent = { from: covered + 1, to };
+  return covered === 0 ? { atCount, recent } : { atCount, recent, longterm: { from: 1, to: covered } };
+}

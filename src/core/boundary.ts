@@ -1,0 +1,70 @@
+import type { CompactionTrigger } from "../contract/compaction.ts";
+import { messageOf } from "../contract/error.ts";
+import type { Message } from "../contract/message.ts";
+import type { ModelClient, ToolSpec } from "../ports/model.ts";
+import { judgeBoundary, type Verdict } from "./compaction/policy.ts";
+import type { Compacting } from "./compaction/prepare.ts";
+import type { CompactionJob } from "./compaction/run-compaction.ts";
+import type { Asking } from "./model-call.ts";
+import type { SessionState } from "./session-state.ts";
+import { toolTokens } from "./tokens.ts";
+
+/** What a boundary knows of its turn. */
+interface AtBoundary {
+  readonly state: SessionState;
+  readonly model: ModelClient;
+  readonly tools: ReadonlyMap<string, ToolSpec>;
+  readonly compacting: Compacting | undefined;
+  append: CompactionJob["append"];
+}
+
+const BYTES_PER_TOKEN = 4;
+
+/** Whether the context is to be compacted before the next call; `ahead` is the state that call would be made in. */
+export function judgeTurnBoundary(
+  turn: AtBoundary,
+  ahead: Omit<SessionState, "transcript">,
+): Verdict | { readonly error: string } {
+  const { compacting, model, tools } = turn;
+  if (compacting === undefined) return "not_due";
+  const { cadence, lastInputTokens, shown, shownTokens, shownMediaBytes, settings } = ahead;
+  const last = Math.max(
+    cadence.last_compaction_boundary_index ?? -1,
+    cadence.last_compaction_attempt_boundary_index ?? -1,
+  );
+  const facts = {
+    lastInputTokens,
+    messageCount: shown.length,
+    estimatedHistoryTokens: shownTokens,
+    lastCompactionBoundaryIndex: last < 0 ? undefined : last,
+    sessionBoundaryIndex: cadence.session_boundary_index,
+    contextWindow: model.contextWindow,
+    toolTokens: toolTokens(tools.values()),
+    outputTokens: settings.max_tokens ?? 0,
+    requestBytes: shownMediaBytes + shownTokens * BYTES_PER_TOKEN,
+    minTurnsBetweenCompactions: compacting.minTurnsBetweenCompactions,
+  };
+  try {
+    return judgeBoundary(facts, compacting.compactor);
+  } catch (thrown) {
+    return { error: `the compactor failed: ${messageOf(thrown)}` };
+  }
+}
+
+/** Compacts now; false when there was nothing to take out or it failed, which the events tell. */
+export async function runDueCompaction(turn: AtBoundary, asking: Asking, trigger: CompactionTrigger): Promise<boolean> {
+  const { state, compacting, append } = turn;
+  if (compacting === undefined) return false;
+  // Most sessions end before they are compacted, so what only a compaction needs is loaded by the first.
+  const { runCompaction } = await import("./compaction/run-compaction.ts");
+  const outcome = await runCompaction({ state, compacting, asking, trigger, append });
+  return outcome.compacted;
+}
+
+/** The request's messages with a skill at the end of the system prompt. */
+export function withSkill(messages: readonly Message[], skill: string | undefined): readonly Message[] {
+  if (skill === undefined) return messages;
+  const [first, ...rest] = messages;
+  if (first?.role === "system") return [{ ...first, content: `${first.content}\n\n${skill}` }, ...rest];
+  return [{ role: "system", content: skill, created_at: first?.created_at ?? "" }, ...messages];
+}

@@ -1,0 +1,206 @@
+import type { ContextPart, SeqRange } from "../../contract/compaction.ts";
+import type { Message } from "../../contract/message.ts";
+import type { CompactionResult } from "../../ports/compactor.ts";
+import { isIn, type Placed, showTranscript } from "../context.ts";
+import type { SessionState } from "../session-state.ts";
+import { estimateTokens } from "../tokens.ts";
+import { SUMMARY_PREFIX, turnsOf } from "./shown-messages.ts";
+
+/** One thing of a rebuilt context: a kept message, or something new in its place. */
+type PlanItem = { readonly kept: Placed } | { readonly summary: true } | { readonly message: Message };
+
+/** What a compaction would do with a context, the system message aside. */
+export interface Plan {
+  readonly items: readonly PlanItem[];
+  readonly discarded: readonly Placed[];
+}
+
+/**
+ * Reads a rebuilt history as a plan. Kept messages are recognised by identity. Throws, in a sentence, when kept and
+ * discarded messages do not make up the source: what would be in neither could never be told or undone. Only what
+ * earlier compactions put there, which is in no log as a message, may be left out.
+ */
+export function readPlan(source: Source, result: CompactionResult, summary: string): Plan {
+  const { shown, isLogged } = source;
+  const places = new Map(shown.map((placed, index) => [placed.message, index]));
+  const left = new Set(shown.filter(({ message }) => message.role !== "system"));
+  let newest = -1;
+  const items = result.messages.flatMap((message): PlanItem[] => {
+    if (message.role === "system") return [];
+    const at = places.get(message) ?? -1;
+    const placed = shown[at];
+    if (placed === undefined) return [newItem(message, summary)];
+    if (at <= newest) throw new Error("the compactor keeps messages twice or not in their order");
+    newest = at;
+    left.delete(placed);
+    return [isLogged(placed) ? { kept: placed } : { message }];
+  });
+  const discarded = result.discarded.map((message): Placed => {
+    const placed = shown[places.get(message) ?? -1];
+    if (placed !== undefined && left.delete(placed)) return placed;
+    throw new Error("the compactor discards a message it also keeps, or one it was not given");
+  });
+  const missing = [...left].filter(isLogged).length;
+  if (missing > 0) throw new Error(`the compactor neither keeps nor discards ${missing} of the messages`);
+  return { items, discarded: discarded.filter(isLogged) };
+}
+
+/** A context to be compacted. */
+export interface Source {
+  /** The system message first. */
+  readonly shown: readonly Placed[];
+  /** Whether a message is one of the log, and not what an earlier compaction put in the place of others. */
+  isLogged(placed: Placed): boolean;
+}
+
+function newItem(message: Message, summary: string): PlanItem {
+  const isSummary = message.role === "user" && message.content === `${SUMMARY_PREFIX}\n\n${summary}`;
+  return isSummary ? { summary: true } : { message };
+}
+
+/** The plan that keeps everything as it is shown. */
+export function keepAll({ shown, isLogged }: Source): Plan {
+  const said = shown.filter(({ message }) => message.role !== "system");
+  return {
+    items: said.map((placed) => (isLogged(placed) ? { kept: placed } : { message: placed.message })),
+    discarded: [],
+  };
+}
+
+/** The messages a plan keeps, oldest first. */
+export function keptOf({ items }: Plan): readonly Placed[] {
+  return items.flatMap((item) => ("kept" in item ? [item.kept] : []));
+}
+
+/** The same plan with some messages kept after all, or with fewer kept. */
+export function replan(plan: Plan, source: readonly Placed[], isKept: (placed: Placed) => boolean): Plan {
+  const order = new Map(source.map((placed, index) => [placed, index]));
+  const orderOf = (placed: Placed): number => order.get(placed) ?? 0;
+  const back = plan.discarded.filter(isKept);
+  const items: PlanItem[] = [];
+  const flush = (before: number): void => {
+    while (back[0] !== undefined && orderOf(back[0]) < before)
+      items.push(...back.splice(0, 1).map((kept) => ({ kept })));
+  };
+  const dropped: Placed[] = [];
+  for (const item of plan.items) {
+    if ("kept" in item) {
+      flush(orderOf(item.kept));
+      if (!isKept(item.kept)) {
+        dropped.push(item.kept);
+        continue;
+      }
+    }
+    items.push(item);
+  }
+  flush(Number.POSITIVE_INFINITY);
+  const discarded = [...plan.discarded.filter((placed) => !isKept(placed)), ...dropped];
+  return { items, discarded: discarded.sort((a, b) => orderOf(a) - orderOf(b)) };
+}
+
+type Numbered = Pick<Placed, "seq">;
+
+/** Messages as ranges of seqs: exactly these, in this order. */
+export function rangesOf(placed: readonly Numbered[], transcript: readonly Numbered[]): SeqRange[] {
+  // A notice that came while tools ran stands after their results with a smaller seq, so ranges follow the seqs, not
+  // the places: a range may hold no seq that is not asked for.
+  if (placed.length === 0) return [];
+  const ranks = ranksIn(transcript);
+  const ranges: SeqRange[] = [];
+  for (const { seq } of placed) {
+    const last = ranges.at(-1);
+    if (last !== undefined && (ranks.get(seq) ?? -1) === (ranks.get(last.to_seq) ?? -1) + 1) last.to_seq = seq;
+    else ranges.push({ from_seq: seq, to_seq: seq });
+  }
+  return ranges;
+}
+
+const ranked = new WeakMap<
+  readonly Numbered[],
+  { readonly length: number; readonly ranks: ReadonlyMap<number, number> }
+>();
+
+/** Where each seq stands among all; a compaction asks several times about the same transcript. */
+function ranksIn(transcript: readonly Numbered[]): ReadonlyMap<number, number> {
+  const { length } = transcript;
+  const known = ranked.get(transcript);
+  if (known?.length === length) return known.ranks;
+  const seqs = transcript.map(({ seq }) => seq).sort((a, b) => a - b);
+  const ranks = new Map(seqs.map((seq, rank) => [seq, rank]));
+  ranked.set(transcript, { length, ranks });
+  return ranks;
+}
+
+/** A plan as an entry keeps it. */
+export function partsOf({ items }: Plan, transcript: readonly Placed[]): ContextPart[] {
+  const parts: ContextPart[] = [];
+  let run: Placed[] = [];
+  const endRun = (): void => {
+    parts.push(...rangesOf(run, transcript));
+    run = [];
+  };
+  for (const item of items) {
+    if ("kept" in item) {
+      run.push(item.kept);
+      continue;
+    }
+    endRun();
+    parts.push(item);
+  }
+  endRun();
+  return parts;
+}
+
+/** What an expansion brings back, and what of the asked-for it leaves out. */
+export interface Expansion {
+  readonly expanded: readonly SeqRange[];
+  readonly leftOut: readonly SeqRange[];
+  /** What the smallest of the turns that were left out takes; 0 when none was. */
+  readonly smallestLeftOut: number;
+}
+
+/**
+ * Chooses what comes back into the context: whole turns of the ranges that are not shown, the newest first, as many as
+ * fit. Parts of a turn are not brought back alone: a call without its question is one no provider may accept.
+ */
+export function planExpansion(state: SessionState, wanted: readonly SeqRange[], tokensMax: number): Expansion {
+  const { transcript } = state;
+  const messages = transcript.map(({ message }) => message);
+  const hidden = hiddenIn(transcript, state.shown);
+  // A message that only a pin shows comes back with its turn, so that it stays when the pin goes.
+  const hiddenUnpinned = hiddenIn(transcript, showTranscript(transcript, state.compactions, new Set()));
+  const back: Placed[] = [];
+  const left: Placed[] = [];
+  let tokens = 0;
+  let smallestLeftOut = 0;
+  for (const { start, end } of turnsOf(messages, messages[0]?.role === "system" ? 1 : 0).toReversed()) {
+    const turn = transcript.slice(start, end).filter((placed) => hiddenUnpinned.has(placed));
+    const unseen = turn.filter((placed) => hidden.has(placed));
+    if (!unseen.some(({ seq }) => isIn(wanted, seq))) continue;
+    const cost = estimateTokens(unseen.map(({ message }) => message));
+    const fits = tokens + cost <= tokensMax;
+    if (fits) tokens += cost;
+    else smallestLeftOut = smallestLeftOut === 0 ? cost : Math.min(smallestLeftOut, cost);
+    if (fits) back.unshift(...turn);
+    else left.unshift(...unseen);
+  }
+  return { expanded: rangesOf(back, transcript), leftOut: rangesOf(left, transcript), smallestLeftOut };
+}
+
+/** The context as it would be with these ranges back in it, and these messages pinned. */
+export function shownWith(
+  { transcript, compactions, pins }: SessionState,
+  more: { ranges?: readonly SeqRange[]; pin?: number },
+): readonly Placed[] {
+  const { ranges = [], pin } = more;
+  const standing = compactions.findLast((record) => !record.undone);
+  const expanded = compactions.map((one) =>
+    one === standing ? { ...one, expanded: [...one.expanded, ...ranges] } : one,
+  );
+  return showTranscript(transcript, expanded, pin === undefined ? pins : new Set([...pins, pin]));
+}
+
+function hiddenIn(transcript: readonly Placed[], shown: readonly Placed[]): ReadonlySet<Placed> {
+  const seqs = new Set(shown.map(({ seq }) => seq));
+  return new Set(transcript.filter(({ seq }) => !seqs.has(seq)));
+}

@@ -1,0 +1,192 @@
+import type { Reshape, UserRule } from "../../contract/compaction.ts";
+import type { AssistantBlock, Message } from "../../contract/message.ts";
+import { contentText } from "../tokens.ts";
+
+/** The last message of a request for a summary, word for word part of the contract. */
+export const COMPACTION_PROMPT = `You are performing a CONTEXT COMPACTION. Your job is to create a handoff summary so work can continue seamlessly.
+
+Include:
+- Current progress and key decisions made
+- Important context, constraints, or user preferences discovered
+- What remains to be done (clear next steps)
+- Any critical data, file paths, examples, or references needed to continue
+- Tool call patterns that worked or failed
+
+Be concise and structured. Prioritize information the next context needs to act, not narrate.`;
+
+/** What a summary is introduced by in the rebuilt context, word for word part of the contract. */
+export const SUMMARY_PREFIX =
+  "[Context compacted] A previous context produced the following summary of work so far. The current tool and session state is preserved. Use this summary to continue without duplicating work:";
+
+/** What the rules that follow a summary are introduced by. */
+export const RULES_INTRO = "Rules of the user, word for word; a later one goes before an earlier one:";
+
+type UserMessage = Extract<Message, { role: "user" }>;
+
+/** The message a summary stands in the context as; it carries the id of its compaction, which no user message has. */
+export function summaryMessage(
+  of: WithRules & { readonly created_at: string; readonly compaction_id: string },
+): UserMessage {
+  const { created_at, compaction_id } = of;
+  return { role: "user", content: `${SUMMARY_PREFIX}\n\n${summaryWithRules(of)}`, created_at, compaction_id };
+}
+
+interface WithRules {
+  readonly summary: string;
+  readonly rules?: readonly UserRule[] | undefined;
+}
+
+/** A summary and, in a block of their own, the rules it does not have word for word: nobody can turn those round. */
+export function summaryWithRules({ summary, rules = [] }: WithRules): string {
+  const following = rules.filter(({ follows }) => follows);
+  if (following.length === 0) return summary;
+  return `${summary}\n\n${RULES_INTRO}\n${following.map(({ text }) => `- ${text}`).join("\n")}`;
+}
+
+export function isSummary(message: Message | undefined): message is UserMessage {
+  return message?.role === "user" && message.compaction_id !== undefined;
+}
+
+/** What an earlier summary says, without the rules that follow it: they are carried on word for word, not retold. */
+export function summaryText(message: UserMessage): string {
+  const text = contentText(message.content);
+  const said = text.startsWith(SUMMARY_PREFIX) ? text.slice(SUMMARY_PREFIX.length).trim() : text;
+  const rulesAt = said.lastIndexOf(`\n\n${RULES_INTRO}\n`);
+  return rulesAt < 0 ? said : said.slice(0, rulesAt);
+}
+
+/** Where a turn begins and ends: indexes into the messages, the end excluded. */
+export interface TurnSpan {
+  readonly start: number;
+  readonly end: number;
+}
+
+/**
+ * The turns of a context: a user message and all that follows until the next. Notices right before a user message
+ * belong to it, because they were put there for it. What stands before the first user message is a turn of its own;
+ * the system message and an earlier summary (before `from`) are none.
+ */
+export function turnsOf(messages: readonly Message[], from = 0): readonly TurnSpan[] {
+  const starts: number[] = [];
+  let notices = 0;
+  for (let at = from; at < messages.length; at += 1) {
+    const role = messages[at]?.role;
+    if (role === "user" || starts.length === 0) {
+      // At the very beginning notices are waited for, too: they belong to the user message after them.
+      if (role === "system_notice") notices += 1;
+      else {
+        starts.push(at - notices);
+        notices = 0;
+      }
+    } else notices = role === "system_notice" ? notices + 1 : 0;
+  }
+  if (starts.length === 0 && messages.length > from) starts.push(from);
+  return starts.map((start, index) => ({ start, end: starts[index + 1] ?? messages.length }));
+}
+
+/** A tool exchange: an answer with calls and everything until its results, which never go apart. */
+export function exchangesOf(messages: readonly Message[], { start, end }: TurnSpan): readonly TurnSpan[] {
+  const exchanges: TurnSpan[] = [];
+  for (let at = start; at < end; at += 1) {
+    const message = messages[at];
+    if (message?.role !== "block_assistant" || !message.blocks.some((block) => block.block_type === "tool_use"))
+      continue;
+    const results = messages.findIndex((other, index) => index > at && other.role === "tool_results");
+    if (results < 0 || results >= end) continue;
+    exchanges.push({ start: at, end: results + 1 });
+  }
+  return exchanges;
+}
+
+interface NumberedMessage {
+  readonly seq: number;
+  readonly message: Message;
+}
+
+/** A pinned message with what it needs to stand: the user message of its turn, and its whole tool exchange. */
+export function pinnedIn<P extends NumberedMessage>(shown: readonly P[], pins: ReadonlySet<number>): ReadonlySet<P> {
+  const pinned = new Set<P>();
+  if (pins.size === 0) return pinned;
+  const messages = shown.map((placed) => placed.message);
+  const add = (start: number, end: number): void => {
+    for (const placed of shown.slice(start, end)) pinned.add(placed);
+  };
+  for (const turn of turnsOf(messages, messages[0]?.role === "system" ? 1 : 0)) {
+    const exchanges = exchangesOf(messages, turn);
+    for (let at = turn.start; at < turn.end; at += 1) {
+      if (!pins.has(shown[at]?.seq ?? 0)) continue;
+      const user = messages.findIndex((message, index) => index >= turn.start && message.role === "user");
+      if (user >= 0 && user < turn.end) add(turn.start, user + 1);
+      const exchange = exchanges.find(({ start, end }) => start <= at && at < end);
+      add(exchange?.start ?? at, exchange?.end ?? at + 1);
+    }
+  }
+  return pinned;
+}
+
+/** From the mildest to the last resort: how kept messages are simplified when a provider would reject them. */
+export const RESHAPES: readonly Reshape[] = ["as_is", "without_reasoning", "text_only"];
+
+/** A kept message in a simpler form; a message that has nothing to lose stays the same object. */
+export function reshapeMessage(message: Message, reshape: Reshape): Message {
+  switch (reshape) {
+    case "as_is":
+      return message;
+    case "without_reasoning":
+      return withoutReasoning(message);
+    case "text_only":
+      return asText(message);
+  }
+}
+
+function withoutReasoning(message: Message): Message {
+  if (message.role !== "block_assistant") return message;
+  const blocks = message.blocks.filter((block) => block.block_type !== "reasoning");
+  if (blocks.length === message.blocks.length) return message;
+  // Item ids and signatures are only valid together with the reasoning they were made with.
+  return { ...message, blocks: blocks.length === 0 ? [NOTHING_SAID] : blocks.map(withoutMeta) };
+}
+
+const NOTHING_SAID: AssistantBlock = { block_type: "text", data: { text: "(no visible text)" } };
+
+function withoutMeta(block: AssistantBlock): AssistantBlock {
+  const { meta: _dropped, ...data } = block.data;
+  // The same block type with the same data but for the optional meta.
+  return { ...block, data } as AssistantBlock;
+}
+
+/** Calls and results as plain text: no provider can find fault with their pairing. */
+function asText(message: Message): Message {
+  switch (message.role) {
+    case "system":
+    case "system_notice":
+    case "user":
+      return message;
+    case "block_assistant": {
+      const text = message.blocks.flatMap(textOfBlock).join("\n").trim();
+      const said: AssistantBlock = text === "" ? NOTHING_SAID : { block_type: "text", data: { text } };
+      return { ...message, blocks: [said], stop_reason: "end_turn" };
+    }
+    case "tool_results": {
+      const lines = message.results.map(
+        ({ content, is_error }) => `[${is_error ? "failed tool result" : "tool result"}: ${contentText(content)}]`,
+      );
+      return { role: "user", content: lines.join("\n"), created_at: message.created_at };
+    }
+  }
+}
+
+function textOfBlock(block: AssistantBlock): string[] {
+  switch (block.block_type) {
+    case "text":
+      return [block.data.text];
+    case "reasoning":
+      return [];
+    case "tool_use":
+      return [`[called ${block.data.name} with ${JSON.stringify(block.data.args)}]`];
+    case "server_tool_content":
+      return [`[${block.data.name}: ${JSON.stringify(block.data.content)}]`];
+    case "image":
+      return [`[image: ${block.data.media_type}]`];
+  }
+}

@@ -1,0 +1,200 @@
+import type { CompactionCadence, ContextPart, SeqRange } from "../contract/compaction.ts";
+import type { EntryBody, EntryBodyOf } from "../contract/entry.ts";
+import type { Message } from "../contract/message.ts";
+import type { SessionContext } from "../contract/session.ts";
+import { pinnedIn, reshapeMessage, summaryMessage } from "./compaction/shown-messages.ts";
+import { estimateTokens } from "./tokens.ts";
+import { applyPruned } from "./transcript-text.ts";
+
+/** The hex SHA-256 of a text, handed in: this layer sees no library. */
+export type Hash = (text: string) => string;
+
+/** As much of a session's state as says what the model is shown. */
+interface ShownState {
+  readonly shown: readonly Placed[];
+  readonly pins: ReadonlySet<number>;
+  readonly compactions: readonly CompactionRecord[];
+}
+
+/** What the model is shown now. */
+export function assembleContext(state: Pick<ShownState, "shown">): readonly Message[] {
+  return state.shown.map((placed) => placed.message);
+}
+
+const chained = new WeakMap<Message, { readonly before: string; readonly hash: string }>();
+
+/**
+ * One hash for a whole context: each message's is taken over its JSON and the hash before it. What was hashed for the
+ * last call is remembered, so a call pays for its new messages only.
+ */
+export function hashContext(messages: readonly Message[], hash: Hash): string {
+  return messages.reduce((chain, message) => chainHash(message, chain, hash), "");
+}
+
+/** The hash of everything up to a message, given that of everything before it. */
+export function chainHash(message: Message, before: string, hash: Hash): string {
+  const known = chained.get(message);
+  if (known !== undefined && known.before === before) return known.hash;
+  const next = { before, hash: hash(`${before}\n${JSON.stringify(message)}`) };
+  chained.set(message, next);
+  return next.hash;
+}
+
+/** The context with where its parts come from. */
+export function describeContext(state: ShownState, hash: Hash): Omit<SessionContext, "tool_tokens"> {
+  const messages = assembleContext(state);
+  return {
+    messages: state.shown.map(({ seq, message }) => ({ ...message, seq })),
+    estimated_tokens: estimateTokens(messages),
+    sha256: hashContext(messages, hash),
+    parts: partsOf(state),
+  };
+}
+
+/** The system message, the summary, what was pinned or brought back, then a part for each turn. */
+function partsOf({ shown, pins, compactions }: ShownState): SessionContext["parts"] {
+  const parts: SessionContext["parts"] = [];
+  const standing = compactions.findLast((record) => !record.undone);
+  for (const { seq, message } of shown) {
+    const kind = kindOf(message, { isPinned: pins.has(seq), isExpanded: isIn(standing?.expanded ?? [], seq) });
+    const last = parts.at(-1);
+    const estimated_tokens = estimateTokens([message]);
+    const isBeginning = last === undefined || last.kind !== kind || kind === "system" || kind === "summary";
+    if (isBeginning || message.role === "user") parts.push({ kind, seqs: [seq, seq], estimated_tokens });
+    else {
+      last.seqs = [Math.min(last.seqs[0], seq), Math.max(last.seqs[1], seq)];
+      last.estimated_tokens += estimated_tokens;
+    }
+  }
+  return parts;
+}
+
+function kindOf(message: Message, how: { isPinned: boolean; isExpanded: boolean }): string {
+  if (message.role === "system") return "system";
+  if (message.role === "user" && message.compaction_id !== undefined) return "summary";
+  if (how.isPinned) return "pinned";
+  return how.isExpanded ? "expanded" : "turn";
+}
+
+/** A message and the seq of the entry that holds it. */
+export interface Placed {
+  readonly seq: number;
+  readonly message: Message;
+}
+
+/** What of a compaction decides what is shown. */
+export type Showing = Pick<
+  EntryBodyOf<"compacted">,
+  "summary" | "rules" | "created_at" | "compaction_id" | "shows" | "pruned" | "reshape"
+>;
+
+/** A compaction as the fold keeps it. */
+export interface CompactionRecord<Body extends Showing = EntryBodyOf<"compacted">> {
+  readonly seq: number;
+  readonly body: Body;
+  /** How many messages of the transcript, the system message aside, it was made from. */
+  readonly madeFrom: number;
+  readonly undone: boolean;
+  /** What was brought back since. */
+  readonly expanded: readonly SeqRange[];
+}
+
+/**
+ * What the model is shown of a transcript: the system message, the newest compaction that stands, what is pinned, and
+ * everything said since. Without a compaction, the transcript itself; so undoing one gives back the very same messages.
+ */
+export function showTranscript(
+  transcript: readonly Placed[],
+  compactions: readonly CompactionRecord<Showing>[],
+  pins: ReadonlySet<number>,
+): Placed[] {
+  const standing = compactions.findLast((record) => !record.undone);
+  if (standing === undefined) return [...transcript];
+  const systems = transcript[0]?.message.role === "system" ? 1 : 0;
+  const cut = systems + standing.madeFrom;
+  return [
+    ...transcript.slice(0, systems),
+    ...rebuild(transcript.slice(systems, cut), standing, pins),
+    ...transcript.slice(cut),
+  ];
+}
+
+function rebuild(
+  past: readonly Placed[],
+  { seq, body, expanded }: CompactionRecord<Showing>,
+  pins: ReadonlySet<number>,
+): Placed[] {
+  const shown: Placed[] = [];
+  const kept = body.shows.filter((part) => "from_seq" in part);
+  const pinned = pinnedIn(past, pins);
+  const back = past.filter((placed) => (isIn(expanded, placed.seq) || pinned.has(placed)) && !isIn(kept, placed.seq));
+  // What was brought back stands before the first kept message that is younger, so the order of time holds.
+  const order = new Map(past.map((placed, index) => [placed.seq, index]));
+  const asBefore = ({ seq: at, message }: Placed): Placed => ({
+    seq: at,
+    message: reshapeMessage(message, body.reshape),
+  });
+  const flush = (before: number): void => {
+    while (back[0] !== undefined && (order.get(back[0].seq) ?? 0) < before)
+      shown.push(...back.splice(0, 1).map(asBefore));
+  };
+  for (const part of body.shows) {
+    if (!("from_seq" in part)) {
+      shown.push({ seq, message: messageOfPart(part, body) });
+      continue;
+    }
+    for (const placed of past.filter((one) => isIn([part], one.seq))) {
+      flush(order.get(placed.seq) ?? 0);
+      shown.push({ seq: placed.seq, message: asKept(placed, body) });
+    }
+  }
+  flush(Number.POSITIVE_INFINITY);
+  return shown;
+}
+
+function messageOfPart(part: Exclude<ContextPart, SeqRange>, body: Showing): Message {
+  if (!("message" in part)) return summaryMessage(body);
+  const { message } = part;
+  // Whatever stands for turns is none itself, also when a compactor of one's own put it there.
+  return message.role === "user" ? { compaction_id: body.compaction_id, ...message } : message;
+}
+
+/** A kept message as the compaction shows it: large old results as references, simplified where that was needed. */
+export function asKept({ seq, message }: Placed, body: Pick<Showing, "pruned" | "reshape">): Message {
+  const pruned = body.pruned.filter((result) => result.seq === seq);
+  const kept = message.role === "tool_results" && pruned.length > 0 ? applyPruned(message, pruned) : message;
+  return reshapeMessage(kept, body.reshape);
+}
+
+export function isIn(ranges: readonly SeqRange[], seq: number): boolean {
+  return ranges.some(({ from_seq, to_seq }) => from_seq <= seq && seq <= to_seq);
+}
+
+export const NO_CADENCE: CompactionCadence = { session_boundary_index: 0 };
+
+/**
+ * The fold of when a session compacted. It lives in the log, so a session that is resumed or reused neither compacts
+ * at once nor never; an attempt counts when it begins, so one that fails or whose process ends is not repeated at
+ * every boundary.
+ */
+export function advanceCadence(cadence: CompactionCadence, body: EntryBody): CompactionCadence {
+  const { session_boundary_index } = cadence;
+  switch (body.kind) {
+    case "model_called":
+      return { ...cadence, session_boundary_index: session_boundary_index + 1 };
+    case "imported":
+      // A forked session has seen the boundaries of the answers it took over.
+      if (body.message.role !== "block_assistant") return cadence;
+      return { ...cadence, session_boundary_index: session_boundary_index + 1 };
+    case "compacted":
+      return { ...cadence, last_compaction_boundary_index: session_boundary_index };
+    // Undone by a person, it is not to be made again at the very next boundary.
+    case "compaction_undone":
+      return { ...cadence, last_compaction_attempt_boundary_index: session_boundary_index };
+    case "event":
+      if (body.event.type !== "compaction_started") return cadence;
+      return { ...cadence, last_compaction_attempt_boundary_index: session_boundary_index };
+    default:
+      return cadence;
+  }
+}

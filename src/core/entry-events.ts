@@ -1,0 +1,181 @@
+import type { Entry, EntryBody, EntryBodyOf, NewEntry, TurnEnd } from "../contract/entry.ts";
+import type { AgentEvent } from "../contract/event.ts";
+import type { AssistantMessage } from "../contract/message.ts";
+import { asBlocks, assistantText, contentText } from "./tokens.ts";
+
+/** What an entry does not hold itself: whose it is, and the text of an earlier assistant entry. */
+export interface EventSource {
+  readonly sessionId: string;
+  textAt(seq: number): string;
+}
+
+/**
+ * The durable events an entry stands for. Listening live and replaying the log both go through here, so they
+ * cannot differ; nothing a message already says is stored a second time.
+ */
+export function eventsOf(body: EntryBody, source: EventSource): readonly AgentEvent[] {
+  switch (body.kind) {
+    case "session_created":
+    case "settings_changed":
+    case "imported":
+    case "notice":
+    case "call_failed":
+    case "extraction_attempt":
+    case "compaction_undone":
+    case "expanded":
+    case "pinned":
+    case "archived":
+      return [];
+    case "turn_opened":
+      return [{ type: "run_started", session_id: source.sessionId, prompt: body.message.content }];
+    case "model_called":
+      return [{ type: "turn_started", turn_number: body.turn_number }];
+    case "assistant":
+      return assistantEvents(body.message);
+    case "tool_results":
+      return toolResultEvents(body);
+    case "attempt_failed":
+    case "event":
+      return [body.event];
+    case "compacted": {
+      const { summary_tokens, messages_before, messages_after, judged } = body;
+      const verdicts = judged === undefined ? {} : { judged };
+      return [{ type: "compaction_completed", summary_tokens, messages_before, messages_after, ...verdicts }];
+    }
+    case "compaction_failed":
+      return [{ type: "compaction_failed", error: body.error }];
+    case "rewritten":
+      return [rewriteEvent(body, source)];
+    case "turn_closed":
+      return turnEndEvents(body.end, source);
+  }
+}
+
+/** Sizes bodies for the log: a body takes a seq for each of its events or its messages, and one when it has none. */
+export function toNewEntries(bodies: readonly EntryBody[]): readonly NewEntry[] {
+  return bodies.map((body) => ({ body, span: spanOf(body) }));
+}
+
+/** The seq of the text an entry speaks of and does not hold; 0 when it speaks of none. */
+export function spokenOf(body: EntryBody): number {
+  if (body.kind === "rewritten") return body.row.text_seq;
+  return body.kind === "turn_closed" && body.end.status === "completed" ? (body.end.text_seq ?? 0) : 0;
+}
+
+/** The text of the answer at a seq, of the entry that holds it. */
+export function textOfEntry({ body, seq: first }: Entry, seq: number): string {
+  if (body.kind === "assistant") return assistantText(body.message);
+  // An answer that a fork took over, or that a rewrite put there.
+  if (body.kind === "imported") return body.message.role === "block_assistant" ? assistantText(body.message) : "";
+  if (body.kind !== "rewritten" || !("messages" in body.to)) return "";
+  const message = body.to.messages[seq - first];
+  return message?.role === "block_assistant" ? assistantText(message) : "";
+}
+
+const NO_SOURCE: EventSource = { sessionId: "", textAt: () => "" };
+
+/** How many seqs a body takes. */
+export function spanOf(body: EntryBody): number {
+  const messages = body.kind === "rewritten" && "messages" in body.to ? body.to.messages.length : 0;
+  return Math.max(1, eventsOf(body, NO_SOURCE).length, messages);
+}
+
+function rewriteEvent({ commit, row }: EntryBodyOf<"rewritten">, source: EventSource): AgentEvent {
+  const { parent_revision, revision, messages_before, messages_after } = commit;
+  const text = row.text_seq === 0 ? "" : source.textAt(row.text_seq);
+  return {
+    type: "transcript_rewrite_committed",
+    session_id: source.sessionId,
+    record: {
+      commit,
+      parent_body: { revision: parent_revision, message_count: messages_before },
+      revision_body: {
+        revision,
+        parent_revision,
+        message_count: messages_after,
+        ...(text === "" ? {} : { last_assistant_text: text }),
+      },
+    },
+  };
+}
+
+function assistantEvents(message: AssistantMessage): readonly AgentEvent[] {
+  const events: AgentEvent[] = [];
+  const text = assistantText(message);
+  const calls: AgentEvent[] = [];
+  for (const block of message.blocks) {
+    switch (block.block_type) {
+      case "text":
+        break;
+      case "reasoning":
+        if (block.data.text !== "") events.push({ type: "reasoning_complete", content: block.data.text });
+        break;
+      case "tool_use": {
+        const { id, name, args } = block.data;
+        calls.push({ type: "tool_call_requested", id, name, args });
+        break;
+      }
+      case "server_tool_content": {
+        const { id, name, content } = block.data;
+        calls.push({ type: "server_tool_content", ...(id === undefined ? {} : { id }), name, content });
+        break;
+      }
+      case "image":
+        calls.push({ type: "assistant_image_appended", image: { media_type: block.data.media_type } });
+        break;
+    }
+  }
+  if (text !== "") events.push({ type: "text_complete", content: text });
+  return [...events, ...calls];
+}
+
+function toolResultEvents(body: EntryBodyOf<"tool_results">): readonly AgentEvent[] {
+  return body.message.results.flatMap((result, index): AgentEvent[] => {
+    const { name, duration_ms } = body.calls[index] ?? { name: "unknown", duration_ms: 0 };
+    const { tool_use_id: id, is_error } = result;
+    const content = asBlocks(result.content);
+    return [
+      {
+        type: "tool_execution_completed",
+        id,
+        name,
+        result: contentText(result.content),
+        content,
+        is_error,
+        duration_ms,
+      },
+      { type: "tool_result_received", id, name, content, is_error },
+    ];
+  });
+}
+
+function turnEndEvents(end: TurnEnd, source: EventSource): readonly AgentEvent[] {
+  const session_id = source.sessionId;
+  switch (end.status) {
+    case "completed": {
+      const completed: AgentEvent = {
+        type: "run_completed",
+        session_id,
+        result: end.text_seq === undefined ? "" : source.textAt(end.text_seq),
+        usage: end.usage,
+        extraction_required: end.extraction_required,
+        ...(end.cause === undefined ? {} : { terminal_cause_kind: end.cause }),
+      };
+      if (end.final_call === undefined) return [completed];
+      return [{ type: "turn_completed", ...end.final_call }, completed];
+    }
+    case "failed": {
+      const { error_class, error, cause, reason } = end;
+      return [
+        {
+          type: "run_failed",
+          session_id,
+          error_class,
+          error,
+          ...(cause === undefined ? {} : { terminal_cause_kind: cause }),
+          error_report: { class: error_class, message: error, ...(reason === undefined ? {} : { reason }) },
+        },
+      ];
+    }
+  }
+}

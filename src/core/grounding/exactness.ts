@@ -1,0 +1,227 @@
+import type { AssistantBlock, Content, Message } from "../../contract/message.ts";
+import { atomsIn } from "../../text/atoms.ts";
+import { canonical, canonicalPiece, foldWidth } from "../../text/canonical.ts";
+import { datesIn } from "../../text/dates.ts";
+import { collectOffers, numeralsIn, takenBy, withDigits } from "../../text/numbers.ts";
+import { tokensOf } from "../../text/words.ts";
+
+/** What of a rule or an ask must stand in the sentence that is taken for it, because one word of it makes another. */
+export interface Marks {
+  /** Capitals within the sentence, as tokens. */
+  readonly names: readonly string[];
+  /** What would prove each number; one of a row suffices. */
+  readonly numbers: readonly (readonly string[])[];
+  /** Paths, identifiers, addresses and what stands in quotes, in canonical form. */
+  readonly pieces: readonly string[];
+  /** The words that say something, in their order. */
+  readonly tokens: readonly string[];
+}
+
+const NAME = /(?<=[\p{L}\p{N},;:)”’»]\s{1,4})\p{Lu}[\p{L}\p{M}\p{N}’'-]*/gu;
+const QUOTED = /[“„«「『]([^“”„«»「」『』\n]{1,400})[”“»」』]|(?<![\p{L}\p{N}])"([^"\n]{1,400})"|`([^`\n]{1,400})`/gu;
+
+export function marksOf(text: string): Marks {
+  const quotes = [...text.matchAll(QUOTED)].map(([, curly, straight, ticked]) => curly ?? straight ?? ticked ?? "");
+  const atoms = atomsIn(text).flatMap(({ kind, text: atom }) => (kind === "number" ? [] : [atom]));
+  return {
+    names: [...text.matchAll(NAME)].flatMap(([name]) => tokensOf(name)),
+    numbers: numbersIn(text),
+    pieces: [...quotes, ...atoms].map(canonicalPiece).filter((piece) => piece !== ""),
+    tokens: tokensOf(withoutNumbers(text)),
+  };
+}
+
+function numbersIn(text: string): readonly (readonly string[])[] {
+  const spelt = withDigits(foldWidth(text));
+  const dates = datesIn(spelt);
+  const isTaken = takenBy(dates);
+  const numerals = numeralsIn(spelt).filter(({ raw, start, text: written }) => {
+    // "A ticket" is not told from "the ticket".
+    return !isTaken(start, written.length) && (raw > 1 || text.includes(written));
+  });
+  return [...dates, ...numerals].map(({ needs }) => needs);
+}
+
+/** Two weeks are fourteen days: numbers and their units are compared as numbers. */
+export function withoutNumbers(text: string): string {
+  const spelt = withDigits(foldWidth(text));
+  let rest = "";
+  let end = 0;
+  for (const { start, text: written } of numeralsIn(spelt)) {
+    rest += `${spelt.slice(end, Math.max(end, start))} `;
+    end = Math.max(end, start + written.length);
+  }
+  return rest + spelt.slice(end);
+}
+
+/** Whether a sentence has every mark, and no other word where one of the specific's own should stand. */
+export function hasMarks(marks: Marks, sentence: string): boolean {
+  const held = new Set(tokensOf(sentence));
+  if (!marks.names.every((name) => held.has(name))) return false;
+  const text = canonical(sentence);
+  if (!marks.pieces.every((piece) => text.includes(piece))) return false;
+  if (marks.numbers.length > 0) {
+    const offers = new Set<string>();
+    collectOffers(sentence, offers);
+    if (!marks.numbers.every((needs) => needs.some((need) => offers.has(need)))) return false;
+  }
+  return !isReplaced(marks.tokens, tokensOf(withoutNumbers(sentence)));
+}
+
+/** Words of a specific that are laid beside those of a sentence; a longer one is compared by its beginning. */
+const TOKENS_MAX = 400;
+
+/** Whether between two words both have, one has a word the other lacks and the other one that the first lacks. */
+function isReplaced(own: readonly string[], there: readonly string[]): boolean {
+  const [a, b] = [own.slice(0, TOKENS_MAX), there.slice(0, TOKENS_MAX)];
+  const [inA, inB] = [new Set(own), new Set(there)];
+  if (a.every((token) => inB.has(token))) return false;
+  const common = commonLengths(a, b);
+  let [isMissing, isAdded] = [false, false];
+  for (let [i, j] = [0, 0]; i < a.length || j < b.length; ) {
+    const [mine, other] = [a[i], b[j]];
+    if (mine !== undefined && mine === other) {
+      [isMissing, isAdded] = [false, false];
+      i += 1;
+      j += 1;
+      continue;
+    }
+    const skipsOwn =
+      other === undefined || (mine !== undefined && lengthAt(common, i + 1, j) >= lengthAt(common, i, j + 1));
+    if (skipsOwn && mine !== undefined) {
+      isMissing ||= !inB.has(mine);
+      i += 1;
+    } else if (other !== undefined) {
+      isAdded ||= !inA.has(other);
+      j += 1;
+    }
+    if (isMissing && isAdded) return true;
+  }
+  return false;
+}
+
+const lengthAt = (rows: readonly Uint16Array[], i: number, j: number): number => rows[i]?.[j] ?? 0;
+
+/** How many words the rest of one and the rest of the other have in common, in their order. */
+function commonLengths(a: readonly string[], b: readonly string[]): readonly Uint16Array[] {
+  const rows = Array.from({ length: a.length + 1 }, () => new Uint16Array(b.length + 1));
+  for (let i = a.length - 1; i >= 0; i -= 1) {
+    for (let j = b.length - 1; j >= 0; j -= 1) {
+      const row = rows[i];
+      if (row === undefined) continue;
+      row[j] =
+        a[i] === b[j] ? lengthAt(rows, i + 1, j + 1) + 1 : Math.max(lengthAt(rows, i + 1, j), lengthAt(rows, i, j + 1));
+    }
+  }
+  return rows;
+}
+
+/** Arguments nested deeper, or in more leaves, are no text anybody reads. */
+const ARGS_DEPTH_MAX = 8;
+const ARGS_LEAVES_MAX = 2_000;
+/** Runs without a space of this length are data: base64, a minified file. */
+const ENCODED = /(?<![A-Za-z0-9+/=_-])[A-Za-z0-9+/=_-]{400,}/gu;
+/** What is read at once: reading a piece takes milliseconds, and between two others have their turn. */
+const PIECE_CHARS_MAX = 1_500;
+const FENCE = /^[ \t]*```[^`\n]*$/gmu;
+
+/** What a message says, for looking something up in it, in pieces: every text but reasoning and encoded media. */
+export function textsOf(message: Message): readonly string[] {
+  return wholeTextsOf(message).flatMap(piecesOf);
+}
+
+/** A text in pieces that end with a line, else with a sentence, else between words; a fence of code that a cut divides is opened again. */
+export function piecesOf(text: string): readonly string[] {
+  if (text.length <= PIECE_CHARS_MAX) return [withoutEncoded(text)];
+  const pieces: string[] = [];
+  let fence = "";
+  for (let start = 0; start < text.length; ) {
+    const end = endOfPiece(text, start);
+    const piece = text.slice(start, end);
+    pieces.push(withoutEncoded(fence + piece));
+    for (const [line] of piece.matchAll(FENCE)) fence = fence === "" ? `${line.trim()}\n` : "";
+    start = end;
+  }
+  return pieces;
+}
+
+function endOfPiece(text: string, start: number): number {
+  const last = start + PIECE_CHARS_MAX;
+  if (last >= text.length) return text.length;
+  // Looked for in this half alone: a search of the text would go back to its beginning for every piece.
+  const middle = start + PIECE_CHARS_MAX / 2;
+  const half = text.slice(middle, last);
+  // Half a sentence may say the opposite of the whole one.
+  const border = half.lastIndexOf("\n") + 1 || lastSentenceEnd(half) || half.lastIndexOf(" ") + 1;
+  if (border > 0) return middle + border;
+  // Between the halves of a pair is no place to cut.
+  return /[\udc00-\udfff]/.test(text.charAt(last)) ? last - 1 : last;
+}
+
+const SENTENCE_ENDS = [". ", "! ", "? ", "。", "！", "？"];
+
+/** After the last sentence that ends in a text; 0 when none does. */
+function lastSentenceEnd(text: string): number {
+  return Math.max(...SENTENCE_ENDS.map((end) => (text.includes(end) ? text.lastIndexOf(end) + end.length : 0)));
+}
+
+/** The same texts uncut. */
+export function wholeTextsOf(message: Message): readonly string[] {
+  switch (message.role) {
+    case "system":
+      return [message.content];
+    case "system_notice":
+      return message.body === undefined ? [message.kind] : [message.kind, message.body];
+    case "user":
+      return contentTexts(message.content);
+    case "tool_results":
+      return message.results.flatMap((result) => contentTexts(result.content));
+    case "block_assistant":
+      return message.blocks.flatMap(blockTexts);
+  }
+}
+
+/** The texts of content, media left out. */
+function contentTexts(content: Content): string[] {
+  const texts =
+    typeof content === "string" ? [content] : content.flatMap((block) => (block.type === "text" ? [block.text] : []));
+  return texts;
+}
+
+function blockTexts(block: AssistantBlock): readonly string[] {
+  switch (block.block_type) {
+    case "text":
+      return [block.data.text];
+    case "tool_use":
+      return [block.data.name, ...leavesOf(block.data.args)];
+    case "server_tool_content":
+      return [block.data.name, ...leavesOf(block.data.content)];
+    case "reasoning":
+    case "image":
+      return [];
+  }
+}
+
+/** The leaves of a value as lines of `key: value`; texts of their own where they have lines of their own. */
+function leavesOf(value: unknown): string[] {
+  const leaves: string[] = [];
+  collectLeaves(value, { key: "", depth: 0 }, leaves);
+  return leaves;
+}
+
+function collectLeaves(value: unknown, at: { readonly key: string; readonly depth: number }, into: string[]): void {
+  if (into.length >= ARGS_LEAVES_MAX || at.depth > ARGS_DEPTH_MAX || value === null || value === undefined) return;
+  if (typeof value === "object") {
+    const isList = Array.isArray(value);
+    for (const [key, inner] of Object.entries(value)) {
+      collectLeaves(inner, { key: isList ? at.key : key, depth: at.depth + 1 }, into);
+    }
+    return;
+  }
+  const text = String(value);
+  into.push(at.key === "" || text.includes("\n") ? text : `${at.key}: ${text}`);
+}
+
+function withoutEncoded(text: string): string {
+  return text.length < 400 ? text : text.replace(ENCODED, " ");
+}

@@ -1,0 +1,288 @@
+import type { SpecificStatus } from "../../contract/compaction.ts";
+import type { Clock } from "../../ports/clock.ts";
+import { canonical, canonicalPiece, isUnspaced, isWhole, wordsIn } from "../../text/canonical.ts";
+import { collectOffers, figuresIn } from "../../text/numbers.ts";
+import { sentencesOf } from "../../text/sentences.ts";
+import { stemsOf } from "../../text/words.ts";
+import { hasMarks, marksOf, piecesOf, withoutNumbers } from "./exactness.ts";
+import { clip, exitCodesIn, type Specific } from "./specifics.ts";
+import { isRule, quotesIn } from "./wishes.ts";
+
+/** Answers whether a specific stands in some texts, however it is written there. */
+export interface TextIndex {
+  has(specific: Pick<Specific, "kind" | "text">): boolean;
+}
+
+/** A text index that also finds any run of whole words, given in canonical form. */
+export interface PhraseIndex extends TextIndex {
+  hasPhrase(piece: string): boolean;
+  /** The same where nothing of its sentence stands before or after it: "delete it" is not said by "never delete it". */
+  hasSentence(piece: string): boolean;
+}
+
+/** What a question or a command needs in one sentence: a summary says it in other words, but not in all other words. */
+const SHARE_MIN = 0.8;
+/** The same where pairs of signs are counted: one changed sign breaks two of them. */
+const SHARE_UNSPACED_MIN = 0.6;
+/** A word that stands in more places is no way to a phrase; the text is searched from the start instead. */
+const PLACES_MAX = 256;
+
+/** Reads texts once, in the pieces they are given in; each question afterwards costs what its specific is long. */
+export async function indexTexts(texts: readonly string[], breathe: Clock["breathe"]): Promise<TextIndex> {
+  const facts = await indexFacts(texts, breathe);
+  const sentences = await indexSentences(texts.flatMap(withUnescaped), breathe);
+  const has = (specific: Pick<Specific, "kind" | "text">): boolean => {
+    const { kind, text } = specific;
+    switch (kind) {
+      case "number":
+      case "path":
+      case "identifier":
+      case "url":
+        return facts.has(specific);
+      case "command":
+        return facts.has(specific) || sentences.has(text);
+      // Whoever says it in other words may say the opposite, and "delete it" stands in "never delete it".
+      case "rule":
+        return isRule(text) ? sentences.hasWhole(text) : facts.has(specific);
+      case "ask":
+        return sentences.hasWhole(text) || (isQuestion(text) && (facts.has(specific) || sentences.has(text)));
+    }
+  };
+  return { has };
+}
+
+/** The same for what stands somewhere word for word or number for number, and not in other words. */
+export async function indexFacts(texts: readonly string[], breathe: Clock["breathe"]): Promise<PhraseIndex> {
+  const all = texts.flatMap(withUnescaped);
+  const phrases = await indexPhrases(all, breathe);
+  const offers = await offersOf(all, breathe);
+  const has = ({ kind, text }: Pick<Specific, "kind" | "text">): boolean => {
+    if (kind === "number" && hasNumber(text, offers)) return true;
+    if (kind === "command" && hasExit(text, offers)) return true;
+    const spellings = kind === "path" || kind === "identifier" || kind === "url" ? spellingsOf(text) : undefined;
+    return (spellings ?? [canonicalPiece(text)]).some((spelling) => phrases.has(spelling));
+  };
+  return { has, hasPhrase: phrases.has, hasSentence: phrases.hasSentence };
+}
+
+function isQuestion(text: string): boolean {
+  return /[?？][^\w?？]*$/u.test(text);
+}
+
+/** A text in a string of JSON has its line breaks written out; then words begin with a stray letter. */
+function withUnescaped(text: string): readonly string[] {
+  return /\\[nrt"]/u.test(text) ? [text, text.replace(/(?<!\\)\\+[nrt"]/gu, " ")] : [text];
+}
+
+/** Makes a value when it is first asked for. */
+export function lazily<T>(make: () => T): () => T {
+  let made: { readonly value: T } | undefined;
+  return () => {
+    made ??= { value: make() };
+    return made.value;
+  };
+}
+
+async function offersOf(texts: readonly string[], breathe: Clock["breathe"]): Promise<ReadonlySet<string>> {
+  const offers = new Set<string>();
+  for (const text of texts) {
+    await breathe();
+    collectOffers(text, offers);
+    for (const code of exitCodesIn(text)) offers.add(`exit:${code}`);
+  }
+  return offers;
+}
+
+function hasNumber(text: string, offers: ReadonlySet<string>): boolean {
+  const figures = figuresIn(text);
+  return figures.length > 0 && figures.every(({ needs }) => needs.some((need) => offers.has(need)));
+}
+
+function hasExit(text: string, offers: ReadonlySet<string>): boolean {
+  const codes = exitCodesIn(text);
+  return codes.length > 0 && codes.every((code) => offers.has(`exit:${code}`));
+}
+
+/** How one name may be written: a version with and without its v, an address without its scheme, an issue as a number. */
+function spellingsOf(text: string): string[] {
+  const piece = canonicalPiece(text);
+  const spellings = [piece];
+  const version = /^v?(\d+\.\d.*)$/u.exec(piece)?.[1];
+  if (version !== undefined) spellings.push(version, `v${version}`);
+  const address = /^[a-z\d+]+:\/\/(?:www\.)?(.+)$/u.exec(piece)?.[1];
+  if (address !== undefined) spellings.push(address);
+  if (/^[#$]\{?\w/u.test(piece)) spellings.push(piece.replace(/^[#$]\{?/u, ""));
+  return spellings;
+}
+
+interface Phrases {
+  has(piece: string): boolean;
+  hasSentence(piece: string): boolean;
+}
+
+const SENTENCE_BORDERS = ".!?…。！？\n";
+/** In canonical form a border is at most a blank away. */
+const BORDER_CHARS = 2;
+
+/** Finds whole words and runs of them: by the places of the rarest word, so that no question reads the text. */
+async function indexPhrases(texts: readonly string[], breathe: Clock["breathe"]): Promise<Phrases> {
+  const pieces: string[] = [];
+  const places = new Map<string, number[]>();
+  let start = 0;
+  for (const raw of texts) {
+    await breathe();
+    // A piece that ends with a blank was cut there, and what was said goes on.
+    const piece = `${canonical(raw).trimStart()}${/\s$/u.test(raw) ? "" : "\n"}`;
+    pieces.push(piece);
+    for (const { 0: word, index } of wordsIn(piece)) {
+      const known = places.get(word);
+      if (known === undefined) places.set(word, [start + index]);
+      else if (known.length <= PLACES_MAX) known.push(start + index);
+    }
+    start += piece.length;
+  }
+  const text = pieces.join("");
+  const find = (piece: string, isMeant: (start: number, end: number) => boolean): boolean => {
+    const rarest = rarestWord(piece, places);
+    if (rarest === undefined) return false;
+    const isAt = (start: number): boolean =>
+      isWhole(text, start, start + piece.length) && isMeant(start, start + piece.length);
+    if (rarest.places.length > PLACES_MAX) return standsIn(text, piece, isAt);
+    return rarest.places.some((place) => {
+      const start = place - rarest.index;
+      return text.startsWith(piece, start) && isAt(start);
+    });
+  };
+  return {
+    has: (piece) => find(piece, () => true),
+    hasSentence: (piece) =>
+      find(piece, (start, end) => {
+        const before = text.slice(Math.max(0, start - BORDER_CHARS), start);
+        const after = text.slice(end, end + BORDER_CHARS);
+        return [before.replaceAll(" ", "").at(-1), after.replaceAll(" ", "").at(0)].every(isSentenceBorder);
+      }),
+  };
+}
+
+function isSentenceBorder(sign: string | undefined): boolean {
+  return sign === undefined || SENTENCE_BORDERS.includes(sign);
+}
+
+function rarestWord(piece: string, places: ReadonlyMap<string, readonly number[]>) {
+  let rarest: { readonly index: number; readonly places: readonly number[] } | undefined;
+  for (const { 0: word, index } of wordsIn(piece)) {
+    const found = places.get(word);
+    if (found === undefined) return undefined;
+    if (rarest === undefined || found.length < rarest.places.length) rarest = { index, places: found };
+  }
+  return rarest;
+}
+
+function standsIn(text: string, piece: string, isAt: (start: number) => boolean): boolean {
+  for (let at = text.indexOf(piece); at >= 0; at = text.indexOf(piece, at + 1)) if (isAt(at)) return true;
+  return false;
+}
+
+interface Sentences {
+  /** Whether a sentence holds most content words of a text, and all that is exact in it. */
+  has(text: string): boolean;
+  /** Whether a text is a sentence, or stands between quotes, word for word. */
+  hasWhole(text: string): boolean;
+}
+
+interface IndexedSentence {
+  readonly text: string;
+  readonly stems: ReadonlySet<string>;
+}
+
+/** Finds the sentence that holds most content words of another one. */
+async function indexSentences(texts: readonly string[], breathe: Clock["breathe"]): Promise<Sentences> {
+  const sentences: IndexedSentence[] = [];
+  const places = new Map<string, number[]>();
+  const wholes = new Set<string>();
+  const addWhole = (text: string): void => {
+    wholes.add(wholeOf(text));
+    // A receipt names the beginning of what is longer.
+    if (clip(text) !== text) wholes.add(wholeOf(clip(text)));
+  };
+  const add = (sentence: string): void => {
+    addWhole(sentence);
+    const stems = new Set(stemsOf(sentence));
+    for (const stem of stems) {
+      const known = places.get(stem);
+      if (known === undefined) places.set(stem, [sentences.length]);
+      else known.push(sentences.length);
+    }
+    sentences.push({ text: sentence, stems });
+  };
+  for (const text of texts) {
+    await breathe();
+    for (const sentence of sentencesOf(text)) add(sentence);
+    for (const quote of quotesIn(text)) addWhole(quote);
+  }
+  const has = (text: string): boolean => {
+    const stems = wordStems(text);
+    if (stems.length === 0) return false;
+    const needed = Math.ceil(stems.length * (isUnspaced(text) ? SHARE_UNSPACED_MIN : SHARE_MIN));
+    const rising = stems.map((stem) => places.get(stem) ?? []).sort((a, b) => a.length - b.length);
+    // A sentence with enough of the stems holds at least one of the rarest that may not all be missing.
+    const candidates = new Set(rising.slice(0, stems.length - needed + 1).flat());
+    const marks = lazily(() => marksOf(text));
+    return [...candidates].some((at) => {
+      const found = sentences[at];
+      return found !== undefined && countHeld(stems, found.stems) >= needed && hasMarks(marks(), found.text);
+    });
+  };
+  return { has, hasWhole: (text) => wholes.has(wholeOf(text)) };
+}
+
+/** A sentence without the mark of the list it stands in. */
+function wholeOf(sentence: string): string {
+  return canonicalPiece(sentence.replace(/^\s*(?:[-*+•・]|\d{1,3}[.)])\s+/u, ""));
+}
+
+/** Fewer words would be found in any sentence about the same thing. */
+const WORDS_MIN = 4;
+
+/** The content words of a text; its numbers are compared as numbers, unless little else is there. */
+function wordStems(text: string): readonly string[] {
+  const words = new Set(stemsOf(withoutNumbers(text)));
+  return [...(words.size >= WORDS_MIN ? words : new Set(stemsOf(text)))];
+}
+
+function countHeld(stems: readonly string[], sentence: ReadonlySet<string>): number {
+  return stems.reduce((count, stem) => (sentence.has(stem) ? count + 1 : count), 0);
+}
+
+/** One line of a loss receipt. */
+export interface ReceiptItem extends Specific {
+  readonly status: SpecificStatus;
+}
+
+/** Where a specific may have stayed after a compaction. */
+interface Places {
+  readonly summary: string;
+  readonly tail: readonly string[];
+  readonly pinned: readonly string[];
+  /** Whether a search finds the specific again; asked one at a time, and only for what stands nowhere else. */
+  recover(specific: Specific): Promise<boolean>;
+  readonly breathe: Clock["breathe"];
+}
+
+/** Says for each specific where it is now: the first place that holds it. */
+export async function classify(specifics: readonly Specific[], places: Places): Promise<readonly ReceiptItem[]> {
+  const { breathe } = places;
+  const held = [
+    ["in_summary", await indexTexts(piecesOf(places.summary), breathe)],
+    ["in_tail", await indexTexts(places.tail, breathe)],
+    ["pinned", await indexTexts(places.pinned, breathe)],
+  ] as const;
+  const items: ReceiptItem[] = [];
+  for (const specific of specifics) {
+    await breathe();
+    const place = held.find(([, index]) => index.has(specific))?.[0];
+    const status = place ?? ((await places.recover(specific)) ? "recoverable" : "lost");
+    items.push({ ...specific, status });
+  }
+  return items;
+}

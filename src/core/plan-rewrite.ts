@@ -1,0 +1,153 @@
+import type { EntryBodyOf } from "../contract/entry.ts";
+import { RuntimeError } from "../contract/error.ts";
+import { Message } from "../contract/message.ts";
+import type { OperationInput } from "../contract/operations.ts";
+import type { RewriteCommit, Undated } from "../contract/rewrite.ts";
+import type { GrammarFault } from "./compaction/grammar.ts";
+import { type Hash, type Placed, showTranscript } from "./context.ts";
+import { judgeCompactions, type RewriteTo, revisionOf, rewrite, spanDigest } from "./rewrites.ts";
+import { titleOf } from "./session-row.ts";
+import type { SessionState } from "./session-state.ts";
+import { assistantText } from "./tokens.ts";
+
+export interface Wanted {
+  readonly to: RewriteTo;
+  readonly selection: RewriteCommit["selection"];
+  /** The selection where calls were closed since it was made. */
+  readonly range: { readonly start: number; readonly end: number };
+}
+
+type Why = Pick<OperationInput<"restoreRevision">, "reason" | "actor">;
+
+export interface Making {
+  readonly why: Why;
+  /** The revision and the length a reader was shown. */
+  readonly parent: string;
+  readonly seen: number;
+  readonly now: number;
+  readonly hash: Hash;
+  /** What providers find wrong with messages. */
+  readonly judge: (messages: readonly Message[]) => readonly GrammarFault[];
+}
+
+/** The entry of a rewrite, and the transcript it leads to; INVALID_PARAMS for what changes nothing or breaks something. */
+export function planRewrite(
+  state: SessionState,
+  wanted: Wanted,
+  making: Making,
+): { readonly body: EntryBodyOf<"rewritten">; readonly after: readonly Placed[] } {
+  const next = ahead(state, wanted.to);
+  requireChange(state, next.transcript);
+  requireGrammar(state, next, making.judge);
+  return { body: rewritten(state, wanted, { ...making, after: next.transcript }), after: next.transcript };
+}
+
+/**
+ * The replacement without what it repeats at either end of the range: messages that stay keep their seqs, and with them
+ * their pins and the compactions that were made from them.
+ */
+export function splice(
+  { transcript }: SessionState,
+  input: Pick<OperationInput<"rewriteTranscript">, "selection" | "replacement">,
+  how: { seen: number; now: string },
+): Wanted {
+  // The results that close the calls of the last message a reader was shown belong to it.
+  const isClosing = transcript[how.seen]?.message.role === "tool_results";
+  const past = (index: number): number => (isClosing && index === how.seen ? index + 1 : index);
+  const range = { start: past(input.selection.start), end: past(input.selection.end) };
+  const given = input.replacement;
+  const shorter = Math.min(range.end - range.start, given.length);
+  let head = 0;
+  while (head < shorter && isSame(transcript[range.start + head], given[head])) head += 1;
+  let tail = 0;
+  while (head + tail < shorter && isSame(transcript[range.end - 1 - tail], given[given.length - 1 - tail])) tail += 1;
+  const messages = given.slice(head, given.length - tail).map((message) => dated(message, how.now));
+  return { to: { start: range.start + head, end: range.end - tail, messages }, selection: input.selection, range };
+}
+
+function isSame(placed: Placed | undefined, given: Undated | undefined): boolean {
+  if (placed === undefined || given === undefined) return false;
+  const { message } = placed;
+  return textForm(message) === textForm(dated(given, message.created_at));
+}
+
+/** With its fields in one order, whoever wrote it. */
+function textForm(message: Message): string {
+  return JSON.stringify(Message.parse(message));
+}
+
+export function dated(message: Undated, now: string): Message {
+  // It has every field of its role; only the time may have been missing.
+  return { ...message, created_at: message.created_at ?? now } as Message;
+}
+
+type Ahead = Pick<SessionState, "transcript" | "shown">;
+
+/** What a rewrite leads to, before it is made. */
+function ahead(state: SessionState, to: RewriteTo): Ahead {
+  const transcript = rewrite(state, to, state.lastSeq + 1);
+  const rewrites = [...state.rewrites, { before: state.transcript }];
+  const compactions = judgeCompactions(state.compactions, { transcript, rewrites });
+  return { transcript, shown: showTranscript(transcript, compactions, state.pins) };
+}
+
+function requireChange({ transcript }: SessionState, after: readonly Placed[]): void {
+  const isSameList = after.length === transcript.length && after.every(({ seq }, at) => seq === transcript[at]?.seq);
+  if (!isSameList) return;
+  throw new RuntimeError("INVALID_PARAMS", "the transcript says this already; nothing would change");
+}
+
+/** Refuses what a provider would reject that does not reject the session as it is. */
+function requireGrammar(before: Ahead, after: Ahead, judge: Making["judge"]): void {
+  const faultIn = (what: keyof Ahead): { fault: GrammarFault; seq: number | undefined } | undefined => {
+    const indifferent = new Set(judge(before[what].map(({ message }) => message)).map(({ grammar }) => grammar));
+    const faults = judge(after[what].map(({ message }) => message));
+    const fault = faults.find(({ grammar }) => !indifferent.has(grammar));
+    return fault && { fault, seq: after[what][fault.at]?.seq };
+  };
+  const found = faultIn("transcript") ?? faultIn("shown");
+  if (found === undefined) return;
+  const at = after.transcript.findIndex(({ seq }) => seq === found.seq);
+  const which = at < 0 ? "the summary" : `message ${at}, ${after.transcript[at]?.message.role}`;
+  const { grammar, fault } = found.fault;
+  throw new RuntimeError("INVALID_PARAMS", `${which}: ${grammar} would reject the transcript: ${fault}`);
+}
+
+function rewritten(
+  { transcript }: SessionState,
+  { to, selection, range }: Wanted,
+  making: Making & { readonly after: readonly Placed[] },
+): EntryBodyOf<"rewritten"> {
+  const { after, parent, why, now, hash } = making;
+  const [first] = after;
+  const asked = after.find(({ message }) => message.role === "user")?.message;
+  const said = after.findLast(({ message }) => message.role === "block_assistant" && assistantText(message) !== "");
+  const gone = transcript.slice(range.start, range.end);
+  const put = after.slice(range.start, after.length - (transcript.length - range.end));
+  const { kind, note } = why.reason;
+  return {
+    kind: "rewritten",
+    to,
+    commit: {
+      parent_revision: parent,
+      revision: revisionOf(after, hash),
+      selection,
+      original_span_digest: spanDigest(messagesOf(gone), hash),
+      replacement_digest: spanDigest(messagesOf(put), hash),
+      messages_before: making.seen,
+      messages_after: after.length,
+      reason: { kind, ...(note === undefined || note === null ? {} : { note }) },
+      ...(why.actor === undefined || why.actor === null ? {} : { actor: why.actor }),
+      committed_at: { secs_since_epoch: Math.floor(now / 1_000), nanos_since_epoch: (now % 1_000) * 1_000_000 },
+    },
+    row: {
+      has_system: first?.message.role === "system",
+      title: asked?.role === "user" ? titleOf(asked.content) : "",
+      text_seq: said?.seq ?? 0,
+    },
+  };
+}
+
+function messagesOf(placed: readonly Placed[]): readonly Message[] {
+  return placed.map(({ message }) => message);
+}

@@ -1,0 +1,116 @@
+import type { Entry } from "../contract/entry.ts";
+import type { Usage } from "../contract/event.ts";
+import type { Content } from "../contract/message.ts";
+import type { SessionRow } from "../ports/store.ts";
+import { advanceCadence, NO_CADENCE } from "./context.ts";
+import { addUsage, totalTokens } from "./session-state.ts";
+import { assistantText, contentText } from "./tokens.ts";
+
+/** The fold behind a list of sessions: what is shown of one without reading its log. */
+export function foldRow(row: SessionRow | undefined, sessionId: string, entry: Entry): SessionRow {
+  // Every append folds a row: one copy, changed before anyone sees it, is half the cost of a copy for each change.
+  const next: Changing<SessionRow> = row === undefined ? newRow(sessionId, entry.timestamp_ms) : { ...row };
+  next.updated_at_ms = entry.timestamp_ms;
+  next.last_seq = entry.seq + entry.span - 1;
+  next.cadence = advanceCadence(next.cadence, entry.body);
+  applyBody(next, entry);
+  return next;
+}
+
+type Changing<T> = { -readonly [K in keyof T]: T[K] };
+
+function applyBody(row: Changing<SessionRow>, { body, seq }: Entry): void {
+  switch (body.kind) {
+    case "session_created":
+    case "settings_changed": {
+      const { model, provider, labels = {}, system_prompt } = body.settings;
+      const hasSystem = system_prompt !== undefined && system_prompt !== "";
+      row.message_count += Number(hasSystem) - Number(row.has_system);
+      row.has_system = hasSystem;
+      row.model = model;
+      row.provider = provider;
+      row.labels = labels;
+      return;
+    }
+    case "turn_opened":
+      row.message_count += 1;
+      row.has_open_turn = true;
+      if (row.title === "") row.title = titleOf(body.message.content);
+      return;
+    case "imported":
+      row.message_count += 1;
+      if (row.title === "" && body.message.role === "user") row.title = titleOf(body.message.content);
+      if (body.message.role === "block_assistant" && assistantText(body.message) !== "") row.text_seq = seq;
+      return;
+    case "notice":
+    case "tool_results":
+      row.message_count += 1;
+      return;
+    case "assistant":
+      row.message_count += 1;
+      addTo(row, body.usage);
+      if (assistantText(body.message) !== "") row.text_seq = seq;
+      return;
+    case "call_failed":
+    case "extraction_attempt":
+      addTo(row, body.usage);
+      return;
+    case "turn_closed":
+      row.has_open_turn = false;
+      return;
+    case "rewritten":
+      row.message_count = body.commit.messages_after;
+      row.has_system = body.row.has_system;
+      row.title = body.row.title;
+      row.text_seq = body.row.text_seq;
+      return;
+    case "archived":
+      row.archived = true;
+      return;
+    case "compacted":
+    case "compaction_failed":
+      addTo(row, body.usage);
+      return;
+    case "model_called":
+    case "attempt_failed":
+    case "event":
+    case "compaction_undone":
+    case "expanded":
+    case "pinned":
+      return;
+  }
+}
+
+function addTo(row: Changing<SessionRow>, usage: Usage | undefined): void {
+  if (usage === undefined) return;
+  row.total_tokens += totalTokens(usage);
+  if (row.usage !== undefined) row.usage = addUsage(row.usage, usage);
+}
+
+const TITLE_CHARS_MAX = 200;
+
+/** What a list calls a session whose user says this first. */
+export function titleOf(content: Content): string {
+  return contentText(content).slice(0, TITLE_CHARS_MAX).replace(/\s+/g, " ").trim();
+}
+
+function newRow(session_id: string, created_at_ms: number): SessionRow {
+  return {
+    session_id,
+    created_at_ms,
+    updated_at_ms: created_at_ms,
+    last_seq: 0,
+    message_count: 0,
+    has_system: false,
+    total_tokens: 0,
+    usage: { input_tokens: 0, output_tokens: 0 },
+    model: "",
+    provider: "",
+    title: "",
+    labels: {},
+    text_seq: 0,
+    has_open_turn: false,
+    cadence: NO_CADENCE,
+    archived: false,
+  };
+}

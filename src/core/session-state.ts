@@ -1,0 +1,310 @@
+import type { CompactionCadence } from "../contract/compaction.ts";
+import type { Entry, EntryBody, EntryBodyOf } from "../contract/entry.ts";
+import type { BudgetType, Usage } from "../contract/event.ts";
+import type { Content, Message, ToolUseBlock } from "../contract/message.ts";
+import type { SessionSettings } from "../contract/session.ts";
+import { advanceCadence, NO_CADENCE, type Placed, showTranscript } from "./context.ts";
+import { spanOf } from "./entry-events.ts";
+import { judgeCompactions, type KeptCompaction, type RewriteRecord, rewrite, saidIn } from "./rewrites.ts";
+import { assistantText, estimateTokens, mediaBytes } from "./tokens.ts";
+
+/** What a session is now: the fold of its log. Whoever holds it applies each entry once, in order. */
+export interface SessionState {
+  readonly sessionId: string;
+  settings: SessionSettings;
+  /** The full transcript, the system message first. */
+  transcript: Placed[];
+  /** Every rewrite of it, oldest first. */
+  rewrites: readonly RewriteRecord[];
+  /** What the model is shown of it, the system message first. */
+  shown: Placed[];
+  /** The estimate of what is shown, kept up so that deciding whether to compact costs the same at every length. */
+  shownTokens: number;
+  /** Bytes of the media among it. */
+  shownMediaBytes: number;
+  compactions: readonly KeptCompaction[];
+  /** Seqs of messages that no compaction takes out of the context. */
+  readonly pins: Set<number>;
+  cadence: CompactionCadence;
+  /** A compaction began and has not ended: it runs, or its process ended. */
+  isCompacting: boolean;
+  /** Input tokens the model counted for its last answer; 0 after a compaction. */
+  lastInputTokens: number;
+  /** Seq of the last event; the next append names it. */
+  lastSeq: number;
+  updatedAtMs: number;
+  usage: Usage;
+  toolCallsUsed: number;
+  readonly warned: Set<BudgetType>;
+  turnsOpened: number;
+  /** A turn was opened and is not closed: it runs, or its process ended. */
+  isTurnOpen: boolean;
+  pendingPrompt: Content | undefined;
+  /** Tool calls of the newest answer that have no result yet. */
+  openCalls: readonly ToolUseBlock[];
+  /** Notices that came while calls were open: they may not stand between a call and its result. */
+  heldNotices: readonly Placed[];
+  /** Texts injected under a key, newest last. */
+  readonly injected: Map<string, string>;
+  lastText: { readonly seq: number; readonly text: string } | undefined;
+  archived: boolean;
+}
+
+/** Folds a log from its first entry. */
+export function foldSession(sessionId: string, entries: readonly Entry[]): SessionState {
+  const [first] = entries;
+  if (first?.body.kind !== "session_created") throw new Error(`log of session ${sessionId} has no beginning`);
+  const state: SessionState = {
+    sessionId,
+    settings: first.body.settings,
+    transcript: [],
+    rewrites: [],
+    shown: [],
+    shownTokens: 0,
+    shownMediaBytes: 0,
+    compactions: [],
+    pins: new Set(),
+    cadence: NO_CADENCE,
+    isCompacting: false,
+    lastInputTokens: 0,
+    lastSeq: 0,
+    updatedAtMs: first.timestamp_ms,
+    usage: { input_tokens: 0, output_tokens: 0 },
+    toolCallsUsed: 0,
+    warned: new Set(),
+    turnsOpened: 0,
+    isTurnOpen: false,
+    pendingPrompt: undefined,
+    openCalls: [],
+    heldNotices: [],
+    injected: new Map(),
+    lastText: undefined,
+    archived: false,
+  };
+  for (const entry of entries) applyBody(state, entry);
+  // Once for all: what is shown after each of a long log's compactions is nobody's question here.
+  showAnew(state);
+  return state;
+}
+
+/**
+ * The state as it will be once these bodies, which are of a turn, are appended; the state itself stays as it is. The
+ * transcript is left out: copying it would cost more with every turn.
+ */
+export function foldAhead(state: SessionState, bodies: readonly EntryBody[]): Omit<SessionState, "transcript"> {
+  const ahead: SessionState = {
+    ...state,
+    transcript: [],
+    shown: [...state.shown],
+    warned: new Set(state.warned),
+    injected: new Map(state.injected),
+  };
+  for (const body of bodies) {
+    applyEntry(ahead, { body, seq: ahead.lastSeq + 1, span: spanOf(body), timestamp_ms: state.updatedAtMs });
+  }
+  return ahead;
+}
+
+/** Advances the state by one entry. */
+export function applyEntry(state: SessionState, entry: Entry): void {
+  applyBody(state, entry);
+  if (SHOWS_ANEW.has(entry.body.kind)) showAnew(state);
+}
+
+/** Entries after which what is shown is not merely longer. */
+const SHOWS_ANEW: ReadonlySet<EntryBody["kind"]> = new Set([
+  "session_created",
+  "settings_changed",
+  "compacted",
+  "compaction_undone",
+  "expanded",
+  "pinned",
+  "rewritten",
+]);
+
+/** Everything but what is shown after a change of it. */
+function applyBody(state: SessionState, entry: Entry): void {
+  const { body, seq } = entry;
+  state.lastSeq = seq + entry.span - 1;
+  state.cadence = advanceCadence(state.cadence, body);
+  state.updatedAtMs = entry.timestamp_ms;
+  switch (body.kind) {
+    case "session_created":
+      state.pendingPrompt = body.pending_prompt;
+      applySettings(state, body.settings, entry);
+      return;
+    case "settings_changed":
+      applySettings(state, body.settings, entry);
+      return;
+    case "imported":
+      applyMessage(state, seq, body.message);
+      return;
+    case "notice":
+      if (body.idempotency_key !== undefined) rememberKey(state, body.idempotency_key, body.message.body ?? "");
+      if (state.openCalls.length > 0) state.heldNotices = [...state.heldNotices, { seq, message: body.message }];
+      else place(state, { seq, message: body.message });
+      return;
+    case "turn_opened":
+      applyMessage(state, seq, body.message);
+      state.isTurnOpen = true;
+      state.turnsOpened += 1;
+      state.pendingPrompt = undefined;
+      // The clock runs per turn, so its warning is due again.
+      state.warned.delete("time");
+      return;
+    case "assistant":
+      applyMessage(state, seq, body.message);
+      if (body.usage === undefined) return;
+      state.usage = addUsage(state.usage, body.usage);
+      state.lastInputTokens = body.usage.input_tokens;
+      return;
+    case "tool_results":
+      applyMessage(state, seq, body.message);
+      state.toolCallsUsed += body.calls.filter((call) => call.counted).length;
+      return;
+    case "call_failed":
+    case "extraction_attempt":
+      state.usage = addUsage(state.usage, body.usage);
+      return;
+    case "event":
+      if (body.event.type === "budget_warning") state.warned.add(body.event.budget_type);
+      if (body.event.type === "compaction_started") state.isCompacting = true;
+      return;
+    case "compacted":
+      state.usage = addUsage(state.usage, body.usage);
+      state.lastInputTokens = 0;
+      state.isCompacting = false;
+      state.compactions = [...state.compactions, keptCompaction(state, seq, body)];
+      return;
+    case "compaction_failed":
+      if (body.usage !== undefined) state.usage = addUsage(state.usage, body.usage);
+      state.isCompacting = false;
+      return;
+    case "compaction_undone": {
+      const from = state.compactions.findIndex((record) => record.body.compaction_id === body.compaction_id);
+      if (from < 0) return;
+      state.compactions = state.compactions.map((one, at) =>
+        at < from ? one : { ...one, undone: true, undoneByHand: true },
+      );
+      return;
+    }
+    case "expanded": {
+      const { compactions } = state;
+      const standing = compactions.findLast((record) => !record.undone);
+      state.compactions = compactions.map((one) =>
+        one === standing ? { ...one, expanded: [...one.expanded, ...body.ranges] } : one,
+      );
+      return;
+    }
+    case "pinned":
+      if (body.pinned) state.pins.add(body.seq);
+      else state.pins.delete(body.seq);
+      return;
+    case "rewritten":
+      applyRewrite(state, seq, body);
+      return;
+    case "archived":
+      state.archived = true;
+      return;
+    case "turn_closed":
+      state.isTurnOpen = false;
+      return;
+    case "model_called":
+    case "attempt_failed":
+      return;
+  }
+}
+
+/** Adds a message to the end of the transcript and of what is shown. */
+function place(state: SessionState, placed: Placed): void {
+  state.transcript.push(placed);
+  state.shown.push(placed);
+  state.shownTokens += estimateTokens([placed.message]);
+  state.shownMediaBytes += mediaBytes(placed.message);
+}
+
+function showAnew(state: SessionState): void {
+  state.shown = showTranscript(state.transcript, state.compactions, state.pins);
+  state.shownTokens = estimateTokens(state.shown.map((placed) => placed.message));
+  state.shownMediaBytes = state.shown.reduce((sum, placed) => sum + mediaBytes(placed.message), 0);
+}
+
+function keptCompaction(state: SessionState, seq: number, body: EntryBodyOf<"compacted">): KeptCompaction {
+  const madeFrom = saidIn(state.transcript).length;
+  return { seq, body, madeFrom, madeAfter: state.rewrites.length, undone: false, undoneByHand: false, expanded: [] };
+}
+
+/** Calls are closed before a transcript is rewritten, so none are open and no notice waits. */
+function applyRewrite(state: SessionState, seq: number, { to, commit }: EntryBodyOf<"rewritten">): void {
+  const before = state.transcript;
+  // Another list, not the same one changed: what was computed of the old one must not be taken for the new one's.
+  state.transcript = rewrite(state, to, seq);
+  state.rewrites = [...state.rewrites, { commit, before }];
+  state.compactions = judgeCompactions(state.compactions, state);
+  state.settings = withSystemOf(state.settings, state.transcript);
+  state.lastText = lastTextIn(state.transcript);
+  // What the model counted was another context.
+  state.lastInputTokens = 0;
+}
+
+function withSystemOf(settings: SessionSettings, [first]: readonly Placed[]): SessionSettings {
+  const { system_prompt: _before, ...rest } = settings;
+  return first?.message.role === "system" ? { ...rest, system_prompt: first.message.content } : rest;
+}
+
+function lastTextIn(transcript: readonly Placed[]): SessionState["lastText"] {
+  const last = transcript.findLast(
+    ({ message }) => message.role === "block_assistant" && assistantText(message) !== "",
+  );
+  return last?.message.role === "block_assistant" ? { seq: last.seq, text: assistantText(last.message) } : undefined;
+}
+
+function applyMessage(state: SessionState, seq: number, message: Message): void {
+  place(state, { seq, message });
+  if (message.role === "block_assistant") {
+    const text = assistantText(message);
+    if (text !== "") state.lastText = { seq, text };
+    state.openCalls = message.blocks.filter((block) => block.block_type === "tool_use");
+  }
+  if (message.role !== "tool_results") return;
+  state.openCalls = [];
+  for (const notice of state.heldNotices) place(state, notice);
+  state.heldNotices = [];
+}
+
+const KEYS_MAX = 1_000;
+
+function rememberKey(state: SessionState, key: string, text: string): void {
+  state.injected.set(key, text);
+  const [oldest] = state.injected.keys();
+  if (state.injected.size > KEYS_MAX && oldest !== undefined) state.injected.delete(oldest);
+}
+
+function applySettings(state: SessionState, settings: SessionSettings, entry: Entry): void {
+  state.settings = settings;
+  const [first] = state.transcript;
+  const hasSystem = first?.message.role === "system";
+  const prompt = settings.system_prompt;
+  if (hasSystem && first.message.content === prompt) return;
+  if (hasSystem) state.transcript.shift();
+  if (prompt !== undefined && prompt !== "") {
+    const created_at = new Date(entry.timestamp_ms).toISOString();
+    state.transcript.unshift({ seq: entry.seq, message: { role: "system", content: prompt, created_at } });
+  }
+}
+
+export function addUsage(total: Usage, more: Usage): Usage {
+  const created = (total.cache_creation_tokens ?? 0) + (more.cache_creation_tokens ?? 0);
+  const read = (total.cache_read_tokens ?? 0) + (more.cache_read_tokens ?? 0);
+  return {
+    input_tokens: total.input_tokens + more.input_tokens,
+    output_tokens: total.output_tokens + more.output_tokens,
+    ...(created > 0 ? { cache_creation_tokens: created } : {}),
+    ...(read > 0 ? { cache_read_tokens: read } : {}),
+    ...(total.estimated || more.estimated ? { estimated: true as const } : {}),
+  };
+}
+
+export function totalTokens(usage: Usage): number {
+  return usage.input_tokens + usage.output_tokens;
+}

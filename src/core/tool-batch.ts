@@ -1,0 +1,261 @@
+import type { EntryBodyOf } from "../contract/entry.ts";
+import { messageOf, RuntimeError } from "../contract/error.ts";
+import type { AgentEvent } from "../contract/event.ts";
+import { Content, type ToolResult, type ToolUseBlock } from "../contract/message.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Tool } from "../ports/tool.ts";
+import { compileSchema, requireSound } from "./json-schema.ts";
+import { type Redact, redactSlowly } from "./redact.ts";
+
+export interface ToolLimits {
+  readonly timeoutMs: number;
+  readonly concurrentMax: number;
+  /** Longer text is cut in the context and kept whole as a blob. */
+  readonly outputBytesMax: number;
+  /** How long an aborted tool may take to say what it got done. */
+  readonly abortGraceMs: number;
+}
+
+export interface ToolBatch {
+  readonly sessionId: string;
+  readonly tools: ReadonlyMap<string, Tool>;
+  readonly clock: Clock;
+  readonly limits: ToolLimits;
+  /** Aborts when the turn is interrupted or its time is up. */
+  readonly signal: AbortSignal;
+  readonly shellEnv: Readonly<Record<string, string>>;
+  /** How many calls the budget still allows; the rest are answered, not run. */
+  readonly callsAllowed: number;
+  readonly redact: Redact;
+  emit(event: AgentEvent): void;
+  keep(text: string): Promise<string>;
+}
+
+interface Answered {
+  readonly result: ToolResult;
+  readonly call: EntryBodyOf<"tool_results">["calls"][number];
+}
+
+/** Runs the calls of one answer in parallel; results come in request order, and every call gets one. */
+export async function runToolCalls(
+  batch: ToolBatch,
+  calls: readonly ToolUseBlock[],
+): Promise<EntryBodyOf<"tool_results">> {
+  const answers: Answered[] = new Array(calls.length);
+  let next = 0;
+  const worker = async (): Promise<void> => {
+    for (let index = next++; index < calls.length; index = next++) {
+      const call = calls[index];
+      if (call === undefined) return;
+      const isAllowed = index < batch.callsAllowed;
+      answers[index] = isAllowed ? await answerCall(batch, call) : notRun(call, OUT_OF_CALLS);
+    }
+  };
+  const workers = Math.min(batch.limits.concurrentMax, calls.length);
+  await Promise.all(Array.from({ length: workers }, worker));
+  // After the last of them: a store that fails here ends the turn, and no tool of it may still be running then.
+  return toEntry(batch.clock, await Promise.all(answers.map((answer) => boundAnswer(batch, answer))));
+}
+
+/** Answers calls that will not be run, so that the history stays one a provider accepts. */
+export function closeCalls(
+  calls: readonly ToolUseBlock[],
+  sentence: string,
+  clock: Clock,
+): EntryBodyOf<"tool_results"> {
+  return toEntry(
+    clock,
+    calls.map((call) => notRun(call, sentence)),
+  );
+}
+
+export const INTERRUPTED = "interrupted: this call may or may not have taken effect";
+const OUT_OF_CALLS = "not run: the tool call budget of this session is exhausted";
+export const OUT_OF_TOKENS = "not run: the token budget of this session is exhausted";
+
+function toEntry(clock: Clock, answers: readonly Answered[]): EntryBodyOf<"tool_results"> {
+  return {
+    kind: "tool_results",
+    message: {
+      role: "tool_results",
+      results: answers.map((answer) => answer.result),
+      created_at: new Date(clock.now()).toISOString(),
+    },
+    calls: answers.map((answer) => answer.call),
+  };
+}
+
+function notRun({ data }: ToolUseBlock, sentence: string): Answered {
+  return {
+    result: { tool_use_id: data.id, content: sentence, is_error: true },
+    call: { name: data.name, duration_ms: 0, counted: false },
+  };
+}
+
+async function answerCall(batch: ToolBatch, call: ToolUseBlock): Promise<Answered> {
+  const { id, name } = call.data;
+  const startedMs = batch.clock.now();
+  batch.emit({ type: "tool_execution_started", id, name });
+  const { content, isError: is_error } = await execute(batch, call);
+  const duration_ms = Math.max(0, Math.round(batch.clock.now() - startedMs));
+  return { result: { tool_use_id: id, content, is_error }, call: { name, duration_ms, counted: true } };
+}
+
+/** Runs a call; whatever goes wrong in it is an output. */
+async function execute(batch: ToolBatch, call: ToolUseBlock): Promise<ReadOutput> {
+  const { id, name, args, args_error } = call.data;
+  const tool = batch.tools.get(name);
+  if (tool === undefined) {
+    const known = [...batch.tools.keys()].join(", ");
+    return failed(`there is no tool "${name}"; ${known === "" ? "no tools are available" : `available: ${known}`}`);
+  }
+  if (args_error !== undefined) return failed(`the arguments of ${name} were not usable: ${args_error}`);
+  try {
+    const problems = (await compileSchema(tool.inputSchema, `the input schema of tool ${name}`))(args);
+    if (problems.length > 0) return failed(`the arguments of ${name} are wrong: ${problems.join("; ")}`);
+    return await runBounded(batch, tool, { id, args });
+  } catch (thrown) {
+    return failed(messageOf(thrown));
+  }
+}
+
+const MAY_RETURN =
+  "a tool may return a text, nothing, or {content, isError}, where content is a text or a list of content blocks";
+
+/** Runs a tool until it answers, its time is up, or the turn ends; a tool that ignores its signal is left behind. */
+async function runBounded(
+  batch: ToolBatch,
+  tool: Tool,
+  call: { id: string; args: Record<string, unknown> },
+): Promise<ReadOutput> {
+  const { clock, limits } = batch;
+  if (batch.signal.aborted) return failed(INTERRUPTED);
+  const timeoutMs = tool.timeoutMs ?? limits.timeoutMs;
+  const aborting = new AbortController();
+  const done = new AbortController();
+  const onAbort = (): void => aborting.abort();
+  batch.signal.addEventListener("abort", onAbort, { once: true });
+  let hasTimedOut = false;
+  const expiry = clock.sleep(timeoutMs, done.signal).then(() => {
+    if (done.signal.aborted || aborting.signal.aborted) return;
+    hasTimedOut = true;
+    aborting.abort();
+  });
+  const context = {
+    sessionId: batch.sessionId,
+    toolUseId: call.id,
+    signal: aborting.signal,
+    shellEnv: batch.shellEnv,
+  };
+  // A copy: what the model asked for is in the log, and a tool may do to its arguments what it likes.
+  const running = (async () => tool.execute(structuredClone(call.args), context))();
+  try {
+    const left = abandoned(aborting.signal, { clock, limits, done: done.signal });
+    const returned: unknown = await Promise.race([running, left]);
+    if (returned !== ABANDONED && !hasTimedOut) {
+      return readOutput(returned) ?? failed(`${tool.name} returned what is no tool output; ${MAY_RETURN}`);
+    }
+    running.catch(() => {}); // It lost the race; what it says later has no one to tell.
+    if (!hasTimedOut) return failed(INTERRUPTED);
+    batch.emit({ type: "tool_execution_timed_out", id: call.id, name: tool.name, timeout_ms: timeoutMs });
+    return failed(
+      `${tool.name} did not finish within ${timeoutMs} ms and was stopped; it may or may not have taken effect`,
+    );
+  } finally {
+    done.abort("done"); // A word: without a reason each call would make an error, stack and all, for nobody.
+    batch.signal.removeEventListener("abort", onAbort);
+    await expiry;
+  }
+}
+
+const ABANDONED = Symbol("abandoned");
+
+/** Resolves once the call has been aborted and its grace has passed. */
+function abandoned(
+  aborted: AbortSignal,
+  { clock, limits, done }: { clock: Clock; limits: ToolLimits; done: AbortSignal },
+): Promise<typeof ABANDONED> {
+  return new Promise((resolve) => {
+    const wait = (): void => {
+      void clock.sleep(limits.abortGraceMs, done).then(() => resolve(ABANDONED));
+    };
+    if (aborted.aborted) wait();
+    else aborted.addEventListener("abort", wait, { once: true });
+  });
+}
+
+function failed(sentence: string): ReadOutput {
+  return { content: sentence, isError: true };
+}
+
+async function boundAnswer(batch: ToolBatch, { result, call }: Answered): Promise<Answered> {
+  return { result: { ...result, content: await boundContent(batch, result.content) }, call };
+}
+
+async function boundContent(batch: ToolBatch, content: Content): Promise<Content> {
+  const boundOne = async (text: string): Promise<string> =>
+    boundText(await redactSlowly(batch.redact, text, batch.clock.breathe), batch.limits.outputBytesMax, batch.keep);
+  if (typeof content === "string") return boundOne(content);
+  return Promise.all(
+    content.map(async (block) => (block.type === "text" ? { ...block, text: await boundOne(block.text) } : block)),
+  );
+}
+
+/** What a tool said, in the one form it is kept in. */
+interface ReadOutput {
+  readonly content: Content;
+  readonly isError: boolean;
+}
+
+/** Reads what a tool returned; undefined when it is nothing a tool may return. */
+function readOutput(returned: unknown): ReadOutput | undefined {
+  if (returned === undefined) return { content: "", isError: false };
+  if (typeof returned === "string") return { content: returned, isError: false };
+  if (typeof returned !== "object" || returned === null || !("content" in returned)) return undefined;
+  const content = Content.safeParse(returned.content);
+  const isError = "isError" in returned ? (returned.isError ?? false) : false;
+  return content.success && typeof isError === "boolean" ? { content: content.data, isError } : undefined;
+}
+
+const HEAD_SHARE = 0.5;
+
+/** Cuts text that is over the limit to its head and tail around a reference to the whole. */
+async function boundText(text: string, bytesMax: number, keep: (text: string) => Promise<string>): Promise<string> {
+  // A UTF-16 unit is at most three UTF-8 bytes: most outputs are cleared without encoding them.
+  if (text.length * 3 <= bytesMax) return text;
+  const bytes = new TextEncoder().encode(text);
+  if (bytes.length <= bytesMax) return text;
+  const blobId = await keep(text);
+  const headBytes = Math.floor(bytesMax * HEAD_SHARE);
+  const head = decodeWhole(bytes.subarray(0, headBytes));
+  const tail = decodeWhole(bytes.subarray(bytes.length - (bytesMax - headBytes)));
+  const cut = bytes.length - bytesMax;
+  return `${head}\n[… ${cut} of ${bytes.length} bytes left out here; the full output is blob ${blobId} …]\n${tail}`;
+}
+
+/** Decodes a slice; a character the cut went through is dropped rather than shown broken. */
+function decodeWhole(bytes: Uint8Array): string {
+  return new TextDecoder().decode(bytes).replace(/^\uFFFD+|(?<!\uFFFD)\uFFFD+$/g, "");
+}
+
+/** Throws INVALID_PARAMS, naming the tool, unless all of them can be offered and called: code brought them unseen. */
+export function requireTools(tools: readonly Tool[]): void {
+  if (!Array.isArray(tools)) throw new RuntimeError("INVALID_PARAMS", "tools: give a list of tools");
+  for (const [index, tool] of tools.entries()) {
+    const fault = toolFault(tool);
+    if (fault !== undefined) throw new RuntimeError("INVALID_PARAMS", `tools.${index}: ${fault}`);
+    requireSound(tool.inputSchema, `the input schema of tool ${tool.name}`);
+  }
+}
+
+function toolFault(tool: unknown): string | undefined {
+  if (typeof tool !== "object" || tool === null) return "give a tool, {name, description, inputSchema, execute}";
+  // Every field of an object may be looked for; what is found is unknown.
+  const { name, description, inputSchema, execute, timeoutMs = 1 } = tool as { readonly [K in keyof Tool]?: unknown };
+  if (typeof name !== "string" || name === "") return "give the tool a name";
+  if (typeof description !== "string") return `give tool ${name} a description`;
+  const isSchema = typeof inputSchema === "object" && inputSchema !== null && !Array.isArray(inputSchema);
+  if (!isSchema) return `give tool ${name} an inputSchema, a JSON schema`;
+  if (typeof execute !== "function") return `give tool ${name} a function execute`;
+  return typeof timeoutMs === "number" && timeoutMs > 0 ? undefined : `give tool ${name} a timeoutMs above 0`;
+}

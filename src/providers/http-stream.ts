@@ -1,0 +1,210 @@
+import type { BlockMeta, ToolUseBlock } from "../contract/message.ts";
+import type { JsonObject } from "../contract/session.ts";
+
+/**
+ * A fetch for provider packages, which read whatever comes for as long as it comes: answers and refusals are bounded, and
+ * an event stream ends with its `[DONE]`, whether or not the server closes the connection. One that neither closes nor
+ * says so stalls: only the package knows that its answer is complete, and it waits for the end.
+ */
+export function boundFetch(fetch: typeof globalThis.fetch | undefined): typeof globalThis.fetch {
+  return async (input, init) => {
+    const response = await (fetch ?? globalThis.fetch)(input, init);
+    if (response.body === null) return response;
+    const { status, statusText, headers } = response;
+    const body = response.ok ? boundBody(response.body) : await readRefusal(response.body);
+    return new Response(body, { status, statusText, headers });
+  };
+}
+
+function boundBody(body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
+  const reader = body.getReader();
+  const check = createAnswerCheck();
+  const isOver = createEndFinder();
+  return new ReadableStream({
+    async pull(controller) {
+      const { done, value } = await reader.read();
+      if (done) return controller.close();
+      check(value);
+      controller.enqueue(value);
+      if (!isOver(value)) return;
+      controller.close();
+      void drain(reader);
+    },
+    cancel: (reason) => reader.cancel(reason),
+  });
+}
+
+/** At the start of a line it is never part of an answer's text, whose line ends are escaped. */
+const END = /\ndata: ?\[DONE\]/;
+const END_LENGTH = "\ndata: [DONE]".length;
+
+/** Finds the end of an event stream, wherever the network cut it. */
+function createEndFinder(): (bytes: Uint8Array) => boolean {
+  let tail = "\n";
+  return (bytes) => {
+    const text = tail + Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("latin1");
+    tail = text.slice(-END_LENGTH);
+    return END.test(text);
+  };
+}
+
+/** Eight times the characters an answer may have: each few of them come in an event of their own. */
+const ANSWER_BYTES_MAX = 128 * 1_024 * 1_024;
+const REFUSAL_BYTES_MAX = 64 * 1_024;
+const REFUSAL_MS_MAX = 2_000;
+const OPENING_BYTES = 64;
+
+/** Checks the bytes of one answer as they come: throws for a web page, and where there are too many. */
+function createAnswerCheck(): (bytes: Uint8Array) => void {
+  let total = 0;
+  return (bytes) => {
+    // By what it says, not by its header: scripts stream events as text/html, and no answer begins like a page.
+    if (total === 0 && isMarkup(bytes)) throw Object.assign(new Error("a web page"), { name: "WebPageError" });
+    total += bytes.length;
+    if (total > ANSWER_BYTES_MAX) throw new SyntaxError(`it is larger than ${ANSWER_BYTES_MAX} bytes`);
+  };
+}
+
+function isMarkup(bytes: Uint8Array): boolean {
+  return new TextDecoder().decode(bytes.subarray(0, OPENING_BYTES)).trimStart().startsWith("<");
+}
+
+/** What a refusal says, or its beginning: a server may never come to its end. */
+async function readRefusal(body: ReadableStream<Uint8Array> | null): Promise<string> {
+  if (body === null) return "";
+  const reader = body.getReader();
+  const giveUp = (): void => void reader.cancel().catch(() => {});
+  const patience = setTimeout(giveUp, REFUSAL_MS_MAX);
+  const read: Uint8Array[] = [];
+  try {
+    for (let left = REFUSAL_BYTES_MAX; left > 0; ) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      read.push(value.subarray(0, left));
+      left -= value.length;
+    }
+  } catch {
+    // The status says that the call was refused: a connection that breaks in the explanation changes nothing.
+  } finally {
+    clearTimeout(patience);
+    giveUp();
+  }
+  return Buffer.concat(read).toString("utf8");
+}
+
+const READS_MAX = 100;
+const WAIT_MS_MAX = 1_000;
+
+/** Reads a finished answer to its end, so that its connection can serve the next call; nothing it meets matters. */
+export async function drain(reader: ReadableStreamDefaultReader<unknown>): Promise<void> {
+  const giveUp = (): void => void reader.cancel().catch(ignore);
+  const patience = setTimeout(giveUp, WAIT_MS_MAX).unref();
+  try {
+    for (let reads = 0; reads < READS_MAX; reads += 1) {
+      if ((await reader.read()).done) return;
+    }
+    giveUp();
+  } catch {
+    // The answer is complete: what breaks after it is the end of the stream.
+  } finally {
+    clearTimeout(patience);
+  }
+}
+
+function ignore(): void {}
+
+/** Where a streamed answer comes from. */
+export interface LineSource {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  /** JSON. */
+  readonly body: string;
+  readonly fetch: typeof globalThis.fetch | undefined;
+}
+
+/**
+ * Posts a request and hands out the lines of its answer as they arrive, all of one network read together. Whoever leaves
+ * before the end leaves a connection that can serve the next call, or closes it by aborting `signal`.
+ */
+export async function openLines(source: LineSource, signal: AbortSignal): Promise<AsyncIterable<readonly string[]>> {
+  const send = source.fetch ?? globalThis.fetch;
+  const headers = { "content-type": "application/json", ...source.headers };
+  const response = await send(source.url, { method: "POST", headers, body: source.body, signal });
+  if (!response.ok) throw await refusalOf(response);
+  if (response.body === null) throw new SyntaxError("the answer has no body");
+  const reader = response.body.getReader();
+  // It wakes a read of a fetch that does not heed its signal.
+  const hangUp = (): void => void reader.cancel().catch(() => {});
+  if (signal.aborted) hangUp();
+  else signal.addEventListener("abort", hangUp, { once: true });
+  return readLines(reader);
+}
+
+/** Shaped like the AI SDK's errors, so that all are classified by the same rules. */
+async function refusalOf(response: Response): Promise<Error> {
+  const responseBody = await readRefusal(response.body);
+  const responseHeaders = Object.fromEntries(response.headers);
+  return Object.assign(new Error(response.statusText), { statusCode: response.status, responseHeaders, responseBody });
+}
+
+const LINE_LENGTH_MAX = 16_000_000;
+
+async function* readLines(reader: ReadableStreamDefaultReader<Uint8Array>): AsyncGenerator<readonly string[]> {
+  const check = createAnswerCheck();
+  const decoder = new TextDecoder();
+  let rest = "";
+  let isRead = false;
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      isRead = done;
+      if (done) break;
+      check(value);
+      const text = decoder.decode(value, { stream: true });
+      const end = text.lastIndexOf("\n");
+      // Only what is new is searched: a line may come in thousands of pieces.
+      if (end >= 0) yield (rest + text.slice(0, end)).split("\n");
+      rest = end >= 0 ? text.slice(end + 1) : rest + text;
+      if (rest.length > LINE_LENGTH_MAX) throw new SyntaxError(`a line is longer than ${LINE_LENGTH_MAX} characters`);
+    }
+  } finally {
+    if (!isRead) void drain(reader);
+  }
+  rest += decoder.decode();
+  if (rest !== "") yield [rest];
+}
+
+/** Something of another's making, to be read by name and believed in nothing. */
+export type Loose = Readonly<Record<string, unknown>>;
+
+/** What is no object has no names. */
+export function asRecord(value: unknown): Loose {
+  return typeof value === "object" && value !== null ? (value as Loose) : {}; // any object may be read by name
+}
+
+/** A count of tokens as a server wrote it; undefined for what is none. */
+export function countOf(value: unknown): number | undefined {
+  return typeof value === "number" && Number.isFinite(value) && value >= 0 ? Math.round(value) : undefined;
+}
+
+/** A tool call as a block. Arguments are text until they parse; unusable ones are kept, for the model to be shown. */
+export function toolUseBlock(call: { id: string; name: string; input: unknown; meta?: BlockMeta }): ToolUseBlock {
+  const { id, name, input, meta } = call;
+  return {
+    block_type: "tool_use",
+    data: { id, name, ...parseArguments(input, name), ...(meta === undefined ? {} : { meta }) },
+  };
+}
+
+export function parseArguments(input: unknown, tool: string): { args: JsonObject; args_error?: string } {
+  const text = typeof input === "string" ? input : JSON.stringify(input ?? {});
+  if (text.trim() === "") return { args: {} };
+  try {
+    const args: unknown = JSON.parse(text);
+    if (typeof args === "object" && args !== null && !Array.isArray(args)) return { args: args as JsonObject }; // just checked
+    return { args: { raw_arguments: text }, args_error: `the arguments of ${tool} must be a JSON object` };
+  } catch (thrown) {
+    const why = thrown instanceof Error ? thrown.message : String(thrown);
+    return { args: { raw_arguments: text }, args_error: `the arguments of ${tool} are not valid JSON: ${why}` };
+  }
+}

@@ -1,0 +1,251 @@
+import type { SeqRange } from "../contract/compaction.ts";
+import { RuntimeError } from "../contract/error.ts";
+import type { OperationInput } from "../contract/operations.ts";
+import { planExpansion, shownWith } from "../core/compaction/plan.ts";
+import { describeCompaction } from "../core/compaction/policy.ts";
+import type { Compacting } from "../core/compaction/prepare.ts";
+import { pinnedIn } from "../core/compaction/shown-messages.ts";
+import type { Placed } from "../core/context.ts";
+import type { Asking } from "../core/model-call.ts";
+import type { KeptCompaction } from "../core/rewrites.ts";
+import type { SessionState } from "../core/session-state.ts";
+import { estimateTokens } from "../core/tokens.ts";
+import { closeLeftovers } from "../core/turn-end.ts";
+import type { ModelClient, ModelResolver } from "../ports/model.ts";
+import type { Service } from "./dispatch.ts";
+import { appendEntries, emitLive, type LiveSession, type LiveSessions, type LockedWork } from "./live-sessions.ts";
+import {
+  appendingTo,
+  chooseTools,
+  compactingIn,
+  requireReachableFor,
+  sessionWork,
+  type TurnParts,
+} from "./turn-runner.ts";
+
+export interface CompactionParts extends TurnParts {
+  readonly live: LiveSessions;
+  readonly held: LockedWork;
+  readonly models: ModelResolver;
+}
+
+type Operations =
+  | "compactSession"
+  | "listCompactions"
+  | "undoCompaction"
+  | "expandCompaction"
+  | "pinMessage"
+  | "unpinMessage"
+  | "listPins";
+
+/**
+ * The operations on what the model is shown, each with the parts it finds when it begins. Without the capability the
+ * gate lets none of them through.
+ */
+export function createCompactions(
+  fixed: Pick<CompactionParts, "store" | "live" | "held" | "memory">,
+  current: () => CompactionParts,
+): Pick<Service, Operations> {
+  const { store, live, held } = fixed;
+  return {
+    compactSession: async (input, call) => {
+      const session = await live.find(input.session_id);
+      return held.run(session, call, (signal) =>
+        compactNow(current(), session, { input, signal, traceparent: call.traceparent }),
+      );
+    },
+    listCompactions: async ({ session_id }) => {
+      const { state } = await live.findFresh(session_id);
+      return structuredClone({ compactions: state.compactions.map(describeCompaction) });
+    },
+    undoCompaction: async ({ session_id, compaction_id }) => {
+      const session = await live.find(session_id);
+      return held.run(session, {}, async () => {
+        const { state } = session;
+        const record = recordOf(state, compaction_id);
+        // What was built on one that is undone already was undone with it.
+        const built = record.undone ? [] : state.compactions.slice(state.compactions.indexOf(record));
+        const ids = built.filter(({ undone }) => !undone).map(({ body }) => body.compaction_id);
+        if (ids.length > 0) await appendEntries(store.log, session, [{ kind: "compaction_undone", compaction_id }]);
+        fixed.memory?.indexLater(state);
+        return { undone: true, compaction_ids: ids, ...sizeOf(state) };
+      });
+    },
+    expandCompaction: async (input) => {
+      const session = await live.find(input.session_id);
+      return held.run(session, {}, () => expand(current(), session, input));
+    },
+    pinMessage: async ({ session_id, seq }) => {
+      const session = await live.find(session_id);
+      return held.run(session, {}, () => pin(current(), session, seq));
+    },
+    unpinMessage: async ({ session_id, seq }) => {
+      const session = await live.find(session_id);
+      return held.run(session, {}, async () => {
+        requireMessage(session.state, seq);
+        if (session.state.pins.has(seq)) {
+          await appendEntries(store.log, session, [{ kind: "pinned", seq, pinned: false }]);
+        }
+        return { pinned: false, seq, pins: pinsIn(session.state) };
+      });
+    },
+    listPins: async ({ session_id }) => ({ pins: pinsIn((await live.findFresh(session_id)).state) }),
+  };
+}
+
+async function compactNow(
+  parts: CompactionParts,
+  session: LiveSession,
+  asked: { input: OperationInput<"compactSession">; signal: AbortSignal; traceparent: string | undefined },
+) {
+  const { input, signal } = asked;
+  const { state } = session;
+  const { store, clock } = parts;
+  const { model, provider } = state.settings;
+  const client = await parts.models.resolve(model, provider);
+  const compacting = compactingOf(parts, state, client.contextWindow);
+  const { instructions } = input;
+  if (input.preview) {
+    const { previewCompaction } = await import("../core/compaction/prepare.ts");
+    return previewCompaction(state, compacting, { model: client, clock, instructions });
+  }
+  await appendEntries(store.log, session, () => closeLeftovers(state, clock));
+  const watch = await watchCompaction(parts, session, { client, ...asked });
+  const append = appendingTo(store, session, watch);
+  const asking = { ...askingOf(parts, session, { client: watch?.model ?? client, signal }), append };
+  const { runCompaction } = await import("../core/compaction/run-compaction.ts");
+  const job = { state, compacting, asking, trigger: "manual" as const, instructions, append };
+  const outcome = await runCompaction(job).finally(() => watch?.end({}));
+  if (!outcome.compacted) {
+    if (signal.aborted) throw new RuntimeError("REQUEST_CANCELLED", "the compaction was interrupted; nothing changed");
+    return { compacted: false, reason: outcome.reason };
+  }
+  return { compacted: true, compaction: structuredClone(describeCompaction(recordOf(state, outcome.compactionId))) };
+}
+
+async function watchCompaction(
+  { telemetry }: CompactionParts,
+  session: LiveSession,
+  asked: { client: ModelClient; signal: AbortSignal; traceparent: string | undefined },
+) {
+  if (telemetry === undefined) return undefined;
+  const { client: model, signal, traceparent } = asked;
+  const work = { kind: "compaction" as const, model, tools: new Map(), wantsJson: false, signal, traceparent };
+  return (await telemetry()).watch({ ...work, ...sessionWork(session) });
+}
+
+function askingOf(
+  { clock, policy, redact }: CompactionParts,
+  session: LiveSession,
+  { client, signal }: { client: ModelClient; signal: AbortSignal },
+): Omit<Asking, "append"> {
+  return {
+    model: client,
+    clock,
+    retry: policy.retry,
+    calls: policy.calls,
+    deadlineMs: Number.POSITIVE_INFINITY,
+    signal,
+    redact,
+    acceptsEmpty: false,
+    emit: (event) => emitLive(session, clock, event),
+  };
+}
+
+async function expand(parts: CompactionParts, session: LiveSession, input: OperationInput<"expandCompaction">) {
+  const { state } = session;
+  const { compaction_id, from_seq = 0, to_seq = Number.MAX_SAFE_INTEGER, max_tokens } = input;
+  const record = recordOf(state, compaction_id);
+  if (record.undone) {
+    const why = record.undoneByHand ? "was undone and" : "was made from messages that were rewritten since; it";
+    const message = `compaction_id: ${compaction_id} ${why} takes nothing out; name one that stands`;
+    throw new RuntimeError("INVALID_PARAMS", message);
+  }
+  if (to_seq < from_seq) throw new RuntimeError("INVALID_PARAMS", `to_seq: write ${from_seq} or more, or leave it out`);
+  const wanted = record.body.discarded.flatMap((range) => within(range, { from_seq, to_seq }));
+  if (wanted.length === 0) {
+    const took = record.body.discarded.map((range) => `${range.from_seq}–${range.to_seq}`).join(", ");
+    throw new RuntimeError("INVALID_PARAMS", `from_seq: the compaction took out the seqs ${took || "of none"}`);
+  }
+  const { threshold } = compactingOf(parts, state, parts.windowOf(state.settings));
+  // What grows to the threshold would be compacted away again before the next answer.
+  const room = max_tokens ?? Math.max(0, threshold - state.shownTokens);
+  const { expanded, leftOut, smallestLeftOut } = planExpansion(state, wanted, room);
+  if (expanded.length === 0 && leftOut.length > 0) {
+    const message = `max_tokens: ${room} is not enough, the smallest of these turns takes about ${smallestLeftOut} tokens`;
+    throw new RuntimeError("INVALID_PARAMS", message);
+  }
+  await requireAcceptable(state, shownWith(state, { ranges: expanded }));
+  if (expanded.length > 0) {
+    await appendEntries(parts.store.log, session, [{ kind: "expanded", ranges: [...expanded] }]);
+    parts.memory?.indexLater(state);
+  }
+  return { expanded: [...expanded], left_out: [...leftOut], ...sizeOf(state) };
+}
+
+async function pin(parts: CompactionParts, session: LiveSession, seq: number) {
+  const { state } = session;
+  requireMessage(state, seq);
+  if (!state.pins.has(seq)) {
+    const pinned = pinnedIn(state.transcript, new Set([...state.pins, seq]));
+    const pinTokens = estimateTokens([...pinned].map(({ message }) => message));
+    const tools = chooseTools(parts, session, undefined).values();
+    if (parts.compaction !== undefined) {
+      const contextWindow = parts.windowOf(state.settings);
+      requireReachableFor(parts.compaction, state.settings, { tools, pinTokens, contextWindow });
+    }
+    await requireAcceptable(state, shownWith(state, { pin: seq }));
+    await appendEntries(parts.store.log, session, [{ kind: "pinned", seq, pinned: true }]);
+  }
+  return { pinned: true, seq, pins: pinsIn(state) };
+}
+
+/** Refuses a context that a provider would reject which rejects neither the transcript nor the context as it is. */
+async function requireAcceptable(state: SessionState, shown: readonly Placed[]): Promise<void> {
+  const { grammarFaults } = await import("../core/compaction/grammar.ts");
+  const faultsIn = (placed: readonly Placed[]) => grammarFaults(placed.map(({ message }) => message));
+  const indifferent = new Set([...faultsIn(state.transcript), ...faultsIn(state.shown)].map(({ grammar }) => grammar));
+  const fault = faultsIn(shown).find(({ grammar }) => !indifferent.has(grammar));
+  if (fault === undefined) return;
+  throw new RuntimeError("AGENT_ERROR", `this cannot stand in the context: ${fault.grammar}: ${fault.fault}`);
+}
+
+function within(range: SeqRange, { from_seq, to_seq }: SeqRange): SeqRange[] {
+  const cut = { from_seq: Math.max(range.from_seq, from_seq), to_seq: Math.min(range.to_seq, to_seq) };
+  return cut.from_seq <= cut.to_seq ? [cut] : [];
+}
+
+/** The gate has let the operation through, so the capability is there. */
+function compactingOf(parts: TurnParts, state: SessionState, contextWindow: number | undefined): Compacting {
+  const compacting = compactingIn(parts, state, contextWindow);
+  if (compacting === undefined) throw new Error("the gate let through a compaction without its capability");
+  return compacting;
+}
+
+function recordOf({ compactions, sessionId }: SessionState, compactionId: string): KeptCompaction {
+  const record = compactions.find(({ body }) => body.compaction_id === compactionId);
+  if (record !== undefined) return record;
+  throw new RuntimeError("SESSION_NOT_FOUND", `compaction_id: session ${sessionId} has no compaction ${compactionId}`);
+}
+
+function requireMessage({ transcript }: SessionState, seq: number): void {
+  const message = transcript.find((placed) => placed.seq === seq)?.message;
+  if (message === undefined) {
+    const seqs = transcript.map((placed) => placed.seq);
+    const near = seqs.findLast((known) => known < seq) ?? seqs[0];
+    const hint = near === undefined ? "the session has none" : `the nearest before it is at ${near}`;
+    throw new RuntimeError("INVALID_PARAMS", `seq: there is no message at ${seq}; ${hint}`);
+  }
+  if (message.role === "system")
+    throw new RuntimeError("INVALID_PARAMS", "seq: the system message always stays; pin another");
+}
+
+/** A message that a rewrite took away keeps its pin for when it is restored. */
+function pinsIn({ pins, transcript }: SessionState): number[] {
+  const seqs = new Set(transcript.map(({ seq }) => seq));
+  return [...pins].filter((seq) => seqs.has(seq));
+}
+
+function sizeOf({ shown, shownTokens }: SessionState) {
+  return { messages: shown.length, estimated_tokens: shownTokens };
+}

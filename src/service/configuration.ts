@@ -1,0 +1,127 @@
+import type { ConfigEnvelope, ConfiguredRealm } from "../contract/config.ts";
+import { asRuntimeError, RuntimeError } from "../contract/error.ts";
+import { type JsonTable, mergePatch } from "../contract/input.ts";
+import type { ConfigStore, LayerBefore } from "../ports/config-store.ts";
+import type { Service } from "./dispatch.ts";
+
+type ConfigOperations = Pick<Service, "readConfig" | "setConfig" | "patchConfig">;
+
+/** The configuration a runtime runs by, and the operations that change it. */
+export interface Configuration<D> {
+  /** What follows from it now, also when another process has changed it; whoever begins something keeps what it got. */
+  current(): D;
+  readonly operations: ConfigOperations;
+}
+
+export interface ConfigurationParts<C, D> {
+  /** What the runtime starts with. */
+  readonly config: C;
+  readonly store: ConfigStore;
+  /** The configuration with this layer of the realm's own, which sentences call by the name; throws INVALID_PARAMS. */
+  compose(layer: JsonTable, name: string): C;
+  /** What follows from a configuration; throws when nothing can. */
+  derive(config: C): D;
+  /** The configuration by the keys of its file. */
+  spell(config: C): JsonTable;
+  /** What of it waits for the next start, by the keys of its file. */
+  fixed(config: C): Readonly<Record<string, unknown>>;
+  /** Throws PERMISSION_DENIED for a change that whoever asks may not make. */
+  permit(change: {
+    readonly before: C;
+    readonly after: C;
+    readonly layerBefore: JsonTable;
+    readonly layer: JsonTable;
+  }): void;
+  readonly realm: ConfiguredRealm;
+  /** Told of a layer somebody else wrote that cannot be used. */
+  readonly warn: (sentence: string) => void;
+}
+
+export function createConfiguration<C, D>(parts: ConfigurationParts<C, D>): Configuration<D> {
+  const { store, compose, derive, realm } = parts;
+  const fixed = parts.fixed(parts.config);
+  const made = (layer: JsonTable, name: string) => {
+    const config = compose(layer, name);
+    return { config, derived: derive(config) };
+  };
+  const first = store.read();
+  let { generation } = first;
+  // Somebody may have changed it since whoever starts us has read it.
+  let now = generation === 0 ? { config: parts.config, derived: derive(parts.config) } : made(first.layer, store.name);
+  const refresh = (): void => {
+    if (!store.hasChanged()) return;
+    try {
+      const kept = store.read();
+      now = made(kept.layer, store.name);
+      generation = kept.generation;
+    } catch (thrown) {
+      parts.warn(`${asRuntimeError(thrown).message}; the configuration from before is used until this is mended`);
+    }
+  };
+  const envelope = (): ConfigEnvelope => {
+    const pending = Object.entries(parts.fixed(now.config)).filter(
+      ([key, value]) => JSON.stringify(value) !== JSON.stringify(fixed[key]),
+    );
+    const restart = pending.length === 0 ? {} : { restart_required: pending.map(([key]) => key) };
+    return { config: structuredClone(parts.spell(now.config)), generation, ...restart, ...realm };
+  };
+  const change = async (
+    make: (layer: () => JsonTable) => JsonTable,
+    { name, expected }: { readonly name: string; readonly expected: number | null | undefined },
+  ): Promise<ConfigEnvelope> => {
+    refresh();
+    let next = now;
+    const kept = await store.change((before) => {
+      requireGeneration(expected, before);
+      const layer = make(before.layer);
+      next = made(layer, name);
+      parts.permit({ before: now.config, after: next.config, layerBefore: layerOrNothing(before), layer });
+      return layer;
+    });
+    now = next;
+    generation = kept.generation;
+    return envelope();
+  };
+  return {
+    current: () => {
+      refresh();
+      return now.derived;
+    },
+    operations: {
+      readConfig: async () => {
+        refresh();
+        return envelope();
+      },
+      setConfig: ({ config, expected_generation }) =>
+        change(() => config, { name: "config", expected: expected_generation }),
+      patchConfig: ({ patch, expected_generation }) =>
+        change((layer) => mergePatch(readable(layer), patch), { name: "patch", expected: expected_generation }),
+    },
+  };
+}
+
+/** A layer that cannot be read can be replaced. */
+function layerOrNothing(before: LayerBefore): JsonTable {
+  try {
+    return before.layer();
+  } catch {
+    return {};
+  }
+}
+
+/** Where things are kept is told to whoever runs the process, not to its clients. */
+function readable(layer: () => JsonTable): JsonTable {
+  try {
+    return layer();
+  } catch (cause) {
+    const message = "the realm's config.toml cannot be read, so it cannot be patched; set it as a whole, or mend it";
+    throw new RuntimeError("INVALID_PARAMS", message, { cause });
+  }
+}
+
+function requireGeneration(expected: number | null | undefined, { generation: current }: LayerBefore): void {
+  if (expected === undefined || expected === null || expected === current) return;
+  const details = { type: "generation_conflict", expected_generation: expected, current_generation: current };
+  const message = `Generation conflict: expected ${expected}, current ${current}`;
+  throw new RuntimeError("INVALID_PARAMS", message, { details });
+}

@@ -1,0 +1,235 @@
+import type { EntryBody } from "../contract/entry.ts";
+import { RuntimeError } from "../contract/error.ts";
+import type { AgentEvent } from "../contract/event.ts";
+import { eventsOf, toNewEntries } from "../core/entry-events.ts";
+import { applyEntry, foldSession, type SessionState } from "../core/session-state.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { EventLog, Store } from "../ports/store.ts";
+import type { Tool } from "../ports/tool.ts";
+import type { CallContext } from "./dispatch.ts";
+import type { Listener } from "./event-queue.ts";
+
+/** The sessions this process has folded and keeps at hand. */
+export interface LiveSessions {
+  /** A session at hand, or folded from its log; rejects with SESSION_NOT_FOUND. */
+  find(sessionId: string): Promise<LiveSession>;
+  /** The same, with what another process appended since. */
+  findFresh(sessionId: string): Promise<LiveSession>;
+  /** Takes in a session that is being made, unless nothing can give way to one more. */
+  admit(making: () => Promise<LiveSession>): Promise<LiveSession>;
+  /** Takes in what another process appended since; to be called by whoever holds the session. */
+  refresh(session: LiveSession): Promise<void>;
+}
+
+/** A log is read whole when its session is first touched. */
+const ENTRIES_MAX = Number.MAX_SAFE_INTEGER;
+
+/** Without a store that lasts, a session that is let go is gone, so none ever is. */
+export function createLiveSessions(
+  store: Store,
+  options: { sessionsMax: () => number; isStored: boolean },
+): LiveSessions {
+  const { sessionsMax, isStored } = options;
+  // In order of use: the first key is the one that was not touched for the longest time.
+  const sessions = new Map<string, LiveSession>();
+  // Sessions that are being made: many at once must not pass the limit together.
+  let arriving = 0;
+
+  const add = (session: LiveSession): LiveSession => {
+    const { sessionId } = session.state;
+    sessions.delete(sessionId);
+    sessions.set(sessionId, session);
+    return session;
+  };
+  const makeRoom = (): void => {
+    if (sessions.size + arriving < sessionsMax()) return;
+    const idle = isStored ? firstIdle(sessions.values()) : undefined;
+    if (idle === undefined) {
+      const held = sessions.size + arriving;
+      const message = `this runtime holds ${held} sessions, its limit; raise limits.max_sessions or use fewer`;
+      throw new RuntimeError("AGENT_ERROR", message);
+    }
+    sessions.delete(idle.state.sessionId);
+  };
+  const admit = async (making: () => Promise<LiveSession>): Promise<LiveSession> => {
+    makeRoom();
+    arriving += 1;
+    try {
+      return add(await making());
+    } finally {
+      arriving -= 1;
+    }
+  };
+  const find = async (sessionId: string): Promise<LiveSession> => {
+    const known = sessions.get(sessionId);
+    if (known !== undefined) return add(known);
+    const entries = isStored ? await store.log.read(sessionId, 1, ENTRIES_MAX) : [];
+    if (entries.length === 0) throw new RuntimeError("SESSION_NOT_FOUND", `Session not found: ${sessionId}`);
+    const raced = sessions.get(sessionId);
+    if (raced !== undefined) return raced;
+    makeRoom();
+    return add(liveSession(foldSession(sessionId, entries), []));
+  };
+  const refresh = async ({ state, onArchived }: LiveSession): Promise<void> => {
+    const row = isStored ? await store.sessions.get(state.sessionId) : undefined;
+    if (row === undefined || row.last_seq <= state.lastSeq) return;
+    const missed = await store.log.read(state.sessionId, state.lastSeq + 1, ENTRIES_MAX);
+    for (const entry of missed) if (entry.seq > state.lastSeq) applyEntry(state, entry);
+    if (state.archived) for (const wake of onArchived) wake();
+  };
+  return {
+    admit,
+    find,
+    findFresh: async (sessionId) => {
+      const session = await find(sessionId);
+      if (!session.isRunning) await refresh(session);
+      return session;
+    },
+    refresh,
+  };
+}
+
+/** The first that can be folded again from its log without anyone noticing. */
+function firstIdle(sessions: Iterable<LiveSession>): LiveSession | undefined {
+  for (const session of sessions) {
+    if (!session.isRunning && session.tools.length + session.listeners.size === 0) return session;
+  }
+  return undefined;
+}
+
+/** A session this process works on: its folded state, its custom tools and who listens. */
+export interface LiveSession {
+  readonly state: SessionState;
+  /** Its custom tools. */
+  tools: readonly Tool[];
+  /** Whether those are what it was last given here; a session that was folded from its log has not been given any. */
+  hasTools: boolean;
+  readonly listeners: Set<Listener>;
+  /** Called when the session is archived: nothing will be told of it any more. */
+  readonly onArchived: Set<() => void>;
+  /** Settles when the newest append has. */
+  appending: Promise<void>;
+  /** Whether this process runs a turn of it. */
+  isRunning: boolean;
+}
+
+/** Starts a session's log. */
+export async function beginSession(
+  log: EventLog,
+  sessionId: string,
+  created: { bodies: readonly EntryBody[]; tools: readonly Tool[] },
+): Promise<LiveSession> {
+  const entries = await log.append(sessionId, 0, toNewEntries(created.bodies));
+  return { ...liveSession(foldSession(sessionId, entries), created.tools), hasTools: true };
+}
+
+function liveSession(state: SessionState, tools: readonly Tool[]): LiveSession {
+  return {
+    state,
+    tools,
+    hasTools: false,
+    listeners: new Set(),
+    onArchived: new Set(),
+    appending: Promise.resolve(),
+    isRunning: false,
+  };
+}
+
+/**
+ * Makes entries durable, advances the state, then tells listeners what they stand for; one append at a time. Bodies that
+ * speak of the state are made when their turn comes: a text may have been injected since they were thought of.
+ */
+export function appendEntries(
+  log: EventLog,
+  live: LiveSession,
+  bodies: readonly EntryBody[] | (() => readonly EntryBody[]),
+): Promise<void> {
+  const appended = live.appending.then(() => appendNow(log, live, typeof bodies === "function" ? bodies() : bodies));
+  live.appending = appended.catch(() => {}); // Whoever asked for it hears of it; the next one starts from the state.
+  return appended;
+}
+
+async function appendNow(log: EventLog, live: LiveSession, bodies: readonly EntryBody[]): Promise<void> {
+  if (bodies.length === 0) return;
+  const { state } = live;
+  const entries = await log.append(state.sessionId, state.lastSeq, toNewEntries(bodies));
+  const texts = new Map(state.lastText === undefined ? [] : [[state.lastText.seq, state.lastText.text]]);
+  const source = { sessionId: state.sessionId, textAt: (seq: number) => texts.get(seq) ?? "" };
+  for (const entry of entries) {
+    applyEntry(state, entry);
+    if (state.lastText !== undefined) texts.set(state.lastText.seq, state.lastText.text);
+    let { seq } = entry;
+    for (const event of eventsOf(entry.body, source)) {
+      for (const listener of live.listeners) listener({ seq, timestamp_ms: entry.timestamp_ms, event });
+      seq += 1;
+    }
+  }
+  if (state.archived) for (const wake of live.onArchived) wake();
+}
+
+/** Tells listeners something that is not kept. */
+export function emitLive(live: LiveSession, clock: Clock, event: AgentEvent): void {
+  if (live.listeners.size === 0) return;
+  const timestamp_ms = clock.now();
+  const event_id = clock.newId();
+  for (const listener of live.listeners) listener({ seq: 0, event_id, timestamp_ms, event });
+}
+
+/** Gives a session its custom tools, and returns the names of those it did not have when it was last given some. */
+export function giveTools(live: LiveSession, tools: readonly Tool[]): readonly string[] {
+  const had = new Set(live.tools.map(({ name }) => name));
+  const added = live.hasTools ? tools.map(({ name }) => name).filter((name) => !had.has(name)) : [];
+  live.tools = tools;
+  live.hasTools = true;
+  return added;
+}
+
+/** Work that holds a session while it runs: one at a time per session, also across processes. */
+export interface LockedWork {
+  /** Runs work as the session's turn, with the caller listening and able to stop it. */
+  run<T>(session: LiveSession, call: CallContext, work: (signal: AbortSignal) => Promise<T>): Promise<T>;
+  /** Interrupts what runs and resolves when it has ended, or when that takes too long. */
+  stop(): Promise<void>;
+}
+
+const STOP_MS_MAX = 5_000;
+
+export function createLockedWork(parts: { store: Store; clock: Clock; live: LiveSessions }): LockedWork {
+  const { clock, live } = parts;
+  const { locks } = parts.store;
+  const running = new Set<{ readonly sessionId: string; readonly ended: Promise<void> }>();
+  return {
+    run: async (session, call, work) => {
+      const { sessionId } = session.state;
+      const hold = await locks.hold(sessionId);
+      const { promise: ended, resolve: end } = Promise.withResolvers<void>();
+      const run = { sessionId, ended };
+      running.add(run);
+      if (call.listener !== undefined) session.listeners.add(call.listener);
+      session.isRunning = true;
+      try {
+        await live.refresh(session);
+        if (session.state.archived)
+          throw new RuntimeError("SESSION_NOT_FOUND", `session ${sessionId} is archived and runs no more turns`);
+        const { signal } = call;
+        return await work(signal === undefined ? hold.interrupted : AbortSignal.any([hold.interrupted, signal]));
+      } finally {
+        session.isRunning = false;
+        if (call.listener !== undefined) session.listeners.delete(call.listener);
+        await hold.release().finally(() => {
+          running.delete(run);
+          end();
+        });
+      }
+    },
+    stop: async () => {
+      const ending = [...running];
+      if (ending.length === 0) return;
+      // A store that cannot even interrupt must not keep the rest from being closed: the wait below is bounded.
+      await Promise.allSettled(ending.map(({ sessionId }) => locks.interrupt(sessionId)));
+      const done = new AbortController();
+      await Promise.race([Promise.all(ending.map(({ ended }) => ended)), clock.sleep(STOP_MS_MAX, done.signal)]);
+      done.abort("done");
+    },
+  };
+}

@@ -1,0 +1,144 @@
+import { RuntimeError } from "../contract/error.ts";
+import type { OperationInput } from "../contract/operations.ts";
+import type { RewriteCommit } from "../contract/rewrite.ts";
+import { pinnedIn } from "../core/compaction/shown-messages.ts";
+import type { Placed } from "../core/context.ts";
+import { planRewrite, splice, type Wanted } from "../core/plan-rewrite.ts";
+import { findRevision, revisionOf, transcriptAfter } from "../core/rewrites.ts";
+import type { SessionState } from "../core/session-state.ts";
+import { estimateTokens } from "../core/tokens.ts";
+import { closeLeftovers } from "../core/turn-end.ts";
+import type { Service } from "./dispatch.ts";
+import { appendEntries, type LiveSession, type LiveSessions, type LockedWork } from "./live-sessions.ts";
+import { pageOf } from "./session-reader.ts";
+import { chooseTools, requireReachableFor, type TurnParts } from "./turn-runner.ts";
+
+interface RewriteParts extends TurnParts {
+  readonly live: LiveSessions;
+  readonly held: LockedWork;
+}
+
+type Operations = "rewriteTranscript" | "restoreRevision" | "readRevision" | "listRewrites";
+
+/** The operations on what a transcript says, each with the parts it finds when it begins. */
+export function createRewrites(
+  fixed: Pick<RewriteParts, "live" | "held" | "hash">,
+  current: () => RewriteParts,
+): Pick<Service, Operations> {
+  const { live, held, hash } = fixed;
+  return {
+    rewriteTranscript: async (input) => {
+      const session = await live.find(input.session_id);
+      const { start, end } = input.selection;
+      return held.run(session, {}, () =>
+        change(current(), session, input, (state, how) => {
+          if (start <= end && end <= how.seen) return splice(state, input, how);
+          const message = `selection: ${start} to ${end} is no range of the ${how.seen} messages of the session`;
+          throw new RuntimeError("INVALID_PARAMS", message);
+        }),
+      );
+    },
+    restoreRevision: async (input) => {
+      const session = await live.find(input.session_id);
+      return held.run(session, {}, () =>
+        change(current(), session, input, (state, { seen }) => {
+          const to = requireRevision(state, input.revision, hash);
+          const selection = { type: "message_range" as const, start: 0, end: seen };
+          return { to, selection, range: { start: 0, end: state.transcript.length } };
+        }),
+      );
+    },
+    readRevision: async ({ session_id, revision, offset, limit }) => {
+      const { state } = await live.findFresh(session_id);
+      const head_revision = revisionOf(state.transcript, hash);
+      if (revision === "current" || revision === head_revision) {
+        return structuredClone({ ...pageOf(state, offset, limit), revision: head_revision, head_revision });
+      }
+      const { restores, message_count } = requireRevision(state, revision, hash);
+      const transcript = transcriptAfter(state, restores).slice(0, message_count);
+      return structuredClone({ ...pageOf({ ...state, transcript }, offset, limit), revision, head_revision });
+    },
+    listRewrites: async ({ session_id }) => {
+      const { state } = await live.findFresh(session_id);
+      const commits = structuredClone(state.rewrites.map(({ commit }) => commit));
+      return { session_id, head_revision: revisionOf(state.transcript, hash), commits };
+    },
+  };
+}
+
+/** Every rewrite keeps the transcript before it at hand. */
+const REWRITES_MAX = 1_000;
+
+type Why = Pick<OperationInput<"restoreRevision">, "reason" | "actor" | "expected_parent_revision">;
+
+/** Changes a transcript by one entry, or refuses with what stands against it. */
+async function change(
+  parts: RewriteParts,
+  session: LiveSession,
+  why: Why,
+  want: (state: SessionState, how: { seen: number; now: string }) => Wanted,
+) {
+  const { state } = session;
+  const { store, clock, hash } = parts;
+  const { sessionId: session_id } = state;
+  if (state.rewrites.length >= REWRITES_MAX) {
+    const message = `session ${session_id} was rewritten ${REWRITES_MAX} times, which is the most; fork it to go on`;
+    throw new RuntimeError("INVALID_PARAMS", message);
+  }
+  const { grammarFaults } = await import("../core/compaction/grammar.ts");
+  const seen = { messages: state.transcript.length, revision: revisionOf(state.transcript, hash) };
+  requireExpected(why, seen.revision);
+  await appendEntries(store.log, session, () => closeLeftovers(state, clock));
+  const closed = state.transcript.length;
+  let commit: RewriteCommit | undefined;
+  await appendEntries(store.log, session, () => {
+    // A text that was injected meanwhile makes it another transcript.
+    const isSeen = state.transcript.length === closed;
+    const parent = isSeen ? seen.revision : revisionOf(state.transcript, hash);
+    requireExpected(why, parent);
+    const now = clock.now();
+    const shown = isSeen ? seen.messages : state.transcript.length;
+    const wanted = want(state, { seen: shown, now: new Date(now).toISOString() });
+    const { body, after } = planRewrite(state, wanted, { why, parent, seen: shown, now, hash, judge: grammarFaults });
+    requireRoom(parts, session, after);
+    ({ commit } = body);
+    return [body];
+  });
+  parts.memory?.indexLater(state);
+  if (commit === undefined) throw new Error("a rewrite was appended that nobody made");
+  const { parent_revision, revision } = commit;
+  const message_count = state.transcript.length;
+  return { session_id, parent_revision, revision, message_count, commit: structuredClone(commit) };
+}
+
+function requireExpected({ expected_parent_revision: expected }: Why, actual: string): void {
+  if (expected === undefined || expected === null || expected === actual) return;
+  const message = `expected_parent_revision: ${expected} is not the current revision, which is ${actual}`;
+  throw new RuntimeError("INVALID_PARAMS", message);
+}
+
+function requireRevision(state: SessionState, revision: string, hash: RewriteParts["hash"]) {
+  const found = findRevision(state, revision, hash);
+  if (found !== undefined) return found;
+  throw new RuntimeError(
+    "SESSION_NOT_FOUND",
+    `revision: session ${state.sessionId} never had the revision ${revision}`,
+  );
+}
+
+/** Refuses a system message with which no compaction could make the context small enough. */
+function requireRoom(parts: RewriteParts, session: LiveSession, after: readonly Placed[]): void {
+  const { state } = session;
+  const system = after[0]?.message.role === "system" ? after[0].message.content : undefined;
+  if (parts.compaction === undefined || system === undefined || system === state.settings.system_prompt) return;
+  const pinned = [...pinnedIn(after, state.pins)].map(({ message }) => message);
+  requireReachableFor(
+    parts.compaction,
+    { ...state.settings, system_prompt: system },
+    {
+      tools: chooseTools(parts, session, undefined).values(),
+      pinTokens: estimateTokens(pinned),
+      contextWindow: parts.windowOf(state.settings),
+    },
+  );
+}

@@ -1,0 +1,275 @@
+import { messageOf, RuntimeError } from "../contract/error.ts";
+import type { MemoryStatusReport } from "../contract/memory.ts";
+import { CASCADE, readSections } from "../core/compaction/cascade.ts";
+import { rangesOf } from "../core/compaction/plan.ts";
+import type { CompactionRecord } from "../core/context.ts";
+import { everSaid } from "../core/rewrites.ts";
+import { foldSession, type SessionState } from "../core/session-state.ts";
+import { chunksOf, recallsIn } from "../memory/chunk.ts";
+import { createRecall, type Recall } from "../memory/recall.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { MemoryBatch, MemoryStore, NewChunk } from "../ports/memory.ts";
+import type { LogRow, Store } from "../ports/store.ts";
+import { createEmbedding, type OpenEmbedder } from "./embedding.ts";
+
+/** The memory of a project: its sessions' texts, findable. */
+export interface SessionMemory {
+  /** By words and meaning. */
+  readonly recall: Recall;
+  /** By words alone: what a compaction proves its receipt with. */
+  readonly recallByWords: Recall;
+  /** Takes in what a session has said since; resolves when it can be found by its words. */
+  index(state: SessionState): Promise<void>;
+  /** The same, behind whatever is going on. */
+  indexLater(state: SessionState): void;
+  /** Takes in, behind whatever is going on, what another log says. */
+  takeInLater(id: string): void;
+  /** Whose log it is, when it is not a session's. */
+  nameOf(id: string): string | undefined;
+  /** Takes in what other processes, or one that ended early, left behind; of all sessions, or of all but one. */
+  catchUp(except?: string): Promise<void>;
+  status(): Promise<MemoryStatusReport>;
+  close(): Promise<void>;
+}
+
+export interface MemoryParts {
+  readonly memory: MemoryStore;
+  readonly store: Store;
+  /** Undefined: by words alone. */
+  readonly openEmbedder: OpenEmbedder | undefined;
+  readonly clock: Clock;
+  /** What can be found besides sessions. */
+  readonly others?: MemorySource | undefined;
+  /** Told, in a sentence, that something could not be taken in. */
+  readonly warn?: ((sentence: string) => void) | undefined;
+}
+
+/** Turns that follow each other quickly are taken in together: each time costs a commit. */
+const INDEX_AFTER_MS = 250;
+const ENTRIES_MAX = Number.MAX_SAFE_INTEGER;
+const NO_EMBEDDER = "none";
+const ATTEMPTS_MAX = 2;
+
+/** How long a search waits for vectors that are still to be made; the rest of the chunks it finds by their words. */
+const DRAIN_MS = 3_000;
+
+export function createSessionMemory(parts: MemoryParts): SessionMemory {
+  const { memory, store, openEmbedder, clock, others } = parts;
+  const { now } = clock;
+  const embedding = openEmbedder === undefined ? undefined : createEmbedding(memory, openEmbedder, clock);
+  const recallByWords = createRecall({ store: memory, embedder: undefined, now });
+  let recallByMeaning: Recall | undefined;
+  /** Logs of this process that have grown since they were taken in, and how each is. */
+  const behindHere = new Map<string, () => Promise<void>>();
+  const stop = new AbortController();
+  let waiting: Promise<void> | undefined;
+  let flushing: Promise<void> = Promise.resolve();
+  let problem: string | undefined;
+
+  const index = async (state: SessionState): Promise<void> => {
+    const taken = await memory.cursor(state.sessionId);
+    // A text that waits for tool results is placed behind them: the cursor must not pass it.
+    const cursor = Math.min(state.lastSeq, ...state.heldNotices.map(({ seq }) => seq - 1));
+    if (cursor <= taken) return;
+    await add({
+      session_id: state.sessionId,
+      cursor,
+      chunks: await chunksSince(state, { after: taken, upTo: cursor }, clock.breathe),
+      discarded: hiddenIn(state),
+    });
+  };
+  const takeIn = async (id: string): Promise<void> => {
+    if (others !== undefined) await add(await others.batchAfter(id, await memory.cursor(id)));
+  };
+  const add = async (batch: MemoryBatch): Promise<void> => {
+    await memory.add(batch);
+    problem = undefined;
+    if (batch.chunks.length > 0) embedding?.wake();
+  };
+  /** The log has it: the next search takes it in. The status tells, and whoever is warned is told once. */
+  const failed = (thrown: unknown): void => {
+    if (problem === undefined)
+      parts.warn?.(`what is said is not all findable until the memory works again: ${messageOf(thrown)}`);
+    problem = messageOf(thrown);
+  };
+  const flush = (): Promise<void> => {
+    flushing = flushing.then(async () => {
+      for (const [id, work] of behindHere) {
+        behindHere.delete(id);
+        try {
+          await work();
+        } catch (thrown) {
+          failed(thrown);
+        }
+      }
+    });
+    return flushing;
+  };
+  const later = (id: string, work: () => Promise<void>): void => {
+    if (stop.signal.aborted) return;
+    behindHere.set(id, work);
+    waiting ??= clock.sleep(INDEX_AFTER_MS, stop.signal).then(async () => {
+      waiting = undefined;
+      await flush();
+    });
+  };
+  const behindOf = async (rows: readonly LogRow[]): Promise<readonly string[]> => {
+    const cursors = await Promise.all(rows.map(({ session_id }) => memory.cursor(session_id)));
+    return rows.filter(({ last_seq }, at) => last_seq > (cursors[at] ?? 0)).map(({ session_id }) => session_id);
+  };
+  const behind = async () => ({
+    sessions: await behindOf(await store.sessions.all()),
+    others: await behindOf((await others?.ends()) ?? []),
+  });
+  const takeInBehind = async (except?: string): Promise<void> => {
+    const { sessions, others: logs } = await behind();
+    for (const sessionId of sessions) {
+      if (stop.signal.aborted) return;
+      if (sessionId === except) continue;
+      await index(foldSession(sessionId, await store.log.read(sessionId, 1, ENTRIES_MAX)));
+    }
+    for (const id of logs) if (!stop.signal.aborted) await takeIn(id);
+  };
+  const takeInAll = async (except?: string): Promise<void> => {
+    await flush();
+    // A memory that was found damaged is empty at the second attempt, and whole after it.
+    for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt += 1) {
+      try {
+        return await takeInBehind(except);
+      } catch (thrown) {
+        // What is taken in still answers.
+        if (attempt === ATTEMPTS_MAX) failed(thrown);
+      }
+    }
+  };
+  /** A memory that fails is brought up to the logs before it is asked once more. */
+  const again =
+    (ask: Recall): Recall =>
+    async (query, options) => {
+      try {
+        return await ask(query, options);
+      } catch (thrown) {
+        if (!(thrown instanceof RuntimeError) || thrown.code !== "SESSION_STORE_ERROR") throw thrown;
+        await takeInAll();
+        return ask(query, options);
+      }
+    };
+  return {
+    recall: again(async (query, options) => {
+      await flush();
+      const embedder = await embedding?.embedder();
+      if (embedder === undefined) return recallByWords(query, options);
+      recallByMeaning ??= createRecall({ store: memory, embedder, now });
+      return recallByMeaning(query, options);
+    }),
+    recallByWords: again(recallByWords),
+    index,
+    indexLater: (state) => later(state.sessionId, () => index(state)),
+    takeInLater: (id) => later(id, () => takeIn(id)),
+    nameOf: (id) => others?.nameOf(id),
+    catchUp: async (except) => {
+      await takeInAll(except);
+      await embedding?.drain(DRAIN_MS);
+    },
+    status: async () => {
+      const embedder = await embedding?.embedder();
+      const { entries, pending, bytes, index: kind } = await memory.status(embedder?.id ?? NO_EMBEDDER);
+      const why = embedding?.problem() ?? problem;
+      const logs = await behind();
+      return {
+        entries,
+        pending: embedder === undefined ? 0 : pending,
+        sessions_behind: logs.sessions.length + logs.others.length,
+        embedder: embedder?.id ?? NO_EMBEDDER,
+        index: kind,
+        bytes,
+        mode: embedder === undefined || pending === entries ? "lexical" : "hybrid",
+        ...(why === undefined ? {} : { problem: why }),
+      };
+    },
+    close: async () => {
+      stop.abort();
+      await waiting;
+      await flush();
+      await embedding?.close();
+      await memory.close();
+    },
+  };
+}
+
+/** Made between the turns of others: a message may be as long as a book. */
+async function chunksSince(
+  state: SessionState,
+  { after, upTo }: { readonly after: number; readonly upTo: number },
+  breathe: Clock["breathe"],
+): Promise<readonly NewChunk[]> {
+  const { transcript, sessionId: session_id } = state;
+  const said: NewChunk[] = [];
+  let turn = 0;
+  let recalls: ReadonlySet<string> = new Set();
+  // After every turn of a long session: what is known already is passed over, and nothing is made of it.
+  for (const { seq, message } of everSaid(state)) {
+    if (message.role === "user") turn += 1;
+    // Ids of calls are known to their own answer's results alone: some providers count anew with every answer.
+    if (message.role === "block_assistant") recalls = recallsIn(message);
+    if (seq <= after || seq > upTo || message.role === "system") continue;
+    const place = { session_id, turn, seq, created_at_ms: Date.parse(message.created_at) };
+    for (const chunk of chunksOf(message, place, recalls)) {
+      said.push(chunk);
+      await breathe();
+    }
+  }
+  const summaries = cascadesIn(state).filter(({ seq, undone }) => !undone && seq > after && seq <= upTo);
+  if (summaries.length === 0) return said;
+  const turnAt = (seq: number): number =>
+    transcript.filter(({ seq: at, message }) => at < seq && message.role === "user").length;
+  const summed = summaries.flatMap((record) => summaryChunks(record, { session_id, turn: turnAt(record.seq) }));
+  return [...said, ...summed].sort((a, b) => a.seq - b.seq);
+}
+
+/**
+ * What has left the context, and the summaries of what has; one that was undone is no memory. What a rewrite took out of
+ * the transcript is not in it: whoever rewrote it does not want the model to be shown it.
+ */
+function hiddenIn(state: SessionState) {
+  if (state.compactions.length === 0) return [];
+  const shown = new Set(state.shown.map(({ seq }) => seq));
+  const said = new Set(state.transcript.map(({ seq }) => seq));
+  const cascades = new Map(cascadesIn(state).map((record) => [record.seq, record]));
+  const isHidden = (seq: number): boolean => {
+    const record = cascades.get(seq);
+    return record === undefined ? said.has(seq) && !shown.has(seq) : !record.undone;
+  };
+  const all = [...everSaid(state), ...cascades.values()].sort((a, b) => a.seq - b.seq);
+  return rangesOf(
+    all.filter(({ seq }) => isHidden(seq)),
+    all,
+  );
+}
+
+/** Logs besides those of sessions whose texts can be found. */
+export interface MemorySource {
+  /** Every log, and where it ends. */
+  ends(): Promise<readonly LogRow[]>;
+  /** What a log says after a seq, as a batch that takes it in to its end. */
+  batchAfter(id: string, seq: number): Promise<MemoryBatch>;
+  /** Whose log it is; undefined when it is none of these. */
+  nameOf(id: string): string | undefined;
+}
+
+/** The compactions by cascade, whose recent sections are memory: the next compaction makes less of them. */
+function cascadesIn({ compactions }: SessionState): readonly CompactionRecord[] {
+  return compactions.filter(({ body }) => body.strategy === CASCADE && body.summary !== "");
+}
+
+/**
+ * What a compaction's summary says of the recent past. It has the seq of its compaction: chunks come in the order of
+ * seqs, and what is before the cursor is never taken in again.
+ */
+function summaryChunks(record: CompactionRecord, of: { session_id: string; turn: number }): readonly NewChunk[] {
+  const { seq, body } = record;
+  const { created_at, summary } = body;
+  const notice = { role: "system_notice", kind: "summary", body: readSections(summary).recent, created_at } as const;
+  const place = { ...of, seq, created_at_ms: Date.parse(created_at) };
+  return [...chunksOf(notice, place)].map((chunk) => ({ ...chunk, kind: "summary" }));
+}

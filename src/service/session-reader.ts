@@ -1,0 +1,149 @@
+import { RuntimeError } from "../contract/error.ts";
+import type { SessionContext, SessionHistory, SessionInfo, SessionSummary } from "../contract/session.ts";
+import { CONTRACT_VERSION } from "../contract/version.ts";
+import { describeContext, type Hash } from "../core/context.ts";
+import { textOfEntry } from "../core/entry-events.ts";
+import { foldSession, type SessionState } from "../core/session-state.ts";
+import type { SessionRow, Store } from "../ports/store.ts";
+import type { Service } from "./dispatch.ts";
+import type { LiveSession, LiveSessions } from "./live-sessions.ts";
+import { readEvents } from "./subscriptions.ts";
+
+interface ReaderParts {
+  readonly store: Store;
+  readonly live: LiveSessions;
+  readonly hash: Hash;
+  /** How large a session's context may grow, and what its tools add. */
+  sizesOf(session: LiveSession): Pick<SessionContext, "tool_tokens" | "context_window" | "auto_compact_threshold">;
+}
+
+type Reads = "readSession" | "listSessions" | "readHistory" | "readContext" | "readEventCursor" | "listEvents";
+
+/**
+ * The operations that only look: rows answer them, and a log is read where a row does not say enough. Messages are
+ * copied: a caller may change what it was given.
+ */
+export function createSessionReader({ store, live, hash, sizesOf }: ReaderParts): Pick<Service, Reads> {
+  return {
+    readSession: async ({ session_id }) => {
+      return describeSession(store, await rowOf(store, session_id));
+    },
+    listSessions: async ({ labels = {}, limit, offset }) => {
+      const wanted = Object.entries(labels);
+      const rows = (await store.sessions.all())
+        .filter((row) => !row.archived && wanted.every(([key, value]) => row.labels[key] === value))
+        .sort((a, b) => b.updated_at_ms - a.updated_at_ms || (a.session_id < b.session_id ? 1 : -1))
+        .slice(offset, limit === undefined ? undefined : offset + limit);
+      return { sessions: await Promise.all(rows.map((row) => summarise(store, row))) };
+    },
+    readHistory: async ({ session_id, offset, limit }) =>
+      structuredClone(pageOf((await live.findFresh(session_id)).state, offset, limit)),
+    readContext: async ({ session_id, at_seq }) => {
+      const session = await live.findFresh(session_id);
+      const shown = at_seq === undefined ? session.state : await stateAt(store, session_id, at_seq);
+      return structuredClone({ ...describeContext(shown, hash), ...sizesOf(session) });
+    },
+    readEventCursor: async ({ scope }) => {
+      const { last_seq } = await rowOf(store, scope.session_id);
+      return { contract_version: CONTRACT_VERSION, cursor: { scope, sequence: last_seq } };
+    },
+    listEvents: async ({ scope, cursor, limit }) => {
+      const { session_id } = scope;
+      const { last_seq } = await rowOf(store, session_id);
+      const after = cursor?.sequence ?? 0;
+      const deliveries = await readEvents(store.log, session_id, { after, max: limit + 1 });
+      const source = { type: "session" as const, session_id };
+      const events = deliveries.slice(0, limit).map(({ seq, timestamp_ms, event }) => ({
+        event_id: eventId(session_id, seq),
+        cursor: { scope, sequence: seq },
+        timestamp_ms,
+        source,
+        session_id,
+        payload: event,
+      }));
+      return {
+        contract_version: CONTRACT_VERSION,
+        scope,
+        from_cursor: { scope, sequence: after },
+        latest_cursor: { scope, sequence: last_seq },
+        events,
+        has_more: deliveries.length > limit,
+      };
+    },
+  };
+}
+
+/** The id of a durable event: the session's, its last digits replaced by the event's number. */
+function eventId(sessionId: string, seq: number): string {
+  return `${sessionId.slice(0, 24)}${seq.toString(16).padStart(12, "0")}`;
+}
+
+async function rowOf(store: Store, sessionId: string): Promise<SessionRow> {
+  const row = await store.sessions.get(sessionId);
+  if (row === undefined) throw new RuntimeError("SESSION_NOT_FOUND", `Session not found: ${sessionId}`);
+  return row;
+}
+
+/** The state as it was when the call at `seq` was made: what was appended up to and with the call's own entry. */
+async function stateAt(store: Store, sessionId: string, seq: number): Promise<SessionState> {
+  const entries = await store.log.read(sessionId, 1, Number.MAX_SAFE_INTEGER);
+  const call = entries.find((entry) => entry.seq <= seq && seq < entry.seq + entry.span);
+  if (call?.body.kind !== "model_called") {
+    const calls = entries.filter((entry) => entry.body.kind === "model_called").map((entry) => entry.seq);
+    const near = calls.findLast((at) => at < seq) ?? calls[0];
+    const hint = near === undefined ? "the session has made none" : `the call before it is at ${near}`;
+    throw new RuntimeError("INVALID_PARAMS", `at_seq: no model call was made at ${seq}; ${hint}`);
+  }
+  return foldSession(
+    sessionId,
+    entries.filter((entry) => entry.seq <= call.seq),
+  );
+}
+
+async function summarise(store: Store, row: SessionRow): Promise<SessionSummary> {
+  const { total_tokens, model, title } = row;
+  return { ...(await commonOf(store, row)), total_tokens, model, title };
+}
+
+async function describeSession(store: Store, row: SessionRow): Promise<SessionInfo> {
+  const [last] = row.text_seq === 0 ? [] : await store.log.read(row.session_id, row.text_seq, 1);
+  return {
+    ...(await commonOf(store, row)),
+    total_tokens: row.total_tokens,
+    model: row.model,
+    provider: row.provider,
+    ...(row.usage === undefined ? {} : { usage: row.usage }),
+    session_compaction_cadence: row.cadence,
+    ...(last === undefined ? {} : { last_assistant_text: textOfEntry(last, row.text_seq) }),
+  };
+}
+
+async function commonOf(store: Store, row: SessionRow) {
+  const is_active = await store.locks.isHeld(row.session_id);
+  const idle = row.archived ? "archived" : row.has_open_turn ? "interrupted" : "idle";
+  return {
+    session_id: row.session_id,
+    created_at: Math.floor(row.created_at_ms / 1_000),
+    updated_at: Math.floor(row.updated_at_ms / 1_000),
+    message_count: row.message_count,
+    is_active,
+    state: is_active ? ("running" as const) : (idle as "archived" | "interrupted" | "idle"),
+    ...(Object.keys(row.labels).length === 0 ? {} : { labels: { ...row.labels } }),
+  };
+}
+
+export function pageOf(
+  state: Pick<SessionState, "sessionId" | "transcript">,
+  offset: number,
+  limit: number | undefined,
+): SessionHistory {
+  const end = limit === undefined ? state.transcript.length : Math.min(offset + limit, state.transcript.length);
+  return {
+    session_id: state.sessionId,
+    message_count: state.transcript.length,
+    offset,
+    ...(limit === undefined ? {} : { limit }),
+    has_more: end < state.transcript.length,
+    messages: state.transcript.slice(offset, end).map(({ seq, message }) => ({ ...message, seq })),
+  };
+}

@@ -1,0 +1,301 @@
+import type { CompactionSettings } from "../contract/compaction.ts";
+import { RuntimeError } from "../contract/error.ts";
+import { asksForNothing, WHY_UNSERVED } from "../contract/input.ts";
+import { type SkillRow, skillsWith } from "../contract/memory.ts";
+import { AT_CREATION, type CreateSession, type SessionSettings, type StartTurn } from "../contract/session.ts";
+import { CASCADE } from "../core/compaction/cascade.ts";
+import type { ExtractSummary } from "../core/compaction/summarise.ts";
+import type { CompactionConfig, CompactionHooks, Compactor, Curator } from "../ports/compactor.ts";
+import type { Judge } from "../ports/judge.ts";
+import type { ModelClient } from "../ports/model.ts";
+import { requireNames } from "./options.ts";
+import type { CompactionPart } from "./turn-runner.ts";
+
+/** What a session gets where its creator is silent. */
+export interface SessionDefaults {
+  readonly system_prompt?: string | undefined;
+  readonly max_tokens?: number | undefined;
+  readonly max_turns: number;
+  readonly budget_limits: SessionSettings["budget_limits"];
+  readonly tools: SessionSettings["tools"];
+  readonly structured_output_retries: number;
+  /** What `tool_preset` names stand for. */
+  readonly presets: Readonly<Record<NonNullable<CreateSession["tool_preset"]>, SessionSettings["tools"]>>;
+  readonly ceiling: ToolCeiling;
+}
+
+/** Throws for a field that asks for what is not there: who is not told would go on as if it were done. */
+export function requireServed(input: CreateSession | StartTurn): void {
+  for (const [field, why] of Object.entries(WHY_UNSERVED)) {
+    // The keys of the table are fields of both inputs.
+    if (!asksForNothing(input[field as keyof typeof WHY_UNSERVED])) throw unserved(field, `${why}; leave it out`);
+  }
+  if (!asksForNothing(input.external_tools)) {
+    throw unserved(
+      "external_tools",
+      "tools of the client's are taken by session/create of JSON-RPC, and by MCP as tools",
+    );
+  }
+}
+
+function unserved(field: string, why: string): RuntimeError {
+  return new RuntimeError("CAPABILITY_UNAVAILABLE", `${field}: ${why}`);
+}
+
+/** Throws for a skill that a session with these settings is not told of. */
+export function requireSkills(input: CreateSession | StartTurn, { tools }: SessionSettings): void {
+  const there = skillsWith(tools);
+  const isThere = (asked: SkillRow["key"]): boolean =>
+    there.some(({ key }) => key.source_uuid === asked.source_uuid && key.skill_name === asked.skill_name);
+  for (const field of ["preload_skills", "skill_refs"] as const) {
+    const missing = input[field]?.find((key) => !isThere(key));
+    if (missing === undefined) continue;
+    const name = `${missing.skill_name} of ${missing.source_uuid}`;
+    throw new RuntimeError(
+      "SKILL_NOT_FOUND",
+      `${field}: there is no skill ${name} here; skills/list names those there are`,
+    );
+  }
+}
+
+/** Throws where the model says that it cannot take the parameters it is to be called with. */
+export function requireParams(model: ModelClient, { provider_params }: Pick<SessionSettings, "provider_params">): void {
+  const problem = provider_params && model.refuseParams?.(provider_params);
+  if (problem !== undefined) throw new RuntimeError("CAPABILITY_UNAVAILABLE", `provider_params.${problem}`);
+}
+
+/** Settles every setting of a new session, so that resuming it needs nothing but its log. */
+export function settleSettings(input: CreateSession, model: ModelClient, defaults: SessionDefaults): SessionSettings {
+  const instructions = input.additional_instructions ?? [];
+  const system = [input.system_prompt ?? defaults.system_prompt, ...instructions].filter((part) => part?.trim());
+  return {
+    model: model.modelId,
+    provider: model.provider,
+    max_turns: input.max_turns ?? defaults.max_turns,
+    budget_limits: { ...defaults.budget_limits, ...input.budget_limits },
+    tools: settleTools(input, defaults),
+    tool_filter: input.tool_filter ?? "All",
+    structured_output_retries: input.structured_output_retries ?? defaults.structured_output_retries,
+    ...given("system_prompt", system.length === 0 ? undefined : system.join("\n\n")),
+    ...given("max_tokens", input.max_tokens ?? defaults.max_tokens),
+    ...given("provider_params", input.provider_params),
+    ...given("output_schema", input.output_schema),
+    ...given("labels", input.labels),
+    ...given("app_context", input.app_context),
+    ...given("shell_env", input.shell_env),
+    ...given("compaction", input.compaction),
+  };
+}
+
+/** Throws PERMISSION_DENIED for what no session can have here; a default that is beyond it gives way. */
+function settleTools(input: CreateSession, defaults: SessionDefaults): SessionSettings["tools"] {
+  const base = input.tool_preset === undefined ? defaults.tools : defaults.presets[input.tool_preset];
+  const builtins = input.enable_builtins === undefined ? base.builtins : input.enable_builtins ? "all" : "none";
+  const shell = input.enable_shell ?? base.shell;
+  const tools = { builtins, shell, memory: input.enable_memory ?? base.memory, ...given("mcp", base.mcp) } as const;
+  requireBelow(tools, defaults.ceiling, input);
+  return belowCeiling(tools, defaults.ceiling);
+}
+
+const FIRST_TURN_ONLY = ["max_tokens", "system_prompt", "output_schema", "structured_output_retries"] as const;
+
+/** The settings a turn runs with; the same object when it changes none. */
+export function overrideSettings(
+  settings: SessionSettings,
+  input: StartTurn,
+  how: { model: ModelClient | undefined; isFirstTurn: boolean },
+): SessionSettings {
+  const late = how.isFirstTurn ? undefined : FIRST_TURN_ONLY.find((field) => input[field] !== undefined);
+  // The keys of the table are fields of the input.
+  const fields = Object.keys(AT_CREATION) as (keyof typeof AT_CREATION)[];
+  const refused = late ?? fields.find((field) => !isAsItIs(settings, field, input[field]));
+  if (refused !== undefined) {
+    const message = `Cannot override ${refused} on a session that has run: it is set when the session is created`;
+    throw new RuntimeError("INVALID_PARAMS", message);
+  }
+  const changed: SessionSettings = {
+    ...settings,
+    ...(how.model === undefined ? {} : { model: how.model.modelId, provider: how.model.provider }),
+    ...given("max_tokens", input.max_tokens),
+    ...given("system_prompt", input.system_prompt),
+    ...given("output_schema", input.output_schema),
+    ...given("structured_output_retries", input.structured_output_retries),
+    ...given("provider_params", input.provider_params),
+  };
+  if (input.clear_provider_params && input.provider_params === undefined) delete changed.provider_params;
+  return JSON.stringify(changed) === JSON.stringify(settings) ? settings : changed;
+}
+
+/** A field only when it has a value: an absent field is not an undefined one on the wire. */
+function given<K extends string, V>(key: K, value: V | undefined): { [P in K]?: V } {
+  return value === undefined ? {} : ({ [key]: value } as { [P in K]?: V }); // The computed key is K by construction.
+}
+
+/** Whether what a turn says of a setting is what the session has, or nothing. */
+function isAsItIs(settings: SessionSettings, field: keyof typeof AT_CREATION, value: unknown): boolean {
+  if (value === undefined || value === null || (typeof value === "object" && asksForNothing(value))) return true;
+  switch (field) {
+    case "enable_builtins":
+      return value === (settings.tools.builtins !== "none");
+    case "enable_shell":
+      return value === settings.tools.shell;
+    case "enable_memory":
+      return value === settings.tools.memory;
+    case "initial_turn":
+    case "tool_preset":
+      return false;
+    default:
+      return JSON.stringify(value) === JSON.stringify(settings[field]);
+  }
+}
+
+/** How sessions are compacted; what is left out follows from the configuration, then from the model. */
+export interface CompactionOptions extends Partial<CompactionConfig> {
+  /** A compactor of one's own decides when, and what stays. Gates, receipt, pins and undo hold for it, too. */
+  readonly compactor?: Compactor;
+  /** Writes the summary instead of the model. */
+  readonly curator?: Curator;
+  /** Asked before each compaction; a text it returns is the reason not to compact. */
+  readonly beforeCompaction?: CompactionHooks["before"];
+  /** Told of each compaction. */
+  readonly afterCompaction?: CompactionHooks["after"];
+  /** Whether large old tool results are shown as references; they are unless this is false. */
+  readonly pruneToolResults?: boolean;
+  /** Whether what a summary invents is cut from it; it is unless this is false. */
+  readonly cutInvented?: boolean;
+  /** Who judges what a summary claims: the session's model in a call more, or a judge of one's own; nobody unless said. */
+  readonly judge?: "off" | "model" | Judge;
+}
+
+/** The configuration's section. */
+export interface ConfiguredCompaction extends CompactionSettings {
+  readonly strategy?: string | undefined;
+  readonly prune_tool_results?: boolean | undefined;
+  readonly cut_invented?: boolean | undefined;
+  readonly judge?: "off" | "model" | undefined;
+}
+
+const SETTINGS = {
+  autoCompactThreshold: "auto_compact_threshold",
+  recentTurnBudget: "recent_turn_budget",
+  maxSummaryTokens: "max_summary_tokens",
+  minTurnsBetweenCompactions: "min_turns_between_compactions",
+} as const satisfies Record<keyof CompactionConfig, keyof CompactionSettings>;
+
+const CODE = [
+  "compactor",
+  "curator",
+  "beforeCompaction",
+  "afterCompaction",
+  "pruneToolResults",
+  "cutInvented",
+  "judge",
+];
+
+/** Composes the capability. Throws INVALID_PARAMS, in a sentence, for an option that is unknown or wrong. */
+export function composeCompaction(
+  options: CompactionOptions,
+  configured: ConfiguredCompaction,
+  extract: ExtractSummary,
+): CompactionPart {
+  requireNames(options, [...Object.keys(SETTINGS), ...CODE]);
+  const {
+    strategy = "summary",
+    prune_tool_results = true,
+    cut_invented = true,
+    judge: asked,
+    ...settings
+  } = configured;
+  const judge = options.judge ?? asked;
+  if (strategy === CASCADE && options.compactor !== undefined) {
+    throw invalid(`compaction.strategy: "${CASCADE}" is not for a compactor of one's own; leave one of the two out`);
+  }
+  const given = Object.entries(SETTINGS).flatMap(([name, wire]) => {
+    // The keys of SETTINGS are those of a configuration.
+    const value = options[name as keyof CompactionConfig];
+    return value === undefined ? [] : [[wire, checked(name, value)]];
+  });
+  return {
+    settings: { ...settings, ...Object.fromEntries(given) },
+    strategy,
+    pruneToolResults: options.pruneToolResults ?? prune_tool_results,
+    cutInvented: options.cutInvented ?? cut_invented,
+    judge: judge === "off" ? undefined : judge,
+    compactor: options.compactor,
+    curator: options.curator,
+    hooks: {
+      ...(options.beforeCompaction === undefined ? {} : { before: options.beforeCompaction }),
+      ...(options.afterCompaction === undefined ? {} : { after: options.afterCompaction }),
+    },
+    extract,
+  };
+}
+
+function checked(name: string, value: number): number {
+  const least = name === "minTurnsBetweenCompactions" ? 0 : 1;
+  if (Number.isSafeInteger(value) && value >= least) return value;
+  throw invalid(`compaction.${name}: write a whole number of at least ${least}`);
+}
+
+function invalid(message: string): RuntimeError {
+  return new RuntimeError("INVALID_PARAMS", message);
+}
+
+type Tools = SessionSettings["tools"];
+
+/** The most a session may have here, whatever it asks for and whatever it has elsewhere. */
+export interface ToolCeiling {
+  readonly builtins: Tools["builtins"];
+  readonly shell: boolean;
+  readonly memory: boolean;
+  readonly mcp: boolean;
+  /** What of it a file of the configuration has said false to. */
+  readonly forbidden: readonly ("builtins" | "shell")[];
+}
+
+const BUILTINS: readonly Tools["builtins"][] = ["none", "safe", "all"];
+
+/** What is left of a session's tools. */
+export function belowCeiling(tools: Tools, ceiling: ToolCeiling): Tools {
+  const mcp = ceiling.mcp ? tools.mcp : false;
+  return {
+    builtins: isBeyond(tools, ceiling) ? ceiling.builtins : tools.builtins,
+    shell: tools.shell && ceiling.shell,
+    memory: tools.memory && ceiling.memory,
+    ...(mcp === undefined ? {} : { mcp }),
+  };
+}
+
+/**
+ * Throws PERMISSION_DENIED for what is asked for in so many words and cannot be had. Built-in tools that are asked for
+ * without a preset are those that can be.
+ */
+export function requireBelow(
+  tools: Tools,
+  ceiling: ToolCeiling,
+  asked: Pick<CreateSession, "tool_preset" | "enable_builtins" | "enable_shell" | "enable_memory">,
+): void {
+  const preset = asked.tool_preset && `tool_preset ${asked.tool_preset}`;
+  const shell = asked.enable_shell === undefined ? preset : "enable_shell";
+  if (shell !== undefined && tools.shell && !ceiling.shell) throw beyond(shell, "shell", ceiling);
+  const builtins = asked.enable_builtins === undefined ? preset : "enable_builtins";
+  const takesLess = builtins !== preset && ceiling.builtins === "safe";
+  if (builtins !== undefined && isBeyond(tools, ceiling) && !takesLess) throw beyond(builtins, "builtins", ceiling);
+  const memory = asked.enable_memory === undefined ? preset : "enable_memory";
+  if (memory !== undefined && tools.memory && !ceiling.memory) throw beyond(memory, "memory", ceiling);
+}
+
+function isBeyond({ builtins }: Tools, ceiling: ToolCeiling): boolean {
+  return BUILTINS.indexOf(builtins) > BUILTINS.indexOf(ceiling.builtins);
+}
+
+function beyond(asked: string, kind: "builtins" | "shell" | "memory", ceiling: ToolCeiling): RuntimeError {
+  if (kind !== "memory" && ceiling.forbidden.includes(kind)) {
+    const why = `the configuration's file says tools.${kind}_enabled = false, which no request changes`;
+    return new RuntimeError("PERMISSION_DENIED", `${asked}: ${why}`);
+  }
+  const isSafe = ceiling.builtins === "safe";
+  const what = { shell: "no shell", memory: "no memory", builtins: isSafe ? "no file tools" : "no tools" }[kind];
+  const start = kind === "shell" || isSafe ? "workspace" : "safe";
+  return new RuntimeError("PERMISSION_DENIED", `${asked}: this server has ${what}; start it with --tools ${start}`);
+}

@@ -1,0 +1,320 @@
+import type { CompactionSettings } from "../contract/compaction.ts";
+import type { EntryBody, TurnEnd } from "../contract/entry.ts";
+import { asRuntimeError, RuntimeError } from "../contract/error.ts";
+import type { Content } from "../contract/message.ts";
+import type { RunResult, SessionSettings, StartTurn, ToolFilter } from "../contract/session.ts";
+import { COMPACTION_DEFAULTS, DefaultCompactor, thresholdFor } from "../core/compaction/policy.ts";
+import { type Compacting, CUSTOM } from "../core/compaction/prepare.ts";
+import { requireReachable } from "../core/compaction/receipt.ts";
+import type { ExtractSummary } from "../core/compaction/summarise.ts";
+import type { Hash } from "../core/context.ts";
+import { eventsOf } from "../core/entry-events.ts";
+import type { Redact } from "../core/redact.ts";
+import { type SessionState, totalTokens } from "../core/session-state.ts";
+import { estimateTokens, toolTokens } from "../core/tokens.ts";
+import { runTurn, type Turn, type TurnOutcome, type TurnPolicy } from "../core/turn.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { CompactionHooks, Compactor, Curator } from "../ports/compactor.ts";
+import type { Judge } from "../ports/judge.ts";
+import type { ModelClient, ToolSpec } from "../ports/model.ts";
+import type { Store } from "../ports/store.ts";
+import type { OpenTelemetry, Watch } from "../ports/telemetry.ts";
+import type { Tool } from "../ports/tool.ts";
+import { appendEntries, emitLive, type LiveSession } from "./live-sessions.ts";
+import { withMemory } from "./memory-operations.ts";
+import type { SessionMemory } from "./session-memory.ts";
+
+/** What turns have whatever is configured. */
+export interface FixedParts {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly redact: Redact;
+  readonly hash: Hash;
+  /** The capability `memory-store`; absent when it is not composed. */
+  readonly memory: SessionMemory | undefined;
+  /** Who is told what happens; absent when nobody is. */
+  readonly telemetry: OpenTelemetry | undefined;
+  /** What a model that is given these tools is told of them; undefined for nothing. */
+  skillFor(tools: ReadonlyMap<string, Tool>): string | undefined;
+  /** Makes the tools ready that come from elsewhere; resolves, too, when some cannot be, or the signal aborts. */
+  prepareTools(settings: SessionSettings, signal: AbortSignal): Promise<void>;
+}
+
+/** What turns run with; what follows from the configuration is what it was when they began. */
+export interface TurnParts extends FixedParts {
+  readonly policy: TurnPolicy;
+  /** The capability `session-compaction`; absent when it is not composed. */
+  readonly compaction: CompactionPart | undefined;
+  /** What a session's model can see at once, as far as it is known without asking for the model. */
+  windowOf(settings: SessionSettings): number | undefined;
+  /** The tools a session has besides its own: by its settings, as far as they are ready, and the runtime's custom ones. */
+  toolsFor(settings: SessionSettings): readonly Tool[];
+}
+
+export interface TurnInput {
+  readonly prompt: Content;
+  readonly model: ModelClient;
+  readonly instructions: readonly string[];
+  readonly overlay: StartTurn["flow_tool_overlay"];
+  readonly signal: AbortSignal;
+  readonly traceparent: string | undefined;
+  /** Custom tools that came since the turn before. */
+  readonly added: readonly string[];
+}
+
+/** Runs a turn of a session that is held, and tells its caller how it went. */
+export async function runSessionTurn(parts: TurnParts, live: LiveSession, input: TurnInput): Promise<RunResult> {
+  await parts.prepareTools(live.state.settings, input.signal);
+  const tools = chooseTools(parts, live, input.overlay);
+  const { telemetry } = parts;
+  if (telemetry === undefined) return runOn(parts, live, { ...input, tools, watch: undefined });
+  const { output_schema } = live.state.settings;
+  const work = { kind: "turn" as const, tools, wantsJson: output_schema !== undefined, ...sessionWork(live) };
+  const watch = (await telemetry()).watch({ ...work, ...input });
+  try {
+    const result = await runOn(parts, live, { ...input, model: watch.model, tools: watch.tools, watch });
+    watch.end({ result });
+    return result;
+  } catch (thrown) {
+    watch.end({ error: asRuntimeError(thrown) });
+    throw thrown;
+  }
+}
+
+/** What whoever watches work on a session knows of the session. */
+export function sessionWork({ state }: LiveSession) {
+  return { sessionId: state.sessionId, isCompacted: () => state.compactions.some(({ undone }) => !undone) };
+}
+
+type Equipped = TurnInput & { readonly tools: ReadonlyMap<string, Tool>; readonly watch: Watch | undefined };
+
+async function runOn(parts: TurnParts, live: LiveSession, input: Equipped): Promise<RunResult> {
+  const { store, clock, policy, redact, hash } = parts;
+  const { model, tools } = input;
+  const turn: Turn = {
+    state: live.state,
+    model,
+    tools,
+    skill: parts.skillFor(tools),
+    compacting: compactingIn(parts, live.state, model.contextWindow),
+    policy,
+    clock,
+    signal: input.signal,
+    redact,
+    hash,
+    append: tellingFirst(appendingTo(store, live, input.watch), () => tellAdded(live, clock, input.added)),
+    emit: (event) => emitLive(live, clock, event),
+    keep: (text) => store.blobs.put({ mediaType: "text/plain; charset=utf-8", data: new TextEncoder().encode(text) }),
+  };
+  const { turnsOpened } = live.state;
+  try {
+    return toResult(live, await runTurn(turn, { prompt: input.prompt, instructions: input.instructions }));
+  } catch (thrown) {
+    const error = asRuntimeError(thrown);
+    const hasOpened = live.state.turnsOpened > turnsOpened;
+    // A turn that was closed has told its end already.
+    if (!hasOpened || live.state.isTurnOpen) await closeBroken(parts, live, { error, hasOpened });
+    throw error;
+  } finally {
+    parts.memory?.indexLater(live.state);
+  }
+}
+
+/** Tells something once the first append is durable: a turn tells of itself before anything of it is told. */
+function tellingFirst(append: Turn["append"], tell: () => void): Turn["append"] {
+  let hasTold = false;
+  return async (bodies) => {
+    await append(bodies);
+    if (hasTold) return;
+    hasTold = true;
+    tell();
+  };
+}
+
+/** A client that registers a tool late hears at the next turn that the session has it now. */
+function tellAdded(live: LiveSession, clock: Clock, added: readonly string[]): void {
+  for (const name of added) {
+    const change = { operation: "add" as const, target: `callback:${name}`, status: "applied", persisted: false };
+    const payload = { ...change, status_info: { kind: "applied" }, applied_at_turn: live.state.turnsOpened };
+    emitLive(live, clock, { type: "tool_config_changed", payload });
+  }
+}
+
+/** Appends to the session's log, and says what was appended to whoever watches. */
+export function appendingTo({ log }: Store, live: LiveSession, watch: Watch | undefined): Turn["append"] {
+  if (watch === undefined) return (bodies) => appendEntries(log, live, bodies);
+  return async (bodies) => {
+    let made: readonly EntryBody[] = [];
+    await appendEntries(log, live, () => {
+      made = typeof bodies === "function" ? bodies() : bodies;
+      return made;
+    });
+    watch.appended(made);
+  };
+}
+
+/** How the session compacts, with a memory where there is one; undefined without the capability. */
+export function compactingIn(
+  { compaction, memory }: TurnParts,
+  state: SessionState,
+  contextWindow: number | undefined,
+): Compacting | undefined {
+  if (compaction === undefined) return undefined;
+  const compacting = compactingFor(compaction, state.settings, contextWindow);
+  return memory === undefined ? compacting : withMemory(compacting, memory, state);
+}
+
+/** Ends a turn that its own surroundings broke: whoever listens hears of it, in the log or at least live. */
+async function closeBroken(
+  { store, clock, redact }: FixedParts,
+  live: LiveSession,
+  { error, hasOpened }: { error: RuntimeError; hasOpened: boolean },
+): Promise<void> {
+  const end: TurnEnd = {
+    status: "failed",
+    error_class: error.code === "SESSION_STORE_ERROR" ? "store" : "internal",
+    error: redact(error.message),
+    cause: "fatal_failure",
+  };
+  const closed = { kind: "turn_closed" as const, end };
+  try {
+    if (hasOpened) return await appendEntries(store.log, live, [closed]);
+  } catch {
+    // The log cannot say it, so the next turn will; this one is told live.
+  }
+  const source = { sessionId: live.state.sessionId, textAt: () => "" };
+  for (const event of eventsOf(closed, source)) emitLive(live, clock, event);
+}
+
+/** A session's own tools win over the runtime's of the same name. */
+export function chooseTools(
+  parts: TurnParts,
+  live: LiveSession,
+  overlay: TurnInput["overlay"],
+): ReadonlyMap<string, Tool> {
+  const { settings } = live.state;
+  const all = [...parts.toolsFor(settings), ...live.tools];
+  const isOffered = (name: string): boolean =>
+    passes(settings.tool_filter, name) &&
+    (overlay?.allowed_tools?.includes(name) ?? true) &&
+    !(overlay?.blocked_tools?.includes(name) ?? false);
+  return new Map(all.filter((tool) => isOffered(tool.name)).map((tool) => [tool.name, tool]));
+}
+
+function passes(filter: ToolFilter, name: string): boolean {
+  if (filter === "All") return true;
+  return "Allow" in filter ? filter.Allow.includes(name) : !filter.Deny.includes(name);
+}
+
+function toResult(live: LiveSession, outcome: TurnOutcome): RunResult {
+  const { sessionId: session_id, usage } = live.state;
+  const { end } = outcome;
+  if (end.status === "failed") throw failureOf(end, session_id);
+  // A turn that is asked for its output has ended without a cause of its own.
+  const { cause = end.cause, ...extraction } = outcome.extraction;
+  return {
+    session_id,
+    text: outcome.text,
+    turns: outcome.turns,
+    tool_calls: outcome.toolCalls,
+    usage: { ...usage, total_tokens: totalTokens(usage) },
+    ...(cause === undefined ? {} : { terminal_cause_kind: cause }),
+    ...extraction,
+  };
+}
+
+function failureOf(end: Extract<TurnOutcome["end"], { status: "failed" }>, session_id: string): RuntimeError {
+  const { error, error_class, cause, reason } = end;
+  const details = {
+    session_id,
+    error_class,
+    ...(cause === undefined ? {} : { terminal_cause_kind: cause }),
+    ...(reason === undefined ? {} : { reason }),
+  };
+  switch (error_class) {
+    case "cancelled":
+      return new RuntimeError("REQUEST_CANCELLED", error, { details });
+    case "budget":
+      return new RuntimeError("BUDGET_EXHAUSTED", error, { details });
+    default:
+      return new RuntimeError("PROVIDER_ERROR", error, { details });
+  }
+}
+
+/** The capability `session-compaction`, for every session of a runtime. */
+export interface CompactionPart {
+  /** What was configured; what is absent follows from the model or the defaults. */
+  readonly settings: CompactionSettings;
+  readonly strategy: string;
+  readonly pruneToolResults: boolean;
+  readonly cutInvented: boolean;
+  readonly judge: "model" | Judge | undefined;
+  readonly compactor: Compactor | undefined;
+  readonly curator: Curator | undefined;
+  readonly hooks: CompactionHooks;
+  readonly extract: ExtractSummary;
+}
+
+/** A summary takes no more than this share of a threshold that follows from the model's window. */
+const SUMMARY_SHARE_MAX = 0.25;
+
+/** How a session compacts with a model of this window. */
+export function compactingFor(
+  part: CompactionPart,
+  session: Pick<SessionSettings, "compaction">,
+  contextWindow: number | undefined,
+): Compacting {
+  const settings = { ...part.settings, ...session.compaction };
+  const threshold = thresholdFor(settings.auto_compact_threshold, contextWindow);
+  const minTurnsBetweenCompactions =
+    settings.min_turns_between_compactions ?? COMPACTION_DEFAULTS.minTurnsBetweenCompactions;
+  const compactor = new DefaultCompactor({
+    autoCompactThreshold: threshold,
+    recentTurnBudget: settings.recent_turn_budget ?? COMPACTION_DEFAULTS.recentTurnBudget,
+    maxSummaryTokens: summaryTokens(settings, threshold),
+    minTurnsBetweenCompactions,
+  });
+  return {
+    compactor: part.compactor ?? compactor,
+    strategy: part.compactor === undefined ? part.strategy : CUSTOM,
+    threshold,
+    minTurnsBetweenCompactions,
+    prune: part.pruneToolResults,
+    cutInvented: part.cutInvented,
+    judge: part.judge,
+    curator: part.curator,
+    hooks: part.hooks,
+    extract: part.extract,
+    recovering: undefined,
+  };
+}
+
+/** A small model's summary must leave room for what it summarises; what was asked for is taken at its word. */
+function summaryTokens(settings: CompactionSettings, threshold: number): number {
+  const { max_summary_tokens, auto_compact_threshold } = settings;
+  if (max_summary_tokens !== undefined) return max_summary_tokens;
+  const { maxSummaryTokens } = COMPACTION_DEFAULTS;
+  if (auto_compact_threshold !== undefined) return maxSummaryTokens;
+  return Math.max(1, Math.min(maxSummaryTokens, Math.floor(threshold * SUMMARY_SHARE_MAX)));
+}
+
+/** Refuses a threshold somebody wrote that can never be met by a session of this kind. */
+export function requireReachableFor(
+  part: CompactionPart,
+  session: Pick<SessionSettings, "compaction" | "system_prompt">,
+  keeps: { tools: Iterable<ToolSpec>; pinTokens: number; contextWindow?: number | undefined },
+): void {
+  const settings = { ...part.settings, ...session.compaction };
+  const { auto_compact_threshold, max_summary_tokens } = settings;
+  const isAskedFor = auto_compact_threshold !== undefined || max_summary_tokens !== undefined;
+  if (!isAskedFor || part.compactor !== undefined) return;
+  const threshold = thresholdFor(auto_compact_threshold, keeps.contextWindow);
+  const { system_prompt } = session;
+  const content = system_prompt ?? "";
+  requireReachable(threshold, {
+    system: content === "" ? 0 : estimateTokens([{ role: "system", content, created_at: "" }]),
+    tools: toolTokens(keeps.tools),
+    pins: keeps.pinTokens,
+    summary: summaryTokens(settings, threshold),
+  });
+}

@@ -1,0 +1,210 @@
+import type { NewChunk } from "../../ports/memory.ts";
+import { createPageWriter, decodePage, keyOf, lastUpTo, type PostingPage, SEGMENT_CHUNKS_MAX } from "./posting-page.ts";
+import { aligned, lacking, type Manifest, type Segment, type Tables } from "./tables.ts";
+
+/** A segment that has no number and no ids yet. */
+export interface SegmentDraft {
+  readonly chunks: number;
+  readonly seqs: Uint32Array;
+  readonly lengths: Uint32Array;
+  readonly pages: readonly Buffer[];
+  readonly fences: Buffer;
+}
+
+/** Chunks of one session as segments. */
+export function draftSegments(chunks: readonly NewChunk[]): readonly SegmentDraft[] {
+  const drafts: SegmentDraft[] = [];
+  for (let from = 0; from < chunks.length; from += SEGMENT_CHUNKS_MAX) {
+    drafts.push(draftSegment(chunks.slice(from, from + SEGMENT_CHUNKS_MAX)));
+  }
+  return drafts;
+}
+
+function draftSegment(chunks: readonly NewChunk[]): SegmentDraft {
+  const holders = new Map<number, { readonly places: number[]; readonly counts: number[] }>();
+  const lengths = new Uint32Array(chunks.length);
+  for (const [place, { terms }] of chunks.entries()) {
+    for (const [term, count] of terms) {
+      const key = keyOf(term);
+      const postings = holders.get(key) ?? { places: [], counts: [] };
+      holders.set(key, postings);
+      lengths[place] = (lengths[place] ?? 0) + count;
+      // Two terms of one key count as one.
+      if (postings.places.at(-1) === place) continue;
+      postings.places.push(place);
+      postings.counts.push(count);
+    }
+  }
+  const writer = createPageWriter();
+  for (const key of Float64Array.from(holders.keys()).sort()) {
+    writer.term(key);
+    const { places = [], counts = [] } = holders.get(key) ?? {};
+    for (const [index, place] of places.entries()) writer.posting(place, counts[index] ?? 0);
+  }
+  return { chunks: chunks.length, seqs: Uint32Array.from(chunks, ({ seq }) => seq), lengths, ...writer.finish() };
+}
+
+/** What a search needs to know of every chunk, by its place in the segment. */
+export interface Columns {
+  readonly sessions: Uint32Array;
+  readonly seqs: Uint32Array;
+  readonly lengths: Uint32Array;
+}
+
+function encodeColumns({ sessions, seqs, lengths }: Columns): Buffer {
+  const all = new Uint32Array(sessions.length * 3);
+  all.set(sessions);
+  all.set(seqs, sessions.length);
+  all.set(lengths, sessions.length * 2);
+  return Buffer.from(all.buffer);
+}
+
+export function readColumns({ columns }: Tables, segment: Segment): Columns {
+  const value = columns.get(segment.number);
+  if (value === undefined) throw lacking(`segment ${segment.number} has no columns`);
+  const all = new Uint32Array(aligned(value));
+  const { chunks } = segment;
+  return {
+    sessions: all.subarray(0, chunks),
+    seqs: all.subarray(chunks, chunks * 2),
+    lengths: all.subarray(chunks * 2),
+  };
+}
+
+/** Inside a transaction. */
+export function writeSegment(
+  tables: Tables,
+  number: number,
+  parts: { readonly columns: Columns; readonly pages: readonly Buffer[]; readonly fences: Buffer },
+): void {
+  tables.columns.put(number, encodeColumns(parts.columns));
+  tables.fences.put(number, parts.fences);
+  for (const [page, value] of parts.pages.entries()) tables.pages.put([number, page], value);
+}
+
+/** Inside a transaction. */
+function removeSegment(tables: Tables, { number, pages }: Segment): void {
+  tables.columns.remove(number);
+  tables.fences.remove(number);
+  for (let page = 0; page < pages; page += 1) tables.pages.remove([number, page]);
+}
+
+function readPage({ pages }: Tables, segment: number, page: number): PostingPage {
+  const value = pages.get([segment, page]);
+  if (value === undefined) throw lacking(`segment ${segment} has no page ${page}`);
+  return decodePage(aligned(value));
+}
+
+/** The page and the place in it of a term's postings; undefined when no chunk of the segment holds it. */
+export function findTerm(
+  tables: Tables,
+  segment: { readonly number: number; readonly fences: Float64Array },
+  key: number,
+): { readonly page: PostingPage; readonly term: number } | undefined {
+  const number = lastUpTo(segment.fences, key);
+  if (number < 0) return undefined;
+  const value = tables.pages.get([segment.number, number]);
+  if (value === undefined) throw lacking(`segment ${segment.number} has no page ${number}`);
+  const page = value.byteOffset % 8 === 0 ? decodePage(value.buffer, value.byteOffset) : decodePage(aligned(value));
+  const term = lastUpTo(page.keys, key);
+  return page.keys[term] === key ? { page, term } : undefined;
+}
+
+/**
+ * Sizes segments are merged to, in chunks, each about eight times the one before: a search asks few segments, and a posting
+ * is written again only as often as there are sizes. The last leaves room for the run that reaches it to stay below the
+ * most a segment holds.
+ */
+const SIZES = [16, 128, 1_024, 8_192, 56_320];
+
+/** Merges the newest segments as long as there are enough of a size. Inside a transaction. */
+export function mergeSegments(tables: Tables, manifest: Manifest): Manifest {
+  let merged = manifest;
+  for (;;) {
+    const run = mergeableRun(merged.segments);
+    if (run.length === 0) return merged;
+    const number = merged.lastSegment + 1;
+    const whole = mergeRun(tables, run, number);
+    const before = merged.segments.slice(0, merged.segments.length - run.length);
+    merged = { ...merged, lastSegment: number, segments: [...before, whole] };
+  }
+}
+
+/** The newest segments that are all smaller than a size, when they are enough to be one of that size. */
+function mergeableRun(segments: readonly Segment[]): readonly Segment[] {
+  for (const size of SIZES) {
+    const run = segments.slice(segments.findLastIndex(({ chunks }) => chunks >= size) + 1);
+    // After a large batch the eldest of them stay as they are.
+    while (sumOf(run) > SEGMENT_CHUNKS_MAX) run.shift();
+    if (run.length > 1 && sumOf(run) >= size) return run;
+  }
+  return [];
+}
+
+function sumOf(segments: readonly Segment[]): number {
+  return segments.reduce((sum, { chunks }) => sum + chunks, 0);
+}
+
+function mergeRun(tables: Tables, run: readonly Segment[], number: number): Segment {
+  const firstId = run[0]?.firstId ?? 0;
+  const writer = createPageWriter();
+  const readers = run.map((segment) => createTermReader(tables, segment, segment.firstId - firstId));
+  for (;;) {
+    let least = Number.POSITIVE_INFINITY;
+    for (const reader of readers) if (reader.key < least) least = reader.key;
+    if (least === Number.POSITIVE_INFINITY) break;
+    writer.term(least);
+    for (const reader of readers) {
+      if (reader.key !== least) continue;
+      writer.copy(reader.page, reader.term, reader.shift);
+      reader.advance();
+    }
+  }
+  const parts = { columns: joinColumns(run.map((segment) => readColumns(tables, segment))), ...writer.finish() };
+  for (const segment of run) removeSegment(tables, segment);
+  writeSegment(tables, number, parts);
+  return { number, firstId, chunks: sumOf(run), pages: parts.pages.length };
+}
+
+const NO_PAGE: PostingPage = {
+  keys: new Float64Array(),
+  starts: new Uint32Array(),
+  large: new Uint32Array(),
+  places: new Uint16Array(),
+  counts: new Uint8Array(),
+};
+
+/** Goes over the terms of a segment; past the last, the key is infinite. */
+function createTermReader(tables: Tables, segment: Segment, shift: number) {
+  let next = 0;
+  const reader = {
+    key: Number.POSITIVE_INFINITY,
+    page: NO_PAGE,
+    term: -1,
+    shift,
+    advance: (): void => {
+      reader.term += 1;
+      if (reader.term >= reader.page.keys.length && next < segment.pages) {
+        reader.page = readPage(tables, segment.number, next);
+        reader.term = 0;
+        next += 1;
+      }
+      reader.key = reader.page.keys[reader.term] ?? Number.POSITIVE_INFINITY;
+    },
+  };
+  reader.advance();
+  return reader;
+}
+
+function joinColumns(columns: readonly Columns[]): Columns {
+  const join = (of: keyof Columns): Uint32Array => {
+    const all = new Uint32Array(columns.reduce((sum, { seqs }) => sum + seqs.length, 0));
+    let at = 0;
+    for (const column of columns) {
+      all.set(column[of], at);
+      at += column[of].length;
+    }
+    return all;
+  };
+  return { sessions: join("sessions"), seqs: join("seqs"), lengths: join("lengths") };
+}

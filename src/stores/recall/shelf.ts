@@ -1,0 +1,280 @@
+import { crc32 } from "node:zlib";
+import { RuntimeError } from "../../contract/error.ts";
+import { type Catalogue, LIVE } from "./catalogue.ts";
+import { layoutFor } from "./simd.ts";
+import type { EmbedderState, Tables } from "./tables.ts";
+import {
+  encodeVector,
+  isSoundRow,
+  openVectorFiles,
+  signatureOf,
+  type VectorFiles,
+  type VectorRow,
+  vectorsPath,
+} from "./vector-files.ts";
+
+export interface ShelfOptions {
+  readonly tables: Tables;
+  readonly catalogue: Catalogue;
+  readonly folder: string;
+  readonly embedderId: string;
+  readonly warn: (sentence: string) => void;
+}
+
+/** The vectors of one embedder: which are there, and how they are written and mended. */
+export interface Shelf {
+  /** Takes in what is new; undefined as long as the embedder has no vector. */
+  refresh(): EmbedderState | undefined;
+  /** 255 where a chunk has a vector, by id. */
+  present(): Uint8Array;
+  /** Pages of ids whose signatures are not in memory as they are on disk. */
+  readonly stale: Set<number>;
+  files(state: EmbedderState): VectorFiles;
+  /** Pages of ids that have vectors. */
+  pages(): Iterable<number>;
+  page(number: number): PresencePage;
+  put(vectors: readonly { readonly id: number; readonly vector: Float32Array }[]): void;
+  /** Looks at every vector of a page of ids, and of those beside it: what is damaged is missing from now on. */
+  mend(state: EmbedderState, page: number): void;
+  /** Ids of chunks without a vector, ascending. */
+  missing(max: number): readonly number[];
+  /** Chunks that are there and have a vector. */
+  count(): number;
+  bytes(): number;
+  close(): void;
+}
+
+export function createShelf({ tables, catalogue, folder, embedderId, warn }: ShelfOptions): Shelf {
+  const stale = new Set<number>();
+  const known = new Map<number, PresencePage>();
+  let present = new Uint8Array(PRESENCE_IDS);
+  let revision = 0;
+  let files: VectorFiles | undefined;
+  /** Every id below it has a vector, or is of a chunk that is gone. */
+  let doneTo = 1;
+
+  const takeIn = (number: number, page: PresencePage): void => {
+    const before = known.get(number);
+    if (before?.revision === page.revision) return;
+    const from = number * PRESENCE_IDS;
+    if (from + PRESENCE_IDS > present.length) {
+      const larger = new Uint8Array(2 ** Math.ceil(Math.log2(from + PRESENCE_IDS)));
+      larger.set(present);
+      present = larger;
+    }
+    for (let place = 0; place < PRESENCE_IDS; place += 1) {
+      const is = isPresent(page.bits, place);
+      if (!is && present[from + place] !== 0) doneTo = Math.min(doneTo, from + place);
+      present[from + place] = is ? 255 : 0;
+    }
+    known.set(number, page);
+    stale.add(number);
+  };
+  const filesOf = (state: EmbedderState): VectorFiles => {
+    files ??= openVectorFiles(vectorsPath(folder, tables.root.generation(), state), layoutFor(state.dimensions, 0));
+    return files;
+  };
+
+  const shelf: Shelf = {
+    stale,
+    present: () => present,
+    files: filesOf,
+    pages: () => known.keys(),
+    page: (number) => known.get(number) ?? decodePresence(undefined),
+    refresh: () => {
+      const state = tables.embedders.get(embedderId);
+      if (state === undefined || state.revision === revision) return state;
+      const range = { start: [state.number, 0] as [number, number], end: [state.number + 1, 0] as [number, number] };
+      for (const { key, value } of tables.presence.getRange(range)) takeIn(key[1], decodePresence(value));
+      revision = state.revision;
+      return state;
+    },
+    put: (vectors) => {
+      const dimensions = vectors[0]?.vector.length;
+      if (dimensions === undefined) return;
+      const sizes = layoutFor(dimensions, 0);
+      const refuse = (expected: number, found: number): never => {
+        const message = `embedder ${embedderId} has vectors of ${expected} dimensions, and was given one of ${found}`;
+        throw new RuntimeError("SESSION_STORE_ERROR", message);
+      };
+      // Made before the transaction: whoever else writes waits for its end.
+      const rows = vectors.map(({ id, vector }) =>
+        vector.length === dimensions ? encodeVector(id, vector, sizes) : refuse(dimensions, vector.length),
+      );
+      const state = tables.root.transactionSync(() =>
+        putRows({ tables, embedderId, files: filesOf }, dimensions, rows),
+      );
+      if (state.dimensions !== dimensions) refuse(state.dimensions, dimensions);
+    },
+    mend: (state, page) => {
+      const mendOne = (number: number): number =>
+        tables.root.transactionSync(() => mendPage(tables, filesOf(state), { embedderId, page: number }));
+      let lost = mendOne(page);
+      // Damage rarely ends with a page: a file that was cut off lacks all that follow.
+      for (const step of [-1, 1]) {
+        for (let next = page + step; known.has(next); next += step) {
+          const more = mendOne(next);
+          lost += more;
+          if (more === 0) break;
+        }
+      }
+      warn(`the vector files of ${embedderId} were damaged and are mended; ${lost} vectors are to be made again`);
+      shelf.refresh();
+    },
+    missing: (max) => {
+      shelf.refresh();
+      const { lastId } = catalogue.refresh();
+      const isDone = (id: number): boolean => (present[id] ?? 0) !== 0 || ((catalogue.states[id] ?? 0) & LIVE) === 0;
+      while (doneTo <= lastId && isDone(doneTo)) doneTo += 1;
+      const ids: number[] = [];
+      for (let id = doneTo; id <= lastId && ids.length < max; id += 1) if (!isDone(id)) ids.push(id);
+      return ids;
+    },
+    count: () => {
+      shelf.refresh();
+      const { lastId } = catalogue.refresh();
+      let count = 0;
+      for (let id = 1; id <= lastId; id += 1) count += (present[id] ?? 0) & (catalogue.states[id] ?? 0) & LIVE;
+      return count;
+    },
+    bytes: () => {
+      const state = shelf.refresh();
+      return state === undefined ? 0 : filesOf(state).bytes();
+    },
+    close: () => {
+      files?.close();
+      files = undefined;
+    },
+  };
+  return shelf;
+}
+
+/** Ids whose vectors are told to be there, or not, in one value. */
+export const PRESENCE_IDS = 4_096;
+// revision u32 · checksum of the signatures u32 · a bit an id.
+const HEAD_BYTES = 8;
+const PAGE_BYTES = HEAD_BYTES + PRESENCE_IDS / 8;
+
+/** Which chunks of a page of ids have a vector, and a checksum of the signatures of those. */
+interface PresencePage {
+  readonly revision: number;
+  readonly checksum: number;
+  readonly bits: Uint8Array;
+}
+
+function decodePresence(value: Buffer | undefined): PresencePage {
+  if (value === undefined) return { revision: 0, checksum: 0, bits: new Uint8Array(PRESENCE_IDS / 8) };
+  return {
+    revision: value.readUInt32LE(0),
+    checksum: value.readUInt32LE(4),
+    bits: new Uint8Array(value.subarray(HEAD_BYTES)),
+  };
+}
+
+function encodePresence({ revision, checksum, bits }: PresencePage): Buffer {
+  const value = Buffer.alloc(PAGE_BYTES);
+  value.writeUInt32LE(revision, 0);
+  value.writeUInt32LE(checksum, 4);
+  value.set(bits, HEAD_BYTES);
+  return value;
+}
+
+function isPresent(bits: Uint8Array, place: number): boolean {
+  return ((bits[place >> 3] ?? 0) & (1 << (place & 7))) !== 0;
+}
+
+function setPresent(bits: Uint8Array, place: number, present: boolean): void {
+  const byte = bits[place >> 3] ?? 0;
+  const bit = 1 << (place & 7);
+  bits[place >> 3] = present ? byte | bit : byte & ~bit;
+}
+
+/**
+ * A checksum of the signatures that are there, in the order of their ids. The others are left out: a process that
+ * writes them may be half-way while another reads.
+ */
+export function checksumOf(bits: Uint8Array, signatures: Uint8Array, signatureBytes: number): number {
+  let checksum = 0;
+  for (let place = 0; place < PRESENCE_IDS; place += 1) {
+    if (!isPresent(bits, place)) continue;
+    const first = place;
+    while (place + 1 < PRESENCE_IDS && isPresent(bits, place + 1)) place += 1;
+    checksum = crc32(signatures.subarray(first * signatureBytes, (place + 1) * signatureBytes), checksum);
+  }
+  return checksum;
+}
+
+interface Target {
+  readonly tables: Tables;
+  readonly embedderId: string;
+  files(state: EmbedderState): VectorFiles;
+}
+
+/**
+ * Writes vectors that are wanted and not there, and notes in the tables that they are. Nothing is written when the embedder
+ * has another number of dimensions: the state that comes back tells. Inside a transaction.
+ */
+function putRows(
+  { tables, embedderId, files }: Target,
+  dimensions: number,
+  vectors: readonly VectorRow[],
+): EmbedderState {
+  const fresh = (): EmbedderState => ({ number: tables.embedders.getCount() + 1, dimensions, revision: 0 });
+  const before = tables.embedders.get(embedderId) ?? fresh();
+  if (before.dimensions !== dimensions) return before;
+  const state = { ...before, revision: before.revision + 1 };
+  const pages = Map.groupBy(vectors, ({ id }) => Math.floor(id / PRESENCE_IDS));
+  for (const [page, rows] of pages) putPage({ tables, state, files: files(state) }, page, rows);
+  tables.embedders.put(embedderId, state);
+  return state;
+}
+
+function putPage(
+  { tables, state, files }: { readonly tables: Tables; readonly state: EmbedderState; readonly files: VectorFiles },
+  page: number,
+  vectors: readonly VectorRow[],
+): void {
+  const { signatureBytes } = layoutFor(state.dimensions, 0);
+  const { bits } = decodePresence(tables.presence.get([state.number, page]));
+  const wanted = vectors.filter(({ id }) => !isPresent(bits, id % PRESENCE_IDS) && tables.rows.doesExist(id));
+  if (wanted.length === 0) return;
+  files.write(wanted);
+  for (const { id } of wanted) setPresent(bits, id % PRESENCE_IDS, true);
+  const signatures = new Uint8Array(PRESENCE_IDS * signatureBytes);
+  files.readSignatures(page * PRESENCE_IDS, signatures);
+  const checksum = checksumOf(bits, signatures, signatureBytes);
+  tables.presence.put([state.number, page], encodePresence({ revision: state.revision, checksum, bits }));
+}
+
+/** Makes signatures again from the rows that are sound, and takes those that are not for missing. Inside a transaction. */
+function mendPage(
+  { embedders, presence }: Tables,
+  files: VectorFiles,
+  { embedderId, page }: { readonly embedderId: string; readonly page: number },
+): number {
+  const state = embedders.get(embedderId);
+  if (state === undefined) return 0;
+  const sizes = layoutFor(state.dimensions, 0);
+  const { bits } = decodePresence(presence.get([state.number, page]));
+  const signatures = new Uint8Array(PRESENCE_IDS * sizes.signatureBytes);
+  const row = Buffer.alloc(sizes.stride);
+  let lost = 0;
+  for (let place = 0; place < PRESENCE_IDS; place += 1) {
+    const id = page * PRESENCE_IDS + place;
+    if (!isPresent(bits, place)) continue;
+    files.readRows(id, row, 1);
+    if (isSoundRow(row, id, sizes)) {
+      const signature = signatureOf(row, sizes);
+      signatures.set(signature, place * sizes.signatureBytes);
+      files.write([{ id, row, signature }]);
+      continue;
+    }
+    setPresent(bits, place, false);
+    lost += 1;
+  }
+  const revision = state.revision + 1;
+  const checksum = checksumOf(bits, signatures, sizes.signatureBytes);
+  presence.put([state.number, page], encodePresence({ revision, checksum, bits }));
+  embedders.put(embedderId, { ...state, revision });
+  return lost;
+}

@@ -1,0 +1,159 @@
+import { closeSync, constants, fstatSync, openSync, readSync, writeSync } from "node:fs";
+import { join } from "node:path";
+import { crc32 } from "node:zlib";
+import type { ScanLayout } from "./simd.ts";
+
+/**
+ * Two files an embedder, in which a vector stands where its id says: what is written twice is the same, a hole is a vector
+ * that is missing, and readers of other processes need no table of places.
+ */
+export interface VectorFiles {
+  /** Rows from an id on; zeros where the file ends. */
+  readRows(firstId: number, into: Uint8Array, rows: number): void;
+  readSignatures(firstId: number, into: Uint8Array): void;
+  write(vectors: readonly VectorRow[]): void;
+  /** What they take on the disk. */
+  bytes(): number;
+  close(): void;
+}
+
+/** Those of a memory that was made anew have names of their own: another process may still write to the old ones. */
+export function vectorsPath(folder: string, generation: number, embedder: { readonly number: number }): string {
+  return join(folder, `vectors-${generation === 0 ? "" : `${generation}-`}${embedder.number}`);
+}
+
+export function openVectorFiles(
+  path: string,
+  { stride, signatureBytes }: Pick<ScanLayout, "stride" | "signatureBytes">,
+): VectorFiles {
+  const open = (kind: string): number => openSync(`${path}.${kind}`, constants.O_RDWR | constants.O_CREAT, 0o600);
+  const rows = open("rows");
+  const signatures = openOr(
+    () => closeSync(rows),
+    () => open("bits"),
+  );
+  return {
+    readRows: (firstId, into, count) => readFully(rows, into, { position: firstId * stride, length: count * stride }),
+    readSignatures: (firstId, into) =>
+      readFully(signatures, into, { position: firstId * signatureBytes, length: into.length }),
+    write: (vectors) => {
+      for (const run of runsOf(vectors)) {
+        const firstId = run[0]?.id ?? 0;
+        writeFully(rows, Buffer.concat(run.map(({ row }) => row)), firstId * stride);
+        writeFully(signatures, Buffer.concat(run.map(({ signature }) => signature)), firstId * signatureBytes);
+      }
+    },
+    // Blocks, not lengths: where there is no vector the files are hollow.
+    bytes: () => [rows, signatures].reduce((sum, fd) => sum + fstatSync(fd).blocks * 512, 0),
+    close: () => {
+      closeSync(rows);
+      closeSync(signatures);
+    },
+  };
+}
+
+function openOr<T>(release: () => void, open: () => T): T {
+  try {
+    return open();
+  } catch (error) {
+    release();
+    throw error;
+  }
+}
+
+/** Vectors in ascending order of their ids, as runs without a gap. */
+function runsOf(vectors: readonly VectorRow[]): readonly VectorRow[][] {
+  const runs: VectorRow[][] = [];
+  for (const vector of [...vectors].sort((a, b) => a.id - b.id)) {
+    const run = runs.at(-1);
+    if (run !== undefined && run.at(-1)?.id === vector.id - 1) run.push(vector);
+    else runs.push([vector]);
+  }
+  return runs;
+}
+
+function readFully(fd: number, into: Uint8Array, { position, length }: { position: number; length: number }): void {
+  let read = 0;
+  while (read < length) {
+    const bytes = readSync(fd, into, read, length - read, position + read);
+    if (bytes === 0) break;
+    read += bytes;
+  }
+  if (read < length) into.fill(0, read, length);
+}
+
+function writeFully(fd: number, from: Uint8Array, position: number): void {
+  let written = 0;
+  while (written < from.length) {
+    written += writeSync(fd, from, written, from.length - written, position + written);
+  }
+}
+
+/** A vector as it is kept: a row of 8-bit numbers, and a bit for each: whether it is above zero. */
+export interface VectorRow {
+  readonly id: number;
+  readonly row: Buffer;
+  readonly signature: Uint8Array;
+}
+
+type RowSizes = Pick<ScanLayout, "rowBytes" | "stride" | "signatureBytes">;
+
+const NUMBER_MAX = 127;
+
+export function encodeVector(id: number, vector: Float32Array, sizes: RowSizes): VectorRow {
+  const row = Buffer.alloc(sizes.stride);
+  let largest = 0;
+  for (const value of vector) largest = Math.max(largest, Math.abs(value));
+  let squares = 0;
+  const numbers = new Int8Array(row.buffer, row.byteOffset, vector.length);
+  const scale = largest > 0 ? NUMBER_MAX / largest : 0;
+  for (let index = 0; index < vector.length; index += 1) {
+    const number = Math.round((vector[index] ?? 0) * scale);
+    numbers[index] = number;
+    squares += number * number;
+  }
+  row.writeFloatLE(squares > 0 ? 1 / Math.sqrt(squares) : 0, sizes.rowBytes);
+  row.writeUInt32LE(id, sizes.rowBytes + 4);
+  row.writeUInt32LE(crc32(row.subarray(0, sizes.rowBytes + 8)), sizes.rowBytes + 8);
+  return { id, row, signature: signatureOf(row, sizes) };
+}
+
+/** Whether a row is the one that was written for this id. */
+export function isSoundRow(row: Buffer, id: number, { rowBytes }: RowSizes): boolean {
+  const told = row.readUInt32LE(rowBytes + 8);
+  return row.readUInt32LE(rowBytes + 4) === id && crc32(row.subarray(0, rowBytes + 8)) === told;
+}
+
+/** Of the row and not of the vector, so that a signature that was lost can be made again. */
+export function signatureOf(row: Buffer, { rowBytes, signatureBytes }: RowSizes): Uint8Array {
+  const signature = new Uint8Array(signatureBytes);
+  const numbers = new Int8Array(row.buffer, row.byteOffset, rowBytes);
+  for (let index = 0; index < rowBytes; index += 1) {
+    if ((numbers[index] ?? 0) > 0) signature[index >> 3] = (signature[index >> 3] ?? 0) | (1 << (index & 7));
+  }
+  return signature;
+}
+
+/** Twelve bits: products of up to 8,000 dimensions add up in 32 bits, and the error is far below that of the rows. */
+const QUERY_MAX = 2_047;
+
+/** A query as the scans want it, and what turns a product with a row, times the row's scale, into a cosine. */
+export interface EncodedQuery {
+  readonly numbers: Int16Array;
+  readonly signature: Uint8Array;
+  readonly scale: number;
+}
+
+export function encodeQuery(vector: Float32Array, { rowBytes, signatureBytes }: RowSizes): EncodedQuery {
+  const numbers = new Int16Array(rowBytes);
+  const signature = new Uint8Array(signatureBytes);
+  const largest = vector.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
+  let squares = 0;
+  for (const [index, value] of vector.entries()) {
+    const number = largest > 0 ? Math.round((value / largest) * QUERY_MAX) : 0;
+    numbers[index] = number;
+    squares += number * number;
+    if (number > 0) signature[index >> 3] = (signature[index >> 3] ?? 0) | (1 << (index & 7));
+  }
+  return { numbers, signature, scale: squares > 0 ? 1 / Math.sqrt(squares) : 0 };
+}

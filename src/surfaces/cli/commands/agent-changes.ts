@@ -1,0 +1,260 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { type AgentCompacted, Remember, TakeNote } from "../../../contract/agent.ts";
+import { ERRORS, RuntimeError } from "../../../contract/error.ts";
+import { invalidInput } from "../../../contract/input.ts";
+import type { OperationInput, OperationOutput } from "../../../contract/operations.ts";
+import { withoutControls } from "../../wire/terminal-text.ts";
+import { writeError } from "../failure.ts";
+import { fieldsOf } from "../flags.ts";
+import { counted, grouped, type Io, interruptedExit, linesOf, writeJson } from "../io.ts";
+import { type Opened, withRuntime } from "../open-runtime.ts";
+import type { Invocation } from "../parts.ts";
+import { createLogLines, createProgress } from "../progress.ts";
+import { showAgentStatus } from "./agent-views.ts";
+
+export interface RememberFlags {
+  readonly json?: boolean;
+}
+
+interface Given extends RememberFlags {
+  readonly agent: string;
+  readonly words: readonly string[];
+}
+
+type Memory = OperationInput<"remember">;
+
+/** Adds what was written, or each line of what is piped in, to an agent's memories. */
+export async function remember(invocation: Invocation, given: Given): Promise<void> {
+  const { io, exitWith } = invocation;
+  const memories = memoriesOf(io, given);
+  // What is refused makes no folder.
+  const first = await memories.next();
+  if (first.done) throw new RuntimeError("INVALID_PARAMS", nothingSaid(given.agent));
+  const progress = createProgress(io, "memories");
+  const log = createLogLines(io);
+  log.writeWithin(progress.aside);
+  const use = async (opened: Opened): Promise<void> => {
+    const tally: Tally = { added: 0 };
+    try {
+      await addAll(opened.runtime, { first: first.value, memories, tally, progress: progress.show });
+    } catch (thrown) {
+      // Whoever pipes the rest in again must know where to begin.
+      if (tally.added > 0) progress.aside(() => io.stderr.write(`${sentenceOf(given, tally)}\n`));
+      throw thrown;
+    } finally {
+      progress.clear();
+    }
+    await compactionSettled(opened, given.agent, io.interrupt);
+    if (given.json) writeJson(io, tally.last);
+    else io.stdout.write(`${sentenceOf(given, tally)}\n`);
+    exitWith(interruptedExit(io) ?? 0);
+  };
+  await withRuntime(invocation, use, log.tell);
+}
+
+/** Written words are one memory, piped lines are one each; all of them are such as can be remembered. */
+async function* memoriesOf(io: Io, { agent, words, ...flags }: Given): AsyncGenerator<Memory, undefined> {
+  const fields = fieldsOf("remember", flags);
+  const memory = (content: string, place: string): Memory => {
+    const { data, error } = Remember.safeParse({ agent, content, ...fields });
+    if (data !== undefined) return data;
+    const { message } = invalidInput(error);
+    throw new RuntimeError("INVALID_PARAMS", `${place}${message}`);
+  };
+  if (!isPiped(io, words)) {
+    if (words.length > 0) yield memory(words.join(" "), "");
+    return undefined;
+  }
+  let line = 0;
+  for await (const text of textLines(io, words)) {
+    line += 1;
+    if (text.trim() !== "") yield memory(text.trimEnd(), `line ${line} of stdin: `);
+  }
+  return undefined;
+}
+
+function nothingSaid(agent: string): string {
+  return `there is nothing to remember: write it, like rkat agent remember ${agent} "I saw a heron", or pipe lines in`;
+}
+
+interface Remembering {
+  dispatch(name: "remember", memory: Memory): Promise<OperationOutput<"remember">>;
+}
+
+/** What has come of it so far. */
+interface Tally {
+  added: number;
+  last?: OperationOutput<"remember">;
+}
+
+interface Adding {
+  readonly first: Memory;
+  readonly memories: AsyncIterable<Memory>;
+  readonly tally: Tally;
+  progress(added: number): void;
+}
+
+/** So many are on their way at once: they are written together, in the order they were given. */
+const AHEAD_MAX = 64;
+
+async function addAll(runtime: Remembering, { first, memories, tally, progress }: Adding): Promise<void> {
+  const ahead: Promise<void>[] = [];
+  const add = (memory: Memory): void => {
+    const added = runtime.dispatch("remember", memory).then((remembered) => {
+      tally.added += 1;
+      // Their answers may come in another order than they do.
+      if (remembered.count > (tally.last?.count ?? 0)) tally.last = remembered;
+      progress(tally.added);
+    });
+    added.catch(() => {}); // It is waited for below, perhaps later than it fails.
+    ahead.push(added);
+  };
+  try {
+    add(first);
+    for await (const memory of memories) {
+      add(memory);
+      if (ahead.length >= AHEAD_MAX) await ahead.shift();
+    }
+    await Promise.all(ahead);
+  } finally {
+    await Promise.allSettled(ahead);
+  }
+}
+
+function sentenceOf({ agent }: Given, { added, last }: Tally): string {
+  const count = last?.count ?? added;
+  if (added === 1) return `Remembered. ${agent} has ${counted(count, "memory")}.`;
+  return `Remembered ${counted(added, "memory")}. ${agent} has ${grouped(count)}.`;
+}
+
+export interface NoteFlags {
+  readonly json?: boolean;
+}
+
+interface GivenNote extends NoteFlags {
+  readonly agent: string;
+  readonly words: readonly string[];
+}
+
+/** Keeps what was written, or all that is piped in, as a private note of an agent. */
+export async function takeNote(invocation: Invocation, { agent, words, ...flags }: GivenNote): Promise<void> {
+  const { io } = invocation;
+  const content = await noteText(io, words);
+  if (content.trim() === "" && words.length === 0) throw new RuntimeError("INVALID_PARAMS", nothingNoted(agent));
+  const { data: note, error } = TakeNote.safeParse({ agent, content, ...fieldsOf("takeNote", flags) });
+  // What is refused makes no folder.
+  if (note === undefined) throw invalidInput(error);
+  await withRuntime(invocation, async ({ runtime }) => {
+    const taken = await runtime.dispatch("takeNote", note);
+    if (flags.json) writeJson(io, taken);
+    else io.stdout.write(`Noted. ${agent} has ${counted(taken.notes, "note")}.\n`);
+  });
+}
+
+/** More than any note may hold: what is read of a longer text is enough to refuse it. */
+const CHARS_READ_MAX = 2_000_000;
+
+async function noteText(io: Io, words: readonly string[]): Promise<string> {
+  if (!isPiped(io, words)) return words.join(" ");
+  let text = "";
+  for await (const line of textLines(io, words)) {
+    text += `${line}\n`;
+    if (text.length > CHARS_READ_MAX) break;
+  }
+  return text.trimEnd();
+}
+
+function nothingNoted(agent: string): string {
+  return `there is nothing to note: write it, like rkat agent note ${agent} "The pond freezes in May", or pipe it in`;
+}
+
+interface Wish {
+  readonly agent: string;
+  readonly json?: boolean;
+  readonly signal: AbortSignal;
+}
+
+/** Compacts an agent's memories now and says what came of it. */
+export async function compactAgent(
+  { io, exitWith }: Invocation,
+  opened: Opened,
+  { agent, json, signal }: Wish,
+): Promise<void> {
+  const result = await unlessAborted(opened.runtime.dispatch("compactAgent", { agent }, { signal }), signal);
+  const failure = await failureOf(opened, agent, result);
+  if (json) {
+    writeJson(io, result);
+    if (failure === undefined) return;
+    writeError(io, failure);
+    return exitWith(ERRORS[failure.code].exit);
+  }
+  if (failure !== undefined) throw failure;
+  if (!result.compacted) return io.stdout.write(`Not compacted: ${withoutControls(result.reason ?? "")}.\n`);
+  io.stdout.write("Compacted.\n");
+  await showAgentStatus(io, opened, { agent });
+}
+
+/** Whoever stops waiting goes on; the compaction ends behind them. */
+async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  const aborted = Promise.withResolvers<never>();
+  const stop = (): void => aborted.reject(new RuntimeError("REQUEST_CANCELLED", "the compaction was not waited for"));
+  signal.addEventListener("abort", stop);
+  try {
+    return await Promise.race([work, aborted.promise]);
+  } finally {
+    signal.removeEventListener("abort", stop);
+  }
+}
+
+/** The operation answers why nothing was compacted; only a failure is also what the status tells of. */
+async function failureOf(
+  { runtime }: Opened,
+  agent: string,
+  { compacted, reason }: AgentCompacted,
+): Promise<RuntimeError | undefined> {
+  if (compacted || reason === undefined) return undefined;
+  const { last_error } = await runtime.dispatch("readAgentStatus", { agent });
+  if (last_error !== reason) return undefined;
+  return new RuntimeError("AGENT_ERROR", `the compaction failed, and both summaries are as they were: ${reason}`);
+}
+
+/** Whether the text is to be read from stdin: `-` says so, and so does a pipe where nothing was written. */
+function isPiped({ stdin }: Io, words: readonly string[]): boolean {
+  return words.length === 0 ? stdin.kind === "stream" : isDash(words);
+}
+
+function isDash(words: readonly string[]): boolean {
+  return words.length === 1 && words[0] === "-";
+}
+
+/** A pipe that says nothing for so long was perhaps inherited and will never end. */
+const SILENCE_MS = 2_000;
+
+/** The lines of stdin; says that it waits for them where nobody may have meant it to. */
+async function* textLines(io: Io, words: readonly string[]): AsyncGenerator<string> {
+  const waiting = setTimeout(() => {
+    if (!isDash(words)) io.stderr.write("Waiting for stdin to end; a text on the command line needs none.\n");
+  }, SILENCE_MS);
+  try {
+    for await (const line of linesOf(io.stdin, "a memory")) {
+      clearTimeout(waiting);
+      yield line;
+    }
+  } finally {
+    clearTimeout(waiting);
+  }
+}
+
+const LOOK_MS = 100;
+
+/**
+ * Resolves when no compaction of the agent runs, or when the signal aborts. A runtime that closes waits half a minute
+ * for one: with a slow model it would be cut off there, and begun anew by the next memory, for ever.
+ */
+async function compactionSettled({ runtime }: Opened, agent: string, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    const { compaction_running } = await runtime.dispatch("readAgentStatus", { agent });
+    if (!compaction_running) return;
+    await sleep(LOOK_MS, undefined, { signal }).catch(() => {});
+  }
+}

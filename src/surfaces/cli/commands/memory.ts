@@ -1,0 +1,317 @@
+import type { Command, Option } from "commander";
+import { RuntimeError } from "../../../contract/error.ts";
+import type { MemoryHit, MemoryResults, MemoryStatusReport } from "../../../contract/memory.ts";
+import { withoutControls } from "../../wire/terminal-text.ts";
+import { addFieldFlags, fieldsOf, wholeFrom } from "../flags.ts";
+import { describeHelp, holdCommands } from "../help.ts";
+import {
+  ageOf,
+  alignColumns,
+  bytesText,
+  createPaint,
+  grouped,
+  type Io,
+  oneLine,
+  type Paint,
+  writeJson,
+} from "../io.ts";
+import { type Opened, withMemory } from "../open-runtime.ts";
+import type { Invocation } from "../parts.ts";
+import { whileWaiting } from "../progress.ts";
+import { findSession, SELECTOR_HINT, shortId } from "../session-selector.ts";
+
+/** Declares `rkat memory`: finding again what was said in the sessions of this folder. */
+export function addMemoryCommand(program: Command, invocation: Invocation): void {
+  const memory = holdCommands(program.command("memory"))
+    .summary("search what was said, in any session of this folder")
+    .description("Searches what was said in the sessions of this folder, by words and by meaning; no model is asked.");
+  addSearches(memory, invocation);
+  const status = memory
+    .command("status")
+    .summary("say what memory holds and how it searches")
+    .description("Says what memory holds, what is still to be taken in, and whether it searches by meaning, too.")
+    .option("--json", "as JSON")
+    .action((flags: { readonly json?: boolean }) =>
+      withMemory(invocation, (opened) => showMemoryStatus(invocation.io, opened, flags)),
+    );
+  describeHelp(status, { examples: [["rkat memory status", "how much, how fresh, and by what it searches"]] });
+  describeHelp(memory, {
+    examples: [
+      ['rkat memory search "the staging host"', "what compactions took out of a context"],
+      ['rkat memory history "the staging host"', "everything that was said"],
+      ["rkat memory status", "what there is to search"],
+    ],
+    notes: [["A session is named by", SELECTOR_HINT]],
+  });
+}
+
+function addSearches(parent: Command, invocation: Invocation): void {
+  const search = parent
+    .command("search")
+    .summary("search what compactions took out")
+    .description("Searches what compactions took out of the contexts of this folder's sessions, the best hit first.");
+  describeHelp(onQuery(search, invocation, "discarded"), {
+    examples: [
+      ["rkat memory search which port does staging use", "quotes are not needed"],
+      ["rkat memory search heron --session last --limit 1", "the best of one session"],
+      ["rkat memory search heron --session last --as-of 40", "as it stood when seq 40 was said"],
+    ],
+    notes: NOTES,
+  });
+  const history = parent
+    .command("history")
+    .summary("search everything that was said")
+    .description("Searches everything that was said in this folder's sessions, compacted or not, the best hit first.");
+  describeHelp(onQuery(history, invocation, "everything"), {
+    examples: [
+      ["rkat memory history heron", "also what is still in a context"],
+      ["rkat memory history heron --agent ada", "everything an agent remembers"],
+      ["rkat memory history heron --json | jq '.results[].session_id'", "for scripts"],
+    ],
+    notes: NOTES,
+  });
+}
+
+const NOTES = [
+  ["A hit tells", "its score from 0 to 1, when, in which session, at which turn and seq, and who said it"],
+  ["A session is named by", SELECTOR_HINT],
+  ["Exit codes", "0 also when nothing is found · 2 wrong input · 10 no such session · 40 without memory-store"],
+] as const;
+
+function onQuery(command: Command, invocation: Invocation, reach: "discarded" | "everything"): Command {
+  const flags = { limit: (limit: Option) => limit.argParser(wholeFrom(1)) };
+  return addFieldFlags(command.argument("<query...>").usage("QUERY… [options]"), "searchMemory", flags)
+    .option("--all", "show every hit whole, not some lines of it")
+    .option("--json", "as JSON")
+    .action((words: readonly string[], flags: SearchFlags) =>
+      withMemory(invocation, (opened) =>
+        searchAndShow(invocation.io, opened, { query: words.join(" "), reach, ...flags }),
+      ),
+    );
+}
+
+/** Prints what memory holds, what is still to be taken in, and how it searches. */
+export async function showMemoryStatus(
+  io: Io,
+  { runtime }: Opened,
+  { json }: { readonly json?: boolean } = {},
+): Promise<void> {
+  const status = await runtime.dispatch("readMemoryStatus", {});
+  if (json) return writeJson(io, status);
+  const { yellow } = createPaint(io.stdout, io.env);
+  for (const line of alignColumns(statusRows(status))) {
+    io.stdout.write(`${line.startsWith(PROBLEM) ? yellow(line) : line}\n`);
+  }
+}
+
+const PROBLEM = "problem";
+const SENTENCE_CHARS_MAX = 1_000;
+
+function statusRows(status: MemoryStatusReport): readonly (readonly string[])[] {
+  const { entries, pending, sessions_behind, embedder, index, bytes, mode, problem } = status;
+  const behind = sessions_behind === 0 ? "none" : `${grouped(sessions_behind)}; the next search takes them in`;
+  return [
+    ["entries", grouped(entries)],
+    ["pending vectors", grouped(pending)],
+    ["sessions behind", behind],
+    ["embedder", oneLine(embedder, SENTENCE_CHARS_MAX)],
+    ["index", oneLine(index, SENTENCE_CHARS_MAX)],
+    ["size", bytesText(bytes)],
+    ["mode", mode === "hybrid" ? "hybrid: by words and meaning" : `lexical, by words alone: ${whyByWords(status)}`],
+    ...(problem === undefined ? [] : [[PROBLEM, oneLine(problem, SENTENCE_CHARS_MAX)]]),
+  ];
+}
+
+/** Why a search goes by words alone. */
+function whyByWords({ problem, embedder, entries, pending }: MemoryStatusReport): string {
+  if (problem !== undefined) return oneLine(problem, SENTENCE_CHARS_MAX);
+  if (embedder === "none") return "there is no embedder";
+  if (entries === 0) return "there is nothing to search yet";
+  return pending === 0
+    ? "its vectors were made just now"
+    : `${grouped(pending)} of ${grouped(entries)} entries have no vector yet`;
+}
+
+/** Those that are looked at one by one; all that are fields of a search are handed on. */
+interface SearchFlags {
+  readonly session?: string;
+  readonly agent?: string;
+  readonly asOf?: number;
+  readonly all?: boolean;
+  readonly json?: boolean;
+}
+
+interface Search extends SearchFlags {
+  readonly query: string;
+  /** Everything that was said, or only what compactions took out. */
+  readonly reach: "discarded" | "everything";
+  readonly signal?: AbortSignal;
+  /** How to ask for more, where it is not asked for with flags. */
+  readonly hints?: Hints;
+}
+
+/** What to write to see hits whole, and to search everything. */
+interface Hints {
+  readonly whole: string;
+  readonly everything: string;
+}
+
+const FLAGS: Hints = { whole: "--all", everything: "rkat memory history QUERY" };
+
+/** Searches, and prints the hits, the best first. */
+export async function searchAndShow(io: Io, opened: Opened, search: Search): Promise<void> {
+  const { query, json, all = false, hints = FLAGS } = search;
+  // The first search after much was said takes it in before it answers.
+  const answer = await whileWaiting(io, "searching", () => recall(opened, { signal: io.interrupt, ...search }));
+  if (json) return writeJson(io, answer);
+  if (answer.mode === "lexical") await sayByWords(io, opened);
+  const paint = createPaint(io.stdout, io.env);
+  if (answer.results.length === 0) {
+    io.stdout.write(`Nothing found.\n${paint.dim(adviceFor(search, hints))}\n`);
+    return;
+  }
+  const view = {
+    paint,
+    query,
+    columns: io.stdout.columns,
+    nowMs: Date.now(),
+    wholeHint: all ? undefined : hints.whole,
+  };
+  const blocks = answer.results.map((hit) => hitLines(hit, view).join("\n"));
+  io.stdout.write(`${blocks.join("\n\n")}\n`);
+}
+
+async function recall(opened: Opened, search: Search & { readonly signal: AbortSignal }): Promise<MemoryResults> {
+  const { query, reach, session, agent, asOf, signal } = search;
+  if (asOf !== undefined && session === undefined) {
+    throw new RuntimeError("INVALID_PARAMS", "--as-of counts within one session; name it with --session");
+  }
+  if (agent !== undefined && session !== undefined) {
+    throw new RuntimeError("INVALID_PARAMS", "--agent and --session name two places; leave one of them out");
+  }
+  const where = session === undefined ? {} : { scope: "session", session_id: await findSession(opened, session) };
+  const input = { ...fieldsOf("searchMemory", search), query, ...where };
+  return opened.runtime.dispatch(reach === "everything" ? "searchHistory" : "searchMemory", input, { signal });
+}
+
+/** Who is searching by words alone should know that other words may find more. */
+async function sayByWords(io: Io, { runtime }: Opened): Promise<void> {
+  const status = await runtime.dispatch("readMemoryStatus", {});
+  io.stderr.write(`${createPaint(io.stderr, io.env).dim(`by words alone: ${whyByWords(status)}`)}\n`);
+}
+
+function adviceFor({ reach, session, agent }: Search, { everything }: Hints): string {
+  if (reach === "discarded") return `Only what compactions took out was searched; ${everything} searches everything.`;
+  if (agent !== undefined) return "Try other words, or without --agent all that was said.";
+  return session === undefined ? "Try other words." : "Try other words, or without --session all sessions.";
+}
+
+interface HitView {
+  readonly paint: Paint;
+  /** What was looked for; its words stand out in the text. */
+  readonly query: string;
+  /** How wide the terminal is, when it is one. */
+  readonly columns: number | undefined;
+  readonly nowMs: number;
+  /** What to write to see a hit whole; undefined where it is shown whole. */
+  readonly wholeHint: string | undefined;
+}
+
+/** A hit as a person reads it: how sure, when, where and by whom; then what was said. */
+function hitLines(hit: MemoryHit, view: HitView): readonly string[] {
+  const { bold, dim } = view.paint;
+  const { score, session_id, turn, seq, created_at, agent } = hit;
+  const age = ageOf(Math.floor(Date.parse(created_at) / 1_000), view.nowMs);
+  const place = agent === undefined ? `${shortId(session_id)} turn ${turn} seq ${seq}` : `${agent} memory ${turn}`;
+  const head = `${bold(score.toFixed(2))}  ${dim(`${age}  ${oneLine(place, PLACE_CHARS_MAX)}`)}  ${speakerOf(hit)}`;
+  return [head, ...textLines(hit.content, view).map((line) => `${INDENT}${line}`.trimEnd())];
+}
+
+const PLACE_CHARS_MAX = 80;
+const INDENT = "      ";
+const SPEAKERS: Readonly<Record<string, string>> = { user: "you", assistant: "model", tool: "tool", notice: "notice" };
+
+const KINDS: Readonly<Record<string, string>> = {
+  summary: "summary",
+  agent_memory: "remembered",
+  agent_summary: "summary",
+  agent_note: "note",
+};
+
+function speakerOf({ role, kind }: MemoryHit): string {
+  const known = KINDS[kind];
+  if (known !== undefined) return known;
+  const speaker = SPEAKERS[role] ?? oneLine(role, PLACE_CHARS_MAX);
+  return kind === "tool_call" ? `${speaker}, calling a tool` : speaker;
+}
+
+const COLUMNS_DEFAULT = 100;
+const COLUMNS_MIN = 20;
+const LINES_MAX = 6;
+/** So many lines before the one that matches best, for what leads up to it. */
+const LINES_BEFORE = 2;
+
+function textLines(
+  content: string,
+  { paint, query, columns = COLUMNS_DEFAULT, wholeHint }: HitView,
+): readonly string[] {
+  const wanted = new Set(wordsOf(query).map(({ folded }) => folded));
+  const mark = (line: string): string => markWords(line, wanted, paint);
+  const said = withoutControls(content).trim().split("\n");
+  if (wholeHint === undefined) return said.map(mark);
+  const width = Math.max(COLUMNS_MIN, columns - INDENT.length);
+  const lines = said.flatMap((line) => wrap(line, width));
+  const start = Math.max(0, Math.min(bestLine(lines, wanted) - LINES_BEFORE, lines.length - LINES_MAX));
+  const end = start + LINES_MAX;
+  const more = lines.length > LINES_MAX ? [paint.dim(`(${lines.length - LINES_MAX} more lines: ${wholeHint})`)] : [];
+  return [
+    ...(start === 0 ? [] : [paint.dim("…")]),
+    ...lines.slice(start, end).map(mark),
+    ...(end >= lines.length ? [] : [paint.dim("…")]),
+    ...more,
+  ];
+}
+
+function wrap(line: string, width: number): readonly string[] {
+  // A line breaks at a space where it has one, and in the middle of a word that fills it.
+  return line.match(new RegExp(`.{1,${width}}(?:\\s+|$)|.{1,${width}}`, "gu"))?.map((part) => part.trimEnd()) ?? [""];
+}
+
+/** The first of the lines that hold the most of the words. */
+function bestLine(lines: readonly string[], wanted: ReadonlySet<string>): number {
+  const counts = lines.map(
+    (line) => new Set(wordsOf(line).flatMap(({ folded }) => (wanted.has(folded) ? [folded] : []))).size,
+  );
+  return counts.indexOf(Math.max(...counts));
+}
+
+function markWords(line: string, wanted: ReadonlySet<string>, { bold }: Paint): string {
+  let marked = "";
+  let done = 0;
+  for (const { folded, from, to } of wordsOf(line)) {
+    if (!wanted.has(folded)) continue;
+    marked += line.slice(done, from) + bold(line.slice(from, to));
+    done = to;
+  }
+  return marked + line.slice(done);
+}
+
+interface Word {
+  /** Without case and accents, as it is compared. */
+  readonly folded: string;
+  readonly from: number;
+  readonly to: number;
+}
+
+const SEGMENTER = new Intl.Segmenter("en", { granularity: "word" });
+
+/** The words of a text in any script, also of those that write no spaces. */
+function wordsOf(text: string): readonly Word[] {
+  return [...SEGMENTER.segment(text)]
+    .filter(({ isWordLike }) => isWordLike)
+    .map(({ segment, index }) => ({ folded: fold(segment), from: index, to: index + segment.length }));
+}
+
+function fold(word: string): string {
+  return word.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
+}

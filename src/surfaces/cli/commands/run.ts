@@ -1,0 +1,151 @@
+import type { Command } from "commander";
+import { RuntimeError } from "../../../contract/error.ts";
+import type { Runtime } from "../../../runtime.ts";
+import { describeHelp } from "../help.ts";
+import { createPaint, type Io, interruptedExit } from "../io.ts";
+import { withRuntime, withSessions } from "../open-runtime.ts";
+import type { Invocation } from "../parts.ts";
+import { findSession, SELECTOR_HINT } from "../session-selector.ts";
+import { addRunFlags, type RunFlags, readPrompt, readSchema, resumeFlag, stdinFlag } from "./run-flags.ts";
+import { judge, resumeSession, startSession, turnChange, watchTurn, withSessionRef } from "./start-turn.ts";
+import { askForTrust } from "./trust.ts";
+import { createEventsView, createJsonView, createTextView, type TextViewOptions, type TurnView } from "./turn-view.ts";
+
+/** The command that is meant when none is named. */
+export const DEFAULT_COMMAND = "run";
+
+/** Declares `rkat run`, which is also meant when no command is named. */
+export function addRunCommand(program: Command, invocation: Invocation): void {
+  const command = program
+    .command(DEFAULT_COMMAND, { isDefault: true })
+    .summary('ask a model; the same as rkat "PROMPT"')
+    .description("Runs one turn: the model answers, uses the tools it is allowed, and stops.")
+    .argument("[prompt...]")
+    .usage("PROMPT… [options]")
+    .action(async (words: readonly string[], flags: RunFlags) => {
+      invocation.exitWith(await runTurn(invocation, words, flags));
+    });
+  addRunFlags(command, [resumeFlag(), stdinFlag()]);
+  describeHelp(command, {
+    examples: [
+      ['rkat run "what time is it?" -m offline', "no key, no network"],
+      ['git diff | rkat "review this change"', "what is piped in becomes context"],
+      ['rkat --resume "and the tests?"', "go on with the last session"],
+      ['rkat "fix the failing test" -t workspace', "with files and a shell"],
+      ['rkat "who is Ada?" --schema person.json', "JSON that matches a schema"],
+      ['rkat "plan a trip" --max-tokens 10000 -d 30s', "with budgets"],
+    ],
+    notes: [["Exit codes", ...EXIT_CODES]],
+  });
+}
+
+/** Declares `rkat resume` and `rkat continue`. */
+export function addResumeCommands(program: Command, invocation: Invocation): void {
+  const resume = program
+    .command("resume")
+    .summary("go on with a session")
+    .description(`Runs a further turn of a session: ${SELECTOR_HINT}.`)
+    .argument("<session>")
+    .argument("[prompt...]")
+    .usage("SESSION PROMPT… [options]")
+    .action(async (session: string, words: readonly string[], flags: RunFlags) => {
+      invocation.exitWith(await runTurn(invocation, words, { ...flags, resume: session }));
+    });
+  const go = program
+    .command("continue")
+    .alias("c")
+    .summary("go on with the last session")
+    .description("Runs a further turn of the last session; rkat c is the same.")
+    .argument("[prompt...]")
+    .usage("PROMPT… [options]")
+    .action(async (words: readonly string[], flags: RunFlags) => {
+      invocation.exitWith(await runTurn(invocation, words, { ...flags, resume: "last" }));
+    });
+  for (const command of [resume, go]) addRunFlags(command, [stdinFlag()]);
+  const notes = [["Exit codes", ...EXIT_CODES, "10 there is no such session · 11 it is running a turn"]] as const;
+  describeHelp(resume, {
+    examples: [
+      ['rkat resume 019a2b3c "and the tests?"', "by the beginning of its id"],
+      ['rkat resume ~1 "go on"', "the one before the last"],
+    ],
+    notes,
+  });
+  describeHelp(go, { examples: [['rkat c "and the tests?"', "with the model and tools it had"]], notes });
+}
+
+const EXIT_CODES = [
+  "0 done · 2 wrong input · 20 the provider failed · 21 a budget ran out · 31 the store failed",
+  "30 the output does not match the schema, or too many model calls · 130 interrupted",
+] as const;
+
+/** Runs the turn and shows it; returns the exit code. */
+async function runTurn(invocation: Invocation, words: readonly string[], flags: RunFlags): Promise<number> {
+  const { io } = invocation;
+  const { resume } = flags;
+  refuseContradictions(flags);
+  const prompt = await readPrompt(io, words, flags.stdin);
+  const outputSchema = await readSchema(flags.schema, io.cwd);
+  await askForTrust(invocation);
+  const open = resume === undefined ? withRuntime : withSessions;
+  return open(invocation, async (opened) => {
+    if (resume === undefined) await mentionMissingMemory(io, opened.runtime, flags);
+    const signal = io.interrupt;
+    const { stream, limits } =
+      resume === undefined
+        ? startSession(opened, { prompt, flags, outputSchema, signal })
+        : resumeSession(opened, {
+            sessionId: await findSession(opened, resume),
+            prompt,
+            change: turnChange(flags, outputSchema),
+            signal,
+          });
+    const result = await watchTurn({ stream, view: chooseView(io, flags), complete: withSessionRef(opened) });
+    const verdict = judge(result, limits);
+    if (verdict.sentence !== undefined) io.stderr.write(`${createPaint(io.stderr, io.env).yellow(verdict.sentence)}\n`);
+    // Whoever pressed Ctrl-C is told so, whatever had been reached by then.
+    return verdict.exit === 0 ? 0 : (interruptedExit(io) ?? verdict.exit);
+  });
+}
+
+/** Refuses what cannot be printed at once. */
+export function refuseContradictions({ events, output, stream }: RunFlags): void {
+  const refuse = (message: string) => new RuntimeError("INVALID_PARAMS", message);
+  if (events && output === "text") throw refuse("--events prints JSON; leave out --output text");
+  if (stream && output === "json") throw refuse("--stream prints text; to follow a turn in JSON use --events");
+}
+
+/** Says that a preset promises more than is there. */
+export async function mentionMissingMemory(io: Io, runtime: Runtime, { tools, yolo }: RunFlags): Promise<void> {
+  if (tools !== "full" && yolo !== true) return;
+  const { capabilities } = await runtime.dispatch("readCapabilities", {});
+  const memory = capabilities.find(({ id }) => id === "memory_store");
+  if (memory?.status === "Available") return;
+  io.stderr.write("This rkat has no memory store, so the turn runs without memory_search.\n");
+}
+
+/** The view that the flags and the output ask for. */
+export function chooseView(io: Io, flags: RunFlags, own: Pick<TextViewOptions, "remark"> = {}): TurnView {
+  const isVerbose = flags.verbose === true;
+  if (flags.events) return createEventsView(io);
+  if (flags.output === "json") return createJsonView(io, { isVerbose });
+  // With a schema stdout is for the JSON alone, unless the talk was asked for, too.
+  const isStreaming = flags.stream ?? (io.stdout.isTerminal && flags.schema === undefined);
+  return createTextView(io, { isStreaming, isVerbose, ...own });
+}
+
+/**
+ * Ends a bare `--resume` where its value ends. The parser would take the next word for the value, whatever it is, and
+ * `rkat --resume go on` asks for the last session with the prompt "go on".
+ */
+export function settleResume(args: readonly string[]): readonly string[] {
+  const end = args.indexOf("--");
+  const flags = end < 0 ? args : args.slice(0, end);
+  const at = flags.indexOf("--resume");
+  if (at < 0) return args;
+  const next = flags[at + 1] ?? "";
+  const [value, taken] = SELECTOR.test(next) ? [next, 2] : ["last", 1];
+  return args.toSpliced(at, taken, `--resume=${value}`);
+}
+
+/** Ids count milliseconds in their first digits, so until the year 2527 each begins with 0; hardly a prompt does. */
+const SELECTOR = /^(?:last|~\d*|(?:[\w-]+:)?0[0-9a-f]{3}[0-9a-f-]*)$/i;

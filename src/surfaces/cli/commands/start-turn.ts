@@ -1,0 +1,166 @@
+import { asRuntimeError, ERRORS, RuntimeError } from "../../../contract/error.ts";
+import type { AgentEvent } from "../../../contract/event.ts";
+import type { JsonObject, RunResult } from "../../../contract/session.ts";
+import type { Listener } from "../../../service/event-queue.ts";
+import { type EventStream, streamOf } from "../../../service/session-handle.ts";
+import { formatSessionRef } from "../../wire/events.ts";
+import { withoutControls } from "../../wire/terminal-text.ts";
+import { fieldFlags, fieldsOf } from "../flags.ts";
+import { grouped } from "../io.ts";
+import type { Opened } from "../open-runtime.ts";
+import { type RunFlags, sessionFields, turnFields } from "./run-flags.ts";
+import type { TurnView } from "./turn-view.ts";
+
+export interface Turn {
+  readonly stream: EventStream;
+  /** Undefined when the session was made by an earlier command. */
+  readonly limits: Limits | undefined;
+}
+
+interface FirstTurn {
+  readonly prompt: string;
+  readonly flags: RunFlags;
+  readonly outputSchema: JsonObject | undefined;
+  readonly signal: AbortSignal;
+}
+
+/** Starts the first turn of a new session. */
+export function startSession({ runtime, config }: Opened, { prompt, flags, outputSchema, signal }: FirstTurn): Turn {
+  const fields = { ...sessionFields(flags, config, outputSchema), prompt };
+  // Not deferred, so what comes back is the result of the first turn.
+  const create = (listener: Listener) =>
+    runtime.dispatch("createSession", fields, { listener, signal }) as Promise<RunResult>;
+  return { stream: streamOf(create), limits: { max_tokens: flags.maxTokens ?? config.budget.max_tokens } };
+}
+
+interface FurtherTurn {
+  readonly sessionId: string;
+  readonly prompt: string;
+  readonly change: JsonObject;
+  readonly signal: AbortSignal;
+}
+
+/** Starts a further turn of a session. */
+export function resumeSession({ runtime, isKept }: Opened, { sessionId, prompt, change, signal }: FurtherTurn): Turn {
+  const fields = { ...change, session_id: sessionId, prompt };
+  // Without a store a session goes on within the process that made it, and only there.
+  const operation = isKept ? "resumeSession" : "startTurn";
+  const stream = streamOf((listener) => runtime.dispatch(operation, fields, { listener, signal }));
+  return { stream, limits: undefined };
+}
+
+/** What the flags change for a further turn, as on the wire; flags that only a new session can have are refused. */
+export function turnChange(flags: RunFlags, outputSchema: JsonObject | undefined): JsonObject {
+  refuseFixedFlags(flags);
+  return { ...fieldsOf("startTurn", flags), ...turnFields(flags, outputSchema) };
+}
+
+/** Which tools the flags leave to a turn. */
+export function toolChange(flags: RunFlags): JsonObject {
+  const { flow_tool_overlay } = fieldsOf("startTurn", flags);
+  return { flow_tool_overlay };
+}
+
+/** Names the session in a way that holds across realms, where it can be found again. */
+export function withSessionRef({ place, isKept }: Opened): (result: RunResult) => RunResult {
+  if (!isKept) return (result) => result;
+  return (result) => ({ ...result, session_ref: formatSessionRef(place.realm, result.session_id) });
+}
+
+/** The runtime would not look at these on a further turn, and whoever wrote them expects an effect. */
+function refuseFixedFlags(flags: RunFlags): void {
+  const given = new Map<string, unknown>(Object.entries(flags));
+  const changeable = fieldFlags("startTurn").map(({ option }) => option.long);
+  const fixed = fieldFlags("createSession").filter(({ option }) => !changeable.includes(option.long));
+  const isGiven = (value: unknown): boolean => value !== undefined && !(Array.isArray(value) && value.length === 0);
+  const refused = flags.yolo
+    ? "--yolo"
+    : fixed.find(({ option }) => isGiven(given.get(option.attributeName())))?.option.long;
+  if (refused === undefined) return;
+  const message = `${refused} cannot change on a session that has run: it is set when the session is created`;
+  throw new RuntimeError("INVALID_PARAMS", message);
+}
+
+/** A turn to be shown. */
+export interface Watch {
+  readonly stream: EventStream;
+  readonly view: TurnView;
+  /** Adds to the result what the runtime does not know of it. */
+  complete(result: RunResult): RunResult;
+  /** Hears every event besides the view. */
+  hear?(event: AgentEvent): void;
+}
+
+/** Shows a turn to its end; a failure carries what was said before it. */
+export async function watchTurn({ stream, view, complete, hear }: Watch): Promise<RunResult> {
+  // What the newest model call has said; a retry begins anew.
+  let said = "";
+  try {
+    for await (const event of stream) {
+      if (event.type === "turn_started" || event.type === "retrying") said = "";
+      if (event.type === "text_delta") said += event.delta;
+      hear?.(event);
+      view.show(event);
+    }
+    const result = complete(await stream.result);
+    view.end(result);
+    return result;
+  } catch (thrown) {
+    view.breakOff(said);
+    throw withPartialText(asRuntimeError(thrown), said);
+  }
+}
+
+/** The error with what was said before it, for whoever reads it as JSON. */
+function withPartialText(error: RuntimeError, said: string): RuntimeError {
+  if (said === "") return error;
+  const details = { ...(error.details ?? {}), partial_text: said };
+  return new RuntimeError(error.code, error.message, { cause: error, details });
+}
+
+/** What is known of a session's limits. */
+export interface Limits {
+  readonly max_tokens?: number | undefined;
+}
+
+/** Whether the turn did what was asked, and if not, why; the limits of a resumed session are not known. */
+export function judge(
+  result: RunResult,
+  limits: Limits | undefined,
+): { readonly exit: number; readonly sentence?: string } {
+  const { terminal_cause_kind: cause, extraction_error: extraction } = result;
+  if (cause === "budget_exhausted") {
+    return { exit: ERRORS.BUDGET_EXHAUSTED.exit, sentence: `Stopped: ${budgetName(result, limits)} is used up.` };
+  }
+  if (cause === "time_budget_exceeded") {
+    return { exit: ERRORS.BUDGET_EXHAUSTED.exit, sentence: "Stopped: the time budget is used up." };
+  }
+  const { exit } = ERRORS.AGENT_ERROR;
+  if (extraction !== undefined) return judgeExtraction(extraction, cause);
+  if (cause === "turn_limit_reached") return { exit, sentence: "Stopped: the limit of model calls is reached." };
+  return cause === undefined ? { exit: 0 } : { exit, sentence: `Stopped: ${cause}.` };
+}
+
+/** Only an output that was there can have failed to match. */
+function judgeExtraction(
+  { attempts, reason: said }: NonNullable<RunResult["extraction_error"]>,
+  cause: RunResult["terminal_cause_kind"],
+): { readonly exit: number; readonly sentence: string } {
+  const reason = withoutControls(said);
+  if (cause === undefined) {
+    const sentence = `Stopped: ${reason} before there was an output of the schema.`;
+    return { exit: ERRORS.REQUEST_CANCELLED.exit, sentence };
+  }
+  if (cause === "llm_failure" || cause === "retry_exhausted") {
+    return { exit: ERRORS.PROVIDER_ERROR.exit, sentence: `Stopped: the output could not be asked for: ${reason}` };
+  }
+  const sentence = `Stopped: no output matched the schema after ${attempts} attempts: ${reason}`;
+  return { exit: ERRORS.AGENT_ERROR.exit, sentence };
+}
+
+function budgetName({ usage }: RunResult, limits: Limits | undefined): string {
+  if (limits === undefined) return "a budget of the session";
+  const { max_tokens } = limits;
+  const isTokens = max_tokens !== undefined && usage.total_tokens >= max_tokens;
+  return isTokens ? `the token budget of ${grouped(max_tokens)}` : "the tool call budget";
+}

@@ -1,0 +1,127 @@
+import { join } from "node:path";
+import { createInterface } from "node:readline/promises";
+import type { Command } from "commander";
+import type { BroughtFile, LoadedConfig } from "../../../config/load-config.ts";
+import { RuntimeError } from "../../../contract/error.ts";
+import { withoutControls } from "../../wire/terminal-text.ts";
+import { describeHelp } from "../help.ts";
+import { counted, createPaint, type Io, writeJson } from "../io.ts";
+import { loadHere } from "../open-runtime.ts";
+import type { Invocation } from "../parts.ts";
+
+interface TrustFlags {
+  readonly status?: boolean;
+  readonly revoke?: boolean;
+  readonly json?: boolean;
+}
+
+/** Declares `rkat trust`. */
+export function addTrustCommand(program: Command, invocation: Invocation): void {
+  const command = program
+    .command("trust")
+    .summary("obey what the files of this folder want")
+    .description(
+      "Shows what the project's rkat.toml, .rkat/config.toml and .rkat/mcp.toml want to start or to send elsewhere, and trusts them as they are now. It is remembered in ~/.rkat/trust; a file that changes is asked about again.",
+    )
+    .option("--status", "only show it")
+    .option("--revoke", "trust them no more")
+    .option("--json", "as JSON")
+    .action((flags: TrustFlags) => act(invocation, flags));
+  describeHelp(command, {
+    examples: [
+      ["rkat trust", "on a terminal it asks first"],
+      ["rkat trust --status", "what is obeyed here, and what is left out"],
+      ["RKAT_TRUST=1 rkat run hello", "for one command, remembering nothing; --trust does the same"],
+    ],
+    notes: [["Exit codes", "0 everything here is obeyed · 1 something is left out"]],
+  });
+}
+
+async function act(invocation: Invocation, flags: TrustFlags): Promise<void> {
+  if (flags.status && flags.revoke)
+    throw new RuntimeError("INVALID_PARAMS", "--status only shows and --revoke changes; use one of them");
+  const loaded = await loadHere(invocation);
+  if (flags.revoke) revoke(invocation, loaded);
+  else if (!flags.status) await grant(invocation, loaded, flags.json === true);
+  const { brought } = await loadHere(invocation);
+  invocation.exitWith(brought.every(({ isObeyed }) => isObeyed) ? 0 : 1);
+  tell(invocation, brought, flags.json === true);
+}
+
+async function grant({ io }: Invocation, { brought, trust }: LoadedConfig, isJson: boolean): Promise<void> {
+  const unknown = brought.filter(({ state }) => state !== "trusted");
+  if (unknown.length === 0) return;
+  if (canAsk(io)) {
+    showWishes(io, unknown);
+    if (!(await isAgreed(io, "Trust these files as they are now?"))) return;
+  }
+  for (const file of unknown) trust.remember(file);
+  if (!isJson) io.stdout.write(`Trusted ${counted(unknown.length, "file")}; a change is asked about again.\n`);
+}
+
+/** Also of files that are gone: what comes back under their name is to be asked about. */
+function revoke({ place }: Invocation, { brought, trust }: LoadedConfig): void {
+  const { projectRoot, stateFolder } = place();
+  const names = ["rkat.toml", join(".rkat", "config.toml"), join(".rkat", "mcp.toml")];
+  const known = [...names.map((name) => join(projectRoot, name)), join(stateFolder, "config.toml")];
+  for (const path of new Set([...known, ...brought.map((file) => file.path)])) trust.forget(path);
+}
+
+function tell({ io }: Invocation, brought: readonly BroughtFile[], isJson: boolean): void {
+  if (isJson) {
+    const files = brought.map(({ path, state, isObeyed, wishes }) => {
+      return { path, state, obeyed: isObeyed, wants: wishes.map(({ text }) => text) };
+    });
+    writeJson(io, { ok: brought.every(({ isObeyed }) => isObeyed), files });
+    return;
+  }
+  if (brought.length === 0)
+    io.stdout.write("Nothing here needs trust: no file starts a program or names an address.\n");
+  showWishes(io, brought, io.stdout);
+}
+
+/** Asks whoever sits at the terminal whether to obey what the project's files want; without one nothing is asked. */
+export async function askForTrust(invocation: Invocation): Promise<void> {
+  const { io } = invocation;
+  if (!canAsk(io)) return;
+  const { brought, trust } = await loadHere(invocation);
+  const unknown = brought.filter(({ isObeyed }) => !isObeyed);
+  if (unknown.length === 0) return;
+  showWishes(io, unknown);
+  if (!(await isAgreed(io, "Trust these files as they are now?"))) return;
+  for (const file of unknown) trust.remember(file);
+}
+
+function canAsk({ stdin, stderr }: Io): boolean {
+  return stdin.kind === "terminal" && stderr.isTerminal;
+}
+
+const STATES = {
+  trusted: "trusted",
+  untrusted: "not trusted",
+  changed: "changed since it was trusted",
+  damaged: "not trusted: its record in ~/.rkat/trust is damaged",
+} as const;
+
+/** Shows what files want, on stderr or where it was asked for. */
+function showWishes(io: Io, files: readonly BroughtFile[], output = io.stderr): void {
+  const { bold, dim } = createPaint(output, io.env);
+  for (const { path, wishes, state } of files) {
+    output.write(`${bold(withoutControls(path))} ${dim(`(${STATES[state]})`)}\n`);
+    for (const { text } of wishes) output.write(`  ${withoutControls(text)}\n`);
+  }
+}
+
+/** Anything but a yes is a no, and so is the end of the input. */
+async function isAgreed({ stdin, interrupt }: Io, question: string): Promise<boolean> {
+  const { input, output } = stdin.terminal();
+  // Not as a terminal: the line is then edited, and Ctrl-C heard, as for any command.
+  const lines = createInterface({ input, output, terminal: false });
+  try {
+    const ended = new Promise<string>((resolve) => lines.once("close", () => resolve("")));
+    const answer = await Promise.race([lines.question(`${question} [y/N] `, { signal: interrupt }), ended]);
+    return /^\s*y(?:es)?\s*$/i.test(answer);
+  } finally {
+    lines.close();
+  }
+}

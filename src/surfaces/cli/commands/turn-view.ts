@@ -1,0 +1,209 @@
+import type { AgentEvent, AgentEventOf, BudgetType } from "../../../contract/event.ts";
+import type { RunResult } from "../../../contract/session.ts";
+import { withoutControls } from "../../wire/terminal-text.ts";
+import { counted, createPaint, grouped, type Io, jsonText, oneLine, writeJson } from "../io.ts";
+
+/** Shows a turn while it runs and when it has ended. */
+export interface TurnView {
+  show(event: AgentEvent): void;
+  /** The turn has ended with a result. */
+  end(result: RunResult): void;
+  /** The turn has failed or was interrupted after the model had said so much. */
+  breakOff(said: string): void;
+}
+
+export interface TextViewOptions {
+  readonly isStreaming: boolean;
+  readonly isVerbose: boolean;
+  /** Words for an event that the place of the turn has something to say about; undefined for the rest. */
+  remark?(event: AgentEvent): string | undefined;
+}
+
+/** The text on stdout, everything about it on stderr. */
+export function createTextView(io: Io, options: TextViewOptions): TurnView {
+  const { stdout, stderr } = io;
+  const paint = createPaint(stderr, io.env);
+  let isMidLine = false;
+  const print = (text: string): void => {
+    const shown = stdout.isTerminal ? withoutControls(text) : text;
+    if (shown === "") return;
+    stdout.write(shown);
+    isMidLine = !shown.endsWith("\n");
+  };
+  const endLine = (): void => {
+    if (isMidLine) print("\n");
+  };
+  const tell = (line: string): void => {
+    endLine();
+    stderr.write(`${line}\n`);
+  };
+  const tellOf = (event: AgentEvent): void => {
+    const notice = noticeOf(event);
+    const remark = options.remark?.(event);
+    const line = options.isVerbose ? verboseLineOf(event) : stderr.isTerminal ? activityOf(event) : undefined;
+    if (notice !== undefined) tell(paint.yellow(`! ${notice}`));
+    else if (remark !== undefined) tell(paint.dim(remark));
+    else if (line !== undefined) tell(paint.dim(`· ${line}`));
+  };
+  return {
+    show: (event) => {
+      if (event.type === "turn_started") endLine();
+      if (event.type === "text_delta" && options.isStreaming) print(event.delta);
+      tellOf(event);
+    },
+    end: (result) => {
+      endLine();
+      const output = finalText(result, options.isStreaming);
+      if (output !== undefined) print(output);
+      endLine();
+      const { session_id, turns, usage } = result;
+      const footer = `Session: ${session_id.slice(0, 8)} | Turns: ${turns} | Tokens: ${usage.input_tokens} in / ${usage.output_tokens} out`;
+      tell(paint.dim(`[${footer}]`));
+    },
+    breakOff: (said) => {
+      if (!options.isStreaming) print(said);
+      endLine();
+    },
+  };
+}
+
+/** What is left to print: a structured result, or the text unless it was printed as it came. */
+function finalText(result: RunResult, isStreaming: boolean): string | undefined {
+  if (result.structured_output !== undefined) return JSON.stringify(result.structured_output, undefined, 2);
+  return isStreaming ? undefined : result.text;
+}
+
+/** The result as one JSON value; events only on stderr, and only when asked for. */
+export function createJsonView(io: Io, { isVerbose }: { isVerbose: boolean }): TurnView {
+  const paint = createPaint(io.stderr, io.env);
+  return {
+    show: (event) => {
+      const line = isVerbose ? verboseLineOf(event) : undefined;
+      if (line !== undefined) io.stderr.write(`${paint.dim(`· ${line}`)}\n`);
+    },
+    end: (result) => writeJson(io, result),
+    breakOff: () => {},
+  };
+}
+
+/** Every event as one line of JSON; the last line is the result, and says so in its type. */
+export function createEventsView(io: Io): TurnView {
+  const writeLine = (value: object): void => io.stdout.write(`${jsonText(value)}\n`);
+  return { show: writeLine, end: (result) => writeLine({ type: "result", ...result }), breakOff: () => {} };
+}
+
+const ARGS_CHARS_MAX = 100;
+const RESULT_CHARS_MAX = 120;
+const SENTENCE_CHARS_MAX = 240;
+const NAME_CHARS_MAX = 200;
+
+/** A tool is named by whoever serves it, and a call of one by the model. */
+export function toolName({ name }: { readonly name: string }): string {
+  return oneLine(name, NAME_CHARS_MAX);
+}
+
+/** What everybody should know of a turn besides its text; undefined for the rest. */
+export function noticeOf(event: AgentEvent): string | undefined {
+  switch (event.type) {
+    case "budget_warning":
+      return warningLine(event);
+    case "retrying": {
+      const { attempt, max_attempts, delay_ms, error } = event;
+      const reason = oneLine(error, SENTENCE_CHARS_MAX);
+      return `retrying in ${seconds(delay_ms)} (${attempt} of ${max_attempts}): ${reason}`;
+    }
+    case "tool_execution_timed_out":
+      return `${toolName(event)} was stopped after ${seconds(event.timeout_ms)}`;
+    case "stream_truncated":
+      return oneLine(event.reason, SENTENCE_CHARS_MAX);
+    case "compaction_failed":
+      return `compaction failed: ${oneLine(event.error, SENTENCE_CHARS_MAX)}`;
+    default:
+      return undefined;
+  }
+}
+
+/** A tool or a summariser at work, in as few words as tell it apart. */
+export function activityOf(event: AgentEvent): string | undefined {
+  if (event.type === "compaction_started" || event.type === "compaction_completed") return compactionLine(event);
+  if (event.type === "tool_call_requested") return `${toolName(event)}${callHint(event)}`;
+  if (event.type !== "tool_execution_completed" || !event.is_error) return undefined;
+  return `${toolName(event)} failed: ${oneLine(event.result, RESULT_CHARS_MAX)}`;
+}
+
+/** Every event that is not a piece of a later one, as one line. */
+export function verboseLineOf(event: AgentEvent): string | undefined {
+  switch (event.type) {
+    case "run_started":
+      return `turn started in session ${event.session_id}`;
+    case "turn_started":
+      return `model call ${event.turn_number + 1}`;
+    case "reasoning_complete":
+      return `thought: ${oneLine(event.content, RESULT_CHARS_MAX)}`;
+    case "tool_call_requested":
+      return `→ ${toolName(event)} ${oneLine(JSON.stringify(event.args), ARGS_CHARS_MAX)}`;
+    case "tool_execution_completed": {
+      const outcome = event.is_error ? "failed" : "answered";
+      return `← ${toolName(event)} ${outcome} in ${event.duration_ms} ms: ${oneLine(event.result, RESULT_CHARS_MAX)}`;
+    }
+    case "turn_completed":
+      return `model stopped: ${event.stop_reason}, ${tokens(event.usage)}`;
+    case "run_completed":
+      return `turn completed, ${tokens(event.usage)} in the session`;
+    case "run_failed":
+      return `turn failed: ${oneLine(event.error, SENTENCE_CHARS_MAX)}`;
+    case "extraction_succeeded":
+      return "the output matches the schema";
+    case "extraction_failed":
+      return `the output does not match the schema: ${oneLine(event.reason, SENTENCE_CHARS_MAX)}`;
+    case "compaction_started":
+    case "compaction_completed":
+      return compactionLine(event);
+    // Pieces of what another event tells whole.
+    case "text_delta":
+    case "text_complete":
+    case "reasoning_delta":
+    case "tool_execution_started":
+    case "tool_result_received":
+      return undefined;
+    default:
+      return noticeOf(event) ?? oneLine(JSON.stringify(event), SENTENCE_CHARS_MAX);
+  }
+}
+
+/** A compaction as one line, when it begins and when it is done. */
+export function compactionLine(event: AgentEventOf<"compaction_started" | "compaction_completed">): string {
+  if (event.type === "compaction_started") {
+    const size = `about ${counted(event.estimated_history_tokens, "token")}`;
+    return `compacting ${counted(event.message_count, "message")}, ${size}…`;
+  }
+  const { messages_before, messages_after, summary_tokens, judged } = event;
+  const change = `${grouped(messages_before)} → ${grouped(messages_after)} messages`;
+  const found = judged && `; judged: ${judged.contradicted} contradicted, ${judged.unverified} unverified`;
+  return `compacted: ${change}, a summary of ${counted(summary_tokens, "token")}${found ?? ""}`;
+}
+
+function warningLine({ budget_type, used, limit, percent }: AgentEventOf<"budget_warning">): string {
+  return `${Math.round(percent)} % of the ${BUDGET_NAMES[budget_type]} used: ${grouped(used)} of ${grouped(limit)}`;
+}
+
+const BUDGET_NAMES: Readonly<Record<BudgetType, string>> = {
+  tokens: "token budget is",
+  time: "time budget (seconds) is",
+  tool_calls: "tool call budget is",
+};
+
+/** The first text among the arguments, such as a command or a subject. */
+function callHint({ args }: AgentEventOf<"tool_call_requested">): string {
+  const values = Object.values(args);
+  const hint = values.find((value) => typeof value === "string") ?? (values.length === 0 ? "" : JSON.stringify(args));
+  return hint === "" ? "" : `: ${oneLine(hint, ARGS_CHARS_MAX)}`;
+}
+
+function tokens({ input_tokens, output_tokens }: { input_tokens: number; output_tokens: number }): string {
+  return `${grouped(input_tokens)} tokens in / ${grouped(output_tokens)} out`;
+}
+
+function seconds(ms: number): string {
+  return `${(ms / 1_000).toFixed(1)} s`;
+}

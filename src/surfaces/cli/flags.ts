@@ -1,0 +1,158 @@
+import { type Command, InvalidArgumentError, Option } from "commander";
+import {
+  accepts,
+  isJsonTable,
+  metaOf,
+  parseDuration,
+  unwrapped,
+  type WrittenField,
+  writtenFields,
+} from "../../contract/input.ts";
+import { OPERATIONS, type OperationName } from "../../contract/operations.ts";
+import type { JsonObject } from "../../contract/session.ts";
+
+export type Pair = readonly [key: string, value: string];
+
+/** A flag that may be written more than once. */
+export function repeated(flags: string, description: string): Option {
+  return new Option(flags, description)
+    .argParser((value: string, before: readonly string[]) => [...before, value])
+    .default([]);
+}
+
+/** A flag of keys and values that may be written more than once. */
+export function pairs(flags: string, description: string): Option {
+  return new Option(flags, description)
+    .argParser((text: string, before: readonly Pair[]): readonly Pair[] => {
+      const at = text.indexOf("=");
+      if (at < 1) throw new InvalidArgumentError("Write it as key=value.");
+      return [...before, [text.slice(0, at), text.slice(at + 1)]];
+    })
+    .default([]);
+}
+
+/** What holds without a flag, which its explanation then says. */
+export function withoutIt(value: number | string): (option: Option) => Option {
+  return (option) => also(option, `${value} without it`).default(value);
+}
+
+/** A flag that says more of itself than its field does. */
+export function also(option: Option, more: string): Option {
+  option.description += `; ${more}`;
+  return option;
+}
+
+/** Reads a whole number; underscores may group its digits. */
+export function wholeFrom(least: number): (text: string) => number {
+  return (text) => {
+    const value = /^\d[\d_]*$/.test(text) ? Number(text.replaceAll("_", "")) : Number.NaN;
+    if (Number.isSafeInteger(value) && value >= least) return value;
+    throw new InvalidArgumentError(`Write a whole number of at least ${least}.`);
+  };
+}
+
+/** Takes a duration as it is written. */
+function duration(text: string): string {
+  if ((parseDuration(text) ?? 0) > 0) return text;
+  throw new InvalidArgumentError("Write a duration like 30s, 5m or 1h30m.");
+}
+
+/** Reads an object or a list, whichever the example is. */
+function jsonLike(example: unknown): (text: string) => unknown {
+  const isList = Array.isArray(example);
+  const shown = JSON.stringify(example).replaceAll(/(?<=[:,])/g, " ");
+  return (text) => {
+    const value = json(text);
+    if (typeof value === "object" && value !== null && Array.isArray(value) === isList) return value;
+    throw new InvalidArgumentError(`Write a JSON ${isList ? "list" : "object"}, like ${shown}.`);
+  };
+}
+
+/** Reads any JSON value. */
+export function json(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new InvalidArgumentError("Write valid JSON.");
+  }
+}
+
+export interface FieldFlag {
+  /** Where the field stands in the operation's input. */
+  readonly path: readonly [string, ...string[]];
+  readonly option: Option;
+}
+
+/** The flags of an operation's fields: named, explained and read as the fields' schemas say. */
+export function fieldFlags(operation: OperationName): readonly FieldFlag[] {
+  return writtenFields(OPERATIONS[operation].input)
+    .filter(({ word }) => word.startsWith("-"))
+    .map((field) => ({ path: field.path, option: optionOf(field) }));
+}
+
+/** Declares the flags of an operation's fields; `own` has what a command does otherwise, by the names of the fields. */
+export function addFieldFlags(
+  command: Command,
+  operation: OperationName,
+  own: Readonly<Record<string, (option: Option) => Option>> = {},
+): Command {
+  for (const { path, option } of fieldFlags(operation)) {
+    const change = own[path.at(-1) ?? ""];
+    command.addOption(change === undefined ? option : change(option));
+  }
+  return command;
+}
+
+/** The input of an operation as the flags say it, by the flags' names in code; what was not written is not in it. */
+export function fieldsOf(operation: OperationName, flags: object): JsonObject {
+  const given = new Map<string, unknown>(Object.entries(flags));
+  return fieldFlags(operation).reduce<JsonObject>((input, { path, option }) => {
+    const value = fieldValue(given.get(option.attributeName()), option);
+    return value === undefined ? input : placed(input, path, value);
+  }, {});
+}
+
+function fieldValue(value: unknown, { flags }: Option): unknown {
+  if (value instanceof GivenJson) return value.value;
+  if (!Array.isArray(value)) return value;
+  const isNone = value.length === 0 && !flags.endsWith("<json>");
+  return isNone ? undefined : isPairs(flags) ? Object.fromEntries(value) : value;
+}
+
+function placed(input: JsonObject, [name, next, ...rest]: FieldFlag["path"], value: unknown): JsonObject {
+  if (next === undefined) return { ...input, [name]: value };
+  const inner = input[name];
+  return { ...input, [name]: placed(isJsonTable(inner) ? inner : {}, [next, ...rest], value) };
+}
+
+/** Any JSON value, null among them, which the parser of flags takes for a flag without a value. */
+class GivenJson {
+  readonly value: unknown;
+  constructor(text: string) {
+    this.value = json(text);
+  }
+}
+
+const isPairs = (flags: string): boolean => flags.endsWith("<key=value>");
+
+function optionOf({ word, schema }: WrittenField): Option {
+  const { description = "", examples } = metaOf(schema);
+  const { def } = unwrapped(schema)._zod;
+  const option = new Option(word, description);
+  const several = `${description}; may be repeated`;
+  if (isPairs(word)) return pairs(word, several);
+  if (word.endsWith("<time>")) return option.argParser(duration);
+  if (word.endsWith("<json>")) {
+    return option.argParser(Array.isArray(examples) ? jsonLike(examples[0]) : (text) => new GivenJson(text));
+  }
+  switch (def.type) {
+    case "enum":
+      return option.choices(Object.keys(def.entries));
+    case "array":
+      return repeated(word, several);
+    case "number":
+      return option.argParser(wholeFrom(accepts(schema, 0) ? 0 : 1));
+    default:
+      return option;
+  }
+}

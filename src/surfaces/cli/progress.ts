@@ -1,0 +1,127 @@
+import { createPaint, grouped, type Io, oneLine } from "./io.ts";
+
+/** What is over before anybody wonders needs no line. */
+const SHOWN_AFTER_MS = 400;
+const TICK_MS = 1_000;
+
+/** Does long work; on a terminal a line says what takes so long, and for how long, and is gone when it is done. */
+export async function whileWaiting<T>(io: Io, words: string, work: () => Promise<T>): Promise<T> {
+  if (!canRedraw(io)) return work();
+  const { stderr, env } = io;
+  const { dim } = createPaint(stderr, env);
+  const startedMs = Date.now();
+  let isShown = false;
+  const show = (): void => {
+    const seconds = Math.round((Date.now() - startedMs) / 1_000);
+    isShown = true;
+    stderr.write(`${CLEAR_LINE}${dim(seconds === 0 ? `${words}…` : `${words}… ${seconds} s`)}`);
+  };
+  let ticking: NodeJS.Timeout | undefined;
+  const waiting = setTimeout(() => {
+    show();
+    ticking = setInterval(show, TICK_MS);
+  }, SHOWN_AFTER_MS);
+  try {
+    return await work();
+  } finally {
+    clearTimeout(waiting);
+    clearInterval(ticking);
+    if (isShown) stderr.write(CLEAR_LINE);
+  }
+}
+
+/** Goes back to the beginning of the line and clears it. */
+const CLEAR_LINE = "\r\u001b[K";
+
+/** Whether a line that is written over and over is welcome: on a terminal that can, unless plain text is asked for. */
+function canRedraw({ stderr, env }: Pick<Io, "stderr" | "env">): boolean {
+  const isPlain = env.TERM === "dumb" || (env.NO_COLOR !== undefined && env.NO_COLOR !== "");
+  return stderr.isTerminal && !isPlain;
+}
+
+/** A line on a terminal that counts; elsewhere it is not there. */
+interface Progress {
+  show(count: number): void;
+  /** Lets something be written in its place; the next count is shown after it. */
+  aside(write: () => void): void;
+  clear(): void;
+}
+
+/** What is over before anybody could read it needs no counting. */
+const COUNT_MIN = 64;
+/** More often than this the eye does not see it. */
+const PAUSE_MS = 100;
+
+/** Counts things named so on stderr. */
+export function createProgress({ stderr, env }: Io, noun: string): Progress {
+  const { dim } = createPaint(stderr, env);
+  const isWelcome = canRedraw({ stderr, env });
+  let isShown = false;
+  let shownAtMs = 0;
+  const clear = (): void => {
+    if (isShown) stderr.write(CLEAR_LINE);
+    isShown = false;
+  };
+  return {
+    show: (count) => {
+      const nowMs = Date.now();
+      if (!isWelcome || count < COUNT_MIN || nowMs - shownAtMs < PAUSE_MS) return;
+      shownAtMs = nowMs;
+      isShown = true;
+      stderr.write(`${CLEAR_LINE}${dim(`${grouped(count)} ${noun}…`)}`);
+    },
+    aside: (write) => {
+      clear();
+      write();
+    },
+    clear,
+  };
+}
+
+/** What agents' memories do, told on stderr a line at a time. */
+export interface LogLines {
+  tell(line: string): void;
+  /** Lines that come while something else has the screen are told after it. */
+  heldDuring<T>(work: () => Promise<T>): Promise<T>;
+  /** From now on lines are written within this, which makes room for them on the screen. */
+  writeWithin(makeRoom: MakeRoom): void;
+}
+
+/** Clears what stands where a line would be written, lets it be written, and puts the rest back. */
+type MakeRoom = (write: () => void) => void;
+
+/** A line quotes what a provider answered, which may be a page. */
+const LINE_CHARS_MAX = 2_000;
+/** A turn is long for few compactions: more than this is more than anybody reads. */
+const HELD_LINES_MAX = 1_000;
+
+export function createLogLines({ stderr, env }: Io): LogLines {
+  const { dim } = createPaint(stderr, env);
+  const held: string[] = [];
+  let holders = 0;
+  let makeRoom: MakeRoom = (write) => write();
+  const write = (lines: readonly string[]): void => {
+    if (lines.length === 0) return;
+    const text = lines.map((line) => `${dim(oneLine(line, LINE_CHARS_MAX))}\n`).join("");
+    if (stderr.isTerminal) makeRoom(() => stderr.write(text));
+    else stderr.write(text);
+  };
+  return {
+    tell: (line) => {
+      if (holders === 0) write([line]);
+      else if (held.length < HELD_LINES_MAX) held.push(line);
+    },
+    heldDuring: async (work) => {
+      holders += 1;
+      try {
+        return await work();
+      } finally {
+        holders -= 1;
+        if (holders === 0) write(held.splice(0));
+      }
+    },
+    writeWithin: (room) => {
+      makeRoom = room;
+    },
+  };
+}

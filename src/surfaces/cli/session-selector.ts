@@ -1,0 +1,62 @@
+import { RuntimeError } from "../../contract/error.ts";
+import type { Dispatch } from "../../service/dispatch.ts";
+import { parseSessionRef } from "../wire/events.ts";
+import type { Opened } from "./open-runtime.ts";
+
+/** How a session can be named, for help and for refusals. */
+export const SELECTOR_HINT = "an id, the first 4 or more characters of one, last, or ~1 for the one before the last";
+
+const PREFIX_CHARS_MIN = 4;
+const ID_CHARS = 36;
+const AMBIGUOUS_SHOWN_MAX = 4;
+
+/** As much of an id as tells sessions apart: the moment it was made, to the millisecond. */
+export function shortId(sessionId: string): string {
+  return sessionId.slice(0, 13);
+}
+
+/** The id of the session that a word of the command line stands for. */
+export async function findSession({ runtime, place }: Opened, word: string): Promise<string> {
+  const { dispatch } = runtime;
+  if (word === "last") return sessionBack(dispatch, 0);
+  const [, back] = /^~(\d{0,9})$/.exec(word) ?? [];
+  if (back !== undefined) return sessionBack(dispatch, Number(back));
+  const named = parseSessionRef(word, place.realm).toLowerCase();
+  if (!/^[0-9a-f-]+$/.test(named) || named.length < PREFIX_CHARS_MIN) {
+    throw new RuntimeError("INVALID_PARAMS", `${word} names no session; write ${SELECTOR_HINT}`);
+  }
+  // Also one that is archived, which no list shows.
+  if (named.length === ID_CHARS) return named;
+  return sessionBeginning(dispatch, named);
+}
+
+async function sessionBack(dispatch: Dispatch, back: number): Promise<string> {
+  const { sessions } = await dispatch("listSessions", { offset: back, limit: 1 });
+  const [session] = sessions;
+  if (session !== undefined) return session.session_id;
+  if (back === 0) throw new RuntimeError("SESSION_NOT_FOUND", "there is no session yet; rkat PROMPT starts one");
+  const message = `~${back} is further back than the oldest session; rkat session list shows them`;
+  throw new RuntimeError("SESSION_NOT_FOUND", message);
+}
+
+async function sessionBeginning(dispatch: Dispatch, prefix: string): Promise<string> {
+  const { sessions } = await dispatch("listSessions", {});
+  const ids = sessions.map(({ session_id }) => session_id).filter((id) => id.startsWith(prefix));
+  const [id, ...others] = ids;
+  if (id === undefined) {
+    throw new RuntimeError("SESSION_NOT_FOUND", `no session begins with ${prefix}; rkat session list shows them`);
+  }
+  if (others.length === 0) return id;
+  const shown = ids.slice(0, AMBIGUOUS_SHOWN_MAX).map((each) => each.slice(0, distinctChars(ids)));
+  const more = ids.length > shown.length ? ", …" : "";
+  const message = `${prefix} begins ${ids.length} sessions: ${shown.join(", ")}${more}; write more of the one you mean`;
+  throw new RuntimeError("INVALID_PARAMS", message);
+}
+
+/** How many characters of each tell all of these apart. */
+function distinctChars(ids: readonly string[]): number {
+  for (let chars = 13; chars < ID_CHARS; chars += 1) {
+    if (new Set(ids.map((id) => id.slice(0, chars))).size === ids.length) return chars;
+  }
+  return ID_CHARS;
+}

@@ -1,0 +1,156 @@
+import { ProxyTracerProvider, type Tracer } from "@opentelemetry/api";
+import type { SpanExporter } from "@opentelemetry/sdk-trace";
+
+/** Sends spans to a collector, behind what makes them. */
+export interface Exporter {
+  readonly tracer: Tracer;
+  /** Sends what is left, for as long as that is worth waiting for. */
+  close(): Promise<void>;
+}
+
+/** A collector that is gone must not be what a command ends with. */
+const CLOSE_MS_MAX = 2_000;
+
+/**
+ * Loads the SDK and its OTLP exporter, which are optional: without them one sentence says so, and nothing is sent. What
+ * cannot be sent is told once and dropped.
+ */
+export async function openExporter(settings: ExportSettings, warn: (sentence: string) => void): Promise<Exporter> {
+  const sdk = await loadSdk();
+  if (sdk === undefined) {
+    warn(
+      "telemetry is enabled and its packages are not installed, so nothing is sent; npm install @opentelemetry/sdk-trace @opentelemetry/resources @opentelemetry/exporter-trace-otlp-http",
+    );
+    return { tracer: new ProxyTracerProvider().getTracer("rkat"), close: async () => {} };
+  }
+  const { url, serviceName } = settings;
+  let isTold = false;
+  const tell = (why: string): void => {
+    if (!isTold) warn(`telemetry cannot be sent to ${placeOf(url)} (${why}); it is dropped, and this is told once`);
+    isTold = true;
+  };
+  const otlp = new sdk.OTLPTraceExporter({ url, headers: { ...settings.headers } });
+  const processor = new sdk.BatchSpanProcessor({ exporter: telling(otlp, tell) });
+  const resource = sdk.defaultResource().merge(sdk.resourceFromAttributes({ "service.name": serviceName }));
+  const provider = new sdk.TracerProvider({ resource, spanProcessors: [processor] });
+  let closing: Promise<void> | undefined;
+  return {
+    tracer: provider.getTracer("rkat"),
+    close: () => {
+      closing ??= within(
+        CLOSE_MS_MAX,
+        provider.shutdown().catch((thrown: unknown) => tell(reasonOf(thrown))),
+        () => tell(`not within ${CLOSE_MS_MAX} ms`),
+      );
+      return closing;
+    },
+  };
+}
+
+async function loadSdk() {
+  try {
+    const [trace, resources, otlp] = await Promise.all([
+      import("@opentelemetry/sdk-trace"),
+      import("@opentelemetry/resources"),
+      import("@opentelemetry/exporter-trace-otlp-http"),
+    ]);
+    return { ...trace, ...resources, ...otlp };
+  } catch (thrown) {
+    const code = thrown instanceof Error && "code" in thrown ? thrown.code : undefined;
+    if (code === "ERR_MODULE_NOT_FOUND" || code === "MODULE_NOT_FOUND") return undefined;
+    throw thrown;
+  }
+}
+
+/** The exporter, whose failures are heard: by itself it tells them only to the SDK's log, which is off. */
+function telling(exporter: SpanExporter, tell: (why: string) => void): SpanExporter {
+  return {
+    export: (spans, done) =>
+      exporter.export(spans, (result) => {
+        if (result.code !== 0) tell(reasonOf(result.error));
+        done(result);
+      }),
+    shutdown: () => exporter.shutdown(),
+    forceFlush: async () => exporter.forceFlush?.(),
+  };
+}
+
+/** A code or a class: a message may quote headers. */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return "it failed";
+  return "code" in error && error.code !== undefined ? String(error.code) : error.name;
+}
+
+/** An address without what may be secret in it. */
+function placeOf(url: string): string {
+  const { origin, pathname } = new URL(url);
+  return `${origin}${pathname}`;
+}
+
+async function within(ms: number, work: Promise<void>, late: () => void): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const tooLong = new Promise<void>((resolve) => {
+    timer = setTimeout(() => {
+      late();
+      resolve();
+    }, ms);
+  });
+  await Promise.race([work, tooLong]);
+  clearTimeout(timer);
+}
+
+/** What a configuration says of telemetry. */
+export interface TelemetryConfig {
+  readonly enabled: boolean;
+  readonly endpoint?: string | undefined;
+  readonly capture_content: boolean;
+  readonly service_name: string;
+}
+
+/** Where spans are sent, and as whose. */
+export interface ExportSettings {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly serviceName: string;
+}
+
+const TRACES_PATH = "v1/traces";
+const DEFAULT_ENDPOINT = "http://localhost:4318";
+
+/**
+ * The configuration under the standard variables, which win. Undefined when nothing is to be sent: an address in the
+ * environment is there for other programs, too, and says only where, never whether.
+ */
+export function exportSettings(
+  config: TelemetryConfig,
+  env: Readonly<Record<string, string | undefined>>,
+): ExportSettings | undefined {
+  const given = (name: string): string | undefined => env[name]?.trim() || undefined;
+  if (!config.enabled || given("OTEL_SDK_DISABLED")?.toLowerCase() === "true") return undefined;
+  const endpoint = given("OTEL_EXPORTER_OTLP_ENDPOINT") ?? config.endpoint ?? DEFAULT_ENDPOINT;
+  return {
+    // Of the two the one for traces is taken as it is written, the other is a base.
+    url: given("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") ?? `${endpoint.replace(/(?<!\/)\/+$/, "")}/${TRACES_PATH}`,
+    headers: headersIn(given("OTEL_EXPORTER_OTLP_TRACES_HEADERS") ?? given("OTEL_EXPORTER_OTLP_HEADERS") ?? ""),
+    serviceName: given("OTEL_SERVICE_NAME") ?? config.service_name,
+  };
+}
+
+/** Headers as the variables write them: `name=value,name=value`, percent-encoded. */
+function headersIn(text: string): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    text.split(",").flatMap((pair) => {
+      const at = pair.indexOf("=");
+      if (at < 1) return [];
+      return [[decoded(pair.slice(0, at)).toLowerCase(), decoded(pair.slice(at + 1))]];
+    }),
+  );
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text.trim());
+  } catch {
+    return text.trim();
+  }
+}

@@ -1,0 +1,248 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { kill } from "node:process";
+import type { Readable } from "node:stream";
+import { TextDecoder } from "node:util";
+import type { Clock } from "../ports/clock.ts";
+
+export interface CommandSpec {
+  readonly program: string;
+  readonly command: string;
+  readonly folder: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly timeoutMs: number;
+}
+
+export type CommandEnd =
+  | { readonly kind: "exited"; readonly exitCode: number }
+  | { readonly kind: "signalled"; readonly signal: string }
+  | { readonly kind: "timed_out" }
+  | { readonly kind: "cancelled" }
+  | { readonly kind: "not_started"; readonly reason: string };
+
+export interface RunningCommand {
+  readonly startedAtMs: number;
+  readonly stdout: OutputTail;
+  readonly stderr: OutputTail;
+  /** Never rejects. Once it has resolved, every process left in the command's group has been killed. */
+  readonly ended: Promise<{ readonly end: CommandEnd; readonly durationMs: number }>;
+  /** Ends the command as cancelled, unless it has ended already. */
+  cancel(): void;
+}
+
+/** Time a command has to end by itself after SIGTERM, before SIGKILL. */
+export const TERMINATION_GRACE_MS = 2_000;
+/** Time output may still arrive after the shell has exited: a child it left behind can hold the pipe forever. */
+export const DRAIN_MS = 500;
+
+/** Starts a command in a process group of its own, and sees the whole group to its end. */
+export function startCommand(spec: CommandSpec, clock: Clock): RunningCommand {
+  const startedAtMs = clock.now();
+  const stdout = createOutputTail();
+  const stderr = createOutputTail();
+  const cancelling = new AbortController();
+  const ended = supervise(spec, clock, { stdout, stderr, cancelled: cancelling.signal }).then((end) => {
+    stdout.end();
+    stderr.end();
+    return { end, durationMs: clock.now() - startedAtMs };
+  });
+  return { startedAtMs, stdout, stderr, ended, cancel: () => cancelling.abort() };
+}
+
+interface Supervision {
+  readonly stdout: OutputTail;
+  readonly stderr: OutputTail;
+  readonly cancelled: AbortSignal;
+}
+
+async function supervise(spec: CommandSpec, clock: Clock, watch: Supervision): Promise<CommandEnd> {
+  const started = startProcess(spec);
+  if ("reason" in started) return { kind: "not_started", reason: started.reason };
+  const { child, stdout, stderr } = started;
+  collect(stdout, watch.stdout);
+  collect(stderr, watch.stderr);
+
+  const over = new AbortController();
+  let isClosed = false;
+  const closed = new Promise<void>((resolve) => {
+    child.once("close", () => {
+      isClosed = true;
+      resolve();
+    });
+  });
+  const closedWithin = (ms: number) => Promise.race([closed, clock.sleep(ms, over.signal)]);
+  try {
+    const end = await Promise.race([
+      exitOf(child),
+      clock.sleep(spec.timeoutMs, over.signal).then((): CommandEnd => ({ kind: "timed_out" })),
+      abortOf(watch.cancelled).then((): CommandEnd => ({ kind: "cancelled" })),
+    ]);
+    if (end.kind === "not_started") return end;
+    if (end.kind === "exited" || end.kind === "signalled") await closedWithin(DRAIN_MS);
+    if (!isClosed) {
+      signalGroup(child, "SIGTERM");
+      await closedWithin(TERMINATION_GRACE_MS);
+    }
+    // Also after a clean exit: what the command left in the background must not outlive it.
+    signalGroup(child, "SIGKILL");
+    // A process that left the group is beyond our reach; it may keep the pipe, but not us waiting.
+    if (!isClosed) await closedWithin(DRAIN_MS);
+    return end;
+  } finally {
+    over.abort();
+    stdout.destroy();
+    stderr.destroy();
+  }
+}
+
+function collect(stream: Readable, tail: OutputTail): void {
+  stream.on("data", (bytes: Buffer) => tail.push(bytes));
+  // Unheard, a broken pipe would end the whole runtime; the stream's end is all that matters here.
+  stream.on("error", () => stream.destroy());
+}
+
+type StartedProcess =
+  | { readonly child: ChildProcess; readonly stdout: Readable; readonly stderr: Readable }
+  | { readonly reason: string };
+
+function startProcess({ program, command, folder, env }: CommandSpec): StartedProcess {
+  try {
+    const child = spawn(program, ["-c", command], {
+      cwd: folder,
+      env,
+      stdio: ["ignore", "pipe", "pipe"],
+      detached: true,
+    });
+    return { child, stdout: child.stdout, stderr: child.stderr };
+  } catch (error) {
+    // Thrown, not emitted, where an argument can be no argument: a NUL in the command, a list too long.
+    return { reason: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+function exitOf(child: ChildProcess): Promise<CommandEnd> {
+  return new Promise((resolve) => {
+    child.on("error", (error) => resolve({ kind: "not_started", reason: error.message }));
+    child.once("exit", (exitCode, signal) =>
+      resolve(exitCode === null ? { kind: "signalled", signal: signal ?? "unknown" } : { kind: "exited", exitCode }),
+    );
+  });
+}
+
+function abortOf(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}
+
+/** Characters kept of each output stream: the end, where a command says how it went. */
+export const OUTPUT_CHARS_MAX = 100_000;
+
+export interface OutputTail {
+  push(bytes: Uint8Array): void;
+  /** To be called once, after the last byte. */
+  end(): void;
+  read(): {
+    readonly text: string;
+    /** Whether bytes that are not UTF-8 were replaced. */
+    readonly isLossy: boolean;
+    readonly charsTotal: number;
+  };
+}
+
+/** Keeps the end of a stream, in memory that does not grow with it. */
+export function createOutputTail(charsMax = OUTPUT_CHARS_MAX): OutputTail {
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  // A second decoder only judges: a replacement character may also have been in the output itself.
+  const judge = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+  let isLossy = false;
+  let kept = "";
+  let charsTotal = 0;
+
+  const accept = (bytes: Uint8Array | undefined) => {
+    const streaming = { stream: bytes !== undefined };
+    isLossy ||= !isValid(judge, bytes, streaming);
+    const text = decoder.decode(bytes, streaming);
+    charsTotal += text.length;
+    kept += text;
+    // Cut at twice the bound, not at each push: many small writes would copy the tail every time.
+    if (kept.length > 2 * charsMax) kept = tailOf(kept, charsMax);
+  };
+
+  return {
+    push: accept,
+    end: () => accept(undefined),
+    read: () => ({ text: tailOf(kept, charsMax), isLossy, charsTotal }),
+  };
+}
+
+function isValid(judge: TextDecoder, bytes: Uint8Array | undefined, streaming: { readonly stream: boolean }): boolean {
+  try {
+    judge.decode(bytes, streaming);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function tailOf(text: string, charsMax: number): string {
+  // Half a surrogate pair is not a character: drop it rather than show a broken one.
+  return text.slice(-charsMax).replace(/^[\uDC00-\uDFFF]/, "");
+}
+
+/** Signals a detached child together with everything it started in its group. */
+export function signalGroup({ pid }: ChildProcess, signal: NodeJS.Signals): void {
+  if (pid === undefined) return;
+  try {
+    kill(-pid, signal);
+  } catch (error) {
+    // Nobody left in the group is what we wanted; EPERM is what macOS says of a group of zombies.
+    const isGone = error instanceof Error && "code" in error && (error.code === "ESRCH" || error.code === "EPERM");
+    if (!isGone) throw error;
+  }
+}
+
+/** A command as the model is told of it. */
+export interface CommandReport {
+  /** Null while it runs, and where something ended it from outside. */
+  readonly exit_code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly timed_out: boolean;
+  readonly duration_secs: number;
+  readonly stdout_lossy?: true;
+  readonly stderr_lossy?: true;
+  /** Only the end of the output is shown. */
+  readonly stdout_truncated?: true;
+  readonly stderr_truncated?: true;
+  readonly stdout_chars_total?: number;
+  readonly stderr_chars_total?: number;
+  /** The signal that ended it, where it was not ours. */
+  readonly signal?: string;
+}
+
+export function reportCommand(
+  { stdout, stderr }: Pick<RunningCommand, "stdout" | "stderr">,
+  end: CommandEnd | undefined,
+  durationMs: number,
+): CommandReport {
+  const out = reportOutput(stdout);
+  const err = reportOutput(stderr);
+  return {
+    exit_code: end?.kind === "exited" ? end.exitCode : null,
+    stdout: out.text,
+    stderr: err.text,
+    timed_out: end?.kind === "timed_out",
+    duration_secs: durationMs / 1_000,
+    ...(out.isLossy ? { stdout_lossy: true } : {}),
+    ...(err.isLossy ? { stderr_lossy: true } : {}),
+    ...(out.isCut ? { stdout_truncated: true, stdout_chars_total: out.charsTotal } : {}),
+    ...(err.isCut ? { stderr_truncated: true, stderr_chars_total: err.charsTotal } : {}),
+    ...(end?.kind === "signalled" ? { signal: end.signal } : {}),
+  };
+}
+
+function reportOutput(tail: OutputTail) {
+  const output = tail.read();
+  return { ...output, isCut: output.text.length < output.charsTotal };
+}

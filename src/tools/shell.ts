@@ -1,0 +1,215 @@
+import { constants } from "node:fs";
+import { access, stat } from "node:fs/promises";
+import { delimiter, join } from "node:path";
+import { z } from "zod";
+import { RuntimeError } from "../contract/error.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Tool, ToolOutput } from "../ports/tool.ts";
+import {
+  type CommandSpec,
+  DRAIN_MS,
+  OUTPUT_CHARS_MAX,
+  type RunningCommand,
+  reportCommand,
+  startCommand,
+  TERMINATION_GRACE_MS,
+} from "./command.ts";
+import { defineTool } from "./define-tool.ts";
+import { resolveInProject } from "./project-path.ts";
+import { createJobBoard, JOBS_FINISHED_MAX, JOBS_RUNNING_MAX, type JobBoard, type JobBounds } from "./shell-jobs.ts";
+
+// The kernel takes 131 072 bytes in one argument.
+const COMMAND_CHARS_MAX = 100_000;
+const TIMEOUT_SECS_DEFAULT = 30;
+const TIMEOUT_SECS_MAX = 86_400;
+
+export interface ShellOptions {
+  /** The project's folder: where commands start, and what `working_dir` cannot leave. */
+  readonly root: string;
+  readonly clock: Clock;
+  /** Called as `program -c command`; bash where there is one, else sh. */
+  readonly program?: string | undefined;
+  /** What commands inherit, less the secrets in it. */
+  readonly env: Env;
+  /** Which variables of `env` are kept from commands. */
+  readonly secretsFilter?: ((name: string, value: string) => boolean) | undefined;
+  /** How long a command may run where the model does not say; 30 unless given. */
+  readonly timeoutSecs?: number | undefined;
+  readonly jobBounds?: JobBounds | undefined;
+}
+
+export interface ShellTools {
+  readonly tools: readonly Tool[];
+  /** Kills every command that still runs, and refuses new ones. */
+  close(): Promise<void>;
+}
+
+const jobId = z.string().min(1).max(100);
+
+const shellInput = (timeoutSecsDefault: number) =>
+  z.strictObject({
+    command: z.string().min(1).max(COMMAND_CHARS_MAX).describe("The command line to run"),
+    working_dir: z
+      .string()
+      .min(1)
+      .optional()
+      .describe("Folder to run it in, relative to the project; the project itself unless given"),
+    timeout_secs: z
+      .number()
+      .positive()
+      .max(TIMEOUT_SECS_MAX)
+      .default(Math.min(timeoutSecsDefault, TIMEOUT_SECS_MAX))
+      .describe("Seconds after which the command and all it started are killed, also in the background"),
+    background: z.boolean().default(false).describe("Answer at once with a job_id and let the command run on"),
+  });
+const NoInput = z.strictObject({});
+const OneJob = z.strictObject({ job_id: jobId.describe("The job_id that shell answered with") });
+
+/** The tools that run commands. */
+export function createShellTools(options: ShellOptions): ShellTools {
+  const { clock } = options;
+  const bounds = options.jobBounds ?? { runningMax: JOBS_RUNNING_MAX, finishedMax: JOBS_FINISHED_MAX };
+  const jobs = createJobBoard(clock, bounds);
+  const running = new Set<RunningCommand>();
+  let isOpen = true;
+  let program: Promise<string> | undefined;
+
+  const start = (spec: CommandSpec): RunningCommand => {
+    if (!isOpen) throw new RuntimeError("REQUEST_CANCELLED", "the runtime is closing and starts no more commands");
+    const command = startCommand(spec, clock);
+    running.add(command);
+    void command.ended.then(() => running.delete(command));
+    return command;
+  };
+
+  const shell = defineTool({
+    name: "shell",
+    description: `Run a command line in the project and wait for it, or, with background, let it run on as a job. Answers with exit_code and the last ${OUTPUT_CHARS_MAX} characters of stdout and stderr. There is no input and no terminal. Processes that the command leaves behind are killed when it ends.`,
+    input: shellInput(options.timeoutSecs ?? TIMEOUT_SECS_DEFAULT),
+    // The command's own timeout decides; this only covers the killing that follows it.
+    timeoutMs: TIMEOUT_SECS_MAX * 1_000 + TERMINATION_GRACE_MS + 2 * DRAIN_MS + 10_000,
+    run: async (input, { sessionId, signal, shellEnv }) => {
+      program ??= options.program === undefined ? findShell(options.env) : Promise.resolve(options.program);
+      const spec = {
+        program: await program,
+        command: input.command,
+        folder: await resolveFolder(options.root, input.working_dir ?? "."),
+        env: childEnv(options.env, shellEnv, options.secretsFilter ?? isSecret),
+        timeoutMs: input.timeout_secs * 1_000,
+      };
+      if (signal.aborted) throw new RuntimeError("REQUEST_CANCELLED", "the command was interrupted before it started");
+      if (!input.background) return runToEnd(start(spec), signal);
+      const job_id = jobs.add(sessionId, input.command, () => start(spec));
+      const message = `started in the background; shell_job_status with job_id ${job_id} tells how it goes`;
+      return JSON.stringify({ job_id, status: "running", message });
+    },
+  });
+
+  return {
+    tools: [shell, ...createJobTools(jobs)],
+    close: async () => {
+      isOpen = false;
+      const commands = [...running];
+      for (const command of commands) command.cancel();
+      await Promise.all(commands.map((command) => command.ended));
+    },
+  };
+}
+
+/** The tools that look after commands in the background. */
+function createJobTools(jobs: JobBoard): readonly Tool[] {
+  return [
+    defineTool({
+      name: "shell_jobs",
+      description: "List the background jobs of this session, oldest first.",
+      input: NoInput,
+      run: (_input, { sessionId }) => JSON.stringify(jobs.list(sessionId)),
+    }),
+    defineTool({
+      name: "shell_job_status",
+      description: "Read how a background job goes: its status, output so far and, once it has ended, exit_code.",
+      input: OneJob,
+      run: ({ job_id }, { sessionId }) => JSON.stringify(jobs.report(sessionId, job_id)),
+    }),
+    defineTool({
+      name: "shell_job_cancel",
+      description: "Kill a running background job and everything it started.",
+      input: OneJob,
+      run: async ({ job_id }, { sessionId }) => {
+        await jobs.cancel(sessionId, job_id);
+        return JSON.stringify({ job_id, status: "cancelled" });
+      },
+    }),
+  ];
+}
+
+async function runToEnd(command: RunningCommand, signal: AbortSignal): Promise<ToolOutput> {
+  signal.addEventListener("abort", command.cancel, { once: true });
+  const { end, durationMs } = await command.ended;
+  signal.removeEventListener("abort", command.cancel);
+  switch (end.kind) {
+    case "exited":
+    case "signalled":
+    case "timed_out":
+      return JSON.stringify(reportCommand(command, end, durationMs));
+    case "cancelled":
+      throw new RuntimeError("REQUEST_CANCELLED", "the command was interrupted and killed");
+    case "not_started":
+      return { content: `the command could not be started: ${end.reason}`, isError: true };
+  }
+}
+
+async function resolveFolder(root: string, workingDir: string): Promise<string> {
+  const folder = await resolveInProject(root, workingDir);
+  const found = await stat(folder).catch(() => undefined);
+  if (found?.isDirectory()) return folder;
+  throw new RuntimeError("INVALID_PARAMS", `working_dir ${workingDir} is not a folder of the project`);
+}
+
+async function findShell(env: Env): Promise<string> {
+  for (const folder of (env.PATH ?? "/usr/local/bin:/usr/bin:/bin").split(delimiter)) {
+    const bash = join(folder, "bash");
+    const isThere = await access(bash, constants.X_OK).then(
+      () => true,
+      () => false,
+    );
+    if (isThere) return bash;
+  }
+  return "sh";
+}
+
+export type Env = Readonly<Record<string, string | undefined>>;
+
+/** Names under which programs keep what gives access; some put a word behind it: `STRIPE_KEY_LIVE`. */
+const SECRET_NAME =
+  /(?:TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|API_?KEYS?|OTLP(?:_[A-Z]+)?_HEADERS)(?:_[A-Z0-9]+)?$|(?:^|_)(?:KEY|PAT|DSN)(?:_[A-Z0-9]+)?$|_(?:PASS|PWD|AUTH)$|^(?:.+_)?(?:DATABASE|DB|MONGO(?:DB)?|REDIS|POSTGRES(?:QL)?|PG|MYSQL|AMQP|BROKER|CLOUDAMQP)_UR[IL]$|CONNECTION_STRING$/i;
+/** Everybody may know it. */
+const NO_SECRET = /_PUBLIC_KEY$/i;
+/** An address that names a password: `postgres://app:hunter2@db/app`. */
+const HOLDS_PASSWORD = /:\/\/[^\s/:@]{0,100}:([^\s/@]{1,200})@/;
+
+const isSecretName = (name: string): boolean => SECRET_NAME.test(name) && !NO_SECRET.test(name);
+
+/** Whether a variable gives access to something, by its name or by what it holds. */
+export const isSecret = (name: string, value: string): boolean => isSecretName(name) || HOLDS_PASSWORD.test(value);
+
+/** The values of an environment that give access to something. */
+export function secretsIn(env: Env): readonly string[] {
+  return Object.entries(env).flatMap(([name, value]) => {
+    if (value === undefined || !isSecret(name, value)) return [];
+    const password = HOLDS_PASSWORD.exec(value)?.[1];
+    return password === undefined ? [value] : [value, password];
+  });
+}
+
+/** What a command sees: the runtime's environment without its secrets, and what the session itself was given. */
+function childEnv(
+  env: Env,
+  shellEnv: Readonly<Record<string, string>>,
+  isKept: (name: string, value: string) => boolean,
+): Readonly<Record<string, string>> {
+  const open = Object.entries(env).filter(
+    (entry): entry is [string, string] => entry[1] !== undefined && !isKept(entry[0], entry[1]),
+  );
+  return { ...Object.fromEntries(open), ...shellEnv };
+}
