@@ -51,7 +51,7 @@ describe("connecting over stdio", () => {
 
   it("[G6] starts what MEERKAT_BIN_PATH names instead, and `rkat` by its word for it", async () => {
     const rkat = join(home, "rkat");
-    const door = join(import.meta.dirname, "../../cli.ts");
+    const door = join(import.meta.dirname, "../cli.ts");
     writeFileSync(rkat, `#!/bin/sh\nexec "${process.execPath}" "${door}" "$@"\n`, { mode: 0o700 });
     const named = { ...env(), MEERKAT_BIN_PATH: rkat };
     const client = await connect({ command: "no-such-command", args: ["--isolated"], cwd: home, env: named });

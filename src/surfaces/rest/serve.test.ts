@@ -108,6 +108,16 @@ describe("what is refused", () => {
     expect((await call("POST /sessions", { prompt: "[".repeat(500) })).status).toBe(200);
   });
 
+  it("[H5] a body of very many values is refused before they are made", async () => {
+    const { call } = await serveRest();
+    const many = `{"prompt":"hi","app_context":[${"[],".repeat(300_000)}[]]}`;
+    const message = "the body holds more than 250000 values";
+    expect(await call("POST /sessions", many)).toMatchObject({
+      status: 400,
+      body: { code: "INVALID_PARAMS", message },
+    });
+  });
+
   it("[H1] names the field, with the table's code and status", async () => {
     const { call } = await serveRest({ compaction: true });
     const { session_id } = (await call("POST /sessions", { prompt: "hi", initial_turn: "deferred" })).body;

@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
 import type { IncomingMessage } from "node:http";
 import { messageOf, RuntimeError } from "../../contract/error.ts";
-import { DEPTH_MAX, isRecord, isTooDeep } from "./incoming.ts";
+import { excessOf, isRecord } from "./incoming.ts";
 
 /** A body that was read: its bytes as a text, and what they say. */
 export interface Body {
@@ -82,7 +82,8 @@ function parseBody(bytes: Buffer, headers: IncomingMessage["headers"]): Body {
   }
   if (encoding !== "identity") throw invalid(`Content-Encoding ${encoding} is not read; send the body as it is`);
   const text = decode(bytes);
-  if (isTooDeep(text)) throw invalid(`the body is nested deeper than ${DEPTH_MAX}`);
+  const excess = excessOf(text);
+  if (excess !== undefined) throw invalid(`the body ${excess}`);
   const value = parseJson(text);
   if (!isRecord(value)) throw invalid("the body: expected a JSON object");
   return { text, fields: value };

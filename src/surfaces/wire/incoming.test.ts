@@ -45,6 +45,13 @@ describe("[H1] a line", () => {
     for (const id of ["true", "{}", "[1]"]) expect(request(id)).toEqual(fault("null", "INVALID_REQUEST"));
   });
 
+  it("[H5] of very many values is refused before they are made, and marks in a text do not count", () => {
+    const holding = (inner: string) => `{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":[${inner}]}}`;
+    const many = `${"[],".repeat(300_000)}[]`;
+    expect(read(holding(many))).toEqual(fault("null", "PARSE_ERROR"));
+    expect(read(holding(JSON.stringify(many)))).toMatchObject({ kind: "request" });
+  });
+
   it("[H5] nested too deeply is refused, and brackets in a text do not count", () => {
     const nested = (depth: number) =>
       `{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":${"[".repeat(depth)}${"]".repeat(depth)}}}`;

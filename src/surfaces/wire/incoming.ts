@@ -20,13 +20,15 @@ export const NO_ID: RequestId = "null";
 
 /** Deeper values would overflow the stack of whoever walks them; the wire's reference server stops here, too. */
 export const DEPTH_MAX = 128;
+const VALUES_MAX = 250_000;
 
 /** Reads a line; undefined when it is blank. It does not throw. */
 export function parseIncoming(bytes: Uint8Array): Incoming | undefined {
   const text = decode(bytes);
   if (text === undefined) return parseFault("the line is not UTF-8");
   if (text.trim() === "") return undefined;
-  if (isTooDeep(text)) return parseFault(`the line is nested deeper than ${DEPTH_MAX}`);
+  const excess = excessOf(text);
+  if (excess !== undefined) return parseFault(`the line ${excess}`);
   const parsed = parseJson(text);
   if ("problem" in parsed) return parseFault(`the line is not JSON: ${parsed.problem}`);
   return classify(parsed.value, text);
@@ -74,9 +76,13 @@ function parseJson(text: string): { readonly value: unknown } | { readonly probl
   }
 }
 
-/** Counts brackets outside strings; what is no JSON is left for the parser to refuse. */
-export function isTooDeep(text: string): boolean {
+/**
+ * What a JSON text has too much of, in words; undefined when it may be parsed. Sixteen megabytes of empty lists would be
+ * hundreds of megabytes once they are values. Marks in strings do not count; what is no JSON is left for the parser to refuse.
+ */
+export function excessOf(text: string): string | undefined {
   let depth = 0;
+  let values = 0;
   let isInString = false;
   for (let at = 0; at < text.length; at += 1) {
     const mark = text[at];
@@ -86,11 +92,15 @@ export function isTooDeep(text: string): boolean {
       continue;
     }
     if (mark === '"') isInString = true;
-    else if (mark === "[" || mark === "{") depth += 1;
-    else if (mark === "]" || mark === "}") depth -= 1;
-    if (depth > DEPTH_MAX) return true;
+    else if (mark === ",") values += 1;
+    else if (mark === "[" || mark === "{") {
+      depth += 1;
+      values += 1;
+    } else if (mark === "]" || mark === "}") depth -= 1;
+    if (depth > DEPTH_MAX) return `is nested deeper than ${DEPTH_MAX}`;
+    if (values > VALUES_MAX) return `holds more than ${VALUES_MAX} values`;
   }
-  return false;
+  return undefined;
 }
 
 /** The id as it is to be echoed; undefined when it is of no kind an id may be. */

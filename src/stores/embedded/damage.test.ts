@@ -12,10 +12,10 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { answered, created, idOf, said } from "../../test/support/entries.ts";
-import { openStore, verifyFolder } from "../stores/embedded/open.ts";
-import { toNewEntries } from "./entry-events.ts";
-import { foldRow } from "./session-row.ts";
+import { answered, created, idOf, said } from "../../../test/support/entries.ts";
+import { toNewEntries } from "../../core/entry-events.ts";
+import { foldRow } from "../../core/session-row.ts";
+import { openStore, verifyFolder } from "./open.ts";
 
 const root = mkdtempSync(join(tmpdir(), "rkat-damage-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }), 120_000);

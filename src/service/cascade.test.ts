@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { configWith, listen, scriptedRuntime, typesOf } from "../../../test/support/runtime.ts";
-import { createVirtualClock } from "../../../test/support/virtual-clock.ts";
-import type { ModelRequest } from "../../ports/model.ts";
-import { createScriptedModel, type ScriptedStep } from "../../providers/scripted.ts";
-import { createInMemoryStore, createRuntime, type RuntimeOptions } from "../../runtime.ts";
-import type { Session } from "../../service/session-handle.ts";
-import { COMPACTION_PROMPT, SUMMARY_PREFIX } from "./shown-messages.ts";
+import { configWith, listen, scriptedRuntime, typesOf } from "../../test/support/runtime.ts";
+import { createVirtualClock } from "../../test/support/virtual-clock.ts";
+import { COMPACTION_PROMPT, SUMMARY_PREFIX } from "../core/compaction/shown-messages.ts";
+import type { ModelRequest } from "../ports/model.ts";
+import { createScriptedModel, type ScriptedStep } from "../providers/scripted.ts";
+import { createInMemoryStore, createRuntime, type RuntimeOptions } from "../runtime.ts";
+import type { Session } from "./session-handle.ts";
 
 const BIG = { autoCompactThreshold: 50_000, maxSummaryTokens: 200, recentTurnBudget: 1 };
 const LINE = "All of this was said while the kettle boiled and the rain went on. ".repeat(6);
