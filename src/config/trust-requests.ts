@@ -3,7 +3,7 @@ import { PROVIDER_NAMES } from "../contract/session.ts";
 import type { McpServerConfig } from "../ports/mcp-server.ts";
 import { isSet } from "./config-layers.ts";
 
-/** Something a file of a project wants that only a person may allow it. */
+/** Something a file of a project asks for that only a person may allow it. */
 export interface TrustRequest {
   /** What is left out without it: a key, or a server. */
   readonly name: string;
@@ -21,13 +21,13 @@ export interface TrustRequestContext {
 }
 
 /** What a table of settings wants, and the table without it. */
-export function wishesOfSettings(table: JsonTable, context: TrustRequestContext) {
+export function requestsOfSettings(table: JsonTable, context: TrustRequestContext) {
   const wanted = [...reachingKeysOf(table), ...actingKeysOf(table)].filter((key) => !isHarmless(key, table, context));
-  const wishes = wanted.map(({ path, value }): TrustRequest => {
+  const requests = wanted.map(({ path, value }): TrustRequest => {
     const name = shown(path.join("."));
     return { name, text: `sets ${name} to ${quoted(value)}` };
   });
-  return { wishes, without: withoutDangling(wanted.reduce((rest, { path }) => without(rest, path), table)) };
+  return { requests, without: withoutDangling(wanted.reduce((rest, { path }) => without(rest, path), table)) };
 }
 
 /** What lets a model act, or sends away what is said, without naming any address. */

@@ -20,13 +20,13 @@ import {
   reachingKeysOf,
   requestOfLink,
   requestsOfServers,
+  requestsOfSettings,
   type TrustRequest,
-  wishesOfSettings,
 } from "./trust-requests.ts";
 
 /** A file of a project that wants something only a person may allow it. */
 export interface BroughtFile extends FoundFile {
-  readonly wishes: readonly TrustRequest[];
+  readonly requests: readonly TrustRequest[];
   /** Whether somebody trusted exactly this text, another one in its place, or none; or what was kept of it is damaged. */
   readonly state: "trusted" | "changed" | "untrusted" | "damaged";
   /** Whether it is done as it wants: it is trusted, or whoever started this vouches for it. */
@@ -70,10 +70,10 @@ export function openTrust(places: TrustPlaces): Trust {
   const { home, env } = places;
   const folder = join(home, ".rkat", "trust");
   const isVouched = places.isTrusted === true || isTrustedBy(env.RKAT_TRUST);
-  const judge = (file: FoundFile, wishes: readonly TrustRequest[]): BroughtFile | undefined => {
-    if (wishes.length === 0 || isUsersOwn(file.path, places)) return undefined;
+  const judge = (file: FoundFile, requests: readonly TrustRequest[]): BroughtFile | undefined => {
+    if (requests.length === 0 || isUsersOwn(file.path, places)) return undefined;
     const state = stateOf(file, folder);
-    return { ...file, wishes, state, isObeyed: isVouched || state === "trusted" };
+    return { ...file, requests, state, isObeyed: isVouched || state === "trusted" };
   };
   const link = (project: string, stateFolder: string): BroughtFile | undefined => {
     const path = linkBetween(project, stateFolder);
@@ -84,8 +84,8 @@ export function openTrust(places: TrustPlaces): Trust {
   };
   return {
     settings: (file, table, others = []) => {
-      const { wishes, without } = wishesOfSettings(table, { env, others });
-      const brought = judge(file, wishes);
+      const { requests, without } = requestsOfSettings(table, { env, others });
+      const brought = judge(file, requests);
       return brought === undefined ? { admitted: table } : { admitted: brought.isObeyed ? table : without, brought };
     },
     servers: (file, servers) => {
@@ -120,8 +120,8 @@ export function openTrust(places: TrustPlaces): Trust {
 export function leftOutText(brought: readonly BroughtFile[]): string | undefined {
   const files = brought.filter(({ isObeyed, isLink }) => !isObeyed && isLink !== true);
   if (files.length === 0) return undefined;
-  const parts = files.map(({ path, wishes, state }) => {
-    const names = wishes.map(({ name }) => name);
+  const parts = files.map(({ path, requests, state }) => {
+    const names = requests.map(({ name }) => name);
     const more = names.length - NAMED_MAX;
     const listed = names.slice(0, NAMED_MAX).join(", ") + (more > 0 ? ` and ${more} more` : "");
     return `${listed} of ${path}${REMARKS[state]}`;

@@ -24,7 +24,7 @@ export interface Report {
 }
 
 /** What is to be told, and to whom. */
-export interface Wish {
+export interface ConformanceRequest {
   /** Without one, this installation's own surfaces. */
   readonly target?:
     | { readonly kind: "rpc" | "mcp"; readonly words: readonly string[] }
@@ -50,18 +50,19 @@ export function createConformance(parts: ConformanceParts) {
     scenarios: SCENARIOS.map(({ name, title }) => ({ name, title })),
     /** The configuration that a server at an address must have been started with. */
     configuration: (modelPort: number) => conformanceToml(`http://127.0.0.1:${modelPort}/v1`, Capability.options),
-    run: (wish: Wish) => run(parts, wish),
+    run: (request: ConformanceRequest) => run(parts, request),
   };
 }
 
-async function* run(parts: ConformanceParts, wish: Wish): AsyncGenerator<Report> {
-  const scenarios = chosen(wish.only);
-  const model = await openModelServer(wish.modelPort);
+async function* run(parts: ConformanceParts, request: ConformanceRequest): AsyncGenerator<Report> {
+  const scenarios = chosen(request.only);
+  const model = await openModelServer(request.modelPort);
   try {
     const folder = await mkdtemp(join(tmpdir(), "rkat-conformance-"));
     try {
       const stage = { ...parts, folder, modelUrl: model.url, features: Capability.options };
-      for (const target of targetsOf(wish, parts.self)) yield* tellTarget(target, { stage, model, scenarios, wish });
+      for (const target of targetsOf(request, parts.self))
+        yield* tellTarget(target, { stage, model, scenarios, request });
     } finally {
       await rm(folder, { recursive: true, force: true });
     }
@@ -78,7 +79,7 @@ function chosen(only: readonly string[]): readonly Scenario[] {
   return only.length === 0 ? SCENARIOS : SCENARIOS.filter(({ name }) => only.includes(name));
 }
 
-function targetsOf({ target }: Wish, self: CommandWords): readonly Target[] {
+function targetsOf({ target }: ConformanceRequest, self: CommandWords): readonly Target[] {
   if (target === undefined) return ownTargets(self);
   if ("url" in target) return [target];
   const [command = "", ...args] = target.words;
@@ -106,16 +107,16 @@ interface Told {
   readonly stage: Stage;
   readonly model: ModelServer;
   readonly scenarios: readonly Scenario[];
-  readonly wish: Wish;
+  readonly request: ConformanceRequest;
 }
 
-async function* tellTarget(target: Target, { stage, model, scenarios, wish }: Told): AsyncGenerator<Report> {
+async function* tellTarget(target: Target, { stage, model, scenarios, request }: Told): AsyncGenerator<Report> {
   const driver = await reached(target, () => openTarget(target, stage));
   try {
     const present = await reached(target, () => readPresent(driver));
     if ("url" in target) await probe(driver, target.url, model);
     for (const scenario of scenarios) {
-      if (wish.signal.aborted) throw new RuntimeError("REQUEST_CANCELLED", "interrupted");
+      if (request.signal.aborted) throw new RuntimeError("REQUEST_CANCELLED", "interrupted");
       const { verdict } = await tellScenario(driver, scenario, { present, run: newRun() });
       yield { surface: surfaceOf(target), scenario: scenario.name, title: scenario.title, verdict };
     }

@@ -4,8 +4,8 @@ import { type Asset, createTokenizer, readAsset, readVocabulary, type Tokenize, 
 
 const DIMENSIONS = 256;
 const PIECES_MAX = 512;
-/** Texts between two looks at the signal and at the event loop. */
-const TEXTS_PER_SLICE = 32;
+/** Texts between two pauses. */
+const SUMMED_PER_SLICE = 32;
 
 const TABLE: Asset = {
   name: "gte-small-static.bin",
@@ -30,7 +30,7 @@ export function createStaticEmbedder(asset: Asset = TABLE): Embedder {
       const table = await loading;
       const vectors: Float32Array[] = [];
       for (const [index, text] of texts.entries()) {
-        if (index % TEXTS_PER_SLICE === 0) await new Promise((resolve) => setImmediate(resolve));
+        if (index % SUMMED_PER_SLICE === 0) await pause();
         if (signal.aborted) throw new RuntimeError("REQUEST_CANCELLED", "embedding was cancelled");
         vectors.push(summed(table, text));
       }
@@ -40,6 +40,11 @@ export function createStaticEmbedder(asset: Asset = TABLE): Embedder {
       loading = undefined;
     },
   };
+}
+
+/** Lets the event loop of a running turn go on. */
+function pause(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }
 
 async function loadTable(asset: Asset): Promise<Table> {
@@ -66,7 +71,7 @@ function summed(table: Table, text: string): Float32Array {
 const BUCKETS = 4096;
 /** The bytes of a word are folded with this factor. */
 const FACTOR = 31;
-/** Texts between two looks at the signal. */
+/** Texts between two pauses; counting a text is quicker than summing one. */
 const HASHED_PER_SLICE = 64;
 /** As Rust splits: other than `\s`, with U+0085 and without U+FEFF. */
 const SPACES = /\p{White_Space}+/u;
@@ -88,11 +93,6 @@ export function createHashingEmbedder(): Embedder {
     },
     async close() {},
   };
-}
-
-/** Lets the event loop of a running turn go on. */
-function pause(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
 }
 
 function counted(text: string): Float32Array {

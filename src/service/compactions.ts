@@ -25,7 +25,7 @@ import {
 
 export interface CompactionParts extends TurnParts {
   readonly live: LiveSessions;
-  readonly held: LockedWork;
+  readonly locked: LockedWork;
   readonly models: ModelResolver;
 }
 
@@ -43,14 +43,14 @@ type Operations =
  * gate lets none of them through.
  */
 export function createCompactions(
-  fixed: Pick<CompactionParts, "store" | "live" | "held" | "memory">,
+  fixed: Pick<CompactionParts, "store" | "live" | "locked" | "memory">,
   current: () => CompactionParts,
 ): Pick<Service, Operations> {
-  const { store, live, held } = fixed;
+  const { store, live, locked } = fixed;
   return {
     compactSession: async (input, call) => {
       const session = await live.find(input.session_id);
-      return held.run(session, call, (signal) =>
+      return locked.run(session, call, (signal) =>
         compactNow(current(), session, { input, signal, traceparent: call.traceparent }),
       );
     },
@@ -60,7 +60,7 @@ export function createCompactions(
     },
     undoCompaction: async ({ session_id, compaction_id }) => {
       const session = await live.find(session_id);
-      return held.run(session, {}, async () => {
+      return locked.run(session, {}, async () => {
         const { state } = session;
         const record = recordOf(state, compaction_id);
         // What was built on one that is undone already was undone with it.
@@ -73,15 +73,15 @@ export function createCompactions(
     },
     expandCompaction: async (input) => {
       const session = await live.find(input.session_id);
-      return held.run(session, {}, () => expand(current(), session, input));
+      return locked.run(session, {}, () => expand(current(), session, input));
     },
     pinMessage: async ({ session_id, seq }) => {
       const session = await live.find(session_id);
-      return held.run(session, {}, () => pin(current(), session, seq));
+      return locked.run(session, {}, () => pin(current(), session, seq));
     },
     unpinMessage: async ({ session_id, seq }) => {
       const session = await live.find(session_id);
-      return held.run(session, {}, async () => {
+      return locked.run(session, {}, async () => {
         requireMessage(session.state, seq);
         if (session.state.pins.has(seq)) {
           await appendEntries(store.log, session, [{ kind: "pinned", seq, pinned: false }]);

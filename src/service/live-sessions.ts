@@ -45,8 +45,8 @@ export function createLiveSessions(
     if (sessions.size + arriving < sessionsMax()) return;
     const idle = isStored ? firstIdle(sessions.values()) : undefined;
     if (idle === undefined) {
-      const held = sessions.size + arriving;
-      const message = `this runtime holds ${held} sessions, its limit; raise limits.max_sessions or use fewer`;
+      const count = sessions.size + arriving;
+      const message = `this runtime holds ${count} sessions, its limit; raise limits.max_sessions or use fewer`;
       throw new RuntimeError("AGENT_ERROR", message);
     }
     sessions.delete(idle.state.sessionId);

@@ -15,22 +15,22 @@ import { chooseTools, requireReachableFor, type TurnParts } from "./turn-runner.
 
 interface RewriteParts extends TurnParts {
   readonly live: LiveSessions;
-  readonly held: LockedWork;
+  readonly locked: LockedWork;
 }
 
 type Operations = "rewriteTranscript" | "restoreRevision" | "readRevision" | "listRewrites";
 
 /** The operations on what a transcript says, each with the parts it finds when it begins. */
 export function createRewrites(
-  fixed: Pick<RewriteParts, "live" | "held" | "hash">,
+  fixed: Pick<RewriteParts, "live" | "locked" | "hash">,
   current: () => RewriteParts,
 ): Pick<Service, Operations> {
-  const { live, held, hash } = fixed;
+  const { live, locked, hash } = fixed;
   return {
     rewriteTranscript: async (input) => {
       const session = await live.find(input.session_id);
       const { start, end } = input.selection;
-      return held.run(session, {}, () =>
+      return locked.run(session, {}, () =>
         change(current(), session, input, (state, how) => {
           if (start <= end && end <= how.seen) return splice(state, input, how);
           const message = `selection: ${start} to ${end} is no range of the ${how.seen} messages of the session`;
@@ -40,7 +40,7 @@ export function createRewrites(
     },
     restoreRevision: async (input) => {
       const session = await live.find(input.session_id);
-      return held.run(session, {}, () =>
+      return locked.run(session, {}, () =>
         change(current(), session, input, (state, { seen }) => {
           const to = requireRevision(state, input.revision, hash);
           const selection = { type: "message_range" as const, start: 0, end: seen };

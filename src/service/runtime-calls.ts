@@ -51,12 +51,12 @@ export interface Runtime extends Omit<OtherMethods, "createSession" | "listSessi
   close(): Promise<void>;
 }
 
-/** The ways into a runtime everything else is made of: here or on the other side of a wire. */
+/** What leads into a runtime, here or on the other side of a wire; its other calls are made of it. */
 export type RuntimeLink = Pick<Runtime, "dispatch" | "subscribe" | "close">;
 
 /** A runtime's calls, the same wherever it runs; `advice` is for whoever composed it, by the code of what failed. */
-export function createRuntimeCalls(ways: RuntimeLink, advice?: Advice): Runtime {
-  const { dispatch, subscribe } = ways;
+export function createRuntimeCalls(link: RuntimeLink, advice?: Advice): Runtime {
+  const { dispatch, subscribe } = link;
   const ask = createAsk(dispatch, advice);
   const methods = createOtherMethods(ask);
   const calls = { ask, subscribe };
@@ -97,6 +97,6 @@ export function createRuntimeCalls(ways: RuntimeLink, advice?: Advice): Runtime 
       const { media_type, data } = await methods.readBlob(blobId);
       return { mediaType: media_type, data: Uint8Array.from(atob(data), (letter) => letter.charCodeAt(0)) };
     },
-    ...ways,
+    ...link,
   };
 }

@@ -19,9 +19,9 @@ describe("the events of a turn", () => {
       throw new RuntimeError("AGENT_ERROR", "the server is gone");
     };
     const heard: unknown[] = [];
-    const ways = { ask: createAsk(dispatch), subscribe: scriptedRuntime([]).runtime.subscribe };
+    const link = { ask: createAsk(dispatch), subscribe: scriptedRuntime([]).runtime.subscribe };
     const listen = async () => {
-      for await (const event of createHandle(ways, "s").stream("hi")) heard.push(event);
+      for await (const event of createHandle(link, "s").stream("hi")) heard.push(event);
     };
     await expect(listen()).rejects.toMatchObject({ code: "AGENT_ERROR", message: "the server is gone" });
     expect(heard).toEqual([{ type: "text_delta", delta: "half" }]);

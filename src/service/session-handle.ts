@@ -88,7 +88,7 @@ export interface Session<T = unknown> extends Omit<MethodsAbout<"session_id">, O
 type Own = "fork" | "revision" | "rewrite" | "restore" | "rewrites" | "compactions" | "undoCompaction";
 
 /** Where a session's calls go. */
-export interface SessionWays {
+export interface SessionLink {
   readonly ask: Ask;
   readonly subscribe: (
     sessionId: string,
@@ -96,8 +96,8 @@ export interface SessionWays {
   ) => AsyncIterable<Delivery>;
 }
 
-export function createHandle<T>(ways: SessionWays, id: string, first?: TurnResult<T>): Session<T> {
-  const { ask, subscribe } = ways;
+export function createHandle<T>(link: SessionLink, id: string, first?: TurnResult<T>): Session<T> {
+  const { ask, subscribe } = link;
   const methods = createMethodsAbout(ask, "session_id", id);
   const about = { session_id: id };
   const scope = { type: "session", ...about };
@@ -135,7 +135,7 @@ export function createHandle<T>(ways: SessionWays, id: string, first?: TurnResul
       const made = await (replacement === undefined
         ? methods.fork(messageIndex)
         : methods.forkReplacing({ messageIndex, replacement }));
-      return createHandle(ways, made.session_id);
+      return createHandle(link, made.session_id);
     },
     compactions: async () => (await methods.compactions()).compactions,
     undoCompaction: async (compactionId) => (await methods.undoCompaction(compactionId)).compaction_ids,

@@ -75,7 +75,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
     sessionsMax: () => configuration.current().sessionsMax,
     isStored: parts.capabilities.has("session-store"),
   });
-  const held = createLockedWork({ store, clock, live });
+  const locked = createLockedWork({ store, clock, live });
 
   const createSession = async (input: CreateSession, call: CallContext) => {
     requireServed(input);
@@ -104,7 +104,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
     if (isDeferred || prompt === undefined) return { session_id };
     const turn = { prompt, model, instructions: [], overlay: undefined, traceparent: call.traceparent, added: [] };
     const run = (signal: AbortSignal) => runSessionTurn(began, session, { ...turn, signal });
-    return input.keep_alive === true ? runBehind(session, call, run) : held.run(session, call, run);
+    return input.keep_alive === true ? runBehind(session, call, run) : locked.run(session, call, run);
   };
 
   /** Runs a turn nobody waits for; how it ends is told in its events, and kept. */
@@ -114,7 +114,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
     turn: (signal: AbortSignal) => Promise<RunResult>,
   ) => {
     const { promise: holding, resolve, reject } = Promise.withResolvers<void>();
-    const run = held.run(session, {}, (signal) => {
+    const run = locked.run(session, {}, (signal) => {
       resolve();
       return turn(signal);
     });
@@ -129,7 +129,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
     requireServed(input);
     if (call.tools !== undefined) requireTools(call.tools);
     const session = await live.find(input.session_id);
-    return held.run(session, call, async (signal) => {
+    return locked.run(session, call, async (signal) => {
       const { state } = session;
       const added = call.tools === undefined ? [] : giveTools(session, call.tools);
       if (input.output_schema !== undefined) await compileSchema(input.output_schema, "output_schema");
@@ -172,8 +172,8 @@ export function createSessionService(parts: ServiceParts): SessionService {
       return { interrupted: true };
     },
     ...createSessionReader({ store, live, hash: parts.hash, sizesOf }),
-    ...createCompactions({ ...parts, live, held }, () => ({ ...current(), live, held })),
-    ...createRewrites({ ...parts, live, held }, () => ({ ...current(), live, held })),
+    ...createCompactions({ ...parts, live, locked }, () => ({ ...current(), live, locked })),
+    ...createRewrites({ ...parts, live, locked }, () => ({ ...current(), live, locked })),
     ...createMemoryOperations({
       memory: parts.memory,
       live,
@@ -185,18 +185,18 @@ export function createSessionService(parts: ServiceParts): SessionService {
     injectContext: async (input) => {
       const session = await live.find(input.session_id);
       if (session.isRunning) return inject(parts, session, input);
-      return held.run(session, {}, () => inject(parts, session, input));
+      return locked.run(session, {}, () => inject(parts, session, input));
     },
     sendExternalEvent: async (input) => {
       const session = await live.find(input.session_id);
       if (session.isRunning) return injectEvent(parts, session, input);
-      return held.run(session, {}, () => injectEvent(parts, session, input));
+      return locked.run(session, {}, () => injectEvent(parts, session, input));
     },
     ...createForks({ store, live, clock }),
     archiveSession: async ({ session_id }) => {
       const session = await live.find(session_id);
       if (session.state.archived) return { archived: true };
-      await held.run(session, {}, () => appendEntries(store.log, session, [{ kind: "archived" }]));
+      await locked.run(session, {}, () => appendEntries(store.log, session, [{ kind: "archived" }]));
       return { archived: true };
     },
     readBlob: async ({ blob_id }) => {
@@ -207,7 +207,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
     readCapabilities: async () => parts.describeCapabilities(),
     readModels: async () => configuration.current().catalogue(),
   };
-  return { service, live, stop: held.stop };
+  return { service, live, stop: locked.stop };
 }
 
 function modelFor(models: ModelResolver, { state }: LiveSession, input: StartTurn): Promise<ModelClient> {

@@ -130,6 +130,7 @@ export function quote({ text, source }: Passage): string {
 
 /** More than this is counted, not repeated: the user knows what they said. */
 const STATEMENTS_RESTATED_MAX = 3;
+/** Of each that is repeated. */
 const RESTATED_CHARS_MAX = 240;
 /** How much of what is corrected the correction must share, to be shown beside it. */
 const CORRECTED_COVERAGE_MIN = 0.5;

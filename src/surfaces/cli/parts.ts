@@ -52,7 +52,7 @@ interface Conformance {
   readonly scenarios: readonly { readonly name: string; readonly title: string }[];
   /** The configuration that a server at an address must have been started with. */
   configuration(modelPort: number): string;
-  run(wish: ConformanceOptions): AsyncIterable<ConformanceReport>;
+  run(options: ConformanceOptions): AsyncIterable<ConformanceReport>;
 }
 
 /** Which scenarios are told, and to whom; without a target, to this installation's own surfaces. */

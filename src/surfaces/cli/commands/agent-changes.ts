@@ -16,7 +16,7 @@ export interface RememberFlags {
   readonly json?: boolean;
 }
 
-interface Given extends RememberFlags {
+interface ToRemember extends RememberFlags {
   readonly agent: string;
   readonly words: readonly string[];
 }
@@ -24,12 +24,12 @@ interface Given extends RememberFlags {
 type Memory = OperationInput<"remember">;
 
 /** Adds what was written, or each line of what is piped in, to an agent's memories. */
-export async function remember(invocation: Invocation, given: Given): Promise<void> {
+export async function remember(invocation: Invocation, given: ToRemember): Promise<void> {
   const { io, exitWith } = invocation;
   const memories = memoriesOf(io, given);
   // What is refused makes no folder.
   const first = await memories.next();
-  if (first.done) throw new RuntimeError("INVALID_PARAMS", nothingSaid(given.agent));
+  if (first.done) throw new RuntimeError("INVALID_PARAMS", nothingToRemember(given.agent));
   const progress = createProgress(io, "memories");
   const log = createLogLines(io);
   log.writeWithin(progress.aside);
@@ -53,7 +53,7 @@ export async function remember(invocation: Invocation, given: Given): Promise<vo
 }
 
 /** Written words are one memory, piped lines are one each; all of them are such as can be remembered. */
-async function* memoriesOf(io: Io, { agent, words, ...flags }: Given): AsyncGenerator<Memory, undefined> {
+async function* memoriesOf(io: Io, { agent, words, ...flags }: ToRemember): AsyncGenerator<Memory, undefined> {
   const fields = fieldsOf("remember", flags);
   const memory = (content: string, place: string): Memory => {
     const { data, error } = Remember.safeParse({ agent, content, ...fields });
@@ -73,7 +73,7 @@ async function* memoriesOf(io: Io, { agent, words, ...flags }: Given): AsyncGene
   return undefined;
 }
 
-function nothingSaid(agent: string): string {
+function nothingToRemember(agent: string): string {
   return `there is nothing to remember: write it, like rkat agent remember ${agent} "I saw a heron", or pipe lines in`;
 }
 
@@ -121,7 +121,7 @@ async function addAll(runtime: Remembering, { first, memories, tally, progress }
   }
 }
 
-function sentenceOf({ agent }: Given, { added, last }: Tally): string {
+function sentenceOf({ agent }: ToRemember, { added, last }: Tally): string {
   const count = last?.count ?? added;
   if (added === 1) return `Remembered. ${agent} has ${counted(count, "memory")}.`;
   return `Remembered ${counted(added, "memory")}. ${agent} has ${grouped(count)}.`;
@@ -131,16 +131,16 @@ export interface NoteFlags {
   readonly json?: boolean;
 }
 
-interface GivenNote extends NoteFlags {
+interface ToNote extends NoteFlags {
   readonly agent: string;
   readonly words: readonly string[];
 }
 
 /** Keeps what was written, or all that is piped in, as a private note of an agent. */
-export async function takeNote(invocation: Invocation, { agent, words, ...flags }: GivenNote): Promise<void> {
+export async function takeNote(invocation: Invocation, { agent, words, ...flags }: ToNote): Promise<void> {
   const { io } = invocation;
   const content = await noteText(io, words);
-  if (content.trim() === "" && words.length === 0) throw new RuntimeError("INVALID_PARAMS", nothingNoted(agent));
+  if (content.trim() === "" && words.length === 0) throw new RuntimeError("INVALID_PARAMS", nothingToNote(agent));
   const { data: note, error } = TakeNote.safeParse({ agent, content, ...fieldsOf("takeNote", flags) });
   // What is refused makes no folder.
   if (note === undefined) throw invalidInput(error);
@@ -164,11 +164,11 @@ async function noteText(io: Io, words: readonly string[]): Promise<string> {
   return text.trimEnd();
 }
 
-function nothingNoted(agent: string): string {
+function nothingToNote(agent: string): string {
   return `there is nothing to note: write it, like rkat agent note ${agent} "The pond freezes in May", or pipe it in`;
 }
 
-interface Wish {
+interface AgentToCompact {
   readonly agent: string;
   readonly json?: boolean;
   readonly signal: AbortSignal;
@@ -178,7 +178,7 @@ interface Wish {
 export async function compactAgent(
   { io, exitWith }: Invocation,
   opened: Opened,
-  { agent, json, signal }: Wish,
+  { agent, json, signal }: AgentToCompact,
 ): Promise<void> {
   const result = await unlessAborted(opened.runtime.dispatch("compactAgent", { agent }, { signal }), signal);
   const failure = await failureOf(opened, agent, result);

@@ -165,9 +165,9 @@ interface CompactFlags {
 async function compactNow(
   { io, exitWith }: Invocation,
   opened: Opened,
-  { id, json, all = false, ...wish }: CompactFlags & { readonly id: string },
+  { id, json, all = false, ...fields }: CompactFlags & { readonly id: string },
 ): Promise<void> {
-  const { result, failure } = await attempt(io, opened, { id, ...wish, signal: io.interrupt });
+  const { result, failure } = await attempt(io, opened, { id, ...fields, signal: io.interrupt });
   if (json) {
     writeJson(io, result);
     if (failure === undefined) return;
@@ -184,7 +184,7 @@ async function compactNow(
   io.stdout.write(`${dim(`Undo it:    rkat compact undo ${shortId(id)}`)}\n`);
 }
 
-interface Wish {
+interface CompactRequest {
   readonly id: string;
   readonly instructions?: string;
   readonly signal: AbortSignal;
@@ -197,7 +197,7 @@ interface Attempt {
 }
 
 /** Asks for a compaction; on a terminal it says when the work begins. */
-export async function attempt(io: Io, { runtime }: Opened, { id, signal, ...flags }: Wish): Promise<Attempt> {
+export async function attempt(io: Io, { runtime }: Opened, { id, signal, ...flags }: CompactRequest): Promise<Attempt> {
   const { dim } = createPaint(io.stderr, io.env);
   let hasFailed = false;
   const listener: Listener = ({ event }) => {

@@ -70,15 +70,15 @@ async function check({ io, parts }: Invocation, flags: Flags): Promise<number> {
     listScenarios(io, conformance.scenarios, flags.json === true);
     return 0;
   }
-  const wish = optionsOf(io, flags);
-  if (wish.target !== undefined && "url" in wish.target) {
-    io.stderr.write(`${wish.target.url} must have been started with this configuration:\n\n`);
-    io.stderr.write(`${conformance.configuration(wish.modelPort)}\n`);
+  const options = optionsOf(io, flags);
+  if (options.target !== undefined && "url" in options.target) {
+    io.stderr.write(`${options.target.url} must have been started with this configuration:\n\n`);
+    io.stderr.write(`${conformance.configuration(options.modelPort)}\n`);
   }
   const reports: ConformanceReport[] = [];
   const progress = createProgress(io);
   progress.show("starting");
-  for await (const report of conformance.run(wish)) {
+  for await (const report of conformance.run(options)) {
     progress.clear();
     reports.push(report);
     if (flags.json !== true) io.stdout.write(`${lineOf(io, report)}\n`);

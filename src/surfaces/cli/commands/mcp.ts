@@ -279,8 +279,8 @@ async function listServers(invocation: Invocation, isJson: boolean): Promise<voi
 
 /** Servers that were not tried: nobody trusted the file that names them. */
 function untrusted(brought: readonly BroughtFile[]) {
-  const wishes = brought.filter(({ isObeyed }) => !isObeyed).flatMap((file) => file.wishes);
-  return wishes.flatMap(({ server: name, text }) => {
+  const requests = brought.filter(({ isObeyed }) => !isObeyed).flatMap((file) => file.requests);
+  return requests.flatMap(({ server: name, text }) => {
     if (name === undefined) return [];
     return [{ name, state: "untrusted" as const, tools: [], error: `not tried, since nobody trusted it: it ${text}` }];
   });

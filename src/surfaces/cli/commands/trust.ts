@@ -52,7 +52,7 @@ async function grant({ io }: Invocation, { brought, trust }: LoadedConfig, isJso
   const unknown = brought.filter(({ state }) => state !== "trusted");
   if (unknown.length === 0) return;
   if (canAsk(io)) {
-    showWishes(io, unknown);
+    showRequests(io, unknown);
     if (!(await isAgreed(io, "Trust these files as they are now?"))) return;
   }
   for (const file of unknown) trust.remember(file);
@@ -69,15 +69,15 @@ function revoke({ place }: Invocation, { brought, trust }: LoadedConfig): void {
 
 function tell({ io }: Invocation, brought: readonly BroughtFile[], isJson: boolean): void {
   if (isJson) {
-    const files = brought.map(({ path, state, isObeyed, wishes }) => {
-      return { path, state, obeyed: isObeyed, wants: wishes.map(({ text }) => text) };
+    const files = brought.map(({ path, state, isObeyed, requests }) => {
+      return { path, state, obeyed: isObeyed, wants: requests.map(({ text }) => text) };
     });
     writeJson(io, { ok: brought.every(({ isObeyed }) => isObeyed), files });
     return;
   }
   if (brought.length === 0)
     io.stdout.write("Nothing here needs trust: no file starts a program or names an address.\n");
-  showWishes(io, brought, io.stdout);
+  showRequests(io, brought, io.stdout);
 }
 
 /** Asks whoever sits at the terminal whether to obey what the project's files want; without one nothing is asked. */
@@ -87,7 +87,7 @@ export async function askForTrust(invocation: Invocation): Promise<void> {
   const { brought, trust } = await loadHere(invocation);
   const unknown = brought.filter(({ isObeyed }) => !isObeyed);
   if (unknown.length === 0) return;
-  showWishes(io, unknown);
+  showRequests(io, unknown);
   if (!(await isAgreed(io, "Trust these files as they are now?"))) return;
   for (const file of unknown) trust.remember(file);
 }
@@ -104,11 +104,11 @@ const STATES = {
 } as const;
 
 /** Shows what files want, on stderr or where it was asked for. */
-function showWishes(io: Io, files: readonly BroughtFile[], output = io.stderr): void {
+function showRequests(io: Io, files: readonly BroughtFile[], output = io.stderr): void {
   const { bold, dim } = createPaint(output, io.env);
-  for (const { path, wishes, state } of files) {
+  for (const { path, requests, state } of files) {
     output.write(`${bold(withoutControls(path))} ${dim(`(${STATES[state]})`)}\n`);
-    for (const { text } of wishes) output.write(`  ${withoutControls(text)}\n`);
+    for (const { text } of requests) output.write(`  ${withoutControls(text)}\n`);
   }
 }
 
