@@ -12,7 +12,7 @@ export type { AssistantBlock, Content, ContentBlock, Message, StopReason, ToolRe
 export type { MessageInput, ReplacementInput, RewriteCommit } from "./contract/rewrite.ts";
 export type { RewriteResult, TranscriptRevision } from "./contract/rewrite-operations.ts";
 export type { RunResult, SessionContext, SessionHistory, SessionInfo, SessionSummary } from "./contract/session.ts";
-export { type AgentPromptParts, assembleAgentPrompt } from "./core/agent/extract-tier.ts";
+export { type AgentPromptParts, assembleAgentPrompt } from "./core/agent/tier-text.ts";
 export type { AgentRow } from "./core/agent/tiers.ts";
 export { DefaultCompactor } from "./core/compaction/policy.ts";
 export { createRemoteEmbedder } from "./embedders/remote.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { parseMarkdown, toMarkdown } from "./markdown.ts";
+import { parseMarkdown, toMarkdown } from "./vault-files.ts";
 
 const parsed = (text: string) => {
   const { fields, body } = parseMarkdown(text);

@@ -4,8 +4,8 @@ import { dirname, join } from "node:path";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Vault, VaultMemory } from "../ports/vault.ts";
-import { nodeVaultCalls, type VaultCalls } from "./markdown.ts";
 import { createVault } from "./vault.ts";
+import { nodeVaultCalls, type VaultCalls } from "./vault-files.ts";
 
 const created_at_ms = Date.UTC(2026, 0, 2, 3, 4, 5, 678);
 const created_at = "2026-01-02T03:04:05.678Z";

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { numberedName, numberOf } from "./markdown.ts";
+import { numberedName, numberOf } from "./vault-files.ts";
 
 it("knows the names that numbers have, and no others", () => {
   for (const number of [1, 42, 999_999, 1_000_000]) expect(numberOf(numberedName(number))).toBe(number);

@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { VaultTiers } from "../ports/vault.ts";
-import { nodeVaultCalls } from "./markdown.ts";
 import { createVault } from "./vault.ts";
+import { nodeVaultCalls } from "./vault-files.ts";
 
 let folder: string;
 let warnings: string[];

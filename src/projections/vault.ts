@@ -18,7 +18,7 @@ import {
   type VaultCalls,
   type VaultParts,
   writeNumbered,
-} from "./markdown.ts";
+} from "./vault-files.ts";
 
 /** A file that is left out is told of once, however often it is met. */
 const TOLD_MAX = 1_000;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { assembleAgentPrompt, summaryPrompt } from "./extract-tier.ts";
+import { assembleAgentPrompt, summaryPrompt } from "./tier-text.ts";
 
 describe("an agent's prompt", () => {
   it("[E5] says who it is, what it can do, its notes, older memories, the recent past, then the newest memories", () => {

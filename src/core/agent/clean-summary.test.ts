@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { cleanSummary } from "./clean-summary.ts";
-import { summaryPrompt } from "./extract-tier.ts";
+import { summaryPrompt } from "./tier-text.ts";
 
 const ADA = "Ada found the brass key in the garden. Bob told her never to open the north gate.";
 

@@ -1,5 +1,5 @@
 import { type Piece, sentencesIn } from "../../text/sentences.ts";
-import { PROMPT_MARKS } from "./extract-tier.ts";
+import { PROMPT_MARKS } from "./tier-text.ts";
 
 const SUMMARY_CHARS_MAX = 4_000;
 /** A model that does not stop writes megabytes; what a summary could be made of stands at their beginning. */

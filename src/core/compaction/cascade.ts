@@ -1,6 +1,6 @@
 import type { Message } from "../../contract/message.ts";
 import { cleanSummary } from "../agent/clean-summary.ts";
-import { LONGTERM_HEADING, RECENT_HEADING, summaryPrompt } from "../agent/extract-tier.ts";
+import { LONGTERM_HEADING, RECENT_HEADING, summaryPrompt } from "../agent/tier-text.ts";
 import { addUsage } from "../session-state.ts";
 import { cutText, excerptOf } from "../transcript-text.ts";
 import { grammarFaults } from "./grammar.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { LONGTERM_HEADING, RECENT_HEADING } from "../agent/extract-tier.ts";
+import { LONGTERM_HEADING, RECENT_HEADING } from "../agent/tier-text.ts";
 import { checkSummary, cutInvented } from "../grounding/groundedness.ts";
 import { cutInSections, readSections, sectionText, writeSections } from "./cascade.ts";
 

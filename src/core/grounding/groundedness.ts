@@ -10,7 +10,7 @@ import { languageOf, stemSet, stemsOf } from "../../text/words.ts";
 import { type Block, blocksOf, cutSentences } from "./cut-sentences.ts";
 import { textsOf } from "./exactness.ts";
 import { indexFacts, lazily, type PhraseIndex } from "./occurrence.ts";
-import { type Unmarked, unmarkedIn } from "./wishes.ts";
+import { type Unmarked, unmarkedIn } from "./specifics.ts";
 
 /** Something a summary says that its source does not. */
 export interface Invented {

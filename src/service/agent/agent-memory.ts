@@ -7,7 +7,7 @@ import type {
   Tier,
 } from "../../contract/agent.ts";
 import { messageOf } from "../../contract/error.ts";
-import { assembleAgentPrompt } from "../../core/agent/extract-tier.ts";
+import { assembleAgentPrompt } from "../../core/agent/tier-text.ts";
 import {
   type AgentRow,
   coveredBy,

@@ -1,7 +1,7 @@
 import type { Usage } from "../../contract/event.ts";
 import type { Message } from "../../contract/message.ts";
 import { cleanSummary } from "../../core/agent/clean-summary.ts";
-import { extractTier, summaryPrompt } from "../../core/agent/extract-tier.ts";
+import { extractTier, summaryPrompt } from "../../core/agent/tier-text.ts";
 import { type Asking, ask } from "../../core/model-call.ts";
 import { assistantText } from "../../core/tokens.ts";
 import { bytesOf, cutText } from "../../core/transcript-text.ts";

@@ -82,19 +82,6 @@ export function writeSegment(
   for (const [page, value] of parts.pages.entries()) tables.pages.put([number, page], value);
 }
 
-/** Inside a transaction. */
-function removeSegment(tables: Tables, { number, pages }: Segment): void {
-  tables.columns.remove(number);
-  tables.fences.remove(number);
-  for (let page = 0; page < pages; page += 1) tables.pages.remove([number, page]);
-}
-
-function readPage({ pages }: Tables, segment: number, page: number): PostingPage {
-  const value = pages.get([segment, page]);
-  if (value === undefined) throw lacking(`segment ${segment} has no page ${page}`);
-  return decodePage(aligned(value));
-}
-
 /** The page and the place in it of a term's postings; undefined when no chunk of the segment holds it. */
 export function findTerm(
   tables: Tables,
@@ -108,6 +95,12 @@ export function findTerm(
   const page = value.byteOffset % 8 === 0 ? decodePage(value.buffer, value.byteOffset) : decodePage(aligned(value));
   const term = lastUpTo(page.keys, key);
   return page.keys[term] === key ? { page, term } : undefined;
+}
+
+function readPage({ pages }: Tables, segment: number, page: number): PostingPage {
+  const value = pages.get([segment, page]);
+  if (value === undefined) throw lacking(`segment ${segment} has no page ${page}`);
+  return decodePage(aligned(value));
 }
 
 /**
@@ -164,6 +157,13 @@ function mergeRun(tables: Tables, run: readonly Segment[], number: number): Segm
   for (const segment of run) removeSegment(tables, segment);
   writeSegment(tables, number, parts);
   return { number, firstId, chunks: sumOf(run), pages: parts.pages.length };
+}
+
+/** Inside a transaction. */
+function removeSegment(tables: Tables, { number, pages }: Segment): void {
+  tables.columns.remove(number);
+  tables.fences.remove(number);
+  for (let page = 0; page < pages; page += 1) tables.pages.remove([number, page]);
 }
 
 const NO_PAGE: PostingPage = {

@@ -3,7 +3,7 @@ import type { Clock } from "../../ports/clock.ts";
 import type { McpServerConfig } from "../../ports/mcp-server.ts";
 import type { Tool } from "../../ports/tool.ts";
 import type { Connection, ConnectionPlace } from "./connection.ts";
-import { type ListedBy, readTools } from "./tool-result.ts";
+import { type ListedBy, readTools } from "./listed-tools.ts";
 
 /** The tools of MCP servers, whose connections all sessions share. */
 export interface McpTools {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { offeredName } from "./tool-result.ts";
+import { offeredName } from "./listed-tools.ts";
 
 describe("the name of a server's tool", () => {
   it("[G9] is both names, where every provider accepts them", () => {

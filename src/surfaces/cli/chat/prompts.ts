@@ -13,31 +13,6 @@ export interface PromptSource {
   close(): void;
 }
 
-/** Joins lines into prompts: a line that ends in a backslash goes on with the next one. */
-interface PromptLines {
-  /** Adds a line; returns the prompt when it is whole. */
-  add(line: string): string | undefined;
-  /** What is there of a prompt that never became whole. */
-  rest(): string | undefined;
-}
-
-function createPromptLines(): PromptLines {
-  let lines: string[] = [];
-  const take = (): string => {
-    const prompt = lines.join("\n");
-    lines = [];
-    return prompt;
-  };
-  return {
-    add: (line) => {
-      const goesOn = line.endsWith("\\");
-      lines.push(goesOn ? line.slice(0, -1) : line);
-      return goesOn ? undefined : take();
-    },
-    rest: () => (lines.length === 0 ? undefined : take()),
-  };
-}
-
 /** Lines typed while a turn runs wait for it; a keyboard that is leant on must not fill the memory. */
 const TYPED_AHEAD_MAX = 100;
 
@@ -115,6 +90,31 @@ async function* promptsOf(lines: AsyncIterable<string>): AsyncGenerator<string, 
   const rest = prompts.rest();
   if (rest !== undefined) yield rest;
   return undefined;
+}
+
+/** Joins lines into prompts: a line that ends in a backslash goes on with the next one. */
+interface PromptLines {
+  /** Adds a line; returns the prompt when it is whole. */
+  add(line: string): string | undefined;
+  /** What is there of a prompt that never became whole. */
+  rest(): string | undefined;
+}
+
+function createPromptLines(): PromptLines {
+  let lines: string[] = [];
+  const take = (): string => {
+    const prompt = lines.join("\n");
+    lines = [];
+    return prompt;
+  };
+  return {
+    add: (line) => {
+      const goesOn = line.endsWith("\\");
+      lines.push(goesOn ? line.slice(0, -1) : line);
+      return goesOn ? undefined : take();
+    },
+    rest: () => (lines.length === 0 ? undefined : take()),
+  };
 }
 
 /** A line with the keys of a shell, in a terminal that others write to as well. */

@@ -10,40 +10,18 @@ import { alignColumns, counted, createPaint } from "../io.ts";
 import { findSession, shortId } from "../session-selector.ts";
 import { type Chat, contextBar, currentOf, type SlashCommand, tell } from "./conversation.ts";
 
-interface AgentCommand {
-  readonly meaning: string;
-  run(chat: Chat, agent: string): Promise<void>;
+/** A command and what follows it; undefined when the text is a prompt, which may also begin with a path. */
+export function parseSlash(text: string): { readonly name: string; readonly rest: string } | undefined {
+  const [, name, rest] = /^\/([a-z]*)(?:[^\S\n]+(\S[^\n]*))?$/.exec(text.trimEnd()) ?? [];
+  return name === undefined ? undefined : { name, rest: rest ?? "" };
 }
 
-/** What a chat can do about what its agent remembers. */
-const AGENT_COMMANDS: Readonly<Record<string, AgentCommand>> = {
-  "@memory-status": {
-    meaning: "with --agent: show what the agent remembers",
-    run: ({ invocation, opened }, agent) => showAgentStatus(invocation.io, opened, { agent }),
-  },
-  "@compact-memories": {
-    meaning: "with --agent: summarise the agent's older memories now",
-    run: ({ invocation, opened, source }, agent) =>
-      source.during((signal) => compactAgent(invocation, opened, { agent, signal })),
-  },
-};
-
-/** The commands and what they do. */
-function agentCommandRows(): readonly (readonly [name: string, meaning: string])[] {
-  return Object.entries(AGENT_COMMANDS).map(([name, { meaning }]) => [name, meaning]);
-}
-
-/** Does what such a command says; resolves with false when the text is a prompt, which may begin with any `@word`. */
-export async function runAgentCommand(chat: Chat, text: string): Promise<boolean> {
-  const name = text.trim();
-  const command = Object.hasOwn(AGENT_COMMANDS, name) ? AGENT_COMMANDS[name] : undefined;
-  if (command === undefined) return false;
-  if (chat.agent === undefined) {
-    const message = `${name} is about what an agent remembers; rkat chat --agent NAME talks to one`;
-    throw new RuntimeError("INVALID_PARAMS", message);
-  }
-  await command.run(chat, chat.agent);
-  return true;
+/** Does what a slash command says; resolves with true when the chat is to end. */
+export async function runSlash(chat: Chat, { name, rest }: { name: string; rest: string }): Promise<boolean> {
+  const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+  if (command === undefined)
+    throw new RuntimeError("INVALID_PARAMS", `there is no /${name}; /help lists what there is`);
+  return command.run(chat, rest);
 }
 
 /** What a chat can do about what the model is shown of it. */
@@ -188,20 +166,6 @@ const COMMANDS: Readonly<Record<string, SlashCommand>> = {
   quit: { meaning: "end; Ctrl-D does, too", run: async () => true },
 };
 
-/** A command and what follows it; undefined when the text is a prompt, which may also begin with a path. */
-export function parseSlash(text: string): { readonly name: string; readonly rest: string } | undefined {
-  const [, name, rest] = /^\/([a-z]*)(?:[^\S\n]+(\S[^\n]*))?$/.exec(text.trimEnd()) ?? [];
-  return name === undefined ? undefined : { name, rest: rest ?? "" };
-}
-
-/** Does what a slash command says; resolves with true when the chat is to end. */
-export async function runSlash(chat: Chat, { name, rest }: { name: string; rest: string }): Promise<boolean> {
-  const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
-  if (command === undefined)
-    throw new RuntimeError("INVALID_PARAMS", `there is no /${name}; /help lists what there is`);
-  return command.run(chat, rest);
-}
-
 function helpText(): string {
   const rows = Object.entries(COMMANDS).map(([name, { takes = "", meaning }]) => [`/${name} ${takes}`, meaning]);
   const keys = ["", "A line that ends in \\ goes on in the next. Ctrl-C stops an answer; on an empty line it ends."];
@@ -214,4 +178,40 @@ async function modelOf({ opened, conversation }: Chat): Promise<string> {
   if (sessionId === undefined || !opened.isKept) return opened.config.agent.model ?? "the first that has a key";
   const info = await opened.runtime.readSession(sessionId);
   return `${info.model} (${info.provider})`;
+}
+
+interface AgentCommand {
+  readonly meaning: string;
+  run(chat: Chat, agent: string): Promise<void>;
+}
+
+/** What a chat can do about what its agent remembers. */
+const AGENT_COMMANDS: Readonly<Record<string, AgentCommand>> = {
+  "@memory-status": {
+    meaning: "with --agent: show what the agent remembers",
+    run: ({ invocation, opened }, agent) => showAgentStatus(invocation.io, opened, { agent }),
+  },
+  "@compact-memories": {
+    meaning: "with --agent: summarise the agent's older memories now",
+    run: ({ invocation, opened, source }, agent) =>
+      source.during((signal) => compactAgent(invocation, opened, { agent, signal })),
+  },
+};
+
+/** Does what such a command says; resolves with false when the text is a prompt, which may begin with any `@word`. */
+export async function runAgentCommand(chat: Chat, text: string): Promise<boolean> {
+  const name = text.trim();
+  const command = Object.hasOwn(AGENT_COMMANDS, name) ? AGENT_COMMANDS[name] : undefined;
+  if (command === undefined) return false;
+  if (chat.agent === undefined) {
+    const message = `${name} is about what an agent remembers; rkat chat --agent NAME talks to one`;
+    throw new RuntimeError("INVALID_PARAMS", message);
+  }
+  await command.run(chat, chat.agent);
+  return true;
+}
+
+/** The commands and what they do. */
+function agentCommandRows(): readonly (readonly [name: string, meaning: string])[] {
+  return Object.entries(AGENT_COMMANDS).map(([name, { meaning }]) => [name, meaning]);
 }

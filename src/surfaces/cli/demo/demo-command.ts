@@ -9,9 +9,9 @@ import { createSystemClock } from "../../../service/system-clock.ts";
 import { describeHelp } from "../help.ts";
 import { alignColumns, counted, type Io, writeJson } from "../io.ts";
 import type { Invocation } from "../parts.ts";
-import { createLongTalk, longLife, parallelTools, structuredOutput, talk } from "./long-talk.ts";
 import { createPage, type Page } from "./page.ts";
-import { badCall, budget, createWatch, type Row, retry, type Scene, type Stage } from "./stage.ts";
+import { badCall, budget, createLongTalk, longLife, parallelTools, retry, structuredOutput, talk } from "./scenes.ts";
+import { createWatch, type Row, type Scene, type Stage } from "./stage.ts";
 
 interface DemoFlags {
   readonly fast?: boolean;

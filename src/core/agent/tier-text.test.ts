@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { extractTier } from "./extract-tier.ts";
+import { extractTier } from "./tier-text.ts";
 
 const DAYS = Array.from({ length: 65 }, (_, at) => `Day ${at + 1}: I watered row ${at % 12} and saw the heron.`);
 

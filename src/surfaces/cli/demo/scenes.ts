@@ -1,7 +1,24 @@
+import type { ModelRequest } from "../../../ports/model.ts";
 import type { Session } from "../../../service/session-handle.ts";
 import { compactionLine } from "../commands/turn-view.ts";
 import { counted, grouped, oneLine } from "../io.ts";
 import { eventsOf, type Scene, type Stage } from "./stage.ts";
+
+/** Text as it comes, and a session that goes on. */
+export const talk: Scene = {
+  title: "A session, streamed",
+  story: "The offline model answers: no network, no weights. Each word is an event of its own.",
+  play: async ({ runtime, watch, claim }) => {
+    const first = await watch("The release is on 3 June and Mara owns the rollback plan.", (prompt) =>
+      runtime.createSessionStreaming(prompt, { toolPreset: "none" }),
+    );
+    const session = runtime.session(first.result.session_id);
+    const second = await watch("Who owns the rollback plan?", (prompt) => session.stream(prompt));
+    const pieces = eventsOf(second, "text_delta").length;
+    await claim("the answer came in pieces", pieces > 1);
+    await claim("and remembers what was said a turn earlier", second.result.text.includes("Mara"));
+  },
+};
 
 const DETAIL = "The staging database listens on port 6543.";
 const PORT = "6543";
@@ -186,22 +203,6 @@ export const longLife: Scene = {
   },
 };
 
-/** Text as it comes, and a session that goes on. */
-export const talk: Scene = {
-  title: "A session, streamed",
-  story: "The offline model answers: no network, no weights. Each word is an event of its own.",
-  play: async ({ runtime, watch, claim }) => {
-    const first = await watch("The release is on 3 June and Mara owns the rollback plan.", (prompt) =>
-      runtime.createSessionStreaming(prompt, { toolPreset: "none" }),
-    );
-    const session = runtime.session(first.result.session_id);
-    const second = await watch("Who owns the rollback plan?", (prompt) => session.stream(prompt));
-    const pieces = eventsOf(second, "text_delta").length;
-    await claim("the answer came in pieces", pieces > 1);
-    await claim("and remembers what was said a turn earlier", second.result.text.includes("Mara"));
-  },
-};
-
 /** Two calls in one answer run at once. */
 export const parallelTools: Scene = {
   title: "Two tools at once",
@@ -218,6 +219,89 @@ export const parallelTools: Scene = {
     const asked = eventsOf(turn, "tool_call_requested").map(({ id }) => id);
     const answered = eventsOf(turn, "tool_result_received").map(({ id }) => id);
     await claim("the results came in the order of the calls", asked.join() === answered.join() && asked.length === 2);
+  },
+};
+
+const RETRY_AFTER_MS = 700;
+
+/** A call of a tool that is not there. */
+export const badCall: Scene = {
+  title: "A bad tool call",
+  story: "Scripted, since the offline model makes no such mistakes: the model calls a tool that does not exist.",
+  play: async ({ openScripted, watch, claim }) => {
+    const runtime = await openScripted((request, index) =>
+      index === 0
+        ? { text: ["Let me ", "look."], calls: [{ name: "weather", args: { city: "Oslo" } }] }
+        : { text: `I have no such tool, I was told: ${lastToolError(request)}`.split(/(?<=\s)/) },
+    );
+    const turn = await watch("How is the weather in Oslo?", (prompt) =>
+      runtime.createSessionStreaming(prompt, { toolPreset: "safe" }),
+    );
+    const [answer] = eventsOf(turn, "tool_result_received");
+    await claim("the model was shown an error result", answer?.is_error === true);
+    await claim("and the turn went on to its end", eventsOf(turn, "run_completed").length === 1);
+  },
+};
+
+function lastToolError({ messages }: ModelRequest): string {
+  const last = messages.findLast((message) => message.role === "tool_results");
+  const content = last?.role === "tool_results" ? last.results[0]?.content : undefined;
+  const text = typeof content === "string" ? content : "nothing";
+  return text.replace(/;.*/s, ".");
+}
+
+/** A provider that is too busy once. */
+export const retry: Scene = {
+  title: "A provider in trouble",
+  story: "Scripted: the first call is refused with status 429 and the wish to be asked again in 0.7 s.",
+  play: async ({ openScripted, watch, claim }) => {
+    const failure = {
+      kind: "rate_limited",
+      message: "429: too many requests",
+      status: 429,
+      retryAfterMs: RETRY_AFTER_MS,
+    } as const;
+    const runtime = await openScripted((_request, index) =>
+      index === 0 ? { ends: { failure } } : { text: ["Here ", "I ", "am, ", "a ", "little ", "later."] },
+    );
+    const turn = await watch("Are you there?", (prompt) => runtime.createSessionStreaming(prompt));
+    const [again] = eventsOf(turn, "retrying");
+    await claim("the wait was announced, and was the one asked for", again?.delay_ms === RETRY_AFTER_MS);
+    await claim("and the turn has its answer", turn.result.text.endsWith("later."));
+  },
+};
+
+const TOKENS_MAX = 360;
+
+const FURTHER_PROMPTS = [
+  "Its port is 8443.",
+  "What is the staging server called?",
+  "Which port?",
+  "Thank you.",
+  "What do you know so far?",
+];
+
+/** A budget that warns, then ends the talk without breaking it. */
+export const budget: Scene = {
+  title: "A budget",
+  story: `The offline model again, with ${TOKENS_MAX} tokens for the whole session.`,
+  play: async ({ runtime, watch, claim }) => {
+    const limits = { toolPreset: "none", budgetLimits: { max_tokens: TOKENS_MAX } } as const;
+    let turn = await watch("The staging server is called heron.", (prompt) =>
+      runtime.createSessionStreaming(prompt, limits),
+    );
+    const session = runtime.session(turn.result.session_id);
+    const events = [...turn.events];
+    for (const question of FURTHER_PROMPTS) {
+      if (turn.result.terminal_cause_kind !== undefined) break;
+      turn = await watch(question, (prompt) => session.stream(prompt));
+      events.push(...turn.events);
+    }
+    const warning = events.findIndex(({ type }) => type === "budget_warning");
+    const end = events.findIndex((event) => event.type === "run_completed" && event.terminal_cause_kind !== undefined);
+    await claim("a warning came at 80 %, before the end", warning >= 0 && warning < end);
+    await claim("the answer that crossed the limit was kept", turn.result.text !== "");
+    await claim("the result says why it ended", turn.result.terminal_cause_kind === "budget_exhausted");
   },
 };
 
