@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type { AssistantBlock, Message } from "../contract/message.ts";
 import type { ModelPart } from "../ports/model.ts";
-import { createOpenAiChatModel } from "./openai-chat.ts";
+import { createOpenAiChatModel, serialiseRequest } from "./openai-chat.ts";
 
 const created_at = "2026-01-01T00:00:00Z";
 const hi: Message = { role: "user", content: "hi", created_at };
@@ -223,5 +223,43 @@ describe("the Chat wire", () => {
         message: "lab sent an answer that cannot be read: it is larger than 134217728 bytes",
       },
     });
+  });
+});
+
+const system: Message = { role: "system", content: "Be brief.", created_at };
+const user = (content: string): Message => ({ role: "user", content, created_at });
+const serialise = (messages: readonly Message[], providerParams = {}) =>
+  JSON.parse(serialiseRequest({ messages, tools: [], providerParams }, { model: "m", stopSequences: undefined }));
+const said = (messages: readonly Message[]) => serialise(messages).messages;
+
+it("says what a conversation is now, however it differs from the request before", () => {
+  const [one, two, three] = [user("one"), user("two"), user("three")];
+  const silent: Message = { role: "block_assistant", blocks: [], stop_reason: "end_turn", created_at };
+  const wire = (...contents: string[]) => [
+    { role: "system", content: "Be brief." },
+    ...contents.map((content) => ({ role: "user", content })),
+  ];
+
+  expect(said([system, one])).toEqual(wire("one"));
+  expect(said([system, one, silent, two])).toEqual(wire("one", "two"));
+  expect(said([system, one, silent, two])).toEqual(wire("one", "two"));
+  expect(said([system, one, three])).toEqual(wire("one", "three"));
+  expect(said([system])).toEqual(wire());
+  expect(said([system, three, one])).toEqual(wire("three", "one"));
+  expect(said([])).toEqual([]);
+});
+
+it("begins with a message that says nothing without a stray comma", () => {
+  const silent: Message = { role: "block_assistant", blocks: [], stop_reason: "end_turn", created_at };
+  expect(said([silent, user("one")])).toEqual([{ role: "user", content: "one" }]);
+});
+
+it("lets no parameter replace the messages", () => {
+  expect(serialise([user("one")], { messages: [], seed: 7 })).toEqual({
+    messages: [{ role: "user", content: "one" }],
+    seed: 7,
+    model: "m",
+    stream: true,
+    stream_options: { include_usage: true },
   });
 });

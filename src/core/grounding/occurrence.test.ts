@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { SpecificKind } from "../../contract/compaction.ts";
-import { indexTexts } from "./occurrence.ts";
+import { classify, indexTexts } from "./occurrence.ts";
+import type { Specific } from "./specifics.ts";
 
 const cases: readonly (readonly [text: string, kind: SpecificKind, specific: string, occurs: boolean])[] = [
   ["born in 2012", "number", "12 ms", false],
@@ -89,5 +90,22 @@ describe("occurrence", () => {
     // If each check read the text, this would take minutes, and no test has them.
     const held = specifics.filter((specific) => index.has(specific));
     expect(held).toHaveLength(2_000);
+  });
+});
+
+const path = (text: string): Specific => ({ kind: "path", text, seq: 1 });
+
+describe("classify", () => {
+  it("[C15] names the first place that holds a specific, and asks for recovery only of the rest", async () => {
+    const asked: string[] = [];
+    const items = await classify([path("a.ts"), path("b.ts"), path("c.ts"), path("d.ts"), path("e.ts")], {
+      summary: "a.ts was changed",
+      breathe: () => undefined,
+      tail: ["a.ts", "and b.ts"],
+      pinned: ["b.ts", "keep c.ts"],
+      recover: async ({ text }) => asked.push(text) > 0 && text === "d.ts",
+    });
+    expect(items.map(({ status }) => status)).toEqual(["in_summary", "in_tail", "pinned", "recoverable", "lost"]);
+    expect(asked).toEqual(["d.ts", "e.ts"]);
   });
 });

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { parseMarkdown, toMarkdown } from "./vault-files.ts";
+import { numberedName, numberOf, parseMarkdown, toMarkdown } from "./vault-files.ts";
 
 const parsed = (text: string) => {
   const { fields, body } = parseMarkdown(text);
@@ -84,4 +84,12 @@ describe("front matter", () => {
     const open = `---\n${lines}`;
     expect(parsed(open)).toEqual({ fields: {}, body: open });
   });
+});
+
+it("knows the names that numbers have, and no others", () => {
+  for (const number of [1, 42, 999_999, 1_000_000]) expect(numberOf(numberedName(number))).toBe(number);
+  expect(numberOf("000007.MD")).toBe(7);
+  for (const name of ["000000.md", "7.md", "0000007.md", "000007.txt", "notes.md", "2026-07-01.md", "0000-1.md", ""]) {
+    expect([name, numberOf(name)]).toEqual([name, undefined]);
+  }
 });
