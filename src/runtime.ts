@@ -106,7 +106,7 @@ export interface RuntimeOptions {
   readonly telemetry?: true | TelemetryOptions;
 }
 
-/** A memory of one's own making; without a store it lasts as long as the process, without an embedder it goes by words. */
+/** Memory of one's own making; without a store it lasts as long as the process, without an embedder it goes by words. */
 export interface MemoryOptions {
   readonly store?: MemoryStore;
   /** An embedder, or what loads one when vectors are first needed; the signal tells that they are not any more. */

@@ -106,12 +106,12 @@ describe("the rules bite", () => {
       "src/surfaces/rest/serve.ts imports ../rpc/serve.ts: surfaces/rest may not see surfaces/rpc; " +
         "move what they share below both, into a room of GROUND_ROOMS, or hand it in",
     ]);
-    expect(at("src/surfaces/wire/start.ts", "../cli/plain-text.ts")).toHaveLength(1);
-    expect(at("src/stores/embedded/open.ts", "../memory/in-memory.ts")).toHaveLength(1);
+    expect(at("src/surfaces/wire/start.ts", "../cli/io.ts")).toHaveLength(1);
+    expect(at("src/stores/embedded/open.ts", "../recall/in-memory.ts")).toHaveLength(1);
     expect(roomFaults([file("src/surfaces/rest/a.ts", 'const a = () => import("../mcp/b.ts");\n')])).toHaveLength(1);
     expect(at("src/surfaces/rest/serve.ts", "../wire/guard.ts")).toEqual([]);
-    expect(at("src/surfaces/cli/chat/chat.ts", "../parts.ts")).toEqual([]);
-    expect(at("src/service/session/turns.ts", "../dispatch.ts")).toEqual([]);
+    expect(at("src/surfaces/cli/chat/conversation.ts", "../parts.ts")).toEqual([]);
+    expect(at("src/service/agent/agents.ts", "../dispatch.ts")).toEqual([]);
     expect(at("src/surfaces/rest/serve.test.ts", "../rpc/serve.ts")).toEqual([]);
   });
 

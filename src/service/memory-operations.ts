@@ -52,7 +52,7 @@ export function createMemoryOperations(
   };
 }
 
-/** A memory may still be loading its model: it goes on, and whoever does not want to wait is let go. */
+/** Memory may still be loading its model: it goes on, and whoever does not want to wait is let go. */
 function unlessCancelled<T>(signal: AbortSignal | undefined, work: Promise<T>): Promise<T> {
   if (signal === undefined) return work;
   const { promise, reject } = Promise.withResolvers<never>();
@@ -156,7 +156,7 @@ function toWire({ chunk, score }: Hit, agent: string | undefined): MemoryHit {
 const SEARCHES_MAX = 500;
 const HITS_LOOKED_AT = 5;
 
-/** Compacting with a memory: what leaves the context is found again by searching for it, before the entry is made. */
+/** Compacting with memory: what leaves the context is found again by searching for it, before the entry is made. */
 export function withMemory(compacting: Compacting, memory: SessionMemory, state: SessionState): Compacting {
   const { after } = compacting.hooks;
   return {

@@ -132,7 +132,7 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
   };
   const takeInAll = async (except?: string): Promise<void> => {
     await flush();
-    // A memory that was found damaged is empty at the second attempt, and whole after it.
+    // A memory store that was found damaged is empty at the second attempt, and whole after it.
     for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt += 1) {
       try {
         return await takeInBehind(except);
@@ -142,7 +142,7 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
       }
     }
   };
-  /** A memory that fails is brought up to the logs before it is asked once more. */
+  /** A memory store that fails is brought up to the logs before it is asked once more. */
   const again =
     (ask: Recall): Recall =>
     async (query, options) => {

@@ -153,7 +153,7 @@ export function appendingTo({ log }: Store, live: LiveSession, watch: Watch | un
   };
 }
 
-/** How the session compacts, with a memory where there is one; undefined without the capability. */
+/** How the session compacts, with memory where there is any; undefined without the capability. */
 export function compactingIn(
   { compaction, memory }: TurnParts,
   state: SessionState,

@@ -26,7 +26,7 @@ interface Row {
   readonly length: number;
 }
 
-/** A memory that lives as long as the process: every search looks at every chunk. */
+/** A memory store that lives as long as the process: every search looks at every chunk. */
 export function createMemoryStoreInMemory(): MemoryStore {
   const shelves = new Map<string, Shelf>();
   const dropped = new Set<string>();

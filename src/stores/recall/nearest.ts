@@ -18,7 +18,7 @@ const IDS_PER_CANDIDATE = 1_024;
 const CANDIDATES_MAX = 4_096;
 /** Rows between two wanted ones that cost less to read than another call to the system. */
 const GAP_ROWS_MAX = 16;
-/** A damaged page is mended and asked again; a disk on which that does not help is no place for a memory. */
+/** A damaged page is mended and asked again; a disk on which that does not help is no place for memory. */
 const ATTEMPTS_MAX = 8;
 
 /** Finds the vectors of a shelf that are nearest to one. */

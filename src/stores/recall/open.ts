@@ -35,7 +35,7 @@ export interface EmbeddedMemoryOptions {
 }
 
 /**
- * A memory on disk: chunks and postings in tables, vectors in files beside them. Opening reads nothing of what is in it;
+ * A memory store on disk: chunks and postings in tables, vectors in files beside them. Opening reads nothing of what is in it;
  * the first search reads what every search needs. Several processes may read and write at once. One that is found
  * damaged is emptied, which whoever asked is told: it is taken in from the logs again.
  */
@@ -49,7 +49,7 @@ export function openMemoryStore(options: EmbeddedMemoryOptions): MemoryStore {
   let isEmptied = false;
   /** Sessions whose cursor was asked for since the memory was emptied: a batch that follows an earlier one has a gap. */
   const asked = new Set<string>();
-  /** What is known here is of a memory that was emptied since, by us or by another process. */
+  /** What is known here is of a memory store that was emptied since, by us or by another process. */
   const follow = (): void => {
     const now = tables.root.generation();
     if (now === generation) return;
@@ -174,7 +174,7 @@ function bytesOf(folder: string): number {
   return files.reduce((sum, name) => sum + (statSync(join(folder, name), { throwIfNoEntry: false })?.size ?? 0), 0);
 }
 
-/** Those of memories before this one. */
+/** Those of memory stores before this one. */
 function removeVectors(folder: string, generation: number): void {
   const old = readdirSync(folder).filter(
     (name) => name.startsWith("vectors-") && !name.startsWith(`vectors-${generation}-`),

@@ -51,7 +51,7 @@ export interface EmbedderState {
   readonly revision: number;
 }
 
-/** The tables of a memory: one commit is a batch, whole. */
+/** The tables of a memory store: one commit is a batch, whole. */
 export interface Tables {
   readonly root: PrivateDb<unknown, string>;
   readonly manifest: Table<Manifest, string>;

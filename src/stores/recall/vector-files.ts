@@ -17,7 +17,7 @@ export interface VectorFiles {
   close(): void;
 }
 
-/** Those of a memory that was made anew have names of their own: another process may still write to the old ones. */
+/** Those of a memory store that was made anew have names of their own: another process may still write to the old ones. */
 export function vectorsPath(folder: string, generation: number, embedder: { readonly number: number }): string {
   return join(folder, `vectors-${generation === 0 ? "" : `${generation}-`}${embedder.number}`);
 }
