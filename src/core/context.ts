@@ -82,6 +82,10 @@ export interface Placed {
   readonly message: Message;
 }
 
+export function messagesOf(placed: readonly Placed[]): readonly Message[] {
+  return placed.map(({ message }) => message);
+}
+
 /** What of a compaction decides what is shown. */
 export type Showing = Pick<
   EntryBodyOf<"compacted">,

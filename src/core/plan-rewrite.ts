@@ -4,7 +4,7 @@ import { Message } from "../contract/message.ts";
 import type { OperationInput } from "../contract/operations.ts";
 import type { RewriteCommit, Undated } from "../contract/rewrite.ts";
 import type { GrammarFault } from "./compaction/grammar.ts";
-import { type Hash, type Placed, showTranscript } from "./context.ts";
+import { type Hash, messagesOf, type Placed, showTranscript } from "./context.ts";
 import { judgeCompactions, type RewriteTo, revisionOf, rewrite, spanDigest } from "./rewrites.ts";
 import { titleOf } from "./session-row.ts";
 import type { SessionState } from "./session-state.ts";
@@ -146,8 +146,4 @@ function rewritten(
       text_seq: said?.seq ?? 0,
     },
   };
-}
-
-function messagesOf(placed: readonly Placed[]): readonly Message[] {
-  return placed.map(({ message }) => message);
 }

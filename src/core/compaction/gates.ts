@@ -1,6 +1,5 @@
 import type { Reshape } from "../../contract/compaction.ts";
-import type { Message } from "../../contract/message.ts";
-import { type CompactionRecord, type Placed, type Showing, showTranscript } from "../context.ts";
+import { type CompactionRecord, messagesOf, type Placed, type Showing, showTranscript } from "../context.ts";
 import { estimateTokens } from "../tokens.ts";
 import type { Pruned } from "../transcript-text.ts";
 import { grammarFaults } from "./grammar.ts";
@@ -116,8 +115,4 @@ export function foldCandidate(
   const body = { ...summary, shows: partsOf(plan, transcript), pruned: [...pruned], reshape };
   const record = { seq, body, madeFrom: said, undone: false, expanded: [] };
   return showTranscript(transcript, [...compactions, record], pins);
-}
-
-export function messagesOf(placed: readonly Placed[]): readonly Message[] {
-  return placed.map(({ message }) => message);
 }

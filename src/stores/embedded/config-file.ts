@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { RuntimeError } from "../../contract/error.ts";
 import type { ConfigStore, KeptLayer, LayerBefore } from "../../ports/config-store.ts";
 import { openPrivateDb } from "./private-db.ts";
+import { syncFolder } from "./segments.ts";
 
 type Layer = KeptLayer["layer"];
 
@@ -98,15 +99,6 @@ function prepare(path: string, text: string): () => void {
     closeSync(fd);
   }
   return () => renameSync(made, path);
-}
-
-function syncFolder(folder: string): void {
-  const fd = openSync(folder, "r");
-  try {
-    fsyncSync(fd);
-  } finally {
-    closeSync(fd);
-  }
 }
 
 /** Tells one text in a file from the next without reading it. */

@@ -249,7 +249,7 @@ function createFile(path: string, io: SegmentIo): boolean {
 }
 
 /** A file is only there after a power cut when its folder was synced. */
-function syncFolder(folder: string): void {
+export function syncFolder(folder: string): void {
   const fd = openSync(folder, "r");
   try {
     fsyncSync(fd);

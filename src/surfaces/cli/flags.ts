@@ -13,6 +13,9 @@ import type { JsonObject } from "../../contract/session.ts";
 
 export type Pair = readonly [key: string, value: string];
 
+/** Every command that answers with something can do so in JSON. */
+export const jsonFlag = (): Option => new Option("--json", "as JSON");
+
 /** A flag that may be written more than once. */
 export function repeated(flags: string, description: string): Option {
   return new Option(flags, description)

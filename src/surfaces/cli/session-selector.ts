@@ -6,6 +6,9 @@ import type { Opened } from "./open-runtime.ts";
 /** How a session can be named, for help and for refusals. */
 export const SELECTOR_HINT = "an id, the first 4 or more characters of one, last, or ~1 for the one before the last";
 
+/** The same, for the notes of a help. */
+export const SELECTOR_NOTE = ["A session is named by", SELECTOR_HINT] as const;
+
 const PREFIX_CHARS_MIN = 4;
 const ID_CHARS = 36;
 const AMBIGUOUS_SHOWN_MAX = 4;

@@ -1,5 +1,5 @@
 import { type Command, Option } from "commander";
-import { addFieldFlags } from "../flags.ts";
+import { addFieldFlags, jsonFlag } from "../flags.ts";
 import { describeHelp, holdCommands } from "../help.ts";
 import { withSessions } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
@@ -38,8 +38,6 @@ const EXIT_CODES = [
   "40 without session-store",
 ] as const;
 
-const json = (): Option => new Option("--json", "as JSON");
-
 function addAdditions(parent: Command, invocation: Invocation): void {
   const add = parent
     .command("remember")
@@ -73,7 +71,7 @@ function addAdditions(parent: Command, invocation: Invocation): void {
     .argument("[text...]")
     .usage("NAME TEXT… [options]");
   addFieldFlags(note, "takeNote")
-    .addOption(json())
+    .addOption(jsonFlag())
     .action((agent: string, words: readonly string[], flags: NoteFlags) =>
       takeNote(invocation, { agent, words, ...flags }),
     );
@@ -97,7 +95,7 @@ function addReads(parent: Command, invocation: Invocation): void {
     .addArgument(nameArgument())
     .usage("NAME [options]");
   addFieldFlags(context, "readAgentContext")
-    .addOption(json())
+    .addOption(jsonFlag())
     .action((agent: string, flags: ContextFlags) =>
       withSessions(invocation, (opened) => showAgentContext(io, opened, { agent, ...flags })),
     );
@@ -113,7 +111,7 @@ function addReads(parent: Command, invocation: Invocation): void {
     .description("Says what an agent remembers: counts, tiers, the last compaction and the next, then both summaries.")
     .addArgument(nameArgument())
     .usage("NAME [options]")
-    .addOption(json())
+    .addOption(jsonFlag())
     .action((agent: string, flags: { readonly json?: boolean }) =>
       withSessions(invocation, (opened) => showAgentStatus(io, opened, { agent, ...flags })),
     );
@@ -122,7 +120,7 @@ function addReads(parent: Command, invocation: Invocation): void {
     .command("list")
     .summary("list the agents of this folder")
     .description("Lists the agents of this folder, by name.")
-    .addOption(json())
+    .addOption(jsonFlag())
     .action((flags: { readonly json?: boolean }) =>
       withSessions(invocation, (opened) => listAgents(io, opened, flags)),
     );
@@ -139,7 +137,7 @@ function addCompact(parent: Command, invocation: Invocation): void {
     )
     .addArgument(nameArgument())
     .usage("NAME [options]")
-    .addOption(json())
+    .addOption(jsonFlag())
     .action((agent: string, flags: { readonly json?: boolean }) =>
       withSessions(invocation, (opened) =>
         compactAgent(invocation, opened, { agent, ...flags, signal: invocation.io.interrupt }),

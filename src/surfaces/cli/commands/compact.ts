@@ -1,15 +1,15 @@
-import { type Command, Option } from "commander";
+import type { Command } from "commander";
 import type { CompactResult } from "../../../contract/compaction.ts";
 import { ERRORS, RuntimeError } from "../../../contract/error.ts";
 import type { Listener } from "../../../service/event-queue.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
 import { writeError } from "../failure.ts";
-import { addFieldFlags, fieldsOf } from "../flags.ts";
+import { addFieldFlags, fieldsOf, jsonFlag } from "../flags.ts";
 import { describeHelp, holdCommands } from "../help.ts";
 import { counted, createPaint, grouped, type Io, writeJson } from "../io.ts";
 import { type Opened, withCompaction } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
-import { findSession, SELECTOR_HINT, shortId } from "../session-selector.ts";
+import { findSession, SELECTOR_NOTE, shortId } from "../session-selector.ts";
 import {
   COMPACTION_HINT,
   findStanding,
@@ -44,12 +44,7 @@ export function addCompactCommand(program: Command, invocation: Invocation): voi
   });
 }
 
-const NOTES = [
-  ["A session is named by", SELECTOR_HINT],
-  ["A compaction is named by", COMPACTION_HINT],
-] as const;
-
-const json = (): Option => new Option("--json", "as JSON");
+const NOTES = [SELECTOR_NOTE, ["A compaction is named by", COMPACTION_HINT]] as const;
 
 function addRun(parent: Command, invocation: Invocation): void {
   const run = parent
@@ -60,7 +55,7 @@ function addRun(parent: Command, invocation: Invocation): void {
     .usage("SESSION [options]");
   addFieldFlags(run, "compactSession")
     .option("--all", "with --preview: list every specific")
-    .addOption(json())
+    .addOption(jsonFlag())
     .action((session: string, flags: CompactFlags) =>
       onSession(invocation, session, (opened, id) => compactNow(invocation, opened, { id, ...flags })),
     );
@@ -82,7 +77,7 @@ function addReads(parent: Command, invocation: Invocation): void {
     .description("Lists the compactions of a session, newest first.")
     .argument("<session>")
     .usage("SESSION [options]")
-    .addOption(json())
+    .addOption(jsonFlag())
     .action((session: string, flags: { readonly json?: boolean }) =>
       onSession(invocation, session, (opened, id) => listCompactions(io, opened, { id, ...flags })),
     );
@@ -150,7 +145,7 @@ function onCompaction<F>(
     .argument("<session>")
     .argument("[compaction]")
     .usage("SESSION [COMPACTION] [options]")
-    .addOption(json())
+    .addOption(jsonFlag())
     .action((session: string, word: string | undefined, flags: F) =>
       onSession(invocation, session, (opened, id) => act(opened, { id, word }, flags)),
     );

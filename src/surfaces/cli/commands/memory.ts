@@ -18,7 +18,7 @@ import {
 import { type Opened, withMemory } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
 import { whileWaiting } from "../progress.ts";
-import { findSession, SELECTOR_HINT, shortId } from "../session-selector.ts";
+import { findSession, SELECTOR_NOTE, shortId } from "../session-selector.ts";
 
 /** Declares `rkat memory`: finding again what was said in the sessions of this folder. */
 export function addMemoryCommand(program: Command, invocation: Invocation): void {
@@ -41,7 +41,7 @@ export function addMemoryCommand(program: Command, invocation: Invocation): void
       ['rkat memory history "the staging host"', "everything that was said"],
       ["rkat memory status", "what there is to search"],
     ],
-    notes: [["A session is named by", SELECTOR_HINT]],
+    notes: [SELECTOR_NOTE],
   });
 }
 
@@ -74,7 +74,7 @@ function addSearches(parent: Command, invocation: Invocation): void {
 
 const NOTES = [
   ["A hit tells", "its score from 0 to 1, when, in which session, at which turn and seq, and who said it"],
-  ["A session is named by", SELECTOR_HINT],
+  SELECTOR_NOTE,
   ["Exit codes", "0 also when nothing is found · 2 wrong input · 10 no such session · 40 without memory-store"],
 ] as const;
 

@@ -1,17 +1,14 @@
-import { Argument, type Command, Option } from "commander";
+import { Argument, type Command } from "commander";
 import type { OperationOutput } from "../../../contract/operations.ts";
 import { formatSessionRef } from "../../wire/events.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
-import { addFieldFlags, also, fieldsOf, withoutIt } from "../flags.ts";
+import { addFieldFlags, also, fieldsOf, jsonFlag, withoutIt } from "../flags.ts";
 import { describeHelp } from "../help.ts";
 import { counted, createPaint, writeJson } from "../io.ts";
 import { type Opened, withSessions } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
-import { findSession, SELECTOR_HINT, shortId } from "../session-selector.ts";
+import { findSession, SELECTOR_NOTE, shortId } from "../session-selector.ts";
 import { transcriptLines } from "./session-views.ts";
-
-const NAMED = ["A session is named by", SELECTOR_HINT] as const;
-const json = (): Option => new Option("--json", "as JSON");
 
 const REASON = withoutIt("edit");
 
@@ -44,7 +41,7 @@ function addRewrite(parent: Command, invocation: Invocation): void {
     replacement: (messages) => also(messages, "nothing without it").default([], "[]"),
     kind: REASON,
   })
-    .addOption(json())
+    .addOption(jsonFlag())
     .action((word: string, flags: RewriteFlags) =>
       withSessions(invocation, async (opened) => {
         const session_id = await findSession(opened, word);
@@ -62,7 +59,10 @@ function addRewrite(parent: Command, invocation: Invocation): void {
         "put another in the place of one",
       ],
     ],
-    notes: [NAMED, ["A message is", "written as show --history --json shows it; seq and created_at may be left out"]],
+    notes: [
+      SELECTOR_NOTE,
+      ["A message is", "written as show --history --json shows it; seq and created_at may be left out"],
+    ],
   });
 }
 
@@ -75,7 +75,7 @@ function addRestore(parent: Command, invocation: Invocation): void {
     .addArgument(new Argument("<revision>", "as session rewrites shows it"))
     .usage("SESSION REVISION [options]");
   addFieldFlags(restore, "restoreRevision", { kind: REASON })
-    .addOption(json())
+    .addOption(jsonFlag())
     .action((word: string, revision: string, flags: WhyFlags) =>
       withSessions(invocation, async (opened) => {
         const session_id = await findSession(opened, word);
@@ -86,7 +86,7 @@ function addRestore(parent: Command, invocation: Invocation): void {
     );
   describeHelp(restore, {
     examples: [["rkat session restore last sha256:…", "take a rewrite back, or go back to an earlier turn"]],
-    notes: [NAMED],
+    notes: [SELECTOR_NOTE],
   });
 }
 
@@ -97,7 +97,7 @@ function addRevision(parent: Command, invocation: Invocation): void {
     .description("Lists how a transcript was rewritten and restored, oldest first, with the revisions.")
     .argument("<session>")
     .usage("SESSION [options]")
-    .addOption(json())
+    .addOption(jsonFlag())
     .action((word: string, flags: { readonly json?: boolean }) =>
       withSessions(invocation, async (opened) => {
         const session_id = await findSession(opened, word);
@@ -106,7 +106,7 @@ function addRevision(parent: Command, invocation: Invocation): void {
         tellRewrites(invocation, answer);
       }),
     );
-  describeHelp(rewrites, { examples: [["rkat session rewrites last", "what to restore"]], notes: [NAMED] });
+  describeHelp(rewrites, { examples: [["rkat session rewrites last", "what to restore"]], notes: [SELECTOR_NOTE] });
   const revision = parent
     .command("revision")
     .summary("show a transcript as it was at a revision")
@@ -115,7 +115,7 @@ function addRevision(parent: Command, invocation: Invocation): void {
     .addArgument(new Argument("[revision]", "as session rewrites shows it").default("current"))
     .usage("SESSION [REVISION] [options]");
   addFieldFlags(revision, "readRevision")
-    .addOption(json())
+    .addOption(jsonFlag())
     .action((word: string, named: string, flags: { readonly json?: boolean }) =>
       withSessions(invocation, async (opened) => {
         const session_id = await findSession(opened, word);
@@ -130,7 +130,7 @@ function addRevision(parent: Command, invocation: Invocation): void {
       ["rkat session revision last", "what is said now, and the revision of it"],
       ["rkat session revision last sha256:…", "what was said then"],
     ],
-    notes: [NAMED],
+    notes: [SELECTOR_NOTE],
   });
 }
 

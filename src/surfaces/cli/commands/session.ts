@@ -1,9 +1,9 @@
 import { Argument, type Command, Option } from "commander";
-import { addFieldFlags, json as jsonValue, wholeFrom, withoutIt } from "../flags.ts";
+import { addFieldFlags, json, jsonFlag, wholeFrom, withoutIt } from "../flags.ts";
 import { describeHelp, holdCommands } from "../help.ts";
 import { type Opened, withCompaction, withSessions } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
-import { findSession, SELECTOR_HINT } from "../session-selector.ts";
+import { findSession, SELECTOR_NOTE } from "../session-selector.ts";
 import {
   type ChangeFlags,
   deleteSession,
@@ -44,12 +44,9 @@ export function addSessionCommand(program: Command, invocation: Invocation): voi
       ["rkat session fork last --at 3", "another way on from there"],
       ["rkat session pin last 12", "keep a message through every compaction"],
     ],
-    notes: [NAMED],
+    notes: [SELECTOR_NOTE],
   });
 }
-
-const NAMED = ["A session is named by", SELECTOR_HINT] as const;
-const json = (): Option => new Option("--json", "as JSON");
 
 function addReads(parent: Command, invocation: Invocation): void {
   const list = parent
@@ -57,7 +54,7 @@ function addReads(parent: Command, invocation: Invocation): void {
     .summary("list sessions, newest first")
     .description("Lists sessions, the one that changed last first; archived ones are left out.");
   addFieldFlags(list, "listSessions", { limit: withoutIt(20) })
-    .addOption(json())
+    .addOption(jsonFlag())
     .action((flags: ListFlags) => withSessions(invocation, (opened) => showList(invocation, opened, flags)));
   describeHelp(list, {
     examples: [
@@ -71,20 +68,20 @@ function addReads(parent: Command, invocation: Invocation): void {
     .summary("show a session and how far it got")
     .description("Shows what a session is and how far it got.")
     .option("--history", "and everything that was said")
-    .addOption(json());
+    .addOption(jsonFlag());
   onSession(show, invocation, (opened, id, flags: ShowFlags) => showSession(invocation, opened, { id, ...flags }));
   describeHelp(show, {
     examples: [
       ["rkat session show last", "model, tokens, state, labels"],
       ["rkat session show ~1 --history", "what was said, each message with its index and seq"],
     ],
-    notes: [NAMED],
+    notes: [SELECTOR_NOTE],
   });
   const context = parent
     .command("context")
     .summary("show what the model is shown")
     .description("Shows what the model is shown now, or was shown at an earlier call.");
-  addFieldFlags(context, "readContext").addOption(json());
+  addFieldFlags(context, "readContext").addOption(jsonFlag());
   onSession(context, invocation, (opened, id, flags: ContextFlags) =>
     showContext(invocation, opened, { id, ...flags }),
   );
@@ -93,7 +90,7 @@ function addReads(parent: Command, invocation: Invocation): void {
       ["rkat session context last", "as its next call will see it, after compactions"],
       ["rkat session context last --at 42", "as the model call at seq 42 saw it"],
     ],
-    notes: [NAMED],
+    notes: [SELECTOR_NOTE],
   });
   const events = parent
     .command("events")
@@ -108,7 +105,7 @@ function addReads(parent: Command, invocation: Invocation): void {
       ["rkat session events last --follow", "watch it from another terminal"],
       ["rkat session events last --json | jq -r .type", "for scripts"],
     ],
-    notes: [NAMED],
+    notes: [SELECTOR_NOTE],
   });
 }
 
@@ -117,28 +114,28 @@ function addChanges(parent: Command, invocation: Invocation): void {
     .command("delete")
     .summary("archive a session")
     .description("Archives a session: it leaves the list and runs no more turns; by its whole id it can still be read.")
-    .addOption(json());
+    .addOption(jsonFlag());
   onSession(remove, invocation, (opened, id, flags: ChangeFlags) =>
     deleteSession(invocation, opened, { id, ...flags }),
   );
-  describeHelp(remove, { examples: [["rkat session delete ~1", "the one before the last"]], notes: [NAMED] });
+  describeHelp(remove, { examples: [["rkat session delete ~1", "the one before the last"]], notes: [SELECTOR_NOTE] });
   const interrupt = parent
     .command("interrupt")
     .summary("stop the turn a session is running")
     .description("Stops the turn a session is running, in whichever process; what was said is kept.")
-    .addOption(json());
+    .addOption(jsonFlag());
   onSession(interrupt, invocation, (opened, id, flags: ChangeFlags) =>
     interruptSession(invocation, opened, { id, ...flags }),
   );
   describeHelp(interrupt, {
     examples: [["rkat session interrupt last", "from another terminal than the turn's"]],
-    notes: [NAMED, ["Exit codes", "0 also when there is nothing to stop · 10 no such session"]],
+    notes: [SELECTOR_NOTE, ["Exit codes", "0 also when there is nothing to stop · 10 no such session"]],
   });
   const fork = parent
     .command("fork")
     .summary("begin another session with its messages")
     .description("Makes a new session of the messages before an index; without one, of all of them.");
-  addFieldFlags(fork, "forkReplacing").addOption(json());
+  addFieldFlags(fork, "forkReplacing").addOption(jsonFlag());
   onSession(fork, invocation, (opened, id, flags: ChangeFlags) => forkSession(invocation, opened, { id, ...flags }));
   describeHelp(fork, {
     examples: [
@@ -149,7 +146,7 @@ function addChanges(parent: Command, invocation: Invocation): void {
         "of its first three messages and another fourth",
       ],
     ],
-    notes: [NAMED],
+    notes: [SELECTOR_NOTE],
   });
   addInject(parent, invocation);
 }
@@ -162,7 +159,7 @@ function addInject(parent: Command, invocation: Invocation): void {
     .argument("<session>")
     .argument("<text...>")
     .usage("SESSION TEXT… [options]")
-    .addOption(json())
+    .addOption(jsonFlag())
     .action((word: string, words: readonly string[], flags: ChangeFlags) =>
       withSessions(invocation, async (opened) => {
         const id = await findSession(opened, word);
@@ -171,7 +168,7 @@ function addInject(parent: Command, invocation: Invocation): void {
     );
   describeHelp(inject, {
     examples: [['rkat session inject last "The build is green again."', "no turn is run"]],
-    notes: [NAMED],
+    notes: [SELECTOR_NOTE],
   });
   const event = parent
     .command("event")
@@ -179,9 +176,9 @@ function addInject(parent: Command, invocation: Invocation): void {
     .description("Tells a session of an event from outside: data that the model is shown from its next call on.")
     .argument("<session>")
     .argument("<type>")
-    .addArgument(new Argument("[payload]", "any JSON").argParser(jsonValue))
+    .addArgument(new Argument("[payload]", "any JSON").argParser(json))
     .usage("SESSION TYPE [JSON] [options]")
-    .addOption(json())
+    .addOption(jsonFlag())
     .action((word: string, type: string, payload: unknown, flags: ChangeFlags) =>
       withSessions(invocation, async (opened) =>
         sendEvent(invocation, opened, { id: await findSession(opened, word), type, payload, ...flags }),
@@ -189,7 +186,7 @@ function addInject(parent: Command, invocation: Invocation): void {
     );
   describeHelp(event, {
     examples: [["rkat session event last build.finished '{\"green\": true}'", "no turn is run"]],
-    notes: [NAMED],
+    notes: [SELECTOR_NOTE],
   });
 }
 
@@ -199,7 +196,7 @@ function addPins(parent: Command, invocation: Invocation): void {
       .argument("<session>")
       .addArgument(new Argument("<seq>", "as in show --history").argParser(wholeFrom(1)))
       .usage("SESSION SEQ [options]")
-      .addOption(json())
+      .addOption(jsonFlag())
       .action((word: string, seq: number, flags: ChangeFlags) =>
         withCompaction(invocation, async (opened) =>
           change(invocation, opened, { id: await findSession(opened, word), seq, ...flags }),
@@ -217,7 +214,7 @@ function addPins(parent: Command, invocation: Invocation): void {
     .command("pins")
     .summary("list what is pinned")
     .description("Lists the seqs of a session's pinned messages.")
-    .addOption(json());
+    .addOption(jsonFlag());
   onSession<ChangeFlags>(pins, invocation, (opened, id, flags) => listPins(invocation, opened, { id, ...flags }));
   describeHelp(pins, { examples: [["rkat session pins last", "what every compaction keeps"]] });
   describeHelp(declare(pin, pinMessage), {
