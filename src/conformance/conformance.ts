@@ -24,7 +24,7 @@ export interface Report {
 }
 
 /** What is to be told, and to whom. */
-export interface ConformanceRequest {
+export interface ConformanceOptions {
   /** Without one, this installation's own surfaces. */
   readonly target?:
     | { readonly kind: "rpc" | "mcp"; readonly words: readonly string[] }
@@ -50,19 +50,19 @@ export function createConformance(parts: ConformanceParts) {
     scenarios: SCENARIOS.map(({ name, title }) => ({ name, title })),
     /** The configuration that a server at an address must have been started with. */
     configuration: (modelPort: number) => conformanceToml(`http://127.0.0.1:${modelPort}/v1`, Capability.options),
-    run: (request: ConformanceRequest) => run(parts, request),
+    run: (options: ConformanceOptions) => run(parts, options),
   };
 }
 
-async function* run(parts: ConformanceParts, request: ConformanceRequest): AsyncGenerator<Report> {
-  const scenarios = chosen(request.only);
-  const model = await openModelServer(request.modelPort);
+async function* run(parts: ConformanceParts, options: ConformanceOptions): AsyncGenerator<Report> {
+  const scenarios = chosen(options.only);
+  const model = await openModelServer(options.modelPort);
   try {
     const folder = await mkdtemp(join(tmpdir(), "rkat-conformance-"));
     try {
       const stage = { ...parts, folder, modelUrl: model.url, features: Capability.options };
-      for (const target of targetsOf(request, parts.self))
-        yield* tellTarget(target, { stage, model, scenarios, request });
+      for (const target of targetsOf(options, parts.self))
+        yield* tellTarget(target, { stage, model, scenarios, options });
     } finally {
       await rm(folder, { recursive: true, force: true });
     }
@@ -79,7 +79,7 @@ function chosen(only: readonly string[]): readonly Scenario[] {
   return only.length === 0 ? SCENARIOS : SCENARIOS.filter(({ name }) => only.includes(name));
 }
 
-function targetsOf({ target }: ConformanceRequest, self: CommandWords): readonly Target[] {
+function targetsOf({ target }: ConformanceOptions, self: CommandWords): readonly Target[] {
   if (target === undefined) return ownTargets(self);
   if ("url" in target) return [target];
   const [command = "", ...args] = target.words;
@@ -107,16 +107,16 @@ interface Told {
   readonly stage: Stage;
   readonly model: ModelServer;
   readonly scenarios: readonly Scenario[];
-  readonly request: ConformanceRequest;
+  readonly options: ConformanceOptions;
 }
 
-async function* tellTarget(target: Target, { stage, model, scenarios, request }: Told): AsyncGenerator<Report> {
+async function* tellTarget(target: Target, { stage, model, scenarios, options }: Told): AsyncGenerator<Report> {
   const driver = await reached(target, () => openTarget(target, stage));
   try {
     const present = await reached(target, () => readPresent(driver));
     if ("url" in target) await probe(driver, target.url, model);
     for (const scenario of scenarios) {
-      if (request.signal.aborted) throw new RuntimeError("REQUEST_CANCELLED", "interrupted");
+      if (options.signal.aborted) throw new RuntimeError("REQUEST_CANCELLED", "interrupted");
       const { verdict } = await tellScenario(driver, scenario, { present, run: newRun() });
       yield { surface: surfaceOf(target), scenario: scenario.name, title: scenario.title, verdict };
     }

@@ -12,29 +12,6 @@ export function written<T extends z.ZodType>(word: string, field: T): T {
   return field;
 }
 
-/** What a schema only wraps: what is optional, has a default or is changed after it was read. */
-function innerOf(schema: z.core.$ZodType): z.core.$ZodType | undefined {
-  const { def } = (schema as z.core.$ZodTypes)._zod; // Every schema is one of the library's kinds.
-  if (def.type === "pipe") return (def.in as z.core.$ZodTypes)._zod.def.type === "transform" ? def.out : def.in;
-  return "innerType" in def ? def.innerType : undefined;
-}
-
-/** A schema without what wraps it. */
-export function unwrapped(schema: z.core.$ZodType): z.core.$ZodTypes {
-  const inner = innerOf(schema);
-  return inner === undefined ? (schema as z.core.$ZodTypes) : unwrapped(inner); // As above.
-}
-
-/** What a field's schema says of it with `describe` and `meta`, however it is wrapped. */
-export function metaOf(schema: z.core.$ZodType): z.core.GlobalMeta {
-  const inner = innerOf(schema);
-  return { ...(inner === undefined ? {} : metaOf(inner)), ...z.globalRegistry.get(schema) };
-}
-
-export function accepts(schema: z.core.$ZodType, value: unknown): boolean {
-  return z.safeParse(schema, value).success;
-}
-
 export interface WrittenField {
   /** Where it stands in the input, from the outermost field on. */
   readonly path: readonly [string, ...string[]];
@@ -53,6 +30,29 @@ export function writtenFields(schema: z.core.$ZodType, path: readonly string[] =
   if (def.type === "union") return def.options.flatMap((option) => writtenFields(option, path));
   if (def.type !== "object") return [];
   return Object.entries(def.shape).flatMap(([name, field]) => writtenFields(field, [...path, name]));
+}
+
+/** A schema without what wraps it. */
+export function unwrapped(schema: z.core.$ZodType): z.core.$ZodTypes {
+  const inner = innerOf(schema);
+  return inner === undefined ? (schema as z.core.$ZodTypes) : unwrapped(inner); // Every schema is one of the library's kinds.
+}
+
+/** What a schema only wraps: what is optional, has a default or is changed after it was read. */
+function innerOf(schema: z.core.$ZodType): z.core.$ZodType | undefined {
+  const { def } = (schema as z.core.$ZodTypes)._zod; // Every schema is one of the library's kinds.
+  if (def.type === "pipe") return (def.in as z.core.$ZodTypes)._zod.def.type === "transform" ? def.out : def.in;
+  return "innerType" in def ? def.innerType : undefined;
+}
+
+/** What a field's schema says of it with `describe` and `meta`, however it is wrapped. */
+export function metaOf(schema: z.core.$ZodType): z.core.GlobalMeta {
+  const inner = innerOf(schema);
+  return { ...(inner === undefined ? {} : metaOf(inner)), ...z.globalRegistry.get(schema) };
+}
+
+export function accepts(schema: z.core.$ZodType, value: unknown): boolean {
+  return z.safeParse(schema, value).success;
 }
 
 /** One sentence that names each wrong field and what it should be. */
