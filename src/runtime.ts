@@ -27,6 +27,7 @@ import { type AgentHome, createAgentOperations } from "./service/agent/agent-ope
 import { createAgentSource } from "./service/agent/agents.ts";
 import { createConfiguration } from "./service/configuration.ts";
 import { createDispatch, type Dispatch, describeCapabilities, requireCapability } from "./service/dispatch.ts";
+import { translateFailures } from "./service/live-sessions.ts";
 import { searchForTools } from "./service/memory-operations.ts";
 import type { Advice } from "./service/operation-calls.ts";
 import { createRuntimeCalls, type Runtime } from "./service/runtime-calls.ts";
@@ -40,13 +41,12 @@ import {
   requireBelow,
   type ToolCeiling,
 } from "./service/session-settings.ts";
-import { translateFailures } from "./service/store-border.ts";
 import { subscribe } from "./service/subscriptions.ts";
 import { createSystemClock } from "./service/system-clock.ts";
 import { type CompactionPart, requireReachableFor } from "./service/turn-runner.ts";
 import { createConfigInMemory, createStoreInMemory } from "./stores/in-memory.ts";
 import { createMemoryStoreInMemory } from "./stores/recall/in-memory.ts";
-import { openTelemetryLater, type TelemetryOptions } from "./telemetry/sending.ts";
+import { openTelemetryLater, type TelemetryOptions } from "./telemetry/open-later.ts";
 import {
   createBuiltinTools,
   createMemoryTools,
@@ -55,12 +55,12 @@ import {
   TOOL_PRESETS,
   type ToolPreset,
 } from "./tools/builtin.ts";
-import { secretsOf } from "./tools/mcp/connection.ts";
 import { createMcpTools, type McpServerReport, type McpTools, type SlotParts } from "./tools/mcp/mcp-tools.ts";
+import { secretsOf } from "./tools/mcp/variables.ts";
 import { secretsIn } from "./tools/shell.ts";
 
 export type { Runtime } from "./service/runtime-calls.ts";
-export type { TelemetryOptions } from "./telemetry/sending.ts";
+export type { TelemetryOptions } from "./telemetry/open-later.ts";
 
 /** What a runtime is composed of. A capability whose port is absent is absent. */
 export interface RuntimeOptions {

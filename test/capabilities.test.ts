@@ -125,7 +125,7 @@ describe("builds", () => {
     const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "-e", script]);
     const loaded: readonly string[] = JSON.parse(stdout);
     expect(
-      loaded.filter((url) => /stores\/embedded|projections\/|compaction\/(?:run-|grammar|specifics)/.test(url)),
+      loaded.filter((url) => /stores\/embedded|projections\/|(?:compaction\/(?:run-|grammar)|grounding)/.test(url)),
     ).toEqual([]);
     expect(existsSync(join(root, "absent"))).toBe(false);
   });

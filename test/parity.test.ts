@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { SCENARIOS } from "../src/conformance/conformance.ts";
 import type { CallStep } from "../src/conformance/scenario.ts";
-import { SCENARIOS } from "../src/conformance/scenarios/all.ts";
 import { BUILDS, CAPABILITY_ABSENT, type Capability } from "../src/contract/capability.ts";
 import { ERRORS } from "../src/contract/error.ts";
 import { CLIENTS, essenceOf, type Opened, tell, useStage, type Way } from "./parity/stage.ts";

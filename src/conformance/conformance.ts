@@ -12,8 +12,22 @@ import { MODELS, type ModelServer, openModelServer } from "./model-server.ts";
 import { createRestDriver, lackOfServer } from "./rest-driver.ts";
 import { openRpcDriver } from "./rpc-driver.ts";
 import type { Scenario } from "./scenario.ts";
-import { SCENARIOS } from "./scenarios/all.ts";
+import { COMPACTIONS } from "./scenarios/compactions.ts";
+import { LIMITS, REFUSALS } from "./scenarios/limits.ts";
+import { MEMORIES } from "./scenarios/memories.ts";
+import { SESSIONS } from "./scenarios/sessions.ts";
+import { TURNS } from "./scenarios/turns.ts";
 import { readPresent, reasonOf, tellScenario, type Verdict } from "./tell-scenario.ts";
+
+/** Every scenario, in the order they are told. */
+export const SCENARIOS: readonly Scenario[] = [
+  ...TURNS,
+  ...LIMITS,
+  ...SESSIONS,
+  ...COMPACTIONS,
+  ...MEMORIES,
+  ...REFUSALS,
+];
 
 /** What came of one scenario on one surface. */
 export interface Report {

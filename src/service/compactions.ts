@@ -106,7 +106,7 @@ async function compactNow(
   const compacting = compactingOf(parts, state, client.contextWindow);
   const { instructions } = input;
   if (input.preview) {
-    const { previewCompaction } = await import("../core/compaction/prepare.ts");
+    const { previewCompaction } = await import("../core/compaction/preview.ts");
     return previewCompaction(state, compacting, { model: client, clock, instructions });
   }
   await appendEntries(store.log, session, () => closeLeftovers(state, clock));

@@ -1,10 +1,10 @@
 import type { EntryBody } from "../contract/entry.ts";
-import { RuntimeError } from "../contract/error.ts";
+import { messageOf, RuntimeError } from "../contract/error.ts";
 import type { AgentEvent } from "../contract/event.ts";
 import { eventsOf, toNewEntries } from "../core/entry-events.ts";
 import { applyEntry, foldSession, type SessionState } from "../core/session-state.ts";
 import type { Clock } from "../ports/clock.ts";
-import type { EventLog, Store } from "../ports/store.ts";
+import type { EventLog, Hold, LogRow, Store } from "../ports/store.ts";
 import type { Tool } from "../ports/tool.ts";
 import type { CallContext } from "./dispatch.ts";
 import type { Listener } from "./event-queue.ts";
@@ -232,4 +232,42 @@ export function createLockedWork(parts: { store: Store; clock: Clock; live: Live
       done.abort("done");
     },
   };
+}
+
+/** The same store, except that what it throws in its own words is a SESSION_STORE_ERROR with that as its cause. */
+export function translateFailures<B, R extends LogRow>(store: Store<B, R>): Store<B, R> {
+  const { log, sessions, locks, blobs } = store;
+  const hold = async (sessionId: string): Promise<Hold> => {
+    const held = await translated(() => locks.hold(sessionId));
+    return { interrupted: held.interrupted, release: () => translated(() => held.release()) };
+  };
+  return {
+    log: {
+      append: (sessionId, after, entries) => translated(() => log.append(sessionId, after, entries)),
+      read: (sessionId, fromSeq, max) => translated(() => log.read(sessionId, fromSeq, max)),
+    },
+    sessions: {
+      get: (sessionId) => translated(() => sessions.get(sessionId)),
+      all: () => translated(() => sessions.all()),
+    },
+    locks: {
+      hold,
+      isHeld: (sessionId) => translated(() => locks.isHeld(sessionId)),
+      interrupt: (sessionId) => translated(() => locks.interrupt(sessionId)),
+    },
+    blobs: {
+      put: (blob) => translated(() => blobs.put(blob)),
+      get: (blobId) => translated(() => blobs.get(blobId)),
+    },
+    close: () => translated(() => store.close()),
+  };
+}
+
+async function translated<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (thrown) {
+    if (thrown instanceof RuntimeError) throw thrown;
+    throw new RuntimeError("SESSION_STORE_ERROR", `the store failed: ${messageOf(thrown)}`, { cause: thrown });
+  }
 }

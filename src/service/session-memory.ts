@@ -1,7 +1,7 @@
 import { messageOf, RuntimeError } from "../contract/error.ts";
 import type { MemoryStatusReport } from "../contract/memory.ts";
-import { CASCADE, readSections } from "../core/compaction/cascade.ts";
 import { rangesOf } from "../core/compaction/plan.ts";
+import { CASCADE, readSections } from "../core/compaction/shown-messages.ts";
 import type { CompactionRecord } from "../core/context.ts";
 import { everSaid } from "../core/rewrites.ts";
 import { foldSession, type SessionState } from "../core/session-state.ts";

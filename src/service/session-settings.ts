@@ -3,7 +3,7 @@ import { RuntimeError } from "../contract/error.ts";
 import { asksForNothing, WHY_UNSERVED } from "../contract/input.ts";
 import { type SkillRow, skillsWith } from "../contract/memory.ts";
 import { AT_CREATION, type CreateSession, type SessionSettings, type StartTurn } from "../contract/session.ts";
-import { CASCADE } from "../core/compaction/cascade.ts";
+import { CASCADE } from "../core/compaction/shown-messages.ts";
 import type { ExtractSummary } from "../core/compaction/summarise.ts";
 import type { CompactionConfig, CompactionHooks, Compactor, Curator } from "../ports/compactor.ts";
 import type { Judge } from "../ports/judge.ts";

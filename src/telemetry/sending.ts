@@ -1,6 +1,5 @@
-import type { Tracer } from "@opentelemetry/api";
-import type { OpenTelemetry, Telemetry } from "../ports/telemetry.ts";
 import { type Exporter, exportSettings, type TelemetryConfig } from "./exporter.ts";
+import type { TelemetryOptions } from "./open-later.ts";
 
 /** Spans that are sent to a collector. */
 export interface Sending {
@@ -34,28 +33,5 @@ export function createSending(
     },
     secrets: Object.values(settings.headers),
     close: async () => (await opening)?.close(),
-  };
-}
-
-/** Who is told of what happens, and how much. */
-export interface TelemetryOptions {
-  /** A tracer, or what loads one for the first span; without it, that of the application's own tracer provider. */
-  readonly tracer?: Tracer | (() => Promise<Tracer>);
-  /** Whether what is said, what tools are given and return, and what failures say is told, too. Keys never are. */
-  readonly captureContent?: boolean;
-}
-
-/** Telemetry whose code is loaded with the first thing there is to tell. */
-export function openTelemetryLater(given: TelemetryOptions, redact: (text: string) => string): OpenTelemetry {
-  const { tracer, captureContent = false } = given;
-  let opening: Promise<Telemetry> | undefined;
-  const open = async (): Promise<Telemetry> => {
-    const { createTelemetry, applicationTracer } = await import("./telemetry.ts");
-    const found = typeof tracer === "function" ? await tracer() : (tracer ?? applicationTracer());
-    return createTelemetry({ tracer: found, redact, capturesContent: captureContent });
-  };
-  return () => {
-    opening ??= open();
-    return opening;
   };
 }

@@ -5,10 +5,16 @@ import { afterAll, beforeAll } from "vitest";
 import { connect } from "../../src/client.ts";
 import { loadConfig } from "../../src/config/load-config.ts";
 import { createCliDriver } from "../../src/conformance/cli-driver.ts";
-import { openRestServer, openTarget, ownTargets, type Stage, settleFolder } from "../../src/conformance/conformance.ts";
+import {
+  openRestServer,
+  openTarget,
+  ownTargets,
+  SCENARIOS,
+  type Stage,
+  settleFolder,
+} from "../../src/conformance/conformance.ts";
 import { type Driver, lackOfTurns, openRuntimeDriver, RUNS_TURN } from "../../src/conformance/driver.ts";
 import { type ModelServer, openModelServer } from "../../src/conformance/model-server.ts";
-import { SCENARIOS } from "../../src/conformance/scenarios/all.ts";
 import { normalised, readPresent, type Telling, tellScenario } from "../../src/conformance/tell-scenario.ts";
 import type { Capability } from "../../src/contract/capability.ts";
 import { openRuntime } from "../../src/runtime-on-disk.ts";

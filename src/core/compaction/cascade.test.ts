@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { LONGTERM_HEADING, RECENT_HEADING } from "../agent/tier-text.ts";
 import { checkSummary, cutInvented } from "../grounding/groundedness.ts";
-import { cutInSections, readSections, sectionText, writeSections } from "./cascade.ts";
+import { cutInSections, readSections, sectionText, writeSections } from "./shown-messages.ts";
 
 describe("a summary of two sections", () => {
   it("[E9] has the older past first, and no heading for what is not there", async () => {

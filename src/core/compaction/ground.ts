@@ -6,9 +6,9 @@ import type { Verdict, Verdicts } from "../../ports/judge.ts";
 import { checkSummary, cutInvented, type Invented } from "../grounding/groundedness.ts";
 import type { Asking } from "../model-call.ts";
 import { addUsage } from "../session-state.ts";
-import { CASCADE, cutInSections } from "./cascade.ts";
 import { createModelJudge } from "./model-judge.ts";
 import type { Compacting } from "./prepare.ts";
+import { CASCADE, cutInSections } from "./shown-messages.ts";
 import type { Summarised } from "./summarise.ts";
 
 /** A summary that somebody wrote, or none because none is needed. */

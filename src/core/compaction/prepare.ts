@@ -1,22 +1,17 @@
-import type { Compaction, CompactionTrigger, CompactResult, SeqRange } from "../../contract/compaction.ts";
+import type { CompactionTrigger, SeqRange } from "../../contract/compaction.ts";
 import type { Message } from "../../contract/message.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { CompactionHooks, CompactionResult, Compactor, Curator } from "../../ports/compactor.ts";
 import type { Judge } from "../../ports/judge.ts";
-import type { ModelClient } from "../../ports/model.ts";
-import { asKept, messagesOf, type Placed } from "../context.ts";
+import { asKept, type Placed } from "../context.ts";
 import type { SessionState } from "../session-state.ts";
 import { estimateTokens } from "../tokens.ts";
 import { findPrunable } from "../transcript-text.ts";
-import { CASCADE, cascadeRequests } from "./cascade.ts";
-import { foldCandidate } from "./gates.ts";
-import { judgeRequest } from "./model-judge.ts";
-import { keepAll, keptOf, rangesOf, type Source } from "./plan.ts";
-import { inheritedFrom, originalsOf, type Recover, recoverByExpanding, writeReceipt } from "./receipt.ts";
+import { keepAll, rangesOf, type Source } from "./plan.ts";
+import type { Recover } from "./receipt.ts";
 import { type Retained, retain } from "./retain.ts";
-import { isSummary, summaryMessage, summaryWithRules } from "./shown-messages.ts";
-import { type ExtractSummary, requestOf } from "./summarise.ts";
-import { carryRules, inheritedRules } from "./user-rules.ts";
+import { summaryMessage } from "./shown-messages.ts";
+import type { ExtractSummary } from "./summarise.ts";
 
 /** The strategy of a compactor that is not ours. */
 export const CUSTOM = "custom";
@@ -161,96 +156,4 @@ function forSummary(shown: readonly Placed[], { prune }: Compacting): readonly M
 export function rangesIn({ retained, transcript }: Prepared): { kept: SeqRange[]; discarded: SeqRange[] } {
   const kept = retained.plan.items.flatMap((item) => ("kept" in item ? [item.kept] : []));
   return { kept: rangesOf(kept, transcript), discarded: rangesOf(retained.plan.discarded, transcript) };
-}
-
-const PREVIEW = "preview";
-/** What a summary usually takes of what it is of; the longest allowed is many times a short history. */
-const SUMMARY_SHARE = 0.2;
-
-/**
- * What compacting now would keep, drop and cost. No model is asked, so there is no summary: the receipt says what one
- * would have to carry, `tokens_after` counts one of the usual length, and the cost the longest one allowed.
- */
-export async function previewCompaction(
-  state: SessionState,
-  compacting: Compacting,
-  by: { model: ModelClient; clock: Clock; instructions: string | undefined },
-): Promise<CompactResult> {
-  const { model, clock, instructions } = by;
-  const { compactor, strategy } = compacting;
-  const prepared = prepare(state, compacting, {
-    trigger: "manual",
-    contextWindow: model.contextWindow,
-  });
-  if ("nothing" in prepared) return { compacted: false, reason: prepared.nothing };
-  const { source, transcript, retained } = prepared;
-  const { plan, pruned, pinned } = retained;
-  const hasSummary = plan.discarded.length > 0;
-  const earlier = source.shown.map(({ message }) => message).find(isSummary)?.compaction_id;
-  const { rules } = await carryRules({
-    gone: plan.discarded,
-    inherited: hasSummary ? inheritedRules(state, earlier) : [],
-    summary: "",
-    summaryTokensMax: compactor.maxSummaryTokens(),
-    breathe: clock.breathe,
-  });
-  const created_at = new Date(clock.now()).toISOString();
-  const summary = { summary: "", rules, created_at, compaction_id: PREVIEW };
-  const seq = state.lastSeq + 1;
-  const shown = foldCandidate(
-    { plan, pruned, reshape: "as_is" },
-    { transcript, compactions: state.compactions, pins: state.pins, seq, summary },
-  );
-  const summaryTokensMax = hasSummary ? compactor.maxSummaryTokens() : 0;
-  const leavingTokens = estimateTokens(messagesOf(plan.discarded));
-  const summaryTokens = Math.min(summaryTokensMax, Math.ceil(leavingTokens * SUMMARY_SHARE));
-  const receipt = await writeReceipt({
-    gone: originalsOf(transcript, { discarded: plan.discarded, pruned }),
-    inherited: inheritedFrom(state, earlier),
-    saved: keptOf(plan).filter((placed) => retained.saved.has(placed)),
-    summary: summaryWithRules(summary),
-    tail: messagesOf(keptOf(plan).filter((placed) => !pinned.has(placed))),
-    pinned: messagesOf(keptOf(plan).filter((placed) => pinned.has(placed))),
-    pruned,
-    invented: [],
-    inventedCut: false,
-    unverified: [],
-    breathe: clock.breathe,
-    recover: (compacting.recovering ?? recoverByExpanding)(transcript, clock.breathe),
-  });
-  const compaction: Compaction = {
-    compaction_id: PREVIEW,
-    seq: 0,
-    created_at,
-    strategy,
-    trigger: "manual",
-    summary_by: hasSummary ? "model" : "none",
-    model: model.modelId,
-    notes: [...retained.notes],
-    summary: "",
-    summary_tokens: 0,
-    messages_before: source.shown.length,
-    messages_after: shown.length,
-    tokens_before: estimateTokens(messagesOf(source.shown)),
-    tokens_after: estimateTokens(messagesOf(shown)) + summaryTokens,
-    ...rangesIn(prepared),
-    reshape: "as_is",
-    receipt,
-    ...(rules.length === 0 ? {} : { rules }),
-    usage: { input_tokens: 0, output_tokens: 0 },
-    cadence: state.cadence,
-    undone: false,
-    expanded: [],
-  };
-  const asked = { asking: { clock, model }, compactor, shown: prepared.summarised, instructions };
-  const isCascade = strategy === CASCADE && compacting.curator === undefined;
-  const writing = isCascade ? cascadeRequests({ ...asked, leaving: prepared.leaving }) : [requestOf(asked)];
-  const judging = compacting.judge === "model" ? [judgeRequest([], messagesOf(source.shown), { clock, model })] : [];
-  // A judge reads the summary, too.
-  const readTokens = [...writing, ...judging].reduce((sum, { messages }) => sum + estimateTokens(messages), 0);
-  const cost = {
-    input_tokens: hasSummary ? readTokens + judging.length * summaryTokensMax : 0,
-    max_output_tokens: hasSummary ? judging.reduce((sum, one) => sum + one.maxOutputTokens, summaryTokensMax) : 0,
-  };
-  return { compacted: false, compaction: { ...compaction, cost } };
 }

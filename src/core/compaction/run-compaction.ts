@@ -6,7 +6,7 @@ import { advanceCadence, messagesOf } from "../context.ts";
 import type { Asking } from "../model-call.ts";
 import type { SessionState } from "../session-state.ts";
 import { estimateTokens } from "../tokens.ts";
-import { CASCADE, summariseByCascade } from "./cascade.ts";
+import { summariseByCascade } from "./cascade.ts";
 import { type Passed, passGates } from "./gates.ts";
 import { type Grounded, ground, ungrounded, type Written } from "./ground.ts";
 import { keptOf, type Plan, partsOf, rangesOf } from "./plan.ts";
@@ -14,7 +14,7 @@ import { describeCompaction } from "./policy.ts";
 import { type Compacting, type Prepared, prepare, rangesIn, retainFrom } from "./prepare.ts";
 import { inheritedFrom, originalsOf, recoverByExpanding, writeReceipt } from "./receipt.ts";
 import type { Retained } from "./retain.ts";
-import { isSummary, summaryWithRules } from "./shown-messages.ts";
+import { CASCADE, isSummary, summaryWithRules } from "./shown-messages.ts";
 import { extracted, type Summarised, summarise } from "./summarise.ts";
 import { carryRules, inheritedRules } from "./user-rules.ts";
 

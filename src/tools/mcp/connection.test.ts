@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { fillHeaders } from "./connection.ts";
+import { fillHeaders } from "./variables.ts";
 
 it("[H3] [G9] a header that cannot be sent is named, and what it holds is not", () => {
   const env = { KEY: "secret-aaaa\nX-Inject: secret-bbbb" };

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { type Script, toolOf, traced } from "../../test/support/told-spans.ts";
-import { openTracing } from "../../test/support/tracing.ts";
-import type { RuntimeOptions } from "../runtime.ts";
+import { type Script, toolOf, traced } from "../test/support/told-spans.ts";
+import { openTracing } from "../test/support/tracing.ts";
+import type { RuntimeOptions } from "./runtime.ts";
 
 const WORD = "zebrafish";
 const KEY = 'pa"ss\nword-heron';

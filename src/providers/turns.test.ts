@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { serveRest } from "../../../test/support/rest-server.ts";
-import { createScriptedModel } from "../../providers/scripted.ts";
+import { serveRest } from "../../test/support/rest-server.ts";
+import { createScriptedModel } from "./scripted.ts";
 
 const named = (id: string) => ({ "x-meerkat-request-id": id });
 const keyed = (key: string) => ({ "idempotency-key": key });

@@ -1,11 +1,11 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { useCommandLine } from "../../../../test/support/command-line.ts";
-import { NO_MODEL, OFFLINE } from "../../../../test/support/compacting-command-line.ts";
-import { rememberingModel, SMALL_WINDOWS } from "../../../../test/support/remembering-command-line.ts";
-import type { AgentContext } from "../../../contract/agent.ts";
-import type { ModelRequest } from "../../../ports/model.ts";
+import { useCommandLine } from "../../test/support/command-line.ts";
+import { NO_MODEL, OFFLINE } from "../../test/support/compacting-command-line.ts";
+import { rememberingModel, SMALL_WINDOWS } from "../../test/support/remembering-command-line.ts";
+import type { ModelRequest } from "../ports/model.ts";
+import type { AgentContext } from "./agent.ts";
 
 const line = useCommandLine();
 const { run } = line;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { type SseEvent, serveRest } from "../../../test/support/rest-server.ts";
-import { createScriptedModel } from "../../providers/scripted.ts";
+import { type SseEvent, serveRest } from "../../test/support/rest-server.ts";
+import { createScriptedModel } from "./scripted.ts";
 
 const listening = { accept: "text/event-stream" };
 

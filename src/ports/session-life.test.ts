@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { configWith, scriptedRuntime } from "../../test/support/runtime.ts";
-import type { Store } from "../ports/store.ts";
-import type { Tool } from "../ports/tool.ts";
 import { createInMemoryStore } from "../runtime.ts";
+import type { Store } from "./store.ts";
+import type { Tool } from "./tool.ts";
 
 describe("a session's life", () => {
   it("[F10] any call's context is read back exactly as the model saw it, proven by the hash kept with the call", async () => {

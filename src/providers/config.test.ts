@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { serveRest } from "../../../test/support/rest-server.ts";
-import { createScriptedModel } from "../../providers/scripted.ts";
+import { serveRest } from "../../test/support/rest-server.ts";
+import { createScriptedModel } from "./scripted.ts";
 
 describe("the configuration over HTTP", () => {
   it("[G2] [G3] is read, set and patched, with no word of where it is kept", async () => {

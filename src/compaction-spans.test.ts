@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { configWith } from "../../test/support/runtime.ts";
-import { answer, chat, failing, type Script, tool, traced } from "../../test/support/told-spans.ts";
-import type { Told } from "../../test/support/tracing.ts";
-import { createInMemoryStore, type RuntimeOptions } from "../runtime.ts";
+import { configWith } from "../test/support/runtime.ts";
+import { answer, chat, failing, type Script, tool, traced } from "../test/support/told-spans.ts";
+import type { Told } from "../test/support/tracing.ts";
+import { createInMemoryStore, type RuntimeOptions } from "./runtime.ts";
 
 describe("spans of compactions and searches", () => {
   const LINE = "The rain went on and the kettle boiled for a second time. ".repeat(6);

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { configWith, listen, scriptedRuntime, typesOf } from "../../test/support/runtime.ts";
 import { createVirtualClock } from "../../test/support/virtual-clock.ts";
-import type { EntryBody } from "../contract/entry.ts";
 import type { Store } from "../ports/store.ts";
 import type { Tool } from "../ports/tool.ts";
 import { createInMemoryStore } from "../runtime.ts";
+import type { EntryBody } from "./entry.ts";
 
 /** A store of someone else's: it fails in its own words for every append that has an entry of the kind. */
 function failingStore(kinds: readonly EntryBody["kind"][]): Store {

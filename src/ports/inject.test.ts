@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { createVirtualClock } from "../../test/support/virtual-clock.ts";
-import type { ModelClient } from "../ports/model.ts";
-import type { Store } from "../ports/store.ts";
 import { createScriptedModel } from "../providers/scripted.ts";
 import { createInMemoryStore, createRuntime } from "../runtime.ts";
+import type { ModelClient } from "./model.ts";
+import type { Store } from "./store.ts";
 
 /** A store whose appends take a while, so that another can be asked for meanwhile. */
 function slowStore(): Store {
