@@ -39,7 +39,7 @@ export async function previewCompaction(
   const hasSummary = plan.discarded.length > 0;
   const earlier = source.shown.map(({ message }) => message).find(isSummary)?.compaction_id;
   const { rules } = await carryRules({
-    gone: plan.discarded,
+    gone: originalsOf(transcript, { discarded: plan.discarded, pruned: [] }),
     inherited: hasSummary ? inheritedRules(state, earlier) : [],
     summary: "",
     summaryTokensMax: compactor.maxSummaryTokens(),

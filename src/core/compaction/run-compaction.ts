@@ -238,7 +238,7 @@ async function passWithRules(
   const hasSummary = retained.plan.items.some((item) => "summary" in item);
   const carry = (plan: Plan) =>
     carryRules({
-      gone: hasSummary ? plan.discarded : [],
+      gone: hasSummary ? originalsOf(prepared.transcript, { discarded: plan.discarded, pruned: [] }) : [],
       inherited: hasSummary ? inheritedRules(state, supersededBy(prepared, { plan }).superseded) : [],
       summary: grounded.summary,
       summaryTokensMax: compacting.compactor.maxSummaryTokens(),

@@ -1,4 +1,5 @@
 import type { UserRule } from "../../contract/compaction.ts";
+import type { Content } from "../../contract/message.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { canonicalPiece } from "../../text/canonical.ts";
 import { sentencesOf } from "../../text/sentences.ts";
@@ -20,7 +21,7 @@ const BLOCK_SHARE = 1 / 4;
 const CHARS_PER_TOKEN = 4;
 
 interface Carrying {
-  /** What leaves the context. */
+  /** What leaves the context, as it was said: what a reshaped tool result is shown as, no user has said. */
   readonly gone: readonly Placed[];
   /** What the summary that is replaced stood for. */
   readonly inherited: readonly UserRule[];
@@ -33,23 +34,26 @@ interface Carrying {
 export async function carryRules(carrying: Carrying): Promise<{ rules: UserRule[]; leftOut: number }> {
   const { inherited, summary, summaryTokensMax, breathe } = carrying;
   const found = new Map<string, Pick<UserRule, "seq" | "text">>();
+  let beyond = 0;
   for (const rule of inherited) found.set(canonicalPiece(rule.text), rule);
   for (const { seq, message } of carrying.gone) {
     if (message.role !== "user" || message.compaction_id !== undefined) continue;
     const said = new Map<string, string>();
-    for (const text of textsOf(message)) {
+    for (const text of textsOf({ ...message, content: withoutPiped(message.content) })) {
       await breathe();
-      for (const sentence of sentencesOf(text))
-        if (sentence.length <= RULE_CHARS_MAX && isRule(sentence)) said.set(canonicalPiece(sentence), sentence);
-      if (said.size >= RULES_OF_MESSAGE_MAX) break;
+      for (const sentence of sentencesOf(text)) {
+        if (sentence.length > RULE_CHARS_MAX || !isRule(sentence)) continue;
+        if (said.size < RULES_OF_MESSAGE_MAX) said.set(canonicalPiece(sentence), sentence);
+        else if (!said.has(canonicalPiece(sentence))) beyond += 1;
+      }
     }
-    for (const [key, text] of [...said].slice(0, RULES_OF_MESSAGE_MAX)) found.set(key, { seq, text });
+    for (const [key, text] of said) found.set(key, { seq, text });
   }
   if (found.size === 0) return { rules: [], leftOut: 0 };
   const said = await indexTexts(piecesOf(summary), breathe);
   let room = Math.min(BLOCK_CHARS_MAX, summaryTokensMax * CHARS_PER_TOKEN * BLOCK_SHARE);
   const newest = [...found.values()].reverse().sort((a, b) => b.seq - a.seq);
-  let leftOut = Math.max(0, newest.length - RULES_MAX);
+  let leftOut = beyond + Math.max(0, newest.length - RULES_MAX);
   const rules = newest.slice(0, RULES_MAX).map(({ seq, text }): UserRule => {
     const isSaid = said.has({ kind: "rule", text });
     const follows = !isSaid && text.length <= room;
@@ -59,6 +63,15 @@ export async function carryRules(carrying: Carrying): Promise<{ rules: UserRule[
     return { seq, text, follows };
   });
   return { rules: rules.reverse(), leftOut };
+}
+
+const PIPED = { start: "<stdin>\n", end: "\n</stdin>\n" };
+
+/** What was piped into `rkat run` stands in front of what the user said: a page or a diff sets no rules. */
+function withoutPiped(content: Content): Content {
+  if (typeof content !== "string" || !content.startsWith(PIPED.start)) return content;
+  const end = content.lastIndexOf(PIPED.end);
+  return end < 0 ? "" : content.slice(end + PIPED.end.length);
 }
 
 /** What a compaction's summary stood for, when another takes its place. */
