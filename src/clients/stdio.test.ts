@@ -49,6 +49,15 @@ describe("connecting over stdio", () => {
     await two.close();
   });
 
+  it("[G6] [H5] is told what the server does not even parse, and goes on", async () => {
+    const client = await connect({ args: ["--isolated"], cwd: home, env: env() });
+    onTestFinished(() => client.close());
+    const appContext = Array(260_000).fill(1);
+    const tooMuch = client.createSession("hi", { model: "offline", appContext });
+    await expect(tooMuch).rejects.toEqual(failure("INVALID_REQUEST", /more than 250000 values/));
+    expect((await client.createSession("What is 2 + 3?", { model: "offline" })).text).toContain("5");
+  });
+
   it("[G6] starts what MEERKAT_BIN_PATH names instead, and `rkat` by its word for it", async () => {
     const rkat = join(home, "rkat");
     const door = join(import.meta.dirname, "../cli.ts");

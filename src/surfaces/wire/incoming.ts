@@ -28,7 +28,7 @@ export function parseIncoming(bytes: Uint8Array): Incoming | undefined {
   if (text === undefined) return parseFault("the line is not UTF-8");
   if (text.trim() === "") return undefined;
   const excess = excessOf(text);
-  if (excess !== undefined) return parseFault(`the line ${excess}`);
+  if (excess !== undefined) return tooMuch(text, `the line ${excess}`);
   const parsed = parseJson(text);
   if ("problem" in parsed) return parseFault(`the line is not JSON: ${parsed.problem}`);
   return classify(parsed.value, text);
@@ -52,6 +52,15 @@ function classify(value: unknown, text: string): Incoming {
 
 function parseFault(message: string): Incoming {
   return { kind: "fault", id: NO_ID, fault: { code: "PARSE_ERROR", message } };
+}
+
+/** Where clients write it, in front of what is too much to be parsed. */
+const LEADING_ID = /^\{"jsonrpc": ?"2\.0", ?"id": ?(\d{1,15}|"[\w-]{1,64}"),/;
+
+/** Answered by its id where that can be told: whoever sent it would wait for ever. */
+function tooMuch(text: string, message: string): Incoming {
+  const [, id] = LEADING_ID.exec(text) ?? [];
+  return id === undefined ? parseFault(message) : invalid(id, message);
 }
 
 function invalid(id: RequestId, message: string): Incoming {
