@@ -54,7 +54,7 @@ describe("connecting over stdio", () => {
     onTestFinished(() => client.close());
     const appContext = Array(260_000).fill(1);
     const tooMuch = client.createSession("hi", { model: "offline", appContext });
-    await expect(tooMuch).rejects.toThrow(/more than 250000 values/);
+    await expect(tooMuch).rejects.toEqual(failure("INVALID_PARAMS", /more than 250000 values/));
     expect((await client.createSession("What is 2 + 3?", { model: "offline" })).text).toContain("5");
   });
 

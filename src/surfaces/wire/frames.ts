@@ -18,7 +18,11 @@ export function errorFrame(id: RequestId, error: RuntimeError): Frame {
   return errorLine(id, ERRORS[error.code].rpc, { ...wire, ...(session_id === undefined ? {} : { session_id }) });
 }
 
-const FAULT_NUMBERS = { PARSE_ERROR: -32700, INVALID_REQUEST: -32600 } as const;
+const FAULT_NUMBERS = {
+  PARSE_ERROR: -32700,
+  INVALID_REQUEST: -32600,
+  INVALID_PARAMS: ERRORS.INVALID_PARAMS.rpc,
+} as const;
 
 /** The answer to what is no request: JSON-RPC's own numbers, in the form of every other error. */
 export function faultFrame(id: RequestId, { code, message }: Fault): Frame {

@@ -48,7 +48,7 @@ describe("[H1] a line", () => {
   it("[H5] of very many values is refused before they are made, and marks in a text do not count", () => {
     const holding = (inner: string) => `{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":[${inner}]}}`;
     const many = `${"[],".repeat(300_000)}[]`;
-    expect(read(holding(many))).toEqual(fault("1", "INVALID_REQUEST"));
+    expect(read(holding(many))).toEqual(fault("1", "INVALID_PARAMS"));
     expect(read(` ${holding(many)}`)).toEqual(fault("null", "PARSE_ERROR"));
     expect(read(holding(JSON.stringify(many)))).toMatchObject({ kind: "request" });
   });
@@ -57,8 +57,8 @@ describe("[H1] a line", () => {
     const nested = (depth: number) =>
       `{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":${"[".repeat(depth)}${"]".repeat(depth)}}}`;
     expect(read(nested(126))).toMatchObject({ kind: "request" });
-    expect(read(nested(127))).toEqual(fault("1", "INVALID_REQUEST"));
-    expect(read(nested(1_000_000))).toEqual(fault("1", "INVALID_REQUEST"));
+    expect(read(nested(127))).toEqual(fault("1", "INVALID_PARAMS"));
+    expect(read(nested(1_000_000))).toEqual(fault("1", "INVALID_PARAMS"));
     expect(read(`{"jsonrpc":"2.0","id":1,"method":"\\\\\\"${"[".repeat(500)}"}`)).toMatchObject({ kind: "request" });
   });
 });

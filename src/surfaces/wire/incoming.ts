@@ -12,7 +12,7 @@ export type Answer = { readonly result: unknown } | { readonly error: unknown };
 
 /** A line that is no request, told apart as JSON-RPC does. */
 export interface Fault {
-  readonly code: "PARSE_ERROR" | "INVALID_REQUEST";
+  readonly code: "PARSE_ERROR" | "INVALID_REQUEST" | "INVALID_PARAMS";
   readonly message: string;
 }
 
@@ -60,7 +60,7 @@ const LEADING_ID = /^\{"jsonrpc": ?"2\.0", ?"id": ?(\d{1,15}|"[\w-]{1,64}"),/;
 /** Answered by its id where that can be told: whoever sent it would wait for ever. */
 function tooMuch(text: string, message: string): Incoming {
   const [, id] = LEADING_ID.exec(text) ?? [];
-  return id === undefined ? parseFault(message) : invalid(id, message);
+  return id === undefined ? parseFault(message) : { kind: "fault", id, fault: { code: "INVALID_PARAMS", message } };
 }
 
 function invalid(id: RequestId, message: string): Incoming {
