@@ -210,6 +210,7 @@ describe("the configuration over HTTP", () => {
       ["shell.program", { shell: { program: "/bin/evil" } }],
       ["rest.host", { rest: { host: "0.0.0.0" } }],
       ["telemetry.endpoint", { telemetry: { enabled: true, endpoint: base_url } }],
+      ["memory.embedder", { memory: { embedder: "remote", embedding_model: "openai/e", embedding_dimensions: 8 } }],
     ];
     for (const [key, patch] of patches) {
       const refused = await call("PATCH /config", patch);

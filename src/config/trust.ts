@@ -267,7 +267,11 @@ function requireSameReach({ before, layerBefore, layer }: ConfigChange): void {
 }
 
 function valuesOf(table: JsonTable): ReadonlyMap<string, string> {
-  return new Map(reachingKeysOf(table).map(({ path, value }) => [path.join("."), JSON.stringify(value)]));
+  const keys = reachingKeysOf(table).map(({ path, value }) => [path.join("."), JSON.stringify(value)] as const);
+  const { memory } = table;
+  // An embedder elsewhere is sent everything that was ever said.
+  const isRemote = isJsonTable(memory) && memory.embedder === "remote";
+  return new Map(isRemote ? [...keys, ["memory.embedder", JSON.stringify(memory)]] : keys);
 }
 
 function denied(message: string): RuntimeError {
