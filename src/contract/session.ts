@@ -12,8 +12,12 @@ export const SessionId = written(
 export const ToolFilter = z.union(
   [
     z.literal("All"),
-    z.object({ Allow: written("--allow-tool <name>", z.array(z.string()).describe("offer only the tools named so")) }),
-    z.object({ Deny: written("--block-tool <name>", z.array(z.string()).describe("do not offer the tools named so")) }),
+    z.strictObject({
+      Allow: written("--allow-tool <name>", z.array(z.string()).describe("offer only the tools named so")),
+    }),
+    z.strictObject({
+      Deny: written("--block-tool <name>", z.array(z.string()).describe("do not offer the tools named so")),
+    }),
   ],
   { error: 'write "All", {"Allow": [names]} or {"Deny": [names]}' },
 );
@@ -209,7 +213,7 @@ export const StartTurn = z.object({
   ...EveryTurn,
   clear_provider_params: z.boolean().default(false).describe("take the session's provider_params away first"),
   flow_tool_overlay: z
-    .object({
+    .strictObject({
       allowed_tools: written(
         "--allow-tool <name>",
         z.array(z.string()).optional().describe("offer only the tools named so"),

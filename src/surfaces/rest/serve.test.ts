@@ -108,6 +108,17 @@ describe("what is refused", () => {
     expect((await call("POST /sessions", { prompt: "[".repeat(500) })).status).toBe(200);
   });
 
+  it("[H1] a restriction that is misspelt or contradicts itself is refused, not ignored", async () => {
+    const { call } = await serveRest();
+    const both = { prompt: "hi", tool_filter: { Allow: ["datetime"], Deny: ["datetime"] } };
+    expect(await call("POST /sessions", both)).toMatchObject({ status: 400, body: { code: "INVALID_PARAMS" } });
+    const { session_id } = (await call("POST /sessions", { prompt: "hi" })).body;
+    const misspelt = { prompt: "hi", flow_tool_overlay: { blocked: ["datetime"] } };
+    const refused = await call(`POST /sessions/${session_id}/messages`, misspelt);
+    expect(refused).toMatchObject({ status: 400, body: { code: "INVALID_PARAMS" } });
+    expect(refused.body.message).toContain("blocked");
+  });
+
   it("[H5] a body of very many values is refused before they are made", async () => {
     const { call } = await serveRest();
     const many = `{"prompt":"hi","app_context":[${"[],".repeat(300_000)}[]]}`;
