@@ -90,6 +90,14 @@ describe("a file of tables", () => {
     expect(warnings).toEqual([]);
   });
 
+  it("[F4] gives ranges that begin or end at zero", async () => {
+    const { db, texts } = openTables();
+    for (const key of [0, 1]) texts.put(key, `text ${key}`);
+    expect(texts.getRange({ start: 0, end: 1 })).toEqual([{ key: 0, value: "text 0" }]);
+    expect(texts.getRange({ end: 0 })).toEqual([]);
+    await db.close();
+  });
+
   it("[F8] does not grow with what has passed", async () => {
     const { db, texts } = openTables();
     for (let at = 0; at < 4_000; at += 1) texts.put(1, `now ${at}`);

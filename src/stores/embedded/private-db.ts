@@ -220,7 +220,8 @@ export function openPrivateDb<Value, K extends Key>(
       doesExist: (key) => reading((at, tables) => hasIn(tables.get(name)?.root, keyBytes(key), at)),
       getRange: ({ start, end } = {}) =>
         reading((at, tables) => {
-          const range = { start: start && keyBytes(start), end: end && keyBytes(end) };
+          const bound = (key: Keys | undefined) => (key === undefined ? undefined : keyBytes(key));
+          const range = { start: bound(start), end: bound(end) };
           const rows = rangeOf(tables.get(name)?.root, range, at);
           // A table has one kind of keys, which is the one it was written with.
           return [...rows].map(({ key, value }) => ({ key: keyOf(key) as Keys, value: decode(value) }));
