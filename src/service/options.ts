@@ -112,8 +112,11 @@ export function jsonSchemaOf(schema: unknown): unknown {
   const { jsonSchema, vendor } = schema["~standard"];
   if (jsonSchema === undefined) throw notJson(vendor, "this version of it cannot");
   try {
+    const made: unknown = jsonSchema.input({ target: "draft-2020-12" });
+    // A promise or a list would be written as a schema that asks for nothing.
+    if (Object.getPrototypeOf(made) !== Object.prototype) throw new TypeError("its JSON schema gives no object");
     // A validator that does not know the dialect by its address refuses the whole schema.
-    const { $schema: _dialect, ...written } = jsonSchema.input({ target: "draft-2020-12" });
+    const { $schema: _dialect, ...written } = made as JsonObject; // A plain object, by the line above.
     return written;
   } catch (cause) {
     throw notJson(vendor, messageOf(cause), cause);

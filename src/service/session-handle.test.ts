@@ -175,6 +175,14 @@ describe("the schema of a result", () => {
     await expect(runtime.createSession("Go.", { outputSchema: z.object({ at: z.date() }) })).rejects.toThrow(
       /^outputSchema: give this zod schema as a JSON schema, .*Date cannot be represented in JSON Schema/,
     );
+    for (const made of [Promise.resolve({ type: "object" }), true, ["a"], "text"]) {
+      // What a library in plain JavaScript may give.
+      const jsonSchema = { input: () => made as object };
+      const outputSchema = { "~standard": { version: 1 as const, vendor: "odd", jsonSchema } } as never;
+      await expect(runtime.createSession("Go.", { outputSchema })).rejects.toThrow(
+        /this odd schema .* gives no object$/,
+      );
+    }
     expect(model.requests).toEqual([]);
   });
 });
