@@ -1,6 +1,6 @@
 import type { EntryBodyOf } from "../../contract/entry.ts";
 import { messageOf } from "../../contract/error.ts";
-import type { Judgement, Usage } from "../../contract/event.ts";
+import { type Judgement, Usage } from "../../contract/event.ts";
 import type { Message } from "../../contract/message.ts";
 import type { Verdict, Verdicts } from "../../ports/judge.ts";
 import { checkSummary, cutInvented, type Invented } from "../grounding/groundedness.ts";
@@ -85,13 +85,24 @@ interface JudgedClaims {
   readonly notes: readonly string[];
 }
 
+/** What a judge of one's own gives may be anything, and its usage counts in the budget. */
+function readVerdicts(answer: Verdicts | undefined): Verdicts {
+  const isSound = Array.isArray(answer?.verdicts) && Usage.safeParse(answer.usage).success;
+  if (answer === undefined || !isSound || typeof (answer.note ?? "") !== "string") {
+    throw new TypeError("it gave no list of verdicts with their usage");
+  }
+  return answer;
+}
+
 async function judgeClaims(grounding: Grounding, claims: readonly string[]): Promise<JudgedClaims> {
   const { compacting, asking, source } = grounding;
   if (compacting.judge === undefined || claims.length === 0) return { contradicted: [], unverified: claims, notes: [] };
+  const isOwn = compacting.judge !== "model";
   const judge = compacting.judge === "model" ? createModelJudge(asking) : compacting.judge;
   let answer: Verdicts;
   try {
-    answer = await judge.judge(claims, source, asking.signal);
+    // One's own is given copies: what it does to them must not reach the session.
+    answer = readVerdicts(await judge.judge(claims, isOwn ? structuredClone(source) : source, asking.signal));
   } catch (thrown) {
     return { contradicted: [], unverified: claims, notes: [`the judge failed: ${messageOf(thrown)}`] };
   }

@@ -160,6 +160,28 @@ describe("the session's model as a judge", () => {
     });
   });
 
+  it.each([
+    ["nothing", undefined],
+    ["no usage", { verdicts: ["supported"] }],
+    ["no number of tokens", { verdicts: [], usage: { input_tokens: Number.NaN, output_tokens: 1 } }],
+  ])("[C16] a judge of one's own that gives %s has failed, and the compaction stands", async (_, answer) => {
+    const judge = { judge: async () => answer as never };
+    const { made } = await compacted({ text: "" }, { judge });
+    expect(made?.notes).toEqual(["the judge failed: it gave no list of verdicts with their usage"]);
+    expect(made?.usage).toEqual({ input_tokens: 700, output_tokens: 33 });
+  });
+
+  it("[C16] a judge of one's own cannot change what was said", async () => {
+    const usage = { input_tokens: 1, output_tokens: 1 };
+    const judge = async (_: unknown, source: readonly { content?: unknown }[]) => {
+      for (const message of source) message.content = "changed";
+      return { verdicts: [], usage };
+    };
+    const { session, model } = await compacted({ text: "" }, { judge: { judge } as never });
+    await session.turn("And then?");
+    expect(JSON.stringify(model.requests.at(-1)?.messages)).not.toContain("changed");
+  });
+
   it("[C16] [C18] is counted in what a preview says it costs", async () => {
     const { session } = await compacted({ text: "" });
     await session.turn("More.");
