@@ -153,7 +153,7 @@ function toWire({ chunk, score }: Hit, agent: string | undefined): MemoryHit {
 }
 
 /** A receipt of a hundred thousand lines must not take minutes: what is beyond is proven by expanding. */
-const SEARCHES_MAX = 500;
+const SEARCHES_MAX = 200;
 const HITS_LOOKED_AT = 5;
 
 /** Compacting with memory: what leaves the context is found again by searching for it, before the entry is made. */
@@ -201,8 +201,7 @@ function recoverBySearching({ memory, state, breathe }: Searching, log: readonly
       signal,
     });
     for (const { chunk } of hits) {
-      const index = await indexTexts(piecesOf(chunk.text), breathe);
-      if (index.has(specific)) return "search";
+      if (await indexTexts(piecesOf(chunk.text), breathe).has(specific)) return "search";
     }
     return byExpanding(specific);
   };

@@ -19,7 +19,7 @@ type Reader = (text: string, breathe: () => undefined) => unknown;
 
 const READERS: Readonly<Record<string, Reader>> = {
   specifics: (text, breathe) => specificsOf([{ seq: 1, message: user(text) }], breathe),
-  occurrence: async (text, breathe) => (await indexTexts(piecesOf(text), breathe)).has({ kind: "rule", text: RULE }),
+  occurrence: async (text, breathe) => indexTexts(piecesOf(text), breathe).has({ kind: "rule", text: RULE }),
   "groundedness in a source": (text, breathe) => checkSummary(SUMMARY, [user(text)], breathe),
   "groundedness of a summary": async (text, breathe) =>
     cutInvented(text, (await checkSummary(text, [user("Please fix it.")], breathe)).invented),

@@ -4,7 +4,7 @@ import { NEAR_TWINS, type NearTwin } from "./near-twins.ts";
 import { HELD_OUT_TWINS } from "./near-twins-held-out.ts";
 
 const isKept = async ([kind, text, standing]: NearTwin): Promise<boolean> => {
-  const index = await indexTexts([`We spoke of the weather. ${standing} Then we went on.`], () => undefined);
+  const index = indexTexts([`We spoke of the weather. ${standing} Then we went on.`], () => undefined);
   return index.has({ kind, text });
 };
 

@@ -114,8 +114,8 @@ export function recoverByExpanding(log: readonly Placed[], breathe: Clock["breat
   return async (specific) => {
     const message = messages.get(specific.seq);
     if (message === undefined) return undefined;
-    const index = indexes.get(specific.seq) ?? (await indexTexts(textsOf(message), breathe));
+    const index = indexes.get(specific.seq) ?? indexTexts(textsOf(message), breathe);
     indexes.set(specific.seq, index);
-    return index.has(specific) ? "expansion" : undefined;
+    return (await index.has(specific)) ? "expansion" : undefined;
   };
 }

@@ -42,26 +42,28 @@ export async function carryRules(carrying: Carrying): Promise<{ rules: UserRule[
     for (const text of textsOf({ ...message, content: withoutPiped(message.content) })) {
       await breathe();
       for (const sentence of sentencesOf(text)) {
-        if (sentence.length > RULE_CHARS_MAX || !isRule(sentence)) continue;
-        if (said.size < RULES_OF_MESSAGE_MAX) said.set(canonicalPiece(sentence), sentence);
+        if (!isRule(sentence)) continue;
+        if (sentence.length > RULE_CHARS_MAX) beyond += 1;
+        else if (said.size < RULES_OF_MESSAGE_MAX) said.set(canonicalPiece(sentence), sentence);
         else if (!said.has(canonicalPiece(sentence))) beyond += 1;
       }
     }
     for (const [key, text] of said) found.set(key, { seq, text });
   }
   if (found.size === 0) return { rules: [], leftOut: 0 };
-  const said = await indexTexts(piecesOf(summary), breathe);
+  const said = indexTexts(piecesOf(summary), breathe);
   let room = Math.min(BLOCK_CHARS_MAX, summaryTokensMax * CHARS_PER_TOKEN * BLOCK_SHARE);
   const newest = [...found.values()].reverse().sort((a, b) => b.seq - a.seq);
   let leftOut = beyond + Math.max(0, newest.length - RULES_MAX);
-  const rules = newest.slice(0, RULES_MAX).map(({ seq, text }): UserRule => {
-    const isSaid = said.has({ kind: "rule", text });
+  const rules: UserRule[] = [];
+  for (const { seq, text } of newest.slice(0, RULES_MAX)) {
+    const isSaid = await said.has({ kind: "rule", text });
     const follows = !isSaid && text.length <= room;
     if (follows) room -= text.length;
     // It is remembered: the next summary may have it, or leave it room.
     if (!isSaid && !follows) leftOut += 1;
-    return { seq, text, follows };
-  });
+    rules.push({ seq, text, follows });
+  }
   return { rules: rules.reverse(), leftOut };
 }
 

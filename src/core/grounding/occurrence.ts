@@ -10,11 +10,12 @@ import { isRule, quotesIn } from "./wishes.ts";
 
 /** Answers whether a specific stands in some texts, however it is written there. */
 export interface TextIndex {
-  has(specific: Pick<Specific, "kind" | "text">): boolean;
+  has(specific: Pick<Specific, "kind" | "text">): Promise<boolean>;
 }
 
-/** A text index that also finds any run of whole words, given in canonical form. */
-export interface PhraseIndex extends TextIndex {
+/** Finds what stands somewhere word for word, and any run of whole words, given in canonical form. */
+export interface PhraseIndex {
+  has(specific: Pick<Specific, "kind" | "text">): boolean;
   hasPhrase(piece: string): boolean;
   /** The same where nothing of its sentence stands before or after it: "delete it" is not said by "never delete it". */
   hasSentence(piece: string): boolean;
@@ -27,25 +28,26 @@ const SHARE_UNSPACED_MIN = 0.6;
 /** A word that stands in more places is no way to a phrase; the text is searched from the start instead. */
 const PLACES_MAX = 256;
 
-/** Reads texts once, in the pieces they are given in; each question afterwards costs what its specific is long. */
-export async function indexTexts(texts: readonly string[], breathe: Clock["breathe"]): Promise<TextIndex> {
-  const facts = await indexFacts(texts, breathe);
-  const sentences = await indexSentences(texts.flatMap(withUnescaped), breathe);
-  const has = (specific: Pick<Specific, "kind" | "text">): boolean => {
+/** Reads texts when it is first asked, and for what is asked; a question afterwards costs what its specific is long. */
+export function indexTexts(texts: readonly string[], breathe: Clock["breathe"]): TextIndex {
+  const facts = lazily(() => indexFacts(texts, breathe));
+  const sentences = lazily(() => indexSentences(texts.flatMap(withUnescaped), breathe));
+  const has = async (specific: Pick<Specific, "kind" | "text">): Promise<boolean> => {
     const { kind, text } = specific;
     switch (kind) {
       case "number":
       case "path":
       case "identifier":
       case "url":
-        return facts.has(specific);
+        return (await facts()).has(specific);
       case "command":
-        return facts.has(specific) || sentences.has(text);
+        return (await facts()).has(specific) || (await sentences()).has(text);
       // Whoever says it in other words may say the opposite, and "delete it" stands in "never delete it".
       case "rule":
-        return isRule(text) ? sentences.hasWhole(text) : facts.has(specific);
+        return isRule(text) ? (await sentences()).hasWhole(text) : (await facts()).has(specific);
       case "ask":
-        return sentences.hasWhole(text) || (isQuestion(text) && (facts.has(specific) || sentences.has(text)));
+        if ((await sentences()).hasWhole(text)) return true;
+        return isQuestion(text) && ((await facts()).has(specific) || (await sentences()).has(text));
     }
   };
   return { has };
@@ -190,14 +192,9 @@ interface Sentences {
   hasWhole(text: string): boolean;
 }
 
-interface IndexedSentence {
-  readonly text: string;
-  readonly stems: ReadonlySet<string>;
-}
-
 /** Finds the sentence that holds most content words of another one. */
 async function indexSentences(texts: readonly string[], breathe: Clock["breathe"]): Promise<Sentences> {
-  const sentences: IndexedSentence[] = [];
+  const sentences = new Set<string>();
   const places = new Map<string, number[]>();
   const wholes = new Set<string>();
   const addWhole = (text: string): void => {
@@ -206,32 +203,35 @@ async function indexSentences(texts: readonly string[], breathe: Clock["breathe"
     if (clip(text) !== text) wholes.add(wholeOf(clip(text)));
   };
   const add = (sentence: string): void => {
+    if (sentences.has(sentence)) return;
     addWhole(sentence);
-    const stems = new Set(stemsOf(sentence));
-    for (const stem of stems) {
+    for (const stem of new Set(stemsOf(sentence))) {
       const known = places.get(stem);
-      if (known === undefined) places.set(stem, [sentences.length]);
-      else known.push(sentences.length);
+      if (known === undefined) places.set(stem, [sentences.size]);
+      else known.push(sentences.size);
     }
-    sentences.push({ text: sentence, stems });
+    sentences.add(sentence);
   };
   for (const text of texts) {
     await breathe();
     for (const sentence of sentencesOf(text)) add(sentence);
     for (const quote of quotesIn(text)) addWhole(quote);
   }
+  const inOrder = [...sentences];
   const has = (text: string): boolean => {
     const stems = wordStems(text);
     if (stems.length === 0) return false;
     const needed = Math.ceil(stems.length * (isUnspaced(text) ? SHARE_UNSPACED_MIN : SHARE_MIN));
     const rising = stems.map((stem) => places.get(stem) ?? []).sort((a, b) => a.length - b.length);
     // A sentence with enough of the stems holds at least one of the rarest that may not all be missing.
-    const candidates = new Set(rising.slice(0, stems.length - needed + 1).flat());
+    const held = new Map<number, number>();
+    for (const at of rising.slice(0, stems.length - needed + 1).flat()) held.set(at, 0);
+    for (const at of rising.flat()) {
+      const count = held.get(at);
+      if (count !== undefined) held.set(at, count + 1);
+    }
     const marks = lazily(() => marksOf(text));
-    return [...candidates].some((at) => {
-      const found = sentences[at];
-      return found !== undefined && countHeld(stems, found.stems) >= needed && hasMarks(marks(), found.text);
-    });
+    return [...held].some(([at, count]) => count >= needed && hasMarks(marks(), inOrder[at] ?? ""));
   };
   return { has, hasWhole: (text) => wholes.has(wholeOf(text)) };
 }
@@ -248,10 +248,6 @@ const WORDS_MIN = 4;
 function wordStems(text: string): readonly string[] {
   const words = new Set(stemsOf(withoutNumbers(text)));
   return [...(words.size >= WORDS_MIN ? words : new Set(stemsOf(text)))];
-}
-
-function countHeld(stems: readonly string[], sentence: ReadonlySet<string>): number {
-  return stems.reduce((count, stem) => (sentence.has(stem) ? count + 1 : count), 0);
 }
 
 /** One line of a loss receipt. */
@@ -273,14 +269,15 @@ interface Places {
 export async function classify(specifics: readonly Specific[], places: Places): Promise<readonly ReceiptItem[]> {
   const { breathe } = places;
   const held = [
-    ["in_summary", await indexTexts(piecesOf(places.summary), breathe)],
-    ["in_tail", await indexTexts(places.tail, breathe)],
-    ["pinned", await indexTexts(places.pinned, breathe)],
+    ["in_summary", indexTexts(piecesOf(places.summary), breathe)],
+    ["in_tail", indexTexts(places.tail, breathe)],
+    ["pinned", indexTexts(places.pinned, breathe)],
   ] as const;
   const items: ReceiptItem[] = [];
   for (const specific of specifics) {
     await breathe();
-    const place = held.find(([, index]) => index.has(specific))?.[0];
+    let place: SpecificStatus | undefined;
+    for (const [status, index] of held) if (place === undefined && (await index.has(specific))) place = status;
     const status = place ?? ((await places.recover(specific)) ? "recoverable" : "lost");
     items.push({ ...specific, status });
   }
