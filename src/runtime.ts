@@ -202,6 +202,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
   });
   const { service, live, stop } = createSessionService({
     hash: (text) => hash("sha256", text),
+    checkApart: async (...check) => (await import("./service/schema-worker.ts")).checkApart(...check),
     store,
     clock,
     capabilities,

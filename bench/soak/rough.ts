@@ -41,6 +41,7 @@ const dawdle: Act = async (soak) => {
   session.doubtful.add(marker);
   const body = JSON.stringify({ prompt: `${marker} Slowly.` });
   const { rest } = soak.servers;
+  await rest.isUp();
   const before = rest.ends;
   const answered = new Promise<number>((resolve, reject) => {
     const sent = request(`${rest.url}/sessions/${session.id}/messages`, {
@@ -80,6 +81,7 @@ const listen: Act = async (soak) => {
   const session = someSession(soak);
   if (session === undefined) return;
   const { rest } = soak.servers;
+  await rest.isUp();
   const before = rest.ends;
   try {
     const isPaused = chance(soak.random, 0.4);

@@ -30,6 +30,8 @@ export interface Server {
   readonly pid: number;
   /** Counts its ends, so that a call knows whether there was one in between. */
   readonly ends: number;
+  /** Resolves when it listens: after a kill it does not for a while. */
+  isUp(): Promise<void>;
   call(operation: OperationName, input: Fields): Promise<Outcome>;
   /** Sends a request as it is and resolves with what answers: a frame, or a status and a body. */
   raw(request: RawRequest): Promise<Fields>;
@@ -101,6 +103,7 @@ export async function openServer(name: ServerName, place: Place): Promise<Server
     get ends() {
       return ends;
     },
+    isUp: () => starting,
     call: (operation, input) => onceUp((up) => up.call(operation, input)),
     raw: (request) => onceUp((up) => up.raw(request)),
     kill: async (pauseMs) => {

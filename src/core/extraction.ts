@@ -3,7 +3,7 @@ import type { TerminalCause, Usage } from "../contract/event.ts";
 import type { Message } from "../contract/message.ts";
 import type { JsonObject, RunResult } from "../contract/session.ts";
 import { assembleContext } from "./context.ts";
-import { compileSchema, type SchemaCheck } from "./json-schema.ts";
+import { type CheckApart, compileSchema, type SchemaCheck } from "./json-schema.ts";
 import { type Asking, ask, type ModelAnswer } from "./model-call.ts";
 import { causeOfFailure } from "./retry.ts";
 import { type SessionState, totalTokens } from "./session-state.ts";
@@ -20,12 +20,12 @@ type Parsed = { readonly ok: true; readonly value: unknown } | Stopped;
  */
 export async function extractOutput(
   asking: Asking,
-  wanted: { schema: JsonObject; text: string; state: SessionState },
+  wanted: { schema: JsonObject; text: string; state: SessionState; checkApart: CheckApart },
 ): Promise<Extraction> {
-  const { schema, text, state } = wanted;
-  const check = await compileSchema(schema, "output_schema");
+  const { schema, text, state, checkApart } = wanted;
+  const check = await compileSchema(schema, "output_schema", checkApart);
   const session_id = state.sessionId;
-  let parsed = parse(text, check);
+  let parsed = await parse(text, check);
   let output = text;
   let attempts = 0;
   const talk = [...assembleContext(state), request(asking, schema)];
@@ -37,7 +37,7 @@ export async function extractOutput(
       break;
     }
     output = reply.text;
-    parsed = parse(output, check);
+    parsed = await parse(output, check);
     const problem = parsed.ok ? {} : { problem: parsed.problem };
     await asking.append([{ kind: "extraction_attempt", output, ...problem, usage: reply.usage }]);
     if (!parsed.ok) talk.push(...correction(asking, output, parsed.problem));
@@ -59,7 +59,7 @@ export async function extractOutput(
 
 const MISMATCH = "structured_output_validation_failed";
 
-function parse(text: string, check: SchemaCheck): Parsed {
+async function parse(text: string, check: SchemaCheck): Promise<Parsed> {
   // Spaces between the fences and the value are the value's own: JSON allows them.
   const fenced = /^```(?:json)?(?=\s)([\s\S]*)```$/.exec(text.trim());
   let value: unknown;
@@ -68,7 +68,7 @@ function parse(text: string, check: SchemaCheck): Parsed {
   } catch {
     return { ok: false, problem: "the output is not JSON", cause: MISMATCH };
   }
-  const problems = check(value);
+  const problems = await check(value);
   return problems.length === 0 ? { ok: true, value } : { ok: false, problem: problems.join("; "), cause: MISMATCH };
 }
 

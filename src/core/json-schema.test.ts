@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { scriptedRuntime } from "../../test/support/runtime.ts";
 import type { JsonObject } from "../contract/session.ts";
 import type { Tool } from "../ports/tool.ts";
+import { checkApart } from "../service/schema-worker.ts";
 import { compileSchema } from "./json-schema.ts";
 
 const inProperties = (schema: unknown): JsonObject => ({ type: "object", properties: { a: schema } });
@@ -23,7 +24,7 @@ describe("a JSON schema from outside", () => {
   ];
   for (const [schema, problem] of broken) {
     it(`[H1] is refused before it is used: ${problem}`, async () => {
-      await expect(compileSchema(schema, "output_schema")).rejects.toMatchObject({
+      await expect(compileSchema(schema, "output_schema", checkApart)).rejects.toMatchObject({
         code: "INVALID_PARAMS",
         message: `output_schema is not a usable JSON schema: ${problem}`,
       });
@@ -45,20 +46,55 @@ describe("a JSON schema from outside", () => {
   ];
   for (const schema of sound) {
     it(`[H1] is accepted when it is one: ${JSON.stringify(schema)}`, async () => {
-      expect((await compileSchema(schema, "output_schema"))({})).toEqual([]);
+      const check = await compileSchema(schema, "output_schema", checkApart);
+      expect(await check({})).toEqual([]);
     });
   }
 
   it("[H1] is only read, so it may be frozen", async () => {
     const schema = Object.freeze({ type: "object" });
-    expect((await compileSchema(schema, "output_schema"))([])).toEqual(["the value is an array, expected object"]);
+    const check = await compileSchema(schema, "output_schema", checkApart);
+    expect(await check([])).toEqual(["the value is an array, expected object"]);
   });
 
   it("[H1] that goes round in circles is refused, or says so when it is used", async () => {
-    await expect(compileSchema({ $ref: "#" }, "output_schema")).rejects.toMatchObject({ code: "INVALID_PARAMS" });
+    await expect(compileSchema({ $ref: "#" }, "output_schema", checkApart)).rejects.toMatchObject({
+      code: "INVALID_PARAMS",
+      message: "output_schema is not a usable JSON schema: it refers to itself without end",
+    });
     const circle = { a: { $ref: "#/$defs/b" }, b: { $ref: "#/$defs/a" } };
-    const check = await compileSchema({ properties: { a: { $ref: "#/$defs/a" } }, $defs: circle }, "output_schema");
-    expect(check({ a: 1 })).toEqual([expect.stringMatching(/^cannot be checked: /)]);
+    const schema = { properties: { a: { $ref: "#/$defs/a" } }, $defs: circle };
+    const check = await compileSchema(schema, "output_schema", checkApart);
+    expect(await check({ a: 1 })).toEqual(["cannot be checked: it refers to itself without end"]);
+  });
+
+  const doubled = Object.fromEntries(
+    Array.from({ length: 40 }, (_, at) => [`d${at}`, { allOf: [1, 2].map(() => ({ $ref: `#/$defs/d${at + 1}` })) }]),
+  );
+  const endless: [string, JsonObject, unknown][] = [
+    ["a pattern", inProperties({ type: "string", pattern: "^(a+)+$" }), { a: `${"a".repeat(40)}!` }],
+    ["the pattern of a name", { patternProperties: { "^(a+)+$": true } }, { [`${"a".repeat(40)}!`]: 1 }],
+    [
+      "references that double",
+      { ...inProperties({ $ref: "#/$defs/d0" }), $defs: { ...doubled, d40: { type: "string" } } },
+      { a: "b" },
+    ],
+    [
+      "items that are compared each with each",
+      { uniqueItems: true },
+      Array.from({ length: 60_000 }, (_, at) => ({ at })),
+    ],
+  ];
+  it.concurrent.each(endless)("[H1] that asks for endless work by %s stops nobody else", async (_, schema, value) => {
+    let rounds = 0;
+    const counting = setInterval(() => (rounds += 1), 1);
+    const check = await compileSchema(schema, "output_schema", checkApart);
+    const problems = await check(value);
+    clearInterval(counting);
+    expect(problems).toEqual([
+      "cannot be checked: it took longer than 2 seconds; make its patterns and references simpler",
+    ]);
+    expect(rounds).toBeGreaterThan(10);
   });
 
   it("[H1] of a tool is refused before a session is made or a model asked", async () => {

@@ -3,7 +3,13 @@ import { messageOf, RuntimeError } from "../contract/error.ts";
 import type { JsonObject } from "../contract/session.ts";
 
 /** Checks a value; the sentences say what is wrong, none when it fits. */
-export type SchemaCheck = (value: unknown) => readonly string[];
+export type SchemaCheck = (value: unknown) => Promise<readonly string[]>;
+
+/** What is wrong with a value, or why that cannot be said. */
+export type Verdict = { readonly problems: readonly string[] } | { readonly fault: string };
+
+/** Checks a value where the check can be ended: a pattern of ten signs may take longer than anybody lives. */
+export type CheckApart = (schema: JsonObject, value: unknown) => Promise<Verdict>;
 
 const PROBLEMS_MAX = 5;
 const sound = new WeakSet<JsonObject>();
@@ -18,37 +24,56 @@ export function requireSound(schema: JsonObject, what: string): void {
 }
 
 /** Compiles a JSON schema once; rejects with INVALID_PARAMS when it is not one. */
-export async function compileSchema(schema: JsonObject, what: string): Promise<SchemaCheck> {
+export async function compileSchema(schema: JsonObject, what: string, apart: CheckApart): Promise<SchemaCheck> {
   const known = compiled.get(schema);
   if (known !== undefined) return known;
   requireSound(schema, what);
+  const validate = isBounded(schema) ? await createValidator(schema) : (value: unknown) => apart(schema, value);
+  const first = await validate(null); // A schema that refers to itself and nothing else has no end.
+  if ("fault" in first) throw unusable(what, first.fault);
+  const check: SchemaCheck = async (value) => {
+    const verdict = await validate(value);
+    return "fault" in verdict ? [`cannot be checked: ${verdict.fault}`] : verdict.problems;
+  };
+  compiled.set(schema, check);
+  return check;
+}
+
+/** Checks values here and now, however long that takes. */
+export async function createValidator(schema: JsonObject): Promise<(value: unknown) => Verdict> {
   const { Validator } = await import("@cfworker/json-schema");
   try {
     // A copy: the validator writes into what it is given.
     const validator = new Validator(structuredClone(schema), "2020-12", false);
-    validator.validate(null); // A schema that refers to itself and nothing else has no end.
-    const check: SchemaCheck = (value) => {
+    return (value) => {
       try {
         const { valid, errors } = validator.validate(value);
-        return valid ? [] : describe(errors);
+        return { problems: valid ? [] : describe(errors) };
       } catch (thrown) {
-        return [`cannot be checked: ${firstLine(thrown)}`];
+        return { fault: faultOf(thrown) };
       }
     };
-    compiled.set(schema, check);
-    return check;
-  } catch (cause) {
-    throw unusable(what, firstLine(cause), cause);
+  } catch (thrown) {
+    return () => ({ fault: faultOf(thrown) });
   }
 }
 
-function unusable(what: string, problem: string, cause?: unknown): RuntimeError {
-  return new RuntimeError("INVALID_PARAMS", `${what} is not a usable JSON schema: ${problem}`, { cause });
+/** The validator's messages go on to list every schema it knows. */
+function faultOf(thrown: unknown): string {
+  if (thrown instanceof RangeError) return "it refers to itself without end";
+  return messageOf(thrown).split("\n", 1).join("");
 }
 
-/** The validator's messages go on to list every schema it knows. */
-function firstLine(thrown: unknown): string {
-  return messageOf(thrown).split("\n", 1).join("");
+function unusable(what: string, problem: string): RuntimeError {
+  return new RuntimeError("INVALID_PARAMS", `${what} is not a usable JSON schema: ${problem}`);
+}
+
+/** What lets a small schema ask for endless work: expressions that go back, circles, each compared with each. */
+const ENDLESS = ["pattern", "patternProperties", "format", "uniqueItems", "$ref", "$dynamicRef", "$recursiveRef"];
+
+/** Whether a check costs what schema and value are long. */
+function isBounded(root: JsonObject): boolean {
+  return [...schemasIn(root).keys()].every((schema) => ENDLESS.every((keyword) => schema[keyword] === undefined));
 }
 
 /** Keywords that only say that something inside them failed, which says so itself. */
@@ -77,25 +102,31 @@ const DEPTH_MAX = 64;
  * sentence; found while a value is checked, it has cost a model call and is blamed on the value.
  */
 function schemaFault(root: JsonObject): string | undefined {
-  const depths = new Map<JsonObject, number>([[root, 0]]);
-  const references: string[] = [];
-  // The map grows while it is read, by what each schema holds: the loop ends with the last of them.
+  const depths = schemasIn(root);
   for (const [schema, depth] of depths) {
     if (depth > DEPTH_MAX) return `it is nested deeper than ${DEPTH_MAX} levels`;
     const fault = keywordFault(schema);
     if (fault !== undefined) return fault;
-    if (schema.$ref !== undefined) references.push(String(schema.$ref));
-    for (const { keyword, value } of nestedIn(schema)) {
-      if (typeof value === "boolean") continue;
-      if (!isObject(value)) return `${keyword} has ${JSON.stringify(value)} where a schema should stand`;
-      if (!depths.has(value)) depths.set(value, depth + 1);
-    }
+    const none = nestedIn(schema).find(({ value }) => typeof value !== "boolean" && !isObject(value));
+    if (none !== undefined) return `${none.keyword} has ${JSON.stringify(none.value)} where a schema should stand`;
   }
   const schemas = [...depths.keys()];
+  const references = schemas.flatMap(({ $ref }) => ($ref === undefined ? [] : [String($ref)]));
   // A schema with an address of its own is a base for references, which the validator alone keeps account of.
   if (schemas.some((schema) => schema !== root && schema.$id !== undefined)) return undefined;
   const lost = references.find((reference) => !leadsSomewhere(reference, root, schemas));
   return lost === undefined ? undefined : `reference ${JSON.stringify(lost)} leads nowhere`;
+}
+
+/** A schema and all that it holds, with how deep each stands; what is too deep is not looked into. */
+function schemasIn(root: JsonObject): ReadonlyMap<JsonObject, number> {
+  const depths = new Map<JsonObject, number>([[root, 0]]);
+  // The map grows while it is read, by what each schema holds: the loop ends with the last of them.
+  for (const [schema, depth] of depths) {
+    if (depth > DEPTH_MAX) break;
+    for (const { value } of nestedIn(schema)) if (isObject(value) && !depths.has(value)) depths.set(value, depth + 1);
+  }
+  return depths;
 }
 
 const TYPES = ["object", "array", "string", "number", "integer", "boolean", "null"];

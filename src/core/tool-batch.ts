@@ -4,7 +4,7 @@ import type { AgentEvent } from "../contract/event.ts";
 import { Content, type ToolResult, type ToolUseBlock } from "../contract/message.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Tool } from "../ports/tool.ts";
-import { compileSchema, requireSound } from "./json-schema.ts";
+import { type CheckApart, compileSchema, requireSound } from "./json-schema.ts";
 import { type Redact, redactSlowly } from "./redact.ts";
 
 export interface ToolLimits {
@@ -27,6 +27,7 @@ export interface ToolBatch {
   /** How many calls the budget still allows; the rest are answered, not run. */
   readonly callsAllowed: number;
   readonly redact: Redact;
+  readonly checkApart: CheckApart;
   emit(event: AgentEvent): void;
   keep(text: string): Promise<string>;
 }
@@ -111,7 +112,8 @@ async function execute(batch: ToolBatch, call: ToolUseBlock): Promise<ReadOutput
   }
   if (args_error !== undefined) return failed(`the arguments of ${name} were not usable: ${args_error}`);
   try {
-    const problems = (await compileSchema(tool.inputSchema, `the input schema of tool ${name}`))(args);
+    const check = await compileSchema(tool.inputSchema, `the input schema of tool ${name}`, batch.checkApart);
+    const problems = await check(args);
     if (problems.length > 0) return failed(`the arguments of ${name} are wrong: ${problems.join("; ")}`);
     return await runBounded(batch, tool, { id, args });
   } catch (thrown) {

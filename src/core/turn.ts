@@ -9,6 +9,7 @@ import { readBudget } from "./budget.ts";
 import type { Compacting } from "./compaction/prepare.ts";
 import { assembleContext, type Hash, hashContext } from "./context.ts";
 import { type Extraction, extractOutput } from "./extraction.ts";
+import type { CheckApart } from "./json-schema.ts";
 import { type Asking, ask, type CallLimits, type ModelAnswer } from "./model-call.ts";
 import type { Redact } from "./redact.ts";
 import type { RetryPolicy } from "./retry.ts";
@@ -38,6 +39,7 @@ export interface Turn {
   readonly signal: AbortSignal;
   readonly redact: Redact;
   readonly hash: Hash;
+  readonly checkApart: CheckApart;
   /**
    * Makes entries durable, advances `state` and tells listeners; the turn goes on only after that. What speaks of the
    * state is given as a function, called when nothing else can be appended before it.
@@ -280,6 +282,7 @@ async function serveCalls(run: Run, unsaved: EntryBody[], calls: readonly ToolUs
     shellEnv: state.settings.shell_env ?? {},
     callsAllowed: max_tool_calls - state.toolCallsUsed,
     redact: turn.redact,
+    checkApart: turn.checkApart,
     emit: turn.emit,
     keep: turn.keep,
   };
@@ -322,7 +325,8 @@ async function finish(
   }));
   if (schema === undefined) return closed;
   await compactIfDue(run, []);
-  const extraction = await extractOutput(asking(run), { schema, text: closed.text, state: turn.state });
+  const { state, checkApart } = turn;
+  const extraction = await extractOutput(asking(run), { schema, text: closed.text, state, checkApart });
   return { ...closed, extraction };
 }
 

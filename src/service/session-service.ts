@@ -82,7 +82,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
     if (input.enable_memory === true) requireCapability(parts.capabilities, "memory-store");
     if (input.compaction !== undefined) requireCapability(parts.capabilities, "session-compaction");
     if (call.tools !== undefined) requireTools(call.tools);
-    if (input.output_schema !== undefined) await compileSchema(input.output_schema, "output_schema");
+    if (input.output_schema !== undefined) await compileSchema(input.output_schema, "output_schema", parts.checkApart);
     const began = current();
     const model = await began.models.resolve(input.model, input.provider);
     const settings = settleSettings(input, model, began.defaults);
@@ -132,7 +132,8 @@ export function createSessionService(parts: ServiceParts): SessionService {
     return locked.run(session, call, async (signal) => {
       const { state } = session;
       const added = call.tools === undefined ? [] : giveTools(session, call.tools);
-      if (input.output_schema !== undefined) await compileSchema(input.output_schema, "output_schema");
+      if (input.output_schema !== undefined)
+        await compileSchema(input.output_schema, "output_schema", parts.checkApart);
       const began = current();
       const model = await modelFor(began.models, session, input);
       const isFirstTurn = state.turnsOpened === 0;

@@ -8,6 +8,7 @@ import { type Compacting, CUSTOM } from "../core/compaction/prepare.ts";
 import type { ExtractSummary } from "../core/compaction/summarise.ts";
 import type { Hash } from "../core/context.ts";
 import { eventsOf } from "../core/entry-events.ts";
+import type { CheckApart } from "../core/json-schema.ts";
 import type { Redact } from "../core/redact.ts";
 import { type SessionState, totalTokens } from "../core/session-state.ts";
 import { estimateTokens, toolTokens } from "../core/tokens.ts";
@@ -29,6 +30,7 @@ export interface FixedParts {
   readonly clock: Clock;
   readonly redact: Redact;
   readonly hash: Hash;
+  readonly checkApart: CheckApart;
   /** The capability `memory-store`; absent when it is not composed. */
   readonly memory: SessionMemory | undefined;
   /** Who is told what happens; absent when nobody is. */
@@ -88,7 +90,7 @@ export function sessionWork({ state }: LiveSession) {
 type Equipped = TurnInput & { readonly tools: ReadonlyMap<string, Tool>; readonly watch: Watch | undefined };
 
 async function runOn(parts: TurnParts, live: LiveSession, input: Equipped): Promise<RunResult> {
-  const { store, clock, policy, redact, hash } = parts;
+  const { store, clock, policy, redact, hash, checkApart } = parts;
   const { model, tools } = input;
   const turn: Turn = {
     state: live.state,
@@ -101,6 +103,7 @@ async function runOn(parts: TurnParts, live: LiveSession, input: Equipped): Prom
     signal: input.signal,
     redact,
     hash,
+    checkApart,
     append: tellingFirst(appendingTo(store, live, input.watch), () => tellAdded(live, clock, input.added)),
     emit: (event) => emitLive(live, clock, event),
     keep: (text) => store.blobs.put({ mediaType: "text/plain; charset=utf-8", data: new TextEncoder().encode(text) }),

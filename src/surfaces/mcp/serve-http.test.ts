@@ -182,6 +182,18 @@ describe("MCP over streamable HTTP", () => {
     expect(await client.ping()).toEqual({});
   });
 
+  it("[H5] refuses a body of more values than may be held, before they are made", async () => {
+    const { url, connect } = await serve();
+    const body = `{"jsonrpc":"2.0","id":1,"method":"ping","params":[${"[],".repeat(300_000)}[]]}`;
+    expect(await send(url, { body })).toMatchObject({
+      status: 400,
+      text: expect.stringContaining("the body holds more than 250000 values"),
+    });
+    expect(await send(url, { body: "" })).toMatchObject({ status: 400, text: expect.stringContaining("-32700") });
+    const { client } = await connect();
+    expect(await client.ping()).toEqual({});
+  });
+
   it("[H5] makes room for a new client by closing the quietest that has no stream open", async () => {
     const { url, connect } = await serve();
     const { client } = await connect();

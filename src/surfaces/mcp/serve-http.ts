@@ -3,10 +3,12 @@ import { type EventStore, StreamableHTTPServerTransport } from "@modelcontextpro
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import type { JSONRPCMessage } from "@modelcontextprotocol/sdk/types.js";
 import { asRuntimeError, ERRORS, RuntimeError } from "../../contract/error.ts";
-import { BODY_BYTES_MAX } from "../wire/body.ts";
+import { createBodyReader, type ReadBody } from "../wire/body.ts";
+import { faultFrame } from "../wire/frames.ts";
 import { urlHost } from "../wire/guard.ts";
 import { type Answer, type HttpDetail, jsonAnswer } from "../wire/http-answer.ts";
 import { FLUSH_MS_MAX, type HttpServer, type HttpService, openHttpServer, type Target } from "../wire/http-server.ts";
+import { NO_ID } from "../wire/incoming.ts";
 import { within } from "../wire/running-turns.ts";
 import { checkRequests } from "./checked-requests.ts";
 import type { McpServer } from "./server.ts";
@@ -25,6 +27,7 @@ interface HttpListener extends Pick<HttpServer, "refuse" | "close"> {
 export async function listenHttp(options: HttpOptions): Promise<HttpListener> {
   const { createServer, clock } = options;
   const connections = createConnections({ createServer, newId: clock.newId });
+  const readBody = createBodyReader();
   /** The answers that are on their way; a standing stream of notices is none. */
   const answers = new Set<Promise<void>>();
 
@@ -33,11 +36,14 @@ export async function listenHttp(options: HttpOptions): Promise<HttpListener> {
     if (path === "/health") return HEALTH;
     if (path !== "/mcp")
       return { refusal: answerFailure(new RuntimeError("METHOD_NOT_FOUND", "MCP is served at /mcp")) };
-    const answer = async (response: ServerResponse): Promise<undefined> => {
+    const answer = async (response: ServerResponse): Promise<Answer | undefined> => {
       // Of a body that nobody reads, neither the end is heard nor that of the connection.
       if (request.method === "POST") hold(response);
       else request.resume();
-      await connections.handle(request, response);
+      const read = await messageIn(request, readBody);
+      if ("refusal" in read) return read.refusal;
+      await connections.handle(request, response, read.message);
+      return undefined;
     };
     return { answer };
   };
@@ -61,6 +67,28 @@ export async function listenHttp(options: HttpOptions): Promise<HttpListener> {
       await server.close();
     },
   };
+}
+
+/** What was posted: nothing where there is nothing to read, or what the SDK refuses by its headers. */
+async function messageIn(
+  request: IncomingMessage,
+  readBody: ReadBody,
+): Promise<{ readonly message?: unknown } | { readonly refusal: Answer }> {
+  const isJson = /^application\/json\b/i.test(request.headers["content-type"] ?? "");
+  if (request.method !== "POST" || !isJson) return {};
+  try {
+    const { value } = await readBody(request);
+    return value === undefined ? unreadable("the body is empty: send a message of JSON-RPC") : { message: value };
+  } catch (thrown) {
+    const { code, message } = asRuntimeError(thrown);
+    if (code !== "INVALID_PARAMS") throw thrown;
+    return unreadable(message);
+  }
+}
+
+function unreadable(message: string): { readonly refusal: Answer } {
+  const text = faultFrame(NO_ID, { code: "PARSE_ERROR", message });
+  return { refusal: { status: 400, type: "application/json", text } };
 }
 
 const HEALTH: Target = {
@@ -87,7 +115,7 @@ function cannotListen({ cause, message }: RuntimeError, { host, port }: HttpOpti
 /** The clients that are connected, each with a server of its own. */
 interface Connections {
   /** Answers a request for MCP; throws when there is no such connection or no room for another. */
-  handle(request: IncomingMessage, response: ServerResponse): Promise<void>;
+  handle(request: IncomingMessage, response: ServerResponse, message: unknown): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -115,7 +143,6 @@ function createConnections(parts: {
     const server = parts.createServer();
     const transport = new StreamableHTTPServerTransport({
       sessionIdGenerator: parts.newId,
-      maxRequestBodySize: BODY_BYTES_MAX,
       eventStore: createSentMessages(),
       retryInterval: RETRY_MS,
       onsessioninitialized: (id) => {
@@ -144,7 +171,7 @@ function createConnections(parts: {
     return connection;
   };
   return {
-    handle: async (request, response) => {
+    handle: async (request, response, message) => {
       const id = request.headers["mcp-session-id"];
       const connection = typeof id === "string" ? find(id) : await connect();
       const { transport, server } = connection;
@@ -154,7 +181,7 @@ function createConnections(parts: {
         // What was no greeting has begun nothing.
         if (transport.sessionId === undefined) void server.close();
       });
-      await transport.handleRequest(request, response);
+      await transport.handleRequest(request, response, message);
     },
     close: async () => {
       await Promise.all([...connections.values()].map(({ server }) => server.close()));

@@ -1,6 +1,7 @@
 import { RuntimeError } from "../../contract/error.ts";
 import { OPERATIONS, type OperationName } from "../../contract/operations.ts";
 import { type JsonSchema, operationSchema } from "../../contract/requests.ts";
+import { fieldsOf } from "../wire/body.ts";
 import { withPlainIds, withSessionRefs } from "../wire/events.ts";
 import { isRecord } from "../wire/incoming.ts";
 import type { RestRequest } from "./router.ts";
@@ -58,7 +59,7 @@ export function createInputReader(name: OperationName, realm: string): (request:
     places ??= inputPlaces(name);
     const { method, inPath, inQuery } = places;
     const fromPath = withPlainIds(convertAll(params, inPath), realm);
-    const fromBody = withPlainIds(body.fields, realm);
+    const fromBody = withPlainIds(fieldsOf(body), realm);
     for (const [field, value] of Object.entries(fromPath)) requireSame(field, fromBody[field], value);
     const stray = WITH_BODY.includes(method) ? undefined : Object.keys(fromBody).find((field) => !(field in inPath));
     if (stray !== undefined) throw new RuntimeError("INVALID_PARAMS", `${stray}: write it in the query, not in a body`);

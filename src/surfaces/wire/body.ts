@@ -3,14 +3,20 @@ import type { IncomingMessage } from "node:http";
 import { messageOf, RuntimeError } from "../../contract/error.ts";
 import { excessOf, isRecord } from "./incoming.ts";
 
-/** A body that was read: its bytes as a text, and what they say. */
+/** A body that was read: its bytes as a text, and what they say; nothing for an empty one. */
 export interface Body {
   readonly text: string;
-  readonly fields: Readonly<Record<string, unknown>>;
+  readonly value?: unknown;
 }
 
 /** Reads a request's body; throws PAYLOAD_TOO_LARGE before more than the limit is held, and names what is no JSON. */
 export type ReadBody = (request: IncomingMessage) => Promise<Body>;
+
+/** The fields of a body; none for an empty one. */
+export function fieldsOf({ value = {} }: Body): Readonly<Record<string, unknown>> {
+  if (!isRecord(value)) throw invalid("the body: expected a JSON object");
+  return value;
+}
 
 /** The limit of a body on every surface. */
 export const BODY_BYTES_MAX = 16 * 1_024 * 1_024;
@@ -74,7 +80,7 @@ function collect(request: IncomingMessage, take: (bytes: number) => void): Promi
 }
 
 function parseBody(bytes: Buffer, headers: IncomingMessage["headers"]): Body {
-  if (bytes.length === 0) return { text: "", fields: {} };
+  if (bytes.length === 0) return { text: "" };
   const { "content-type": type = "", "content-encoding": encoding = "identity" } = headers;
   // A page elsewhere can send a form or a plain text without asking; it cannot send JSON.
   if (!/^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i.test(type.trim())) {
@@ -84,9 +90,7 @@ function parseBody(bytes: Buffer, headers: IncomingMessage["headers"]): Body {
   const text = decode(bytes);
   const excess = excessOf(text);
   if (excess !== undefined) throw invalid(`the body ${excess}`);
-  const value = parseJson(text);
-  if (!isRecord(value)) throw invalid("the body: expected a JSON object");
-  return { text, fields: value };
+  return { text, value: parseJson(text) };
 }
 
 function decode(bytes: Buffer): string {

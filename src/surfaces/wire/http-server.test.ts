@@ -1,7 +1,7 @@
 import { connect } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createSystemClock } from "../../service/system-clock.ts";
-import { createBodyReader } from "./body.ts";
+import { createBodyReader, fieldsOf } from "./body.ts";
 import { errorAnswer, jsonAnswer } from "./http-answer.ts";
 import { openHttpServer } from "./http-server.ts";
 
@@ -17,7 +17,7 @@ async function serve() {
     log: () => {},
     find: (request) => {
       if (request.url !== "/echo") return { refusal: jsonAnswer({ error: "nothing there" }, 404) };
-      return { answer: async () => jsonAnswer((await readBody(request)).fields) };
+      return { answer: async () => jsonAnswer(fieldsOf(await readBody(request))) };
     },
     answerFailure: errorAnswer,
   });

@@ -1,0 +1,92 @@
+import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
+import { messageOf } from "../contract/error.ts";
+import type { JsonObject } from "../contract/session.ts";
+import { type CheckApart, createValidator, type Verdict } from "../core/json-schema.ts";
+
+const ROLE = "rkat-schema";
+const CHECK_MS_MAX = 2_000;
+const WORKERS_MAX = 2;
+const HEAP_MB = 128;
+
+interface Order {
+  readonly schema: JsonObject;
+  readonly value: unknown;
+}
+
+const idle: Worker[] = [];
+const waiting: (() => void)[] = [];
+let running = 0;
+
+/** Checks in a thread of its own, which is ended when it takes too long; the process has a few of them for everybody. */
+export const checkApart: CheckApart = async (schema, value) => {
+  if (running >= WORKERS_MAX) await new Promise<void>((resolve) => waiting.push(resolve));
+  else running += 1;
+  try {
+    const worker = idle.pop() ?? (await start());
+    return await checkIn(worker, { schema, value });
+  } catch (thrown) {
+    return { fault: messageOf(thrown) };
+  } finally {
+    // Whoever waits takes the place that was ours.
+    const next = waiting.shift();
+    if (next === undefined) running -= 1;
+    else next();
+  }
+};
+
+/** A thread that runs this very file, since in the bundle only the bundler knows its name. */
+async function start(): Promise<Worker> {
+  const worker = new Worker(new URL(import.meta.url), {
+    workerData: { role: ROLE },
+    execArgv: [],
+    resourceLimits: { maxOldGenerationSizeMb: HEAP_MB },
+  });
+  await new Promise((resolve, reject) => {
+    worker.once("message", resolve).once("error", reject);
+    worker.once("exit", () => reject(new Error("the thread that checks schemas did not start")));
+  });
+  forget(worker);
+  return worker;
+}
+
+function checkIn(worker: Worker, order: Order): Promise<Verdict> {
+  return new Promise((resolve) => {
+    const settle = (verdict: Verdict, isUsable: boolean): void => {
+      clearTimeout(late);
+      forget(worker);
+      if (isUsable) idle.push(worker);
+      else void worker.terminate();
+      // A process that has nothing else to do may end.
+      worker.unref();
+      resolve(verdict);
+    };
+    const late = setTimeout(() => {
+      const seconds = CHECK_MS_MAX / 1_000;
+      settle({ fault: `it took longer than ${seconds} seconds; make its patterns and references simpler` }, false);
+    }, CHECK_MS_MAX);
+    worker.ref();
+    worker.once("message", (verdict: Verdict) => settle(verdict, true)); // Only `serve` speaks here.
+    worker.once("error", (thrown) => settle({ fault: messageOf(thrown) }, false));
+    worker.once("exit", () => settle({ fault: "the thread that checks it has ended" }, false));
+    try {
+      worker.postMessage(order);
+    } catch (thrown) {
+      settle({ fault: messageOf(thrown) }, true); // What cannot be copied, such as a function.
+    }
+  });
+}
+
+/** Nobody waits for it any more; an error without a listener would end the process. */
+function forget(worker: Worker): void {
+  for (const event of ["message", "error", "exit"]) worker.removeAllListeners(event);
+  worker.on("error", () => {});
+}
+
+if (!isMainThread && Object(workerData).role === ROLE) serve();
+
+function serve(): void {
+  parentPort?.on("message", ({ schema, value }: Order) => {
+    void createValidator(schema).then((validate) => parentPort?.postMessage(validate(value)));
+  });
+  parentPort?.postMessage("ready");
+}
