@@ -226,6 +226,33 @@ export interface Asking {
   append(bodies: readonly EntryBody[]): Promise<void>;
 }
 
+/**
+ * Waits for code that is not ours, no longer than a call of a model may take or the turn lasts: one that never answers
+ * would hold the session for good.
+ */
+export async function waitFor<T>(
+  { clock, calls, deadlineMs, signal }: Pick<Asking, "clock" | "calls" | "deadlineMs" | "signal">,
+  work: (signal: AbortSignal) => Promise<T> | T,
+): Promise<T> {
+  const limitMs = Math.min(calls.callTimeoutMs, deadlineMs - clock.now());
+  const [done, late] = [new AbortController(), new AbortController()];
+  const ending = AbortSignal.any([signal, done.signal]);
+  const given = async (): Promise<never> => {
+    await clock.sleep(limitMs, ending);
+    late.abort("late");
+    throw new Error(signal.aborted ? "it was interrupted" : `it did not answer within ${limitMs} ms`);
+  };
+  const running = (async () => work(AbortSignal.any([signal, late.signal])))();
+  const waiting = given();
+  try {
+    return await Promise.race([running, waiting]);
+  } finally {
+    // Whichever lost has nobody to tell.
+    for (const one of [running, waiting]) one.catch(() => {});
+    done.abort("done");
+  }
+}
+
 /** Asks until the model answers, asking again cannot help, or time is up; every retry is announced first. */
 export async function ask(asking: Asking, request: ModelRequest): Promise<ModelAnswer> {
   const { model, clock, retry, signal, deadlineMs } = asking;

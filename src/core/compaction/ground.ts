@@ -4,7 +4,7 @@ import { type Judgement, Usage } from "../../contract/event.ts";
 import type { Message } from "../../contract/message.ts";
 import type { Verdict, Verdicts } from "../../ports/judge.ts";
 import { checkSummary, cutInvented, type Invented } from "../grounding/groundedness.ts";
-import type { Asking } from "../model-call.ts";
+import { type Asking, waitFor } from "../model-call.ts";
 import { addUsage } from "../session-state.ts";
 import { createModelJudge } from "./model-judge.ts";
 import type { Compacting } from "./prepare.ts";
@@ -102,7 +102,8 @@ async function judgeClaims(grounding: Grounding, claims: readonly string[]): Pro
   let answer: Verdicts;
   try {
     // One's own is given copies: what it does to them must not reach the session.
-    answer = readVerdicts(await judge.judge(claims, isOwn ? structuredClone(source) : source, asking.signal));
+    const given = isOwn ? structuredClone(source) : source;
+    answer = readVerdicts(await waitFor(asking, (signal) => judge.judge(claims, given, signal)));
   } catch (thrown) {
     return { contradicted: [], unverified: claims, notes: [`the judge failed: ${messageOf(thrown)}`] };
   }

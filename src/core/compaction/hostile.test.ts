@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { listen, scriptedRuntime, typesOf } from "../../../test/support/runtime.ts";
+import { configWith, listen, scriptedRuntime, typesOf } from "../../../test/support/runtime.ts";
 import { createVirtualClock } from "../../../test/support/virtual-clock.ts";
 import type { Compactor } from "../../ports/compactor.ts";
 import type { ModelRequest } from "../../ports/model.ts";
@@ -36,6 +36,46 @@ function small(summary: ScriptedStep, options: RuntimeOptions = {}) {
   return { runtime, model };
 }
 
+const IMPATIENT = configWith({ retry: { call_timeout_ms: 5_000 } });
+const never = (): Promise<never> => new Promise(() => {});
+
+describe("code of somebody else that never answers", () => {
+  const COMPACTION = { recentTurnBudget: 1, minTurnsBetweenCompactions: 0 };
+  const withTurns = async (options: RuntimeOptions) => {
+    const { runtime } = small({ text: "They read of a heron that waited for its mate." }, options);
+    const session = await runtime.createSession(PAGE);
+    await session.turn("And then?");
+    await session.turn("And then?");
+    return session;
+  };
+
+  it("[C10] is not waited for longer than for a model: a judge, a hook before, a hook after", async () => {
+    const late = "it did not answer within 5000 ms";
+    const judged = await withTurns({ config: IMPATIENT, compaction: { ...COMPACTION, judge: { judge: never } } });
+    expect((await judged.compact()).compaction?.notes).toContain(`the judge failed: ${late}`);
+    const asked = await withTurns({ config: IMPATIENT, compaction: { ...COMPACTION, beforeCompaction: never } });
+    expect(await asked.compact()).toMatchObject({
+      compacted: false,
+      reason: `the hook before compaction failed: ${late}`,
+    });
+    const told = await withTurns({ config: IMPATIENT, compaction: { ...COMPACTION, afterCompaction: never } });
+    expect(await told.compact()).toMatchObject({ compacted: true });
+  });
+
+  it("[C10] is left behind by an interrupt", async () => {
+    let signal: AbortSignal | undefined;
+    const curator = (source: { readonly signal: AbortSignal }) => {
+      signal = source.signal;
+      void session.interrupt();
+      return never();
+    };
+    const session = await withTurns({ compaction: { ...COMPACTION, curator } });
+    await session.compact().catch(() => {});
+    expect(signal?.aborted).toBe(true);
+    expect(await session.turn("Are you there?")).toMatchObject({ text: "Noted." });
+  });
+});
+
 describe("a session that is full", () => {
   const useless: readonly (readonly [string, ScriptedStep, RuntimeOptions?])[] = [
     ["an empty summary", { text: "" }],
@@ -54,6 +94,7 @@ describe("a session that is full", () => {
         },
       },
     ],
+    ["a curator that never answers", { text: "x" }, { config: IMPATIENT, compaction: { curator: never } }],
   ];
   for (const [name, summary, options] of useless) {
     it(`[C4] [C12] goes on with an extractive summary after ${name}`, async () => {

@@ -3,7 +3,7 @@ import type { EntryBody, EntryBodyOf } from "../../contract/entry.ts";
 import { messageOf } from "../../contract/error.ts";
 import type { Usage } from "../../contract/event.ts";
 import { advanceCadence, messagesOf } from "../context.ts";
-import type { Asking } from "../model-call.ts";
+import { type Asking, waitFor } from "../model-call.ts";
 import type { SessionState } from "../session-state.ts";
 import { estimateTokens } from "../tokens.ts";
 import { summariseByCascade } from "./cascade.ts";
@@ -101,17 +101,19 @@ async function fail(job: CompactionJob, error: string, usage?: Usage): Promise<C
   return { compacted: false, reason: error };
 }
 
-async function askHook({ compacting, state, trigger }: CompactionJob, prepared: Prepared): Promise<string | undefined> {
+async function askHook(job: CompactionJob, prepared: Prepared): Promise<string | undefined> {
+  const { compacting, state, trigger, asking } = job;
   const { before } = compacting.hooks;
   if (before === undefined) return undefined;
+  const plan = {
+    sessionId: state.sessionId,
+    trigger,
+    ...rangesIn(prepared),
+    messagesBefore: prepared.source.shown.length,
+    tokensBefore: estimateTokens(messagesOf(prepared.source.shown)),
+  };
   try {
-    const reason = await before({
-      sessionId: state.sessionId,
-      trigger,
-      ...rangesIn(prepared),
-      messagesBefore: prepared.source.shown.length,
-      tokensBefore: estimateTokens(messagesOf(prepared.source.shown)),
-    });
+    const reason = await waitFor(asking, () => before(plan));
     return typeof reason === "string" && reason !== "" ? `vetoed: ${reason}` : undefined;
   } catch (thrown) {
     return `the hook before compaction failed: ${messageOf(thrown)}`;
@@ -310,7 +312,7 @@ async function tellHook({ compacting, state, asking }: CompactionJob, compaction
   const record = state.compactions.find(({ body }) => body.compaction_id === compactionId);
   if (after === undefined || record === undefined) return;
   try {
-    await after(describeCompaction(record));
+    await waitFor(asking, () => after(describeCompaction(record)));
   } catch (thrown) {
     const error = asking.redact(messageOf(thrown));
     asking.emit({ type: "hook_failed", hook_id: "after_compaction", point: "turn_boundary", error });

@@ -2,7 +2,7 @@ import { messageOf } from "../../contract/error.ts";
 import type { Usage } from "../../contract/event.ts";
 import type { Message } from "../../contract/message.ts";
 import type { Compactor, Curator } from "../../ports/compactor.ts";
-import { type Asking, ask, type ModelAnswer } from "../model-call.ts";
+import { type Asking, ask, type ModelAnswer, waitFor } from "../model-call.ts";
 import { assistantText, estimateTokens } from "../tokens.ts";
 import { isSummary, summaryText } from "./shown-messages.ts";
 import { boundInput } from "./summary-input.ts";
@@ -160,14 +160,14 @@ async function curate(work: Summarising, curator: Curator): Promise<Summarised> 
   const { shown, discarded, compactor, instructions, asking } = work;
   const earlier = shown.find(isSummary);
   try {
-    const written = await curator({
+    const source = {
       messages: shown,
       discarded,
       previousSummary: earlier === undefined ? undefined : summaryText(earlier),
       maxSummaryTokens: compactor.maxSummaryTokens(),
       instructions,
-      signal: asking.signal,
-    });
+    };
+    const written = await waitFor(asking, (signal) => curator({ ...source, signal }));
     const summary = typeof written === "string" ? written.trim() : "";
     if (!SAYS_SOMETHING.test(summary)) return unusable(work, "the curator returned no summary", NO_USAGE);
     return { ok: true, summary, by: "curator", tokens: countText(summary), usage: NO_USAGE, notes: [] };
