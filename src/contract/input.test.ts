@@ -1,4 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { scriptedRuntime } from "../../test/support/runtime.ts";
+import { createInMemoryStore } from "../runtime.ts";
 import { Remember } from "./agent.ts";
 import { invalidInput, parseDuration } from "./input.ts";
 
@@ -10,6 +12,18 @@ describe("the error of a wrong input", () => {
       'agent: write a name of letters, digits, "_" and "-", beginning with a letter or digit, of at most 64 characters; foo: there is no such field; leave it out; bar: there is no such field; leave it out',
     );
     expect(details).toMatchObject({ problems: [{ field: "agent" }, { field: "foo" }, { field: "bar" }] });
+  });
+});
+
+describe("a name under which nothing can be kept", () => {
+  it("[H1] is refused wherever it stands, and by what it would have been", async () => {
+    const { runtime } = scriptedRuntime([], { store: createInMemoryStore() });
+    const fields: unknown = JSON.parse('{"labels": {"__proto__": "x"}, "prompt": "Hi."}');
+    await expect(runtime.dispatch("createSession", fields)).rejects.toMatchObject({
+      code: "INVALID_PARAMS",
+      message: "labels.__proto__: choose another name for it",
+    });
+    await expect(runtime.dispatch("listSessions", fields)).rejects.toMatchObject({ code: "INVALID_PARAMS" });
   });
 });
 

@@ -55,6 +55,20 @@ export function accepts(schema: z.core.$ZodType, value: unknown): boolean {
   return z.safeParse(schema, value).success;
 }
 
+/** Deeper, no schema of ours looks. */
+const NAMES_DEPTH_MAX = 128;
+
+/** Throws INVALID_PARAMS for the one name under which nothing is kept: its value would be dropped without a word. */
+export function requireNames(value: unknown, path: readonly string[] = []): void {
+  if (typeof value !== "object" || value === null || path.length > NAMES_DEPTH_MAX) return;
+  if (Object.hasOwn(value, "__proto__")) {
+    throw new RuntimeError("INVALID_PARAMS", `${[...path, "__proto__"].join(".")}: choose another name for it`);
+  }
+  for (const [name, inner] of Object.entries(value)) {
+    if (typeof inner === "object" && inner !== null) requireNames(inner, [...path, name]);
+  }
+}
+
 /** One sentence that names each wrong field and what it should be. */
 export function invalidInput(error: z.ZodError): RuntimeError {
   const problems = error.issues.flatMap(problemsOf);

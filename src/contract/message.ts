@@ -140,3 +140,18 @@ export type Message = z.infer<typeof Message>;
 export type AssistantMessage = Extract<Message, { role: "block_assistant" }>;
 export type ToolResultsMessage = Extract<Message, { role: "tool_results" }>;
 export type ToolUseBlock = Extract<AssistantBlock, { block_type: "tool_use" }>;
+
+const PIPED = { start: "<stdin>\n", end: "\n</stdin>\n" };
+
+/** A prompt with what was piped into the command in front of it. */
+export function withPiped(piped: string, asked: string): string {
+  return `${PIPED.start}${piped.replace(/\n$/, "")}${PIPED.end}\n${asked}`;
+}
+
+/** What was piped in front of a prompt, and what the user said: a page or a diff sets no rules. */
+export function splitPiped(text: string): { readonly piped: string; readonly asked: string } {
+  if (!text.startsWith(PIPED.start)) return { piped: "", asked: text };
+  const end = text.lastIndexOf(PIPED.end);
+  if (end < 0) return { piped: text, asked: "" };
+  return { piped: text.slice(PIPED.start.length, end), asked: text.slice(end + PIPED.end.length) };
+}

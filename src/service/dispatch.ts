@@ -5,7 +5,7 @@ import {
   type CapabilityStatus,
 } from "../contract/capability.ts";
 import { asRuntimeError, RuntimeError } from "../contract/error.ts";
-import { invalidInput } from "../contract/input.ts";
+import { invalidInput, requireNames } from "../contract/input.ts";
 import { OPERATIONS, type OperationInput, type OperationName, type OperationOutput } from "../contract/operations.ts";
 import { CONTRACT_VERSION } from "../contract/version.ts";
 import type { Tool } from "../ports/tool.ts";
@@ -42,6 +42,7 @@ export function createDispatch(service: Service, capabilities: ReadonlySet<Capab
   return async (name, input, call = {}) => {
     const operation = OPERATIONS[name];
     if ("requires" in operation) requireCapability(capabilities, operation.requires);
+    requireNames(input);
     const parsed = operation.input.safeParse(input ?? {});
     if (!parsed.success) throw invalidInput(parsed.error);
     if (call.signal?.aborted) throw new RuntimeError("REQUEST_CANCELLED", "the request was cancelled before it began");

@@ -14,7 +14,7 @@ import { describeCompaction } from "./policy.ts";
 import { type Compacting, type Prepared, prepare, rangesIn, retainFrom } from "./prepare.ts";
 import { inheritedFrom, originalsOf, recoverByExpanding, writeReceipt } from "./receipt.ts";
 import type { Retained } from "./retain.ts";
-import { CASCADE, isSummary, summaryWithRules } from "./shown-messages.ts";
+import { CASCADE, isSummary, summaryWithRules, withoutRulesIntro } from "./shown-messages.ts";
 import { extracted, type Summarised, summarise } from "./summarise.ts";
 import { carryRules, inheritedRules } from "./user-rules.ts";
 
@@ -145,8 +145,11 @@ async function summaryFor(
     instructions: job.instructions,
     mustSucceed: job.trigger === "overflow",
   };
-  if (strategy === CASCADE && curator === undefined) return summariseByCascade({ ...work, leaving: prepared.leaving });
-  return summarise({ ...work, curator, discarded: structuredClone(discarded.map(({ message }) => message)) });
+  const summarised =
+    strategy === CASCADE && curator === undefined
+      ? await summariseByCascade({ ...work, leaving: prepared.leaving })
+      : await summarise({ ...work, curator, discarded: structuredClone(discarded.map(({ message }) => message)) });
+  return summarised.ok ? { ...summarised, summary: withoutRulesIntro(summarised.summary) } : summarised;
 }
 
 async function commit(job: CompactionJob, prepared: Prepared, grounded: Grounded): Promise<CompactionOutcome> {

@@ -32,6 +32,13 @@ export function summaryMessage(
   return { role: "user", content: `${SUMMARY_PREFIX}\n\n${summaryWithRules(of)}`, created_at, compaction_id };
 }
 
+/** A summary with the heading of the rules would pass its own words off as the user's. */
+export function withoutRulesIntro(summary: string): string {
+  if (!summary.includes(RULES_INTRO)) return summary;
+  const lines = summary.split("\n").filter((line) => line.trim() !== RULES_INTRO);
+  return lines.join("\n").trim();
+}
+
 interface WithRules {
   readonly summary: string;
   readonly rules?: readonly UserRule[] | undefined;

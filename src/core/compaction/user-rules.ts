@@ -1,5 +1,5 @@
 import type { UserRule } from "../../contract/compaction.ts";
-import type { Content } from "../../contract/message.ts";
+import { type Content, splitPiped } from "../../contract/message.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { canonicalPiece } from "../../text/canonical.ts";
 import { sentencesOf } from "../../text/sentences.ts";
@@ -67,13 +67,9 @@ export async function carryRules(carrying: Carrying): Promise<{ rules: UserRule[
   return { rules: rules.reverse(), leftOut };
 }
 
-const PIPED = { start: "<stdin>\n", end: "\n</stdin>\n" };
-
-/** What was piped into `rkat run` stands in front of what the user said: a page or a diff sets no rules. */
+/** What the user said without what was piped in front of it. */
 function withoutPiped(content: Content): Content {
-  if (typeof content !== "string" || !content.startsWith(PIPED.start)) return content;
-  const end = content.lastIndexOf(PIPED.end);
-  return end < 0 ? "" : content.slice(end + PIPED.end.length);
+  return typeof content === "string" ? splitPiped(content).asked : content;
 }
 
 /** What a compaction's summary stood for, when another takes its place. */

@@ -1,4 +1,4 @@
-import type { Message } from "../../contract/message.ts";
+import { type Message, splitPiped } from "../../contract/message.ts";
 import { clip, clipStart, quotableSentences } from "../../text/sentences.ts";
 import { isAsking, isRequest } from "./asks.ts";
 import {
@@ -170,19 +170,30 @@ function toolScore(line: string): number {
 
 function candidatesOf(message: Message, text: string, isOpen: boolean): Omit<Candidate, "order">[] {
   if (isSummary(message)) return earlierLines(text);
-  if (message.role === "block_assistant" && isOwnWords(text.trimStart())) return [];
+  switch (message.role) {
+    case "user": {
+      const { piped, asked } = splitPiped(text);
+      return [...toldBy("page", piped, isOpen), ...toldBy("user", asked, isOpen)];
+    }
+    case "block_assistant":
+      return isOwnWords(text.trimStart()) ? [] : toldBy("model", text, isOpen);
+    default:
+      return toldBy("page", text, isOpen);
+  }
+}
+
+/** The telling sentences of a text; what a tool or a page says is no constraint, however it commands. */
+function toldBy(who: "user" | "model" | "page", text: string, isOpen: boolean): Omit<Candidate, "order">[] {
   return quotableSentences(text).flatMap((sentence) => {
     if (sentence.length < 2 || isOwnWords(sentence) || /^(?:#|```)/u.test(sentence)) return [];
     const salience = salienceOf(sentence);
-    const isOpenRequest = isOpen && isRequest(sentence);
-    const asks = message.role === "user" && (isAsking(sentence) || isOpenRequest);
+    const asks = who === "user" && (isAsking(sentence) || (isOpen && isRequest(sentence)));
     if (asks && !isOpen) return [];
     if (asks) return [{ text: sentence, part: "next", score: salience + 8 }];
-    const said = message.role === "user" ? 3 : 0;
-    const isTelling = salience + said > (message.role === "tool_results" ? 3 : 1);
-    return isTelling
-      ? [{ text: sentence, part: isRequest(sentence) ? "progress" : sectionOf(sentence), score: salience + said }]
-      : [];
+    const score = salience + (who === "user" ? 3 : 0);
+    if (score <= (who === "page" ? 3 : 1)) return [];
+    const section = isRequest(sentence) ? "progress" : sectionOf(sentence);
+    return [{ text: sentence, part: section === "constraints" && who !== "user" ? "progress" : section, score }];
   });
 }
 

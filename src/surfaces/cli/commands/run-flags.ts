@@ -3,6 +3,7 @@ import { resolve } from "node:path";
 import { type Command, Option } from "commander";
 import type { Config } from "../../../config/load-config.ts";
 import { RuntimeError } from "../../../contract/error.ts";
+import { withPiped } from "../../../contract/message.ts";
 import type { JsonObject, ToolFilter } from "../../../contract/session.ts";
 import { isErrno } from "../../wire/realm.ts";
 import { fieldFlags, fieldsOf, type Pair, pairs } from "../flags.ts";
@@ -170,7 +171,7 @@ export async function readPrompt(io: Io, words: readonly string[], mode: StdinMo
     throw new RuntimeError("INVALID_PARAMS", 'there is no prompt: write one, like rkat run "hello", or pipe one in');
   }
   if (asked === "") return piped;
-  return `<stdin>\n${piped.replace(/\n$/, "")}\n</stdin>\n\n${asked}`;
+  return withPiped(piped, asked);
 }
 
 async function readStdin(io: Io): Promise<string> {
