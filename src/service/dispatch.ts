@@ -1,3 +1,4 @@
+import type { Caller } from "../contract/caller.ts";
 import {
   CAPABILITY_ABSENT,
   type Capabilities,
@@ -13,6 +14,8 @@ import type { Listener } from "./event-queue.ts";
 
 /** What a call brings besides its input. */
 export interface CallContext {
+  /** Absent for the user of this process, who may do everything. */
+  readonly caller?: Caller;
   /** Aborting it interrupts the turn the call runs. */
   readonly signal?: AbortSignal;
   /** Hears the events of the turn the call runs. */
