@@ -30,6 +30,7 @@ import { createDispatch, type Dispatch, describeCapabilities, requireCapability 
 import { translateFailures } from "./service/live-sessions.ts";
 import { searchForTools } from "./service/memory-operations.ts";
 import type { Advice } from "./service/operation-calls.ts";
+import { createPermits } from "./service/permissions.ts";
 import { createRuntimeCalls, type Runtime } from "./service/runtime-calls.ts";
 import { requireOptions } from "./service/runtime-options.ts";
 import { createSessionMemory, type MemoryParts, type SessionMemory } from "./service/session-memory.ts";
@@ -144,6 +145,8 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     return {
       config: changed,
       policy: policyOf(changed),
+      permitFor: createPermits(),
+      approvalMs: changed.tools.approval_timeout_ms,
       compaction: compactionOf(options, changed, config),
       memoryScope,
       windowOf: ({ model }) => {
@@ -202,6 +205,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
   });
   const { service, live, stop } = createSessionService({
     hash: (text) => hash("sha256", text),
+    allowInProject: async () => {},
     checkApart: async (...check) => (await import("./service/schema-worker.ts")).checkApart(...check),
     store,
     clock,

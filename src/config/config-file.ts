@@ -191,7 +191,7 @@ export function spellConfig(config: Config): JsonTable {
   const { features, agent, budget, limits: held, retry, compaction, tools, shell, forbidden: _file, ...rest } = config;
   const { max_duration_ms, ...limits } = budget;
   const { initial_delay_ms, max_delay_ms, retry_after_max_ms, call_timeout_ms, stall_timeout_ms, ...retries } = retry;
-  const { default_timeout_ms, ...offered } = tools;
+  const { default_timeout_ms, approval_timeout_ms, ...offered } = tools;
   const spelled = {
     features,
     agent,
@@ -206,7 +206,11 @@ export function spellConfig(config: Config): JsonTable {
       stall_timeout: stall_timeout_ms === undefined ? "disabled" : spellDuration(stall_timeout_ms),
     },
     compaction,
-    tools: { ...offered, default_timeout: spellDuration(default_timeout_ms) },
+    tools: {
+      ...offered,
+      default_timeout: spellDuration(default_timeout_ms),
+      approval_timeout: spellDuration(approval_timeout_ms),
+    },
     shell: { program: shell.program, timeout_secs: shell.timeout_ms / 1_000 },
     ...rest,
   };

@@ -134,6 +134,7 @@ const elsewhere = "of other runtimes of this contract; there are no such tools h
 const Tools = z
   .strictObject({
     default_timeout: wait.prefault("600s").meta(common("of one tool call")),
+    approval_timeout: wait.prefault("30m").describe("how long a call waits for a person's word; then it is denied"),
     max_concurrent: whole(1).default(10).describe("calls of one answer that run at once"),
     builtins_enabled: flag
       .default(false)
@@ -161,6 +162,7 @@ const Tools = z
   })
   .transform((tools) => ({
     default_timeout_ms: tools.default_timeout,
+    approval_timeout_ms: tools.approval_timeout,
     max_concurrent: tools.max_concurrent,
     builtins_enabled: tools.builtins_enabled,
     shell_enabled: tools.shell_enabled,

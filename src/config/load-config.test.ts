@@ -45,6 +45,7 @@ describe("defaults", () => {
       compaction: {},
       tools: {
         default_timeout_ms: 600_000,
+        approval_timeout_ms: 1_800_000,
         max_concurrent: 10,
         builtins_enabled: false,
         shell_enabled: false,

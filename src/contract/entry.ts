@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { Answer, AskedEntry } from "./approval.ts";
 import { CompactionFacts, ContextPart, PrunedResult, SeqRange } from "./compaction.ts";
 import { AgentEvent, ErrorClass, TerminalCause, Usage } from "./event.ts";
 import { Content, Message, StopReason } from "./message.ts";
@@ -62,6 +63,9 @@ export const EntryBody = z.discriminatedUnion("kind", [
     /** One row a result, in its order: the tool's name and how long it ran; `counted` calls used the budget. */
     calls: z.array(z.object({ name: z.string(), duration_ms: count, counted: z.boolean() })),
   }),
+  /** The turn waits for a person's word on some of the calls of its last answer, and nobody holds the session meanwhile. */
+  z.object({ kind: z.literal("approval_asked"), ...AskedEntry }),
+  z.object({ kind: z.literal("approval_answered"), approval_id: z.string(), ...Answer }),
   z.object({
     kind: z.literal("attempt_failed"),
     event: AgentEvent.refine((event) => event.type === "retrying"),

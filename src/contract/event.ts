@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { Answer, AskedCall, approval_id } from "./approval.ts";
 import { Content, ContentBlock, StopReason } from "./message.ts";
 import { RewriteRecord } from "./rewrite.ts";
 
@@ -222,6 +223,13 @@ export const AgentEvent = z.discriminatedUnion("type", [
     ...call,
     timeout_ms: count.describe("how long it might have taken"),
   }),
+  event("tool_approval_requested", "the turn waits for a person's word on calls", {
+    session_id,
+    approval_id,
+    calls: z.array(AskedCall).describe("the calls that wait, all of one answer of the model"),
+    expires_at: z.string().describe("until when an answer counts; then it is taken for a no"),
+  }),
+  event("tool_approval_answered", "a person's word on calls", { session_id, approval_id, ...Answer }),
   event("compaction_started", "a compaction begins", {
     input_tokens: count.describe("tokens of the last model call's input"),
     estimated_history_tokens: count.describe("how large the context is, about"),

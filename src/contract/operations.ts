@@ -10,6 +10,7 @@ import {
   Remembered,
   TakeNote,
 } from "./agent.ts";
+import { APPROVAL_OPERATIONS } from "./approval-operations.ts";
 import { Capabilities, type Capability, ContractVersion, ModelsCatalog } from "./capability.ts";
 import {
   Compaction,
@@ -165,6 +166,7 @@ export const OPERATIONS = {
     cli: "rkat session fork ID --at N",
     requires: "session-store",
   },
+  ...APPROVAL_OPERATIONS,
   ...REWRITE_OPERATIONS,
   readContext: {
     summary: "Read what the model is shown now, or was shown at an earlier call, byte for byte.",

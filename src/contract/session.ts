@@ -272,8 +272,10 @@ const Known = {
   total_tokens: whole.describe("input and output tokens of all its model calls"),
   is_active: z.boolean().describe("whether it runs a turn"),
   state: z
-    .enum(["idle", "running", "interrupted", "archived"])
-    .describe("interrupted: its process ended within a turn, and the next turn goes on from what was kept"),
+    .enum(["idle", "running", "waiting", "interrupted", "archived"])
+    .describe(
+      "waiting: for a person's word on tool calls; interrupted: its process ended within a turn, and the next turn goes on from what was kept",
+    ),
   model: z.string().describe("the model it asks"),
   labels: z.record(z.string(), z.string()).optional().describe("the labels it was made with"),
 };

@@ -34,6 +34,15 @@ export function eventsOf(body: EntryBody, source: EventSource): readonly AgentEv
       return assistantEvents(body.message);
     case "tool_results":
       return toolResultEvents(body);
+    case "approval_asked": {
+      const { approval_id, calls, expires_at_ms } = body;
+      const expires_at = new Date(expires_at_ms).toISOString();
+      return [{ type: "tool_approval_requested", session_id: source.sessionId, approval_id, calls, expires_at }];
+    }
+    case "approval_answered": {
+      const { kind: _, ...answer } = body;
+      return [{ type: "tool_approval_answered", session_id: source.sessionId, ...answer }];
+    }
     case "attempt_failed":
     case "event":
       return [body.event];

@@ -57,6 +57,13 @@ function applyBody(row: Changing<SessionRow>, { body, seq }: Entry): void {
       return;
     case "turn_closed":
       row.has_open_turn = false;
+      row.waiting_calls = 0;
+      return;
+    case "approval_asked":
+      row.waiting_calls = body.calls.length;
+      return;
+    case "approval_answered":
+      row.waiting_calls = (row.waiting_calls ?? 0) - body.calls.length;
       return;
     case "rewritten":
       row.message_count = body.commit.messages_after;

@@ -42,12 +42,28 @@ export interface SessionState {
   pendingPrompt: Content | undefined;
   /** Tool calls of the newest answer that have no result yet. */
   openCalls: readonly ToolUseBlock[];
+  /** The person's word the turn waits for, or has got for its open calls. */
+  approval: PendingApproval | undefined;
+  /** Rules that a person's words have added for the session. */
+  allowed: readonly string[];
   /** Notices that came while calls were open: they may not stand between a call and its result. */
   heldNotices: readonly Placed[];
   /** Texts injected under a key, newest last. */
   readonly injected: Map<string, string>;
   lastText: { readonly seq: number; readonly text: string } | undefined;
   archived: boolean;
+}
+
+/** A question about calls, and the words it has got so far, by call. */
+export interface PendingApproval {
+  readonly asked: EntryBodyOf<"approval_asked">;
+  readonly askedAtMs: number;
+  readonly answers: ReadonlyMap<string, EntryBodyOf<"approval_answered">>;
+}
+
+/** Whether calls of it still wait for a word. */
+export function isWaiting({ approval }: Pick<SessionState, "approval">): boolean {
+  return approval?.asked.calls.some(({ id }) => !approval.answers.has(id)) ?? false;
 }
 
 /** Folds a log from its first entry. */
@@ -76,6 +92,8 @@ export function foldSession(sessionId: string, entries: readonly Entry[]): Sessi
     isTurnOpen: false,
     pendingPrompt: undefined,
     openCalls: [],
+    approval: undefined,
+    allowed: [],
     heldNotices: [],
     injected: new Map(),
     lastText: undefined,
@@ -161,6 +179,17 @@ function applyBody(state: SessionState, entry: Entry): void {
     case "tool_results":
       applyMessage(state, seq, body.message);
       state.toolCallsUsed += body.calls.filter((call) => call.counted).length;
+      return;
+    case "approval_asked":
+      state.approval = { asked: body, askedAtMs: entry.timestamp_ms, answers: new Map() };
+      return;
+    case "approval_answered":
+      if (state.approval?.asked.approval_id !== body.approval_id) return;
+      state.approval = {
+        ...state.approval,
+        answers: new Map([...state.approval.answers, ...body.calls.map((id) => [id, body] as const)]),
+      };
+      if (body.remember === "session") state.allowed = [...new Set([...state.allowed, ...(body.rules ?? [])])];
       return;
     case "call_failed":
     case "extraction_attempt":
@@ -268,6 +297,7 @@ function applyMessage(state: SessionState, seq: number, message: Message): void 
   }
   if (message.role !== "tool_results") return;
   state.openCalls = [];
+  state.approval = undefined;
   for (const notice of state.heldNotices) place(state, notice);
   state.heldNotices = [];
 }

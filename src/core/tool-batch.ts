@@ -24,6 +24,8 @@ export interface ToolBatch {
   /** Aborts when the turn is interrupted or its time is up. */
   readonly signal: AbortSignal;
   readonly shellEnv: Readonly<Record<string, string>>;
+  /** Calls that may not run, with what the model is told instead. */
+  readonly refusals: ReadonlyMap<string, string>;
   /** How many calls the budget still allows; the rest are answered, not run. */
   readonly callsAllowed: number;
   readonly redact: Redact;
@@ -48,8 +50,8 @@ export async function runToolCalls(
     for (let index = next++; index < calls.length; index = next++) {
       const call = calls[index];
       if (call === undefined) return;
-      const isAllowed = index < batch.callsAllowed;
-      answers[index] = isAllowed ? await answerCall(batch, call) : notRun(call, OUT_OF_CALLS);
+      const refusal = batch.refusals.get(call.data.id) ?? (index < batch.callsAllowed ? undefined : OUT_OF_CALLS);
+      answers[index] = refusal === undefined ? await answerCall(batch, call) : notRun(call, refusal);
     }
   };
   const workers = Math.min(batch.limits.concurrentMax, calls.length);

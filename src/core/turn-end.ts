@@ -1,8 +1,9 @@
 import type { EntryBody, TurnEnd } from "../contract/entry.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { ModelClient, ModelFailure } from "../ports/model.ts";
+import { requireNotWaiting } from "./approval.ts";
 import { causeOfFailure } from "./retry.ts";
-import type { SessionState } from "./session-state.ts";
+import { isWaiting, type SessionState } from "./session-state.ts";
 import { estimateTokens } from "./tokens.ts";
 import { closeCalls, INTERRUPTED } from "./tool-batch.ts";
 
@@ -74,14 +75,21 @@ const CUT_SHORT: TurnEnd = {
 
 /** The ends of what a process that ended first left open: said by whoever holds the session next. */
 export function closeLeftovers(state: SessionState, clock: Clock): readonly EntryBody[] {
+  requireNotWaiting(state, clock);
   const ends: EntryBody[] = [];
   if (state.isCompacting) {
     ends.push({ kind: "compaction_failed", error: "the process ended before the compaction did" });
   }
+  if (isWaiting(state)) return [...ends, ...closeWaiting(state, "not run: nobody said in time whether it may", clock)];
   if (state.isTurnOpen) ends.push({ kind: "turn_closed", end: CUT_SHORT });
   // Calls are not run again: they may have taken effect.
   if (state.openCalls.length > 0) ends.push(closeCalls(state.openCalls, INTERRUPTED, clock));
   return ends;
+}
+
+/** The end of a turn that waits for a word which will not come. */
+export function closeWaiting({ openCalls }: SessionState, sentence: string, clock: Clock): readonly EntryBody[] {
+  return [{ kind: "turn_closed", end: CANCELLED }, closeCalls(openCalls, sentence, clock)];
 }
 
 const WINDOW_SHARE_MAX = 0.5;

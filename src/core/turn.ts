@@ -1,55 +1,28 @@
 import type { EntryBody, TurnEnd } from "../contract/entry.ts";
-import type { AgentEvent, BudgetType, TerminalCause, Usage } from "../contract/event.ts";
+import type { TerminalCause, Usage } from "../contract/event.ts";
 import type { AssistantBlock, Content, Message, StopReason, ToolUseBlock } from "../contract/message.ts";
 import type { Clock } from "../ports/clock.ts";
-import type { ModelClient } from "../ports/model.ts";
-import type { Tool } from "../ports/tool.ts";
+import { askedEntry, ruleAgain, ruleOn } from "./approval.ts";
 import { judgeTurnBoundary, runDueCompaction, withSkill } from "./boundary.ts";
-import { readBudget } from "./budget.ts";
-import type { Compacting } from "./compaction/prepare.ts";
-import { assembleContext, type Hash, hashContext } from "./context.ts";
+import { assembleContext, hashContext } from "./context.ts";
 import { type Extraction, extractOutput } from "./extraction.ts";
-import type { CheckApart } from "./json-schema.ts";
-import { type Asking, ask, type CallLimits, type ModelAnswer } from "./model-call.ts";
-import type { Redact } from "./redact.ts";
-import type { RetryPolicy } from "./retry.ts";
-import { foldAhead, type SessionState, totalTokens } from "./session-state.ts";
-import { closeCalls, OUT_OF_TOKENS, runToolCalls, type ToolBatch, type ToolLimits } from "./tool-batch.ts";
+import { type Asking, ask, type ModelAnswer } from "./model-call.ts";
+import {
+  causeOf,
+  checkBudget,
+  createRun,
+  type Run,
+  stillUnsaved,
+  type Turn,
+  warnOfTime,
+  watchDeadline,
+} from "./run.ts";
+import { foldAhead, type SessionState } from "./session-state.ts";
+import { closeCalls, OUT_OF_TOKENS, runToolCalls, type ToolBatch } from "./tool-batch.ts";
 import { CANCELLED, closeLeftovers, endOfFailure, outOfTime, outputLimit } from "./turn-end.ts";
 
-export interface TurnPolicy {
-  /** The share of a budget at which its warning is given. */
-  readonly warnAt: number;
-  readonly retry: RetryPolicy;
-  readonly calls: CallLimits;
-  readonly tools: ToolLimits;
-}
-
-/** Everything a turn needs from outside. Effects are handed in; `state` moves only through `append`. */
-export interface Turn {
-  readonly state: SessionState;
-  readonly model: ModelClient;
-  readonly tools: ReadonlyMap<string, Tool>;
-  /** What the model is told of its tools; like them it goes with every request and is no part of what was said. */
-  readonly skill: string | undefined;
-  /** Absent without the capability. */
-  readonly compacting: Compacting | undefined;
-  readonly policy: TurnPolicy;
-  readonly clock: Clock;
-  readonly signal: AbortSignal;
-  readonly redact: Redact;
-  readonly hash: Hash;
-  readonly checkApart: CheckApart;
-  /**
-   * Makes entries durable, advances `state` and tells listeners; the turn goes on only after that. What speaks of the
-   * state is given as a function, called when nothing else can be appended before it.
-   */
-  append(bodies: readonly EntryBody[] | (() => readonly EntryBody[])): Promise<void>;
-  /** Tells listeners what is not kept, such as deltas. */
-  emit(event: AgentEvent): void;
-  /** Keeps a text too large for the context and returns its blob id. */
-  keep(text: string): Promise<string>;
-}
+/** A turn that waits for a person's word: `resumeTurn` goes on with it, here or elsewhere. */
+export const WAITING = Symbol("waiting");
 
 /** How a turn went, for the caller that waits for it. */
 export interface TurnOutcome {
@@ -64,20 +37,35 @@ export interface TurnOutcome {
 export async function runTurn(
   turn: Turn,
   input: { prompt: Content; instructions?: readonly string[] },
-): Promise<TurnOutcome> {
-  const run = createRun(turn);
+): Promise<TurnOutcome | typeof WAITING> {
+  return within(createRun(turn), (run) => loop(run, openTurn(turn, input.prompt, input.instructions ?? [])));
+}
+
+/** Goes on with a turn that waited, once every word it waited for is there. */
+export async function resumeTurn(turn: Turn): Promise<TurnOutcome | typeof WAITING> {
+  const { approval, openCalls } = turn.state;
+  if (approval === undefined) throw new Error("no turn waits");
+  return within(createRun(turn, approval.asked.progress), async (run) => {
+    const refusals = await ruleAgain(openCalls, approval, turn.approvals);
+    const unsaved = await runCalls(run, openCalls, refusals);
+    if (turn.signal.aborted) return close(run, unsaved, () => CANCELLED);
+    return loop(run, unsaved);
+  });
+}
+
+async function within<T>(run: Run, work: (run: Run) => Promise<T>): Promise<T> {
   const over = new AbortController();
   // A store that fails here fails the turn's own next append, which tells of it.
   const warning = warnOfTime(run, over.signal).catch(() => {});
   try {
-    return await loop(run, openTurn(turn, input.prompt, input.instructions ?? []));
+    return await work(run);
   } finally {
     over.abort("over");
     await warning;
   }
 }
 
-async function loop(run: Run, opening: EntryBody[]): Promise<TurnOutcome> {
+async function loop(run: Run, opening: EntryBody[]): Promise<TurnOutcome | typeof WAITING> {
   const { turn } = run;
   let unsaved = opening;
   // A call that is made again after a recovery is not one more.
@@ -107,7 +95,9 @@ async function loop(run: Run, opening: EntryBody[]): Promise<TurnOutcome> {
     const calls = answer.blocks.filter((block) => block.block_type === "tool_use");
     unsaved = [assistantEntry(turn, answer.blocks, { stopReason: answer.stopReason, usage: answer.usage })];
     if (calls.length === 0) return finish(run, unsaved, answer);
-    unsaved = await serveCalls(run, unsaved, calls);
+    const served = await serveCalls(run, unsaved, calls);
+    if (served === WAITING) return WAITING;
+    unsaved = served;
     if (turn.signal.aborted) return close(run, unsaved, () => CANCELLED);
   }
   return closeBy(run, unsaved, "turn_limit_reached");
@@ -138,35 +128,6 @@ async function recoversFrom(run: Run, { because, failure }: Failed): Promise<boo
   return isShorter;
 }
 
-/** What one run of the loop keeps besides the session's state. */
-interface Run {
-  readonly turn: Turn;
-  readonly startedMs: number;
-  readonly deadlineMs: number;
-  /** Seq before the turn's first entry: text up to here is not its result. */
-  readonly seqBefore: number;
-  readonly toolCallsBefore: number;
-  turns: number;
-  /** The context was compacted because the provider found it too long, and no answer has come since. */
-  isRecovering: boolean;
-  recoveries: number;
-}
-
-function createRun(turn: Turn): Run {
-  const startedMs = turn.clock.now();
-  const durationMs = turn.state.settings.budget_limits.max_duration_ms ?? Number.POSITIVE_INFINITY;
-  return {
-    turn,
-    startedMs,
-    deadlineMs: startedMs + durationMs,
-    seqBefore: turn.state.lastSeq,
-    toolCallsBefore: turn.state.toolCallsUsed,
-    turns: 0,
-    isRecovering: false,
-    recoveries: 0,
-  };
-}
-
 function openTurn(turn: Turn, prompt: Content, instructions: readonly string[]): EntryBody[] {
   const { state, clock } = turn;
   const created_at = timestamp(clock);
@@ -176,42 +137,6 @@ function openTurn(turn: Turn, prompt: Content, instructions: readonly string[]):
   }
   opening.push({ kind: "turn_opened", message: { role: "user", content: prompt, created_at } });
   return opening;
-}
-
-/** Adds the warnings that are due to what is to be saved, and says which budget, if any, is used up. */
-function checkBudget(run: Run, unsaved: EntryBody[]): BudgetType | undefined {
-  const { state, policy, clock } = run.turn;
-  const { usage, toolCallsUsed, warned, settings } = foldAhead(state, unsaved);
-  const spent = { tokens: totalTokens(usage), toolCalls: toolCallsUsed, elapsedMs: clock.now() - run.startedMs };
-  const reading = readBudget(settings.budget_limits, spent, { at: policy.warnAt, given: warned });
-  for (const event of reading.warnings) unsaved.push({ kind: "event", event });
-  return reading.exhausted;
-}
-
-function causeOf(exhausted: BudgetType): TerminalCause {
-  return exhausted === "time" ? "time_budget_exceeded" : "budget_exhausted";
-}
-
-/** Gives the warning for time when it is due: a call or a tool can take the rest of it. */
-async function warnOfTime(run: Run, over: AbortSignal): Promise<void> {
-  const { turn } = run;
-  const { max_duration_ms } = turn.state.settings.budget_limits;
-  if (max_duration_ms === undefined) return;
-  await turn.clock.sleep(max_duration_ms * turn.policy.warnAt, over);
-  if (over.aborted) return;
-  await turn.append(() => {
-    const warnings: EntryBody[] = [];
-    if (turn.state.isTurnOpen) checkBudget(run, warnings);
-    return warnings;
-  });
-}
-
-/** What is still to be saved: a warning that was given meanwhile is not given again. */
-function stillUnsaved({ turn }: Run, unsaved: readonly EntryBody[]): readonly EntryBody[] {
-  const { isTurnOpen, warned } = turn.state;
-  const isGiven = (body: EntryBody): boolean =>
-    isTurnOpen && body.kind === "event" && body.event.type === "budget_warning" && warned.has(body.event.budget_type);
-  return unsaved.filter((body) => !isGiven(body));
 }
 
 /** Saves what is to be saved before a call, and returns the context the call is recorded with. */
@@ -264,13 +189,38 @@ function assistantEntry(
   };
 }
 
-/** Saves the answer, then runs or closes its calls; returns what is to be saved next. */
-async function serveCalls(run: Run, unsaved: EntryBody[], calls: readonly ToolUseBlock[]): Promise<EntryBody[]> {
+/** Saves the answer, then runs, closes or asks about its calls; returns what is to be saved next. */
+async function serveCalls(
+  run: Run,
+  unsaved: EntryBody[],
+  calls: readonly ToolUseBlock[],
+): Promise<EntryBody[] | typeof WAITING> {
   const { turn } = run;
-  const { state, clock } = turn;
+  const { clock, approvals } = turn;
   const stop = checkBudget(run, unsaved);
   await turn.append(() => stillUnsaved(run, unsaved));
   if (stop === "tokens") return [closeCalls(calls, OUT_OF_TOKENS, clock)];
+  const ruled = await ruleOn(calls, approvals);
+  if ("refusals" in ruled) return runCalls(run, calls, ruled.refusals);
+  const progress = {
+    turns: run.turns - run.recoveries,
+    elapsed_ms: clock.now() - run.startedMs,
+    seq_before: run.seqBefore,
+    tool_calls_before: run.toolCallsBefore,
+    ...(turn.overlay === undefined ? {} : { overlay: turn.overlay }),
+  };
+  await turn.append([askedEntry(ruled.asked, { clock, timeoutMs: approvals.timeoutMs, progress })]);
+  return WAITING;
+}
+
+/** Runs calls but for those that are refused. */
+async function runCalls(
+  run: Run,
+  calls: readonly ToolUseBlock[],
+  refusals: ReadonlyMap<string, string>,
+): Promise<EntryBody[]> {
+  const { turn } = run;
+  const { state, clock } = turn;
   const { max_tool_calls = Number.POSITIVE_INFINITY } = state.settings.budget_limits;
   const deadline = watchDeadline(run);
   const batch: ToolBatch = {
@@ -280,6 +230,7 @@ async function serveCalls(run: Run, unsaved: EntryBody[], calls: readonly ToolUs
     limits: turn.policy.tools,
     signal: deadline.signal,
     shellEnv: state.settings.shell_env ?? {},
+    refusals,
     callsAllowed: max_tool_calls - state.toolCallsUsed,
     redact: turn.redact,
     checkApart: turn.checkApart,
@@ -291,22 +242,6 @@ async function serveCalls(run: Run, unsaved: EntryBody[], calls: readonly ToolUs
   } finally {
     await deadline.release();
   }
-}
-
-/** The turn's signal, which also aborts when its time is up; without a budget of time that is the signal alone. */
-function watchDeadline({ turn, deadlineMs }: Run): { readonly signal: AbortSignal; release(): Promise<void> } {
-  const { clock, signal } = turn;
-  if (deadlineMs === Number.POSITIVE_INFINITY) return { signal, release: async () => {} };
-  const expired = new AbortController();
-  const released = new AbortController();
-  const expiry = clock.sleep(deadlineMs - clock.now(), released.signal).then(() => expired.abort());
-  return {
-    signal: AbortSignal.any([signal, expired.signal]),
-    release: () => {
-      released.abort();
-      return expiry;
-    },
-  };
 }
 
 async function finish(

@@ -39,6 +39,8 @@ export interface SessionRow extends LogRow {
   readonly text_seq: number;
   /** A turn was opened and not closed: it runs now, or a crash cut it off. */
   readonly has_open_turn: boolean;
+  /** Calls of that turn that wait for a person's word; absent in a row of before there were such. */
+  readonly waiting_calls?: number;
   readonly cadence: CompactionCadence;
   readonly archived: boolean;
 }

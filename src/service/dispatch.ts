@@ -18,6 +18,8 @@ export interface CallContext {
   readonly caller?: Caller;
   /** Aborting it interrupts the turn the call runs. */
   readonly signal?: AbortSignal;
+  /** What the model is told where nobody can be asked: such calls are denied then. */
+  readonly unattended?: string;
   /** Hears the events of the turn the call runs. */
   readonly listener?: Listener;
   /** Tools only code can bring: they are not in the log and must be given again after a restart. */

@@ -1,7 +1,10 @@
-import { type ErrorCode, RuntimeError } from "../contract/error.ts";
+import type { Remember } from "../contract/approval.ts";
+import { type ErrorCode, messageOf, RuntimeError } from "../contract/error.ts";
+import type { AgentEventOf } from "../contract/event.ts";
 import type { OperationName, OperationOutput } from "../contract/operations.ts";
 import { type NoOption, type OperationWritten, WIRE_TABLE } from "../contract/wire-table.ts";
 import type { CallContext, Dispatch } from "./dispatch.ts";
+import type { Listener } from "./event-queue.ts";
 import { type CamelCased, camelOf, inCamelCase, jsonSchemaOf, requireNames, toWire } from "./options.ts";
 
 /** What every call takes besides its fields. */
@@ -79,17 +82,55 @@ export type Ask = <N extends OperationName>(
   more?: CallContext,
 ) => Promise<OperationOutput<N>>;
 
+const RUNS_TURNS: readonly OperationName[] = ["createSession", "startTurn", "resumeSession"];
+
 /** Sentences that say what to do, by the code of the error they take the place of. */
 export type Advice = Partial<Record<ErrorCode, string>>;
 
 export function createAsk(dispatch: Dispatch, advice: Advice = {}): Ask {
   return async (name, given, options = {}, more = {}) => {
-    const { fields, call } = readOptions(name, given, options);
+    const { fields, call, onApproval } = readOptions(name, given, options);
+    const context = { ...call, ...more };
+    const listener = onApproval && answering(dispatch, onApproval, context.listener);
     try {
-      return await dispatch(name, fields, { ...call, ...more });
+      return await dispatch(name, fields, listener === undefined ? context : { ...context, listener });
     } catch (thrown) {
       throw thrown instanceof RuntimeError ? inWords(thrown, name, advice[thrown.code]) : thrown;
     }
+  };
+}
+
+/** A person's word: on all calls of a question, or on some; only a yes can be remembered. */
+export type Word =
+  | "allow"
+  | "deny"
+  | {
+      readonly decision: "allow" | "deny";
+      readonly remember?: Remember;
+      readonly calls?: readonly string[];
+      readonly reason?: string;
+    };
+
+/** Asked about the calls that wait for a word; nothing says nothing, and somebody else may. */
+export type OnApproval = (
+  approval: AgentEventOf<"tool_approval_requested">,
+) => Word | undefined | Promise<Word | undefined>;
+
+/** Hands every question to a function, and its word to the runtime. */
+function answering(dispatch: Dispatch, onApproval: OnApproval, next: Listener | undefined): Listener {
+  const answer = async (approval: AgentEventOf<"tool_approval_requested">): Promise<void> => {
+    const { session_id, approval_id } = approval;
+    const word = await (async () => onApproval(approval))().catch((thrown: unknown) => {
+      return { decision: "deny", reason: `whoever was asked failed: ${messageOf(thrown)}` } as const;
+    });
+    if (word === undefined) return;
+    const given = typeof word === "string" ? { decision: word } : word;
+    await dispatch("answerApproval", { session_id, approval_id, ...given });
+  };
+  return (delivery) => {
+    next?.(delivery);
+    // Somebody else may have been faster; how the turn goes on is told to whoever waits for it.
+    if (delivery.event.type === "tool_approval_requested") answer(delivery.event).catch(() => {});
   };
 }
 
@@ -98,13 +139,29 @@ function readOptions(
   name: OperationName,
   given: Readonly<Record<string, unknown>>,
   options: object,
-): { readonly fields: Record<string, unknown>; readonly call: CallContext } {
+): { readonly fields: Record<string, unknown>; readonly call: CallContext; readonly onApproval?: OnApproval } {
   const { fields } = WIRE_TABLE[name];
   const own = Object.keys(fields).filter((field) => !(field in given));
   // Tools are code, which only who makes a session can give it.
-  const beside = name === "createSession" ? ["tools", "signal"] : ["signal"];
+  const beside = [
+    "signal",
+    ...(name === "createSession" ? ["tools"] : []),
+    ...(RUNS_TURNS.includes(name) ? ["onApproval"] : []),
+  ];
   requireNames(options, [...own.map(camelOf), ...beside]);
-  const { signal, tools, outputSchema, ...rest }: CallContext & { outputSchema?: unknown } = options;
+  const {
+    signal,
+    tools,
+    outputSchema,
+    onApproval,
+    ...rest
+  }: CallContext & {
+    outputSchema?: unknown;
+    onApproval?: OnApproval;
+  } = options;
+  if (onApproval !== undefined && typeof onApproval !== "function") {
+    throw new RuntimeError("INVALID_PARAMS", "onApproval: give a function that says allow or deny");
+  }
   if (signal !== undefined && !(signal instanceof AbortSignal)) {
     throw new RuntimeError("INVALID_PARAMS", "signal: give an AbortSignal");
   }
@@ -112,6 +169,7 @@ function readOptions(
   return {
     fields: { ...toWire(rest, fields), ...output_schema, ...given },
     call: { ...(signal === undefined ? {} : { signal }), ...(tools === undefined ? {} : { tools }) },
+    ...(onApproval === undefined ? {} : { onApproval }),
   };
 }
 

@@ -8,7 +8,7 @@ import type { RunResult } from "../contract/session.ts";
 import type { Tool } from "../ports/tool.ts";
 import type { CallContext } from "./dispatch.ts";
 import { createEventQueue, type Delivery } from "./event-queue.ts";
-import { type Ask, createMethodsAbout, type MethodsAbout, type OptionsOf } from "./operation-calls.ts";
+import { type Ask, createMethodsAbout, type MethodsAbout, type OnApproval, type OptionsOf } from "./operation-calls.ts";
 import type { OutputSchema } from "./options.ts";
 
 /** Options of a new session: the fields of `session/create` in camel case, and what only code can give. */
@@ -18,6 +18,8 @@ export interface SessionOptions<T = unknown>
   readonly outputSchema?: OutputSchema<T>;
   /** Custom tools of this session. */
   readonly tools?: readonly Tool[];
+  /** Asked before calls run that need a person's word. */
+  readonly onApproval?: OnApproval;
 }
 
 /** Options of one further turn: the fields of `turn/start` in camel case. */
@@ -25,6 +27,8 @@ export interface TurnOptions<T = unknown>
   extends Omit<OptionsOf<"startTurn", "session_id" | "prompt">, "outputSchema"> {
   /** As for a new session; only the first turn of one that was made without it can bring it. */
   readonly outputSchema?: OutputSchema<T>;
+  /** Asked before calls run that need a person's word. */
+  readonly onApproval?: OnApproval;
 }
 
 /** Why a transcript is changed, and what it must be for that. */

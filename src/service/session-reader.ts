@@ -120,14 +120,15 @@ async function describeSession(store: Store, row: SessionRow): Promise<SessionIn
 
 async function commonOf(store: Store, row: SessionRow) {
   const is_active = await store.locks.isHeld(row.session_id);
-  const idle = row.archived ? "archived" : row.has_open_turn ? "interrupted" : "idle";
+  const open = (row.waiting_calls ?? 0) > 0 ? "waiting" : "interrupted";
+  const idle = row.archived ? "archived" : row.has_open_turn ? open : "idle";
   return {
     session_id: row.session_id,
     created_at: Math.floor(row.created_at_ms / 1_000),
     updated_at: Math.floor(row.updated_at_ms / 1_000),
     message_count: row.message_count,
     is_active,
-    state: is_active ? ("running" as const) : (idle as "archived" | "interrupted" | "idle"),
+    state: is_active ? ("running" as const) : (idle as "archived" | "interrupted" | "waiting" | "idle"),
     ...(Object.keys(row.labels).length === 0 ? {} : { labels: { ...row.labels } }),
   };
 }

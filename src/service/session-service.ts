@@ -2,11 +2,14 @@ import type { Capabilities, Capability, ModelsCatalog } from "../contract/capabi
 import { RuntimeError } from "../contract/error.ts";
 import type { Content } from "../contract/message.ts";
 import type { CreateSession, RunResult, StartTurn } from "../contract/session.ts";
+import { requireNotWaiting } from "../core/approval.ts";
 import { compileSchema } from "../core/json-schema.ts";
 import { asBlocks, toolTokens } from "../core/tokens.ts";
 import { requireTools } from "../core/tool-batch.ts";
+import type { WAITING } from "../core/turn.ts";
 import type { ModelClient, ModelResolver } from "../ports/model.ts";
 import type { AgentOperations } from "./agent/agents.ts";
+import { createApprovals } from "./approvals.ts";
 import { createCompactions } from "./compactions.ts";
 import type { Configuration } from "./configuration.ts";
 import { type CallContext, requireCapability, type Service } from "./dispatch.ts";
@@ -56,6 +59,8 @@ export interface ServiceParts extends FixedParts {
   readonly capabilities: ReadonlySet<Capability>;
   readonly agents: AgentOperations;
   readonly configuration: Configuration<Configured>;
+  /** Adds rules to what the project allows. */
+  allowInProject(rules: readonly string[]): Promise<void>;
   /** What `readCapabilities` answers. */
   describeCapabilities(): Capabilities;
 }
@@ -102,16 +107,27 @@ export function createSessionService(parts: ServiceParts): SessionService {
     );
     // Without a prompt it is deferred: the schema says so.
     if (isDeferred || prompt === undefined) return { session_id };
-    const turn = { prompt, model, instructions: [], overlay: undefined, traceparent: call.traceparent, added: [] };
+    const { traceparent, unattended } = call;
+    const turn = { prompt, model, instructions: [], overlay: undefined, traceparent, unattended, added: [] };
     const run = (signal: AbortSignal) => runSessionTurn(began, session, { ...turn, signal });
-    return input.keep_alive === true ? runBehind(session, call, run) : locked.run(session, call, run);
+    return input.keep_alive === true ? runBehind(session, call, run) : untilOver(session, call, run);
+  };
+
+  /** Runs a turn to its end, also where that comes after a person's word, in whichever process. */
+  const untilOver = async (
+    session: LiveSession,
+    call: CallContext,
+    turn: (signal: AbortSignal) => Promise<RunResult | typeof WAITING>,
+  ): Promise<RunResult> => {
+    const outcome = await locked.run(session, call, turn);
+    return typeof outcome === "symbol" ? approvals.untilOver(session, call) : outcome;
   };
 
   /** Runs a turn nobody waits for; how it ends is told in its events, and kept. */
   const runBehind = async (
     session: LiveSession,
     { behind }: CallContext,
-    turn: (signal: AbortSignal) => Promise<RunResult>,
+    turn: (signal: AbortSignal) => Promise<RunResult | typeof WAITING>,
   ) => {
     const { promise: holding, resolve, reject } = Promise.withResolvers<void>();
     const run = locked.run(session, {}, (signal) => {
@@ -129,8 +145,9 @@ export function createSessionService(parts: ServiceParts): SessionService {
     requireServed(input);
     if (call.tools !== undefined) requireTools(call.tools);
     const session = await live.find(input.session_id);
-    return locked.run(session, call, async (signal) => {
+    return untilOver(session, call, async (signal) => {
       const { state } = session;
+      requireNotWaiting(state, clock);
       const added = call.tools === undefined ? [] : giveTools(session, call.tools);
       if (input.output_schema !== undefined)
         await compileSchema(input.output_schema, "output_schema", parts.checkApart);
@@ -145,11 +162,28 @@ export function createSessionService(parts: ServiceParts): SessionService {
         await appendEntries(store.log, session, [{ kind: "settings_changed", settings }]);
       }
       const instructions = input.additional_instructions ?? [];
-      const { traceparent } = call;
-      const turn = { prompt, model, instructions, overlay: input.flow_tool_overlay, signal, traceparent, added };
+      const { traceparent, unattended } = call;
+      const overlay = input.flow_tool_overlay;
+      const turn = { prompt, model, instructions, overlay, signal, traceparent, unattended, added };
       return runSessionTurn(began, session, turn);
     });
   };
+
+  const approvals = createApprovals({
+    store,
+    clock,
+    live,
+    locked,
+    resume: async (session, signal) => {
+      const began = current();
+      const { settings, approval } = session.state;
+      const model = await began.models.resolve(settings.model, settings.provider);
+      const overlay = approval?.asked.progress.overlay;
+      const rest = { instructions: [], traceparent: undefined, unattended: undefined, added: [] };
+      return runSessionTurn(began, session, { prompt: undefined, model, overlay, signal, ...rest });
+    },
+    allowInProject: parts.allowInProject,
+  });
 
   const sizesOf = (session: LiveSession) => {
     const { settings } = session.state;
@@ -167,9 +201,12 @@ export function createSessionService(parts: ServiceParts): SessionService {
     createSession,
     startTurn,
     resumeSession: startTurn,
+    answerApproval: approvals.answerApproval,
+    listApprovals: approvals.listApprovals,
     interruptTurn: async ({ session_id }) => {
-      await live.find(session_id);
+      const session = await live.findFresh(session_id);
       await store.locks.interrupt(session_id);
+      await approvals.giveUp(session);
       return { interrupted: true };
     },
     ...createSessionReader({ store, live, hash: parts.hash, sizesOf }),

@@ -3,6 +3,7 @@ import type { EntryBody, TurnEnd } from "../contract/entry.ts";
 import { asRuntimeError, RuntimeError } from "../contract/error.ts";
 import type { Content } from "../contract/message.ts";
 import type { RunResult, SessionSettings, StartTurn, ToolFilter } from "../contract/session.ts";
+import type { Permit } from "../core/approval.ts";
 import { COMPACTION_DEFAULTS, DefaultCompactor, requireReachable, thresholdFor } from "../core/compaction/policy.ts";
 import { type Compacting, CUSTOM } from "../core/compaction/prepare.ts";
 import type { ExtractSummary } from "../core/compaction/summarise.ts";
@@ -10,9 +11,10 @@ import type { Hash } from "../core/context.ts";
 import { eventsOf } from "../core/entry-events.ts";
 import type { CheckApart } from "../core/json-schema.ts";
 import type { Redact } from "../core/redact.ts";
+import type { Turn, TurnPolicy } from "../core/run.ts";
 import { type SessionState, totalTokens } from "../core/session-state.ts";
 import { estimateTokens, toolTokens } from "../core/tokens.ts";
-import { runTurn, type Turn, type TurnOutcome, type TurnPolicy } from "../core/turn.ts";
+import { resumeTurn, runTurn, type TurnOutcome, type WAITING } from "../core/turn.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { CompactionHooks, Compactor, Curator } from "../ports/compactor.ts";
 import type { Judge } from "../ports/judge.ts";
@@ -44,6 +46,9 @@ export interface FixedParts {
 /** What turns run with; what follows from the configuration is what it was when they began. */
 export interface TurnParts extends FixedParts {
   readonly policy: TurnPolicy;
+  /** What a session's rules say of its tools' calls, and how long a person's word is waited for. */
+  permitFor(state: SessionState, tools: ReadonlyMap<string, Tool>): Permit;
+  readonly approvalMs: number;
   /** The capability `session-compaction`; absent when it is not composed. */
   readonly compaction: CompactionPart | undefined;
   /** What a session's model can see at once, as far as it is known without asking for the model. */
@@ -53,18 +58,25 @@ export interface TurnParts extends FixedParts {
 }
 
 export interface TurnInput {
-  readonly prompt: Content;
+  /** Undefined for a turn that waited for a person's word, and goes on. */
+  readonly prompt: Content | undefined;
   readonly model: ModelClient;
   readonly instructions: readonly string[];
   readonly overlay: StartTurn["flow_tool_overlay"];
   readonly signal: AbortSignal;
+  /** What the model is told where nobody can be asked. */
+  readonly unattended: string | undefined;
   readonly traceparent: string | undefined;
   /** Custom tools that came since the turn before. */
   readonly added: readonly string[];
 }
 
 /** Runs a turn of a session that is held, and tells its caller how it went. */
-export async function runSessionTurn(parts: TurnParts, live: LiveSession, input: TurnInput): Promise<RunResult> {
+export async function runSessionTurn(
+  parts: TurnParts,
+  live: LiveSession,
+  input: TurnInput,
+): Promise<RunResult | typeof WAITING> {
   await parts.prepareTools(live.state.settings, input.signal);
   const tools = chooseTools(parts, live, input.overlay);
   const { telemetry } = parts;
@@ -74,7 +86,7 @@ export async function runSessionTurn(parts: TurnParts, live: LiveSession, input:
   const watch = (await telemetry()).watch({ ...work, ...input });
   try {
     const result = await runOn(parts, live, { ...input, model: watch.model, tools: watch.tools, watch });
-    watch.end({ result });
+    watch.end(typeof result === "symbol" ? {} : { result });
     return result;
   } catch (thrown) {
     watch.end({ error: asRuntimeError(thrown) });
@@ -89,7 +101,7 @@ export function sessionWork({ state }: LiveSession) {
 
 type Equipped = TurnInput & { readonly tools: ReadonlyMap<string, Tool>; readonly watch: Watch | undefined };
 
-async function runOn(parts: TurnParts, live: LiveSession, input: Equipped): Promise<RunResult> {
+async function runOn(parts: TurnParts, live: LiveSession, input: Equipped): Promise<RunResult | typeof WAITING> {
   const { store, clock, policy, redact, hash, checkApart } = parts;
   const { model, tools } = input;
   const turn: Turn = {
@@ -104,16 +116,24 @@ async function runOn(parts: TurnParts, live: LiveSession, input: Equipped): Prom
     redact,
     hash,
     checkApart,
+    approvals: {
+      permit: parts.permitFor(live.state, tools),
+      unattended: input.unattended,
+      timeoutMs: parts.approvalMs,
+    },
+    overlay: input.overlay,
     append: tellingFirst(appendingTo(store, live, input.watch), () => tellAdded(live, clock, input.added)),
     emit: (event) => emitLive(live, clock, event),
     keep: (text) => store.blobs.put({ mediaType: "text/plain; charset=utf-8", data: new TextEncoder().encode(text) }),
   };
   const { turnsOpened } = live.state;
   try {
-    return toResult(live, await runTurn(turn, { prompt: input.prompt, instructions: input.instructions }));
+    const { prompt, instructions } = input;
+    const outcome = await (prompt === undefined ? resumeTurn(turn) : runTurn(turn, { prompt, instructions }));
+    return typeof outcome === "symbol" ? outcome : toResult(live, outcome);
   } catch (thrown) {
     const error = asRuntimeError(thrown);
-    const hasOpened = live.state.turnsOpened > turnsOpened;
+    const hasOpened = input.prompt === undefined || live.state.turnsOpened > turnsOpened;
     // A turn that was closed has told its end already.
     if (!hasOpened || live.state.isTurnOpen) await closeBroken(parts, live, { error, hasOpened });
     throw error;
@@ -208,7 +228,7 @@ function passes(filter: ToolFilter, name: string): boolean {
   return "Allow" in filter ? filter.Allow.includes(name) : !filter.Deny.includes(name);
 }
 
-function toResult(live: LiveSession, outcome: TurnOutcome): RunResult {
+export function toResult(live: LiveSession, outcome: TurnOutcome): RunResult {
   const { sessionId: session_id, usage } = live.state;
   const { end } = outcome;
   if (end.status === "failed") throw failureOf(end, session_id);

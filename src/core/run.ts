@@ -1,0 +1,134 @@
+import type { Progress } from "../contract/approval.ts";
+import type { EntryBody } from "../contract/entry.ts";
+import type { AgentEvent, BudgetType, TerminalCause } from "../contract/event.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { ModelClient } from "../ports/model.ts";
+import type { Tool } from "../ports/tool.ts";
+import type { Approvals } from "./approval.ts";
+import { readBudget } from "./budget.ts";
+import type { Compacting } from "./compaction/prepare.ts";
+import type { Hash } from "./context.ts";
+import type { CheckApart } from "./json-schema.ts";
+import type { CallLimits } from "./model-call.ts";
+import type { Redact } from "./redact.ts";
+import type { RetryPolicy } from "./retry.ts";
+import { foldAhead, type SessionState, totalTokens } from "./session-state.ts";
+import type { ToolLimits } from "./tool-batch.ts";
+
+export interface TurnPolicy {
+  /** The share of a budget at which its warning is given. */
+  readonly warnAt: number;
+  readonly retry: RetryPolicy;
+  readonly calls: CallLimits;
+  readonly tools: ToolLimits;
+}
+
+/** Everything a turn needs from outside. Effects are handed in; `state` moves only through `append`. */
+export interface Turn {
+  readonly state: SessionState;
+  readonly model: ModelClient;
+  readonly tools: ReadonlyMap<string, Tool>;
+  /** What the model is told of its tools; like them it goes with every request and is no part of what was said. */
+  readonly skill: string | undefined;
+  /** Absent without the capability. */
+  readonly compacting: Compacting | undefined;
+  readonly policy: TurnPolicy;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  readonly redact: Redact;
+  readonly hash: Hash;
+  readonly checkApart: CheckApart;
+  readonly approvals: Approvals;
+  /** The tools the turn is restricted to, for whoever goes on with it. */
+  readonly overlay: Progress["overlay"];
+  /**
+   * Makes entries durable, advances `state` and tells listeners; the turn goes on only after that. What speaks of the
+   * state is given as a function, called when nothing else can be appended before it.
+   */
+  append(bodies: readonly EntryBody[] | (() => readonly EntryBody[])): Promise<void>;
+  /** Tells listeners what is not kept, such as deltas. */
+  emit(event: AgentEvent): void;
+  /** Keeps a text too large for the context and returns its blob id. */
+  keep(text: string): Promise<string>;
+}
+
+/** What one run of the loop keeps besides the session's state. */
+export interface Run {
+  readonly turn: Turn;
+  readonly startedMs: number;
+  readonly deadlineMs: number;
+  /** Seq before the turn's first entry: text up to here is not its result. */
+  readonly seqBefore: number;
+  readonly toolCallsBefore: number;
+  turns: number;
+  /** The context was compacted because the provider found it too long, and no answer has come since. */
+  isRecovering: boolean;
+  recoveries: number;
+}
+
+export function createRun(turn: Turn, before?: Progress): Run {
+  const startedMs = turn.clock.now() - (before?.elapsed_ms ?? 0);
+  const durationMs = turn.state.settings.budget_limits.max_duration_ms ?? Number.POSITIVE_INFINITY;
+  return {
+    turn,
+    startedMs,
+    deadlineMs: startedMs + durationMs,
+    seqBefore: before?.seq_before ?? turn.state.lastSeq,
+    toolCallsBefore: before?.tool_calls_before ?? turn.state.toolCallsUsed,
+    turns: before?.turns ?? 0,
+    isRecovering: false,
+    recoveries: 0,
+  };
+}
+
+/** Adds the warnings that are due to what is to be saved, and says which budget, if any, is used up. */
+export function checkBudget(run: Run, unsaved: EntryBody[]): BudgetType | undefined {
+  const { state, policy, clock } = run.turn;
+  const { usage, toolCallsUsed, warned, settings } = foldAhead(state, unsaved);
+  const spent = { tokens: totalTokens(usage), toolCalls: toolCallsUsed, elapsedMs: clock.now() - run.startedMs };
+  const reading = readBudget(settings.budget_limits, spent, { at: policy.warnAt, given: warned });
+  for (const event of reading.warnings) unsaved.push({ kind: "event", event });
+  return reading.exhausted;
+}
+
+export function causeOf(exhausted: BudgetType): TerminalCause {
+  return exhausted === "time" ? "time_budget_exceeded" : "budget_exhausted";
+}
+
+/** Gives the warning for time when it is due: a call or a tool can take the rest of it. */
+export async function warnOfTime(run: Run, over: AbortSignal): Promise<void> {
+  const { turn } = run;
+  const { max_duration_ms } = turn.state.settings.budget_limits;
+  if (max_duration_ms === undefined) return;
+  await turn.clock.sleep(max_duration_ms * turn.policy.warnAt, over);
+  if (over.aborted) return;
+  await turn.append(() => {
+    const warnings: EntryBody[] = [];
+    if (turn.state.isTurnOpen) checkBudget(run, warnings);
+    return warnings;
+  });
+}
+
+/** What is still to be saved: a warning that was given meanwhile is not given again. */
+export function stillUnsaved({ turn }: Run, unsaved: readonly EntryBody[]): readonly EntryBody[] {
+  const { isTurnOpen, warned } = turn.state;
+  const isGiven = (body: EntryBody): boolean =>
+    isTurnOpen && body.kind === "event" && body.event.type === "budget_warning" && warned.has(body.event.budget_type);
+  return unsaved.filter((body) => !isGiven(body));
+}
+
+/** The turn's signal, which also aborts when its time is up; without a budget of time that is the signal alone. */
+export function watchDeadline({ turn, deadlineMs }: Run): { readonly signal: AbortSignal; release(): Promise<void> } {
+  const { clock, signal } = turn;
+  if (deadlineMs === Number.POSITIVE_INFINITY) return { signal, release: async () => {} };
+  const expired = new AbortController();
+  const released = new AbortController();
+  const expiry = clock.sleep(deadlineMs - clock.now(), released.signal).then(() => expired.abort());
+  return {
+    signal: AbortSignal.any([signal, expired.signal]),
+    release: () => {
+      released.abort();
+      return expiry;
+    },
+  };
+}

@@ -1,0 +1,167 @@
+import { describe, expect, it } from "vitest";
+import { configWith, scriptedRuntime } from "../../test/support/runtime.ts";
+import type { AgentEvent } from "../contract/event.ts";
+import type { Tool } from "../ports/tool.ts";
+import type { ScriptedStep } from "../providers/scripted.ts";
+import { createInMemoryStore, type RuntimeOptions } from "../runtime.ts";
+import type { Runtime } from "./runtime-calls.ts";
+
+const CALLS: ScriptedStep = {
+  calls: [
+    { id: "c1", name: "look", args: { at: "pond" } },
+    { id: "c2", name: "wipe", args: { what: "disk" } },
+    { id: "c3", name: "wipe", args: { what: "table" } },
+  ],
+};
+
+/** Tools that remember what they were made to do; `wipe` asks first. */
+function tools(ran: string[]): readonly Tool[] {
+  const tool = (name: string, needsApproval: Tool["needsApproval"]): Tool => ({
+    name,
+    description: name,
+    inputSchema: { type: "object" },
+    ...(needsApproval === undefined ? {} : { needsApproval }),
+    execute: (args) => {
+      ran.push(`${name} ${Object.values(args)[0]}`);
+      return `${name} done`;
+    },
+  });
+  return [tool("look", undefined), tool("wipe", true)];
+}
+
+function setUp(steps: ScriptedStep[] = [CALLS, { text: "Done." }], options: RuntimeOptions = {}) {
+  const ran: string[] = [];
+  const store = createInMemoryStore();
+  const one = scriptedRuntime(steps, { store, tools: tools(ran), ...options });
+  return { ...one, ran, store };
+}
+
+/** The question a session waits with. */
+async function question(runtime: Runtime) {
+  for (;;) {
+    const { approvals } = await runtime.listApprovals();
+    const [first] = approvals;
+    if (first !== undefined) return first;
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+const resultsOf = (events: readonly AgentEvent[]) =>
+  events.flatMap((event) => (event.type === "tool_execution_completed" ? [event.result] : []));
+
+describe("a call that needs a person's word", () => {
+  it("[I1] [I2] waits with the others of its answer, as a state and an event, and runs once it may", async () => {
+    const { runtime, ran } = setUp();
+    const stream = runtime.createSessionStreaming("Go.");
+    const events: AgentEvent[] = [];
+    const heard = (async () => {
+      for await (const event of stream) events.push(event);
+    })();
+    const { session_id, approval_id, calls } = await question(runtime);
+    expect(calls.map(({ id, name, args, always }) => [id, name, args, always])).toEqual([
+      ["c2", "wipe", { what: "disk" }, ["wipe"]],
+      ["c3", "wipe", { what: "table" }, ["wipe"]],
+    ]);
+    expect(ran).toEqual([]);
+    expect(await runtime.readSession(session_id)).toMatchObject({ state: "waiting", is_active: false });
+    const session = runtime.session(session_id);
+    const word = { approvalId: approval_id, decision: "allow" as const, calls: ["c2"] };
+    expect(await session.answerApproval(word)).toMatchObject({ answered: true, waiting_calls: 1 });
+    const reason = "the table is needed";
+    await session.answerApproval({ approvalId: approval_id, decision: "deny", reason });
+    expect(await stream.result).toMatchObject({ text: "Done.", turns: 2, tool_calls: 2 });
+    await heard;
+    expect(ran).toEqual(["look pond", "wipe disk"]);
+    expect(resultsOf(events)).toEqual(["look done", "wipe done", `not run: the user said no: ${reason}`]);
+    expect(events.filter(({ type }) => type.startsWith("tool_approval"))).toMatchObject([
+      { type: "tool_approval_requested", approval_id },
+      { type: "tool_approval_answered", calls: ["c2"], decision: "allow" },
+      { type: "tool_approval_answered", calls: ["c3"], decision: "deny", reason },
+    ]);
+    expect((await runtime.listApprovals()).approvals).toEqual([]);
+    expect(await runtime.readSession(session_id)).toMatchObject({ state: "idle" });
+  });
+
+  it("[I1] is asked of a function of the program's own, which may remember its word", async () => {
+    const { runtime, ran } = setUp([CALLS, CALLS, { text: "Done." }]);
+    const asked: string[] = [];
+    const session = await runtime.createSession("Go.", {
+      onApproval: ({ calls }) => {
+        asked.push(calls.map(({ name }) => name).join());
+        return { decision: "allow", remember: "session" };
+      },
+    });
+    expect(session.text).toBe("Done.");
+    expect(asked).toEqual(["wipe,wipe"]);
+    expect(ran).toHaveLength(6);
+  });
+
+  it("[I2] is answered once: a second word is refused, and so is one that asks for what cannot be", async () => {
+    const { runtime } = setUp();
+    const going = runtime.createSession("Go.");
+    const { session_id, approval_id } = await question(runtime);
+    const session = runtime.session(session_id);
+    const refused = { code: "INVALID_PARAMS" };
+    await expect(session.answerApproval({ approvalId: "x", decision: "allow" })).rejects.toMatchObject(refused);
+    await expect(
+      session.answerApproval({ approvalId: approval_id, decision: "allow", calls: ["c1"] }),
+    ).rejects.toMatchObject({ message: "calls: c1 waits for no answer; c2, c3 do" });
+    await expect(
+      session.answerApproval({ approvalId: approval_id, decision: "deny", remember: "session" }),
+    ).rejects.toMatchObject(refused);
+    const words = await Promise.allSettled(
+      ["allow" as const, "deny" as const].map((decision) =>
+        session.answerApproval({ approvalId: approval_id, decision }),
+      ),
+    );
+    expect(words.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
+    await going;
+  });
+
+  it("[I2] is denied when nobody says anything in time, and the model is told so", async () => {
+    const { runtime, ran, model } = setUp([CALLS, { text: "Then not." }], {
+      config: configWith({ tools: { approval_timeout_ms: 60_000 } }),
+    });
+    const session = await runtime.createSession("Go.");
+    expect(session.text).toBe("Then not.");
+    expect(ran).toEqual(["look pond"]);
+    expect(JSON.stringify(model.requests.at(-1)?.messages)).toContain("not run: nobody said in time whether it may");
+  });
+
+  it("[I2] survives its process: the word is given in another, which goes on with the turn", async () => {
+    const { runtime, ran, store } = setUp();
+    const leaving = new AbortController();
+    const left = runtime.createSession("Go.", { signal: leaving.signal });
+    const { session_id, approval_id } = await question(runtime);
+    leaving.abort();
+    await expect(left).rejects.toMatchObject({ code: "REQUEST_CANCELLED", details: { approval_id } });
+    const other: string[] = [];
+    const { runtime: elsewhere } = scriptedRuntime([{ text: "Done elsewhere." }], { store, tools: tools(other) });
+    const session = elsewhere.session(session_id);
+    await session.answerApproval({ approvalId: approval_id, decision: "allow" });
+    const events: AgentEvent[] = [];
+    for await (const { event } of session.events({ after: 0 })) {
+      events.push(event);
+      if (event.type === "run_completed") break;
+    }
+    expect(ran).toEqual([]);
+    expect(other).toEqual(["look pond", "wipe disk", "wipe table"]);
+    expect(events.at(-1)).toMatchObject({ type: "run_completed", result: "Done elsewhere." });
+  });
+
+  it("[I2] keeps others off: a further turn is refused until it is answered or interrupted", async () => {
+    const { runtime, ran } = setUp([CALLS, { text: "Hello again." }]);
+    const going = runtime.createSession("Go.");
+    going.catch(() => {});
+    const { session_id } = await question(runtime);
+    const session = runtime.session(session_id);
+    await expect(session.turn("Hello?")).rejects.toMatchObject({
+      code: "SESSION_BUSY",
+      message: `session ${session_id} waits for a word on wipe; answer it, or interrupt the turn`,
+    });
+    await session.interrupt();
+    await expect(going).rejects.toMatchObject({ code: "REQUEST_CANCELLED" });
+    expect(await session.turn("Hello?")).toMatchObject({ text: "Hello again." });
+    expect(ran).toEqual([]);
+  });
+});

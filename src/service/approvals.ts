@@ -1,0 +1,267 @@
+import type { Approval } from "../contract/approval-operations.ts";
+import type { Entry, EntryBody, EntryBodyOf } from "../contract/entry.ts";
+import { RuntimeError } from "../contract/error.ts";
+import type { OperationInput, OperationOutput } from "../contract/operations.ts";
+import type { RunResult } from "../contract/session.ts";
+import { TIMEOUT } from "../core/approval.ts";
+import { isWaiting, type SessionState } from "../core/session-state.ts";
+import type { TurnOutcome } from "../core/turn.ts";
+import { closeWaiting } from "../core/turn-end.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Store } from "../ports/store.ts";
+import type { CallContext, Service } from "./dispatch.ts";
+import { appendEntries, type LiveSession, type LiveSessions, type LockedWork } from "./live-sessions.ts";
+import { readEvents } from "./subscriptions.ts";
+import { toResult } from "./turn-runner.ts";
+
+interface ApprovalParts {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly live: LiveSessions;
+  readonly locked: LockedWork;
+  /** Goes on with the turn of a session that is held, once every word it waits for is there. */
+  resume(session: LiveSession, signal: AbortSignal): Promise<unknown>;
+  /** Adds rules to what the project allows. */
+  allowInProject(rules: readonly string[]): Promise<void>;
+}
+
+interface Approvals extends Pick<Service, "answerApproval" | "listApprovals"> {
+  /** Waits for the end of a turn that waits for a word, which may be given in any process. */
+  untilOver(session: LiveSession, call: CallContext): Promise<RunResult>;
+  /** Ends a turn that waits, without its calls; does nothing when none does. */
+  giveUp(session: LiveSession): Promise<void>;
+}
+
+type Given = OperationInput<"answerApproval">;
+type Answering = Pick<CallContext, "behind" | "caller"> & { readonly by?: string };
+
+/** How long whoever asked may take to let go of the session. */
+const LETTING_GO_MS_MAX = 5_000;
+const STEP_MS = 20;
+
+/** How often the log is looked at for what another process has added. */
+const LOOK_MS = 400;
+
+/** Questions about calls, and the words people give: kept in the log, so that any process can go on with the turn. */
+export function createApprovals(parts: ApprovalParts): Approvals {
+  const { store, clock, live, locked } = parts;
+
+  const answerApproval = async (given: Given, call: Answering) => {
+    const session = await live.findFresh(given.session_id);
+    // Whoever asked may just be letting go of the session: the question is told before that.
+    for (let waitedMs = 0; ; waitedMs += STEP_MS) {
+      requireOpen(session.state, given.approval_id);
+      try {
+        return await answer(session, given, call);
+      } catch (thrown) {
+        const isBusy = thrown instanceof RuntimeError && thrown.code === "SESSION_BUSY";
+        if (!isBusy || waitedMs >= LETTING_GO_MS_MAX) throw thrown;
+      }
+      await clock.sleep(STEP_MS, new AbortController().signal);
+      if (!session.isRunning) await live.refresh(session);
+    }
+  };
+
+  /** Keeps a word; resolves once it is durable, and goes on with the turn behind that. */
+  const answer = async (session: LiveSession, given: Given, { by, caller, behind }: Answering) => {
+    const answered = Promise.withResolvers<OperationOutput<"answerApproval">>();
+    const turn = locked.run(session, {}, async (signal) => {
+      const { state } = session;
+      const body = answerEntry(state, given, by ?? caller?.name);
+      if (clock.now() >= expiryOf(state) && by !== TIMEOUT) throw gone(given.approval_id, "nobody answered in time");
+      if (body.remember === "project") await parts.allowInProject(body.rules ?? []);
+      await appendEntries(store.log, session, [body]);
+      const left = waitingCalls(state).length;
+      answered.resolve({ session_id: state.sessionId, answered: true, waiting_calls: left });
+      if (left === 0) await parts.resume(session, signal);
+    });
+    // Once the word is kept, what comes of the turn is told by its events, and to whoever waits for its end.
+    turn.catch(answered.reject);
+    behind?.(turn.catch(() => {}));
+    return answered.promise;
+  };
+
+  const untilOver = async (session: LiveSession, call: CallContext): Promise<RunResult> => {
+    const { signal = new AbortController().signal, listener } = call;
+    const { sessionId } = session.state;
+    let seen = session.state.lastSeq;
+    let woken = Promise.withResolvers<void>();
+    const hear: NonNullable<CallContext["listener"]> = (delivery) => {
+      if (delivery.seq > seen) seen = delivery.seq;
+      listener?.(delivery);
+      woken.resolve();
+    };
+    session.listeners.add(hear);
+    const wake = (): void => woken.resolve();
+    signal.addEventListener("abort", wake);
+    let wasHeld = true;
+    try {
+      for (;;) {
+        if (!session.isRunning) await live.refresh(session);
+        // What another process has added was told to nobody here.
+        const missed = await readEvents(store.log, sessionId, { after: seen, max: Number.MAX_SAFE_INTEGER });
+        for (const delivery of missed) hear(delivery);
+        const over = await resultOf(store, session);
+        if (over !== undefined) return over;
+        if (signal.aborted) throw left(session.state);
+        const { state } = session;
+        if (isWaiting(state) && !session.isRunning) {
+          if (clock.now() >= expiryOf(state)) await expire(session);
+        } else {
+          const isHeld = session.isRunning || (await store.locks.isHeld(sessionId));
+          // Twice: it may just be letting go.
+          if (!isHeld && !wasHeld)
+            throw new RuntimeError("AGENT_ERROR", "the process that went on with the turn ended");
+          wasHeld = isHeld;
+        }
+        woken = Promise.withResolvers<void>();
+        const look = new AbortController();
+        await Promise.race([woken.promise, clock.sleep(LOOK_MS, look.signal)]);
+        look.abort("woken");
+      }
+    } finally {
+      signal.removeEventListener("abort", wake);
+      session.listeners.delete(hear);
+    }
+  };
+
+  const expire = async (session: LiveSession): Promise<void> => {
+    const { sessionId: session_id, approval } = session.state;
+    const no = {
+      session_id,
+      approval_id: approval?.asked.approval_id ?? "",
+      decision: "deny",
+      remember: "once",
+    } as const;
+    // Somebody else may have seen the time pass as well, or hold the session: then there is nothing to do.
+    await answer(session, no, { by: TIMEOUT }).catch(() => {});
+  };
+
+  return {
+    answerApproval,
+    untilOver,
+    listApprovals: async ({ session_id }) => {
+      const rows = session_id === undefined ? await store.sessions.all() : [{ session_id, waiting_calls: 1 }];
+      const approvals: Approval[] = [];
+      for (const row of rows) {
+        if ((row.waiting_calls ?? 0) <= 0 || ("archived" in row && row.archived)) continue;
+        const { state } = await live.findFresh(row.session_id);
+        if (state.approval !== undefined && isWaiting(state)) approvals.push(describe(row.session_id, state.approval));
+      }
+      return { approvals: approvals.sort((a, b) => a.asked_at.localeCompare(b.asked_at)) };
+    },
+    giveUp: async (session) => {
+      if (!isWaiting(session.state)) return;
+      const close = async (): Promise<void> => {
+        if (!isWaiting(session.state)) return;
+        const sentence = "not run: the turn was interrupted before anybody said whether it may";
+        await appendEntries(store.log, session, () => closeWaiting(session.state, sentence, clock));
+      };
+      await locked.run(session, {}, close).catch(async (thrown: unknown) => {
+        if (!(thrown instanceof RuntimeError) || thrown.code !== "SESSION_BUSY") throw thrown;
+        // Somebody has just answered: then there is a turn to interrupt.
+        await store.locks.interrupt(session.state.sessionId);
+      });
+    },
+  };
+}
+
+function waitingCalls({ approval }: SessionState) {
+  return approval?.asked.calls.filter(({ id }) => !approval.answers.has(id)) ?? [];
+}
+
+function expiryOf({ approval }: SessionState): number {
+  return approval?.asked.expires_at_ms ?? 0;
+}
+
+function describe(session_id: string, { asked, askedAtMs, answers }: NonNullable<SessionState["approval"]>): Approval {
+  return {
+    session_id,
+    approval_id: asked.approval_id,
+    calls: asked.calls.filter(({ id }) => !answers.has(id)),
+    asked_at: new Date(askedAtMs).toISOString(),
+    expires_at: new Date(asked.expires_at_ms).toISOString(),
+  };
+}
+
+function gone(approvalId: string, why: string): RuntimeError {
+  return new RuntimeError("INVALID_PARAMS", `approval_id: ${approvalId} waits for no answer: ${why}`);
+}
+
+function requireOpen(state: SessionState, approvalId: string): void {
+  const { approval } = state;
+  if (approval?.asked.approval_id !== approvalId) throw gone(approvalId, "it was answered, or was never asked");
+  if (!isWaiting(state)) throw gone(approvalId, "it was answered");
+}
+
+/** The entry of a word; throws INVALID_PARAMS for one about calls that do not wait, or that names no rule to remember. */
+function answerEntry(state: SessionState, given: Given, by: string | undefined): EntryBodyOf<"approval_answered"> {
+  requireOpen(state, given.approval_id);
+  const { decision, remember = "once", reason } = given;
+  const waiting = waitingCalls(state);
+  const ids = new Set(given.calls ?? waiting.map(({ id }) => id));
+  const meant = waiting.filter(({ id }) => ids.has(id));
+  const unknown = [...ids].find((id) => !meant.some((call) => call.id === id));
+  if (unknown !== undefined || meant.length === 0) {
+    const names = waiting.map(({ id }) => id).join(", ");
+    throw new RuntimeError("INVALID_PARAMS", `calls: ${unknown ?? "an empty list"} waits for no answer; ${names} do`);
+  }
+  const rules = [...new Set(meant.flatMap(({ always = [] }) => always))];
+  if (remember !== "once" && decision === "deny") {
+    throw new RuntimeError("INVALID_PARAMS", "remember: only a yes is remembered; write a rule to deny for good");
+  }
+  const unnamed = remember === "once" ? undefined : meant.find(({ always }) => always === undefined);
+  if (unnamed !== undefined) {
+    const message = `remember: no rule can be named for this call of ${unnamed.name}; allow it once`;
+    throw new RuntimeError("INVALID_PARAMS", message);
+  }
+  return {
+    kind: "approval_answered",
+    approval_id: given.approval_id,
+    decision,
+    calls: meant.map(({ id }) => id),
+    remember,
+    ...(remember === "once" ? {} : { rules }),
+    ...(reason === undefined ? {} : { reason }),
+    ...(by === undefined ? {} : { by }),
+  };
+}
+
+function left({ sessionId, approval }: SessionState): RuntimeError {
+  const message = "the turn goes on once somebody has said whether its calls may run";
+  const details = { session_id: sessionId, approval_id: approval?.asked.approval_id };
+  return new RuntimeError("REQUEST_CANCELLED", message, { details });
+}
+
+/** What the newest turn came to, read from the log; undefined while it is not over. Throws as the turn did. */
+async function resultOf({ log }: Store, session: LiveSession): Promise<RunResult | undefined> {
+  const { state } = session;
+  if (state.isTurnOpen || session.isRunning) return undefined;
+  const entries = await log.read(state.sessionId, 1, Number.MAX_SAFE_INTEGER);
+  const from = entries.findLastIndex(({ body }) => body.kind === "turn_opened");
+  const of = <K extends EntryBody["kind"]>(kind: K) =>
+    entries.slice(from).filter((entry): entry is Entry<EntryBodyOf<K>> => entry.body.kind === kind);
+  const end = of("turn_closed").at(-1)?.body.end;
+  if (end === undefined) return undefined;
+  const text = end.status === "completed" && end.text_seq !== undefined ? (state.lastText?.text ?? "") : "";
+  const toolCalls = of("tool_results").flatMap(({ body }) => body.calls.filter(({ counted }) => counted)).length;
+  return toResult(session, {
+    end,
+    text,
+    turns: of("model_called").length,
+    toolCalls,
+    extraction: extractionIn(of("event")),
+  });
+}
+
+function extractionIn(events: readonly Entry<EntryBodyOf<"event">>[]): TurnOutcome["extraction"] {
+  for (const { body } of events.toReversed()) {
+    const { event } = body;
+    if (event.type === "extraction_succeeded") return { structured_output: event.structured_output };
+    if (event.type === "extraction_failed") {
+      const { last_output, attempts, reason } = event;
+      return { extraction_error: { last_output, attempts, reason }, cause: "structured_output_validation_failed" };
+    }
+  }
+  return {};
+}
