@@ -1,0 +1,112 @@
+import { z } from "zod";
+
+/** What becomes of a tool call: it runs, a person is asked first, or it is refused. */
+export const PermissionVerdict = z.enum(["allow", "ask", "deny"], { error: "write allow, ask or deny" });
+export type PermissionVerdict = z.infer<typeof PermissionVerdict>;
+
+const PATTERN_CHARS_MAX = 1_000;
+const PATTERNS_MAX = 1_000;
+
+/** One pattern of a rule, read. A star in a text stands for any signs, a backslash takes a sign as it is. */
+export type PermissionPattern =
+  | { readonly kind: "tool"; readonly tool: string }
+  | { readonly kind: "shell"; readonly words: readonly string[] }
+  | { readonly kind: "path"; readonly tool: string; readonly path: string }
+  | { readonly kind: "mcp"; readonly server: string; readonly tool: string };
+
+/** Reads a pattern; a text in its place says what is wrong with it and what to write. */
+export function readPattern(text: string): PermissionPattern | string {
+  const shown = JSON.stringify(text.slice(0, 80));
+  if (text.length > PATTERN_CHARS_MAX) return `${shown}… is too long; write at most ${PATTERN_CHARS_MAX} signs`;
+  const open = text.indexOf("(");
+  const name = (open < 0 ? text : text.slice(0, open)).trim();
+  if (/^(?:bash|sh)$/i.test(name)) return `${shown} names no tool of rkat; write shell or shell(git *)`;
+  if (!/^[\w.*?-]+$/.test(name)) {
+    return `${shown} is no pattern; write the name of a tool, shell(git *), apply_patch(src/**), mcp(server) or *`;
+  }
+  if (open < 0) {
+    return name === "mcp"
+      ? `${shown} names no server; write mcp(server), mcp(server:tool) or mcp(*)`
+      : { kind: "tool", tool: name };
+  }
+  const inside = text.trimEnd().endsWith(")")
+    ? text
+        .trimEnd()
+        .slice(open + 1, -1)
+        .trim()
+    : "";
+  if (inside === "")
+    return `${shown} says nothing in its parentheses; write it like ${EXAMPLES[name] ?? `${name}(src/**)`}`;
+  if (name === "shell") return readShell(inside, shown);
+  if (name !== "mcp") return { kind: "path", tool: name, path: inside };
+  const [, server = "", tool = "*"] = /^([^:]*)(?::(.*))?$/s.exec(inside) ?? [];
+  if (server === "" || tool === "") return `${shown} names no server or no tool; write mcp(server) or mcp(server:tool)`;
+  return { kind: "mcp", server, tool };
+}
+
+const EXAMPLES: Readonly<Record<string, string>> = { shell: "shell(git *)", mcp: "mcp(server:tool)" };
+
+function readShell(text: string, shown: string): PermissionPattern | string {
+  const words = splitWords(text);
+  if (words === undefined) return `${shown} has a quote that does not end; close it, or write a backslash before it`;
+  return words.length === 1 && words[0] === "*" ? { kind: "tool", tool: "shell" } : { kind: "shell", words };
+}
+
+/** The words of a command's pattern; quotes hold one together, and a star in them is a star. Undefined for an open quote. */
+function splitWords(text: string): readonly string[] | undefined {
+  const words: string[] = [];
+  let word: string | undefined;
+  let quote = "";
+  for (let at = 0; at < text.length; at += 1) {
+    const sign = text.charAt(at);
+    if (sign === "\\") {
+      at += 1;
+      word = `${word ?? ""}\\${text.charAt(at)}`;
+    } else if (sign === quote) {
+      quote = "";
+    } else if (quote !== "") {
+      word = `${word ?? ""}${/[*?\\]/.test(sign) ? "\\" : ""}${sign}`;
+    } else if (sign === "'" || sign === '"') {
+      quote = sign;
+      word ??= "";
+    } else if (!/\s/.test(sign)) {
+      word = `${word ?? ""}${sign}`;
+    } else if (word !== undefined) {
+      words.push(word);
+      word = undefined;
+    }
+  }
+  if (quote !== "") return undefined;
+  return word === undefined ? words : [...words, word];
+}
+
+const Pattern = z.string({ error: "write a text, like shell(git *)" }).superRefine((text, issues) => {
+  const read = readPattern(text);
+  if (typeof read === "string") issues.addIssue({ code: "custom", message: read });
+});
+
+const patterns = (what: string) => {
+  const error = 'write a list of patterns, like ["shell(git *)"]';
+  return z
+    .array(Pattern, { error })
+    .max(PATTERNS_MAX, { error: `write at most ${PATTERNS_MAX} patterns` })
+    .optional()
+    .describe(what);
+};
+
+/** Which tool calls are allowed, asked about or denied; docs/permissions.md has the patterns and who wins. */
+export const PermissionRules = z.strictObject(
+  {
+    allow: patterns("calls that run without a question"),
+    ask: patterns("calls that a person is asked about first"),
+    deny: patterns("calls that are refused; they win over the others"),
+  },
+  {
+    // A rule that is misspelt and ignored would be found missing after the damage.
+    error: (issue) =>
+      issue.code === "unrecognized_keys"
+        ? `${issue.keys.join(", ")} is no kind of rule; write allow, ask or deny`
+        : 'write an object of rules, like {"allow": ["shell(git *)"]}',
+  },
+);
+export type PermissionRules = z.infer<typeof PermissionRules>;
