@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { written } from "./input.ts";
 
 /** What becomes of a tool call: it runs, a person is asked first, or it is refused. */
 export const PermissionVerdict = z.enum(["allow", "ask", "deny"], { error: "write allow, ask or deny" });
@@ -97,9 +98,9 @@ const patterns = (what: string) => {
 /** Which tool calls are allowed, asked about or denied; docs/permissions.md has the patterns and who wins. */
 export const PermissionRules = z.strictObject(
   {
-    allow: patterns("calls that run without a question"),
-    ask: patterns("calls that a person is asked about first"),
-    deny: patterns("calls that are refused; they win over the others"),
+    allow: written("--allow <rule>", patterns("calls that run without a question")),
+    ask: written("--ask <rule>", patterns("calls that a person is asked about first")),
+    deny: written("--deny <rule>", patterns("calls that are refused; they win over the others")),
   },
   {
     // A rule that is misspelt and ignored would be found missing after the damage.

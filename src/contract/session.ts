@@ -3,6 +3,7 @@ import { CompactionCadence, CompactionSettings } from "./compaction.ts";
 import { TerminalCause, Usage } from "./event.ts";
 import { BudgetLimits, nonnegative, positive, SKILL_FIELDS, UNSERVED, written } from "./input.ts";
 import { Content, Message } from "./message.ts";
+import { PermissionRules } from "./permission.ts";
 
 export const SessionId = written(
   "ID",
@@ -80,6 +81,7 @@ export const SessionSettings = z.object({
   app_context: z.unknown().optional(),
   shell_env: z.record(z.string(), z.string()).optional(),
   compaction: CompactionSettings.optional(),
+  permissions: PermissionRules.optional(),
 });
 export type SessionSettings = z.infer<typeof SessionSettings>;
 
@@ -133,6 +135,9 @@ const EveryTurn = {
     OutputSchema.optional()
       .describe("a JSON schema the result must match; the result is JSON then")
       .meta({ examples: [{ type: "object", properties: { name: { type: "string" } }, required: ["name"] }] }),
+  ),
+  permissions: PermissionRules.optional().describe(
+    "rules of the session on its tools' calls, besides those of the configuration; see docs/permissions.md",
   ),
   structured_output_retries: Retries.optional().describe(
     "how often an answer that does not match output_schema is asked for again, 0 to 10; without it, 2",

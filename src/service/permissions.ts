@@ -1,20 +1,52 @@
+import type { Caller } from "../contract/caller.ts";
+import { RuntimeError } from "../contract/error.ts";
+import type { PermissionRules } from "../contract/permission.ts";
 import type { JsonObject } from "../contract/session.ts";
 import type { Judged, Permit } from "../core/approval.ts";
+import { createPolicy, judgeCall, type PermissionLayer, type PermissionPolicy } from "../core/permission/judge.ts";
 import type { SessionState } from "../core/session-state.ts";
 import type { Tool } from "../ports/tool.ts";
 
 const ALLOWED: Judged = { verdict: "allow", why: "" };
 
-/** What the calls of a session's tools are judged by. */
-export function createPermits(): (state: SessionState, tools: ReadonlyMap<string, Tool>) => Permit {
-  return (_state, tools) =>
-    async ({ name, args }) => {
-      const isAsked = await needsApproval(tools.get(name), args);
-      return isAsked ? { verdict: "ask", why: `${name} is a tool that asks before it runs`, always: [name] } : ALLOWED;
+/** What the calls of a session's tools are judged by: the layers everybody has, its own rules, and people's words. */
+export function createPermits(of: {
+  readonly layers: readonly PermissionLayer[];
+  /** The project's folder, which paths are relative to. */
+  readonly root: string;
+}): (state: SessionState, tools: ReadonlyMap<string, Tool>) => Permit {
+  const { root } = of;
+  return (state, tools) => {
+    const { permissions } = state.settings;
+    const rules: readonly PermissionLayer[] = [
+      ...of.layers,
+      ...(permissions === undefined ? [] : [{ from: "session" as const, rules: permissions }]),
+      ...(state.allowed.length === 0 ? [] : [{ from: "answer" as const, rules: { allow: [...state.allowed] } }]),
+    ];
+    // Read when the first call is made: most turns make none.
+    const policies = new Map<"allow" | "ask", PermissionPolicy>();
+    return async ({ name, args }) => {
+      const tool = tools.get(name);
+      const fallback = (await needsApproval(tool, args)) ? "ask" : "allow";
+      if (rules.length === 0 && fallback === "allow") return ALLOWED;
+      const policy = policies.get(fallback) ?? createPolicy(rules, () => fallback);
+      policies.set(fallback, policy);
+      const judged = judgeCall(policy, { tool: name, args, root });
+      if (fallback === "allow" || judged.verdict !== "ask") return judged;
+      return { ...judged, why: `${name} is made to ask before it runs`, always: judged.always ?? [name] };
     };
+  };
 }
 
 async function needsApproval(tool: Tool | undefined, args: JsonObject): Promise<boolean> {
   const { needsApproval: needed = false } = tool ?? {};
   return typeof needed === "function" ? await needed(structuredClone(args)) : needed;
+}
+
+/** Whoever gives a session rules that allow, answers questions before they are asked. */
+export function requireMayAllow(permissions: PermissionRules | undefined, caller: Caller | undefined): void {
+  if (caller === undefined || (permissions?.allow ?? []).length === 0) return;
+  if (caller.scopes.has("approve") || caller.scopes.has("admin")) return;
+  const message = "permissions.allow needs a token with the scope approve; ask and deny can be given by anybody";
+  throw new RuntimeError("PERMISSION_DENIED", message);
 }

@@ -25,6 +25,7 @@ import {
   type LockedWork,
 } from "./live-sessions.ts";
 import { createMemoryOperations } from "./memory-operations.ts";
+import { requireMayAllow } from "./permissions.ts";
 import { createRewrites } from "./rewrites.ts";
 import { createSessionReader } from "./session-reader.ts";
 import {
@@ -87,6 +88,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
     if (input.enable_memory === true) requireCapability(parts.capabilities, "memory-store");
     if (input.compaction !== undefined) requireCapability(parts.capabilities, "session-compaction");
     if (call.tools !== undefined) requireTools(call.tools);
+    requireMayAllow(input.permissions, call.caller);
     if (input.output_schema !== undefined) await compileSchema(input.output_schema, "output_schema", parts.checkApart);
     const began = current();
     const model = await began.models.resolve(input.model, input.provider);
@@ -144,6 +146,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
   const startTurn = async (input: StartTurn, call: CallContext): Promise<RunResult> => {
     requireServed(input);
     if (call.tools !== undefined) requireTools(call.tools);
+    requireMayAllow(input.permissions, call.caller);
     const session = await live.find(input.session_id);
     return untilOver(session, call, async (signal) => {
       const { state } = session;

@@ -84,6 +84,7 @@ export function settleSettings(input: CreateSession, model: ModelClient, default
     ...given("app_context", input.app_context),
     ...given("shell_env", input.shell_env),
     ...given("compaction", input.compaction),
+    ...given("permissions", input.permissions),
   };
 }
 
@@ -121,6 +122,7 @@ export function overrideSettings(
     ...given("output_schema", input.output_schema),
     ...given("structured_output_retries", input.structured_output_retries),
     ...given("provider_params", input.provider_params),
+    ...given("permissions", input.permissions),
   };
   if (input.clear_provider_params && input.provider_params === undefined) delete changed.provider_params;
   return JSON.stringify(changed) === JSON.stringify(settings) ? settings : changed;
