@@ -26,6 +26,15 @@ class ClientMethods(Handle):
         sessions: list[results.SessionSummary] = answer["sessions"]
         return sessions
 
+    async def approvals(self, *, session_id: str | None = None) -> list[results.ListApproval]:
+        """List the questions about tool calls that wait for a person's word, oldest first.
+
+        - `session_id`: only those of this session
+        """
+        answer = await self._request("session/approvals", session_id=session_id)
+        approvals: list[results.ListApproval] = answer["approvals"]
+        return approvals
+
     async def memory_status(self) -> results.MemoryStatusReport:
         """Say what memory holds, what is still to be taken in, and how it searches."""
         answer: results.MemoryStatusReport = await self._request("memory/status")
@@ -140,6 +149,33 @@ class SessionMethods(Handle):
             payload=payload,
             blocks=blocks,
             idempotency_key=idempotency_key,
+        )
+        return answer
+
+    async def answer_approval(
+        self,
+        approval_id: str,
+        decision: Literal["allow", "deny"],
+        *,
+        remember: Literal["once", "session", "project"] | None = None,
+        calls: Sequence[str] | None = None,
+        reason: str | None = None,
+    ) -> results.AnswerApprovalResult:
+        """Say whether tool calls that wait may run; the turn goes on here once nothing of it waits any more.
+
+        - `approval_id`: the question's id
+        - `decision`: whether the calls may run
+        - `remember`: for how long a yes counts: once, or for calls like these in the session or the project
+        - `calls`: the calls it speaks of; all that wait unless given
+        - `reason`: why not, in words the model is told
+        """
+        answer: results.AnswerApprovalResult = await self._request(
+            "session/answer_approval",
+            approval_id=approval_id,
+            decision=decision,
+            remember=remember,
+            calls=calls,
+            reason=reason,
         )
         return answer
 

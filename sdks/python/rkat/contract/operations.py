@@ -25,6 +25,8 @@ OPERATIONS: dict[str, Operation] = {
     "injectContext": Operation("session/inject_context", "POST /sessions/{session_id}/system_context"),
     "sendExternalEvent": Operation("session/external_event", "POST /sessions/{session_id}/external-events"),
     "forkSession": Operation("session/fork_at", "POST /sessions/{session_id}/fork"),
+    "listApprovals": Operation("session/approvals", "GET /approvals"),
+    "answerApproval": Operation("session/answer_approval", "POST /sessions/{session_id}/approvals/{approval_id}"),
     "forkReplacing": Operation("session/fork_replace", "POST /sessions/{session_id}/fork-replace"),
     "rewriteTranscript": Operation("session/rewrite_transcript", "POST /sessions/{session_id}/rewrite-transcript"),
     "readRevision": Operation(

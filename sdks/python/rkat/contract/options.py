@@ -37,6 +37,17 @@ class SkillRef(TypedDict):
     """The name of the skill there."""
 
 
+class PermissionRules(TypedDict, total=False):
+    """`permissions` of `SessionOptions`."""
+
+    allow: Sequence[str]
+    """Calls that run without a question."""
+    ask: Sequence[str]
+    """Calls that a person is asked about first."""
+    deny: Sequence[str]
+    """Calls that are refused; they win over the others."""
+
+
 class BudgetLimitsMaxDuration(TypedDict):
     """`max_duration` of `BudgetLimits`."""
 
@@ -114,6 +125,8 @@ class SessionOptions(TypedDict, total=False):
     """Output tokens of one model call."""
     output_schema: Mapping[str, Any]
     """A JSON schema the result must match; the result is JSON then."""
+    permissions: PermissionRules
+    """Rules of the session on its tools' calls, besides those of the configuration; see docs/permissions.md."""
     structured_output_retries: int
     """How often an answer that does not match output_schema is asked for again, 0 to 10; without it, 2."""
     max_turns: int
@@ -213,6 +226,8 @@ class TurnOptions(TypedDict, total=False):
     """Output tokens of one model call."""
     output_schema: Mapping[str, Any]
     """A JSON schema the result must match; the result is JSON then."""
+    permissions: PermissionRules
+    """Rules of the session on its tools' calls, besides those of the configuration; see docs/permissions.md."""
     structured_output_retries: int
     """How often an answer that does not match output_schema is asked for again, 0 to 10; without it, 2."""
     clear_provider_params: bool
@@ -241,6 +256,7 @@ WIRE_NAMES: dict[str, str] = {"tool_overlay": "flow_tool_overlay"}
 
 
 INSIDE: dict[str, type] = {
+    "permissions": PermissionRules,
     "budget_limits": BudgetLimits,
     "compaction": CompactionSettings,
     "tool_overlay": ToolOverlay,

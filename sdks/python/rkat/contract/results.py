@@ -122,8 +122,10 @@ class SessionInfo(TypedDict):
     """Input and output tokens of all its model calls."""
     is_active: bool
     """Whether it runs a turn."""
-    state: Literal["idle", "running", "interrupted", "archived"]
-    """interrupted: its process ended within a turn, and the next turn goes on from what was kept."""
+    state: Literal["idle", "running", "waiting", "interrupted", "archived"]
+    """waiting: for a person's word on tool calls; interrupted: its process ended within a turn, and the next turn goes
+    on from what was kept.
+    """
     model: str
     """The model it asks."""
     labels: NotRequired[dict[str, str]]
@@ -155,8 +157,10 @@ class SessionSummary(TypedDict):
     """Input and output tokens of all its model calls."""
     is_active: bool
     """Whether it runs a turn."""
-    state: Literal["idle", "running", "interrupted", "archived"]
-    """interrupted: its process ended within a turn, and the next turn goes on from what was kept."""
+    state: Literal["idle", "running", "waiting", "interrupted", "archived"]
+    """waiting: for a person's word on tool calls; interrupted: its process ended within a turn, and the next turn goes
+    on from what was kept.
+    """
     model: str
     """The model it asks."""
     labels: NotRequired[dict[str, str]]
@@ -208,6 +212,51 @@ class ForkedSession(TypedDict):
     """The id with its realm, unique across realms."""
     message_count: int
     """Messages the new session begins with."""
+
+
+class AskedCall(TypedDict):
+    """`calls` of `ListApproval`."""
+
+    id: str
+    """The call's id."""
+    name: str
+    """The tool it calls."""
+    args: dict[str, Any]
+    """What the tool would be given."""
+    why: str
+    """Why it is asked about."""
+    always: NotRequired[list[str]]
+    """The rules that allowing it for the session or the project would add; absent where none is safe."""
+
+
+class ListApproval(TypedDict):
+    """What `listApprovals` answers."""
+
+    session_id: str
+    """The session's id."""
+    session_ref: NotRequired[str]
+    """The id with its realm, unique across realms."""
+    approval_id: str
+    """The question's id."""
+    calls: list[AskedCall]
+    """The calls that wait."""
+    asked_at: str
+    """When it was asked, as ISO 8601."""
+    expires_at: str
+    """Until when an answer counts; then it is taken for a no."""
+
+
+class AnswerApprovalResult(TypedDict):
+    """What `answerApproval` answers."""
+
+    session_id: str
+    """The session's id."""
+    session_ref: NotRequired[str]
+    """The id with its realm, unique across realms."""
+    answered: Literal[True]
+    """That the word is kept."""
+    waiting_calls: int
+    """Calls of the turn that still wait."""
 
 
 class RewriteCommitSelection(TypedDict):

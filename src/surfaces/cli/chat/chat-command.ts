@@ -13,7 +13,7 @@ import type { Invocation } from "../parts.ts";
 import { createLogLines } from "../progress.ts";
 import { findSession, shortId } from "../session-selector.ts";
 import { type Chat, createAgentTalk, createConversation } from "./conversation.ts";
-import { openPipedPrompts, openTypedPrompts } from "./prompts.ts";
+import { openPipedPrompts, openTypedPrompts, type PromptSource } from "./prompts.ts";
 import { parseSlash, runAgentCommand, runSlash } from "./slash-commands.ts";
 
 /** Declares `rkat chat`. */
@@ -59,12 +59,16 @@ async function chat(invocation: Invocation, flags: ChatFlags): Promise<number> {
   const use = async (opened: Opened): Promise<number> => {
     const sessionId = flags.resume === undefined ? undefined : await findSession(opened, flags.resume);
     const agent = flags.agent === undefined ? undefined : createAgentTalk(opened, flags.agent);
-    const conversation = createConversation(io, opened, { flags, outputSchema, sessionId, agent });
     await mentionMissingMemory(io, opened.runtime, flags);
     await greet(io, opened, sessionId);
     if (flags.agent !== undefined) await introduce(io, opened, flags.agent);
     const isTyped = io.stdin.kind === "terminal";
-    const source = isTyped ? openTypedPrompts(io) : openPipedPrompts(io);
+    let source: PromptSource | undefined;
+    // Before anybody has typed a prompt it says what is wrong with the flags.
+    const answer = (question: string): Promise<string> => source?.answer?.(question) ?? Promise.resolve("");
+    const asking = isTyped ? { answer } : {};
+    const conversation = createConversation(io, opened, { flags, outputSchema, sessionId, agent, ...asking });
+    source = isTyped ? openTypedPrompts(io) : openPipedPrompts(io);
     log.writeWithin(source.aside);
     try {
       return await talk({ invocation, opened, conversation, agent: flags.agent, source, log }, isTyped);

@@ -3,6 +3,7 @@ import type { AgentEvent } from "../../../contract/event.ts";
 import type { JsonObject, RunResult, SessionContext } from "../../../contract/session.ts";
 import { requireCapability } from "../../../service/dispatch.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
+import { createAsker, UNATTENDED } from "../ask-person.ts";
 import { chooseView } from "../commands/run.ts";
 import type { RunFlags } from "../commands/run-flags.ts";
 import {
@@ -69,10 +70,24 @@ export interface ChatStart {
   readonly outputSchema: JsonObject | undefined;
   readonly sessionId: string | undefined;
   readonly agent: AgentTalk | undefined;
+  /** Asks whoever types; absent where nobody does. */
+  readonly answer?: PromptSource["answer"];
+}
+
+/** What a chat asks about unless it is told otherwise: whatever changes something outside of the session. */
+const ASKED_ABOUT = ["shell", "apply_patch"];
+
+/** The flags of a chat: with a shell or files at hand, somebody is asked before they are used. */
+export function askingFlags(flags: RunFlags): RunFlags {
+  const hasHands = flags.tools === "workspace" || flags.tools === "full";
+  return hasHands && flags.yes !== true ? { ...flags, ask: [...flags.ask, ...ASKED_ABOUT] } : flags;
 }
 
 export function createConversation(io: Io, opened: Opened, start: ChatStart): Conversation {
-  const { flags, outputSchema, agent } = start;
+  const { outputSchema, agent, answer } = start;
+  const flags = start.sessionId === undefined ? askingFlags(start.flags) : start.flags;
+  const attended = answer === undefined ? { unattended: UNATTENDED } : {};
+  const asker = answer && createAsker(io, opened.runtime.dispatch, answer);
   // Before anybody has typed a prompt, not after.
   if (flags.compactThreshold !== undefined) requireCapability(new Set(opened.config.features), "session-compaction");
   if (flags.memory === true) requireCapability(new Set(opened.config.features), "memory-store");
@@ -81,10 +96,10 @@ export function createConversation(io: Io, opened: Opened, start: ChatStart): Co
   // What the flags change of a session that was resumed, they change once.
   let change = sessionId === undefined ? toolChange(flags) : turnChange(flags, outputSchema);
   const startTurn = async (prompt: string, signal: AbortSignal) => {
-    if (sessionId !== undefined) return resumeSession(opened, { sessionId, prompt, change, signal });
+    if (sessionId !== undefined) return resumeSession(opened, { sessionId, prompt, change, signal, ...attended });
     const wanted = model === undefined ? flags : { ...flags, model };
     const introduced = (await agent?.introduce(wanted)) ?? wanted;
-    return startSession(opened, { prompt, flags: introduced, outputSchema, signal });
+    return startSession(opened, { prompt, flags: introduced, outputSchema, signal, ...attended });
   };
   return {
     get sessionId() {
@@ -101,6 +116,7 @@ export function createConversation(io: Io, opened: Opened, start: ChatStart): Co
         complete: withSessionRef(opened),
         // Also of a turn that fails later: its session is there and can go on.
         hear: (event) => {
+          asker?.hear(event);
           if (event.type !== "run_started") return;
           sessionId = event.session_id;
           change = toolChange(flags);

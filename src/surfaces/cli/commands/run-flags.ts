@@ -4,6 +4,7 @@ import { type Command, Option } from "commander";
 import type { Config } from "../../../config/load-config.ts";
 import { RuntimeError } from "../../../contract/error.ts";
 import { withPiped } from "../../../contract/message.ts";
+import type { PermissionRules } from "../../../contract/permission.ts";
 import type { JsonObject, ToolFilter } from "../../../contract/session.ts";
 import { isErrno } from "../../wire/realm.ts";
 import { fieldFlags, fieldsOf, type Pair, pairs } from "../flags.ts";
@@ -18,6 +19,11 @@ export interface RunFlags {
   readonly paramsJson?: object;
   readonly tools?: string;
   readonly yolo?: boolean;
+  /** Whether calls that rules ask about run without a question. */
+  readonly yes?: boolean;
+  readonly allow: readonly string[];
+  readonly ask: readonly string[];
+  readonly deny: readonly string[];
   readonly memory?: boolean;
   readonly allowTool: readonly string[];
   readonly blockTool: readonly string[];
@@ -39,7 +45,7 @@ export function addRunFlags(command: Command, own: readonly Option[]): void {
   const groups: Readonly<Record<string, readonly (Option | string)[]>> = {
     Model: ["model", "provider", "system_prompt", "additional_instructions", paramFlag(), "provider_params"],
     "Budgets (the turn ends gracefully, its text is kept)": ["budget_limits", "max_turns", "max_tokens"],
-    Tools: ["tool_preset", yoloFlag(), "enable_memory", "tool_filter"],
+    Tools: ["tool_preset", yoloFlag(), "enable_memory", "tool_filter", "permissions", yesFlag()],
     Output: [...formatFlags(), "output_schema", ...streamFlags()],
   };
   // What is safe comes first where one chooses.
@@ -60,6 +66,10 @@ function paramFlag(): Option {
 
 function yoloFlag(): Option {
   return new Option("--yolo", "the same as --tools full").conflicts("tools");
+}
+
+function yesFlag(): Option {
+  return new Option("--yes", "the same as --allow '*': run calls that rules ask about without asking");
 }
 
 function formatFlags(): readonly Option[] {
@@ -98,9 +108,21 @@ export function sessionFields(flags: RunFlags, config: Config, outputSchema: Jso
 }
 
 /** The fields of any turn that are not as a flag is written. */
-export function turnFields({ param, paramsJson }: RunFlags, outputSchema: JsonObject | undefined): JsonObject {
+export function turnFields(flags: RunFlags, outputSchema: JsonObject | undefined): JsonObject {
+  const { param, paramsJson } = flags;
   const params = { ...paramsJson, ...Object.fromEntries(param.map(([key, text]) => [key, lenient(text)])) };
-  return { output_schema: outputSchema, provider_params: Object.keys(params).length === 0 ? undefined : params };
+  return {
+    output_schema: outputSchema,
+    provider_params: Object.keys(params).length === 0 ? undefined : params,
+    permissions: rulesOf(flags),
+  };
+}
+
+/** The rules that the flags give; undefined where they give none. */
+function rulesOf({ allow, ask, deny, yes }: RunFlags): PermissionRules | undefined {
+  const rules = { allow: [...allow, ...(yes ? ["*"] : [])], ask: [...ask], deny: [...deny] };
+  const given = Object.entries(rules).filter(([, patterns]) => patterns.length > 0);
+  return given.length === 0 ? undefined : Object.fromEntries(given);
 }
 
 /** Without a flag: what is safe, and what the configuration switches on besides. */

@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { RuntimeError } from "../../../contract/error.ts";
 import type { Runtime } from "../../../runtime.ts";
+import { askLine, canAsk, createAsker, UNATTENDED } from "../ask-person.ts";
 import { describeHelp } from "../help.ts";
 import { createPaint, type Io, interruptedExit } from "../io.ts";
 import { withRuntime, withSessions } from "../open-runtime.ts";
@@ -89,17 +90,17 @@ async function runTurn(invocation: Invocation, words: readonly string[], flags: 
   const open = resume === undefined ? withRuntime : withSessions;
   return open(invocation, async (opened) => {
     if (resume === undefined) await mentionMissingMemory(io, opened.runtime, flags);
-    const signal = io.interrupt;
+    const turn = { prompt, signal: io.interrupt, ...(canAsk(io) ? {} : { unattended: UNATTENDED }) };
     const { stream, limits } =
       resume === undefined
-        ? startSession(opened, { prompt, flags, outputSchema, signal })
+        ? startSession(opened, { ...turn, flags, outputSchema })
         : resumeSession(opened, {
+            ...turn,
             sessionId: await findSession(opened, resume),
-            prompt,
             change: turnChange(flags, outputSchema),
-            signal,
           });
-    const result = await watchTurn({ stream, view: chooseView(io, flags), complete: withSessionRef(opened) });
+    const { hear } = createAsker(io, opened.runtime.dispatch, (question) => askLine(io, question));
+    const result = await watchTurn({ stream, view: chooseView(io, flags), complete: withSessionRef(opened), hear });
     const verdict = judge(result, limits);
     if (verdict.sentence !== undefined) io.stderr.write(`${createPaint(io.stderr, io.env).yellow(verdict.sentence)}\n`);
     // Whoever pressed Ctrl-C is told so, whatever had been reached by then.

@@ -4,6 +4,7 @@ import { describeHelp, holdCommands } from "../help.ts";
 import { type Opened, withCompaction, withSessions } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
 import { findSession, SELECTOR_NOTE } from "../session-selector.ts";
+import { addApprovals } from "./approvals.ts";
 import {
   type ChangeFlags,
   deleteSession,
@@ -36,6 +37,7 @@ export function addSessionCommand(program: Command, invocation: Invocation): voi
   addReads(session, invocation);
   addChanges(session, invocation);
   addPins(session, invocation);
+  addApprovals(session, invocation);
   addRewrites(session, invocation);
   describeHelp(session, {
     examples: [

@@ -22,14 +22,18 @@ interface FirstTurn {
   readonly flags: RunFlags;
   readonly outputSchema: JsonObject | undefined;
   readonly signal: AbortSignal;
+  /** What the model is told where nobody can be asked; absent where somebody can. */
+  readonly unattended?: string;
 }
 
 /** Starts the first turn of a new session. */
-export function startSession({ runtime, config }: Opened, { prompt, flags, outputSchema, signal }: FirstTurn): Turn {
+export function startSession({ runtime, config }: Opened, first: FirstTurn): Turn {
+  const { prompt, flags, outputSchema, signal, unattended } = first;
   const fields = { ...sessionFields(flags, config, outputSchema), prompt };
+  const call = { signal, ...(unattended === undefined ? {} : { unattended }) };
   // Not deferred, so what comes back is the result of the first turn.
   const create = (listener: Listener) =>
-    runtime.dispatch("createSession", fields, { listener, signal }) as Promise<RunResult>;
+    runtime.dispatch("createSession", fields, { ...call, listener }) as Promise<RunResult>;
   return { stream: streamOf(create), limits: { max_tokens: flags.maxTokens ?? config.budget.max_tokens } };
 }
 
@@ -38,14 +42,17 @@ interface FurtherTurn {
   readonly prompt: string;
   readonly change: JsonObject;
   readonly signal: AbortSignal;
+  readonly unattended?: string;
 }
 
 /** Starts a further turn of a session. */
-export function resumeSession({ runtime, isKept }: Opened, { sessionId, prompt, change, signal }: FurtherTurn): Turn {
+export function resumeSession({ runtime, isKept }: Opened, further: FurtherTurn): Turn {
+  const { sessionId, prompt, change, signal, unattended } = further;
+  const call = { signal, ...(unattended === undefined ? {} : { unattended }) };
   const fields = { ...change, session_id: sessionId, prompt };
   // Without a store a session goes on within the process that made it, and only there.
   const operation = isKept ? "resumeSession" : "startTurn";
-  const stream = streamOf((listener) => runtime.dispatch(operation, fields, { listener, signal }));
+  const stream = streamOf((listener) => runtime.dispatch(operation, fields, { ...call, listener }));
   return { stream, limits: undefined };
 }
 

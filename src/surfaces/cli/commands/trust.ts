@@ -1,9 +1,9 @@
 import { join } from "node:path";
-import { createInterface } from "node:readline/promises";
 import type { Command } from "commander";
 import type { BroughtFile, LoadedConfig } from "../../../config/load-config.ts";
 import { RuntimeError } from "../../../contract/error.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
+import { askLine, canAsk } from "../ask-person.ts";
 import { describeHelp } from "../help.ts";
 import { counted, createPaint, type Io, writeJson } from "../io.ts";
 import { loadHere } from "../open-runtime.ts";
@@ -92,10 +92,6 @@ export async function askForTrust(invocation: Invocation): Promise<void> {
   for (const file of unknown) trust.remember(file);
 }
 
-function canAsk({ stdin, stderr }: Io): boolean {
-  return stdin.kind === "terminal" && stderr.isTerminal;
-}
-
 const STATES = {
   trusted: "trusted",
   untrusted: "not trusted",
@@ -113,15 +109,6 @@ function showRequests(io: Io, files: readonly BroughtFile[], output = io.stderr)
 }
 
 /** Anything but a yes is a no, and so is the end of the input. */
-async function isAgreed({ stdin, interrupt }: Io, question: string): Promise<boolean> {
-  const { input, output } = stdin.terminal();
-  // Not as a terminal: the line is then edited, and Ctrl-C heard, as for any command.
-  const lines = createInterface({ input, output, terminal: false });
-  try {
-    const ended = new Promise<string>((resolve) => lines.once("close", () => resolve("")));
-    const answer = await Promise.race([lines.question(`${question} [y/N] `, { signal: interrupt }), ended]);
-    return /^\s*y(?:es)?\s*$/i.test(answer);
-  } finally {
-    lines.close();
-  }
+async function isAgreed(io: Io, question: string): Promise<boolean> {
+  return /^\s*y(?:es)?\s*$/i.test(await askLine(io, `${question} [y/N] `));
 }

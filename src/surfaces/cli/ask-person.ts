@@ -1,0 +1,91 @@
+import { createInterface } from "node:readline/promises";
+import type { Approval } from "../../contract/approval-operations.ts";
+import { asRuntimeError } from "../../contract/error.ts";
+import type { AgentEvent } from "../../contract/event.ts";
+import type { JsonObject } from "../../contract/session.ts";
+import type { Dispatch } from "../../service/dispatch.ts";
+import { withoutControls } from "../wire/terminal-text.ts";
+import { createPaint, type Io, oneLine } from "./io.ts";
+
+/** Whether somebody sits there who can be asked. */
+export function canAsk({ stdin, stderr }: Io): boolean {
+  return stdin.kind === "terminal" && stderr.isTerminal;
+}
+
+/** Asks for one line; empty at the end of the input. */
+export async function askLine({ stdin, interrupt }: Io, question: string): Promise<string> {
+  const { input, output } = stdin.terminal();
+  // Not as a terminal: the line is then edited, and Ctrl-C heard, as for any command.
+  const lines = createInterface({ input, output, terminal: false });
+  try {
+    const ended = new Promise<string>((resolve) => lines.once("close", () => resolve("")));
+    return await Promise.race([lines.question(question, { signal: interrupt }), ended]);
+  } finally {
+    lines.close();
+  }
+}
+
+/** What the model is told where `ask` has nobody to ask. */
+export const UNATTENDED =
+  "nobody can be asked here; allow it with --allow, like --allow 'shell(git *)', or everything with --yes";
+
+/** Hears the events of a turn, and asks about the calls that wait. */
+export interface Asker {
+  hear(event: AgentEvent): void;
+}
+
+/** Asks on stderr, one question at a time, and hands the word to the runtime. */
+export function createAsker(io: Io, dispatch: Dispatch, ask: (question: string) => Promise<string>): Asker {
+  const { yellow } = createPaint(io.stderr, io.env);
+  return {
+    hear: (event) => {
+      if (event.type !== "tool_approval_requested") return;
+      const { session_id, approval_id, calls } = event;
+      const put = async (): Promise<void> => {
+        showCalls(io, calls);
+        const word = readWord(await ask(`${questionFor(calls)} `));
+        await dispatch("answerApproval", { session_id, approval_id, ...word });
+      };
+      put().catch((thrown: unknown) => {
+        if (io.interrupt.aborted) return;
+        io.stderr.write(`${yellow(withoutControls(asRuntimeError(thrown).message))}\n`);
+      });
+    },
+  };
+}
+
+type Calls = Approval["calls"];
+
+const ARGS_CHARS_MAX = 2_000;
+
+/** Shows what would be done, as it would be done: a command is not cut where its end may matter. */
+export function showCalls(io: Io, calls: Calls, output = io.stderr): void {
+  const { bold, dim } = createPaint(output, io.env);
+  for (const { name, args, why, always } of calls) {
+    output.write(`${bold(withoutControls(name))} ${dim(`(${withoutControls(why)})`)}\n`);
+    for (const line of shown(args).split("\n")) output.write(`  ${withoutControls(line)}\n`);
+    if (always !== undefined) output.write(`${dim(`  always: ${withoutControls(always.join(", "))}`)}\n`);
+  }
+}
+
+function shown(args: JsonObject): string {
+  const text = args.command ?? args.patch ?? args.input;
+  if (typeof text === "string") return text;
+  return oneLine(JSON.stringify(args), ARGS_CHARS_MAX);
+}
+
+function questionFor(calls: Calls): string {
+  const canRemember = calls.every(({ always }) => always !== undefined);
+  const longer = canRemember ? " · s for this session · p for this project" : "";
+  return `Run it? y once${longer} · n, or say why not:`;
+}
+
+/** Anything but a yes is a no, and more than a letter is what the model is told as its reason. */
+export function readWord(line: string): JsonObject {
+  const text = line.trim();
+  if (/^y(?:es)?$/i.test(text)) return { decision: "allow" };
+  if (/^s(?:ession)?$/i.test(text)) return { decision: "allow", remember: "session" };
+  if (/^p(?:roject)?$/i.test(text)) return { decision: "allow", remember: "project" };
+  const reason = /^(?:no?)?$/i.test(text) ? {} : { reason: text };
+  return { decision: "deny", ...reason };
+}
