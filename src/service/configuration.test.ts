@@ -158,12 +158,13 @@ describe("a configuration that others may ask to change", () => {
     const refused: readonly (readonly [string, object])[] = [
       ["providers.lab.base_url", { providers: { lab: { base_url: "http://evil.example" } } }],
       ["providers.lab.api_key_env", { providers: { lab: { api_key_env: "HOME" } } }],
-      ["providers.__proto__.base_url", JSON.parse('{"providers":{"__proto__":{"base_url":"http://evil.example"}}}')],
       ["telemetry.endpoint", { telemetry: null }],
       ["telemetry.endpoint", { telemetry: { endpoint: null } }],
       ["rest.host", { rest: { host: "0.0.0.0" } }],
       ["shell.program", { shell: { program: "/bin/evil" } }],
     ];
+    const hidden: object = JSON.parse('{"providers":{"__proto__":{"base_url":"http://evil.example"}}}');
+    await expect(runtime.dispatch("patchConfig", hidden)).rejects.toMatchObject({ code: "INVALID_PARAMS" });
     for (const [key, patch] of refused)
       await expect(runtime.dispatch("patchConfig", patch)).rejects.toMatchObject(denied(key));
     await expect(runtime.dispatch("setConfig", { config: {} })).rejects.toMatchObject(denied("rest.host"));

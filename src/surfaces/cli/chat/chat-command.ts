@@ -59,15 +59,14 @@ async function chat(invocation: Invocation, flags: ChatFlags): Promise<number> {
   const use = async (opened: Opened): Promise<number> => {
     const sessionId = flags.resume === undefined ? undefined : await findSession(opened, flags.resume);
     const agent = flags.agent === undefined ? undefined : createAgentTalk(opened, flags.agent);
-    await mentionMissingMemory(io, opened.runtime, flags);
-    await greet(io, opened, sessionId);
-    if (flags.agent !== undefined) await introduce(io, opened, flags.agent);
     const isTyped = io.stdin.kind === "terminal";
     let source: PromptSource | undefined;
-    // Before anybody has typed a prompt it says what is wrong with the flags.
     const answer = (question: string): Promise<string> => source?.answer?.(question) ?? Promise.resolve("");
     const asking = isTyped ? { answer } : {};
     const conversation = createConversation(io, opened, { flags, outputSchema, sessionId, agent, ...asking });
+    await mentionMissingMemory(io, opened.runtime, flags);
+    await greet(io, opened, sessionId);
+    if (flags.agent !== undefined) await introduce(io, opened, flags.agent);
     source = isTyped ? openTypedPrompts(io) : openPipedPrompts(io);
     log.writeWithin(source.aside);
     try {
