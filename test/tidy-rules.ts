@@ -78,6 +78,7 @@ const HOMES: Readonly<Record<string, readonly string[]>> = {
   "fs-native-extensions": ["src/stores/"],
   "onnxruntime-node": ["src/embedders/"],
   "smol-toml": ["src/config/"],
+  unbash: ["src/core/"],
 };
 
 /** Layers that never see the machine: what they need of it is handed in. */

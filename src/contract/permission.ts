@@ -8,7 +8,7 @@ export type PermissionVerdict = z.infer<typeof PermissionVerdict>;
 const PATTERN_CHARS_MAX = 1_000;
 const PATTERNS_MAX = 1_000;
 
-/** One pattern of a rule, read. A star in a text stands for any signs, a backslash takes a sign as it is. */
+/** One pattern of a rule, read. A star in a text stands for any signs; a star after a backslash is a star. */
 export type PermissionPattern =
   | { readonly kind: "tool"; readonly tool: string }
   | { readonly kind: "shell"; readonly words: readonly string[] }
@@ -22,7 +22,7 @@ export function readPattern(text: string): PermissionPattern | string {
   const open = text.indexOf("(");
   const name = (open < 0 ? text : text.slice(0, open)).trim();
   if (/^(?:bash|sh)$/i.test(name)) return `${shown} names no tool of rkat; write shell or shell(git *)`;
-  if (!/^[\w.*?-]+$/.test(name)) {
+  if (!/^[\w.*-]+$/.test(name)) {
     return `${shown} is no pattern; write the name of a tool, shell(git *), apply_patch(src/**), mcp(server) or *`;
   }
   if (open < 0) {
@@ -66,7 +66,7 @@ function splitWords(text: string): readonly string[] | undefined {
     } else if (sign === quote) {
       quote = "";
     } else if (quote !== "") {
-      word = `${word ?? ""}${/[*?\\]/.test(sign) ? "\\" : ""}${sign}`;
+      word = `${word ?? ""}${/[*\\]/.test(sign) ? "\\" : ""}${sign}`;
     } else if (sign === "'" || sign === '"') {
       quote = sign;
       word ??= "";

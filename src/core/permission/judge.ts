@@ -1,5 +1,8 @@
 import type { PermissionRules, PermissionVerdict } from "../../contract/permission.ts";
 import type { JsonObject } from "../../contract/session.ts";
+import { alwaysOf } from "./always.ts";
+import { partsOf } from "./parts.ts";
+import { compilePattern, type Matcher, type Part } from "./pattern.ts";
 
 /** A tool call as rules see it. */
 export interface JudgedCall {
@@ -22,26 +25,149 @@ export interface PermissionLayer {
 
 export interface Judgement {
   readonly verdict: PermissionVerdict;
-  /** One sentence for a person. */
+  /** One sentence for a person, without a full stop. */
   readonly why: string;
   /** The patterns that "always" would add to `allow`; undefined where none can be named safely. */
   readonly always: readonly string[] | undefined;
 }
 
-/** Layers whose patterns have been read, once for many calls. */
-export interface PermissionPolicy {
-  readonly layers: readonly PermissionLayer[];
-  readonly fallback: (call: JudgedCall) => PermissionVerdict;
+type From = PermissionLayer["from"];
+
+interface Layer {
+  readonly from: From;
+  readonly allow: readonly Matcher[];
+  readonly ask: readonly Matcher[];
+  readonly deny: readonly Matcher[];
 }
 
-/** Reads the patterns of a policy; `fallback` decides what no rule speaks of. Throws INVALID_PARAMS for a bad pattern. */
+/** Layers whose patterns have been read, once for many calls. */
+export interface PermissionPolicy {
+  readonly layers: readonly Layer[];
+  readonly fallback: (call: JudgedCall) => PermissionVerdict;
+  readonly shellProgram: string | undefined;
+}
+
+/**
+ * Reads the patterns of a policy; `fallback` decides what no rule speaks of. `shellProgram` is what runs command lines
+ * where it is not bash or sh. Throws INVALID_PARAMS for a bad pattern.
+ */
 export function createPolicy(
   layers: readonly PermissionLayer[],
   fallback: (call: JudgedCall) => PermissionVerdict,
+  shellProgram?: string,
 ): PermissionPolicy {
-  return { layers, fallback };
+  const compiled = (texts: readonly string[] | undefined) => (texts ?? []).map(compilePattern);
+  return {
+    layers: layers.map(({ from, rules: { allow, ask, deny } }) => ({
+      from,
+      allow: compiled(allow),
+      ask: compiled(ask),
+      deny: compiled(deny),
+    })),
+    fallback,
+    shellProgram,
+  };
 }
 
+/** Decides about a call: what denies wins over what asks, and that over what allows; every part must be allowed. */
 export function judgeCall(policy: PermissionPolicy, call: JudgedCall): Judgement {
-  return { verdict: policy.fallback(call), why: "no rule speaks of it", always: undefined };
+  const parts = partsOf(call, policy.shellProgram);
+  const judged = parts.map((part) => ({ part, ...judgePart(part, policy, call) }));
+  const denied = judged.find(({ verdict }) => verdict === "deny");
+  if (denied !== undefined) return { verdict: "deny", why: denied.why, always: undefined };
+  const open = judged.filter(({ verdict }) => verdict !== "allow");
+  const asked = open.find(({ verdict }) => verdict === "ask");
+  // What does nothing by itself is covered by the rest of its line, where there is a rest that a rule allows.
+  const left = open.filter(({ part }) => !isHarmless(part));
+  if (asked === undefined && left.length === 0 && judged.length > open.length) {
+    return { verdict: "allow", why: judged.find(({ verdict }) => verdict === "allow")?.why ?? "", always: undefined };
+  }
+  const verdict = asked === undefined ? policy.fallback(call) : "ask";
+  const why = asked?.why ?? (left[0] ?? open[0])?.why ?? "no rule speaks of it";
+  const isFinal = verdict !== "ask" || open.some(({ isUnsatisfiable }) => isUnsatisfiable);
+  const parted = left.length === 0 ? open : left;
+  return {
+    verdict,
+    why,
+    always: isFinal
+      ? undefined
+      : alwaysOf(
+          parted.map(({ part }) => part),
+          call,
+        ),
+  };
+}
+
+function isHarmless(part: Part): boolean {
+  return part.kind === "command" && part.command.isHarmless;
+}
+
+interface PartJudgement {
+  /** Undefined where no rule speaks of it. */
+  readonly verdict: PermissionVerdict | undefined;
+  readonly why: string;
+  /** No answer of "always" would be heard. */
+  readonly isUnsatisfiable?: boolean;
+}
+
+const OWNERS: Readonly<Record<From, string>> = {
+  server: "of the server",
+  user: "of the user",
+  project: "of the project",
+  session: "of the session",
+  answer: "that was answered",
+};
+
+/** Whose permission satisfies whose question: a person's nearer word, never a file's, and nobody's the server's. */
+const SATISFIED_BY: Readonly<Record<From, readonly From[]>> = {
+  server: [],
+  user: ["session", "answer"],
+  project: ["session", "answer"],
+  session: ["answer"],
+  answer: [],
+};
+
+function judgePart(part: Part, { layers }: PermissionPolicy, call: JudgedCall): PartJudgement {
+  for (const { from, deny } of layers) {
+    const rule = deny.find((one) => one.matches(part, call));
+    if (rule !== undefined) return { verdict: "deny", why: ruleText("deny", rule, from) };
+  }
+  for (const { from, deny } of layers) {
+    const rule = deny.find((one) => one.mayMatch(part, call));
+    if (rule === undefined) continue;
+    const why = `${ruleText("deny", rule, from)} may speak of it: ${doubtOf(part)}`;
+    // Nobody who could be asked may pass what the server denies.
+    return { verdict: from === "server" ? "deny" : "ask", why, isUnsatisfiable: true };
+  }
+  const allowed = layers.flatMap(({ from, allow }) => {
+    const rule = allow.find((one) => one.allows(part, call));
+    return rule === undefined ? [] : [{ from, rule }];
+  });
+  for (const { from, ask } of layers) {
+    const rule = ask.find((one) => one.mayMatch(part, call));
+    if (rule === undefined || allowed.some((one) => SATISFIED_BY[from].includes(one.from))) continue;
+    return { verdict: "ask", why: ruleText("ask", rule, from), isUnsatisfiable: from === "server" };
+  }
+  const [first] = allowed;
+  if (first !== undefined) return { verdict: "allow", why: ruleText("allow", first.rule, first.from) };
+  return {
+    verdict: undefined,
+    why: part.kind === "unknown" ? `it cannot be told what it runs: ${part.why}` : "no rule speaks of it",
+  };
+}
+
+function ruleText(kind: PermissionVerdict, { text }: Matcher, from: From): string {
+  return `rule ${kind} ${text} ${OWNERS[from]}`;
+}
+
+function doubtOf(part: Part): string {
+  switch (part.kind) {
+    case "unknown":
+      return part.why;
+    case "command":
+      return "part of the command is not known before it runs";
+    case "path":
+    case "call":
+      return "it cannot be told which file it is about";
+  }
 }

@@ -1,0 +1,89 @@
+/** A text in which stars stand for any signs, as the literal pieces between them. */
+export interface Glob {
+  readonly pieces: readonly string[];
+}
+
+/** Stands in a text for a part of it that is not known before the shell runs. */
+export const UNKNOWN = "\0";
+
+/** A star after a backslash is a star, and so is any other sign after one. */
+export function compileGlob(text: string): Glob {
+  const pieces = [""];
+  for (let at = 0; at < text.length; at += 1) {
+    const sign = text.charAt(at);
+    if (sign === "*") {
+      pieces.push("");
+      continue;
+    }
+    if (sign === "\\") at += 1;
+    pieces.push(`${pieces.pop() ?? ""}${text.charAt(at)}`);
+  }
+  return { pieces };
+}
+
+/** Whether the text matches, whatever its unknown parts turn out to be. */
+export function matchesGlob({ pieces }: Glob, text: string): boolean {
+  const [first = "", ...rest] = pieces;
+  const last = rest.pop();
+  if (last === undefined) return text === first;
+  if (text.length < first.length + last.length || !text.startsWith(first) || !text.endsWith(last)) return false;
+  const end = text.length - last.length;
+  let at = first.length;
+  for (const piece of rest) {
+    const found = text.indexOf(piece, at);
+    if (found < 0 || found + piece.length > end) return false;
+    at = found + piece.length;
+  }
+  return true;
+}
+
+/** Whether the text could match, depending on its unknown parts; what stands before the first of them is held against it. */
+export function mayMatchGlob(glob: Glob, text: string): boolean {
+  const known = text.indexOf(UNKNOWN);
+  if (known < 0) return matchesGlob(glob, text);
+  const first = glob.pieces[0] ?? "";
+  const before = text.slice(0, known);
+  return first.startsWith(before) || (glob.pieces.length > 1 && before.startsWith(first));
+}
+
+/** A step of a sequence: one item, or any number of them. */
+export type Step = Glob | "any";
+
+/** One item of a sequence; `isMany` is an unknown number of unknown items. */
+export interface Item {
+  readonly text: string;
+  readonly isMany?: boolean | undefined;
+}
+
+/**
+ * Whether items match steps: surely, or, with `isPossible`, for some value of what is unknown. Work grows with the
+ * product of both lengths and no faster: the set of reached steps is carried along.
+ */
+export function matchesSteps(items: readonly Item[], steps: readonly Step[], isPossible: boolean): boolean {
+  const matches = isPossible ? mayMatchGlob : matchesGlob;
+  let reached = spread(new Set([0]), steps);
+  for (const { text, isMany } of items) {
+    const next = new Set<number>();
+    for (const at of reached) {
+      const step = steps[at];
+      if (isMany === true && isPossible) {
+        for (let further = at; further <= steps.length; further += 1) next.add(further);
+        break; // The smallest comes first, and reaches all that the others would.
+      }
+      if (step === "any") next.add(at);
+      else if (isMany !== true && step !== undefined && matches(step, text)) next.add(at + 1);
+    }
+    if (next.size === 0) return false;
+    reached = spread(next, steps);
+  }
+  return reached.has(steps.length);
+}
+
+/** Steps of any number may be of none. In ascending order. */
+function spread(reached: ReadonlySet<number>, steps: readonly Step[]): ReadonlySet<number> {
+  const all = new Set<number>();
+  for (let at = 0; at <= steps.length; at += 1) {
+    if (reached.has(at) || (all.has(at - 1) && steps[at - 1] === "any")) all.add(at);
+  }
+  return all;
+}

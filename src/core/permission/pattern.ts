@@ -1,0 +1,135 @@
+import { RuntimeError } from "../../contract/error.ts";
+import { readPattern } from "../../contract/permission.ts";
+import { compileGlob, type Glob, matchesGlob, matchesSteps, type Step } from "./glob.ts";
+import { type JudgedPath, pathParts } from "./paths.ts";
+import { programOf, type ShellCommand } from "./shell-command.ts";
+
+/** The call as a whole, as far as patterns ask. */
+export interface CallNames {
+  readonly tool: string;
+  readonly mcp?: { readonly server: string; readonly tool: string } | undefined;
+}
+
+/** A command, or what cannot be told, with the commands that run it. */
+interface Within {
+  readonly within: readonly { readonly command: ShellCommand; readonly namedTo: number }[];
+}
+
+/** What of a call a rule can speak of. A call has one part at least, and each must be allowed. */
+export type Part =
+  | { readonly kind: "call" }
+  | ({ readonly kind: "path"; readonly tool: string; readonly path: JudgedPath | undefined } & Within)
+  | ({ readonly kind: "command"; readonly command: ShellCommand } & Within)
+  | ({ readonly kind: "unknown"; readonly why: string } & Within);
+
+/** A pattern that is ready to be held against many calls. */
+export interface Matcher {
+  readonly text: string;
+  /** Whether it speaks of this part, whatever the unknown turns out to be. */
+  matches(part: Part, call: CallNames): boolean;
+  /** Whether it could speak of it. */
+  mayMatch(part: Part, call: CallNames): boolean;
+  /** As `matches`, but as a permission: a name that is spelled otherwise, or in another folder, is another program. */
+  allows(part: Part, call: CallNames): boolean;
+}
+
+/** Throws INVALID_PARAMS for a text that is no pattern. */
+export function compilePattern(text: string): Matcher {
+  const pattern = readPattern(text);
+  if (typeof pattern === "string") throw new RuntimeError("INVALID_PARAMS", pattern);
+  switch (pattern.kind) {
+    case "tool":
+      return { text, ...toolMatcher(compileGlob(pattern.tool)) };
+    case "mcp": {
+      const [server, tool] = [compileGlob(pattern.server), compileGlob(pattern.tool)];
+      return always(
+        text,
+        (_part, { mcp }) => mcp !== undefined && matchesGlob(server, mcp.server) && matchesGlob(tool, mcp.tool),
+      );
+    }
+    case "path":
+      return { text, ...pathMatcher(compileGlob(pattern.tool), pattern.path) };
+    case "shell":
+      return { text, ...shellMatcher(pattern.words) };
+  }
+}
+
+type Match = Matcher["matches"];
+
+/** One for whom nothing is unknown. */
+function always(text: string, matches: Match): Matcher {
+  return { text, matches, mayMatch: matches, allows: matches };
+}
+
+/** A file that the shell writes is judged as one that `apply_patch` changes; what that tool may do stays in the project. */
+function toolMatcher(glob: Glob): Omit<Matcher, "text"> {
+  const matches: Match = (part, { tool }) =>
+    matchesGlob(glob, tool) || (part.kind === "path" && matchesGlob(glob, part.tool));
+  return {
+    matches,
+    mayMatch: matches,
+    allows: (part, call) =>
+      matchesGlob(glob, call.tool) || (part.kind === "path" && part.path?.inside !== undefined && matches(part, call)),
+  };
+}
+
+function pathMatcher(tool: Glob, path: string): Omit<Matcher, "text"> {
+  const isAbsolute = path.startsWith("/");
+  const written = pathParts(path.endsWith("/") ? `${path}**` : path);
+  const steps = (texts: readonly string[]) => texts.map((text): Step => (text === "**" ? "any" : compileGlob(text)));
+  const exact = steps(written);
+  // Many disks take capitals and small letters for the same.
+  const loose = steps(written.map((text) => text.toLowerCase()));
+  const isAbout = (part: Part, call: CallNames): boolean =>
+    matchesGlob(tool, part.kind === "path" ? part.tool : call.tool) ||
+    (part.kind === "call" && matchesGlob(tool, call.tool));
+  const holds = (part: Part, wanted: readonly Step[], fold: (text: string) => string): boolean => {
+    if (part.kind !== "path" || part.path === undefined) return false;
+    const items = isAbsolute ? part.path.absolute : part.path.inside;
+    return (
+      items !== undefined &&
+      matchesSteps(
+        items.map(({ text }) => ({ text: fold(text) })),
+        wanted,
+        false,
+      )
+    );
+  };
+  const matches: Match = (part, call) => isAbout(part, call) && holds(part, loose, (text) => text.toLowerCase());
+  return {
+    matches,
+    // Where the file cannot be told it may be this one.
+    mayMatch: (part, call) =>
+      isAbout(part, call) &&
+      (part.kind === "call" || (part.kind === "path" && part.path === undefined) || matches(part, call)),
+    allows: (part, call) => isAbout(part, call) && holds(part, exact, (text) => text),
+  };
+}
+
+function shellMatcher(words: readonly string[]): Omit<Matcher, "text"> {
+  const steps = words.map((word): Step => (word === "*" ? "any" : compileGlob(word)));
+  const [first = ""] = words;
+  const loose = [...steps];
+  if (loose[0] !== "any") loose[0] = compileGlob(first.toLowerCase());
+  const isFound = (command: ShellCommand, isPossible: boolean): boolean => {
+    const { words: given, nameAt } = command;
+    const fromName = given.slice(nameAt);
+    if (matchesSteps(given, steps, isPossible) || (nameAt > 0 && matchesSteps(fromName, steps, isPossible)))
+      return true;
+    const program = programOf(command)?.toLowerCase();
+    if (program === undefined) return false;
+    return matchesSteps([{ text: program }, ...fromName.slice(1)], loose, isPossible);
+  };
+  /** Whether it spells the words up to one, rather than to let a star stand for them. */
+  const names = (command: ShellCommand, namedTo: number): boolean =>
+    namedTo < steps.length && !steps.slice(0, namedTo + 1).includes("any") && matchesSteps(command.words, steps, false);
+  return {
+    matches: (part) => part.kind === "command" && isFound(part.command, false),
+    mayMatch: (part) => part.kind === "unknown" || (part.kind === "command" && isFound(part.command, true)),
+    allows: (part) => {
+      if (part.kind === "call") return false;
+      if (part.within.some(({ command, namedTo }) => names(command, namedTo))) return true;
+      return part.kind === "command" && matchesSteps(part.command.words, steps, false);
+    },
+  };
+}

@@ -1,0 +1,364 @@
+import { UNKNOWN } from "./glob.ts";
+import { lineOf, programOf, type Runs, type ShellCommand, type ShellLine, unknownLine } from "./shell-command.ts";
+import { isHarmlessForPrograms, isHarmlessForShell, isSteering } from "./shell-variable.ts";
+import { isKnown, type ShellWord, UNKNOWN_WORDS } from "./shell-word.ts";
+
+/** Reads a text as the shell would, within the depth that is left. */
+export type ReadLine = (script: string) => ShellLine;
+
+/** What a program runs besides itself: undefined for nothing; `isOpaque` where it does something of its own as well. */
+interface Found extends Runs {
+  readonly isOpaque?: boolean;
+}
+type Finder = (words: readonly ShellWord[], read: ReadLine, depth: number) => Found | undefined;
+
+const WRAPPERS_MAX = 16;
+const NEVER = Number.POSITIVE_INFINITY;
+
+/** A command with what it runs; `assigned` are the variables it is given that are not harmless. */
+export function describeCommand(
+  assigned: readonly ShellWord[],
+  words: readonly ShellWord[],
+  read: ReadLine,
+  depth = 0,
+): ShellCommand {
+  const nameAt = assigned.length;
+  const all = [...assigned, ...words];
+  const [name] = words;
+  const steering = assigned.find(({ text }) => isSteering(text));
+  const steered = steering && `${steering.text.split("=", 1)[0]} decides what is run`;
+  if (name === undefined) {
+    const runs = steered === undefined ? undefined : { line: unknownLine(steered), namedTo: 0 };
+    return { words: all, nameAt: 0, isHarmless: false, runs };
+  }
+  const program = programOf({ words, nameAt: 0 });
+  if (program === undefined) {
+    return {
+      words: all,
+      nameAt,
+      isHarmless: false,
+      runs: { line: unknownLine("a program's name is made by an expansion"), namedTo: NEVER },
+    };
+  }
+  const find = FINDERS.get(program) ?? FINDERS.get(program.toLowerCase());
+  const found =
+    depth >= WRAPPERS_MAX
+      ? { line: unknownLine("programs run programs too deep"), namedTo: NEVER }
+      : find?.(words, read, depth + 1);
+  // A path may lead to another program of the name, and a variable may as well.
+  const isItself = name.text === program && assigned.length === 0;
+  const isHarmless =
+    isItself && (found === undefined ? QUIET.has(program) : SEEN_THROUGH.has(program) && found.isOpaque !== true);
+  const runs = found && { line: found.line, namedTo: found.namedTo + nameAt };
+  if (steered === undefined) return { words: all, nameAt, isHarmless, runs };
+  const { line = lineOf([]), namedTo = nameAt } = runs ?? {};
+  return { words: all, nameAt, isHarmless, runs: { line: { ...line, unknown: line.unknown ?? steered }, namedTo } };
+}
+
+/** Builtins that change nothing outside of the shell, where they run nothing. */
+const QUIET = new Set(
+  ": true false exit return break continue shift echo printf pwd test [ wait set command exec eval trap unset read".split(
+    " ",
+  ),
+);
+
+/** Programs that do nothing but run another. */
+const SEEN_THROUGH = new Set(
+  "env command builtin exec eval nohup nice timeout stdbuf setsid ionice time xargs busybox trap sh bash dash".split(
+    " ",
+  ),
+);
+
+interface Options {
+  /** Letters of flags without a value, and of those with one. */
+  readonly flags?: string;
+  readonly valued?: string;
+  readonly long?: readonly string[];
+  readonly longValued?: readonly string[];
+  /** Arguments that stand before the program. */
+  readonly operands?: number;
+  readonly hasVariables?: boolean;
+  /** Added to the program's arguments. */
+  readonly adds?: readonly ShellWord[];
+}
+
+const OPTIONS_UNKNOWN = "an option decides what is run";
+
+/** The index of the first word that is no option; undefined when an option is not known. */
+function afterOptions(
+  words: readonly ShellWord[],
+  { flags = "", valued = "", long = [], longValued = [] }: Options,
+): number | undefined {
+  let at = 1;
+  while (at < words.length) {
+    const word = words[at];
+    if (word === undefined || word.isMany === true || word.text.startsWith(UNKNOWN)) return undefined;
+    const { text } = word;
+    if (text === "--") return at + 1;
+    if (!text.startsWith("-") || text === "-") return at;
+    if (text.startsWith("--")) {
+      const [name = "", value] = text.slice(2).split("=", 2);
+      if (long.includes(name)) at += 1;
+      else if (longValued.includes(name)) at += value === undefined ? 2 : 1;
+      else return undefined;
+      continue;
+    }
+    const letters = [...text.slice(1)];
+    const taking = letters.findIndex((letter) => valued.includes(letter));
+    if (letters.slice(0, taking < 0 ? letters.length : taking).some((letter) => !flags.includes(letter)))
+      return undefined;
+    at += taking === letters.length - 1 && taking >= 0 ? 2 : 1;
+  }
+  return at;
+}
+
+/** Programs that are followed by the command they run. */
+const launcher =
+  (options: Options): Finder =>
+  (words, read, depth) => {
+    const start = afterOptions(words, options);
+    if (start === undefined) return { line: unknownLine(OPTIONS_UNKNOWN), namedTo: NEVER };
+    let at = start + (options.operands ?? 0);
+    const assigned: ShellWord[] = [];
+    for (; options.hasVariables === true; at += 1) {
+      const word = words[at];
+      const [, variable] = /^([A-Za-z_]\w*)=/.exec(word?.text ?? "") ?? [];
+      if (word === undefined || variable === undefined) break;
+      if (!isHarmlessForPrograms(variable)) assigned.push(word);
+    }
+    const inner = words.slice(at);
+    if (inner.length === 0) return undefined;
+    // One that is split into several words moves the program's name.
+    if (words.slice(1, at).some(({ isMany }) => isMany === true)) {
+      return { line: unknownLine(OPTIONS_UNKNOWN), namedTo: NEVER };
+    }
+    const command = describeCommand(assigned, [...inner, ...(options.adds ?? [])], read, depth);
+    return { line: lineOf([command]), namedTo: at };
+  };
+
+const xargsOptions: Options = {
+  flags: "0rtxp",
+  valued: "InLPsdaE",
+  long: ["null", "no-run-if-empty", "verbose", "exit", "interactive", "open-tty"],
+  longValued: ["max-args", "max-lines", "max-procs", "max-chars", "delimiter", "arg-file", "process-slot-var"],
+};
+
+/** What it reads becomes arguments, or stands in the place of a text of the arguments. */
+const xargs: Finder = (words, read, depth) => {
+  const start = afterOptions(words, xargsOptions) ?? NEVER;
+  const options = words.slice(1, start);
+  const insert = options.findIndex(({ text }) => /^-[0rtxp]*I/.test(text));
+  if (insert < 0 || start === NEVER) return launcher({ ...xargsOptions, adds: [UNKNOWN_WORDS] })(words, read, depth);
+  const attached = (options[insert]?.text ?? "").replace(/^-[0rtxp]*I/, "");
+  const place = attached === "" ? (options[insert + 1]?.text ?? "") : attached;
+  if (place === "" || place.includes(UNKNOWN)) return { line: unknownLine(OPTIONS_UNKNOWN), namedTo: NEVER };
+  const filled = words.map((word, at) => (at < start ? word : { ...word, text: word.text.replaceAll(place, UNKNOWN) }));
+  return launcher(xargsOptions)(filled, read, depth);
+};
+
+/** A shell that is handed its script, or reads it from a place we do not see. */
+const shell: Finder = (words, read) => {
+  let at = 1;
+  let hasScript = false;
+  for (; at < words.length; at += 1) {
+    const { text = "", isMany } = words[at] ?? {};
+    if (isMany === true || text.startsWith(UNKNOWN))
+      return { line: unknownLine(OPTIONS_UNKNOWN), namedTo: NEVER, isOpaque: true };
+    if (text === "--") {
+      at += 1;
+      break;
+    }
+    if (/^--(?:norc|noprofile|posix|login)$/.test(text)) continue;
+    if (!/^[-+]./.test(text)) break;
+    const [, letters, option] = /^[-+]([ceuxvlfn]*)(o?)$/.exec(text) ?? [];
+    if (letters === undefined) return { line: unknownLine(OPTIONS_UNKNOWN), namedTo: NEVER, isOpaque: true };
+    if (text.startsWith("-") && letters.includes("c")) hasScript = true;
+    if (option !== "o") continue;
+    at += 1;
+    if (!/^(?:errexit|nounset|pipefail|xtrace|noglob)$/.test(words[at]?.text ?? "")) {
+      return { line: unknownLine(OPTIONS_UNKNOWN), namedTo: NEVER, isOpaque: true };
+    }
+  }
+  const script = words[at];
+  if (!hasScript || script === undefined) {
+    const line = unknownLine("a shell reads what it runs from a file or from its input");
+    return { line, namedTo: script === undefined ? NEVER : at, isOpaque: true };
+  }
+  if (!isKnown(script)) return { line: unknownLine("a shell's script is made by an expansion"), namedTo: NEVER };
+  return { line: read(script.text), namedTo: at };
+};
+
+/** Words that are joined and read again. */
+const evaluation: Finder = (words, read) => {
+  const args = words.slice(1);
+  if (args.length === 0) return undefined;
+  if (!args.every(isKnown)) return { line: unknownLine("eval is given an expansion"), namedTo: NEVER };
+  return { line: read(args.map(({ text }) => text).join(" ")), namedTo: words.length - 1 };
+};
+
+const trap: Finder = (words, read) => {
+  const [, first] = words;
+  if (first === undefined || ["-", "", "-p", "-l", "--"].includes(first.text)) {
+    return first?.text === "--" ? { line: unknownLine(OPTIONS_UNKNOWN), namedTo: NEVER } : undefined;
+  }
+  if (!isKnown(first)) return { line: unknownLine("trap is given an expansion"), namedTo: NEVER };
+  return { line: read(first.text), namedTo: 1 };
+};
+
+/** What cannot be seen into; a pattern that spells the words up to `namedTo`, or all of them, allows it. */
+const opaque =
+  (why: string, namedTo?: number): Finder =>
+  (words) => ({ line: unknownLine(why), namedTo: namedTo ?? words.length - 1, isOpaque: true });
+
+/** The same where one of the arguments makes it so; a pattern that spells them up to the last of those allows it. */
+const opaqueWith =
+  (why: string, isIt: (word: ShellWord, at: number, words: readonly ShellWord[]) => boolean): Finder =>
+  (words, read, depth) => {
+    const last = words.findLastIndex((word, at) => at > 0 && isIt(word, at, words));
+    return last < 0 ? undefined : opaque(why, last)(words, read, depth);
+  };
+
+const NAMES = "it may set a variable that decides what is run";
+
+/** Whether a word sets, or could, a variable that is not harmless, or a name that is computed, which runs what it holds. */
+const setsUnsafe =
+  (isHarmless: (name: string) => boolean) =>
+  (word: ShellWord): boolean => {
+    if (word.isMany === true || word.text.startsWith(UNKNOWN)) return true;
+    if (/^-[a-zA-Z]*[iIn]/.test(word.text) || /\[/.test(word.text.split("=", 1)[0] ?? "")) return true;
+    const [, name] = /^([A-Za-z_]\w*)\+?(?:=|$)/.exec(word.text) ?? [];
+    return name === undefined ? word.text.includes(UNKNOWN) : !isHarmless(name);
+  };
+const setsForPrograms = opaqueWith(NAMES, setsUnsafe(isHarmlessForPrograms));
+const setsForShell = opaqueWith(NAMES, setsUnsafe(isHarmlessForShell));
+
+const printf: Finder = (words, read, depth) => {
+  const [, first] = words;
+  const mayName =
+    first !== undefined && (first.isMany === true || first.text.startsWith(UNKNOWN) || first.text.startsWith("-v"));
+  return mayName ? opaque(NAMES)(words, read, depth) : undefined;
+};
+
+const FOLLOWS_OPERAND = /^(?:=|==|!=|<|>|-eq|-ne|-lt|-gt|-le|-ge|-nt|-ot|-ef|-a|-o|\)|\])$/;
+
+/** `-v` computes the name it is given; an operand we do not know may be one, unless an operator follows. */
+const test = opaqueWith("a test may compute a name", (word, at, words) => {
+  const next = words[at + 1];
+  if (word.isMany === true) return true;
+  if (/^-[vR]$/.test(word.text)) return next === undefined || !/^\w+$/.test(next.text);
+  return word.text.startsWith(UNKNOWN) && next !== undefined && !FOLLOWS_OPERAND.test(next.text);
+});
+
+const HARMLESS_SET = /^(?:[-+][euxvf]+o?|[-+]o|errexit|nounset|pipefail|xtrace|noglob)$/;
+const set = opaqueWith(
+  "it changes how the shell reads what follows",
+  ({ text, isMany }) => isMany === true || !HARMLESS_SET.test(text),
+);
+
+const FINDS_BY = /^-(?:exec|execdir|ok|okdir)$/;
+const FINDS_AND_CHANGES = /^-(?:delete|fprint|fprint0|fprintf|fls)$/;
+
+const find: Finder = (words, read, depth) => {
+  const hidden = words.findLastIndex(
+    ({ text, isMany }) => isMany === true || text.startsWith(UNKNOWN) || FINDS_AND_CHANGES.test(text),
+  );
+  if (hidden >= 0) return opaque("find may run programs or delete files", hidden)(words, read, depth);
+  const commands: ShellCommand[] = [];
+  let last = -1;
+  for (let at = 1; at < words.length; at += 1) {
+    if (!FINDS_BY.test(words[at]?.text ?? "")) continue;
+    const end = words.findIndex(
+      ({ text }, index) => index > at && (text === ";" || (text === "+" && words[index - 1]?.text === "{}")),
+    );
+    const inner = words.slice(at + 1, end < 0 ? words.length : end);
+    const filled = inner.map((word) => ({ ...word, text: word.text.replaceAll("{}", UNKNOWN) }));
+    commands.push(describeCommand([], filled, read, depth));
+    last = at + 1;
+    if (commands.length > WRAPPERS_MAX) return opaque("find runs too many programs", NEVER)(words, read, depth);
+  }
+  return commands.length === 0 ? undefined : { line: lineOf(commands), namedTo: last, isOpaque: true };
+};
+
+const asks = (words: readonly ShellWord[]) => /^-[pvV]*[vV]/.test(words[1]?.text ?? "");
+const runsCommand = launcher({ flags: "p" });
+const command: Finder = (words, read, depth) => (asks(words) ? undefined : runsCommand(words, read, depth));
+
+const FINDERS: ReadonlyMap<string, Finder> = new Map<string, Finder>([
+  [
+    "env",
+    launcher({
+      flags: "i0v",
+      valued: "u",
+      long: ["ignore-environment", "null", "debug"],
+      longValued: ["unset"],
+      hasVariables: true,
+    }),
+  ],
+  ["command", command],
+  ["builtin", launcher({})],
+  ["exec", launcher({ flags: "cl", valued: "a" })],
+  ["nohup", launcher({})],
+  ["nice", launcher({ flags: "0123456789", valued: "n", longValued: ["adjustment"] })],
+  ["ionice", launcher({ flags: "t", valued: "cn" })],
+  [
+    "timeout",
+    launcher({
+      flags: "v",
+      valued: "ks",
+      long: ["foreground", "preserve-status", "verbose"],
+      longValued: ["kill-after", "signal"],
+      operands: 1,
+    }),
+  ],
+  ["stdbuf", launcher({ valued: "ioe", longValued: ["input", "output", "error"] })],
+  ["setsid", launcher({ flags: "cfw", long: ["ctty", "fork", "wait"] })],
+  ["time", launcher({ flags: "pvq", valued: "f" })],
+  ["busybox", launcher({})],
+  ["xargs", xargs],
+  ["find", find],
+  ["sudo", launcher({ flags: "EnkbHSP", valued: "ugpCTr", hasVariables: true })],
+  ["doas", launcher({ flags: "n", valued: "u" })],
+  ...["sh", "bash", "dash"].map((name): [string, Finder] => [name, shell]),
+  ["eval", evaluation],
+  ["trap", trap],
+  [".", opaque("it reads a file of commands", 1)],
+  ["source", opaque("it reads a file of commands", 1)],
+  ["printf", printf],
+  ["test", test],
+  ["[", test],
+  ["set", set],
+  ...["export", "declare", "typeset", "local", "readonly"].map((name): [string, Finder] => [name, setsForPrograms]),
+  ...["read", "unset", "getopts", "wait"].map((name): [string, Finder] => [name, setsForShell]),
+  ...["alias", "let", "hash", "enable", "shopt", "bind", "complete", "compgen", "fc", "mapfile", "readarray"].map(
+    (name): [string, Finder] => [name, opaque("it changes what the shell runs")],
+  ),
+  ...[
+    "parallel",
+    "watch",
+    "ssh",
+    "su",
+    "flock",
+    "script",
+    "strace",
+    "ltrace",
+    "chroot",
+    "unshare",
+    "nsenter",
+    "entr",
+  ].map((name): [string, Finder] => [name, opaque("it runs a program in a way that is not read", 1)]),
+  ...[
+    "runuser",
+    "setpriv",
+    "systemd-run",
+    "at",
+    "batch",
+    "ash",
+    "ksh",
+    "mksh",
+    "zsh",
+    "fish",
+    "csh",
+    "tcsh",
+    "pwsh",
+  ].map((name): [string, Finder] => [name, opaque("it runs a program in a way that is not read", 1)]),
+]);

@@ -1,0 +1,223 @@
+import {
+  type Assignment,
+  type Command,
+  forEachChild,
+  type ParsedScript,
+  parse,
+  type Redirect,
+  type SyntaxNode,
+} from "unbash";
+import { UNKNOWN } from "./glob.ts";
+import { programOf, type ShellCommand, type ShellLine, unknownLine } from "./shell-command.ts";
+import { describeCommand } from "./shell-runs.ts";
+import { isHarmlessForPrograms, isHarmlessForShell } from "./shell-variable.ts";
+import { isKnown, type ShellWord, shellWord } from "./shell-word.ts";
+
+/** Longer lines are asked about: nobody reads them, and the time to judge one is bounded by it. */
+export const LINE_CHARS_MAX = 10_000;
+/** Signs that can lie in one another; the parser reads what is inside of each again. */
+const NESTING_SIGNS_MAX = 64;
+const BRACES_MAX = 512;
+const HEREDOCS_MAX = 16;
+const SCRIPTS_DEPTH_MAX = 4;
+
+/**
+ * Everything a command line may run, as bash and sh read it: where the two differ, or where only the shell itself can
+ * tell, `unknown` says so. What stands in it may be more than what runs, and never less.
+ */
+export function readShellLine(text: string, depth = 0): ShellLine {
+  if (depth > SCRIPTS_DEPTH_MAX) return unknownLine("scripts lie in scripts too deep");
+  if (text.length > LINE_CHARS_MAX) return unknownLine(`it is longer than ${LINE_CHARS_MAX} signs`);
+  if (text.includes(UNKNOWN)) return unknownLine("part of it is not known before it runs");
+  const nests = count(text, /[$<>]\(|`|\$\{/g) > NESTING_SIGNS_MAX || count(text, /[({]/g) > BRACES_MAX;
+  if (nests || count(text, /<</g) > HEREDOCS_MAX) return unknownLine("it is too complicated to be read");
+  try {
+    return createReader((script) => readShellLine(script, depth + 1)).read(parse(text));
+  } catch {
+    // The parser gives up on some hostile texts by running out of stack.
+    return unknownLine("it cannot be read");
+  }
+}
+
+function count(text: string, signs: RegExp): number {
+  return text.match(signs)?.length ?? 0;
+}
+
+/** Walks over a parsed line and notes what runs, what is written and what cannot be told. */
+function createReader(readInner: (script: string) => ShellLine) {
+  const commands: ShellCommand[] = [];
+  const writes: (string | undefined)[] = [];
+  let unknown: string | undefined;
+  const cannotTell = (why: string): void => {
+    unknown ??= why;
+  };
+
+  const visit = (node: SyntaxNode): void => {
+    const why = doubtOf(node);
+    if (why !== undefined) cannotTell(why);
+    if (node.type === "Command") commands.push(...commandsOf(node, readInner));
+    if (node.type === "Redirect") noteRedirect(node);
+    forEachChild(node, visit);
+  };
+
+  const noteRedirect = ({ operator, target }: Redirect): void => {
+    const word: ShellWord = target === undefined ? { text: UNKNOWN } : shellWord(target);
+    if (/^\/dev\/+(?:tcp|udp)\//.test(word.text)) cannotTell("it opens a connection");
+    if (operator === "<" || operator === "<&") return;
+    if (operator === ">&" && isKnown(word) && /^(?:\d+-?|-)$/.test(word.text)) return;
+    if (isKnown(word) && HARMLESS_FILE.test(word.text)) return;
+    writes.push(isKnown(word) ? word.text : undefined);
+  };
+
+  return {
+    read: (script: ParsedScript): ShellLine => {
+      visit(script);
+      const isMoved = commands.some((command) => /^(?:cd|pushd|popd)$/.test(programOf(command) ?? ""));
+      // From another folder a relative name is another file.
+      const placed = writes.map((path) => (isMoved && path?.startsWith("/") === false ? undefined : path));
+      return { commands, writes: placed, unknown };
+    },
+  };
+}
+
+const HARMLESS_FILE = /^\/dev\/(?:null|stdout|stderr|fd\/\d+)$/;
+
+function commandsOf(command: Command, read: (script: string) => ShellLine): readonly ShellCommand[] {
+  const assignments = command.prefix.filter((part) => part.type === "Assignment");
+  if (command.name === undefined) {
+    const unsafe = assignments.filter(({ name }) => !isHarmlessForShell(name));
+    return unsafe.map((one) => describeCommand([assignedWord(one)], [], read));
+  }
+  const assigned = assignments.filter(({ name }) => !isHarmlessForPrograms(name)).map(assignedWord);
+  const args = command.args.map((arg) => (arg.type === "Assignment" ? assignedWord(arg) : shellWord(arg)));
+  return [describeCommand(assigned, [shellWord(command.name), ...args], read)];
+}
+
+/** A value that is given to a variable is never split into words. */
+function assignedWord({ name, value, index, append }: Assignment): ShellWord {
+  const place = index === undefined ? name : `${name}[${UNKNOWN}]`;
+  const text = value.type === "Word" ? shellWord(value).text : UNKNOWN;
+  return { text: `${place}${append === true ? "+" : ""}=${text}` };
+}
+
+const ARITHMETIC = "it computes with variables, whose values may run programs";
+const DIALECT = "bash and sh read it differently";
+
+/** Why a part of a line cannot be judged by the commands in it; undefined where it can. */
+function doubtOf(node: SyntaxNode): string | undefined {
+  switch (node.type) {
+    case "Script":
+      return node.errors === undefined || node.errors.length === 0
+        ? undefined
+        : "it is not complete, or not a command line";
+    case "ArithmeticCommand":
+    case "ArithmeticFor":
+    case "Select":
+    case "Coproc":
+    case "ExtendedGlob":
+    case "TestLogical":
+    case "TestGroup":
+      return DIALECT;
+    case "AnsiCQuoted":
+      return node.text.includes("\\'") ? DIALECT : undefined;
+    case "TestUnary":
+      return /^-[vR]$/.test(node.operator) ? ARITHMETIC : undefined;
+    case "TestBinary":
+      if (/^-(?:eq|ne|lt|le|gt|ge)$/.test(node.operator)) return ARITHMETIC;
+      return /^[<>]$/.test(node.operator) ? DIALECT : undefined;
+    case "ArithmeticExpansion":
+      return /^\$\(\([\d\s+\-*/%()<>=!&|^~?:,]*\)\)$/.test(node.text) ? undefined : ARITHMETIC;
+    case "ParameterExpansion":
+      return doubtOfParameter(node);
+    case "CommandExpansion":
+    case "ProcessSubstitution":
+    case "ArithmeticCommandExpansion":
+      return node.script === undefined ? "a substitution cannot be read" : undefined;
+    case "For":
+      return isHarmlessForShell(node.name.text) ? undefined : "it sets a variable that may decide what is run";
+    case "FileDescriptorVariable":
+      return "it sets a variable that may decide what is run";
+    case "Assignment":
+      return node.index === undefined ? undefined : ARITHMETIC;
+    default:
+      return KNOWN_NODES.has(node.type) ? undefined : "it holds something that is not known here";
+  }
+}
+
+const INDEX = /^(?:@|\*|\d+)$/;
+const NUMBER = /^\s*\d+\s*$/;
+
+function doubtOfParameter({
+  prefix,
+  index,
+  operation,
+  parameter,
+}: Extract<SyntaxNode, { type: "ParameterExpansion" }>): string | undefined {
+  if (prefix === "!") return ARITHMETIC;
+  if (index !== undefined && !INDEX.test(index.text)) return ARITHMETIC;
+  switch (operation?.type) {
+    case "Default":
+      return operation.operator.includes("=") && !isHarmlessForShell(parameter)
+        ? "it sets a variable that may decide what is run"
+        : undefined;
+    case "Slice": {
+      const { offset, length } = operation;
+      return NUMBER.test(offset.text) && (length === undefined || NUMBER.test(length.text)) ? undefined : ARITHMETIC;
+    }
+    case "Transform":
+      return /^[QULu]$/.test(operation.operand.text) ? undefined : ARITHMETIC;
+    case "Unknown":
+      return "an expansion cannot be read";
+    default:
+      return undefined;
+  }
+}
+
+/** What may stand in a line without a doubt; a kind that a later parser adds is not among them. */
+const KNOWN_NODES = new Set<SyntaxNode["type"]>([
+  "Statement",
+  "CompoundList",
+  "CaseItem",
+  "Elif",
+  "Command",
+  "If",
+  "While",
+  "Subshell",
+  "BraceGroup",
+  "Case",
+  "TestCommand",
+  "TestNot",
+  "Redirected",
+  "Function",
+  "Pipeline",
+  "Time",
+  "Negation",
+  "AndOr",
+  "Word",
+  "Literal",
+  "Glob",
+  "SingleQuoted",
+  "DoubleQuoted",
+  "LocaleString",
+  "SimpleExpansion",
+  "BraceExpansion",
+  "ArrayValue",
+  "Redirect",
+  "HereString",
+  "HereDoc",
+  "FileDescriptor",
+  "HereDocDelimiter",
+  "HereDocBody",
+  "ArithmeticBinary",
+  "ArithmeticUnary",
+  "ArithmeticTernary",
+  "ArithmeticGroup",
+  "ArithmeticWord",
+  "Default",
+  "Remove",
+  "Replace",
+  "Slice",
+  "CaseModification",
+  "Transform",
+  "Names",
+]);
