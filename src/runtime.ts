@@ -145,7 +145,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     return {
       config: changed,
       policy: policyOf(changed),
-      permitFor: createPermits({ layers: [], root }),
+      permitFor: createPermits({ layers: [], root, shellProgram }),
       approvalMs: changed.tools.approval_timeout_ms,
       compaction: compactionOf(options, changed, config),
       memoryScope,

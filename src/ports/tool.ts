@@ -18,6 +18,8 @@ export type ToolOutput = string | { readonly content: string | readonly ContentB
 export interface Tool extends ToolSpec {
   /** Overrides the runtime's default. */
   readonly timeoutMs?: number;
+  /** Set for a tool of an MCP server: the server's name, and its own name for the tool. */
+  readonly mcp?: { readonly server: string; readonly tool: string };
   /** Whether a person is asked before it runs, unless a rule allows or denies it. */
   readonly needsApproval?: boolean | ((args: JsonObject) => boolean | Promise<boolean>);
   /** A thrown error becomes an error result with its message. */

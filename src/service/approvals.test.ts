@@ -92,7 +92,7 @@ describe("a call that needs a person's word", () => {
       },
     });
     expect(session.text).toBe("Done.");
-    expect(asked[0]).toBe("wipe,wipe");
+    expect(asked).toEqual(["wipe,wipe"]);
     expect(ran).toHaveLength(6);
   });
 

@@ -14,8 +14,10 @@ export function createPermits(of: {
   readonly layers: readonly PermissionLayer[];
   /** The project's folder, which paths are relative to. */
   readonly root: string;
+  /** What runs command lines, where it was configured. */
+  readonly shellProgram: string | undefined;
 }): (state: SessionState, tools: ReadonlyMap<string, Tool>) => Permit {
-  const { root } = of;
+  const { root, shellProgram } = of;
   return (state, tools) => {
     const { permissions } = state.settings;
     const rules: readonly PermissionLayer[] = [
@@ -29,9 +31,9 @@ export function createPermits(of: {
       const tool = tools.get(name);
       const fallback = (await needsApproval(tool, args)) ? "ask" : "allow";
       if (rules.length === 0 && fallback === "allow") return ALLOWED;
-      const policy = policies.get(fallback) ?? createPolicy(rules, () => fallback);
+      const policy = policies.get(fallback) ?? createPolicy(rules, () => fallback, shellProgram);
       policies.set(fallback, policy);
-      const judged = judgeCall(policy, { tool: name, args, root });
+      const judged = judgeCall(policy, { tool: name, args, root, mcp: tool?.mcp });
       if (fallback === "allow" || judged.verdict !== "ask") return judged;
       return { ...judged, why: `${name} is made to ask before it runs`, always: judged.always ?? [name] };
     };

@@ -57,6 +57,7 @@ function readTool(raw: unknown, { server, requireSound, call }: ListedBy): Tool 
     name: offeredName(server.name, name),
     description: description.slice(0, DESCRIPTION_CHARS_MAX),
     inputSchema: schema,
+    mcp: { server: server.name, tool: name },
     ...(server.timeoutMs === undefined ? {} : { timeoutMs: server.timeoutMs }),
     execute: async (args, { signal }) => {
       try {
