@@ -46,6 +46,7 @@ const NOT_APPLICABLE: Readonly<Record<string, readonly Way[]>> = {
   "inject-once": ["cli"],
   "wrong-fields": ["cli"],
   pins: ["mcp", "mcp-http"],
+  "asked-call": ["cli", "mcp", "mcp-http"],
 };
 
 /** Builds that leave something out. */

@@ -67,6 +67,7 @@ export async function openMcpDriver(target: McpTarget): Promise<Driver> {
 
 /** Pins are for people to decide (contract §15). */
 function lackOfTools(ability: Ability, present: ReadonlySet<Capability>): string | undefined {
+  if (ability === "questions") return "a person answers, whom the client asks, so there is no tool for it";
   if (ability === "pins") return "messages are pinned by people, so there is no tool for it";
   return lackOfTurns(ability, present);
 }

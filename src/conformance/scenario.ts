@@ -30,7 +30,9 @@ export type Ability =
   /** To be called with an input that its own form has no place for. */
   | "free input"
   /** To pin messages, which is for people to decide. */
-  | "pins";
+  | "pins"
+  /** To have a turn wait for a person's word, and to give it. */
+  | "questions";
 
 /** One call of an operation of the table, and what must come of it. */
 export interface CallStep {

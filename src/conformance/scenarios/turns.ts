@@ -109,6 +109,96 @@ export const TURNS: readonly Scenario[] = [
     ],
   },
   {
+    name: "denied-call",
+    title: "a call that a rule denies is not run, and the model is told which",
+    steps: [
+      {
+        call: "createSession",
+        input: {
+          prompt: "Make a task, {run}.",
+          model: "conformance-tools",
+          tool_preset: "safe",
+          permissions: { deny: ["task_*"] },
+        },
+        result: { text: "Both tools have answered.", turns: 2, tool_calls: 1 },
+        keep: { session: "session_id" },
+        events: [
+          asked("Make a task, {run}."),
+          { type: "turn_started", turn_number: 0 },
+          { type: "tool_call_requested", id: "call_task", name: "task_create" },
+          { type: "tool_call_requested", id: "call_none", name: "no_such_tool" },
+          { type: "tool_execution_started", id: "call_none", name: "no_such_tool" },
+          ...answered("call_task", "task_create", { result: /^not run: .*task_\*/, is_error: true }),
+          ...answered("call_none", "no_such_tool", { result: /no_such_tool/, is_error: true }),
+          ...said(1, "Both tools have answered."),
+          ...endedWith("Both tools have answered.", { input_tokens: 20, output_tokens: 10 }),
+        ],
+      },
+    ],
+  },
+  {
+    name: "asked-call",
+    title: "a call that a rule asks about waits for a person's word, which is given once",
+    requires: ["session-store"],
+    needs: ["questions"],
+    steps: [
+      {
+        call: "createSession",
+        input: {
+          prompt: "Make a task, {run}.",
+          model: "conformance-tools",
+          tool_preset: "safe",
+          permissions: { ask: ["task_*"] },
+        },
+        result: { text: "Both tools have answered.", turns: 2, tool_calls: 1 },
+        keep: { session: "session_id" },
+        meanwhile: {
+          after: "tool_approval_requested",
+          steps: [
+            {
+              call: "listApprovals",
+              input: { session_id: "{session}" },
+              result: { approvals: [{ session_id: "{session}", calls: [{ id: "call_task", name: "task_create" }] }] },
+              keep: { approval: "approvals.0.approval_id" },
+            },
+            { call: "readSession", input: { session_id: "{session}" }, result: { state: "waiting" } },
+            {
+              call: "startTurn",
+              input: { session_id: "{session}", prompt: "Me, too." },
+              error: { code: "SESSION_BUSY" },
+            },
+            {
+              call: "answerApproval",
+              input: { session_id: "{session}", approval_id: "{approval}", decision: "deny", reason: "Not today." },
+              result: { answered: true, waiting_calls: 0 },
+            },
+          ],
+        },
+        events: [
+          asked("Make a task, {run}."),
+          { type: "turn_started", turn_number: 0 },
+          { type: "tool_call_requested", id: "call_task", name: "task_create" },
+          { type: "tool_call_requested", id: "call_none", name: "no_such_tool" },
+          { type: "tool_approval_requested", session_id: "{session}", approval_id: "{approval}" },
+          { type: "tool_approval_answered", approval_id: "{approval}", decision: "deny", calls: ["call_task"] },
+          { type: "tool_execution_started", id: "call_none", name: "no_such_tool" },
+          ...answered("call_task", "task_create", {
+            result: /^not run: the user said no: Not today\.$/,
+            is_error: true,
+          }),
+          ...answered("call_none", "no_such_tool", { result: /no_such_tool/, is_error: true }),
+          ...said(1, "Both tools have answered."),
+          ...endedWith("Both tools have answered.", { input_tokens: 20, output_tokens: 10 }),
+        ],
+      },
+      {
+        call: "answerApproval",
+        input: { session_id: "{session}", approval_id: "{approval}", decision: "allow" },
+        error: { code: "INVALID_PARAMS", message: /answered/ },
+      },
+    ],
+  },
+  {
     name: "structured-output",
     title: "a result of a JSON schema is asked for and comes",
     steps: [
