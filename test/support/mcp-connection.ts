@@ -10,7 +10,11 @@ export const REALM = "test-realm";
 /** A client of the SDK and a server in one process, on in-memory stores and the offline model unless told otherwise. */
 export async function connectMcp(
   options: RuntimeOptions = {},
-  { memoryOnly = false, without = [] }: { memoryOnly?: boolean; without?: readonly ("store" | "memory")[] } = {},
+  {
+    memoryOnly = false,
+    without = [],
+    client = createClient(),
+  }: { memoryOnly?: boolean; without?: readonly ("store" | "memory")[]; client?: Client } = {},
 ) {
   const stores = { store: createInMemoryStore(), memory: {}, compaction: true as const };
   const kept = Object.entries(stores).filter(([name]) => !without.some((absent) => absent === name));
@@ -19,7 +23,6 @@ export async function connectMcp(
   const clock = createSystemClock();
   const server = createServers({ runtime, realm: REALM, version: "1.2.3", memoryOnly, clock })();
   await server.connect(far);
-  const client = createClient();
   await client.connect(near);
   await client.listTools(); // From here on the client checks every result against the tool's schema.
   const close = async (): Promise<void> => {

@@ -11,6 +11,7 @@ import { type Params, toEnvelope, withPlainIds, withSessionRefs } from "../wire/
 import { isRecord } from "../wire/incoming.ts";
 import { furtherTurn } from "../wire/running-turns.ts";
 import { type ClientTurns, isWaiting, type WaitingTurn } from "./client-turns.ts";
+import { askingClient, type Elicit } from "./questions.ts";
 import { ANSWERS_LIST, type OperationTool, RUNS_TURN } from "./tools.ts";
 
 /** What tools are called with. */
@@ -26,6 +27,8 @@ export interface ToolCall {
   /** Aborting it interrupts the turn that the call runs. */
   readonly signal: AbortSignal;
   readonly notices: Omit<NoticeParts, "wantsEvents">;
+  /** Absent where the client cannot ask the person in front of it. */
+  readonly elicit?: Elicit | undefined;
   /** Whether the client has not asked for quiet. */
   readonly hearsEvents: () => boolean;
 }
@@ -88,7 +91,8 @@ async function runTurn({ dispatch, turns }: CallParts, operation: OperationName,
   const sessionId = typeof args.session_id === "string" ? args.session_id : undefined;
   const telling = createTurnNotices({ ...notices, wantsEvents: () => stream && hearsEvents() }, sessionId);
   try {
-    const hearing = { signal, listener: telling.listener };
+    const asking = call.elicit && askingClient(dispatch, call.elicit, { next: telling.listener, call: {} });
+    const hearing = { signal, listener: asking ?? telling.listener };
     if (tool_results.length > 0) {
       // The turn runs already, so what is said besides the results joins it.
       const said = typeof args.prompt === "string" && args.prompt.trim() !== "";

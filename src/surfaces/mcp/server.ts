@@ -1,6 +1,7 @@
 import { Server } from "@modelcontextprotocol/sdk/server/index.js";
 import {
   CallToolRequestSchema,
+  ElicitResultSchema,
   ErrorCode,
   ListToolsRequestSchema,
   type LoggingLevel,
@@ -27,6 +28,8 @@ export interface ServerParts {
   readonly clock: Clock;
 }
 
+/** A person may take a day to answer; the question itself knows its time. */
+const ELICIT_MS_MAX = 86_400_000;
 /** Calls that one client may have running; one beyond is refused. */
 const CALLS_MAX = 256;
 
@@ -62,27 +65,38 @@ export function createServers(parts: ServerParts): () => McpServer {
       return {};
     });
     server.setRequestHandler(ListToolsRequestSchema, () => ({ tools: listed }));
-    server.setRequestHandler(CallToolRequestSchema, async ({ params }, { signal, _meta, sendNotification }) => {
-      if (running >= CALLS_MAX) return toolFailure(tooMany());
-      running += 1;
-      try {
-        const args = params.arguments ?? {};
-        const called = tools.get(params.name);
-        if (called === undefined) {
-          const answered = await extra?.call(params.name, args, signal);
-          if (answered !== undefined) return answered;
-          throw new McpError(ErrorCode.InvalidParams, `Unknown tool: ${params.name}`);
+    server.setRequestHandler(
+      CallToolRequestSchema,
+      async ({ params }, { signal, _meta, sendNotification, sendRequest }) => {
+        if (running >= CALLS_MAX) return toolFailure(tooMany());
+        running += 1;
+        try {
+          const args = params.arguments ?? {};
+          const called = tools.get(params.name);
+          if (called === undefined) {
+            const answered = await extra?.call(params.name, args, signal);
+            if (answered !== undefined) return answered;
+            throw new McpError(ErrorCode.InvalidParams, `Unknown tool: ${params.name}`);
+          }
+          return await callTool(calling, called, {
+            args,
+            signal,
+            notices: { send: sendNotification, newId, progressToken: _meta?.progressToken },
+            hearsEvents: () => isHeard(level),
+            elicit:
+              server.getClientCapabilities()?.elicitation === undefined
+                ? undefined
+                : (form) =>
+                    sendRequest({ method: "elicitation/create", params: form }, ElicitResultSchema, {
+                      timeout: ELICIT_MS_MAX,
+                      signal,
+                    }),
+          });
+        } finally {
+          running -= 1;
         }
-        return await callTool(calling, called, {
-          args,
-          signal,
-          notices: { send: sendNotification, newId, progressToken: _meta?.progressToken },
-          hearsEvents: () => isHeard(level),
-        });
-      } finally {
-        running -= 1;
-      }
-    });
+      },
+    );
     return server;
   };
 }
