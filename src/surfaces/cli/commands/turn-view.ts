@@ -165,7 +165,11 @@ export function verboseLineOf(event: AgentEvent): string | undefined {
     case "reasoning_delta":
     case "tool_execution_started":
     case "tool_result_received":
+    // Whoever is asked is shown the question itself.
+    case "tool_approval_requested":
       return undefined;
+    case "tool_approval_answered":
+      return `${event.decision === "allow" ? "allowed" : "denied"} by ${event.by ?? "you"}: ${counted(event.calls.length, "call")}`;
     default:
       return noticeOf(event) ?? oneLine(JSON.stringify(event), SENTENCE_CHARS_MAX);
   }
