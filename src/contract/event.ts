@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { Content, ContentBlock, StopReason } from "./message.ts";
+import { Cost } from "./money.ts";
 import { RewriteRecord } from "./rewrite.ts";
 
 const count = z.number().int().nonnegative();
@@ -13,6 +14,7 @@ export const Usage = z.object({
     .literal(true)
     .optional()
     .describe("a part of it is an estimate: of a call that was cut no provider tells what it took"),
+  cost: Cost.optional().describe("what it cost by the prices of its time; absent where no price is known"),
 });
 export type Usage = z.infer<typeof Usage>;
 
@@ -79,7 +81,7 @@ const HookPoint = z.enum([
   "turn_boundary",
 ]);
 
-export const BudgetType = z.enum(["tokens", "time", "tool_calls"]);
+export const BudgetType = z.enum(["tokens", "time", "tool_calls", "cost"]);
 export type BudgetType = z.infer<typeof BudgetType>;
 
 const session_id = z.string().describe("the session's id");
@@ -146,6 +148,9 @@ const interaction_id = z.string().describe("what the caller knows it by");
 const hook = { hook_id: z.string().describe("the hook's id"), point: HookPoint.describe("where it runs") };
 const call = { id: z.string().describe("the call's id"), name: z.string().describe("the tool's name") };
 const usage = (of: string) => Usage.describe(`the tokens ${of} used`);
+const turn_cost = Cost.optional().describe(
+  "what the turn cost, its compactions included; absent where no price is known",
+);
 
 const event = <const T extends string, F extends z.ZodRawShape>(type: T, meaning: string, fields: F) =>
   z.object({ type: z.literal(type).describe(meaning), ...fields });
@@ -157,6 +162,7 @@ export const AgentEvent = z.discriminatedUnion("type", [
     session_id,
     result: z.string().describe("the text it ended with"),
     usage: usage("the turn"),
+    turn_cost,
     extraction_required: z.boolean().describe("whether a structured result is still to be extracted"),
     structured_output,
     terminal_cause_kind: TerminalCause.optional().describe("why it stopped short; absent where the model ended it"),
@@ -178,6 +184,7 @@ export const AgentEvent = z.discriminatedUnion("type", [
     error,
     terminal_cause_kind: TerminalCause.optional().describe("why it ended"),
     error_report: ErrorReport.optional().describe("more of the error"),
+    turn_cost,
   }),
   event("hook_started", "a hook begins", hook),
   event("hook_completed", "a hook has ended", { ...hook, duration_ms }),
@@ -236,8 +243,8 @@ export const AgentEvent = z.discriminatedUnion("type", [
   event("compaction_failed", "the context stays as it was", { error }),
   event("budget_warning", "a budget is nearly used up", {
     budget_type: BudgetType.describe("which budget"),
-    used: count.describe("how much of it is used"),
-    limit: count.describe("how much there is"),
+    used: z.number().nonnegative().describe("how much of it is used: tokens, whole seconds, calls, or US dollars"),
+    limit: z.number().nonnegative().describe("how much there is"),
     percent: z.number().describe("how much of it is used, in percent"),
   }),
   event("retrying", "a model call has failed and is made again", {

@@ -1,10 +1,12 @@
-import type { AgentEventOf, BudgetType } from "../contract/event.ts";
+import type { AgentEventOf, BudgetType, Usage } from "../contract/event.ts";
 import type { SessionSettings } from "../contract/session.ts";
+import { nanosOf } from "./cost.ts";
+import { totalTokens } from "./session-state.ts";
 
 type Limits = SessionSettings["budget_limits"];
 
 export interface Spent {
-  readonly tokens: number;
+  readonly usage: Usage;
   readonly toolCalls: number;
   readonly elapsedMs: number;
 }
@@ -15,7 +17,7 @@ export interface BudgetReading {
   readonly exhausted: BudgetType | undefined;
 }
 
-/** Reads the budget in the contract's order: tokens, time, tool calls. */
+/** Reads the budget in the contract's order: tokens, time, tool calls; then cost. */
 export function readBudget(
   limits: Limits,
   spent: Spent,
@@ -26,13 +28,13 @@ export function readBudget(
     warnings: gauges
       .filter((gauge) => !warning.given.has(gauge.type) && gauge.used >= gauge.limit * warning.at)
       .map(({ type, used, limit }) => {
-        // Time is told in whole seconds; the share is taken before rounding.
-        const perUnit = type === "time" ? 1_000 : 1;
+        // Time is told in whole seconds, cost in dollars; the share is taken before rounding.
+        const told = TOLD_AS[type];
         return {
           type: "budget_warning",
           budget_type: type,
-          used: Math.floor(used / perUnit),
-          limit: Math.ceil(limit / perUnit),
+          used: told(used, Math.floor),
+          limit: told(limit, Math.ceil),
           percent: limit === 0 ? 100 : Math.round((1_000 * used) / limit) / 10,
         };
       }),
@@ -40,11 +42,28 @@ export function readBudget(
   };
 }
 
+type Round = (value: number) => number;
+
+/** How each is told of what it is counted in. */
+const TOLD_AS: Readonly<Record<BudgetType, (counted: number, round: Round) => number>> = {
+  tokens: (tokens) => tokens,
+  time: (ms, round) => round(ms / 1_000),
+  tool_calls: (calls) => calls,
+  cost: (nanos) => nanos / 1_000_000_000,
+};
+
 function gaugesOf(limits: Limits, spent: Spent): { type: BudgetType; used: number; limit: number }[] {
   const gauges: { type: BudgetType; used: number; limit: number | undefined }[] = [
-    { type: "tokens", used: spent.tokens, limit: limits.max_tokens },
+    { type: "tokens", used: totalTokens(spent.usage), limit: limits.max_tokens },
     { type: "time", used: spent.elapsedMs, limit: limits.max_duration_ms },
     { type: "tool_calls", used: spent.toolCalls, limit: limits.max_tool_calls },
+    {
+      type: "cost",
+      used: nanosOf(spent.usage.cost ?? FREE),
+      limit: limits.max_cost && nanosOf({ amount: limits.max_cost }),
+    },
   ];
   return gauges.flatMap(({ type, used, limit }) => (limit === undefined ? [] : [{ type, used, limit }]));
 }
+
+const FREE = { amount: 0 };

@@ -13,8 +13,8 @@ import type { CheckApart } from "./json-schema.ts";
 import { type Asking, ask, type CallLimits, type ModelAnswer } from "./model-call.ts";
 import type { Redact } from "./redact.ts";
 import type { RetryPolicy } from "./retry.ts";
-import { foldAhead, type SessionState, totalTokens } from "./session-state.ts";
-import { closeCalls, OUT_OF_TOKENS, runToolCalls, type ToolBatch, type ToolLimits } from "./tool-batch.ts";
+import { foldAhead, type SessionState } from "./session-state.ts";
+import { closeCalls, OUT_OF, runToolCalls, type ToolBatch, type ToolLimits } from "./tool-batch.ts";
 import { CANCELLED, closeLeftovers, endOfFailure, outOfTime, outputLimit } from "./turn-end.ts";
 
 export interface TurnPolicy {
@@ -182,7 +182,7 @@ function openTurn(turn: Turn, prompt: Content, instructions: readonly string[]):
 function checkBudget(run: Run, unsaved: EntryBody[]): BudgetType | undefined {
   const { state, policy, clock } = run.turn;
   const { usage, toolCallsUsed, warned, settings } = foldAhead(state, unsaved);
-  const spent = { tokens: totalTokens(usage), toolCalls: toolCallsUsed, elapsedMs: clock.now() - run.startedMs };
+  const spent = { usage, toolCalls: toolCallsUsed, elapsedMs: clock.now() - run.startedMs };
   const reading = readBudget(settings.budget_limits, spent, { at: policy.warnAt, given: warned });
   for (const event of reading.warnings) unsaved.push({ kind: "event", event });
   return reading.exhausted;
@@ -270,7 +270,7 @@ async function serveCalls(run: Run, unsaved: EntryBody[], calls: readonly ToolUs
   const { state, clock } = turn;
   const stop = checkBudget(run, unsaved);
   await turn.append(() => stillUnsaved(run, unsaved));
-  if (stop === "tokens") return [closeCalls(calls, OUT_OF_TOKENS, clock)];
+  if (stop === "tokens" || stop === "cost") return [closeCalls(calls, OUT_OF[stop], clock)];
   const { max_tool_calls = Number.POSITIVE_INFINITY } = state.settings.budget_limits;
   const deadline = watchDeadline(run);
   const batch: ToolBatch = {
@@ -377,7 +377,8 @@ async function close(run: Run, unsaved: readonly EntryBody[], endOf: () => TurnE
   const { turn } = run;
   let end: TurnEnd = CANCELLED;
   await turn.append(() => {
-    end = endOf();
+    const { cost } = foldAhead(turn.state, unsaved).turnUsage;
+    end = { ...endOf(), ...(cost === undefined ? {} : { turn_cost: cost }) };
     return [...stillUnsaved(run, unsaved), { kind: "turn_closed", end }];
   });
   return {

@@ -27,6 +27,7 @@ import { createSessionReader } from "./session-reader.ts";
 import {
   overrideSettings,
   requireParams,
+  requirePrice,
   requireServed,
   requireSkills,
   type SessionDefaults,
@@ -55,6 +56,7 @@ export interface Configured extends Omit<TurnParts, keyof FixedParts> {
 export interface ServiceParts extends FixedParts {
   readonly capabilities: ReadonlySet<Capability>;
   readonly agents: AgentOperations;
+  readonly usage: Pick<Service, "readUsage">;
   readonly configuration: Configuration<Configured>;
   /** What `readCapabilities` answers. */
   describeCapabilities(): Capabilities;
@@ -88,6 +90,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
     const settings = settleSettings(input, model, began.defaults);
     requireSkills(input, settings);
     requireParams(model, settings);
+    requirePrice(model, settings);
     if (began.compaction !== undefined) {
       const tools = [...began.toolsFor(settings), ...(call.tools ?? [])];
       requireReachableFor(began.compaction, settings, { tools, pinTokens: 0, contextWindow: model.contextWindow });
@@ -102,7 +105,8 @@ export function createSessionService(parts: ServiceParts): SessionService {
     );
     // Without a prompt it is deferred: the schema says so.
     if (isDeferred || prompt === undefined) return { session_id };
-    const turn = { prompt, model, instructions: [], overlay: undefined, traceparent: call.traceparent, added: [] };
+    const { traceparent, caller } = call;
+    const turn = { prompt, model, instructions: [], overlay: undefined, traceparent, added: [], by: caller?.name };
     const run = (signal: AbortSignal) => runSessionTurn(began, session, { ...turn, signal });
     return input.keep_alive === true ? runBehind(session, call, run) : locked.run(session, call, run);
   };
@@ -140,14 +144,15 @@ export function createSessionService(parts: ServiceParts): SessionService {
       const settings = overrideSettings(state.settings, input, { model, isFirstTurn });
       requireSkills(input, settings);
       if (settings !== state.settings) requireParams(model, settings);
+      requirePrice(model, settings);
       const prompt = state.pendingPrompt === undefined ? input.prompt : join(state.pendingPrompt, input.prompt);
       if (settings !== state.settings) {
         await appendEntries(store.log, session, [{ kind: "settings_changed", settings }]);
       }
       const instructions = input.additional_instructions ?? [];
-      const { traceparent } = call;
+      const { traceparent, caller } = call;
       const turn = { prompt, model, instructions, overlay: input.flow_tool_overlay, signal, traceparent, added };
-      return runSessionTurn(began, session, turn);
+      return runSessionTurn(began, session, { ...turn, by: caller?.name });
     });
   };
 
@@ -183,6 +188,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
     }),
     ...parts.agents,
     ...configuration.operations,
+    readUsage: parts.usage.readUsage,
     injectContext: async (input) => {
       const session = await live.find(input.session_id);
       if (session.isRunning) return inject(parts, session, input);
