@@ -5,13 +5,12 @@ import { parseDuration, written } from "./input.ts";
 const when = { error: "write how far back, like 7d, or a day, like 2026-11-01" };
 const DAY = z.iso.date();
 
+const By = z.enum(["model", "label", "day", "token"], { error: "write model, label, day or token" });
+
 export const ReadUsage = z.strictObject({
   by: written(
     "--by <what>",
-    z
-      .enum(["model", "label", "day", "token"], { error: "write model, label, day or token" })
-      .default("model")
-      .describe("what it is told apart by: model, label, day (UTC), or the token that asked"),
+    By.default("model").describe("what it is told apart by: model, label, day (UTC), or the token that asked"),
   ),
   since: written(
     "--since <when>",
@@ -34,7 +33,7 @@ const sums = {
 };
 
 export const UsageReport = z.object({
-  by: ReadUsage.shape.by.unwrap(),
+  by: By.describe("what it is told apart by"),
   since: z.string().optional().describe("the first day that is counted; absent for all days"),
   groups: z
     .array(
