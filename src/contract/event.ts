@@ -243,8 +243,8 @@ export const AgentEvent = z.discriminatedUnion("type", [
   event("compaction_failed", "the context stays as it was", { error }),
   event("budget_warning", "a budget is nearly used up", {
     budget_type: BudgetType.describe("which budget"),
-    used: z.number().nonnegative().describe("how much of it is used: tokens, whole seconds, calls, or US dollars"),
-    limit: z.number().nonnegative().describe("how much there is"),
+    used: count.describe("how much of it is used: tokens, whole seconds, calls, or millionths of a US dollar"),
+    limit: count.describe("how much there is"),
     percent: z.number().describe("how much of it is used, in percent"),
   }),
   event("retrying", "a model call has failed and is made again", {

@@ -142,7 +142,7 @@ export const ReadPayload = z.object({
       updated_at: SystemTime.describe("when it last changed"),
     })
     .describe("the session"),
-  billing: SessionInfo.pick({ total_tokens: true, cost: true, usage: true }).describe("what it has used"),
+  billing: SessionInfo.pick({ total_tokens: true, usage: true }).describe("what it has used"),
 });
 export type ReadPayload = z.infer<typeof ReadPayload>;
 

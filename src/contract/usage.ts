@@ -7,7 +7,7 @@ const DAY = z.iso.date();
 
 const By = z.enum(["model", "label", "day", "token"], { error: "write model, label, day or token" });
 
-export const ReadUsage = z.strictObject({
+const ReadUsage = z.strictObject({
   by: written(
     "--by <what>",
     By.default("model").describe("what it is told apart by: model, label, day (UTC), or the token that asked"),

@@ -28,13 +28,13 @@ export function readBudget(
     warnings: gauges
       .filter((gauge) => !warning.given.has(gauge.type) && gauge.used >= gauge.limit * warning.at)
       .map(({ type, used, limit }) => {
-        // Time is told in whole seconds, cost in dollars; the share is taken before rounding.
-        const told = TOLD_AS[type];
+        // Time is told in whole seconds, cost in whole millionths of a dollar; the share is taken before rounding.
+        const perUnit = PER_UNIT[type];
         return {
           type: "budget_warning",
           budget_type: type,
-          used: told(used, Math.floor),
-          limit: told(limit, Math.ceil),
+          used: Math.floor(used / perUnit),
+          limit: Math.ceil(limit / perUnit),
           percent: limit === 0 ? 100 : Math.round((1_000 * used) / limit) / 10,
         };
       }),
@@ -42,15 +42,8 @@ export function readBudget(
   };
 }
 
-type Round = (value: number) => number;
-
-/** How each is told of what it is counted in. */
-const TOLD_AS: Readonly<Record<BudgetType, (counted: number, round: Round) => number>> = {
-  tokens: (tokens) => tokens,
-  time: (ms, round) => round(ms / 1_000),
-  tool_calls: (calls) => calls,
-  cost: (nanos) => nanos / 1_000_000_000,
-};
+/** Existing clients read whole numbers, so each is told in a unit that has them. */
+const PER_UNIT: Readonly<Record<BudgetType, number>> = { tokens: 1, time: 1_000, tool_calls: 1, cost: 1_000 };
 
 function gaugesOf(limits: Limits, spent: Spent): { type: BudgetType; used: number; limit: number }[] {
   const gauges: { type: BudgetType; used: number; limit: number | undefined }[] = [

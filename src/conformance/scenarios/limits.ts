@@ -64,7 +64,7 @@ export const LIMITS: readonly Scenario[] = [
         events: [
           asked("One, {run}."),
           ...said(0, "That was a dime."),
-          { type: "budget_warning", budget_type: "cost", used: 0.1, limit: 0.12, percent: 83.3 },
+          { type: "budget_warning", budget_type: "cost", used: 100_000, limit: 120_000, percent: 83.3 },
           { type: "turn_completed", stop_reason: "end_turn", usage: { input_tokens: 80, cost: DIME } },
           completed("That was a dime.", { usage: { cost: DIME }, turn_cost: DIME }),
         ],

@@ -56,7 +56,7 @@ export function wholeFrom(least: number): (text: string) => number {
 
 /** Reads an amount of US dollars. */
 function dollars(text: string): number {
-  const amount = /^\d*\.?\d+$/.test(text) ? Number(text) : Number.NaN;
+  const amount = /^\d+(?:\.\d+)?$/.test(text) ? Number(text) : Number.NaN;
   if (amount > 0) return amount;
   throw new InvalidArgumentError("Write an amount of US dollars above 0, like 0.5.");
 }

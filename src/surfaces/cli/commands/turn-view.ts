@@ -185,14 +185,19 @@ export function compactionLine(event: AgentEventOf<"compaction_started" | "compa
 }
 
 function warningLine({ budget_type, used, limit, percent }: AgentEventOf<"budget_warning">): string {
-  return `${Math.round(percent)} % of the ${BUDGET_NAMES[budget_type]} used: ${grouped(used)} of ${grouped(limit)}`;
+  const amount = (count: number) =>
+    budget_type === "cost" ? costText({ amount: count / MILLIONTHS }) : grouped(count);
+  return `${Math.round(percent)} % of the ${BUDGET_NAMES[budget_type]} used: ${amount(used)} of ${amount(limit)}`;
 }
+
+/** Of a dollar: what a budget of cost is told in. */
+const MILLIONTHS = 1_000_000;
 
 const BUDGET_NAMES: Readonly<Record<BudgetType, string>> = {
   tokens: "token budget is",
   time: "time budget (seconds) is",
   tool_calls: "tool call budget is",
-  cost: "cost budget (US dollars) is",
+  cost: "cost budget is",
 };
 
 /** The first text among the arguments, such as a command or a subject. */
