@@ -80,8 +80,7 @@ const READ_MAX = 1_000;
 
 function createSource<B, R extends SpendingRow>({ sessions, log }: Store<B, R>, fold: FoldRow<B, R>): Source {
   const read = new Map<string, { readonly last_seq: number; readonly spent: readonly Spent[] }>();
-  const spentIn = async ({ session_id, last_seq, spent }: R): Promise<readonly Spent[]> => {
-    if (spent !== undefined) return spent;
+  const spentByLog = async ({ session_id, last_seq }: R): Promise<readonly Spent[]> => {
     const known = read.get(session_id);
     if (known?.last_seq === last_seq) return known.spent;
     const entries = await log.read(session_id, 1, Number.MAX_SAFE_INTEGER);
@@ -93,10 +92,15 @@ function createSource<B, R extends SpendingRow>({ sessions, log }: Store<B, R>, 
     return sums;
   };
   return async (since) => {
-    const isWithin = ({ day }: { readonly day: string }): boolean => since === undefined || day >= since;
-    const rows = (await sessions.all()).filter((row) => isWithin({ day: dayOf(row.updated_at_ms) }));
+    const isWithin = ({ day }: Spent): boolean => since === undefined || day >= since;
+    const sinceMs = since === undefined ? 0 : Date.parse(since);
     const sums: Sums[] = [];
-    for (const row of rows) sums.push({ labels: row.labels ?? {}, spent: (await spentIn(row)).filter(isWithin) });
+    for (const row of await sessions.all()) {
+      if (row.updated_at_ms < sinceMs) continue;
+      // Only what has to be read is waited for: whoever limits a name's spending asks at every request.
+      const spent = (row.spent ?? (await spentByLog(row))).filter(isWithin);
+      if (spent.length > 0) sums.push({ labels: row.labels ?? {}, spent });
+    }
     return sums;
   };
 }
