@@ -22,7 +22,7 @@ import type { Tool } from "./ports/tool.ts";
 import { ownModelOf, preferOwn } from "./providers/ai-sdk.ts";
 import type { AiSdkModel } from "./providers/ai-sdk-dialect.ts";
 import { describeModels, findModel, mergeModels } from "./providers/catalog.ts";
-import { createModelResolver } from "./providers/resolve.ts";
+import { createModelResolver, withPrices } from "./providers/resolve.ts";
 import { type AgentHome, createAgentOperations } from "./service/agent/agent-operations.ts";
 import { createAgentSource } from "./service/agent/agents.ts";
 import { createConfiguration } from "./service/configuration.ts";
@@ -45,6 +45,7 @@ import {
 import { subscribe } from "./service/subscriptions.ts";
 import { createSystemClock } from "./service/system-clock.ts";
 import { type CompactionPart, requireReachableFor } from "./service/turn-runner.ts";
+import { createUsageSums } from "./service/usage.ts";
 import { createConfigInMemory, createStoreInMemory } from "./stores/in-memory.ts";
 import { createMemoryStoreInMemory } from "./stores/recall/in-memory.ts";
 import { openTelemetryLater, type TelemetryOptions } from "./telemetry/open-later.ts";
@@ -163,7 +164,10 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
           ...(options.tools ?? []),
         ];
       },
-      models: preferOwn(ownModel, createModelResolver({ env, config: modelConfig(options, changed) })),
+      models: preferOwn(
+        ownModel && withPrices(ownModel, changed.prices),
+        createModelResolver({ env, config: modelConfig(options, changed) }),
+      ),
       defaults: {
         system_prompt: options.systemPrompt ?? changed.agent.system_prompt,
         max_tokens: changed.agent.max_tokens_per_turn,
@@ -175,7 +179,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
         ceiling,
       },
       sessionsMax: changed.limits.max_sessions,
-      catalogue: () => describeModels(known, changed.self_hosted.models),
+      catalogue: () => describeModels(known, changed.self_hosted.models, changed.prices),
     };
   };
   const configuration = createConfiguration({
@@ -213,6 +217,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     memory,
     telemetry,
     agents: agents.operations,
+    usage: createUsageSums({ store, clock, agents: agents.store }),
     skillFor: (tools) => (tools.has("memory_search") ? MEMORY_SKILL : undefined),
     redact,
     prepareTools: async ({ tools }, signal) => {

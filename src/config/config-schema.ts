@@ -2,6 +2,7 @@ import { z } from "zod";
 import { Capability } from "../contract/capability.ts";
 import { Duration } from "../contract/input.ts";
 import { PROVIDER_NAMES } from "../contract/session.ts";
+import { CostLimit, Price } from "./price-schema.ts";
 
 // A timer of Node fires at once when asked to wait longer than this, so a longer wait must not be sayable.
 const TIMER_MS_MAX = 2 ** 31 - 1;
@@ -66,6 +67,7 @@ const Budget = z.strictObject({
     .meta(common("input and output tokens of all calls of a session; without it, no limit", 100_000)),
   max_duration: wait.optional().meta(common("of one turn; without it, no limit", "10m")),
   max_tool_calls: whole(0).optional().meta(common("tool calls of a session; without it, no limit", 50)),
+  max_cost: CostLimit.optional().meta(common("US dollars a session may cost; without it, no limit", 0.5)),
 });
 
 /** The older spelling of `[budget]`; both are read, and they must agree. */
@@ -327,6 +329,7 @@ const sections = {
   providers: table(Provider),
   self_hosted: SelfHosted.prefault({}),
   models: table(CataloguedModel),
+  prices: table(Price).describe("what models charge, by their names; [money.md](money.md)"),
 };
 
 function table<T extends z.ZodType>(row: T) {
@@ -367,6 +370,7 @@ export const ConfigFile = z
       max_tokens: budget.max_tokens ?? limits.budget,
       max_duration_ms: budget.max_duration ?? limits.max_duration,
       max_tool_calls: budget.max_tool_calls ?? limits.max_tool_calls,
+      max_cost: budget.max_cost,
     }),
     limits: { max_sessions: limits.max_sessions },
     forbidden: nothingForbidden,
@@ -383,6 +387,7 @@ interface SessionLimits {
   readonly max_tokens?: number;
   readonly max_duration_ms?: number;
   readonly max_tool_calls?: number;
+  readonly max_cost?: number;
 }
 
 /** Only the limits that are set: the shape a session's settings keep. */

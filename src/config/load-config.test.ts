@@ -62,6 +62,7 @@ describe("defaults", () => {
       providers: {},
       self_hosted: { servers: {}, models: {} },
       models: {},
+      prices: {},
       forbidden: [],
     });
     expect(defaultConfig()).toEqual(config);

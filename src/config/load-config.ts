@@ -88,9 +88,10 @@ export function modelConfig(
   given: { readonly model?: unknown; readonly provider?: string | undefined },
   config: Config,
 ) {
-  const { agent, providers, self_hosted, profiles, models } = config;
+  const { agent, providers, self_hosted, profiles, models, prices } = config;
   const defaultModel = typeof given.model === "string" ? given.model : agent.model;
-  return { defaultModel, defaultProvider: given.provider ?? agent.provider, providers, self_hosted, profiles, models };
+  const defaultProvider = given.provider ?? agent.provider;
+  return { defaultModel, defaultProvider, providers, self_hosted, profiles, models, prices };
 }
 
 /** What is composed once: a change of it waits for the next start. Each by the key of its file. */

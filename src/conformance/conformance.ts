@@ -180,6 +180,7 @@ export function conformanceToml(modelUrl: string, features: readonly Capability[
     ...(features.includes("session-compaction") ? [COMPACTION] : []),
     `[self_hosted.servers.conformance]\nbase_url = "${modelUrl}"\n`,
     ...models,
+    "[prices.conformance-priced]\ninput = 1000\noutput = 4000\n",
   ].join("\n");
 }
 

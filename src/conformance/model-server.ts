@@ -154,6 +154,8 @@ export const MODELS: Readonly<Record<string, Model>> = {
   }),
   /** Each answer uses 85 tokens. */
   "conformance-costly": () => answerFor({ input: 80, output: 5 }, "That was", " expensive."),
+  /** Each answer uses as many, and has a price: a tenth of a dollar. */
+  "conformance-priced": () => answerFor({ input: 80, output: 5 }, "That was", " a dime."),
   /** Refused twice, for two reasons, and then well. */
   "conformance-retry": (asked) => {
     if (asked.refused === 0) return refusal(429, "rate_limit_exceeded", "Too many requests");

@@ -33,6 +33,9 @@ export const Tier = z.object({
 });
 export type Tier = z.infer<typeof Tier>;
 
+/** The model that was asked, and who asked for it by name. */
+const spender = { model: z.string().optional(), by: z.string().optional() };
+
 /** What one record of an agent's log says. Memories are numbered from 1, without a gap; each is one record's entry. */
 export const AgentEntryBody = z.discriminatedUnion("kind", [
   z.object({
@@ -60,10 +63,17 @@ export const AgentEntryBody = z.discriminatedUnion("kind", [
     /** Absent after the first compaction: there is nothing older yet. */
     longterm: Tier.optional(),
     usage: Usage,
+    ...spender,
     forced: z.boolean(),
   }),
   /** Both tiers stay as they were; it is tried again at the next memory. */
-  z.object({ kind: z.literal("tiers_failed"), at_count: count, error: z.string() }),
+  z.object({
+    kind: z.literal("tiers_failed"),
+    at_count: count,
+    error: z.string(),
+    usage: Usage.optional(),
+    ...spender,
+  }),
 ]);
 export type AgentEntryBody = z.infer<typeof AgentEntryBody>;
 export type AgentEntryBodyOf<K extends AgentEntryBody["kind"]> = Extract<AgentEntryBody, { kind: K }>;

@@ -41,6 +41,7 @@ const Progress = z.object({
     .object({ allowed_tools: z.array(z.string()).optional(), blocked_tools: z.array(z.string()).optional() })
     .optional()
     .describe("the tools it was restricted to"),
+  by: z.string().optional().describe("who asked for the turn, by name"),
 });
 export type Progress = z.infer<typeof Progress>;
 

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { ErrorCode } from "./error.ts";
+import { ModelPrices } from "./money.ts";
 
 /** A part of the runtime that can be left out. Each is a port that is there or not. */
 export const Capability = z.enum(["session-store", "memory-store", "session-compaction"]);
@@ -96,6 +97,7 @@ export const CatalogModel = z.object({
   tier: z.enum(["recommended", "supported"]).describe("recommended: asked when only its provider is named"),
   context_window: tokens.optional().describe("tokens it can see; absent when nobody has said it of one's own model"),
   max_output_tokens: tokens.optional().describe("tokens it can say at once; absent as above"),
+  prices: ModelPrices.optional().describe("what it charges in US dollars; absent when that is not known"),
   server_id: z.string().optional().describe("the server under [self_hosted.servers] that serves it"),
   profile: ModelProfile.optional().describe("what it takes; absent for a model of one's own"),
 });

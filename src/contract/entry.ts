@@ -3,6 +3,7 @@ import { Answer, AskedEntry } from "./approval.ts";
 import { CompactionFacts, ContextPart, PrunedResult, SeqRange } from "./compaction.ts";
 import { AgentEvent, ErrorClass, TerminalCause, Usage } from "./event.ts";
 import { Content, Message, StopReason } from "./message.ts";
+import { Cost } from "./money.ts";
 import { RewriteCommit } from "./rewrite.ts";
 import { SessionSettings } from "./session.ts";
 
@@ -20,6 +21,7 @@ export const TurnEnd = z.discriminatedUnion("status", [
     extraction_required: z.boolean(),
     text_seq: count.optional(),
     usage: Usage,
+    turn_cost: Cost.optional(),
   }),
   z.object({
     status: z.literal("failed"),
@@ -27,9 +29,13 @@ export const TurnEnd = z.discriminatedUnion("status", [
     error: z.string(),
     cause: TerminalCause.optional(),
     reason: z.looseObject({ reason_type: z.string() }).optional(),
+    turn_cost: Cost.optional(),
   }),
 ]);
 export type TurnEnd = z.infer<typeof TurnEnd>;
+
+/** Who asked for it, by name; absent where it was the user of the process, and in logs of before names were kept. */
+const by = z.string().optional();
 
 /** What one record of a session's log says. History is only ever added to. */
 export const EntryBody = z.discriminatedUnion("kind", [
@@ -48,7 +54,7 @@ export const EntryBody = z.discriminatedUnion("kind", [
     message: messageOf("system_notice"),
     idempotency_key: z.string().optional(),
   }),
-  z.object({ kind: z.literal("turn_opened"), message: messageOf("user") }),
+  z.object({ kind: z.literal("turn_opened"), message: messageOf("user"), by }),
   z.object({
     kind: z.literal("model_called"),
     turn_number: count,
@@ -56,7 +62,7 @@ export const EntryBody = z.discriminatedUnion("kind", [
     /** Of the context the model was shown. */
     context_sha256: z.string(),
   }),
-  z.object({ kind: z.literal("assistant"), message: messageOf("block_assistant"), usage: Usage.optional() }),
+  z.object({ kind: z.literal("assistant"), message: messageOf("block_assistant"), usage: Usage.optional(), by }),
   z.object({
     kind: z.literal("tool_results"),
     message: messageOf("tool_results"),
@@ -73,13 +79,14 @@ export const EntryBody = z.discriminatedUnion("kind", [
     partial_text: z.string().optional(),
   }),
   /** What a call took that gave no answer: as it was told, or as it is estimated. */
-  z.object({ kind: z.literal("call_failed"), usage: Usage }),
+  z.object({ kind: z.literal("call_failed"), usage: Usage, by }),
   z.object({
     kind: z.literal("extraction_attempt"),
     output: z.string(),
     /** What was wrong with the output; absent when it fits the schema. */
     problem: z.string().optional(),
     usage: Usage,
+    by,
   }),
   z.object({ kind: z.literal("event"), event: AgentEvent }),
   /**
@@ -91,8 +98,9 @@ export const EntryBody = z.discriminatedUnion("kind", [
     ...CompactionFacts,
     shows: z.array(ContextPart),
     pruned: z.array(PrunedResult),
+    by,
   }),
-  z.object({ kind: z.literal("compaction_failed"), error: z.string(), usage: Usage.optional() }),
+  z.object({ kind: z.literal("compaction_failed"), error: z.string(), usage: Usage.optional(), by }),
   /** The context is again what it was without this compaction and those made after it. */
   z.object({ kind: z.literal("compaction_undone"), compaction_id: z.string() }),
   /** Messages a compaction took out of the context stand in it again. */

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { Answer, AskedCall, approval_id } from "./approval.ts";
 import { Content, ContentBlock, StopReason } from "./message.ts";
+import { Cost } from "./money.ts";
 import { RewriteRecord } from "./rewrite.ts";
 
 const count = z.number().int().nonnegative();
@@ -14,6 +15,7 @@ export const Usage = z.object({
     .literal(true)
     .optional()
     .describe("a part of it is an estimate: of a call that was cut no provider tells what it took"),
+  cost: Cost.optional().describe("what it cost by the prices of its time; absent where no price is known"),
 });
 export type Usage = z.infer<typeof Usage>;
 
@@ -80,7 +82,7 @@ const HookPoint = z.enum([
   "turn_boundary",
 ]);
 
-export const BudgetType = z.enum(["tokens", "time", "tool_calls"]);
+export const BudgetType = z.enum(["tokens", "time", "tool_calls", "cost"]);
 export type BudgetType = z.infer<typeof BudgetType>;
 
 const session_id = z.string().describe("the session's id");
@@ -147,6 +149,9 @@ const interaction_id = z.string().describe("what the caller knows it by");
 const hook = { hook_id: z.string().describe("the hook's id"), point: HookPoint.describe("where it runs") };
 const call = { id: z.string().describe("the call's id"), name: z.string().describe("the tool's name") };
 const usage = (of: string) => Usage.describe(`the tokens ${of} used`);
+const turn_cost = Cost.optional().describe(
+  "what the turn cost, its compactions included; absent where no price is known",
+);
 
 const event = <const T extends string, F extends z.ZodRawShape>(type: T, meaning: string, fields: F) =>
   z.object({ type: z.literal(type).describe(meaning), ...fields });
@@ -158,6 +163,7 @@ export const AgentEvent = z.discriminatedUnion("type", [
     session_id,
     result: z.string().describe("the text it ended with"),
     usage: usage("the turn"),
+    turn_cost,
     extraction_required: z.boolean().describe("whether a structured result is still to be extracted"),
     structured_output,
     terminal_cause_kind: TerminalCause.optional().describe("why it stopped short; absent where the model ended it"),
@@ -179,6 +185,7 @@ export const AgentEvent = z.discriminatedUnion("type", [
     error,
     terminal_cause_kind: TerminalCause.optional().describe("why it ended"),
     error_report: ErrorReport.optional().describe("more of the error"),
+    turn_cost,
   }),
   event("hook_started", "a hook begins", hook),
   event("hook_completed", "a hook has ended", { ...hook, duration_ms }),
@@ -244,7 +251,7 @@ export const AgentEvent = z.discriminatedUnion("type", [
   event("compaction_failed", "the context stays as it was", { error }),
   event("budget_warning", "a budget is nearly used up", {
     budget_type: BudgetType.describe("which budget"),
-    used: count.describe("how much of it is used"),
+    used: count.describe("how much of it is used: tokens, whole seconds, calls, or millionths of a US dollar"),
     limit: count.describe("how much there is"),
     percent: z.number().describe("how much of it is used, in percent"),
   }),

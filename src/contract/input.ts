@@ -146,6 +146,8 @@ export const Duration = z.union([HumanDuration, SplitDuration], {
 
 const seconds = { error: "write a number of seconds above 0" };
 
+const dollars = { error: "write an amount of US dollars above 0, like 0.5" };
+
 const limits = {
   max_tokens: written(
     "--max-tokens <n>",
@@ -170,9 +172,13 @@ const limits = {
     .optional()
     .describe("the same in seconds"),
   max_duration_ms: positive.optional().describe("the same in milliseconds"),
+  max_cost: written(
+    "--max-cost <usd>",
+    z.number(dollars).positive(dollars).optional().describe("what the session may cost, in US dollars, such as 0.5"),
+  ),
 };
 
-const NAMES = "max_tokens, max_tool_calls, max_duration, max_duration_secs or max_duration_ms";
+const NAMES = "max_tokens, max_tool_calls, max_cost, max_duration, max_duration_secs or max_duration_ms";
 
 /** Limits of a session, every spelling of the duration accepted, milliseconds inside. */
 export const BudgetLimits = z
@@ -183,7 +189,7 @@ export const BudgetLimits = z
         ? `${issue.keys.join(", ")} is no limit; write ${NAMES}`
         : "write an object of limits, like {max_tokens: 10000}",
   })
-  .transform(({ max_tokens, max_tool_calls, ...durations }, issues) => {
+  .transform(({ max_tokens, max_tool_calls, max_cost, ...durations }, issues) => {
     const [first, ...others] = Object.entries(durations).filter(([, ms]) => ms !== undefined);
     const other = others.find(([, ms]) => ms !== first?.[1]);
     if (first !== undefined && other !== undefined) {
@@ -193,6 +199,7 @@ export const BudgetLimits = z
     return {
       ...(max_tokens === undefined ? {} : { max_tokens }),
       ...(max_tool_calls === undefined ? {} : { max_tool_calls }),
+      ...(max_cost === undefined ? {} : { max_cost }),
       ...(first?.[1] === undefined ? {} : { max_duration_ms: first[1] }),
     };
   });

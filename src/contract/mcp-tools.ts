@@ -133,6 +133,7 @@ export const ReadPayload = z.object({
     session_ref: true,
     total_tokens: true,
     usage: true,
+    cost: true,
     created_at: true,
     updated_at: true,
   })

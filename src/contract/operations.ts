@@ -43,6 +43,7 @@ import {
   SessionSummary,
   StartTurn,
 } from "./session.ts";
+import { USAGE_OPERATIONS } from "./usage.ts";
 
 interface Operation {
   readonly summary: string;
@@ -373,6 +374,7 @@ export const OPERATIONS = {
     cli: "rkat blob get ID",
   },
   ...CONFIG_OPERATIONS,
+  ...USAGE_OPERATIONS,
   readCapabilities: {
     summary: "Say what this runtime can do and what was left out.",
     input: z.object({}),

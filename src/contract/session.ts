@@ -3,6 +3,7 @@ import { CompactionCadence, CompactionSettings } from "./compaction.ts";
 import { TerminalCause, Usage } from "./event.ts";
 import { BudgetLimits, nonnegative, positive, SKILL_FIELDS, UNSERVED, written } from "./input.ts";
 import { Content, Message } from "./message.ts";
+import { Cost } from "./money.ts";
 import { PermissionRules } from "./permission.ts";
 
 export const SessionId = written(
@@ -65,6 +66,8 @@ export const SessionSettings = z.object({
     max_tokens: positive.optional(),
     max_tool_calls: nonnegative.optional(),
     max_duration_ms: positive.optional(),
+    /** In US dollars. */
+    max_cost: z.number().positive().optional(),
   }),
   tools: z.object({
     builtins: z.enum(["none", "safe", "all"]),
@@ -250,6 +253,9 @@ export const RunResult = z.object({
   turns: whole.nonnegative().describe("model calls of the turn"),
   tool_calls: whole.nonnegative().describe("tool calls of the turn"),
   usage: RunUsage,
+  turn_cost: Cost.optional().describe(
+    "what the turn cost, its compactions included, while usage.cost is the session's; absent where no price is known",
+  ),
   terminal_cause_kind: TerminalCause.optional().describe("why the turn stopped short; absent where the model ended it"),
   structured_output: z.unknown().optional().describe("the result that matches output_schema"),
   extraction_error: z
@@ -275,6 +281,7 @@ const Known = {
   updated_at: unixSeconds.describe("when it last changed, in seconds of Unix time"),
   message_count: whole.describe("messages of its transcript"),
   total_tokens: whole.describe("input and output tokens of all its model calls"),
+  cost: Cost.optional().describe("what all its model calls cost; absent where no price is known"),
   is_active: z.boolean().describe("whether it runs a turn"),
   state: z
     .enum(["idle", "running", "waiting", "interrupted", "archived"])

@@ -53,7 +53,7 @@ describe("budgets", () => {
       ],
       [
         { max_tokenz: 5 },
-        "budget_limits: max_tokenz is no limit; write max_tokens, max_tool_calls, max_duration, max_duration_secs or max_duration_ms",
+        "budget_limits: max_tokenz is no limit; write max_tokens, max_tool_calls, max_cost, max_duration, max_duration_secs or max_duration_ms",
       ],
     ];
     for (const [budget_limits, message] of wrong) {

@@ -1,10 +1,12 @@
-import type { AgentEventOf, BudgetType } from "../contract/event.ts";
+import type { AgentEventOf, BudgetType, Usage } from "../contract/event.ts";
 import type { SessionSettings } from "../contract/session.ts";
+import { nanosOf } from "./cost.ts";
+import { totalTokens } from "./session-state.ts";
 
 type Limits = SessionSettings["budget_limits"];
 
 export interface Spent {
-  readonly tokens: number;
+  readonly usage: Usage;
   readonly toolCalls: number;
   readonly elapsedMs: number;
 }
@@ -15,7 +17,7 @@ export interface BudgetReading {
   readonly exhausted: BudgetType | undefined;
 }
 
-/** Reads the budget in the contract's order: tokens, time, tool calls. */
+/** Reads the budget in the contract's order: tokens, time, tool calls; then cost. */
 export function readBudget(
   limits: Limits,
   spent: Spent,
@@ -26,8 +28,8 @@ export function readBudget(
     warnings: gauges
       .filter((gauge) => !warning.given.has(gauge.type) && gauge.used >= gauge.limit * warning.at)
       .map(({ type, used, limit }) => {
-        // Time is told in whole seconds; the share is taken before rounding.
-        const perUnit = type === "time" ? 1_000 : 1;
+        // Time is told in whole seconds, cost in whole millionths of a dollar; the share is taken before rounding.
+        const perUnit = PER_UNIT[type];
         return {
           type: "budget_warning",
           budget_type: type,
@@ -40,11 +42,21 @@ export function readBudget(
   };
 }
 
+/** Existing clients read whole numbers, so each is told in a unit that has them. */
+const PER_UNIT: Readonly<Record<BudgetType, number>> = { tokens: 1, time: 1_000, tool_calls: 1, cost: 1_000 };
+
 function gaugesOf(limits: Limits, spent: Spent): { type: BudgetType; used: number; limit: number }[] {
   const gauges: { type: BudgetType; used: number; limit: number | undefined }[] = [
-    { type: "tokens", used: spent.tokens, limit: limits.max_tokens },
+    { type: "tokens", used: totalTokens(spent.usage), limit: limits.max_tokens },
     { type: "time", used: spent.elapsedMs, limit: limits.max_duration_ms },
     { type: "tool_calls", used: spent.toolCalls, limit: limits.max_tool_calls },
+    {
+      type: "cost",
+      used: nanosOf(spent.usage.cost ?? FREE),
+      limit: limits.max_cost && nanosOf({ amount: limits.max_cost }),
+    },
   ];
   return gauges.flatMap(({ type, used, limit }) => (limit === undefined ? [] : [{ type, used, limit }]));
 }
+
+const FREE = { amount: 0 };

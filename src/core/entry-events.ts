@@ -167,6 +167,7 @@ function turnEndEvents(end: TurnEnd, source: EventSource): readonly AgentEvent[]
         session_id,
         result: end.text_seq === undefined ? "" : source.textAt(end.text_seq),
         usage: end.usage,
+        ...costOf(end),
         extraction_required: end.extraction_required,
         ...(end.cause === undefined ? {} : { terminal_cause_kind: end.cause }),
       };
@@ -183,8 +184,13 @@ function turnEndEvents(end: TurnEnd, source: EventSource): readonly AgentEvent[]
           error,
           ...(cause === undefined ? {} : { terminal_cause_kind: cause }),
           error_report: { class: error_class, message: error, ...(reason === undefined ? {} : { reason }) },
+          ...costOf(end),
         },
       ];
     }
   }
+}
+
+function costOf({ turn_cost }: TurnEnd): Pick<TurnEnd, "turn_cost"> {
+  return turn_cost === undefined ? {} : { turn_cost };
 }

@@ -76,9 +76,11 @@ async function askOnce(
   asking: Asking,
   { schema, talk, state }: { schema: JsonObject; talk: readonly Message[]; state: SessionState },
 ): Promise<{ ok: true; text: string; usage: Usage } | Stopped> {
-  const { max_tokens } = state.settings.budget_limits;
-  if (max_tokens !== undefined && totalTokens(state.usage) >= max_tokens) {
-    return { ok: false, problem: "the token budget is exhausted", cause: "budget_exhausted" };
+  const { max_tokens = Number.POSITIVE_INFINITY, max_cost = Number.POSITIVE_INFINITY } = state.settings.budget_limits;
+  const { usage } = state;
+  const isOut = totalTokens(usage) >= max_tokens ? "token" : (usage.cost?.amount ?? 0) >= max_cost ? "cost" : undefined;
+  if (isOut !== undefined) {
+    return { ok: false, problem: `the ${isOut} budget is exhausted`, cause: "budget_exhausted" };
   }
   // The JSON is for the caller: its deltas would read like more of the answer.
   const quiet: Asking = { ...asking, acceptsEmpty: false, emit: () => {} };

@@ -3,6 +3,7 @@ import type { AgentEvent, Usage } from "../contract/event.ts";
 import type { AssistantBlock, StopReason } from "../contract/message.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { FailureKind, ModelClient, ModelFailure, ModelPart, ModelRequest } from "../ports/model.ts";
+import { withCost } from "./cost.ts";
 import type { Redact } from "./redact.ts";
 import { isRetryable, planRetry, type RetryPolicy } from "./retry.ts";
 import { totalTokens } from "./session-state.ts";
@@ -76,9 +77,12 @@ export async function callModel(call: ModelCall): Promise<ModelAnswer> {
     await watch;
   }
   const end = heard.end ?? { ok: false, failure: CUT_SHORT };
-  if (end.ok) return { ok: true, blocks: heard.blocks, stopReason: end.stopReason, usage: end.usage };
+  const { prices } = call.model;
+  if (end.ok) {
+    return { ok: true, blocks: heard.blocks, stopReason: end.stopReason, usage: withCost(end.usage, prices) };
+  }
   const isCut = because !== "failure" || CUT_KINDS.includes(end.failure.kind) || heard.deltaChars > 0;
-  const usage = isMade && isCut ? estimateUsage(call.request, heard) : undefined;
+  const usage = isMade && isCut ? withCost(estimateUsage(call.request, heard), prices) : undefined;
   return { ok: false, failure: end.failure, text: heard.text, because, usage };
 }
 

@@ -12,7 +12,7 @@ import type { CheckApart } from "./json-schema.ts";
 import type { CallLimits } from "./model-call.ts";
 import type { Redact } from "./redact.ts";
 import type { RetryPolicy } from "./retry.ts";
-import { foldAhead, type SessionState, totalTokens } from "./session-state.ts";
+import { foldAhead, type SessionState } from "./session-state.ts";
 import type { ToolLimits } from "./tool-batch.ts";
 
 export interface TurnPolicy {
@@ -41,6 +41,8 @@ export interface Turn {
   readonly approvals: Approvals;
   /** The tools the turn is restricted to, for whoever goes on with it. */
   readonly overlay: Progress["overlay"];
+  /** Who asks for it, by name; undefined for the user of this process. */
+  readonly by: string | undefined;
   /**
    * Makes entries durable, advances `state` and tells listeners; the turn goes on only after that. What speaks of the
    * state is given as a function, called when nothing else can be appended before it.
@@ -85,7 +87,7 @@ export function createRun(turn: Turn, before?: Progress): Run {
 export function checkBudget(run: Run, unsaved: EntryBody[]): BudgetType | undefined {
   const { state, policy, clock } = run.turn;
   const { usage, toolCallsUsed, warned, settings } = foldAhead(state, unsaved);
-  const spent = { tokens: totalTokens(usage), toolCalls: toolCallsUsed, elapsedMs: clock.now() - run.startedMs };
+  const spent = { usage, toolCalls: toolCallsUsed, elapsedMs: clock.now() - run.startedMs };
   const reading = readBudget(settings.budget_limits, spent, { at: policy.warnAt, given: warned });
   for (const event of reading.warnings) unsaved.push({ kind: "event", event });
   return reading.exhausted;

@@ -3,7 +3,8 @@ import type { Usage } from "../contract/event.ts";
 import type { Content } from "../contract/message.ts";
 import type { SessionRow } from "../ports/store.ts";
 import { advanceCadence, NO_CADENCE } from "./context.ts";
-import { addUsage, totalTokens } from "./session-state.ts";
+import { addUsage, NO_USAGE, totalTokens } from "./session-state.ts";
+import { addSpending } from "./spent.ts";
 import { assistantText, contentText } from "./tokens.ts";
 
 /** The fold behind a list of sessions: what is shown of one without reading its log. */
@@ -19,7 +20,7 @@ export function foldRow(row: SessionRow | undefined, sessionId: string, entry: E
 
 type Changing<T> = { -readonly [K in keyof T]: T[K] };
 
-function applyBody(row: Changing<SessionRow>, { body, seq }: Entry): void {
+function applyBody(row: Changing<SessionRow>, { body, seq, timestamp_ms }: Entry): void {
   switch (body.kind) {
     case "session_created":
     case "settings_changed": {
@@ -48,12 +49,12 @@ function applyBody(row: Changing<SessionRow>, { body, seq }: Entry): void {
       return;
     case "assistant":
       row.message_count += 1;
-      addTo(row, body.usage);
+      addTo(row, body, timestamp_ms);
       if (assistantText(body.message) !== "") row.text_seq = seq;
       return;
     case "call_failed":
     case "extraction_attempt":
-      addTo(row, body.usage);
+      addTo(row, body, timestamp_ms);
       return;
     case "turn_closed":
       row.has_open_turn = false;
@@ -76,7 +77,7 @@ function applyBody(row: Changing<SessionRow>, { body, seq }: Entry): void {
       return;
     case "compacted":
     case "compaction_failed":
-      addTo(row, body.usage);
+      addTo(row, body, timestamp_ms);
       return;
     case "model_called":
     case "attempt_failed":
@@ -88,10 +89,17 @@ function applyBody(row: Changing<SessionRow>, { body, seq }: Entry): void {
   }
 }
 
-function addTo(row: Changing<SessionRow>, usage: Usage | undefined): void {
+interface Spending {
+  readonly usage?: Usage | undefined;
+  readonly by?: string | undefined;
+}
+
+function addTo(row: Changing<SessionRow>, { usage, by }: Spending, timestamp_ms: number): void {
   if (usage === undefined) return;
   row.total_tokens += totalTokens(usage);
   if (row.usage !== undefined) row.usage = addUsage(row.usage, usage);
+  if (row.spent === undefined || totalTokens(usage) === 0) return;
+  row.spent = addSpending(row.spent, { model: row.model, by, usage, timestamp_ms });
 }
 
 const TITLE_CHARS_MAX = 200;
@@ -110,7 +118,8 @@ function newRow(session_id: string, created_at_ms: number): SessionRow {
     message_count: 0,
     has_system: false,
     total_tokens: 0,
-    usage: { input_tokens: 0, output_tokens: 0 },
+    usage: NO_USAGE,
+    spent: [],
     model: "",
     provider: "",
     title: "",

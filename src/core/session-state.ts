@@ -4,6 +4,7 @@ import type { BudgetType, Usage } from "../contract/event.ts";
 import type { Content, Message, ToolUseBlock } from "../contract/message.ts";
 import type { SessionSettings } from "../contract/session.ts";
 import { advanceCadence, NO_CADENCE, type Placed, showTranscript } from "./context.ts";
+import { addCost } from "./cost.ts";
 import { spanOf } from "./entry-events.ts";
 import { judgeCompactions, type KeptCompaction, type RewriteRecord, rewrite, saidIn } from "./rewrites.ts";
 import { assistantText, estimateTokens, mediaBytes } from "./tokens.ts";
@@ -34,6 +35,8 @@ export interface SessionState {
   lastSeq: number;
   updatedAtMs: number;
   usage: Usage;
+  /** What was used since the newest turn was opened. */
+  turnUsage: Usage;
   toolCallsUsed: number;
   readonly warned: Set<BudgetType>;
   turnsOpened: number;
@@ -85,7 +88,8 @@ export function foldSession(sessionId: string, entries: readonly Entry[]): Sessi
     lastInputTokens: 0,
     lastSeq: 0,
     updatedAtMs: first.timestamp_ms,
-    usage: { input_tokens: 0, output_tokens: 0 },
+    usage: NO_USAGE,
+    turnUsage: NO_USAGE,
     toolCallsUsed: 0,
     warned: new Set(),
     turnsOpened: 0,
@@ -167,13 +171,14 @@ function applyBody(state: SessionState, entry: Entry): void {
       state.isTurnOpen = true;
       state.turnsOpened += 1;
       state.pendingPrompt = undefined;
+      state.turnUsage = NO_USAGE;
       // The clock runs per turn, so its warning is due again.
       state.warned.delete("time");
       return;
     case "assistant":
       applyMessage(state, seq, body.message);
       if (body.usage === undefined) return;
-      state.usage = addUsage(state.usage, body.usage);
+      count(state, body.usage);
       state.lastInputTokens = body.usage.input_tokens;
       return;
     case "tool_results":
@@ -193,20 +198,20 @@ function applyBody(state: SessionState, entry: Entry): void {
       return;
     case "call_failed":
     case "extraction_attempt":
-      state.usage = addUsage(state.usage, body.usage);
+      count(state, body.usage);
       return;
     case "event":
       if (body.event.type === "budget_warning") state.warned.add(body.event.budget_type);
       if (body.event.type === "compaction_started") state.isCompacting = true;
       return;
     case "compacted":
-      state.usage = addUsage(state.usage, body.usage);
+      count(state, body.usage);
       state.lastInputTokens = 0;
       state.isCompacting = false;
       state.compactions = [...state.compactions, keptCompaction(state, seq, body)];
       return;
     case "compaction_failed":
-      if (body.usage !== undefined) state.usage = addUsage(state.usage, body.usage);
+      if (body.usage !== undefined) count(state, body.usage);
       state.isCompacting = false;
       return;
     case "compaction_undone": {
@@ -242,6 +247,11 @@ function applyBody(state: SessionState, entry: Entry): void {
     case "attempt_failed":
       return;
   }
+}
+
+function count(state: SessionState, usage: Usage): void {
+  state.usage = addUsage(state.usage, usage);
+  state.turnUsage = addUsage(state.turnUsage, usage);
 }
 
 /** Adds a message to the end of the transcript and of what is shown. */
@@ -323,7 +333,10 @@ function applySettings(state: SessionState, settings: SessionSettings, entry: En
   }
 }
 
+export const NO_USAGE: Usage = { input_tokens: 0, output_tokens: 0 };
+
 export function addUsage(total: Usage, more: Usage): Usage {
+  const cost = addCost(total, more);
   const created = (total.cache_creation_tokens ?? 0) + (more.cache_creation_tokens ?? 0);
   const read = (total.cache_read_tokens ?? 0) + (more.cache_read_tokens ?? 0);
   return {
@@ -332,6 +345,7 @@ export function addUsage(total: Usage, more: Usage): Usage {
     ...(created > 0 ? { cache_creation_tokens: created } : {}),
     ...(read > 0 ? { cache_read_tokens: read } : {}),
     ...(total.estimated || more.estimated ? { estimated: true as const } : {}),
+    ...(cost === undefined ? {} : { cost }),
   };
 }
 

@@ -74,7 +74,11 @@ export function closeCalls(
 
 export const INTERRUPTED = "interrupted: this call may or may not have taken effect";
 const OUT_OF_CALLS = "not run: the tool call budget of this session is exhausted";
-export const OUT_OF_TOKENS = "not run: the token budget of this session is exhausted";
+/** Of budgets that an answer itself can use up. */
+export const OUT_OF = {
+  tokens: "not run: the token budget of this session is exhausted",
+  cost: "not run: the cost budget of this session is exhausted",
+} as const;
 
 function toEntry(clock: Clock, answers: readonly Answered[]): EntryBodyOf<"tool_results"> {
   return {

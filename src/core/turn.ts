@@ -18,7 +18,7 @@ import {
   watchDeadline,
 } from "./run.ts";
 import { foldAhead, type SessionState } from "./session-state.ts";
-import { closeCalls, OUT_OF_TOKENS, runToolCalls, type ToolBatch } from "./tool-batch.ts";
+import { closeCalls, OUT_OF, runToolCalls, type ToolBatch } from "./tool-batch.ts";
 import { CANCELLED, closeLeftovers, endOfFailure, outOfTime, outputLimit } from "./turn-end.ts";
 
 /** A turn that waits for a person's word: `resumeTurn` goes on with it, here or elsewhere. */
@@ -199,7 +199,7 @@ async function serveCalls(
   const { clock, approvals } = turn;
   const stop = checkBudget(run, unsaved);
   await turn.append(() => stillUnsaved(run, unsaved));
-  if (stop === "tokens") return [closeCalls(calls, OUT_OF_TOKENS, clock)];
+  if (stop === "tokens" || stop === "cost") return [closeCalls(calls, OUT_OF[stop], clock)];
   const ruled = await ruleOn(calls, approvals);
   if ("refusals" in ruled) return runCalls(run, calls, ruled.refusals);
   const progress = {
@@ -208,6 +208,7 @@ async function serveCalls(
     seq_before: run.seqBefore,
     tool_calls_before: run.toolCallsBefore,
     ...(turn.overlay === undefined ? {} : { overlay: turn.overlay }),
+    ...(turn.by === undefined ? {} : { by: turn.by }),
   };
   await turn.append([askedEntry(ruled.asked, { clock, timeoutMs: approvals.timeoutMs, progress })]);
   return WAITING;
@@ -312,7 +313,8 @@ async function close(run: Run, unsaved: readonly EntryBody[], endOf: () => TurnE
   const { turn } = run;
   let end: TurnEnd = CANCELLED;
   await turn.append(() => {
-    end = endOf();
+    const { cost } = foldAhead(turn.state, unsaved).turnUsage;
+    end = { ...endOf(), ...(cost === undefined ? {} : { turn_cost: cost }) };
     return [...stillUnsaved(run, unsaved), { kind: "turn_closed", end }];
   });
   return {

@@ -1,5 +1,6 @@
 import type { Usage } from "../contract/event.ts";
 import type { AssistantBlock, Message, StopReason } from "../contract/message.ts";
+import type { ModelPrices } from "../contract/money.ts";
 import type { JsonObject } from "../contract/session.ts";
 
 /** A tool as the model is told of it. */
@@ -64,6 +65,8 @@ export interface ModelClient {
   readonly modelId: string;
   /** Tokens the model can see at once, when known. */
   readonly contextWindow: number | undefined;
+  /** What it charges; absent where nobody knows, which is not the same as nothing. */
+  readonly prices?: ModelPrices | undefined;
   /** The address it is asked at; absent where there is none, or it is not known. */
   readonly url?: string | undefined;
   /** Which parameter it cannot take, and why, as `name: why`; absent where all are passed on as they are. */

@@ -20,6 +20,16 @@ export interface LogRow {
   readonly last_seq: number;
 }
 
+/** What calls took on a day, in UTC, of one model and for one who asked. */
+export interface Spent {
+  readonly day: string;
+  readonly model: string;
+  /** Who asked, by name; absent for the user of the process. */
+  readonly by?: string;
+  readonly calls: number;
+  readonly usage: Usage;
+}
+
 /** What is known of a session without reading its log: a fold of it that is never behind. */
 export interface SessionRow extends LogRow {
   readonly created_at_ms: number;
@@ -30,6 +40,8 @@ export interface SessionRow extends LogRow {
   readonly total_tokens: number;
   /** What `total_tokens` is made of; absent in a row of before it was kept. */
   readonly usage?: Usage;
+  /** The same by day, model and who asked; bounded, and absent in a row of before it was kept. */
+  readonly spent?: readonly Spent[];
   readonly model: string;
   readonly provider: string;
   /** The beginning of the first thing the user said. */

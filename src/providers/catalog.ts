@@ -1,5 +1,6 @@
 import type { CatalogModel, ModelProfile, ModelsCatalog } from "../contract/capability.ts";
 import { CONTRACT_VERSION } from "../contract/version.ts";
+import { type ConfiguredPrices, configuredPrices, publishedPrices } from "./prices.ts";
 
 /** A model we know by name, and who serves it. */
 export interface KnownModel {
@@ -132,12 +133,18 @@ export interface OwnModel {
 export function describeModels(
   models: readonly KnownModel[] = KNOWN_MODELS,
   own: Readonly<Record<string, OwnModel>> = {},
+  configured: ConfiguredPrices = {},
 ): ModelsCatalog {
+  const pricesOf = (id: string, provider: string) => {
+    const prices = configuredPrices(configured, id) ?? publishedPrices(provider, id);
+    return prices === undefined ? {} : { prices };
+  };
   const byProvider = new Map<string, CatalogModel[]>();
   for (const { provider, ...model } of models.filter(({ id }) => !Object.hasOwn(own, id))) {
     const tier = DEFAULT_MODELS.get(provider) === model.id ? "recommended" : "supported";
     const profile = profileOf(provider, model.id);
-    const row = { ...model, tier, ...(profile === undefined ? {} : { profile }) } as const;
+    const prices = pricesOf(model.id, provider);
+    const row = { ...model, tier, ...prices, ...(profile === undefined ? {} : { profile }) } as const;
     byProvider.set(provider, [...(byProvider.get(provider) ?? []), row]);
   }
   const served = Object.entries(own).map(([id, { server, remote_model = id, ...sizes }]) => ({
@@ -145,6 +152,7 @@ export function describeModels(
     display_name: remote_model,
     tier: "supported" as const,
     ...sizes,
+    ...pricesOf(id, "self_hosted"),
     server_id: server,
   }));
   if (served.length > 0) byProvider.set("self_hosted", [...(byProvider.get("self_hosted") ?? []), ...served]);

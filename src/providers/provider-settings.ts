@@ -1,5 +1,6 @@
 import { RuntimeError } from "../contract/error.ts";
 import { type ConfiguredModel, DEFAULT_MODELS, type OwnModel } from "./catalog.ts";
+import type { ConfiguredPrices } from "./prices.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -22,6 +23,8 @@ export interface ProviderConfig {
       }
     | undefined;
   readonly profiles?: Readonly<Record<string, ModelProfile>> | undefined;
+  /** What models charge, where it is not as published. */
+  readonly prices?: ConfiguredPrices | undefined;
   /** Additions to the catalogue. */
   readonly models?: Readonly<Record<string, ConfiguredModel>> | undefined;
 }

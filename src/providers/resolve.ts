@@ -2,6 +2,7 @@ import { RuntimeError } from "../contract/error.ts";
 import type { ModelClient, ModelResolver } from "../ports/model.ts";
 import { DEFAULT_MODELS, findModel, mergeModels } from "./catalog.ts";
 import { boundFetch } from "./http-stream.ts";
+import { type ConfiguredPrices, configuredPrices, publishedPrices } from "./prices.ts";
 import {
   type Environment,
   HOSTED_PROVIDERS,
@@ -34,13 +35,30 @@ export function createModelResolver(options: ModelResolverOptions): ModelResolve
       const key = JSON.stringify([model, provider]);
       let client = clients.get(key);
       if (client === undefined) {
-        client = openModel(place, model, provider);
+        client = openModel(place, model, provider).then((opened) => withPrices(opened, place.config.prices));
         clients.set(key, client);
         // A missing key may be there next time.
         client.catch(() => clients.delete(key));
       }
       return client;
     },
+  };
+}
+
+/** The model with what the configuration says of its price; as it is where that says nothing. */
+export function withPrices(model: ModelClient, configured: ConfiguredPrices = {}): ModelClient {
+  const prices = configuredPrices(configured, model.modelId);
+  if (prices === undefined) return model;
+  const { provider, modelId, contextWindow, url } = model;
+  return {
+    provider,
+    modelId,
+    contextWindow,
+    url,
+    prices,
+    // A model of one's own may be an instance of a class.
+    refuseParams: (params) => model.refuseParams?.(params),
+    stream: (request, signal) => model.stream(request, signal),
   };
 }
 
@@ -141,7 +159,7 @@ async function openHosted(place: Place, provider: HostedProvider, model: string)
   }
   const { createAiSdkModel } = await import("./ai-sdk.ts");
   const sdkModel = await loadHosted(place, { provider, model, apiKey, settings });
-  return createAiSdkModel(sdkModel, {
+  const client = createAiSdkModel(sdkModel, {
     provider,
     modelId: model,
     contextWindow: windowOf(place, model),
@@ -149,6 +167,8 @@ async function openHosted(place: Place, provider: HostedProvider, model: string)
     secrets: settings.key === undefined ? [] : [settings.key],
     isKeyless: settings.key === undefined,
   });
+  // What a gateway at another address charges, only its operator knows.
+  return settings.isOfficialUrl ? { ...client, prices: publishedPrices(provider, model) } : client;
 }
 
 interface HostedModel {
@@ -328,7 +348,8 @@ async function openGenerate(place: Place, given: GenerateModel): Promise<ModelCl
 async function openOffline(place: Place): Promise<ModelClient> {
   const { createOfflineModel } = await import("./offline/offline.ts");
   const contextWindow = windowOf(place, "offline");
-  return createOfflineModel(contextWindow === undefined ? {} : { contextWindow });
+  const client = createOfflineModel(contextWindow === undefined ? {} : { contextWindow });
+  return { ...client, prices: publishedPrices("offline", "offline") };
 }
 
 function windowOf({ config }: Place, model: string): number | undefined {

@@ -51,7 +51,7 @@ export function createCompactions(
     compactSession: async (input, call) => {
       const session = await live.find(input.session_id);
       return locked.run(session, call, (signal) =>
-        compactNow(current(), session, { input, signal, traceparent: call.traceparent }),
+        compactNow(current(), session, { input, signal, traceparent: call.traceparent, by: call.caller?.name }),
       );
     },
     listCompactions: async ({ session_id }) => {
@@ -96,9 +96,14 @@ export function createCompactions(
 async function compactNow(
   parts: CompactionParts,
   session: LiveSession,
-  asked: { input: OperationInput<"compactSession">; signal: AbortSignal; traceparent: string | undefined },
+  asked: {
+    input: OperationInput<"compactSession">;
+    signal: AbortSignal;
+    traceparent: string | undefined;
+    by: string | undefined;
+  },
 ) {
-  const { input, signal } = asked;
+  const { input, signal, by } = asked;
   const { state } = session;
   const { store, clock } = parts;
   const { model, provider } = state.settings;
@@ -111,7 +116,7 @@ async function compactNow(
   }
   await appendEntries(store.log, session, () => closeLeftovers(state, clock));
   const watch = await watchCompaction(parts, session, { client, ...asked });
-  const append = appendingTo(store, session, watch);
+  const append = appendingTo(store, session, { watch, by });
   const asking = { ...askingOf(parts, session, { client: watch?.model ?? client, signal }), append };
   const { runCompaction } = await import("../core/compaction/run-compaction.ts");
   const job = { state, compacting, asking, trigger: "manual" as const, instructions, append };

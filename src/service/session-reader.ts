@@ -127,6 +127,7 @@ async function commonOf(store: Store, row: SessionRow) {
     created_at: Math.floor(row.created_at_ms / 1_000),
     updated_at: Math.floor(row.updated_at_ms / 1_000),
     message_count: row.message_count,
+    ...(row.usage?.cost === undefined ? {} : { cost: row.usage.cost }),
     is_active,
     state: is_active ? ("running" as const) : (idle as "archived" | "interrupted" | "waiting" | "idle"),
     ...(Object.keys(row.labels).length === 0 ? {} : { labels: { ...row.labels } }),

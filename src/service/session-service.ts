@@ -31,6 +31,7 @@ import { createSessionReader } from "./session-reader.ts";
 import {
   overrideSettings,
   requireParams,
+  requirePrice,
   requireServed,
   requireSkills,
   type SessionDefaults,
@@ -59,6 +60,7 @@ export interface Configured extends Omit<TurnParts, keyof FixedParts> {
 export interface ServiceParts extends FixedParts {
   readonly capabilities: ReadonlySet<Capability>;
   readonly agents: AgentOperations;
+  readonly usage: Pick<Service, "readUsage">;
   readonly configuration: Configuration<Configured>;
   /** Adds rules to what the project allows. */
   allowInProject(rules: readonly string[]): Promise<void>;
@@ -95,6 +97,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
     const settings = settleSettings(input, model, began.defaults);
     requireSkills(input, settings);
     requireParams(model, settings);
+    requirePrice(model, settings);
     if (began.compaction !== undefined) {
       const tools = [...began.toolsFor(settings), ...(call.tools ?? [])];
       requireReachableFor(began.compaction, settings, { tools, pinTokens: 0, contextWindow: model.contextWindow });
@@ -109,8 +112,9 @@ export function createSessionService(parts: ServiceParts): SessionService {
     );
     // Without a prompt it is deferred: the schema says so.
     if (isDeferred || prompt === undefined) return { session_id };
-    const { traceparent, unattended } = call;
-    const turn = { prompt, model, instructions: [], overlay: undefined, traceparent, unattended, added: [] };
+    const { traceparent, unattended, caller } = call;
+    const rest = { instructions: [], overlay: undefined, added: [], by: caller?.name };
+    const turn = { prompt, model, traceparent, unattended, ...rest };
     const run = (signal: AbortSignal) => runSessionTurn(began, session, { ...turn, signal });
     return input.keep_alive === true ? runBehind(session, call, run) : untilOver(session, call, run);
   };
@@ -160,14 +164,15 @@ export function createSessionService(parts: ServiceParts): SessionService {
       const settings = overrideSettings(state.settings, input, { model, isFirstTurn });
       requireSkills(input, settings);
       if (settings !== state.settings) requireParams(model, settings);
+      requirePrice(model, settings);
       const prompt = state.pendingPrompt === undefined ? input.prompt : join(state.pendingPrompt, input.prompt);
       if (settings !== state.settings) {
         await appendEntries(store.log, session, [{ kind: "settings_changed", settings }]);
       }
       const instructions = input.additional_instructions ?? [];
-      const { traceparent, unattended } = call;
+      const { traceparent, unattended, caller } = call;
       const overlay = input.flow_tool_overlay;
-      const turn = { prompt, model, instructions, overlay, signal, traceparent, unattended, added };
+      const turn = { prompt, model, instructions, overlay, signal, traceparent, unattended, added, by: caller?.name };
       return runSessionTurn(began, session, turn);
     });
   };
@@ -181,8 +186,8 @@ export function createSessionService(parts: ServiceParts): SessionService {
       const began = current();
       const { settings, approval } = session.state;
       const model = await began.models.resolve(settings.model, settings.provider);
-      const overlay = approval?.asked.progress.overlay;
-      const rest = { instructions: [], traceparent: undefined, unattended: undefined, added: [] };
+      const { overlay, by } = approval?.asked.progress ?? {};
+      const rest = { instructions: [], traceparent: undefined, unattended: undefined, added: [], by };
       return runSessionTurn(began, session, { prompt: undefined, model, overlay, signal, ...rest });
     },
     allowInProject: parts.allowInProject,
@@ -223,6 +228,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
     }),
     ...parts.agents,
     ...configuration.operations,
+    readUsage: parts.usage.readUsage,
     injectContext: async (input) => {
       const session = await live.find(input.session_id);
       if (session.isRunning) return inject(parts, session, input);

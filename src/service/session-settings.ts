@@ -64,6 +64,16 @@ export function requireParams(model: ModelClient, { provider_params }: Pick<Sess
   if (problem !== undefined) throw new RuntimeError("CAPABILITY_UNAVAILABLE", `provider_params.${problem}`);
 }
 
+/** Throws where a limit on what may be spent could not be kept, since nobody knows what the model charges. */
+export function requirePrice(model: ModelClient, { budget_limits }: Pick<SessionSettings, "budget_limits">): void {
+  if (budget_limits.max_cost === undefined || model.prices !== undefined) return;
+  const section = `[prices.${/^[\w-]+$/.test(model.modelId) ? model.modelId : JSON.stringify(model.modelId)}]`;
+  throw new RuntimeError(
+    "INVALID_PARAMS",
+    `budget_limits.max_cost: no price of ${model.modelId} is known; set input and output under ${section} of the configuration, or leave it out`,
+  );
+}
+
 /** Settles every setting of a new session, so that resuming it needs nothing but its log. */
 export function settleSettings(input: CreateSession, model: ModelClient, defaults: SessionDefaults): SessionSettings {
   const instructions = input.additional_instructions ?? [];

@@ -67,6 +67,8 @@ export interface TurnInput {
   /** What the model is told where nobody can be asked. */
   readonly unattended: string | undefined;
   readonly traceparent: string | undefined;
+  /** Who asks, by name; undefined for the user of this process. */
+  readonly by: string | undefined;
   /** Custom tools that came since the turn before. */
   readonly added: readonly string[];
 }
@@ -122,7 +124,8 @@ async function runOn(parts: TurnParts, live: LiveSession, input: Equipped): Prom
       timeoutMs: parts.approvalMs,
     },
     overlay: input.overlay,
-    append: tellingFirst(appendingTo(store, live, input.watch), () => tellAdded(live, clock, input.added)),
+    by: input.by,
+    append: tellingFirst(appendingTo(store, live, input), () => tellAdded(live, clock, input.added)),
     emit: (event) => emitLive(live, clock, event),
     keep: (text) => store.blobs.put({ mediaType: "text/plain; charset=utf-8", data: new TextEncoder().encode(text) }),
   };
@@ -162,17 +165,39 @@ function tellAdded(live: LiveSession, clock: Clock, added: readonly string[]): v
   }
 }
 
-/** Appends to the session's log, and says what was appended to whoever watches. */
-export function appendingTo({ log }: Store, live: LiveSession, watch: Watch | undefined): Turn["append"] {
-  if (watch === undefined) return (bodies) => appendEntries(log, live, bodies);
+/** Appends to the session's log, by the name of whoever asked, and says what was appended to whoever watches. */
+export function appendingTo(
+  { log }: Store,
+  live: LiveSession,
+  { watch, by }: { readonly watch: Watch | undefined; readonly by: string | undefined },
+): Turn["append"] {
+  if (watch === undefined && by === undefined) return (bodies) => appendEntries(log, live, bodies);
   return async (bodies) => {
     let made: readonly EntryBody[] = [];
     await appendEntries(log, live, () => {
-      made = typeof bodies === "function" ? bodies() : bodies;
+      made = signed(typeof bodies === "function" ? bodies() : bodies, by);
       return made;
     });
-    watch.appended(made);
+    watch?.appended(made);
   };
+}
+
+/** A turn, and whatever was spent, says who asked for it. */
+function signed(bodies: readonly EntryBody[], by: string | undefined): readonly EntryBody[] {
+  if (by === undefined) return bodies;
+  return bodies.map((body) => {
+    switch (body.kind) {
+      case "turn_opened":
+      case "assistant":
+      case "call_failed":
+      case "extraction_attempt":
+      case "compacted":
+      case "compaction_failed":
+        return { ...body, by };
+      default:
+        return body;
+    }
+  });
 }
 
 /** How the session compacts, with memory where there is any; undefined without the capability. */
@@ -229,7 +254,7 @@ function passes(filter: ToolFilter, name: string): boolean {
 }
 
 export function toResult(live: LiveSession, outcome: TurnOutcome): RunResult {
-  const { sessionId: session_id, usage } = live.state;
+  const { sessionId: session_id, usage, turnUsage } = live.state;
   const { end } = outcome;
   if (end.status === "failed") throw failureOf(end, session_id);
   // A turn that is asked for its output has ended without a cause of its own.
@@ -240,6 +265,7 @@ export function toResult(live: LiveSession, outcome: TurnOutcome): RunResult {
     turns: outcome.turns,
     tool_calls: outcome.toolCalls,
     usage: { ...usage, total_tokens: totalTokens(usage) },
+    ...(turnUsage.cost === undefined ? {} : { turn_cost: turnUsage.cost }),
     ...(cause === undefined ? {} : { terminal_cause_kind: cause }),
     ...extraction,
   };

@@ -37,11 +37,12 @@ export interface UndecidedChat {
 
 /** The model, each call of it told as a span. */
 export function watchModel(model: ModelClient, watching: ChatSpans): ModelClient {
-  const { provider, modelId, contextWindow, url } = model;
+  const { provider, modelId, contextWindow, prices, url } = model;
   return {
     provider,
     modelId,
     contextWindow,
+    prices,
     url,
     stream: (request, signal) => streamInSpan(model, watching, { request, signal }),
   };

@@ -59,9 +59,9 @@ describe("a life of 10,000 memories", () => {
   it("[E8] ends the same when memories pour in while it is compacted", async () => {
     const { summarise } = countingSummariser();
     const slow = agentsWith({
-      summarise: async (texts, signal) => {
+      summarise: async (...given) => {
         for (let turn = 0; turn < 20; turn += 1) await new Promise(setImmediate);
-        return summarise(texts, signal);
+        return summarise(...given);
       },
     });
     const adding = Array.from({ length: 2_000 }, (_, at) =>
@@ -84,10 +84,10 @@ describe("a life of 10,000 memories", () => {
     const store = createStoreInMemory({ foldRow: foldAgent });
     const agents = agentsWith({
       store,
-      summarise: async (texts, signal) => {
+      summarise: async (...given) => {
         calls += 1;
         if (calls % 3 === 0) throw new Error("the model is overloaded");
-        return summarise(texts, signal);
+        return summarise(...given);
       },
     });
     const { operations } = agents;

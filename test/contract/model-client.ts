@@ -32,6 +32,23 @@ export function describeModelClient(format: WireFormat, open: (url: string) => P
       });
     });
 
+    if (format.countsCache !== "nothing") {
+      it("[I7] tells what of the input was read from the cache, and what was put into it", async () => {
+        const hasWrites = format.countsCache === "reads and writes";
+        const usage = { input: 1_000, output: 5, cacheRead: 700, ...(hasWrites ? { cacheWrite: 200 } : {}) };
+        server.reply({ kind: "answer", scenario: { text: ["hi"], usage } });
+        expect((await ask()).at(-1)).toMatchObject({
+          type: "finish",
+          usage: {
+            input_tokens: 1_000,
+            output_tokens: 5,
+            cache_read_tokens: 700,
+            ...(hasWrites ? { cache_creation_tokens: 200 } : {}),
+          },
+        });
+      });
+    }
+
     it("[A7] says when the output limit cut the answer", async () => {
       server.reply({ kind: "answer", scenario: { text: ["half"], stop: "length" } });
       expect((await ask()).at(-1)).toMatchObject({ type: "finish", stopReason: "max_tokens" });

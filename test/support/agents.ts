@@ -5,14 +5,12 @@ import type { SummariseTexts } from "../../src/service/agent/tier-summariser.ts"
 import { createSystemClock } from "../../src/service/system-clock.ts";
 import { createStoreInMemory } from "../../src/stores/in-memory.ts";
 
-const NO_USAGE = { input_tokens: 0, output_tokens: 0 };
-
 /** A summariser that says how many texts it read and how the first and the last of them begin, and keeps count. */
 export function countingSummariser() {
   const calls: string[][] = [];
   const summarise: SummariseTexts = async (texts) => {
     calls.push([...texts]);
-    return { summary: summaryOf(texts), by: "model", usage: NO_USAGE };
+    return { summary: summaryOf(texts), by: "model" };
   };
   return { calls, summarise };
 }

@@ -5,6 +5,7 @@ export const anthropicWire: WireFormat = {
   name: "anthropic",
   contentType: "text/event-stream",
   render,
+  countsCache: "reads and writes",
   saysWhenOver: true,
   brokenFrame: 'event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"delta":{"ty\n\n',
   errorFrame: {
@@ -45,7 +46,7 @@ export const anthropicWire: WireFormat = {
 
 function render(scenario: Scenario): readonly string[] {
   const { reasoning, text = [], toolCalls = [], usage } = scenario;
-  const frames = [event({ type: "message_start", message: opening(usage?.input ?? 0) }), event({ type: "ping" })];
+  const frames = [event({ type: "message_start", message: opening(usage) }), event({ type: "ping" })];
   let index = 0;
   const block = (start: object, deltas: readonly object[]): void => {
     frames.push(event({ type: "content_block_start", index, content_block: start }));
@@ -80,7 +81,7 @@ function render(scenario: Scenario): readonly string[] {
   return frames;
 }
 
-function opening(inputTokens: number): object {
+function opening({ input, cacheRead = 0, cacheWrite = 0 }: Scenario["usage"] = { input: 0, output: 0 }): object {
   return {
     id: "msg_01",
     type: "message",
@@ -89,7 +90,13 @@ function opening(inputTokens: number): object {
     content: [],
     stop_reason: null,
     stop_sequence: null,
-    usage: { input_tokens: inputTokens, cache_creation_input_tokens: 0, cache_read_input_tokens: 0, output_tokens: 1 },
+    usage: {
+      // What is in the cache is not counted twice here.
+      input_tokens: input - cacheRead - cacheWrite,
+      cache_creation_input_tokens: cacheWrite,
+      cache_read_input_tokens: cacheRead,
+      output_tokens: 1,
+    },
   };
 }
 

@@ -5,6 +5,7 @@ export const geminiWire: WireFormat = {
   name: "gemini",
   contentType: "text/event-stream",
   render,
+  countsCache: "reads",
   saysWhenOver: false,
   brokenFrame: 'data: {"candidates":[{"content":{"parts":[{"tex\r\n\r\n',
   errorFrame: {
@@ -62,6 +63,7 @@ function render(scenario: Scenario): readonly string[] {
   const finishReason = scenario.stop === "length" ? "MAX_TOKENS" : "STOP";
   const counted = usage && {
     promptTokenCount: usage.input,
+    ...(usage.cacheRead === undefined ? {} : { cachedContentTokenCount: usage.cacheRead }),
     candidatesTokenCount: usage.output,
     totalTokenCount: usage.input + usage.output,
   };

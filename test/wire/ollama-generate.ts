@@ -5,6 +5,7 @@ export const ollamaGenerateWire: WireFormat = {
   name: "ollama generate",
   contentType: "application/x-ndjson",
   render,
+  countsCache: "nothing",
   saysWhenOver: true,
   brokenFrame: '{"model":"comma","respon\n',
   errorFrame: { text: line({ error: "an error was encountered while running the model" }), kind: "unknown" },

@@ -5,6 +5,7 @@ export const openAiChatWire: WireFormat = {
   name: "openai chat",
   contentType: "text/event-stream",
   render,
+  countsCache: "reads",
   saysWhenOver: true,
   brokenFrame: 'data: {"id":"chatcmpl-1","object":"chat.completion.chunk","choices":[{"ind\n\n',
   errorFrame: {
@@ -66,6 +67,7 @@ function render(scenario: Scenario): readonly string[] {
       prompt_tokens: usage.input,
       completion_tokens: usage.output,
       total_tokens: usage.input + usage.output,
+      ...(usage.cacheRead === undefined ? {} : { prompt_tokens_details: { cached_tokens: usage.cacheRead } }),
     };
     frames.push(sse({ ...envelope, choices: [], usage: counted }));
   }

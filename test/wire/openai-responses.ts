@@ -6,6 +6,7 @@ export const openAiResponsesWire: WireFormat = {
   name: "openai responses",
   contentType: "text/event-stream",
   render,
+  countsCache: "reads",
   saysWhenOver: false,
   brokenFrame: 'event: response.output_text.delta\ndata: {"type":"response.output_text.delta","item_id":"ms\n\n',
   errorFrame: {
@@ -105,7 +106,7 @@ function renderMessage(emit: Emit, output_index: number, text: readonly string[]
 function responseOf({ usage }: Scenario, status: string): object {
   const counted = usage && {
     input_tokens: usage.input,
-    input_tokens_details: { cached_tokens: 0 },
+    input_tokens_details: { cached_tokens: usage.cacheRead ?? 0 },
     output_tokens: usage.output,
     output_tokens_details: { reasoning_tokens: 0 },
     total_tokens: usage.input + usage.output,

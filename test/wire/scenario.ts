@@ -6,7 +6,13 @@ export interface Scenario {
   /** As it is streamed. */
   readonly text?: readonly string[];
   readonly toolCalls?: readonly { readonly id: string; readonly name: string; readonly args: string }[];
-  readonly usage?: { readonly input: number; readonly output: number };
+  readonly usage?: {
+    readonly input: number;
+    readonly output: number;
+    /** Of the input. */
+    readonly cacheRead?: number;
+    readonly cacheWrite?: number;
+  };
   readonly stop?: "end" | "length";
 }
 
@@ -32,6 +38,8 @@ export interface WireFormat {
   readonly contentType: string;
   /** The body of an answer, cut where a server flushes. */
   render(scenario: Scenario): readonly string[];
+  /** What it tells of its cache. */
+  readonly countsCache: "nothing" | "reads" | "reads and writes";
   /** Whether a client can tell that an answer is over before its connection closes. */
   readonly saysWhenOver: boolean;
   /** One frame whose JSON is broken. */

@@ -3,6 +3,8 @@ import type { OperationName } from "../../contract/operations.ts";
 import type { CallStep, Scenario } from "../scenario.ts";
 import { asked, completed, endedWith, said } from "./turns.ts";
 
+const DIME = { amount: 0.1, currency: "USD" };
+
 /** Budgets that run out, and providers that fail. */
 export const LIMITS: readonly Scenario[] = [
   {
@@ -41,6 +43,101 @@ export const LIMITS: readonly Scenario[] = [
           { type: "turn_completed", stop_reason: "end_turn" },
           completed("That was expensive.", { terminal_cause_kind: "budget_exhausted" }),
         ],
+      },
+    ],
+  },
+  {
+    name: "cost",
+    title: "what a turn costs is told, warned of once, and its end keeps the answer that crossed the limit",
+    needs: ["turns of unkept sessions"],
+    steps: [
+      {
+        call: "createSession",
+        input: {
+          prompt: "One, {run}.",
+          model: "conformance-priced",
+          tool_preset: "none",
+          budget_limits: { max_cost: 0.12 },
+        },
+        result: { text: "That was a dime.", usage: { cost: DIME }, turn_cost: DIME, terminal_cause_kind: undefined },
+        keep: { session: "session_id" },
+        events: [
+          asked("One, {run}."),
+          ...said(0, "That was a dime."),
+          { type: "budget_warning", budget_type: "cost", used: 100_000, limit: 120_000, percent: 83.3 },
+          { type: "turn_completed", stop_reason: "end_turn", usage: { input_tokens: 80, cost: DIME } },
+          completed("That was a dime.", { usage: { cost: DIME }, turn_cost: DIME }),
+        ],
+      },
+      {
+        call: "startTurn",
+        input: { session_id: "{session}", prompt: "Two, {run}." },
+        result: {
+          text: "That was a dime.",
+          terminal_cause_kind: "budget_exhausted",
+          usage: { input_tokens: 160, cost: { amount: 0.2, currency: "USD" } },
+          turn_cost: DIME,
+        },
+        events: [
+          asked("Two, {run}."),
+          ...said(0, "That was a dime."),
+          { type: "turn_completed", stop_reason: "end_turn" },
+          completed("That was a dime.", { turn_cost: DIME, terminal_cause_kind: "budget_exhausted" }),
+        ],
+      },
+      {
+        call: "createSession",
+        input: { prompt: "Three.", model: "conformance-plain", budget_limits: { max_cost: 1 } },
+        error: { code: "INVALID_PARAMS", message: /no price of conformance-plain is known; set .*prices/ },
+        events: [],
+      },
+    ],
+  },
+  {
+    name: "usage",
+    title: "what sessions used is summed up, with what it cost where a price is known",
+    requires: ["session-store"],
+    steps: [
+      {
+        call: "createSession",
+        input: {
+          prompt: "One, {run}.",
+          model: "conformance-priced",
+          tool_preset: "none",
+          labels: { story: "{run}" },
+        },
+        keep: { session: "session_id" },
+      },
+      {
+        call: "createSession",
+        input: { prompt: "Two, {run}.", model: "conformance-plain", tool_preset: "none", labels: { story: "{run}" } },
+        result: { turn_cost: undefined },
+      },
+      {
+        call: "listSessions",
+        input: { labels: { story: "{run}" } },
+        result: { sessions: [{ model: "conformance-plain", cost: undefined }, { cost: DIME }] },
+      },
+      {
+        call: "readUsage",
+        input: { by: "model", labels: { story: "{run}" }, since: "2d" },
+        result: {
+          groups: [
+            { key: "conformance-priced", calls: 1, usage: { input_tokens: 80, output_tokens: 5, cost: DIME } },
+            { key: "conformance-plain", calls: 1, usage: { input_tokens: 10, output_tokens: 5, cost: undefined } },
+          ],
+          total: { calls: 2, usage: { input_tokens: 90, cost: { ...DIME, partial: true } } },
+        },
+      },
+      {
+        call: "readUsage",
+        input: { by: "label", labels: { story: "{run}" } },
+        result: { groups: [{ key: "story={run}", calls: 2 }] },
+      },
+      {
+        call: "readUsage",
+        input: { since: "lately" },
+        error: { code: "INVALID_PARAMS", message: /since: write how far back/ },
       },
     ],
   },

@@ -1,6 +1,8 @@
 import type { AgentEntryBody, AgentEntryBodyOf, Tier } from "../../contract/agent.ts";
 import type { Entry } from "../../contract/entry.ts";
-import type { LogRow } from "../../ports/store.ts";
+import type { LogRow, Spent } from "../../ports/store.ts";
+import { totalTokens } from "../session-state.ts";
+import { addSpending } from "../spent.ts";
 
 /** From this number on, memories stand in the log one after another, beginning at this seq. */
 interface Place {
@@ -23,6 +25,8 @@ export interface AgentRow extends LogRow {
   /** How many there were when the last one failed; absent when it did not. */
   readonly failed_at_count?: number;
   readonly last_error?: string;
+  /** What summaries took, by day, model and who asked; bounded, and absent in a row of before it was kept. */
+  readonly spent?: readonly Spent[];
   /** Where the memories lie that no summary covers. */
   readonly places: readonly Place[];
   /** Where summaries lie among or behind those. */
@@ -40,10 +44,18 @@ export function foldAgent(row: AgentRow | undefined, id: string, entry: Entry<Ag
     case "note_added":
       return { ...after, agent: body.agent, note_seqs: [...before.note_seqs, seq] };
     case "tiers_compacted":
-      return compacted(after, body, entry);
+      return compacted(withSpending(after, body), body, entry);
     case "tiers_failed":
-      return { ...after, failed_at_count: body.at_count, last_error: body.error };
+      return { ...withSpending(after, body), failed_at_count: body.at_count, last_error: body.error };
   }
+}
+
+function withSpending(
+  row: AgentRow,
+  { usage, model = "", by }: AgentEntryBodyOf<"tiers_compacted" | "tiers_failed">,
+): AgentRow {
+  if (row.spent === undefined || usage === undefined || totalTokens(usage) === 0) return row;
+  return { ...row, spent: addSpending(row.spent, { model, by, usage, timestamp_ms: row.updated_at_ms }) };
 }
 
 function emptyRow(session_id: string, created_at_ms: number): AgentRow {
@@ -56,6 +68,7 @@ function emptyRow(session_id: string, created_at_ms: number): AgentRow {
     count: 0,
     note_seqs: [],
     compactions: 0,
+    spent: [],
     places: [],
     summary_seqs: [],
   };

@@ -7,6 +7,7 @@ import type {
   Tier,
 } from "../../contract/agent.ts";
 import { messageOf } from "../../contract/error.ts";
+import type { Usage } from "../../contract/event.ts";
 import { assembleAgentPrompt } from "../../core/agent/tier-text.ts";
 import {
   type AgentRow,
@@ -17,6 +18,7 @@ import {
   type Windows,
   waterfallNow,
 } from "../../core/agent/tiers.ts";
+import { addUsage, NO_USAGE } from "../../core/session-state.ts";
 import type { SessionLocks } from "../../ports/store.ts";
 import type { Vault, VaultMemory } from "../../ports/vault.ts";
 import { queryTerms, termsOf } from "../../text/terms.ts";
@@ -31,14 +33,20 @@ interface NewMemory {
 
 /** The memory of one agent: its newest memories word for word, a summary of those before, and one of all older ones. */
 export interface AgentMemory {
-  remember(memories: readonly NewMemory[]): Promise<{ count: number; compaction_due: boolean }>;
+  /** `by` is who asks, by name; undefined for the user of this process. */
+  remember(memories: readonly NewMemory[], by?: string): Promise<{ count: number; compaction_due: boolean }>;
   note(note: Note): Promise<number>;
   context(immediate: number | undefined): Promise<AgentContext>;
   /** Compacts now, whatever is due; two at once are one. */
-  compact(): Promise<AgentCompacted>;
+  compact(by?: string): Promise<AgentCompacted>;
   status(): Promise<AgentStatus>;
   /** Resolves when nothing goes on in the background. */
   settled(): Promise<void>;
+}
+
+interface Asked {
+  readonly forced: boolean;
+  readonly by: string | undefined;
 }
 
 export interface AgentMemoryParts {
@@ -81,12 +89,19 @@ export function createAgentMemory(name: string, parts: AgentMemoryParts): AgentM
 
   const files = createAgentFiles(name, { vault: parts.vault, log, locks: parts.locks, tell, add });
 
-  const run = async (row: AgentRow, fall: Waterfall, forced: boolean): Promise<AgentCompacted> => {
+  const run = async (row: AgentRow, fall: Waterfall, asked: Asked): Promise<AgentCompacted> => {
     const { immediate, recent: window } = windows;
+    const { forced, by } = asked;
+    const spender = by === undefined ? {} : { by };
+    let spent: { usage: Usage; model?: string } = { usage: NO_USAGE };
+    const spend = (usage: Usage, model: string): void => {
+      spent = { usage: addUsage(spent.usage, usage), model };
+    };
     tell(`Starting compaction (${fall.atCount} memories, ${immediate} immediate, ${window} recent)`);
     try {
-      const made = await summaries(row, fall);
-      const after = await log.append(() => [{ kind: "tiers_compacted", at_count: fall.atCount, forced, ...made }]);
+      const made = await summaries(row, fall, spend);
+      const facts = { at_count: fall.atCount, forced, ...made, ...spent, ...spender };
+      const after = await log.append(() => [{ kind: "tiers_compacted", ...facts }]);
       if (made.longterm !== undefined) tell(`Long-term summary updated (${made.longterm.summary.length} chars)`);
       tell(`Short-term summary updated (${made.recent.summary.length} chars)`);
       tell(`Compaction complete (${made.longterm === undefined ? "first summary" : "waterfall"})`);
@@ -96,19 +111,21 @@ export function createAgentMemory(name: string, parts: AgentMemoryParts): AgentM
     } catch (thrown) {
       const reason = messageOf(thrown);
       // A runtime that closes is no failure of the summary: what was due is due still.
-      if (!signal.aborted) await log.append((at_count) => [{ kind: "tiers_failed", at_count, error: reason }]);
+      const failed = { kind: "tiers_failed" as const, error: reason, ...spent, ...spender };
+      if (!signal.aborted) await log.append((at_count) => [{ ...failed, at_count }]);
       tell(`Compaction failed (${reason}); both summaries stay as they were`);
       return { compacted: false, reason };
     }
   };
 
-  const summaries = async (row: AgentRow, fall: Waterfall) => {
+  const summaries = async (row: AgentRow, fall: Waterfall, spend: Parameters<SummariseTexts>[2]) => {
     const older = [row.longterm, row.recent].flatMap((tier) => tier?.summary ?? []);
-    const longterm = fall.longterm && (await parts.summarise(older, signal));
+    const longterm = fall.longterm && (await parts.summarise(older, signal, spend));
     const memories = await log.memories(fall.recent.from, fall.recent.to);
     const recent = await parts.summarise(
       memories.map(({ content }) => content),
       signal,
+      spend,
     );
     const tier = ({ summary, by }: Pick<Tier, "summary" | "by">, range: { from: number; to: number }): Tier => ({
       summary,
@@ -118,15 +135,11 @@ export function createAgentMemory(name: string, parts: AgentMemoryParts): AgentM
     return {
       recent: tier(recent, fall.recent),
       ...(longterm === undefined || fall.longterm === undefined ? {} : { longterm: tier(longterm, fall.longterm) }),
-      usage: {
-        input_tokens: recent.usage.input_tokens + (longterm?.usage.input_tokens ?? 0),
-        output_tokens: recent.usage.output_tokens + (longterm?.usage.output_tokens ?? 0),
-      },
     };
   };
 
   /** What is due, one compaction after another; then, when it is forced, what is left. */
-  const compactAll = async (forced: boolean): Promise<AgentCompacted> => {
+  const compactAll = async (asked: Asked): Promise<AgentCompacted> => {
     let hold: Awaited<ReturnType<SessionLocks["hold"]>>;
     try {
       hold = await parts.locks.hold(agentId(name, "compaction of agent"));
@@ -139,29 +152,29 @@ export function createAgentMemory(name: string, parts: AgentMemoryParts): AgentM
         const row = await log.row();
         const fall = row && dueWaterfall(row, windows);
         if (row === undefined || fall === undefined || signal.aborted) break;
-        last = await run(row, fall, false);
+        last = await run(row, fall, { ...asked, forced: false });
         if (!last.compacted) return last;
       }
       const row = await log.row();
-      const fall = row && forced ? waterfallNow(row, windows) : undefined;
-      return row === undefined || fall === undefined ? last : await run(row, fall, true);
+      const fall = row && asked.forced ? waterfallNow(row, windows) : undefined;
+      return row === undefined || fall === undefined ? last : await run(row, fall, asked);
     } finally {
       await hold.release();
     }
   };
-  const compact = (forced: boolean): Promise<AgentCompacted> => {
-    compacting ??= compactAll(forced).finally(() => {
+  const compact = (asked: Asked): Promise<AgentCompacted> => {
+    compacting ??= compactAll(asked).finally(() => {
       compacting = undefined;
     });
     return compacting;
   };
 
   return {
-    remember: async (memories) => {
+    remember: async (memories, by) => {
       await files.ready();
       const row = await add(memories);
       const compaction_due = dueWaterfall(row, windows) !== undefined;
-      if (compaction_due) compactLater();
+      if (compaction_due) compactLater(by);
       return { count: row.count, compaction_due };
     },
     note: async (note) => {
@@ -188,9 +201,9 @@ export function createAgentMemory(name: string, parts: AgentMemoryParts): AgentM
       });
       return { ...(row === undefined ? {} : textsOf(row)), immediate: shown.map(toItem), prompt };
     },
-    compact: async () => {
+    compact: async (by) => {
       await files.ready();
-      return compact(true);
+      return compact({ forced: true, by });
     },
     status: async () => {
       await files.ready();
@@ -205,13 +218,13 @@ export function createAgentMemory(name: string, parts: AgentMemoryParts): AgentM
   };
 
   /** Compacts behind whoever asked; what becomes due meanwhile is next. */
-  function compactLater(): void {
+  function compactLater(by: string | undefined): void {
     isWanted = true;
     background ??= (async () => {
       while (isWanted) {
         isWanted = false;
         // Its failures are in the log; nobody waits for it.
-        await compact(false).catch((thrown) => tell(`Compaction failed (${messageOf(thrown)})`));
+        await compact({ forced: false, by }).catch((thrown) => tell(`Compaction failed (${messageOf(thrown)})`));
       }
       background = undefined;
     })();

@@ -60,12 +60,13 @@ export function createAgents(parts: AgentsParts): Agents {
   return {
     store,
     operations: {
-      remember: ({ agent: name, content, metadata }) => agent(name).remember([{ content, metadata }]),
+      remember: ({ agent: name, content, metadata }, { caller }) =>
+        agent(name).remember([{ content, metadata }], caller?.name),
       takeNote: async ({ agent: name, content, title }) => ({
         notes: await agent(name).note({ content, ...(title === undefined ? {} : { title }) }),
       }),
       readAgentContext: ({ agent: name, immediate }) => agent(name).context(immediate),
-      compactAgent: ({ agent: name }) => agent(name).compact(),
+      compactAgent: ({ agent: name }, { caller }) => agent(name).compact(caller?.name),
       readAgentStatus: ({ agent: name }) => agent(name).status(),
       listAgents: async () => {
         const rows = await store.sessions.all();

@@ -8,11 +8,12 @@ import { bytesOf, cutText } from "../../core/transcript-text.ts";
 import type { ModelClient } from "../../ports/model.ts";
 import type { OpenTelemetry, Telemetry, Watch } from "../../ports/telemetry.ts";
 
-/** A summary of texts, oldest first; it rejects, in a sentence, when there is none. */
+/** A summary of texts, oldest first; it rejects, in a sentence, when there is none. `spend` is told what it took, also then. */
 export type SummariseTexts = (
   texts: readonly string[],
   signal: AbortSignal,
-) => Promise<{ readonly summary: string; readonly by: "model" | "extractive"; readonly usage: Usage }>;
+  spend: (usage: Usage, model: string) => void,
+) => Promise<{ readonly summary: string; readonly by: "model" | "extractive" }>;
 
 export interface TierSummariserParts {
   /** The model that summarises; undefined when none is configured: then sentences of the memories serve. */
@@ -31,7 +32,7 @@ const BYTES_PER_TOKEN = 3;
 
 /** Summaries by the configured model, base or chat, in the same words; without one, of the texts' own sentences. */
 export function createTierSummariser({ model, asking, telemetry }: TierSummariserParts): SummariseTexts {
-  return async (texts, signal) => {
+  return async (texts, signal, spend) => {
     const client = await model();
     if (client === undefined) return extractTexts(texts);
     const window = client.contextWindow ?? UNKNOWN_WINDOW_TOKENS;
@@ -48,14 +49,18 @@ export function createTierSummariser({ model, asking, telemetry }: TierSummarise
         acceptsEmpty: true,
         // Nobody listens, and an agent's log holds memories, not attempts.
         emit: () => {},
-        append: async (bodies) => watch?.appended(bodies),
+        append: async (bodies) => {
+          for (const body of bodies) if (body.kind === "call_failed") spend(body.usage, client.modelId);
+          watch?.appended(bodies);
+        },
       },
       { messages: [spoken(content)], tools: [], maxOutputTokens },
     ).finally(() => watch?.end({}));
     if (!answer.ok) throw new Error(answer.failure.message);
+    spend(answer.usage, client.modelId);
     const summary = cleanSummary(assistantText(answer));
     if (summary === "") throw new Error("the model returned no usable summary");
-    return { summary, by: "model", usage: answer.usage };
+    return { summary, by: "model" };
   };
 }
 
@@ -67,7 +72,7 @@ function watchSummary(telemetry: Telemetry, model: ModelClient, signal: AbortSig
 function extractTexts(texts: readonly string[]) {
   const summary = extractTier(texts, EXTRACT_CHARS_MAX);
   if (summary === "") throw new Error("the memories hold no sentence to summarise them by");
-  return { summary, by: "extractive" as const, usage: { input_tokens: 0, output_tokens: 0 } };
+  return { summary, by: "extractive" as const };
 }
 
 function spoken(content: string): Message {

@@ -139,6 +139,7 @@ describe("rkat run", () => {
       "session_ref",
       "text",
       "tool_calls",
+      "turn_cost",
       "turns",
       "usage",
     ]);

@@ -16,6 +16,7 @@ import { addResumeCommands, addRunCommand, DEFAULT_COMMAND, settleResume } from 
 import { addRpcCommand, addServeCommand } from "./commands/serve.ts";
 import { addSessionCommand } from "./commands/session.ts";
 import { addTrustCommand } from "./commands/trust.ts";
+import { addUsageCommand } from "./commands/usage.ts";
 import { addDemoCommand } from "./demo/demo-command.ts";
 import { reportFailure } from "./failure.ts";
 import { configureHelp, describeHelp, nearMiss } from "./help.ts";
@@ -84,6 +85,7 @@ function declareProgram(program: Command, invocation: Invocation): void {
   addCompactCommand(program, invocation);
   addMemoryCommand(program, invocation);
   addAgentCommand(program, invocation);
+  addUsageCommand(program, invocation);
   addBlobCommand(program, invocation);
   program.commandsGroup("Serve");
   addServeCommand(program, invocation);

@@ -54,6 +54,13 @@ export function wholeFrom(least: number): (text: string) => number {
   };
 }
 
+/** Reads an amount of US dollars. */
+function dollars(text: string): number {
+  const amount = /^\d+(?:\.\d+)?$/.test(text) ? Number(text) : Number.NaN;
+  if (amount > 0) return amount;
+  throw new InvalidArgumentError("Write an amount of US dollars above 0, like 0.5.");
+}
+
 /** Takes a duration as it is written. */
 function duration(text: string): string {
   if ((parseDuration(text) ?? 0) > 0) return text;
@@ -145,6 +152,7 @@ function optionOf({ word, schema }: WrittenField): Option {
   const several = `${description}; may be repeated`;
   if (isPairs(word)) return pairs(word, several);
   if (word.endsWith("<time>")) return option.argParser(duration);
+  if (word.endsWith("<usd>")) return option.argParser(dollars);
   if (word.endsWith("<json>")) {
     return option.argParser(Array.isArray(examples) ? jsonLike(examples[0]) : (text) => new GivenJson(text));
   }

@@ -159,6 +159,18 @@ export function counted(count: number, noun: string): string {
   return `${grouped(count)} ${count === 1 ? noun : plural}`;
 }
 
+/** Of an amount below a cent so many digits are told. */
+const SMALL_DIGITS = 2;
+
+/** `$1.20`, `$0.0013`; `≥ $1.20` where some of it has no known price, `?` where none has. */
+export function costText(cost: { readonly amount: number; readonly partial?: true | undefined } | undefined): string {
+  if (cost === undefined) return "?";
+  const { amount, partial } = cost;
+  const isSmall = amount > 0 && amount < 0.01;
+  const text = amount.toFixed(isSmall ? Math.ceil(-Math.log10(amount)) + SMALL_DIGITS - 1 : 2);
+  return `${partial === true ? "≥ " : ""}$${text}`;
+}
+
 const UNITS = ["bytes", "KB", "MB", "GB", "TB"];
 
 /** `3145728` as `3.1 MB`. */

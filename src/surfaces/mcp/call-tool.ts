@@ -122,7 +122,7 @@ function payloadOf(operation: OperationName, output: unknown, { session_id }: Pa
 }
 
 /** A session's times are objects here, and what it has used stands apart. */
-function readPayload({ session_ref, total_tokens, usage, ...session }: SessionInfo): ReadPayload {
+function readPayload({ session_ref, total_tokens, cost: _told, usage, ...session }: SessionInfo): ReadPayload {
   const time = (secs_since_epoch: number) => ({ secs_since_epoch, nanos_since_epoch: 0 });
   const { session_id, created_at, updated_at } = session;
   return {

@@ -77,7 +77,7 @@ export const ANSWERS_LIST: readonly OperationName[] = ["searchMemory", "searchHi
 export const RUNS_TURN: readonly OperationName[] = ["createSession", "startTurn", "resumeSession"];
 
 /** Larger ones describe messages and events to the last field, and a client may show them all to a model. */
-const OUTPUT_SCHEMA_CHARS_MAX = 2_048;
+const OUTPUT_SCHEMA_CHARS_MAX = 2_560;
 
 function outputSchemaOf(operation: OperationName): Tool["outputSchema"] {
   if (ANSWERS_LIST.includes(operation)) return undefined;

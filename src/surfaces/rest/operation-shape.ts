@@ -107,7 +107,8 @@ function convert(value: unknown, type: JsonSchema["type"]): unknown {
 /** The fields as the operation's schema has them: labels as a map, a session's events by their scope. */
 function inWireForm(name: OperationName, fields: Fields): Fields {
   switch (name) {
-    case "listSessions": {
+    case "listSessions":
+    case "readUsage": {
       const { label, ...rest } = fields;
       return label === undefined ? rest : { ...rest, labels: labelsOf(label) };
     }

@@ -77,6 +77,22 @@ class ClientMethods(Handle):
         )
         return answer
 
+    async def usage(
+        self,
+        *,
+        by: Literal["model", "label", "day", "token"] | None = None,
+        since: str | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> results.UsageReport:
+        """Sum up what models were used, with their tokens and cost, over all sessions and agents.
+
+        - `by`: what it is told apart by: model, label, day (UTC), or the token that asked
+        - `since`: only from this day on: how far back, such as 7d, or a day, such as 2026-11-01
+        - `labels`: only sessions with these labels
+        """
+        answer: results.UsageReport = await self._request("usage/read", by=by, since=since, labels=labels)
+        return answer
+
     async def capabilities(self) -> results.Capabilities:
         """Say what this runtime can do and what was left out."""
         answer: results.Capabilities = await self._request("capabilities/get")

@@ -61,6 +61,7 @@ OPERATIONS: dict[str, Operation] = {
     "readConfig": Operation("config/get", "GET /config"),
     "setConfig": Operation("config/set", "PUT /config"),
     "patchConfig": Operation("config/patch", "PATCH /config"),
+    "readUsage": Operation("usage/read", "GET /usage"),
     "readCapabilities": Operation("capabilities/get", "GET /capabilities"),
     "readModels": Operation("models/catalog", "GET /models/catalog"),
 }

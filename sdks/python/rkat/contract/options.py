@@ -70,6 +70,8 @@ class BudgetLimits(TypedDict, total=False):
     """The same in seconds."""
     max_duration_ms: int
     """The same in milliseconds."""
+    max_cost: float
+    """What the session may cost, in US dollars, such as 0.5."""
 
 
 class CompactionSettings(TypedDict, total=False):

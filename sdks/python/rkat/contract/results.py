@@ -12,6 +12,17 @@ elif TYPE_CHECKING:
     from typing_extensions import NotRequired
 
 
+class Cost(TypedDict):
+    """`cost` of `RunResultUsage`."""
+
+    amount: float
+    """How much, as a decimal number."""
+    currency: Literal["USD"]
+    """What it is counted in."""
+    partial: NotRequired[Literal[True]]
+    """Some calls have no known price, so it was at least this much."""
+
+
 class RunResultUsage(TypedDict):
     """`usage` of `RunResult`."""
 
@@ -25,6 +36,8 @@ class RunResultUsage(TypedDict):
     """Of the input, tokens the provider has read from its cache."""
     estimated: NotRequired[Literal[True]]
     """A part of it is an estimate: of a call that was cut no provider tells what it took."""
+    cost: NotRequired[Cost]
+    """What it cost by the prices of its time; absent where no price is known."""
     total_tokens: int
     """Input and output tokens together."""
 
@@ -71,6 +84,9 @@ class RunResult(TypedDict):
     """Tool calls of the turn."""
     usage: RunResultUsage
     """The tokens the turn used."""
+    turn_cost: NotRequired[Cost]
+    """What the turn cost, its compactions included, while usage.cost is the session's; absent where no price is known.
+    """
     terminal_cause_kind: NotRequired[TerminalCause]
     """Why the turn stopped short; absent where the model ended it."""
     structured_output: NotRequired[Any]
@@ -92,6 +108,8 @@ class Usage(TypedDict):
     """Of the input, tokens the provider has read from its cache."""
     estimated: NotRequired[Literal[True]]
     """A part of it is an estimate: of a call that was cut no provider tells what it took."""
+    cost: NotRequired[Cost]
+    """What it cost by the prices of its time; absent where no price is known."""
 
 
 class CompactionCadence(TypedDict):
@@ -120,6 +138,8 @@ class SessionInfo(TypedDict):
     """Messages of its transcript."""
     total_tokens: int
     """Input and output tokens of all its model calls."""
+    cost: NotRequired[Cost]
+    """What all its model calls cost; absent where no price is known."""
     is_active: bool
     """Whether it runs a turn."""
     state: Literal["idle", "running", "waiting", "interrupted", "archived"]
@@ -155,6 +175,8 @@ class SessionSummary(TypedDict):
     """Messages of its transcript."""
     total_tokens: int
     """Input and output tokens of all its model calls."""
+    cost: NotRequired[Cost]
+    """What all its model calls cost; absent where no price is known."""
     is_active: bool
     """Whether it runs a turn."""
     state: Literal["idle", "running", "waiting", "interrupted", "archived"]
@@ -906,6 +928,39 @@ class ConfigEnvelope(TypedDict):
     """Keys that have changed and wait for the next start of this process."""
 
 
+class UsageReportGroup(TypedDict):
+    """`groups` of `UsageReport`."""
+
+    key: str
+    """The model, the label as key=value, the day, or the token; empty for none."""
+    calls: int
+    """Model calls; a compaction counts as one, whatever it took."""
+    usage: Usage
+    """The tokens of those calls, and what they cost."""
+
+
+class UsageReportTotal(TypedDict):
+    """`total` of `UsageReport`."""
+
+    calls: int
+    """Model calls; a compaction counts as one, whatever it took."""
+    usage: Usage
+    """The tokens of those calls, and what they cost."""
+
+
+class UsageReport(TypedDict):
+    """What `readUsage` answers."""
+
+    by: Literal["model", "label", "day", "token"]
+    """What it is told apart by."""
+    since: NotRequired[str]
+    """The first day that is counted; absent for all days."""
+    groups: list[UsageReportGroup]
+    """The dearest first, days in their order; a session with two labels is counted under both."""
+    total: UsageReportTotal
+    """All of it, each call once."""
+
+
 class CapabilityRow(TypedDict):
     """`capabilities` of `Capabilities`."""
 
@@ -924,6 +979,42 @@ class Capabilities(TypedDict):
     """The version of the wire contract."""
     capabilities: list[CapabilityRow]
     """Everything the wire contract knows of."""
+
+
+class ModelPricesAbove(TypedDict):
+    """`above` of `ModelPrices`."""
+
+    input: float
+    """A million tokens of input."""
+    cached_input: NotRequired[float]
+    """Of those, tokens that were read from the cache; without it, as input."""
+    cache_write: NotRequired[float]
+    """Of those, tokens that were put into the cache; without it, as input."""
+    output: float
+    """A million tokens of output."""
+    input_tokens: int
+    """How long the input may be at most before."""
+
+
+class ModelPrices(TypedDict):
+    """`prices` of `CatalogModel`."""
+
+    input: float
+    """A million tokens of input."""
+    cached_input: NotRequired[float]
+    """Of those, tokens that were read from the cache; without it, as input."""
+    cache_write: NotRequired[float]
+    """Of those, tokens that were put into the cache; without it, as input."""
+    output: float
+    """A million tokens of output."""
+    currency: Literal["USD"]
+    """What they are counted in."""
+    above: NotRequired[ModelPricesAbove]
+    """What a call charges whose input is longer."""
+    as_of: NotRequired[str]
+    """The day on which they held, as 2026-11-16."""
+    source: NotRequired[str]
+    """Where they are from."""
 
 
 class CatalogModelProfile(TypedDict):
@@ -960,6 +1051,8 @@ class CatalogModel(TypedDict):
     """Tokens it can see; absent when nobody has said it of one's own model."""
     max_output_tokens: NotRequired[int]
     """Tokens it can say at once; absent as above."""
+    prices: NotRequired[ModelPrices]
+    """What it charges in US dollars; absent when that is not known."""
     server_id: NotRequired[str]
     """The server under [self_hosted.servers] that serves it."""
     profile: NotRequired[CatalogModelProfile]

@@ -11,7 +11,7 @@ import type { Invocation, ModelOutlook } from "../parts.ts";
 export function addModelsCommand(program: Command, invocation: Invocation): void {
   const command = program
     .command("models")
-    .description("Lists the known models, newest first, with their context window and output limit.")
+    .description("Lists the known models, newest first, with their context window, output limit and price.")
     .summary("list known models and who has a key")
     .option("--json", "as JSON")
     .action((flags: { readonly json?: boolean }) => listModels(invocation, flags.json === true));
@@ -20,7 +20,10 @@ export function addModelsCommand(program: Command, invocation: Invocation): void
       ["rkat models", "what can be asked, and what lacks a key"],
       ["rkat models --json | jq '.providers[].default_model_id'", "for scripts"],
     ],
-    notes: [["Other models", "any name a provider knows works: rkat -m PROVIDER/MODEL, rkat -m ollama/llama3.2"]],
+    notes: [
+      ["Other models", "any name a provider knows works: rkat -m PROVIDER/MODEL, rkat -m ollama/llama3.2"],
+      ["Prices", "US dollars for a million tokens in / out; one that is unknown is set under [prices.MODEL]"],
+    ],
   });
 }
 
@@ -50,12 +53,13 @@ function keyNote(provider: string, outlook: ModelOutlook["providers"]): string {
 }
 
 function modelLines({ models, default_model_id }: ModelsCatalog["providers"][number]): readonly string[] {
-  const rows = models.map(({ id, display_name, context_window, max_output_tokens }) => [
+  const rows = models.map(({ id, display_name, context_window, max_output_tokens, prices }) => [
     id === default_model_id ? " *" : "  ",
     id,
     display_name,
     `${size(context_window).padStart(9)} context`,
     `${size(max_output_tokens).padStart(7)} output`,
+    prices === undefined ? "" : `$${prices.input} / $${prices.output}`,
   ]);
   return alignColumns(rows);
 }

@@ -10,6 +10,7 @@ import { fieldsOf } from "../flags.ts";
 import {
   ageOf,
   alignColumns,
+  costText,
   counted,
   createPaint,
   grouped,
@@ -27,6 +28,7 @@ import { toolName, verboseLineOf } from "./turn-view.ts";
 
 export interface ListFlags {
   readonly limit: number;
+  readonly cost?: boolean;
   readonly json?: boolean;
 }
 
@@ -47,7 +49,7 @@ export interface EventsFlags {
 
 export async function showList({ io }: Invocation, { runtime, place }: Opened, flags: ListFlags): Promise<void> {
   const { sessions } = await runtime.dispatch("listSessions", fieldsOf("listSessions", flags));
-  if (!flags.json) return printSessions(io, sessions);
+  if (!flags.json) return printSessions(io, sessions, flags.cost === true);
   const refer = <T extends { session_id: string }>(one: T) => ({
     ...one,
     session_ref: formatSessionRef(place.realm, one.session_id),
@@ -73,6 +75,8 @@ export async function showSession(
     ["state", info.state],
     ["model", `${info.model} (${info.provider})`],
     ["messages", grouped(info.message_count)],
+    ["tokens", grouped(info.total_tokens)],
+    ...(info.cost === undefined ? [] : [["cost", costText(info.cost)]]),
     ["created", ageOf(info.created_at, now)],
     ["changed", ageOf(info.updated_at, now)],
     ...(labels.length === 0 ? [] : [["labels", labels.join(", ")]]),
@@ -132,19 +136,21 @@ const COLUMNS_DEFAULT = 120;
 const TITLE_CHARS_MIN = 20;
 
 /** Prints sessions, a line each, newest first. */
-function printSessions(io: Io, sessions: readonly SessionSummary[]): void {
+function printSessions(io: Io, sessions: readonly SessionSummary[], withCost: boolean): void {
   if (sessions.length === 0) {
     io.stdout.write("No sessions found.\n");
     return;
   }
   const now = Date.now();
-  const rows = [["ID", "CHANGED", "MESSAGES", "TOKENS", "STATE", "MODEL", "BEGINS WITH"]];
+  const costs = (text: string): readonly string[] => (withCost ? [text] : []);
+  const rows = [["ID", "CHANGED", "MESSAGES", "TOKENS", ...costs("COST"), "STATE", "MODEL", "BEGINS WITH"]];
   for (const session of sessions) {
     rows.push([
       shortId(session.session_id),
       ageOf(session.updated_at, now),
       grouped(session.message_count).padStart("MESSAGES".length),
       grouped(session.total_tokens).padStart("TOKENS".length),
+      ...costs(costText(session.cost)),
       session.state,
       session.model,
       session.title,

@@ -56,12 +56,14 @@ function addReads(parent: Command, invocation: Invocation): void {
     .summary("list sessions, newest first")
     .description("Lists sessions, the one that changed last first; archived ones are left out.");
   addFieldFlags(list, "listSessions", { limit: withoutIt(20) })
+    .option("--cost", "and what each has cost; as JSON that is told anyway")
     .addOption(jsonFlag())
     .action((flags: ListFlags) => withSessions(invocation, (opened) => showList(invocation, opened, flags)));
   describeHelp(list, {
     examples: [
       ["rkat session list", "the newest 20"],
       ["rkat session list --limit 5 --label team=core", "by label"],
+      ["rkat session list --cost", "what each has cost, where the price of its model is known"],
       ["rkat session list --json | jq -r '.sessions[].session_id'", "for scripts"],
     ],
   });

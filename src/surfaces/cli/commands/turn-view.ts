@@ -1,7 +1,7 @@
 import type { AgentEvent, AgentEventOf, BudgetType } from "../../../contract/event.ts";
 import type { RunResult } from "../../../contract/session.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
-import { counted, createPaint, grouped, type Io, jsonText, oneLine, writeJson } from "../io.ts";
+import { costText, counted, createPaint, grouped, type Io, jsonText, oneLine, writeJson } from "../io.ts";
 
 /** Shows a turn while it runs and when it has ended. */
 export interface TurnView {
@@ -56,9 +56,10 @@ export function createTextView(io: Io, options: TextViewOptions): TurnView {
       const output = finalText(result, options.isStreaming);
       if (output !== undefined) print(output);
       endLine();
-      const { session_id, turns, usage } = result;
+      const { session_id, turns, usage, turn_cost } = result;
+      const cost = turn_cost === undefined || turn_cost.amount === 0 ? "" : ` | Cost: ${costText(turn_cost)}`;
       const footer = `Session: ${session_id.slice(0, 8)} | Turns: ${turns} | Tokens: ${usage.input_tokens} in / ${usage.output_tokens} out`;
-      tell(paint.dim(`[${footer}]`));
+      tell(paint.dim(`[${footer}${cost}]`));
     },
     breakOff: (said) => {
       if (!options.isStreaming) print(said);
@@ -188,13 +189,19 @@ export function compactionLine(event: AgentEventOf<"compaction_started" | "compa
 }
 
 function warningLine({ budget_type, used, limit, percent }: AgentEventOf<"budget_warning">): string {
-  return `${Math.round(percent)} % of the ${BUDGET_NAMES[budget_type]} used: ${grouped(used)} of ${grouped(limit)}`;
+  const amount = (count: number) =>
+    budget_type === "cost" ? costText({ amount: count / MILLIONTHS }) : grouped(count);
+  return `${Math.round(percent)} % of the ${BUDGET_NAMES[budget_type]} used: ${amount(used)} of ${amount(limit)}`;
 }
+
+/** Of a dollar: what a budget of cost is told in. */
+const MILLIONTHS = 1_000_000;
 
 const BUDGET_NAMES: Readonly<Record<BudgetType, string>> = {
   tokens: "token budget is",
   time: "time budget (seconds) is",
   tool_calls: "tool call budget is",
+  cost: "cost budget is",
 };
 
 /** The first text among the arguments, such as a command or a subject. */

@@ -1,0 +1,25 @@
+import { z } from "zod";
+
+const amount = { error: "write an amount of US dollars of at least 0, like 0.5" };
+const dollars = z.number(amount).nonnegative(amount);
+
+/** What calls of a session may cost. */
+export const CostLimit = z
+  .number({ error: "write an amount of US dollars above 0, like 0.5" })
+  .positive({ error: "write an amount of US dollars above 0, like 0.5" });
+
+/** What a model charges for a million tokens, where it is not as published, or nobody has published it. */
+export const Price = z.strictObject({
+  input: dollars.meta({ description: "US dollars for a million tokens of input; 0 is a price, too", examples: [3] }),
+  cached_input: dollars
+    .optional()
+    .meta({ description: "for those that are read from the provider's cache; without it, as input", examples: [0.3] }),
+  cache_write: dollars
+    .optional()
+    .meta({ description: "for those that are put into the cache; without it, as input", examples: [3.75] }),
+  output: dollars.meta({ description: "for a million tokens of output", examples: [15] }),
+  as_of: z.iso
+    .date({ error: 'write a day in quotes, like "2026-11-16"' })
+    .optional()
+    .meta({ description: "the day on which you looked, as a note to yourself", examples: ["2026-11-16"] }),
+});

@@ -1,0 +1,33 @@
+import { z } from "zod";
+
+const amount = z.number().nonnegative();
+
+/** What calls of models cost. Amounts have at most nine decimals, so that sums of them are exact. */
+export const Cost = z.object({
+  amount: amount.describe("how much, as a decimal number"),
+  currency: z.literal("USD").describe("what it is counted in"),
+  partial: z.literal(true).optional().describe("some calls have no known price, so it was at least this much"),
+});
+export type Cost = z.infer<typeof Cost>;
+
+/** US dollars for a million tokens of each kind. */
+const Rates = z.object({
+  input: amount.describe("a million tokens of input"),
+  cached_input: amount.optional().describe("of those, tokens that were read from the cache; without it, as input"),
+  cache_write: amount.optional().describe("of those, tokens that were put into the cache; without it, as input"),
+  output: amount.describe("a million tokens of output"),
+});
+export type Rates = z.infer<typeof Rates>;
+
+/** What a model charges, as somebody published it. */
+export const ModelPrices = Rates.extend({
+  currency: z.literal("USD").describe("what they are counted in"),
+  above: Rates.extend({
+    input_tokens: z.number().int().positive().describe("how long the input may be at most before"),
+  })
+    .optional()
+    .describe("what a call charges whose input is longer"),
+  as_of: z.string().optional().describe("the day on which they held, as 2026-11-16"),
+  source: z.string().optional().describe("where they are from"),
+});
+export type ModelPrices = z.infer<typeof ModelPrices>;

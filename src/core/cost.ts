@@ -1,0 +1,50 @@
+import type { Usage } from "../contract/event.ts";
+import type { Cost, ModelPrices, Rates } from "../contract/money.ts";
+
+/** Sums are made in whole billionths of a dollar: decimals would drift apart by the order they are added in. */
+const NANOS = 1_000_000_000;
+/** A price for a million tokens, in millionths of a dollar, is one for a token in millionths of those. */
+const PICOS_PER_RATE = 1_000_000;
+const PICOS_PER_NANO = 1_000;
+
+/** A cost in whole billionths of a dollar. */
+export function nanosOf({ amount }: Pick<Cost, "amount">): number {
+  return Math.round(amount * NANOS);
+}
+
+/** What a call took, with what it cost by these prices; as it is where nobody knows a price, or what it took. */
+export function withCost(usage: Usage, prices: ModelPrices | undefined): Usage {
+  if (prices === undefined || usage.cost !== undefined || !hasTokens(usage)) return usage;
+  const { above } = prices;
+  const rates = above !== undefined && usage.input_tokens > above.input_tokens ? above : prices;
+  return { ...usage, cost: { amount: chargeOf(usage, rates) / NANOS, currency: "USD" } };
+}
+
+function chargeOf(usage: Usage, { input, output, cached_input = input, cache_write = input }: Rates): number {
+  const { input_tokens, output_tokens, cache_read_tokens = 0, cache_creation_tokens = 0 } = usage;
+  const read = Math.min(cache_read_tokens, input_tokens);
+  const created = Math.min(cache_creation_tokens, input_tokens - read);
+  const charged: readonly (readonly [tokens: number, rate: number])[] = [
+    [input_tokens - read - created, input],
+    [read, cached_input],
+    [created, cache_write],
+    [output_tokens, output],
+  ];
+  const picos = charged.reduce((sum, [tokens, rate]) => sum + tokens * Math.round(rate * PICOS_PER_RATE), 0);
+  return Math.round(picos / PICOS_PER_NANO);
+}
+
+/** What both cost together. Tokens without a cost are of an unknown price, and make the sum a part of the whole. */
+export function addCost(total: Usage, more: Usage): Cost | undefined {
+  const known = [total, more].flatMap(({ cost }) => cost ?? []);
+  if (known.length === 0) return undefined;
+  const isPartial = [total, more].some(
+    (usage) => usage.cost?.partial ?? (usage.cost === undefined && hasTokens(usage)),
+  );
+  const amount = known.reduce((sum, cost) => sum + nanosOf(cost), 0) / NANOS;
+  return { amount, currency: "USD", ...(isPartial ? { partial: true } : {}) };
+}
+
+function hasTokens({ input_tokens, output_tokens }: Usage): boolean {
+  return input_tokens + output_tokens > 0;
+}
