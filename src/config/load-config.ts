@@ -96,6 +96,7 @@ export function modelConfig(
 /** What is composed once: a change of it waits for the next start. Each by the key of its file. */
 export function fixedAtStart({
   features,
+  ceiling,
   rest,
   shell,
   memory,
@@ -103,6 +104,7 @@ export function fixedAtStart({
 }: Config): Readonly<Record<string, unknown>> {
   return {
     features,
+    ceiling,
     "rest.host": rest.host,
     "rest.port": rest.port,
     "shell.program": shell.program,

@@ -1,12 +1,14 @@
 import type { Capabilities, Capability, ModelsCatalog } from "../contract/capability.ts";
 import { RuntimeError } from "../contract/error.ts";
 import type { Content } from "../contract/message.ts";
-import type { CreateSession, RunResult, StartTurn } from "../contract/session.ts";
+import type { CreateSession, RunResult, SessionSettings, StartTurn } from "../contract/session.ts";
 import { compileSchema } from "../core/json-schema.ts";
 import { asBlocks, toolTokens } from "../core/tokens.ts";
 import { requireTools } from "../core/tool-batch.ts";
 import type { ModelClient, ModelResolver } from "../ports/model.ts";
 import type { AgentOperations } from "./agent/agents.ts";
+import { sessionsWith } from "./caller-view.ts";
+import { ceilingFor, requireToolScope, withinLimits } from "./ceiling.ts";
 import { createCompactions } from "./compactions.ts";
 import type { Configuration } from "./configuration.ts";
 import { type CallContext, requireCapability, type Service } from "./dispatch.ts";
@@ -85,7 +87,8 @@ export function createSessionService(parts: ServiceParts): SessionService {
     if (input.output_schema !== undefined) await compileSchema(input.output_schema, "output_schema", parts.checkApart);
     const began = current();
     const model = await began.models.resolve(input.model, input.provider);
-    const settings = settleSettings(input, model, began.defaults);
+    const ceiling = ceilingFor(call.caller, began.defaults.ceiling);
+    const settings = seenBy(call.caller, settleSettings(input, model, { ...began.defaults, ceiling }));
     requireSkills(input, settings);
     requireParams(model, settings);
     if (began.compaction !== undefined) {
@@ -102,7 +105,8 @@ export function createSessionService(parts: ServiceParts): SessionService {
     );
     // Without a prompt it is deferred: the schema says so.
     if (isDeferred || prompt === undefined) return { session_id };
-    const turn = { prompt, model, instructions: [], overlay: undefined, traceparent: call.traceparent, added: [] };
+    const { traceparent, caller } = call;
+    const turn = { prompt, model, instructions: [], overlay: undefined, traceparent, caller, added: [] };
     const run = (signal: AbortSignal) => runSessionTurn(began, session, { ...turn, signal });
     return input.keep_alive === true ? runBehind(session, call, run) : locked.run(session, call, run);
   };
@@ -110,11 +114,11 @@ export function createSessionService(parts: ServiceParts): SessionService {
   /** Runs a turn nobody waits for; how it ends is told in its events, and kept. */
   const runBehind = async (
     session: LiveSession,
-    { behind }: CallContext,
+    { behind, caller }: CallContext,
     turn: (signal: AbortSignal) => Promise<RunResult>,
   ) => {
     const { promise: holding, resolve, reject } = Promise.withResolvers<void>();
-    const run = locked.run(session, {}, (signal) => {
+    const run = locked.run(session, caller?.until === undefined ? {} : { signal: caller.until }, (signal) => {
       resolve();
       return turn(signal);
     });
@@ -137,7 +141,9 @@ export function createSessionService(parts: ServiceParts): SessionService {
       const began = current();
       const model = await modelFor(began.models, session, input);
       const isFirstTurn = state.turnsOpened === 0;
-      const settings = overrideSettings(state.settings, input, { model, isFirstTurn });
+      const overridden = overrideSettings(state.settings, input, { model, isFirstTurn });
+      requireToolScope(call.caller, overridden.tools, began.defaults.ceiling);
+      const settings = withinCeiling(overridden, began.defaults);
       requireSkills(input, settings);
       if (settings !== state.settings) requireParams(model, settings);
       const prompt = state.pendingPrompt === undefined ? input.prompt : join(state.pendingPrompt, input.prompt);
@@ -145,9 +151,9 @@ export function createSessionService(parts: ServiceParts): SessionService {
         await appendEntries(store.log, session, [{ kind: "settings_changed", settings }]);
       }
       const instructions = input.additional_instructions ?? [];
-      const { traceparent } = call;
+      const { traceparent, caller } = call;
       const turn = { prompt, model, instructions, overlay: input.flow_tool_overlay, signal, traceparent, added };
-      return runSessionTurn(began, session, turn);
+      return runSessionTurn(began, session, { ...turn, caller });
     });
   };
 
@@ -180,6 +186,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
       live,
       scope: () => configuration.current().memoryScope,
       telemetry: parts.telemetry,
+      sessionsWith: (labels) => sessionsWith(store, labels),
     }),
     ...parts.agents,
     ...configuration.operations,
@@ -209,6 +216,19 @@ export function createSessionService(parts: ServiceParts): SessionService {
     readModels: async () => configuration.current().catalogue(),
   };
   return { service, live, stop: locked.stop };
+}
+
+/** Whoever has labels makes sessions whose tools see no more than it does, whoever goes on with them. */
+function seenBy(caller: CallContext["caller"], settings: SessionSettings): SessionSettings {
+  const { labels = {} } = caller ?? {};
+  return Object.keys(labels).length === 0 ? settings : { ...settings, view: labels };
+}
+
+/** A session that was made elsewhere may have more to spend than it may have here. */
+function withinCeiling(settings: SessionSettings, { limits }: SessionDefaults): SessionSettings {
+  const budget_limits = withinLimits(settings.budget_limits, limits);
+  const isWithin = JSON.stringify(budget_limits) === JSON.stringify(settings.budget_limits);
+  return isWithin ? settings : { ...settings, budget_limits };
 }
 
 function modelFor(models: ModelResolver, { state }: LiveSession, input: StartTurn): Promise<ModelClient> {

@@ -1,3 +1,4 @@
+import type { Caller } from "../contract/caller.ts";
 import type { CompactionSettings } from "../contract/compaction.ts";
 import type { EntryBody, TurnEnd } from "../contract/entry.ts";
 import { asRuntimeError, RuntimeError } from "../contract/error.ts";
@@ -49,7 +50,7 @@ export interface TurnParts extends FixedParts {
   /** What a session's model can see at once, as far as it is known without asking for the model. */
   windowOf(settings: SessionSettings): number | undefined;
   /** The tools a session has besides its own: by its settings, as far as they are ready, and the runtime's custom ones. */
-  toolsFor(settings: SessionSettings): readonly Tool[];
+  toolsFor(settings: SessionSettings, caller?: Caller): readonly Tool[];
 }
 
 export interface TurnInput {
@@ -59,6 +60,8 @@ export interface TurnInput {
   readonly overlay: StartTurn["flow_tool_overlay"];
   readonly signal: AbortSignal;
   readonly traceparent: string | undefined;
+  /** Who asked for the turn: its tools see no more than that. */
+  readonly caller: Caller | undefined;
   /** Custom tools that came since the turn before. */
   readonly added: readonly string[];
 }
@@ -66,7 +69,7 @@ export interface TurnInput {
 /** Runs a turn of a session that is held, and tells its caller how it went. */
 export async function runSessionTurn(parts: TurnParts, live: LiveSession, input: TurnInput): Promise<RunResult> {
   await parts.prepareTools(live.state.settings, input.signal);
-  const tools = chooseTools(parts, live, input.overlay);
+  const tools = chooseTools(parts, live, input.overlay, input.caller);
   const { telemetry } = parts;
   if (telemetry === undefined) return runOn(parts, live, { ...input, tools, watch: undefined });
   const { output_schema } = live.state.settings;
@@ -193,9 +196,10 @@ export function chooseTools(
   parts: TurnParts,
   live: LiveSession,
   overlay: TurnInput["overlay"],
+  caller?: Caller,
 ): ReadonlyMap<string, Tool> {
   const { settings } = live.state;
-  const all = [...parts.toolsFor(settings), ...live.tools];
+  const all = [...parts.toolsFor(settings, caller), ...live.tools];
   const isOffered = (name: string): boolean =>
     passes(settings.tool_filter, name) &&
     (overlay?.allowed_tools?.includes(name) ?? true) &&
