@@ -13,6 +13,7 @@ const FOLDER = "token-spending";
 export function openSpendingBook(stateFolder: string, now: () => number): SpendingBook {
   const folder = join(stateFolder, FOLDER);
   let day = "";
+  let tidied = "";
   let read = 0;
   let totals = new Map<string, number>();
   const today = (): string => new Date(now()).toISOString().slice(0, 10);
@@ -32,6 +33,8 @@ export function openSpendingBook(stateFolder: string, now: () => number): Spendi
     read += end;
   };
   const forgetOld = (): void => {
+    if (tidied === today()) return;
+    tidied = today();
     for (const file of readdirSync(folder))
       if (file !== `${today()}.jsonl`) rmSync(join(folder, file), { force: true });
   };
@@ -46,7 +49,7 @@ export function openSpendingBook(stateFolder: string, now: () => number): Spendi
       spent: (cost) => {
         if (!Number.isFinite(cost) || cost <= 0) return;
         mkdirSync(folder, { recursive: true, mode: 0o700 });
-        if (day !== today()) forgetOld();
+        forgetOld();
         appendFileSync(fileOf(today()), `${JSON.stringify({ name, cost })}\n`, { mode: 0o600 });
       },
     }),
