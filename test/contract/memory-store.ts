@@ -167,28 +167,6 @@ export const MEMORY_STORE_CHECKS: readonly Check[] = [
       }),
   },
   {
-    promise: "[I4] finds among the sessions asked for alone, counts those alone, and nothing among none",
-    holds: (open) =>
-      using(open, async (store) => {
-        await store.add(batchOf(A, 1, ["w one", "w two"]));
-        await store.add(batchOf(B, 1, ["w secret"]));
-        await store.add(batchOf(idOf(3), 1, ["w three"]));
-        await store.add(batchOf(A, 3, ["w four"]));
-        await embedAll(store);
-        const own = { among: new Set([A, idOf(3), idOf(99)]), discardedOnly: false };
-        expect(await found(store, "w", own)).toEqual(["w one", "w two", "w three", "w four"]);
-        expect([...(await near(store, turned(0), own))].sort()).toEqual(["w four", "w one", "w three", "w two"]);
-        const { chunks, termsTotal } = await store.match(["w"], own);
-        expect([chunks, termsTotal]).toEqual([4, 8]);
-        expect(await found(store, "w", { ...own, sessionId: B })).toEqual([]);
-        expect(await near(store, turned(0), { ...own, sessionId: B })).toEqual([]);
-        expect(await found(store, "w", { ...own, sessionId: A, upToSeq: 1 })).toEqual(["w one"]);
-        const nobody = { among: new Set<string>(), discardedOnly: false };
-        expect(await found(store, "w", nobody)).toEqual([]);
-        expect(await near(store, turned(0), nobody)).toEqual([]);
-      }),
-  },
-  {
     promise: "[D1] [D4] what has left the context is what the newest batch says, in every kind of search",
     holds: async (open) => {
       const discarded = { discardedOnly: true };
