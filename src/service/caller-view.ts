@@ -67,7 +67,7 @@ export function createCallerView(store: Store): CallerView {
 }
 
 /** Whether a session is there for somebody of these labels. */
-export function hasAll(had: Labels, wanted: Labels): boolean {
+function hasAll(had: Labels, wanted: Labels): boolean {
   return Object.entries(wanted).every(([key, value]) => Object.hasOwn(had, key) && had[key] === value);
 }
 

@@ -27,7 +27,7 @@ type SessionsWith = (labels: Labels | undefined) => Promise<ReadonlySet<string> 
 type Labels = Caller["labels"];
 
 /** What of the sessions a search looks at. */
-export type Reach = "discarded" | "everything";
+type Reach = "discarded" | "everything";
 
 /** Without the capability the gate lets none of them through. */
 export function createMemoryOperations(

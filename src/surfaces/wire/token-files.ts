@@ -22,7 +22,7 @@ export interface TokenFiles {
 
 const FOLDER = "tokens";
 const SUFFIX = ".json";
-export const TOKENS_MAX = 256;
+const TOKENS_MAX = 256;
 const SECRET_BYTES = 32;
 /** A folder's time may stand still for a moment while it changes: only an older one says that nothing has. */
 const SETTLED_MS = 2_000;
