@@ -209,6 +209,7 @@ describe("a token", () => {
     await call("PATCH /config", { agent: { max_turns: 9 } }, web);
     await call("PATCH /config", { shell: { program: "x" } }, web);
     await call(`DELETE /sessions/${session_id}`, undefined, web);
+    await call("GET /sessions", undefined, web);
     await call("GET /sessions", undefined, { authorization: "Bearer nobody" });
     files.revoke("web");
     await call("GET /sessions", undefined, web);
@@ -221,6 +222,7 @@ describe("a token", () => {
         why: expect.stringMatching(/^shell\.program/),
       },
       { what: "session archived", who: "web", operation: "archiveSession", session_id },
+      { what: "permission denied", who: "web", operation: "GET /sessions", why: "it lacks the scope read" },
       { what: "request refused", who: "nobody", why: expect.any(String) },
       { what: "token ended", who: "web", why: "was revoked" },
       { what: "request refused", who: "nobody", why: expect.any(String) },

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { type Caller, requireScope } from "../../contract/caller.ts";
+import type { Caller } from "../../contract/caller.ts";
 import { RuntimeError } from "../../contract/error.ts";
-import { type Asked, askedBy } from "../wire/asked-by.ts";
+import { type Asked, askedBy, requireRight } from "../wire/asked-by.ts";
 import { createBodyReader } from "../wire/body.ts";
 import { parseSessionRef } from "../wire/events.ts";
 import { urlHost } from "../wire/guard.ts";
@@ -80,7 +80,7 @@ function createFind({ about, clock, runtime, audit }: RestService, routes: reado
     }
     const { route, params } = found;
     const answer = async (response: ServerResponse, caller: Caller) => {
-      if (route.scope !== undefined) requireScope(caller, route.scope, `${route.method} ${route.path}`);
+      if (route.scope !== undefined) requireRight(caller, route.scope, { what: `${method} ${route.path}`, audit });
       const body = await readBody(request);
       const rest = { path, params, query, headers, body, caller, runtime: askedBy(runtime, caller, audit) };
       if ("serve" in route) {

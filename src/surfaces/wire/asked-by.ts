@@ -1,4 +1,4 @@
-import type { Audit, Caller } from "../../contract/caller.ts";
+import { type Audit, type Caller, hasScope, requireScope, type Scope } from "../../contract/caller.ts";
 import { RuntimeError } from "../../contract/error.ts";
 import type { OperationName } from "../../contract/operations.ts";
 import type { Runtime } from "../../service/runtime-calls.ts";
@@ -34,4 +34,16 @@ export function askedBy({ dispatch, subscribe }: Asked, caller: Caller, audit?: 
     },
     subscribe: (sessionId, options = {}) => subscribe(sessionId, { ...options, caller }),
   };
+}
+
+/** Throws PERMISSION_DENIED for a caller without the scope, and tells of it. */
+export function requireRight(
+  caller: Caller,
+  scope: Scope,
+  { what, audit }: { readonly what: string; readonly audit: Audit | undefined },
+): void {
+  if (!hasScope(caller, scope)) {
+    audit?.({ what: "permission denied", who: caller.name, operation: what, why: `it lacks the scope ${scope}` });
+  }
+  requireScope(caller, scope, what);
 }
