@@ -28,6 +28,7 @@ interface Operation {
   readonly http: string;
   readonly mcp?: string;
   readonly cli: string;
+  readonly scope: string;
   readonly requires?: keyof typeof CAPABILITY_ABSENT;
 }
 
@@ -36,7 +37,7 @@ function operationsPage(): string {
   const overview = rows.map(([name, { summary }]) => [`[\`${name}\`](#${name.toLowerCase()})`, summary]);
   const sections = rows.map(([name, operation]) => operationSection(name, operation));
   return page("Operations", "src/contract/operations.ts", [
-    "What a client can ask for. Every surface offers the same operations with the same fields and the same errors.",
+    "What a client can ask for. Every surface offers the same operations with the same fields and the same errors. Over HTTP a token must have the scope that is named, or `admin`; [tokens.md](tokens.md) has the rest.",
     markdownTable(["operation", "what it does"], overview),
     ...sections,
   ]);
@@ -51,6 +52,7 @@ function operationSection(name: string, operation: Operation): string {
       ["HTTP", code(operation.http)],
       ["MCP tool", operation.mcp === undefined ? "none: a person decides" : code(operation.mcp)],
       ["command line", code(operation.cli)],
+      ["scope of a token", code(operation.scope)],
     ],
   );
   const need = requires && `Needs \`${requires}\`; without it the answer is \`${CAPABILITY_ABSENT[requires].code}\`.`;

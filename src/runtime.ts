@@ -25,6 +25,8 @@ import { describeModels, findModel, mergeModels } from "./providers/catalog.ts";
 import { createModelResolver, withPrices } from "./providers/resolve.ts";
 import { type AgentHome, createAgentOperations } from "./service/agent/agent-operations.ts";
 import { createAgentSource } from "./service/agent/agents.ts";
+import { createCallerView, sessionsWith } from "./service/caller-view.ts";
+import { belowCeiling, belowModelCeiling, lowerOf, requireBelow, type ToolCeiling } from "./service/ceiling.ts";
 import { createConfiguration } from "./service/configuration.ts";
 import { createDispatch, type Dispatch, describeCapabilities, requireCapability } from "./service/dispatch.ts";
 import { translateFailures } from "./service/live-sessions.ts";
@@ -35,13 +37,7 @@ import { createRuntimeCalls, type Runtime } from "./service/runtime-calls.ts";
 import { requireOptions } from "./service/runtime-options.ts";
 import { createSessionMemory, type MemoryParts, type SessionMemory } from "./service/session-memory.ts";
 import { type Configured, createSessionService } from "./service/session-service.ts";
-import {
-  belowCeiling,
-  type CompactionOptions,
-  composeCompaction,
-  requireBelow,
-  type ToolCeiling,
-} from "./service/session-settings.ts";
+import { type CompactionOptions, composeCompaction } from "./service/session-settings.ts";
 import { subscribe } from "./service/subscriptions.ts";
 import { createSystemClock } from "./service/system-clock.ts";
 import { type CompactionPart, requireReachableFor } from "./service/turn-runner.ts";
@@ -141,8 +137,9 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
   const derive = (changed: Config): Configured & { readonly config: Config } => {
     const known = mergeModels(changed.models);
     const memoryScope = options.memory?.scope ?? changed.memory.scope;
-    const recall = memory && searchForTools(memory, { scope: memoryScope, telemetry });
-    const memoryTools = recall === undefined ? [] : createMemoryTools(recall);
+    const seen = (labels?: Readonly<Record<string, string>>) => sessionsWith(store, labels);
+    const recall = memory && searchForTools(memory, { scope: memoryScope, telemetry, sessionsWith: seen });
+    const memoryTools = recall && createMemoryTools(recall);
     return {
       config: changed,
       policy: policyOf(changed),
@@ -154,19 +151,25 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
         if (ownModel?.modelId === model) return ownModel.contextWindow;
         return changed.self_hosted.models[model]?.context_window ?? findModel(model, known)?.context_window;
       },
-      toolsFor: ({ tools: had }) => {
+      toolsFor: ({ tools: had, view }, caller) => {
         // A session that another door gave more is given no more than this here.
         const tools = belowCeiling(had, ceiling);
+        const labels = { ...view, ...caller?.labels };
+        const own = Object.entries(labels).sort();
+        const narrowed = recall && own.length > 0 ? createMemoryTools((asked) => recall(asked, labels)) : memoryTools;
         return [
-          ...builtins.toolsFor(tools),
-          ...(tools.memory ? memoryTools : []),
+          ...builtins.toolsFor(tools, JSON.stringify(own)),
+          ...((tools.memory && narrowed) || []),
           ...(ceiling.mcp && hasMcpTools(had) ? mcp.tools() : []),
           ...(options.tools ?? []),
         ];
       },
-      models: preferOwn(
-        ownModel && withPrices(ownModel, changed.prices),
-        createModelResolver({ env, config: modelConfig(options, changed) }),
+      models: belowModelCeiling(
+        preferOwn(
+          ownModel && withPrices(ownModel, changed.prices),
+          createModelResolver({ env, config: modelConfig(options, changed) }),
+        ),
+        config.ceiling.models,
       ),
       defaults: {
         system_prompt: options.systemPrompt ?? changed.agent.system_prompt,
@@ -177,6 +180,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
         structured_output_retries: changed.agent.structured_output_retries,
         presets: presetsOf(options, changed),
         ceiling,
+        limits: config.ceiling.limits,
       },
       sessionsMax: changed.limits.max_sessions,
       catalogue: () => describeModels(known, changed.self_hosted.models, changed.prices),
@@ -189,7 +193,11 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     derive,
     spell: spellConfig,
     fixed: fixedAtStart,
-    permit: (change) => requirePermitted(change, options.ceiling === undefined ? undefined : ceiling),
+    permit: (change, caller) => {
+      const isOwner = options.ceiling === undefined && caller === undefined;
+      const mayReach = caller?.scopes.has("admin") === true;
+      requirePermitted(change, isOwner ? "owner" : { ceiling, mayReach });
+    },
     realm: options.realm ?? {},
     warn,
   });
@@ -227,7 +235,8 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     describeCapabilities: () => describeCapabilities(capabilities),
   });
   let isClosed = false;
-  const call = createDispatch(service, capabilities);
+  const view = createCallerView(store);
+  const call = createDispatch(service, capabilities, view);
   const dispatch: Dispatch = async (...operation) => {
     if (isClosed) throw new RuntimeError("AGENT_ERROR", "this runtime is closed");
     return call(...operation);
@@ -235,8 +244,8 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
   return createRuntimeCalls(
     {
       dispatch,
-      subscribe: (sessionId, { after, signal = new AbortController().signal } = {}) =>
-        subscribe({ store, live }, sessionId, { after, signal }),
+      subscribe: (sessionId, { after, signal = new AbortController().signal, caller } = {}) =>
+        subscribe({ store, live, view }, sessionId, { after, signal, caller }),
       close: async () => {
         isClosed = true;
         await stop();
@@ -330,7 +339,9 @@ function presetsOf({ memory, mcpServers = [] }: RuntimeOptions, { tools }: Confi
 }
 
 /** The most sessions may have: what the server was started with, less what the configuration's file forbids. */
-function ceilingOf({ ceiling: preset = "full", toolPreset }: RuntimeOptions, { forbidden }: Config): ToolCeiling {
+function ceilingOf({ ceiling: given = "full", toolPreset }: RuntimeOptions, config: Config): ToolCeiling {
+  const { forbidden } = config;
+  const preset = lowerOf(given, config.ceiling.tools ?? given);
   const { builtins, shell } = TOOL_PRESETS[preset];
   const ceiling = {
     builtins: forbidden.includes("builtins") ? "none" : builtins,
@@ -338,6 +349,7 @@ function ceilingOf({ ceiling: preset = "full", toolPreset }: RuntimeOptions, { f
     memory: preset !== "none",
     mcp: preset !== "none",
     forbidden,
+    configured: preset === given ? undefined : preset,
   } as const;
   if (toolPreset !== undefined) requireBelow(TOOL_PRESETS[toolPreset], ceiling, { tool_preset: toolPreset });
   return ceiling;

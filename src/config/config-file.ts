@@ -188,14 +188,26 @@ export function configFileSchema(): JsonSchema {
 
 /** A configuration by the keys of its file; reading it back gives the same. */
 export function spellConfig(config: Config): JsonTable {
-  const { features, agent, budget, limits: held, retry, compaction, tools, shell, forbidden: _file, ...rest } = config;
-  const { max_duration_ms, ...limits } = budget;
+  const {
+    features,
+    agent,
+    budget,
+    limits: held,
+    retry,
+    compaction,
+    tools,
+    shell,
+    ceiling,
+    forbidden: _file,
+    ...rest
+  } = config;
   const { initial_delay_ms, max_delay_ms, retry_after_max_ms, call_timeout_ms, stall_timeout_ms, ...retries } = retry;
   const { default_timeout_ms, approval_timeout_ms, ...offered } = tools;
   const spelled = {
     features,
     agent,
-    budget: { ...limits, max_duration: max_duration_ms === undefined ? undefined : spellDuration(max_duration_ms) },
+    budget: spellLimits(budget),
+    ceiling: { tools: ceiling.tools, models: ceiling.models, ...spellLimits(ceiling.limits) },
     limits: held,
     retry: {
       ...retries,
@@ -216,4 +228,8 @@ export function spellConfig(config: Config): JsonTable {
   };
   // A key without a value is one that the file does not have.
   return JSON.parse(JSON.stringify(spelled));
+}
+
+function spellLimits({ max_duration_ms, ...limits }: Config["budget"]): JsonTable {
+  return { ...limits, max_duration: max_duration_ms === undefined ? undefined : spellDuration(max_duration_ms) };
 }

@@ -1,41 +1,21 @@
 import { z } from "zod";
 import { Capability } from "../contract/capability.ts";
-import { Duration } from "../contract/input.ts";
 import { PROVIDER_NAMES } from "../contract/session.ts";
 import { CostLimit, Price } from "./price-schema.ts";
-
-// A timer of Node fires at once when asked to wait longer than this, so a longer wait must not be sayable.
-const TIMER_MS_MAX = 2 ** 31 - 1;
-
-/** Every message of this file completes the sentence "<key> is <value>; …" and says what to write. */
-const whole = (least: number, most = Number.MAX_SAFE_INTEGER) => {
-  const range = most === Number.MAX_SAFE_INTEGER ? `of at least ${least}` : `from ${least} to ${most}`;
-  const error = `write a whole number ${range}`;
-  return z.int({ error }).min(least, { error }).max(most, { error });
-};
-const fraction = (error: string) => z.number({ error }).positive({ error }).max(1, { error });
-export const flag = z.boolean({ error: "write true or false" });
-export const text = z.string({ error: "write a text in quotes" }).min(1, { error: "write a text, or remove the key" });
-export const oneOf = <const T extends readonly string[]>(names: T) =>
-  z.enum(names, { error: `write one of ${names.map((name) => `"${name}"`).join(", ")}` });
-export const wait = Duration.refine((ms) => ms > 0 && ms <= TIMER_MS_MAX, {
-  error: "write a duration longer than zero and of at most 24 days, like 30s",
-});
-const waitOrNone = z.union([z.literal("disabled"), wait], { error: 'write a duration like 45s, or "disabled"' });
-const msOrNone = (given: number | "disabled") => (given === "disabled" ? undefined : given);
-
-/** Secrets stay out of the configuration: it names the variable that holds one. */
-const variableName = z.string({ error: "write the name of an environment variable" }).regex(/^[A-Za-z_]\w*$/, {
-  error: "write the name of the environment variable that holds the key, never the key itself",
-});
-const address = z
-  .url({ protocol: /^https?$/, error: "write an address like http://localhost:11434/v1" })
-  .refine((url) => !/^[a-z]+:\/\/[^/]*@/i.test(url), {
-    error: "write the address without a user name or password, and name the key's variable in api_key_env",
-  });
-
-/** What is said of a key that `rkat init` writes, with this value for an example; without one, with its default. */
-const common = (description: string, ...examples: readonly unknown[]) => ({ description, examples });
+import {
+  address,
+  common,
+  flag,
+  fraction,
+  msOrNone,
+  oneOf,
+  TIMER_MS_MAX,
+  text,
+  variableName,
+  wait,
+  waitOrNone,
+  whole,
+} from "./values.ts";
 
 const Agent = z.strictObject({
   model: text
@@ -69,6 +49,25 @@ const Budget = z.strictObject({
   max_tool_calls: whole(0).optional().meta(common("tool calls of a session; without it, no limit", 50)),
   max_cost: CostLimit.optional().meta(common("US dollars a session may cost; without it, no limit", 0.5)),
 });
+
+const PRESETS = ["none", "safe", "workspace", "full"] as const;
+const most = "that a session may be given; one that says nothing gets it";
+const Ceiling = z
+  .strictObject({
+    tools: oneOf(PRESETS).optional().describe("the most tools sessions may have; without it, what the door allows"),
+    models: z
+      .array(text, { error: 'write a list of models, like ["claude-*", "openai/gpt-5*"]' })
+      .optional()
+      .describe("the models that may be asked, as MODEL or PROVIDER/MODEL, * for any letters; without it, all"),
+    max_tokens: whole(1).optional().describe(`the most \`budget.max_tokens\` ${most}`),
+    max_duration: wait.optional().describe(`the most \`budget.max_duration\` ${most}`),
+    max_tool_calls: whole(0).optional().describe(`the most \`budget.max_tool_calls\` ${most}`),
+  })
+  .transform(({ tools, models, max_duration: max_duration_ms, ...limits }) => ({
+    tools,
+    models,
+    limits: limitsOf({ max_tokens: limits.max_tokens, max_duration_ms, max_tool_calls: limits.max_tool_calls }),
+  }));
 
 /** The older spelling of `[budget]`; both are read, and they must agree. */
 const Limits = z.strictObject({
@@ -309,6 +308,7 @@ const sections = {
     .describe("the capabilities that are composed; [capabilities.md](capabilities.md)"),
   agent: Agent.prefault({}).describe("what sessions are that do not say otherwise"),
   budget: Budget.prefault({}).describe("a session ends gracefully when one is used up, and warns at 80 %"),
+  ceiling: Ceiling.prefault({}).describe("what no request passes, whatever it asks for; a change waits for a start"),
   limits: Limits.prefault({}),
   retry: Retry.prefault({}).describe("rate limits, overload and connections that break are waited out"),
   compaction: Compaction.prefault({}).describe(

@@ -32,6 +32,7 @@ describe("defaults", () => {
         structured_output_retries: 2,
       },
       budget: {},
+      ceiling: { limits: {} },
       limits: { max_sessions: 100_000 },
       retry: {
         max_retries: 3,

@@ -97,6 +97,7 @@ export function modelConfig(
 /** What is composed once: a change of it waits for the next start. Each by the key of its file. */
 export function fixedAtStart({
   features,
+  ceiling,
   rest,
   shell,
   memory,
@@ -104,6 +105,7 @@ export function fixedAtStart({
 }: Config): Readonly<Record<string, unknown>> {
   return {
     features,
+    ceiling,
     "rest.host": rest.host,
     "rest.port": rest.port,
     "shell.program": shell.program,

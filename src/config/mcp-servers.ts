@@ -10,8 +10,8 @@ import {
   parseToml,
   readIfThere,
 } from "./config-file.ts";
-import { flag, oneOf, text, wait } from "./config-schema.ts";
 import type { BroughtFile, Trust } from "./trust.ts";
+import { flag, oneOf, text, wait } from "./values.ts";
 
 /** How long a server may take until its tools are listed, where it is not said. */
 export const MCP_CONNECT_TIMEOUT_MS = 10_000;

@@ -228,13 +228,20 @@ export interface ConfigChange {
   readonly layer: JsonTable;
 }
 
-/** What requests cannot pass; undefined where whoever asks is whoever started the process. */
-export type ConfigCeiling = { readonly builtins: "none" | "safe" | "all"; readonly shell: boolean } | undefined;
+/** Who asks for a change: whoever started the process, or somebody who cannot pass its ceiling. */
+export type ConfigAsker =
+  | "owner"
+  | {
+      readonly ceiling: { readonly builtins: "none" | "safe" | "all"; readonly shell: boolean };
+      /** Whether it may change what is started, and where things are sent. */
+      readonly mayReach: boolean;
+    };
 
 /** Throws PERMISSION_DENIED for a change that switches on what is forbidden, or sets what only a person may. */
-export function requirePermitted(change: ConfigChange, ceiling: ConfigCeiling): void {
+export function requirePermitted(change: ConfigChange, asker: ConfigAsker): void {
   requireAllowed(change);
-  if (ceiling === undefined) return;
+  if (asker === "owner") return;
+  const { ceiling, mayReach } = asker;
   const { before, after } = change;
   const hasAll = { builtins: ceiling.builtins === "all", shell: ceiling.shell };
   for (const name of ["builtins", "shell"] as const) {
@@ -242,7 +249,7 @@ export function requirePermitted(change: ConfigChange, ceiling: ConfigCeiling): 
     if (before.tools[key] || !after.tools[key] || hasAll[name]) continue;
     throw denied(`tools.${key}: this server cannot switch it on; start it with --tools workspace`);
   }
-  requireSameReach(change);
+  if (!mayReach) requireSameReach(change);
 }
 
 function requireAllowed({ after, layer, layerBefore }: ConfigChange): void {
@@ -262,16 +269,24 @@ function requireSameReach({ before, layerBefore, layer }: ConfigChange): void {
   for (const key of new Set([...(now?.keys() ?? []), ...(then?.keys() ?? [])])) {
     const value = now?.get(key);
     if (value === then?.get(key) || value === held?.get(key)) continue;
+    if (key === CEILING) throw denied(`${key}: no request passes it, so it cannot be changed over HTTP`);
     throw denied(`${key}: it decides what is started or where things are sent, so it cannot be changed over HTTP`);
   }
 }
+
+const CEILING = "ceiling";
 
 function valuesOf(table: JsonTable): ReadonlyMap<string, string> {
   const keys = reachingKeysOf(table).map(({ path, value }) => [path.join("."), JSON.stringify(value)] as const);
   const { memory } = table;
   // An embedder elsewhere is sent everything that was ever said.
   const isRemote = isJsonTable(memory) && memory.embedder === "remote";
-  return new Map(isRemote ? [...keys, ["memory.embedder", JSON.stringify(memory)]] : keys);
+  const ceiling = isJsonTable(table.ceiling) && Object.keys(table.ceiling).length > 0;
+  return new Map([
+    ...keys,
+    ...(isRemote ? [["memory.embedder", JSON.stringify(memory)] as const] : []),
+    ...(ceiling ? [[CEILING, JSON.stringify(table.ceiling)] as const] : []),
+  ]);
 }
 
 function denied(message: string): RuntimeError {

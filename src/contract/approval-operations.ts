@@ -21,6 +21,7 @@ export const APPROVAL_OPERATIONS = {
     rpc: "session/approvals",
     http: "GET /approvals",
     cli: "rkat session approvals",
+    scope: "read",
   },
   answerApproval: {
     summary: "Say whether tool calls that wait may run; the turn goes on here once nothing of it waits any more.",
@@ -48,5 +49,6 @@ export const APPROVAL_OPERATIONS = {
     rpc: "session/answer_approval",
     http: "POST /sessions/{session_id}/approvals/{approval_id}",
     cli: "rkat session answer ID DECISION",
+    scope: "approve",
   },
 } as const;

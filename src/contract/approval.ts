@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { Scope } from "./caller.ts";
 
 /** A call that waits for a person's word. */
 export const AskedCall = z.object({
@@ -41,7 +42,10 @@ const Progress = z.object({
     .object({ allowed_tools: z.array(z.string()).optional(), blocked_tools: z.array(z.string()).optional() })
     .optional()
     .describe("the tools it was restricted to"),
-  by: z.string().optional().describe("who asked for the turn, by name"),
+  caller: z
+    .object({ name: z.string(), scopes: z.array(Scope), labels: z.record(z.string(), z.string()) })
+    .optional()
+    .describe("who asked for the turn: its tools see no more than that"),
 });
 export type Progress = z.infer<typeof Progress>;
 

@@ -1,5 +1,11 @@
+import { z } from "zod";
+import { RuntimeError } from "./error.ts";
+
+const SCOPES = ["read", "run", "tools", "approve", "config", "admin"] as const;
+
 /** What somebody may do: read, run turns, give them shell and file tools, answer questions, configure, everything. */
-export type Scope = "read" | "run" | "tools" | "approve" | "config" | "admin";
+export const Scope = z.enum(SCOPES, { error: `write one of ${SCOPES.join(", ")}` });
+export type Scope = z.infer<typeof Scope>;
 
 /** Who asks for an operation. */
 export interface Caller {
@@ -8,4 +14,39 @@ export interface Caller {
   readonly scopes: ReadonlySet<Scope>;
   /** Only sessions with these labels, and what is theirs, are there for it. */
   readonly labels: Readonly<Record<string, string>>;
+  /** Aborts when it may do nothing any more: what it runs is interrupted, what it listens to ends. */
+  readonly until?: AbortSignal;
+  /** Absent where what it costs has no limit. */
+  readonly spending?: Spending;
+}
+
+/** What somebody may still cost. */
+export interface Spending {
+  /** Throws BUDGET_EXHAUSTED when nothing is left, so that no further turn begins. */
+  requireLeft(): void;
+  /** Told what a model call has cost, in the currency of the limit. */
+  spent(cost: number): void;
+}
+
+/** Something that whoever runs a server may want to know afterwards: who did what, never what was said. */
+export interface AuditFact {
+  readonly what: string;
+  readonly who: string;
+  readonly operation?: string;
+  readonly session_id?: string;
+  readonly why?: string;
+}
+
+export type Audit = (fact: AuditFact) => void;
+
+/** Nobody in particular is the user of this process, who may do everything. */
+export function hasScope(caller: Caller | undefined, scope: Scope): boolean {
+  return caller === undefined || caller.scopes.has(scope) || caller.scopes.has("admin");
+}
+
+/** Throws PERMISSION_DENIED, naming the scope; `what` is what needs it. */
+export function requireScope(caller: Caller | undefined, scope: Scope, what: string): void {
+  if (hasScope(caller, scope)) return;
+  const message = `${what} needs the scope ${scope}, which ${caller?.name} does not have`;
+  throw new RuntimeError("PERMISSION_DENIED", message);
 }

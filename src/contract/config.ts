@@ -60,6 +60,7 @@ export const CONFIG_OPERATIONS = {
     http: "GET /config",
     mcp: "meerkat_config",
     cli: "rkat config get",
+    scope: "read",
   },
   setConfig: {
     summary: "Replace the realm's own layer of the configuration; turns that start afterwards follow it.",
@@ -69,6 +70,7 @@ export const CONFIG_OPERATIONS = {
     http: "PUT /config",
     mcp: "meerkat_config",
     cli: "rkat config set FILE",
+    scope: "config",
   },
   patchConfig: {
     summary: "Change the realm's own layer of the configuration by a merge patch; null removes a key.",
@@ -78,5 +80,6 @@ export const CONFIG_OPERATIONS = {
     http: "PATCH /config",
     mcp: "meerkat_config",
     cli: "rkat config patch FILE",
+    scope: "config",
   },
 } as const;

@@ -1,16 +1,7 @@
 import { z } from "zod";
-import {
-  AgentCompacted,
-  AgentContext,
-  AgentStatus,
-  AgentSummary,
-  OneAgent,
-  ReadAgentContext,
-  Remember,
-  Remembered,
-  TakeNote,
-} from "./agent.ts";
+import { AGENT_OPERATIONS } from "./agent-operations.ts";
 import { APPROVAL_OPERATIONS } from "./approval-operations.ts";
+import type { Scope } from "./caller.ts";
 import { Capabilities, type Capability, ContractVersion, ModelsCatalog } from "./capability.ts";
 import {
   Compaction,
@@ -54,6 +45,8 @@ interface Operation {
   /** Absent where a person decides, not an agent. */
   readonly mcp?: string;
   readonly cli: string;
+  /** What whoever asks must be allowed to do. */
+  readonly scope: Scope;
   readonly requires?: Capability;
 }
 
@@ -70,6 +63,7 @@ export const OPERATIONS = {
     http: "POST /sessions",
     mcp: "meerkat_run",
     cli: "rkat run PROMPT",
+    scope: "run",
   },
   startTurn: {
     summary: "Run a further turn of a session.",
@@ -79,6 +73,7 @@ export const OPERATIONS = {
     http: "POST /sessions/{session_id}/messages",
     mcp: "meerkat_resume",
     cli: "rkat run --resume=ID PROMPT",
+    scope: "run",
   },
   resumeSession: {
     summary: "Run a further turn of a stored session, in this process or after a restart.",
@@ -88,6 +83,7 @@ export const OPERATIONS = {
     http: "POST /sessions/{session_id}/messages",
     mcp: "meerkat_resume",
     cli: "rkat resume ID PROMPT",
+    scope: "run",
     requires: "session-store",
   },
   interruptTurn: {
@@ -98,6 +94,7 @@ export const OPERATIONS = {
     http: "POST /sessions/{session_id}/interrupt",
     mcp: "meerkat_interrupt",
     cli: "rkat session interrupt ID",
+    scope: "run",
   },
   readSession: {
     summary: "Read what a session is and how far it got.",
@@ -107,6 +104,7 @@ export const OPERATIONS = {
     http: "GET /sessions/{session_id}",
     mcp: "meerkat_read",
     cli: "rkat session show ID",
+    scope: "read",
     requires: "session-store",
   },
   listSessions: {
@@ -117,6 +115,7 @@ export const OPERATIONS = {
     http: "GET /sessions",
     mcp: "meerkat_sessions",
     cli: "rkat session list",
+    scope: "read",
     requires: "session-store",
   },
   readHistory: {
@@ -127,6 +126,7 @@ export const OPERATIONS = {
     http: "GET /sessions/{session_id}/history",
     mcp: "meerkat_history",
     cli: "rkat session show ID --history",
+    scope: "read",
     requires: "session-store",
   },
   archiveSession: {
@@ -137,6 +137,7 @@ export const OPERATIONS = {
     http: "DELETE /sessions/{session_id}",
     mcp: "meerkat_archive",
     cli: "rkat session delete ID",
+    scope: "run",
     requires: "session-store",
   },
   injectContext: {
@@ -147,6 +148,7 @@ export const OPERATIONS = {
     http: "POST /sessions/{session_id}/system_context",
     mcp: "meerkat_inject_context",
     cli: "rkat session inject ID TEXT",
+    scope: "run",
   },
   sendExternalEvent: {
     summary: "Tell the model of an event from outside, as data it is shown from its next call on; no turn is run.",
@@ -156,6 +158,7 @@ export const OPERATIONS = {
     http: "POST /sessions/{session_id}/external-events",
     mcp: "meerkat_external_event",
     cli: "rkat session event ID TYPE [JSON]",
+    scope: "run",
   },
   forkSession: {
     summary: "Make a new session of the messages before an index; the source stays as it is.",
@@ -165,6 +168,7 @@ export const OPERATIONS = {
     http: "POST /sessions/{session_id}/fork",
     mcp: "meerkat_fork",
     cli: "rkat session fork ID --at N",
+    scope: "run",
     requires: "session-store",
   },
   ...APPROVAL_OPERATIONS,
@@ -177,6 +181,7 @@ export const OPERATIONS = {
     http: "GET /sessions/{session_id}/context",
     mcp: "meerkat_context",
     cli: "rkat session context ID",
+    scope: "read",
     requires: "session-store",
   },
   compactSession: {
@@ -187,6 +192,7 @@ export const OPERATIONS = {
     http: "POST /sessions/{session_id}/compact",
     mcp: "meerkat_compact",
     cli: "rkat compact run ID",
+    scope: "run",
     requires: "session-compaction",
   },
   listCompactions: {
@@ -197,6 +203,7 @@ export const OPERATIONS = {
     http: "GET /sessions/{session_id}/compactions",
     mcp: "meerkat_compactions",
     cli: "rkat compact list ID",
+    scope: "read",
     requires: "session-compaction",
   },
   undoCompaction: {
@@ -207,6 +214,7 @@ export const OPERATIONS = {
     http: "POST /sessions/{session_id}/compactions/{compaction_id}/undo",
     mcp: "meerkat_compact_undo",
     cli: "rkat compact undo ID CID",
+    scope: "run",
     requires: "session-compaction",
   },
   expandCompaction: {
@@ -217,6 +225,7 @@ export const OPERATIONS = {
     http: "POST /sessions/{session_id}/compactions/{compaction_id}/expand",
     mcp: "meerkat_compact_expand",
     cli: "rkat compact expand ID CID",
+    scope: "run",
     requires: "session-compaction",
   },
   pinMessage: {
@@ -226,6 +235,7 @@ export const OPERATIONS = {
     rpc: "session/pin",
     http: "PUT /sessions/{session_id}/pins/{seq}",
     cli: "rkat session pin ID SEQ",
+    scope: "run",
     requires: "session-compaction",
   },
   unpinMessage: {
@@ -236,6 +246,7 @@ export const OPERATIONS = {
     rpc: "session/unpin",
     http: "DELETE /sessions/{session_id}/pins/{seq}",
     cli: "rkat session unpin ID SEQ",
+    scope: "run",
     requires: "session-compaction",
   },
   listPins: {
@@ -245,6 +256,7 @@ export const OPERATIONS = {
     rpc: "session/pins",
     http: "GET /sessions/{session_id}/pins",
     cli: "rkat session pins ID",
+    scope: "read",
     requires: "session-compaction",
   },
   searchMemory: {
@@ -255,6 +267,7 @@ export const OPERATIONS = {
     http: "GET /memory/search",
     mcp: "memory_search",
     cli: "rkat memory search QUERY",
+    scope: "read",
     requires: "memory-store",
   },
   searchHistory: {
@@ -265,6 +278,7 @@ export const OPERATIONS = {
     http: "GET /memory/history",
     mcp: "search_project_history",
     cli: "rkat memory history QUERY",
+    scope: "read",
     requires: "memory-store",
   },
   readMemoryStatus: {
@@ -275,68 +289,10 @@ export const OPERATIONS = {
     http: "GET /memory/status",
     mcp: "meerkat_memory_status",
     cli: "rkat memory status",
+    scope: "read",
     requires: "memory-store",
   },
-  remember: {
-    summary: "Add a memory to an agent's; a compaction that is due with it begins, and nobody waits for it.",
-    input: Remember,
-    output: Remembered,
-    rpc: "agent/remember",
-    http: "POST /agents/{agent}/memories",
-    mcp: "agent_remember",
-    cli: "rkat agent remember NAME TEXT",
-    requires: "session-store",
-  },
-  takeNote: {
-    summary: "Keep a private note of an agent, which its context shows when it is relevant.",
-    input: TakeNote,
-    output: z.object({ notes: z.number().int().describe("how many notes the agent has now") }),
-    rpc: "agent/note",
-    http: "POST /agents/{agent}/notes",
-    mcp: "agent_note",
-    cli: "rkat agent note NAME TEXT",
-    requires: "session-store",
-  },
-  readAgentContext: {
-    summary: "Read what an agent is shown of its life: both summaries, the newest memories, and all of it as a prompt.",
-    input: ReadAgentContext,
-    output: AgentContext,
-    rpc: "agent/context",
-    http: "GET /agents/{agent}/context",
-    mcp: "agent_context",
-    cli: "rkat agent context NAME",
-    requires: "session-store",
-  },
-  compactAgent: {
-    summary: "Compact an agent's memories now, whether or not it is due.",
-    input: OneAgent,
-    output: AgentCompacted,
-    rpc: "agent/compact",
-    http: "POST /agents/{agent}/compact",
-    mcp: "agent_compact",
-    cli: "rkat agent compact NAME",
-    requires: "session-store",
-  },
-  readAgentStatus: {
-    summary: "Say what an agent remembers: counts, tiers, summaries, the last compaction and the next.",
-    input: OneAgent,
-    output: AgentStatus,
-    rpc: "agent/status",
-    http: "GET /agents/{agent}",
-    mcp: "agent_status",
-    cli: "rkat agent status NAME",
-    requires: "session-store",
-  },
-  listAgents: {
-    summary: "List the agents of this project, by name.",
-    input: z.strictObject({}),
-    output: z.object({ agents: z.array(AgentSummary).describe("the agents, by name") }),
-    rpc: "agent/list",
-    http: "GET /agents",
-    mcp: "agent_list",
-    cli: "rkat agent list",
-    requires: "session-store",
-  },
+  ...AGENT_OPERATIONS,
   readEventCursor: {
     summary: "Read the number of a session's newest durable event; 0 when it has none.",
     input: OneScope,
@@ -348,6 +304,7 @@ export const OPERATIONS = {
     http: "GET /sessions/{session_id}/events/cursor",
     mcp: "meerkat_events_cursor",
     cli: "rkat session events ID",
+    scope: "read",
     requires: "session-store",
   },
   listEvents: {
@@ -358,6 +315,7 @@ export const OPERATIONS = {
     http: "GET /sessions/{session_id}/events/list",
     mcp: "meerkat_events_list",
     cli: "rkat session events ID",
+    scope: "read",
     requires: "session-store",
   },
   readBlob: {
@@ -372,6 +330,7 @@ export const OPERATIONS = {
     http: "GET /blobs/{blob_id}",
     mcp: "meerkat_blob_get",
     cli: "rkat blob get ID",
+    scope: "read",
   },
   ...CONFIG_OPERATIONS,
   ...USAGE_OPERATIONS,
@@ -383,6 +342,7 @@ export const OPERATIONS = {
     http: "GET /capabilities",
     mcp: "meerkat_capabilities",
     cli: "rkat capabilities",
+    scope: "read",
   },
   readModels: {
     summary: "List the known models with their context window and output limit.",
@@ -392,6 +352,7 @@ export const OPERATIONS = {
     http: "GET /models/catalog",
     mcp: "meerkat_models_catalog",
     cli: "rkat models",
+    scope: "read",
   },
 } as const satisfies Record<string, Operation>;
 

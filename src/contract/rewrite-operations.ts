@@ -30,6 +30,7 @@ export const REWRITE_OPERATIONS = {
     http: "POST /sessions/{session_id}/fork-replace",
     mcp: "meerkat_fork_replace",
     cli: "rkat session fork ID --at N --replacement JSON",
+    scope: "run",
     requires: "session-store",
   },
   rewriteTranscript: {
@@ -40,6 +41,7 @@ export const REWRITE_OPERATIONS = {
     http: "POST /sessions/{session_id}/rewrite-transcript",
     mcp: "meerkat_rewrite_transcript",
     cli: "rkat session rewrite ID --from N",
+    scope: "run",
     requires: "session-store",
   },
   readRevision: {
@@ -54,6 +56,7 @@ export const REWRITE_OPERATIONS = {
     http: "GET /sessions/{session_id}/transcript-revisions/{revision}",
     mcp: "meerkat_transcript_revision",
     cli: "rkat session revision ID [REVISION]",
+    scope: "read",
     requires: "session-store",
   },
   restoreRevision: {
@@ -64,6 +67,7 @@ export const REWRITE_OPERATIONS = {
     http: "POST /sessions/{session_id}/restore-transcript-revision",
     mcp: "meerkat_restore_transcript_revision",
     cli: "rkat session restore ID REVISION",
+    scope: "run",
     requires: "session-store",
   },
   listRewrites: {
@@ -78,6 +82,7 @@ export const REWRITE_OPERATIONS = {
     http: "GET /sessions/{session_id}/transcript-rewrites",
     mcp: "meerkat_transcript_rewrites",
     cli: "rkat session rewrites ID",
+    scope: "read",
     requires: "session-store",
   },
 } as const;

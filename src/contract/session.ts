@@ -81,6 +81,8 @@ export const SessionSettings = z.object({
   output_schema: JsonObject.optional(),
   structured_output_retries: z.number().int().nonnegative(),
   labels: z.record(z.string(), z.string()).optional(),
+  /** Labels of whoever made it: its tools see sessions that have them all. */
+  view: z.record(z.string(), z.string()).optional(),
   app_context: z.unknown().optional(),
   shell_env: z.record(z.string(), z.string()).optional(),
   compaction: CompactionSettings.optional(),

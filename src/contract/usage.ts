@@ -57,6 +57,7 @@ export const USAGE_OPERATIONS = {
     http: "GET /usage",
     mcp: "meerkat_usage",
     cli: "rkat usage",
+    scope: "read",
     requires: "session-store",
   },
 } as const;

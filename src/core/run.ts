@@ -1,4 +1,5 @@
 import type { Progress } from "../contract/approval.ts";
+import type { Caller } from "../contract/caller.ts";
 import type { EntryBody } from "../contract/entry.ts";
 import type { AgentEvent, BudgetType, TerminalCause } from "../contract/event.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -41,8 +42,8 @@ export interface Turn {
   readonly approvals: Approvals;
   /** The tools the turn is restricted to, for whoever goes on with it. */
   readonly overlay: Progress["overlay"];
-  /** Who asks for it, by name; undefined for the user of this process. */
-  readonly by: string | undefined;
+  /** Who asks for it; undefined for the user of this process. */
+  readonly caller: Caller | undefined;
   /**
    * Makes entries durable, advances `state` and tells listeners; the turn goes on only after that. What speaks of the
    * state is given as a function, called when nothing else can be appended before it.

@@ -1,3 +1,5 @@
+import type { Progress } from "../contract/approval.ts";
+import type { Caller } from "../contract/caller.ts";
 import type { EntryBody, TurnEnd } from "../contract/entry.ts";
 import type { TerminalCause, Usage } from "../contract/event.ts";
 import type { AssistantBlock, Content, Message, StopReason, ToolUseBlock } from "../contract/message.ts";
@@ -208,10 +210,14 @@ async function serveCalls(
     seq_before: run.seqBefore,
     tool_calls_before: run.toolCallsBefore,
     ...(turn.overlay === undefined ? {} : { overlay: turn.overlay }),
-    ...(turn.by === undefined ? {} : { by: turn.by }),
+    ...(turn.caller === undefined ? {} : { caller: callerOf(turn.caller) }),
   };
   await turn.append([askedEntry(ruled.asked, { clock, timeoutMs: approvals.timeoutMs, progress })]);
   return WAITING;
+}
+
+function callerOf({ name, scopes, labels }: Caller): Progress["caller"] {
+  return { name, scopes: [...scopes], labels: { ...labels } };
 }
 
 /** Runs calls but for those that are refused. */

@@ -122,8 +122,8 @@ async function inContext(store: MemoryStore, findings: Findings, scope: Scope): 
 }
 
 /** Whether a chunk that does not match lies in the scope; only the store knows what was discarded. */
-function isSurelyIn({ sessionId, discardedOnly, upToSeq }: Scope, { session_id, seq }: Chunk): boolean {
-  if (discardedOnly) return false;
+function isSurelyIn({ sessionId, among, discardedOnly, upToSeq }: Scope, { session_id, seq }: Chunk): boolean {
+  if (discardedOnly || among?.has(session_id) === false) return false;
   return sessionId === undefined || (session_id === sessionId && (upToSeq === undefined || seq <= upToSeq));
 }
 

@@ -43,6 +43,8 @@ export interface MemoryBatch {
 export interface Scope {
   /** Only this session; absent: every session of the store. */
   readonly sessionId?: string;
+  /** Only these sessions, of which `sessionId` may be one; absent: every session of the store. */
+  readonly among?: ReadonlySet<string>;
   /** Only what has left its session's context. */
   readonly discardedOnly: boolean;
   /** Only what was said up to this seq of `sessionId`; without one, it says nothing. */

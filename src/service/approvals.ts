@@ -9,6 +9,7 @@ import type { TurnOutcome } from "../core/turn.ts";
 import { closeWaiting } from "../core/turn-end.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Store } from "../ports/store.ts";
+import { hasAll } from "./caller-view.ts";
 import type { CallContext, Service } from "./dispatch.ts";
 import { appendEntries, type LiveSession, type LiveSessions, type LockedWork } from "./live-sessions.ts";
 import { readEvents } from "./subscriptions.ts";
@@ -140,11 +141,12 @@ export function createApprovals(parts: ApprovalParts): Approvals {
   return {
     answerApproval,
     untilOver,
-    listApprovals: async ({ session_id }) => {
+    listApprovals: async ({ session_id }, { caller }) => {
       const rows = session_id === undefined ? await store.sessions.all() : [{ session_id, waiting_calls: 1 }];
       const approvals: Approval[] = [];
       for (const row of rows) {
         if ((row.waiting_calls ?? 0) <= 0 || ("archived" in row && row.archived)) continue;
+        if ("labels" in row && !hasAll(row.labels, caller?.labels ?? {})) continue;
         const { state } = await live.findFresh(row.session_id);
         if (state.approval !== undefined && isWaiting(state)) approvals.push(describe(row.session_id, state.approval));
       }

@@ -1,3 +1,4 @@
+import type { Caller } from "../contract/caller.ts";
 import type { ConfigEnvelope, ConfiguredRealm } from "../contract/config.ts";
 import { asRuntimeError, RuntimeError } from "../contract/error.ts";
 import { type JsonTable, mergePatch } from "../contract/input.ts";
@@ -26,12 +27,15 @@ export interface ConfigurationParts<C, D> {
   /** What of it waits for the next start, by the keys of its file. */
   fixed(config: C): Readonly<Record<string, unknown>>;
   /** Throws PERMISSION_DENIED for a change that whoever asks may not make. */
-  permit(change: {
-    readonly before: C;
-    readonly after: C;
-    readonly layerBefore: JsonTable;
-    readonly layer: JsonTable;
-  }): void;
+  permit(
+    change: {
+      readonly before: C;
+      readonly after: C;
+      readonly layerBefore: JsonTable;
+      readonly layer: JsonTable;
+    },
+    caller: Caller | undefined,
+  ): void;
   readonly realm: ConfiguredRealm;
   /** Told of a layer somebody else wrote that cannot be used. */
   readonly warn: (sentence: string) => void;
@@ -67,7 +71,7 @@ export function createConfiguration<C, D>(parts: ConfigurationParts<C, D>): Conf
   };
   const change = async (
     make: (layer: () => JsonTable) => JsonTable,
-    { name, expected }: { readonly name: string; readonly expected: number | null | undefined },
+    { name, expected, caller }: Asked,
   ): Promise<ConfigEnvelope> => {
     refresh();
     let next = now;
@@ -75,7 +79,8 @@ export function createConfiguration<C, D>(parts: ConfigurationParts<C, D>): Conf
       requireGeneration(expected, before);
       const layer = make(before.layer);
       next = made(layer, name);
-      parts.permit({ before: now.config, after: next.config, layerBefore: layerOrNothing(before), layer });
+      const change = { before: now.config, after: next.config, layerBefore: layerOrNothing(before), layer };
+      parts.permit(change, caller);
       return layer;
     });
     now = next;
@@ -92,12 +97,19 @@ export function createConfiguration<C, D>(parts: ConfigurationParts<C, D>): Conf
         refresh();
         return envelope();
       },
-      setConfig: ({ config, expected_generation }) =>
-        change(() => config, { name: "config", expected: expected_generation }),
-      patchConfig: ({ patch, expected_generation }) =>
-        change((layer) => mergePatch(readable(layer), patch), { name: "patch", expected: expected_generation }),
+      setConfig: ({ config, expected_generation }, { caller }) =>
+        change(() => config, { name: "config", expected: expected_generation, caller }),
+      patchConfig: ({ patch, expected_generation }, { caller }) =>
+        change((layer) => mergePatch(readable(layer), patch), { name: "patch", expected: expected_generation, caller }),
     },
   };
+}
+
+interface Asked {
+  /** How sentences call what was given. */
+  readonly name: string;
+  readonly expected: number | null | undefined;
+  readonly caller: Caller | undefined;
 }
 
 /** A layer that cannot be read can be replaced. */

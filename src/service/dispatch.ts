@@ -1,4 +1,4 @@
-import type { Caller } from "../contract/caller.ts";
+import { type Caller, requireScope } from "../contract/caller.ts";
 import {
   CAPABILITY_ABSENT,
   type Capabilities,
@@ -10,6 +10,7 @@ import { invalidInput, requireNames } from "../contract/input.ts";
 import { OPERATIONS, type OperationInput, type OperationName, type OperationOutput } from "../contract/operations.ts";
 import { CONTRACT_VERSION } from "../contract/version.ts";
 import type { Tool } from "../ports/tool.ts";
+import type { CallerView } from "./caller-view.ts";
 import type { Listener } from "./event-queue.ts";
 
 /** What a call brings besides its input. */
@@ -42,23 +43,49 @@ export type Dispatch = <N extends OperationName>(
   call?: CallContext,
 ) => Promise<OperationOutput<N>>;
 
-/** The one way in: the capability gate, then validation, then the service. It throws errors of the table only. */
-export function createDispatch(service: Service, capabilities: ReadonlySet<Capability>): Dispatch {
-  return async (name, input, call = {}) => {
+/** Whose calls cost money: they are begun only while whoever asks may still spend some. */
+const COSTS: readonly OperationName[] = [
+  "createSession",
+  "startTurn",
+  "resumeSession",
+  "compactSession",
+  "compactAgent",
+];
+
+/**
+ * The one way in: what the caller may do, the capability gate, validation, what is there for the caller, then the
+ * service. It throws errors of the table only.
+ */
+export function createDispatch(service: Service, capabilities: ReadonlySet<Capability>, view: CallerView): Dispatch {
+  return async (name, input, given = {}) => {
     const operation = OPERATIONS[name];
+    const { caller } = given;
+    requireScope(caller, operation.scope, operation.rpc);
     if ("requires" in operation) requireCapability(capabilities, operation.requires);
     requireNames(input);
     const parsed = operation.input.safeParse(input ?? {});
     if (!parsed.success) throw invalidInput(parsed.error);
+    const call = endingWith(given);
     if (call.signal?.aborted) throw new RuntimeError("REQUEST_CANCELLED", "the request was cancelled before it began");
     // The row's schema made this value, so it is the input of the row's function.
     const handler = service[name] as (input: unknown, call: CallContext) => Promise<OperationOutput<typeof name>>;
     try {
-      return await handler(parsed.data, call);
+      if (caller === undefined) return await handler(parsed.data, call);
+      if (COSTS.includes(name)) caller.spending?.requireLeft();
+      // As above, of the row's input.
+      const seen = await view.narrow(name, parsed.data as OperationInput<typeof name>, caller);
+      return await handler(seen, call);
     } catch (thrown) {
       throw asRuntimeError(thrown);
     }
   };
+}
+
+/** What a caller runs is interrupted when it may do nothing any more. */
+function endingWith(call: CallContext): CallContext {
+  const until = call.caller?.until;
+  if (until === undefined) return call;
+  return { ...call, signal: call.signal === undefined ? until : AbortSignal.any([call.signal, until]) };
 }
 
 export function requireCapability(present: ReadonlySet<Capability>, required: Capability): void {

@@ -1,3 +1,4 @@
+import type { Caller } from "../contract/caller.ts";
 import { RuntimeError } from "../contract/error.ts";
 import type { MemoryHit, MemoryResults, MemorySearch } from "../contract/memory.ts";
 import type { Compacting } from "../core/compaction/prepare.ts";
@@ -18,10 +19,15 @@ interface MemoryOperationParts {
   /** Where a search looks that does not say. */
   readonly scope: () => "project" | "session";
   readonly telemetry: OpenTelemetry | undefined;
+  /** The sessions that are there for somebody of these labels; undefined for all of them. */
+  readonly sessionsWith: SessionsWith;
 }
 
+type SessionsWith = (labels: Labels | undefined) => Promise<ReadonlySet<string> | undefined>;
+type Labels = Caller["labels"];
+
 /** What of the sessions a search looks at. */
-export type Reach = "discarded" | "everything";
+type Reach = "discarded" | "everything";
 
 /** Without the capability the gate lets none of them through. */
 export function createMemoryOperations(
@@ -42,7 +48,8 @@ export function createMemoryOperations(
     if (input.session_id !== undefined) await parts.live.find(input.session_id);
     const { signal = new AbortController().signal, traceparent } = call;
     await unlessCancelled(signal, memory.catchUp());
-    const how = { reach, signal, traceparent, telemetry: parts.telemetry };
+    const among = await parts.sessionsWith(call.caller?.labels);
+    const how = { reach, signal, traceparent, among, telemetry: parts.telemetry };
     return searchMemory(memory, { ...input, scope: input.scope ?? defaultScope(parts, input) }, how);
   };
   return {
@@ -74,6 +81,8 @@ interface How {
   readonly signal: AbortSignal;
   readonly telemetry: OpenTelemetry | undefined;
   readonly traceparent: string | undefined;
+  /** The sessions that are there for whoever searches; undefined for all of them. */
+  readonly among: ReadonlySet<string> | undefined;
 }
 
 async function searchMemory(memory: SessionMemory, asked: Asked, how: How): Promise<MemoryResults> {
@@ -95,31 +104,45 @@ async function quoteHits(memory: SessionMemory, input: Asked, how: How): Promise
       ...(scope === "session" && session_id !== undefined ? { sessionId: session_id } : {}),
       ...(agent === undefined ? {} : { sessionId: agentId(agent) }),
       ...(as_of_seq === undefined ? {} : { upToSeq: as_of_seq }),
+      ...(how.among === undefined ? {} : { among: how.among }),
     },
     limit,
     scoreMin: SCORE_MIN,
     signal: how.signal,
   });
   const { hits, mode } = await unlessCancelled(how.signal, recalled);
-  return { results: hits.map((hit) => toWire(hit, memory.nameOf(hit.chunk.session_id))), mode };
+  // A store of somebody's own may not know what it was to look among.
+  const own = hits.filter(({ chunk }) => how.among?.has(chunk.session_id) !== false);
+  return { results: own.map((hit) => toWire(hit, memory.nameOf(hit.chunk.session_id))), mode };
 }
 
 /** How a session's tools search: in the project or in the session, as it is configured. */
 export function searchForTools(
   memory: SessionMemory,
-  { scope, telemetry }: { scope: "project" | "session"; telemetry: OpenTelemetry | undefined },
+  { scope, telemetry, sessionsWith }: Pick<MemoryOperationParts, "telemetry" | "sessionsWith"> & { scope: Scope },
 ) {
   let caughtUp: Promise<void> | undefined;
-  return async (asked: { query: string; limit: number; sessionId: string; reach: Reach; signal: AbortSignal }) => {
+  return async (asked: ToolSearch, labels?: Labels) => {
     const { query, limit, sessionId: session_id, reach, signal } = asked;
     // The session that asks is in the middle of a turn: what it has said since is what it asks about.
     caughtUp ??= memory.catchUp(session_id);
     await caughtUp;
     const where = reach === "everything" ? "project" : scope;
-    const how = { reach, signal, telemetry, traceparent: undefined };
+    const among = await sessionsWith(labels);
+    const how = { reach, signal, telemetry, among, traceparent: undefined };
     const { results } = await searchMemory(memory, { query, limit, scope: where, session_id }, how);
     return results;
   };
+}
+
+type Scope = "project" | "session";
+
+interface ToolSearch {
+  readonly query: string;
+  readonly limit: number;
+  readonly sessionId: string;
+  readonly reach: Reach;
+  readonly signal: AbortSignal;
 }
 
 /** Below this it is only there because nothing better is. */

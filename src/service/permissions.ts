@@ -1,5 +1,4 @@
-import type { Caller } from "../contract/caller.ts";
-import { RuntimeError } from "../contract/error.ts";
+import { type Caller, requireScope } from "../contract/caller.ts";
 import type { PermissionRules } from "../contract/permission.ts";
 import type { JsonObject } from "../contract/session.ts";
 import type { Judged, Permit } from "../core/approval.ts";
@@ -47,8 +46,5 @@ async function needsApproval(tool: Tool | undefined, args: JsonObject): Promise<
 
 /** Whoever gives a session rules that allow, answers questions before they are asked. */
 export function requireMayAllow(permissions: PermissionRules | undefined, caller: Caller | undefined): void {
-  if (caller === undefined || (permissions?.allow ?? []).length === 0) return;
-  if (caller.scopes.has("approve") || caller.scopes.has("admin")) return;
-  const message = "permissions.allow needs a token with the scope approve; ask and deny can be given by anybody";
-  throw new RuntimeError("PERMISSION_DENIED", message);
+  if ((permissions?.allow ?? []).length > 0) requireScope(caller, "approve", "permissions.allow");
 }

@@ -1,3 +1,4 @@
+import type { Caller } from "../contract/caller.ts";
 import type { MemoryResults } from "../contract/memory.ts";
 import type { Content } from "../contract/message.ts";
 import type { SessionInfo, SessionSummary } from "../contract/session.ts";
@@ -44,7 +45,10 @@ export interface Runtime extends Omit<OtherMethods, "createSession" | "listSessi
    * A session's events: those after `after` from its log, then live ones, without a gap and without a repeat. Without
    * `after`, live ones only.
    */
-  subscribe(sessionId: string, options?: { after?: number; signal?: AbortSignal }): AsyncIterable<Delivery>;
+  subscribe(
+    sessionId: string,
+    options?: { readonly after?: number; readonly signal?: AbortSignal; readonly caller?: Caller },
+  ): AsyncIterable<Delivery>;
   /** Every operation by its name, with an unchecked input: what surfaces are made of. */
   readonly dispatch: Dispatch;
   /** Interrupts running turns, waits for their end, and stops background work. Calling it twice does no harm. */

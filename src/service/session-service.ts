@@ -1,7 +1,7 @@
 import type { Capabilities, Capability, ModelsCatalog } from "../contract/capability.ts";
 import { RuntimeError } from "../contract/error.ts";
 import type { Content } from "../contract/message.ts";
-import type { CreateSession, RunResult, StartTurn } from "../contract/session.ts";
+import type { CreateSession, RunResult, SessionSettings, StartTurn } from "../contract/session.ts";
 import { requireNotWaiting } from "../core/approval.ts";
 import { compileSchema } from "../core/json-schema.ts";
 import { asBlocks, toolTokens } from "../core/tokens.ts";
@@ -10,6 +10,8 @@ import type { WAITING } from "../core/turn.ts";
 import type { ModelClient, ModelResolver } from "../ports/model.ts";
 import type { AgentOperations } from "./agent/agents.ts";
 import { createApprovals } from "./approvals.ts";
+import { sessionsWith } from "./caller-view.ts";
+import { ceilingFor, requireToolScope, withinLimits } from "./ceiling.ts";
 import { createCompactions } from "./compactions.ts";
 import type { Configuration } from "./configuration.ts";
 import { type CallContext, requireCapability, type Service } from "./dispatch.ts";
@@ -94,7 +96,8 @@ export function createSessionService(parts: ServiceParts): SessionService {
     if (input.output_schema !== undefined) await compileSchema(input.output_schema, "output_schema", parts.checkApart);
     const began = current();
     const model = await began.models.resolve(input.model, input.provider);
-    const settings = settleSettings(input, model, began.defaults);
+    const ceiling = ceilingFor(call.caller, began.defaults.ceiling);
+    const settings = seenBy(call.caller, settleSettings(input, model, { ...began.defaults, ceiling }));
     requireSkills(input, settings);
     requireParams(model, settings);
     requirePrice(model, settings);
@@ -113,8 +116,8 @@ export function createSessionService(parts: ServiceParts): SessionService {
     // Without a prompt it is deferred: the schema says so.
     if (isDeferred || prompt === undefined) return { session_id };
     const { traceparent, unattended, caller } = call;
-    const rest = { instructions: [], overlay: undefined, added: [], by: caller?.name };
-    const turn = { prompt, model, traceparent, unattended, ...rest };
+    const rest = { instructions: [], overlay: undefined, added: [] };
+    const turn = { prompt, model, traceparent, unattended, caller, ...rest };
     const run = (signal: AbortSignal) => runSessionTurn(began, session, { ...turn, signal });
     return input.keep_alive === true ? runBehind(session, call, run) : untilOver(session, call, run);
   };
@@ -132,11 +135,11 @@ export function createSessionService(parts: ServiceParts): SessionService {
   /** Runs a turn nobody waits for; how it ends is told in its events, and kept. */
   const runBehind = async (
     session: LiveSession,
-    { behind }: CallContext,
+    { behind, caller }: CallContext,
     turn: (signal: AbortSignal) => Promise<RunResult | typeof WAITING>,
   ) => {
     const { promise: holding, resolve, reject } = Promise.withResolvers<void>();
-    const run = locked.run(session, {}, (signal) => {
+    const run = locked.run(session, caller?.until === undefined ? {} : { signal: caller.until }, (signal) => {
       resolve();
       return turn(signal);
     });
@@ -161,7 +164,9 @@ export function createSessionService(parts: ServiceParts): SessionService {
       const began = current();
       const model = await modelFor(began.models, session, input);
       const isFirstTurn = state.turnsOpened === 0;
-      const settings = overrideSettings(state.settings, input, { model, isFirstTurn });
+      const overridden = overrideSettings(state.settings, input, { model, isFirstTurn });
+      requireToolScope(call.caller, overridden.tools, began.defaults.ceiling);
+      const settings = withinCeiling(overridden, began.defaults);
       requireSkills(input, settings);
       if (settings !== state.settings) requireParams(model, settings);
       requirePrice(model, settings);
@@ -172,7 +177,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
       const instructions = input.additional_instructions ?? [];
       const { traceparent, unattended, caller } = call;
       const overlay = input.flow_tool_overlay;
-      const turn = { prompt, model, instructions, overlay, signal, traceparent, unattended, added, by: caller?.name };
+      const turn = { prompt, model, instructions, overlay, signal, traceparent, unattended, added, caller };
       return runSessionTurn(began, session, turn);
     });
   };
@@ -186,8 +191,9 @@ export function createSessionService(parts: ServiceParts): SessionService {
       const began = current();
       const { settings, approval } = session.state;
       const model = await began.models.resolve(settings.model, settings.provider);
-      const { overlay, by } = approval?.asked.progress ?? {};
-      const rest = { instructions: [], traceparent: undefined, unattended: undefined, added: [], by };
+      const { overlay, caller: asked } = approval?.asked.progress ?? {};
+      const caller = asked && { ...asked, scopes: new Set(asked.scopes) };
+      const rest = { instructions: [], traceparent: undefined, unattended: undefined, added: [], caller };
       return runSessionTurn(began, session, { prompt: undefined, model, overlay, signal, ...rest });
     },
     allowInProject: parts.allowInProject,
@@ -225,6 +231,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
       live,
       scope: () => configuration.current().memoryScope,
       telemetry: parts.telemetry,
+      sessionsWith: (labels) => sessionsWith(store, labels),
     }),
     ...parts.agents,
     ...configuration.operations,
@@ -255,6 +262,19 @@ export function createSessionService(parts: ServiceParts): SessionService {
     readModels: async () => configuration.current().catalogue(),
   };
   return { service, live, stop: locked.stop };
+}
+
+/** Whoever has labels makes sessions whose tools see no more than it does, whoever goes on with them. */
+function seenBy(caller: CallContext["caller"], settings: SessionSettings): SessionSettings {
+  const { labels = {} } = caller ?? {};
+  return Object.keys(labels).length === 0 ? settings : { ...settings, view: labels };
+}
+
+/** A session that was made elsewhere may have more to spend than it may have here. */
+function withinCeiling(settings: SessionSettings, { limits }: SessionDefaults): SessionSettings {
+  const budget_limits = withinLimits(settings.budget_limits, limits);
+  const isWithin = JSON.stringify(budget_limits) === JSON.stringify(settings.budget_limits);
+  return isWithin ? settings : { ...settings, budget_limits };
 }
 
 function modelFor(models: ModelResolver, { state }: LiveSession, input: StartTurn): Promise<ModelClient> {

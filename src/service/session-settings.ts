@@ -8,6 +8,7 @@ import type { ExtractSummary } from "../core/compaction/summarise.ts";
 import type { CompactionConfig, CompactionHooks, Compactor, Curator } from "../ports/compactor.ts";
 import type { Judge } from "../ports/judge.ts";
 import type { ModelClient } from "../ports/model.ts";
+import { belowCeiling, type Limits, requireBelow, type ToolCeiling, withinLimits } from "./ceiling.ts";
 import { requireNames } from "./options.ts";
 import type { CompactionPart } from "./turn-runner.ts";
 
@@ -22,6 +23,8 @@ export interface SessionDefaults {
   /** What `tool_preset` names stand for. */
   readonly presets: Readonly<Record<NonNullable<CreateSession["tool_preset"]>, SessionSettings["tools"]>>;
   readonly ceiling: ToolCeiling;
+  /** The most a session may be given to spend here. */
+  readonly limits: Limits;
 }
 
 /** Throws for a field that asks for what is not there: who is not told would go on as if it were done. */
@@ -82,7 +85,7 @@ export function settleSettings(input: CreateSession, model: ModelClient, default
     model: model.modelId,
     provider: model.provider,
     max_turns: input.max_turns ?? defaults.max_turns,
-    budget_limits: { ...defaults.budget_limits, ...input.budget_limits },
+    budget_limits: withinLimits({ ...defaults.budget_limits, ...input.budget_limits }, defaults.limits, input),
     tools: settleTools(input, defaults),
     tool_filter: input.tool_filter ?? "All",
     structured_output_retries: input.structured_output_retries ?? defaults.structured_output_retries,
@@ -251,63 +254,4 @@ function checked(name: string, value: number): number {
 
 function invalid(message: string): RuntimeError {
   return new RuntimeError("INVALID_PARAMS", message);
-}
-
-type Tools = SessionSettings["tools"];
-
-/** The most a session may have here, whatever it asks for and whatever it has elsewhere. */
-export interface ToolCeiling {
-  readonly builtins: Tools["builtins"];
-  readonly shell: boolean;
-  readonly memory: boolean;
-  readonly mcp: boolean;
-  /** What of it a file of the configuration has said false to. */
-  readonly forbidden: readonly ("builtins" | "shell")[];
-}
-
-const BUILTINS: readonly Tools["builtins"][] = ["none", "safe", "all"];
-
-/** What is left of a session's tools. */
-export function belowCeiling(tools: Tools, ceiling: ToolCeiling): Tools {
-  const mcp = ceiling.mcp ? tools.mcp : false;
-  return {
-    builtins: isBeyond(tools, ceiling) ? ceiling.builtins : tools.builtins,
-    shell: tools.shell && ceiling.shell,
-    memory: tools.memory && ceiling.memory,
-    ...(mcp === undefined ? {} : { mcp }),
-  };
-}
-
-/**
- * Throws PERMISSION_DENIED for what is asked for in so many words and cannot be had. Built-in tools that are asked for
- * without a preset are those that can be.
- */
-export function requireBelow(
-  tools: Tools,
-  ceiling: ToolCeiling,
-  asked: Pick<CreateSession, "tool_preset" | "enable_builtins" | "enable_shell" | "enable_memory">,
-): void {
-  const preset = asked.tool_preset && `tool_preset ${asked.tool_preset}`;
-  const shell = asked.enable_shell === undefined ? preset : "enable_shell";
-  if (shell !== undefined && tools.shell && !ceiling.shell) throw beyond(shell, "shell", ceiling);
-  const builtins = asked.enable_builtins === undefined ? preset : "enable_builtins";
-  const takesLess = builtins !== preset && ceiling.builtins === "safe";
-  if (builtins !== undefined && isBeyond(tools, ceiling) && !takesLess) throw beyond(builtins, "builtins", ceiling);
-  const memory = asked.enable_memory === undefined ? preset : "enable_memory";
-  if (memory !== undefined && tools.memory && !ceiling.memory) throw beyond(memory, "memory", ceiling);
-}
-
-function isBeyond({ builtins }: Tools, ceiling: ToolCeiling): boolean {
-  return BUILTINS.indexOf(builtins) > BUILTINS.indexOf(ceiling.builtins);
-}
-
-function beyond(asked: string, kind: "builtins" | "shell" | "memory", ceiling: ToolCeiling): RuntimeError {
-  if (kind !== "memory" && ceiling.forbidden.includes(kind)) {
-    const why = `the configuration's file says tools.${kind}_enabled = false, which no request changes`;
-    return new RuntimeError("PERMISSION_DENIED", `${asked}: ${why}`);
-  }
-  const isSafe = ceiling.builtins === "safe";
-  const what = { shell: "no shell", memory: "no memory", builtins: isSafe ? "no file tools" : "no tools" }[kind];
-  const start = kind === "shell" || isSafe ? "workspace" : "safe";
-  return new RuntimeError("PERMISSION_DENIED", `${asked}: this server has ${what}; start it with --tools ${start}`);
 }

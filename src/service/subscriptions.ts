@@ -1,6 +1,8 @@
+import type { Caller } from "../contract/caller.ts";
 import type { Entry } from "../contract/entry.ts";
 import { eventsOf, spokenOf, textOfEntry } from "../core/entry-events.ts";
 import type { EventLog, Store } from "../ports/store.ts";
+import type { CallerView } from "./caller-view.ts";
 import type { Delivery } from "./event-queue.ts";
 import type { LiveSessions } from "./live-sessions.ts";
 
@@ -59,12 +61,14 @@ function deliveriesOf(sessionId: string, { body, seq, timestamp_ms }: Entry, tex
  * is archived nothing more can come, and it ends.
  */
 export async function* subscribe(
-  parts: { store: Store; live: LiveSessions },
+  parts: { store: Store; live: LiveSessions; view: CallerView },
   sessionId: string,
-  options: { after: number | undefined; signal: AbortSignal },
+  options: { after: number | undefined; signal: AbortSignal; caller: Caller | undefined },
 ): AsyncGenerator<Delivery> {
   const { log } = parts.store;
-  const { signal } = options;
+  const { caller } = options;
+  if (caller !== undefined) await parts.view.requireListening(caller, sessionId);
+  const signal = caller?.until === undefined ? options.signal : AbortSignal.any([options.signal, caller.until]);
   const session = await parts.live.find(sessionId);
   let queue: Delivery[] = [];
   let hasOverflown = false;

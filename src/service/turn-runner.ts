@@ -1,3 +1,4 @@
+import type { Caller } from "../contract/caller.ts";
 import type { CompactionSettings } from "../contract/compaction.ts";
 import type { EntryBody, TurnEnd } from "../contract/entry.ts";
 import { asRuntimeError, RuntimeError } from "../contract/error.ts";
@@ -54,7 +55,7 @@ export interface TurnParts extends FixedParts {
   /** What a session's model can see at once, as far as it is known without asking for the model. */
   windowOf(settings: SessionSettings): number | undefined;
   /** The tools a session has besides its own: by its settings, as far as they are ready, and the runtime's custom ones. */
-  toolsFor(settings: SessionSettings): readonly Tool[];
+  toolsFor(settings: SessionSettings, caller?: Caller): readonly Tool[];
 }
 
 export interface TurnInput {
@@ -67,8 +68,8 @@ export interface TurnInput {
   /** What the model is told where nobody can be asked. */
   readonly unattended: string | undefined;
   readonly traceparent: string | undefined;
-  /** Who asks, by name; undefined for the user of this process. */
-  readonly by: string | undefined;
+  /** Who asked for the turn: its tools see no more than that. */
+  readonly caller: Caller | undefined;
   /** Custom tools that came since the turn before. */
   readonly added: readonly string[];
 }
@@ -80,7 +81,7 @@ export async function runSessionTurn(
   input: TurnInput,
 ): Promise<RunResult | typeof WAITING> {
   await parts.prepareTools(live.state.settings, input.signal);
-  const tools = chooseTools(parts, live, input.overlay);
+  const tools = chooseTools(parts, live, input.overlay, input.caller);
   const { telemetry } = parts;
   if (telemetry === undefined) return runOn(parts, live, { ...input, tools, watch: undefined });
   const { output_schema } = live.state.settings;
@@ -124,8 +125,10 @@ async function runOn(parts: TurnParts, live: LiveSession, input: Equipped): Prom
       timeoutMs: parts.approvalMs,
     },
     overlay: input.overlay,
-    by: input.by,
-    append: tellingFirst(appendingTo(store, live, input), () => tellAdded(live, clock, input.added)),
+    caller: input.caller,
+    append: tellingFirst(appendingTo(store, live, { watch: input.watch, by: input.caller?.name }), () =>
+      tellAdded(live, clock, input.added),
+    ),
     emit: (event) => emitLive(live, clock, event),
     keep: (text) => store.blobs.put({ mediaType: "text/plain; charset=utf-8", data: new TextEncoder().encode(text) }),
   };
@@ -238,9 +241,10 @@ export function chooseTools(
   parts: TurnParts,
   live: LiveSession,
   overlay: TurnInput["overlay"],
+  caller?: Caller,
 ): ReadonlyMap<string, Tool> {
   const { settings } = live.state;
-  const all = [...parts.toolsFor(settings), ...live.tools];
+  const all = [...parts.toolsFor(settings, caller), ...live.tools];
   const isOffered = (name: string): boolean =>
     passes(settings.tool_filter, name) &&
     (overlay?.allowed_tools?.includes(name) ?? true) &&

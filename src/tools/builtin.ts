@@ -21,8 +21,8 @@ export interface BuiltinOptions {
 }
 
 export interface BuiltinTools {
-  /** The tools a session with these settings has; what they remember is shared by all sessions. */
-  toolsFor(settings: ToolSettings): readonly Tool[];
+  /** The tools a session with these settings has; what they remember is shared by all sessions of one board. */
+  toolsFor(settings: ToolSettings, board?: string): readonly Tool[];
   /** Kills every command that still runs. */
   close(): Promise<void>;
 }
@@ -31,15 +31,19 @@ export interface BuiltinTools {
 export function createBuiltinTools(options: BuiltinOptions): BuiltinTools {
   const { root, clock, env, shellProgram, shellTimeoutSecs } = options;
   const shell = createShellTools({ root, clock, env, program: shellProgram, timeoutSecs: shellTimeoutSecs });
-  const all = [
-    createDatetimeTool({ now: () => clock.now() }),
-    ...createTaskTools({ clock }),
-    createApplyPatchTool({ root, clock }),
-    ...shell.tools,
-  ];
+  const datetime = createDatetimeTool({ now: () => clock.now() });
+  const patch = createApplyPatchTool({ root, clock });
+  // As many as there are kinds of callers, whom whoever runs this has named.
+  const boards = new Map<string, readonly Tool[]>();
+  const tasksOf = (board: string): readonly Tool[] => {
+    const known = boards.get(board) ?? createTaskTools({ clock });
+    boards.set(board, known);
+    return known;
+  };
   return {
-    toolsFor: (settings) => {
+    toolsFor: (settings, board = "") => {
       const names: readonly string[] = builtinToolNames(settings);
+      const all = [datetime, ...tasksOf(board), patch, ...shell.tools];
       return all.filter((tool) => names.includes(tool.name));
     },
     close: () => shell.close(),

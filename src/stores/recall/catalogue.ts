@@ -6,10 +6,10 @@ import { lacking, type Manifest, readManifest, type Tables } from "./tables.ts";
 export const LIVE = 1;
 const DISCARDED = 2;
 
-/** What a scope covers: bits a chunk's state must have, and ids; `session` 0 stands for all. */
+/** What a scope covers: bits a chunk's state must have, and ids in ascending order; without `sessions`, of all of them. */
 export interface Reach {
   readonly bits: number;
-  readonly session: number;
+  readonly sessions: ReadonlySet<number> | undefined;
   readonly ranges: readonly IdRange[];
   readonly chunks: number;
   readonly termsTotal: number;
@@ -100,11 +100,12 @@ export function createCatalogue(tables: Tables): Catalogue {
     }
     if (lastMark < last) throw lacking(`mark ${last} is missing`);
   };
-  const reachOfSession = (session: number, bits: number, upToSeq: number): Reach => {
-    const ranges = runs
-      .of(session)
+  const reachOf = (sessions: ReadonlySet<number>, bits: number, upToSeq: number): Reach => {
+    const ranges = [...sessions]
+      .flatMap((session) => runs.of(session))
       .map(({ first, last }) => ({ first, last: cut({ first, last }, (id) => (seqs[id] ?? 0) <= upToSeq) }))
-      .filter(({ first, last }) => first < last);
+      .filter(({ first, last }) => first < last)
+      .sort((a, b) => a.first - b.first);
     const sum: Totals = { chunks: 0, terms: 0 };
     for (const { first, last } of ranges) {
       for (let id = first; id < last; id += 1) {
@@ -113,7 +114,7 @@ export function createCatalogue(tables: Tables): Catalogue {
         sum.terms += lengths[id] ?? 0;
       }
     }
-    return { bits, session, ranges, chunks: sum.chunks, termsTotal: sum.terms };
+    return { bits, sessions, ranges, chunks: sum.chunks, termsTotal: sum.terms };
   };
 
   const catalogue = {
@@ -143,17 +144,18 @@ export function createCatalogue(tables: Tables): Catalogue {
       manifest = current;
       return current;
     },
-    reach: ({ sessionId, discardedOnly, upToSeq }: Scope): Reach => {
+    reach: ({ sessionId, among, discardedOnly, upToSeq = Number.POSITIVE_INFINITY }: Scope): Reach => {
       const { entries, termsTotal } = catalogue.refresh();
       const bits = discardedOnly ? LIVE | DISCARDED : LIVE;
-      if (sessionId !== undefined) {
-        const session = tables.sessions.get(sessionId)?.number;
-        if (session === undefined) return { bits, session: -1, ranges: [], chunks: 0, termsTotal: 0 };
-        return reachOfSession(session, bits, upToSeq ?? Number.POSITIVE_INFINITY);
+      if (sessionId !== undefined || among !== undefined) {
+        const isIn = (id: string): boolean => among?.has(id) !== false;
+        const wanted = sessionId === undefined ? [...(among ?? [])] : [sessionId].filter(isIn);
+        const numbers = wanted.flatMap((id) => tables.sessions.get(id)?.number ?? []);
+        return reachOf(new Set(numbers), bits, sessionId === undefined ? Number.POSITIVE_INFINITY : upToSeq);
       }
       const ranges = [{ first: 1, last: lastId + 1 }];
-      if (discardedOnly) return { bits, session: 0, ranges, chunks: left.chunks, termsTotal: left.terms };
-      return { bits, session: 0, ranges, chunks: entries, termsTotal };
+      if (discardedOnly) return { bits, sessions: undefined, ranges, chunks: left.chunks, termsTotal: left.terms };
+      return { bits, sessions: undefined, ranges, chunks: entries, termsTotal };
     },
   };
   return catalogue;

@@ -126,6 +126,7 @@ function toRow(
 }
 
 function isInScope({ session_id, seq }: Row["chunk"], scope: Scope, shelf: Shelf | undefined): boolean {
+  if (scope.among?.has(session_id) === false) return false;
   if (scope.sessionId !== undefined) {
     if (session_id !== scope.sessionId) return false;
     if (scope.upToSeq !== undefined && seq > scope.upToSeq) return false;

@@ -29,8 +29,8 @@ export function createMatcher(tables: Tables, catalogue: Catalogue) {
     for (const { number, firstId } of segments) {
       const found = findTerm(tables, { number, fences: fencesOf(number) }, key);
       if (found === undefined) continue;
-      if (reach.session === 0) gather({ ...found, firstId }, { reach, states: catalogue.states }, into);
-      else gatherOfSession({ ...found, firstId }, { reach, states: catalogue.states }, into);
+      if (reach.sessions === undefined) gather({ ...found, firstId }, { reach, states: catalogue.states }, into);
+      else gatherOfSessions({ ...found, firstId }, { reach, states: catalogue.states }, into);
     }
     return { term, ids: into.ids.subarray(0, into.size), counts: into.counts.subarray(0, into.size) };
   };
@@ -86,8 +86,8 @@ function gather({ page, term, firstId }: Found, { reach: { bits }, states }: Fil
   into.size = size;
 }
 
-/** A session's ids are few and close together: its postings are looked up run by run. */
-function gatherOfSession({ page, term, firstId }: Found, { reach, states }: Filter, into: Gathered): void {
+/** The ids of some sessions are few and close together: their postings are looked up run by run. */
+function gatherOfSessions({ page, term, firstId }: Found, { reach, states }: Filter, into: Gathered): void {
   const end = page.starts[term + 1] ?? 0;
   let at = page.starts[term] ?? 0;
   makeRoom(into, Math.min(end - at, reach.chunks));
@@ -126,7 +126,7 @@ function firstFrom(places: Uint16Array, { from, to }: { from: number; to: number
   return low;
 }
 
-function overlaps({ session, ranges }: Reach, first: number, last: number): boolean {
-  if (session === 0) return true;
+function overlaps({ sessions, ranges }: Reach, first: number, last: number): boolean {
+  if (sessions === undefined) return true;
   return ranges.some((range) => range.first < last && first < range.last);
 }

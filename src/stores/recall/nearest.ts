@@ -150,7 +150,7 @@ function scoreRows(
   const best = createBest(max);
   const isAsked = (id: number): boolean =>
     ((catalogue.states[id] ?? 0) & (present[id] ?? 0) & reach.bits) === reach.bits &&
-    (reach.session === 0 || catalogue.sessions[id] === reach.session);
+    (reach.sessions === undefined || reach.sessions.has(catalogue.sessions[id] ?? 0));
   for (const range of ranges) {
     for (let first = range.first; first < range.last; first += SCAN_ROWS_MAX) {
       const count = Math.min(range.last - first, SCAN_ROWS_MAX);

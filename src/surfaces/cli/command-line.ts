@@ -15,6 +15,7 @@ import { addBlobCommand, addCapabilitiesCommand, addModelsCommand } from "./comm
 import { addResumeCommands, addRunCommand, DEFAULT_COMMAND, settleResume } from "./commands/run.ts";
 import { addRpcCommand, addServeCommand } from "./commands/serve.ts";
 import { addSessionCommand } from "./commands/session.ts";
+import { addTokenCommand } from "./commands/token.ts";
 import { addTrustCommand } from "./commands/trust.ts";
 import { addUsageCommand } from "./commands/usage.ts";
 import { addDemoCommand } from "./demo/demo-command.ts";
@@ -91,6 +92,7 @@ function declareProgram(program: Command, invocation: Invocation): void {
   addServeCommand(program, invocation);
   addRpcCommand(program, invocation);
   addMcpCommand(program, invocation);
+  addTokenCommand(program, invocation);
   program.commandsGroup("Set up; each command has a --help of its own");
   addDemoCommand(program, invocation);
   addInitCommand(program, invocation);

@@ -1,4 +1,5 @@
 import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
+import type { Caller } from "../../contract/caller.ts";
 import { asRuntimeError, RuntimeError } from "../../contract/error.ts";
 import type { AgentEvent } from "../../contract/event.ts";
 import { ConfigTool, type ReadPayload, TurnExtras, type TurnPayload } from "../../contract/mcp-tools.ts";
@@ -19,6 +20,8 @@ export interface CallParts {
   readonly dispatch: Dispatch;
   readonly realm: string;
   readonly turns: ClientTurns;
+  /** Whose calls they are. */
+  readonly caller: Caller | undefined;
 }
 
 /** One call of a tool by a client. */
@@ -83,7 +86,11 @@ export function toolFailure(error: RuntimeError): CallToolResult {
   return { content: [{ type: "text", text: JSON.stringify(told) }], isError: true };
 }
 
-async function runTurn({ dispatch, turns }: CallParts, operation: OperationName, call: ToolCall): Promise<unknown> {
+async function runTurn(
+  { dispatch, turns, caller }: CallParts,
+  operation: OperationName,
+  call: ToolCall,
+): Promise<unknown> {
   const { args, signal, notices, hearsEvents } = call;
   const { stream, builtin_config, tools, tool_results = [] } = parseParams(TurnExtras, args);
   const shell = builtin_config?.enable_shell;
@@ -91,8 +98,10 @@ async function runTurn({ dispatch, turns }: CallParts, operation: OperationName,
   const sessionId = typeof args.session_id === "string" ? args.session_id : undefined;
   const telling = createTurnNotices({ ...notices, wantsEvents: () => stream && hearsEvents() }, sessionId);
   try {
-    const asking = call.elicit && askingClient(dispatch, call.elicit, { next: telling.listener, call: {} });
-    const hearing = { signal, listener: asking ?? telling.listener };
+    const asking =
+      call.elicit &&
+      askingClient(dispatch, call.elicit, { next: telling.listener, call: caller === undefined ? {} : { caller } });
+    const hearing = { signal, listener: asking ?? telling.listener, caller };
     if (tool_results.length > 0) {
       // The turn runs already, so what is said besides the results joins it.
       const said = typeof args.prompt === "string" && args.prompt.trim() !== "";

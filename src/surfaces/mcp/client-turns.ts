@@ -1,3 +1,4 @@
+import type { Caller } from "../../contract/caller.ts";
 import { RuntimeError } from "../../contract/error.ts";
 import type { ClientTool, ToolResults } from "../../contract/mcp-tools.ts";
 import type { JsonObject } from "../../contract/session.ts";
@@ -8,6 +9,8 @@ import type { Listener } from "../../service/event-queue.ts";
 interface Hearing {
   readonly signal: AbortSignal;
   readonly listener: Listener;
+  /** Whose call it is: results of a turn are taken from whoever began it. */
+  readonly caller: Caller | undefined;
 }
 
 /** A turn that cannot go on before its client has run these. */
@@ -23,12 +26,13 @@ export interface WaitingTurn {
 export interface ClientTurns {
   toTools(given: readonly ClientTool[]): readonly Tool[];
   /** Begins a turn and resolves when it has ended or waits for the client. */
-  begin<T>(start: (call: Hearing) => Promise<T>, hearing: Hearing): Promise<T | WaitingTurn>;
+  begin<T>(start: (call: Omit<Hearing, "caller">) => Promise<T>, hearing: Hearing): Promise<T | WaitingTurn>;
   /** Gives results to the turn that waits for them, and resolves as `begin` does. */
   goOn(sessionId: string, results: ToolResults, hearing: Hearing): Promise<unknown>;
 }
 
 interface Turn {
+  readonly caller: Caller | undefined;
   readonly waiting: Map<string, { name: string; args: JsonObject; answer(output: ToolOutput): void }>;
   readonly aborting: AbortController;
   ended: Promise<unknown>;
@@ -95,6 +99,7 @@ export function createClientTurns(): ClientTurns {
     begin: async (start, hearing) => {
       let sessionId = "";
       const turn: Turn = {
+        caller: hearing.caller,
         waiting: new Map(),
         aborting: new AbortController(),
         ended: Promise.resolve(),
@@ -118,7 +123,8 @@ export function createClientTurns(): ClientTurns {
       return (await follow(() => sessionId, turn, hearing)) as Awaited<typeof ended> | WaitingTurn;
     },
     goOn: async (sessionId, results, hearing) => {
-      const turn = requireWanted(turns.get(sessionId), results);
+      const begun = turns.get(sessionId);
+      const turn = requireWanted(begun?.caller === hearing.caller ? begun : undefined, results);
       const followed = follow(() => sessionId, turn, hearing);
       for (const { tool_use_id, content, is_error } of results) {
         turn.waiting.get(tool_use_id)?.answer({ content, isError: is_error });

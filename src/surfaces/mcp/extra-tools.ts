@@ -5,7 +5,7 @@ import { MEMORY_SKILL } from "../../contract/memory.ts";
 import { parseParams } from "../../contract/requests.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Delivery } from "../../service/event-queue.ts";
-import type { Runtime } from "../../service/runtime-calls.ts";
+import type { Asked } from "../wire/asked-by.ts";
 import { listenTo, type Params, toEnvelope, withPlainIds } from "../wire/events.ts";
 import { skillsOf } from "../wire/host.ts";
 import { jsonResult, toolFailure } from "./call-tool.ts";
@@ -17,9 +17,7 @@ export interface ExtraTools {
   close(): void;
 }
 
-interface ExtraParts {
-  readonly dispatch: Runtime["dispatch"];
-  readonly subscribe: Runtime["subscribe"];
+interface ExtraParts extends Asked {
   readonly realm: string;
   readonly clock: Clock;
 }

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { type EventStore, StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/streamableHttp.js";
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import type { JSONRPCMessage } from "@modelcontextprotocol/sdk/types.js";
+import type { Caller } from "../../contract/caller.ts";
 import { asRuntimeError, ERRORS, RuntimeError } from "../../contract/error.ts";
 import { createBodyReader, type ReadBody } from "../wire/body.ts";
 import { faultFrame } from "../wire/frames.ts";
@@ -15,7 +16,7 @@ import type { McpServer } from "./server.ts";
 
 interface HttpOptions extends Omit<HttpService, "find" | "answerFailure"> {
   /** Makes the server of one client. */
-  readonly createServer: () => McpServer;
+  readonly createServer: (caller: Caller) => McpServer;
 }
 
 interface HttpListener extends Pick<HttpServer, "refuse" | "close"> {
@@ -36,13 +37,13 @@ export async function listenHttp(options: HttpOptions): Promise<HttpListener> {
     if (path === "/health") return HEALTH;
     if (path !== "/mcp")
       return { refusal: answerFailure(new RuntimeError("METHOD_NOT_FOUND", "MCP is served at /mcp")) };
-    const answer = async (response: ServerResponse): Promise<Answer | undefined> => {
+    const answer = async (response: ServerResponse, caller: Caller): Promise<Answer | undefined> => {
       // Of a body that nobody reads, neither the end is heard nor that of the connection.
       if (request.method === "POST") hold(response);
       else request.resume();
       const read = await messageIn(request, readBody);
       if ("refusal" in read) return read.refusal;
-      await connections.handle(request, response, read.message);
+      await connections.handle(request, response, { message: read.message, caller });
       return undefined;
     };
     return { answer };
@@ -115,11 +116,17 @@ function cannotListen({ cause, message }: RuntimeError, { host, port }: HttpOpti
 /** The clients that are connected, each with a server of its own. */
 interface Connections {
   /** Answers a request for MCP; throws when there is no such connection or no room for another. */
-  handle(request: IncomingMessage, response: ServerResponse, message: unknown): Promise<void>;
+  handle(request: IncomingMessage, response: ServerResponse, asked: AskedBy): Promise<void>;
   close(): Promise<void>;
 }
 
+interface AskedBy {
+  readonly message: unknown;
+  readonly caller: Caller;
+}
+
 interface Connection {
+  readonly caller: Caller;
   readonly server: McpServer;
   readonly transport: StreamableHTTPServerTransport;
   /** Requests that are being answered, the standing one for notices included. */
@@ -132,15 +139,15 @@ const CONNECTIONS_MAX = 256;
 const RETRY_MS = 1_000;
 
 function createConnections(parts: {
-  readonly createServer: () => McpServer;
+  readonly createServer: (caller: Caller) => McpServer;
   readonly newId: () => string;
 }): Connections {
   // In the order of their last request: the quietest is the first.
   const connections = new Map<string, Connection>();
 
-  const connect = async (): Promise<Connection> => {
+  const connect = async (caller: Caller): Promise<Connection> => {
     await makeRoom();
-    const server = parts.createServer();
+    const server = parts.createServer(caller);
     const transport = new StreamableHTTPServerTransport({
       sessionIdGenerator: parts.newId,
       eventStore: createSentMessages(),
@@ -149,8 +156,11 @@ function createConnections(parts: {
         connections.set(id, connection);
       },
     });
-    const connection: Connection = { server, transport, open: 0 };
+    const connection: Connection = { caller, server, transport, open: 0 };
+    const onEnd = (): void => void server.close();
+    caller.until?.addEventListener("abort", onEnd);
     transport.onclose = () => {
+      caller.until?.removeEventListener("abort", onEnd);
       if (transport.sessionId !== undefined) connections.delete(transport.sessionId);
     };
     // Its accessors may answer undefined, where the interface has the same fields absent.
@@ -163,17 +173,19 @@ function createConnections(parts: {
     const quiet = [...connections.values()].find(({ open }) => open === 0) ?? connections.values().next().value;
     await quiet?.server.close();
   };
-  const find = (id: string): Connection => {
+  const find = (id: string, caller: Caller): Connection => {
     const connection = connections.get(id);
-    if (connection === undefined) throw new RuntimeError("SESSION_NOT_FOUND", "no connection has this Mcp-Session-Id");
+    // Whoever has heard of another's connection must not speak in its name.
+    if (connection?.caller !== caller)
+      throw new RuntimeError("SESSION_NOT_FOUND", "no connection has this Mcp-Session-Id");
     connections.delete(id);
     connections.set(id, connection);
     return connection;
   };
   return {
-    handle: async (request, response, message) => {
+    handle: async (request, response, { message, caller }) => {
       const id = request.headers["mcp-session-id"];
-      const connection = typeof id === "string" ? find(id) : await connect();
+      const connection = typeof id === "string" ? find(id, caller) : await connect(caller);
       const { transport, server } = connection;
       connection.open += 1;
       response.once("close", () => {

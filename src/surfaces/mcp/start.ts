@@ -44,8 +44,8 @@ export function startMcp(io: ServerIo, parts: ServerParts): Promise<number> {
 }
 
 async function serve(io: ServerIo, serving: Serving<McpFlags>): Promise<void> {
-  const { runtime, about, flags, http, clock, log } = serving;
-  const parts = { realm: about.realm, version: io.version, memoryOnly: flags.memoryOnly, clock };
+  const { runtime, about, flags, http, clock, log, audit } = serving;
+  const parts = { realm: about.realm, version: io.version, memoryOnly: flags.memoryOnly, clock, audit };
   if (http === undefined) {
     const { serveStdio } = await import("./serve-stdio.ts");
     const streams = { input: io.stdin, output: io.stdout, clock, signal: io.interrupt };
@@ -54,7 +54,7 @@ async function serve(io: ServerIo, serving: Serving<McpFlags>): Promise<void> {
   const { listenHttp } = await import("./serve-http.ts");
   const turns = watchTurns(runtime.dispatch, { clock, log });
   const createServer = createServers({ ...parts, runtime: { ...runtime, dispatch: turns.dispatch } });
-  const listener = await listenHttp({ ...http, createServer, clock, log });
+  const listener = await listenHttp({ ...http, createServer, clock, log, audit });
   const drain = async (graceMs: number): Promise<void> => {
     listener.refuse();
     await turns.drain(graceMs);

@@ -3,14 +3,13 @@ import { asRuntimeError, RuntimeError } from "../../contract/error.ts";
 import { OpenStream, parseParams } from "../../contract/requests.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { createEventQueue, type Delivery, type Listener } from "../../service/event-queue.ts";
-import type { Runtime } from "../../service/runtime-calls.ts";
+import type { Asked } from "../wire/asked-by.ts";
 import { listenTo, parseSessionRef, sessionIdIn, toEnvelope } from "../wire/events.ts";
 import { type Answer, busyAnswer, errorAnswer } from "../wire/http-answer.ts";
 import { readQuery } from "./operation-shape.ts";
 import type { RestRequest, StreamedRoute } from "./router.ts";
 
 interface StreamParts {
-  readonly runtime: Pick<Runtime, "dispatch" | "subscribe">;
   readonly realm: string;
   readonly clock: Clock;
   readonly log: (sentence: string) => void;
@@ -43,15 +42,20 @@ export function createEventStreams(parts: StreamParts): EventStreams {
     streams.set(stopping, sent);
     // Also when it is gone already, while the session was looked up.
     response.on("close", () => stopping.abort("the reader left"));
+    const { caller, runtime } = request;
+    const onEnd = (): void => stopping.abort("the reader may not listen any more");
+    caller.until?.addEventListener("abort", onEnd);
+    if (caller.until?.aborted) onEnd();
     try {
-      await tell(parts, { session_id, asked, response, stopping });
+      await tell(parts, { session_id, asked, response, stopping, runtime });
     } finally {
+      caller.until?.removeEventListener("abort", onEnd);
       streams.delete(stopping);
       end();
     }
   };
   return {
-    route: { method: "GET", path: "/sessions/{session_id}/events", stream },
+    route: { method: "GET", path: "/sessions/{session_id}/events", scope: "read", stream },
     closeAll: async () => {
       const all = [...streams];
       for (const [stopping] of all) stopping.abort("the server is ending");
@@ -65,13 +69,14 @@ interface Stream {
   readonly asked: number | undefined;
   readonly response: ServerResponse;
   readonly stopping: AbortController;
+  readonly runtime: Asked;
 }
 
 /** Sends a session's events until the reader leaves or the server ends; it throws only before anything was sent. */
-async function tell(parts: StreamParts, { session_id, asked, response, stopping }: Stream): Promise<void> {
+async function tell(parts: StreamParts, { session_id, asked, response, stopping, runtime }: Stream): Promise<void> {
   const { signal } = stopping;
-  const { loaded, after } = await place(parts.runtime, session_id, asked);
-  const deliveries = await listenTo(parts.runtime.subscribe, session_id, { ...after, signal });
+  const { loaded, after } = await place(runtime, session_id, asked);
+  const deliveries = await listenTo(runtime.subscribe, session_id, { ...after, signal });
   const writer = createEventWriter({ response, clock: parts.clock, giveUp: (why) => stopping.abort(why) });
   let end = {};
   try {
@@ -94,7 +99,7 @@ async function tell(parts: StreamParts, { session_id, asked, response, stopping 
 
 /** Where a reader stands, and what it is told first. */
 async function place(
-  runtime: StreamParts["runtime"],
+  runtime: Asked,
   session_id: string,
   asked: number | undefined,
 ): Promise<{ readonly loaded: Readonly<Record<string, unknown>>; readonly after: { after?: number } }> {

@@ -26,21 +26,26 @@ export function createHostRoutes({ runtime, host, version, turns }: HostParts): 
   const readStatus = createInputReader("readSession", host.realm);
   const document = openApiDocument(version);
   return [
-    { ...get("/health"), isOpen: true, serve: () => ({ status: 200, type: "text/plain; charset=utf-8", text: "ok" }) },
+    {
+      ...get("/health"),
+      scope: undefined,
+      serve: () => ({ status: 200, type: "text/plain; charset=utf-8", text: "ok" }),
+    },
     ...told,
     {
       ...get("/sessions/{session_id}/status"),
       serve: async (request) => {
-        const { session_id, state } = await runtime.dispatch("readSession", readStatus(request));
+        const { session_id, state } = await request.runtime.dispatch("readSession", readStatus(request));
         return jsonAnswer({ session_id, state });
       },
     },
     {
       method: "POST",
       path: "/requests/{request_id}/cancel",
-      serve: ({ params, query }) => {
+      scope: "run",
+      serve: ({ params, query, caller }) => {
         readQuery(query, {});
-        return turns.cancel(params.request_id ?? "");
+        return turns.cancel(params.request_id ?? "", caller);
       },
     },
     { ...get("/openapi.json"), serve: (request) => jsonAnswer(document(urlOf(request))) },
@@ -70,5 +75,5 @@ function urlOf({ headers }: RestRequest): string {
 }
 
 function get(path: string) {
-  return { method: "GET", path } as const;
+  return { method: "GET", path, scope: "read" } as const;
 }

@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
+import type { Caller } from "../../contract/caller.ts";
 import { RuntimeError } from "../../contract/error.ts";
 import { OPERATIONS, type OperationName } from "../../contract/operations.ts";
 import { WIRE_TABLE } from "../../contract/wire-table.ts";
 import type { Listener } from "../../service/event-queue.ts";
-import type { Runtime } from "../../service/runtime-calls.ts";
 import { sessionLeftBy } from "../wire/events.ts";
 import { type Answer, errorAnswer, jsonAnswer } from "../wire/http-answer.ts";
 import { CANCELLED_BY_CLIENT, furtherTurn, takeBack } from "../wire/running-turns.ts";
@@ -12,7 +12,6 @@ import type { AnsweredRoute, RestRequest } from "./router.ts";
 import type { TurnRequests } from "./turn-requests.ts";
 
 interface OperationParts {
-  readonly runtime: Pick<Runtime, "dispatch">;
   readonly realm: string;
   readonly turns: TurnRequests;
 }
@@ -25,18 +24,25 @@ const RUNS_TURN: readonly OperationName[] = ["createSession", "startTurn", "resu
 
 /** A route a row of the table; of two rows with the same route, the first is found. */
 export function createOperationRoutes(parts: OperationParts): readonly AnsweredRoute[] {
-  const once = createOnce();
+  // The answers that one caller was given are nobody else's, whatever key it sends.
+  const onces = new WeakMap<Caller, Once>();
+  const once: Once = (request, work) => {
+    const own = onces.get(request.caller) ?? createOnce();
+    onces.set(request.caller, own);
+    return own(request, work);
+  };
   return OPERATION_NAMES.map((name) => {
     const [method = "", path = ""] = OPERATIONS[name].http.split(" ");
     const call = createCall(parts, name);
     const { hasEvents } = WIRE_TABLE[name];
+    const { scope } = OPERATIONS[name];
     if (!RUNS_TURN.includes(name)) {
       const serve = async (request: RestRequest, listener?: Listener) => jsonAnswer(await call(request, { listener }));
-      return { method, path, hasEvents, serve };
+      return { method, path, scope, hasEvents, serve };
     }
     const serve = (request: RestRequest, listener?: Listener) =>
       once(request, () => runTurn(parts.turns, request, (asked, signal) => call(asked, { signal, listener })));
-    return { method, path, hasEvents, serve };
+    return { method, path, scope, hasEvents, serve };
   });
 }
 
@@ -45,10 +51,11 @@ type Call = (
   hearing: { readonly signal?: AbortSignal | undefined; readonly listener: Listener | undefined },
 ) => Promise<unknown>;
 
-function createCall({ runtime, realm }: OperationParts, name: OperationName): Call {
+function createCall({ realm }: OperationParts, name: OperationName): Call {
   const readInput = createInputReader(name, realm);
   return async (request, { signal, listener }) => {
     const input = readInput(request);
+    const { dispatch } = request.runtime;
     const traceparent = request.headers.traceparent?.toString();
     try {
       const context = {
@@ -57,13 +64,13 @@ function createCall({ runtime, realm }: OperationParts, name: OperationName): Ca
         ...(listener === undefined ? {} : { listener }),
       };
       const output = await (name === "startTurn"
-        ? furtherTurn(runtime.dispatch, input, context)
-        : runtime.dispatch(name, input, context));
+        ? furtherTurn(dispatch, input, context)
+        : dispatch(name, input, context));
       return restShape(name, output, { input, realm });
     } catch (thrown) {
       const isTakenBack = name === "createSession" && signal?.reason === CANCELLED_BY_CLIENT;
       const session_id = sessionLeftBy(thrown);
-      if (isTakenBack && session_id !== undefined) await takeBack(runtime.dispatch, session_id);
+      if (isTakenBack && session_id !== undefined) await takeBack(dispatch, session_id);
       throw thrown;
     }
   };
@@ -88,7 +95,7 @@ async function runTurn(
       return errorAnswer(thrown);
     }
   };
-  const answer = await turns.run(Array.isArray(id) ? id.join() : id, work);
+  const answer = await turns.run(Array.isArray(id) ? id.join() : id, request.caller, work);
   return { answer, isFinal };
 }
 

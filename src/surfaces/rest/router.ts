@@ -1,6 +1,8 @@
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
+import type { Caller, Scope } from "../../contract/caller.ts";
 import { RuntimeError } from "../../contract/error.ts";
 import type { Listener } from "../../service/event-queue.ts";
+import type { Asked } from "../wire/asked-by.ts";
 import type { Body } from "../wire/body.ts";
 import type { Answer } from "../wire/http-answer.ts";
 
@@ -12,14 +14,17 @@ export interface RestRequest {
   readonly query: URLSearchParams;
   readonly headers: IncomingHttpHeaders;
   readonly body: Body;
+  readonly caller: Caller;
+  /** The runtime, asked by the caller. */
+  readonly runtime: Asked;
 }
 
 interface RoutePlace {
   readonly method: string;
   /** As in the table of operations: `/sessions/{session_id}`. */
   readonly path: string;
-  /** Whether it is served without the token. */
-  readonly isOpen?: boolean;
+  /** What whoever asks must be allowed to do; undefined for what is served to anybody, without a token. */
+  readonly scope: Scope | undefined;
   /** Whether it is a page for a reader, who may come from elsewhere. */
   readonly isPage?: boolean;
 }

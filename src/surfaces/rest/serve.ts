@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Caller } from "../../contract/caller.ts";
 import { RuntimeError } from "../../contract/error.ts";
-import type { Runtime } from "../../service/runtime-calls.ts";
+import { type Asked, askedBy, requireRight } from "../wire/asked-by.ts";
 import { createBodyReader } from "../wire/body.ts";
 import { parseSessionRef } from "../wire/events.ts";
 import { urlHost } from "../wire/guard.ts";
@@ -16,7 +17,7 @@ import { createTurnRequests } from "./turn-requests.ts";
 
 /** What is served, and to whom. */
 export interface RestService extends Omit<HttpService, "find" | "answerFailure"> {
-  readonly runtime: Pick<Runtime, "dispatch" | "subscribe">;
+  readonly runtime: Asked;
   readonly about: Host;
   readonly version: string;
 }
@@ -39,10 +40,10 @@ export async function openRestServer(service: RestService): Promise<RestServer> 
   const runtime = { ...service.runtime, dispatch: running.dispatch };
   const { realm } = about;
   const turns = createTurnRequests();
-  const streams = createEventStreams({ runtime, realm, clock, log });
-  const find = createFind(service, [
+  const streams = createEventStreams({ realm, clock, log });
+  const find = createFind({ ...service, runtime }, [
     ...createHostRoutes({ runtime, host: about, version, turns }),
-    ...createOperationRoutes({ runtime, realm, turns }),
+    ...createOperationRoutes({ realm, turns }),
     streams.route,
   ]);
   const server = await openHttpServer({ ...service, find, answerFailure: errorAnswer });
@@ -63,7 +64,7 @@ export async function openRestServer(service: RestService): Promise<RestServer> 
 }
 
 /** What a request asks for: the route, once its body was read. */
-function createFind({ about, clock }: RestService, routes: readonly Route[]): HttpService["find"] {
+function createFind({ about, clock, runtime, audit }: RestService, routes: readonly Route[]): HttpService["find"] {
   const findRoute = createRouter(routes);
   const readBody = createBodyReader();
   return (request: IncomingMessage): Target => {
@@ -78,8 +79,10 @@ function createFind({ about, clock }: RestService, routes: readonly Route[]): Ht
       return { refusal: errorAnswer(error, { status: 405, headers: { allow: found.allow } }) };
     }
     const { route, params } = found;
-    const answer = async (response: ServerResponse) => {
-      const rest = { path, params, query, headers, body: await readBody(request) };
+    const answer = async (response: ServerResponse, caller: Caller) => {
+      if (route.scope !== undefined) requireRight(caller, route.scope, { what: `${method} ${route.path}`, audit });
+      const body = await readBody(request);
+      const rest = { path, params, query, headers, body, caller, runtime: askedBy(runtime, caller, audit) };
       if ("serve" in route) {
         if (route.hasEvents !== true || !wantsEvents(headers)) return route.serve(rest);
         const sessionId = params.session_id && parseSessionRef(params.session_id, about.realm);
@@ -88,6 +91,6 @@ function createFind({ about, clock }: RestService, routes: readonly Route[]): Ht
       // Whoever asks for the head alone does not listen to the rest.
       return method === "HEAD" ? { status: 200, type: "text/event-stream", text: "" } : route.stream(rest, response);
     };
-    return { isOpen: route.isOpen === true, isPage: route.isPage === true, answer };
+    return { isOpen: route.scope === undefined, isPage: route.isPage === true, answer };
   };
 }

@@ -1,3 +1,4 @@
+import type { Caller } from "../../contract/caller.ts";
 import { RuntimeError } from "../../contract/error.ts";
 import { type Answer, busyAnswer, errorAnswer, jsonAnswer } from "../wire/http-answer.ts";
 import { CANCELLED_BY_CLIENT } from "../wire/running-turns.ts";
@@ -5,9 +6,9 @@ import { CANCELLED_BY_CLIENT } from "../wire/running-turns.ts";
 /** The requests that run a turn, by the name their client gave them. */
 export interface TurnRequests {
   /** Runs a request's work; one without an id cannot be cancelled. It does not throw. */
-  run(id: string | undefined, work: (signal: AbortSignal) => Promise<Answer>): Promise<Answer>;
-  /** Interrupts what a request runs, and says whether that came in time. */
-  cancel(id: string): Promise<Answer>;
+  run(id: string | undefined, caller: Caller, work: (signal: AbortSignal) => Promise<Answer>): Promise<Answer>;
+  /** Interrupts what a request of the caller's runs, and says whether that came in time. */
+  cancel(id: string, caller: Caller): Promise<Answer>;
 }
 
 const TURNS_MAX = 256;
@@ -40,12 +41,13 @@ export function createTurnRequests(): TurnRequests {
     return { aborting, answered };
   };
   return {
-    run: async (id, work) => {
-      if (id !== undefined && !ID.test(id)) {
+    run: async (given, caller, work) => {
+      if (given !== undefined && !ID.test(given)) {
         throw new RuntimeError("INVALID_PARAMS", "X-Meerkat-Request-Id: write 1 to 200 visible characters");
       }
+      const id = given && idOf(given, caller);
       if (id !== undefined && byId.has(id)) {
-        throw new RuntimeError("DUPLICATE_REQUEST_ID", `a request with the id ${id} is running; choose another`);
+        throw new RuntimeError("DUPLICATE_REQUEST_ID", `a request with the id ${given} is running; choose another`);
       }
       if (running.size >= TURNS_MAX) return busyAnswer(`this server runs ${TURNS_MAX} turns, its limit; wait for one`);
       const turn = start(work);
@@ -57,9 +59,9 @@ export function createTurnRequests(): TurnRequests {
         end(id);
       }
     },
-    cancel: async (id) => {
-      const turn = byId.get(id);
-      if (turn === undefined && !ended.has(id)) {
+    cancel: async (id, caller) => {
+      const turn = byId.get(idOf(id, caller));
+      if (turn === undefined && !ended.has(idOf(id, caller))) {
         const message = `no request with the id ${id} is known; it is given with X-Meerkat-Request-Id`;
         return errorAnswer(new RuntimeError("METHOD_NOT_FOUND", message));
       }
@@ -73,3 +75,8 @@ export function createTurnRequests(): TurnRequests {
 }
 
 const CANCELLED_STATUS = 499;
+
+/** Two callers may give their requests the same name; neither name has a blank. */
+function idOf(id: string, { name }: Caller): string {
+  return `${name} ${id}`;
+}

@@ -1,8 +1,10 @@
 import { request } from "node:http";
 import { describe, expect, it } from "vitest";
 import { serveRest } from "../../../test/support/rest-server.ts";
+import { createSystemClock } from "../../service/system-clock.ts";
 import { parseMcpFlags } from "../mcp/start.ts";
 import { parseRestFlags } from "../rest/start.ts";
+import { createCallers } from "./callers.ts";
 import { createGuard, tokenFor } from "./guard.ts";
 
 /** Asks with headers that `fetch` would not let through. */
@@ -74,7 +76,8 @@ describe("a server that other machines can reach", () => {
       undefined,
       "t",
     ]);
-    const guard = createGuard({ host: "0.0.0.0", token: "t", allowedHosts: ["box.lan"] });
+    const place = { host: "0.0.0.0", token: "t", allowedHosts: ["box.lan"] };
+    const guard = createGuard(place, createCallers({ ...place, clock: createSystemClock() }));
     const authorization = "Bearer t";
     const isOpen = false;
     const from = (headers: Record<string, string>) => ({ headers, rawHeaders: [], method: "GET", url: "/" });

@@ -1,7 +1,8 @@
-import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { isIP, isIPv6 } from "node:net";
+import type { Caller } from "../../contract/caller.ts";
 import { RuntimeError } from "../../contract/error.ts";
+import { type Callers, isLoopback, NOBODY } from "./callers.ts";
 
 /** Who may speak to the server. */
 export interface Admission {
@@ -11,25 +12,27 @@ export interface Admission {
   readonly allowedHosts: readonly string[];
   /** The origins of pages elsewhere that may speak to it. */
   readonly allowedOrigins?: readonly string[];
+  /** What gives every right; further tokens lie in the state folder. */
   readonly token: string | undefined;
+  /** Where the realm is kept, and its tokens with it. */
+  readonly stateFolder?: string | undefined;
 }
 
 /** As much of a request as says who sent it, and by which way. */
 type Asked = Pick<IncomingMessage, "method" | "url" | "headers" | "rawHeaders">;
 
-/** Throws unless a request comes by a name of ours, from a page of ours or no page at all, and with the token. */
+/** Who asks; throws unless a request comes by a name of ours, from a page of ours or no page at all, and with a token. */
 export type Guard = (
   request: Asked,
   /** `isOpen`: no token is needed; `isPage`: a reader may come to it from elsewhere. */
   options: { readonly isOpen: boolean; readonly isPage?: boolean },
-) => void;
+) => Caller;
 
-export function createGuard(admission: Admission): Guard {
+export function createGuard(admission: Admission, callers: Pick<Callers, "identify">): Guard {
   const isOurs = nameCheck(admission);
   const origins = new Set(admission.allowedOrigins);
-  const wanted = admission.token === undefined ? undefined : digest(`Bearer ${admission.token}`);
   return (request, { isOpen, isPage = false }) => {
-    const { origin, authorization = "" } = request.headers;
+    const { origin, authorization } = request.headers;
     const host = hostOf(request);
     // A page that has its own name resolve to this machine still sends that name.
     if (host === undefined || !isOurs(hostnameOf(`http://${host}`))) {
@@ -42,36 +45,24 @@ export function createGuard(admission: Admission): Guard {
     if (!isAllowed && isFromElsewhere(request) && !(isPage && isVisit(request))) {
       throw forbidden("this request was made by a page of elsewhere; allow its origin with --allow-origin");
     }
-    if (isOpen || wanted === undefined) return;
-    // The scheme is not case-sensitive; equal digests take as long to compare as different ones.
-    const given = digest(authorization.replace(/^bearer +/i, "Bearer "));
-    if (!timingSafeEqual(wanted, given)) {
-      throw new RuntimeError("UNAUTHORIZED", "send the server's token as Authorization: Bearer TOKEN");
-    }
+    return isOpen ? NOBODY : callers.identify(authorization);
   };
 }
 
-/** The token to ask for; throws INVALID_PARAMS where other machines can reach the address and there is none. */
-export function tokenFor(host: string, given: string | undefined): string | undefined {
+/** The token to ask for; throws INVALID_PARAMS where other machines can reach the address and nobody has one. */
+export function tokenFor(host: string, given: string | undefined, hasOthers = false): string | undefined {
   const token = given === undefined || given.trim() === "" ? undefined : given;
   if (token !== undefined && !/^[\x21-\x7e]+$/.test(token)) {
     throw new RuntimeError("INVALID_PARAMS", "the token must be visible characters without blanks");
   }
-  if (token === undefined && !isLoopback(host)) {
-    const advice = "set RKAT_TOKEN or --token, or listen at 127.0.0.1";
+  if (token === undefined && !hasOthers && !isLoopback(host)) {
+    const advice = "set RKAT_TOKEN or --token, make one with rkat token create, or listen at 127.0.0.1";
     throw new RuntimeError(
       "INVALID_PARAMS",
       `${host} can be reached by other machines, so a token is needed: ${advice}`,
     );
   }
   return token;
-}
-
-/** Whether only this machine can reach an address. */
-function isLoopback(host: string): boolean {
-  const name = bare(host);
-  if (name === "localhost" || name.endsWith(".localhost")) return true;
-  return name === "::1" || (isIP(name) === 4 && name.startsWith("127."));
 }
 
 /** An address as it stands in a URL. */
@@ -127,10 +118,6 @@ function hostnameOf(url: string): string | undefined {
 
 function bare(host: string): string {
   return host.toLowerCase().replace(/^\[(.*)\]$/, "$1");
-}
-
-function digest(text: string): Buffer {
-  return createHash("sha256").update(text).digest();
 }
 
 const QUOTED_CHARS_MAX = 100;

@@ -1,11 +1,21 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import type { Audit, Caller } from "../../contract/caller.ts";
 import { messageOf, RuntimeError } from "../../contract/error.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { requireFitting } from "./body.ts";
+import { type Callers, createCallers } from "./callers.ts";
 import { type Admission, createCrossOrigin, createGuard, urlHost } from "./guard.ts";
-import { type Answer, type AnswerFailure, answerBrokenRequest, busyAnswer, sendAnswer } from "./http-answer.ts";
+import {
+  type Answer,
+  type AnswerFailure,
+  answerBrokenRequest,
+  busyAnswer,
+  type HttpDetail,
+  sendAnswer,
+} from "./http-answer.ts";
+import { isRecord } from "./incoming.ts";
 import { within } from "./running-turns.ts";
 
 /** What a request asks for. */
@@ -23,7 +33,7 @@ export type Target = {
     }
   | {
       /** Undefined when it was answered piece by piece. */
-      answer(response: ServerResponse): Promise<Answer | undefined>;
+      answer(response: ServerResponse, caller: Caller): Promise<Answer | undefined>;
     }
 );
 
@@ -33,6 +43,8 @@ export interface HttpService extends Admission {
   readonly clock: Clock;
   /** Told, in a sentence, of what no client can be told. */
   readonly log: (sentence: string) => void;
+  /** Told who did what; without it, nobody is. */
+  readonly audit?: Audit | undefined;
   /** Finds what a request asks for, before anybody knows who asks. */
   find(request: IncomingMessage): Target;
   readonly answerFailure: AnswerFailure;
@@ -69,7 +81,8 @@ const LIMITS = {
 /** Listens for requests, and answers those that are let in. */
 export async function openHttpServer(service: HttpService): Promise<HttpServer> {
   const { clock, log, answerFailure } = service;
-  const admit = createAdmission(service);
+  const callers = createCallers(service);
+  const admit = createAdmission(service, callers);
   const answering = new Set<Promise<void>>();
   let isEnding = false;
 
@@ -78,17 +91,17 @@ export async function openHttpServer(service: HttpService): Promise<HttpServer> 
       return busyAnswer(`this server serves ${REQUESTS_MAX} requests, its limit`, answerFailure);
     }
     try {
-      const target = admit(request, response);
+      const { target, caller } = admit(request, response);
       if (isEnding && target.isLasting !== true) return busyAnswer("this server is ending", answerFailure);
       if ("refusal" in target) return target.refusal;
       if (asksFirst) {
         requireFitting(request);
         response.writeContinue();
       }
-      return await target.answer(response);
+      endWith(caller, response, clock);
+      return await target.answer(response, caller);
     } catch (thrown) {
-      const isUnauthorized = thrown instanceof RuntimeError && thrown.code === "UNAUTHORIZED";
-      return answerFailure(thrown, isUnauthorized ? { headers: { "www-authenticate": "Bearer" } } : {});
+      return answerFailure(thrown, detailOf(thrown));
     }
   };
   const serve = async (asking: Asking): Promise<void> => {
@@ -118,7 +131,10 @@ export async function openHttpServer(service: HttpService): Promise<HttpServer> 
     if (connections.isBusy(socket)) socket.destroy();
     else answerBrokenRequest(thrown, socket, answerFailure);
   });
-  await listen(server, service);
+  await listen(server, service).catch((thrown: unknown) => {
+    callers.close();
+    throw thrown;
+  });
   // Such as a connection that cannot be accepted: unheard, it would end the process.
   server.on("error", (thrown) => log(thrown.message));
   let isOpen = true;
@@ -139,6 +155,7 @@ export async function openHttpServer(service: HttpService): Promise<HttpServer> 
     refuse,
     close: async () => {
       refuse();
+      callers.close();
       await within(clock, FLUSH_MS_MAX, Promise.all(answering));
       // A connection is idle only a moment after its answer was handed over.
       for (let waitedMs = 0; waitedMs < FLUSH_MS_MAX && isOpen; waitedMs += FLUSH_STEP_MS) {
@@ -159,8 +176,11 @@ interface Asking {
 }
 
 /** What a request asks for, unless whoever asks may not; a browser that asks first is told what it may. */
-function createAdmission(service: HttpService): (request: IncomingMessage, response: ServerResponse) => Target {
-  const guard = createGuard(service);
+function createAdmission(
+  service: HttpService,
+  callers: Callers,
+): (request: IncomingMessage, response: ServerResponse) => { readonly target: Target; readonly caller: Caller } {
+  const guard = createGuard(service, callers);
   const crossOrigin = createCrossOrigin(service.allowedOrigins ?? []);
   return (request, response) => {
     const { method = "", headers, httpVersion } = request;
@@ -171,11 +191,35 @@ function createAdmission(service: HttpService): (request: IncomingMessage, respo
     const target = service.find(request);
     const preflight = crossOrigin.preflight(method, headers);
     // A browser that asks first does not send the token yet.
-    guard(request, { isOpen: target.isOpen === true || preflight !== undefined, isPage: target.isPage === true });
-    return preflight === undefined
-      ? target
-      : { refusal: { status: 200, type: "text/plain", text: "", headers: preflight } };
+    const isOpen = target.isOpen === true || preflight !== undefined;
+    const caller = guard(request, { isOpen, isPage: target.isPage === true });
+    if (preflight === undefined) return { target, caller };
+    return { target: { refusal: { status: 200, type: "text/plain", text: "", headers: preflight } }, caller };
   };
+}
+
+/** Where HTTP says more of a failure than the table of errors can. */
+function detailOf(thrown: unknown): HttpDetail {
+  if (!(thrown instanceof RuntimeError)) return {};
+  if (thrown.code === "UNAUTHORIZED") return { headers: { "www-authenticate": "Bearer" } };
+  const { details } = thrown;
+  if (!isRecord(details) || typeof details.retry_after_secs !== "number") return {};
+  return { status: 429, headers: { "retry-after": String(details.retry_after_secs) } };
+}
+
+/** Ends an answer whose caller may not have it any more, after a moment to end by itself. */
+function endWith({ until }: Caller, response: ServerResponse, clock: Clock): void {
+  if (until === undefined) return;
+  const closed = new AbortController();
+  const onEnd = async (): Promise<void> => {
+    await clock.sleep(FLUSH_MS_MAX, closed.signal);
+    response.destroy();
+  };
+  until.addEventListener("abort", onEnd, { once: true });
+  response.once("close", () => {
+    until.removeEventListener("abort", onEnd);
+    closed.abort("closed");
+  });
 }
 
 /** The connections of a server, and those with an answer on its way; several requests may be under way on one. */

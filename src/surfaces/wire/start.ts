@@ -1,6 +1,7 @@
 import { resolve } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import type { Config, loadConfig } from "../../config/load-config.ts";
+import type { Audit } from "../../contract/caller.ts";
 import { asRuntimeError, ERRORS } from "../../contract/error.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { OpenOptions } from "../../runtime-on-disk.ts";
@@ -19,6 +20,7 @@ import {
 } from "./realm.ts";
 import { within } from "./running-turns.ts";
 import { withoutControls } from "./terminal-text.ts";
+import { openTokenFiles } from "./token-files.ts";
 
 /** The process as a server sees it: only a door touches the real one. */
 export interface ServerIo {
@@ -75,6 +77,8 @@ export interface Serving<F extends ServerFlags> {
   readonly clock: Clock;
   /** Told, in a sentence, of what no client can be told. */
   readonly log: (sentence: string) => void;
+  /** Told who did what; without it, nobody is. */
+  readonly audit?: Audit | undefined;
   /** Closes the runtime; calling it twice does no harm. */
   close(): Promise<void>;
 }
@@ -124,7 +128,7 @@ async function serve<F extends ServerFlags>(io: ServerIo, parts: ServerParts, ho
   });
   if (leftOut !== undefined) log(leftOut);
   const given = kind.http(flags, config);
-  const http = given && { ...given, token: tokenFor(given.host, given.token ?? env.RKAT_TOKEN) };
+  const http = given && admissionOf({ ...given, token: given.token ?? env.RKAT_TOKEN }, stateFolder);
   if (kind.mayKeepInProject && keepsSomething(config)) {
     trust.requireState(projectRoot, stateFolder);
     await makeStateFolder(stateFolder);
@@ -156,6 +160,12 @@ async function serve<F extends ServerFlags>(io: ServerIo, parts: ServerParts, ho
   } finally {
     await close();
   }
+}
+
+/** Where and to whom a server listens, with the realm's tokens; throws INVALID_PARAMS where it needs one and has none. */
+function admissionOf(place: HttpPlace, stateFolder: string): HttpPlace & Admission {
+  const hasOthers = openTokenFiles(stateFolder).read().length > 0;
+  return { ...place, token: tokenFor(place.host, place.token, hasOthers), stateFolder };
 }
 
 /** What was written last is still on its way when nobody has waited for it. */

@@ -1,0 +1,138 @@
+import { type Caller, requireScope } from "../contract/caller.ts";
+import type { EntryBody } from "../contract/entry.ts";
+import { RuntimeError } from "../contract/error.ts";
+import type { OperationInput, OperationName } from "../contract/operations.ts";
+import type { Store } from "../ports/store.ts";
+
+type Labels = Caller["labels"];
+
+/** What is there for whoever asks: everything, or what belongs to sessions with all of its labels. */
+export interface CallerView {
+  /** The input as a caller may give it; throws as if what it names were not there, where that is not its own. */
+  narrow<N extends OperationName>(name: N, input: OperationInput<N>, caller: Caller): Promise<OperationInput<N>>;
+  /** Throws unless it may listen to the session. */
+  requireListening(caller: Caller, sessionId: string): Promise<void>;
+}
+
+type Sessioned = { readonly session_id: string } | { readonly scope: { readonly session_id: string } };
+/** The operations whose input names no session: each must say what is there for a caller with labels. */
+type Unplaced = {
+  [N in OperationName]: OperationInput<N> extends Sessioned ? never : N;
+}[OperationName];
+
+/** `everyone` is told the same; `nobody`: it speaks of the whole project, so a caller with labels is refused. */
+const UNPLACED: Readonly<Record<Unplaced, "everyone" | "nobody" | "own">> = {
+  createSession: "own",
+  listSessions: "own",
+  listApprovals: "own",
+  readUsage: "own",
+  searchMemory: "own",
+  searchHistory: "own",
+  readBlob: "own",
+  readMemoryStatus: "nobody",
+  remember: "nobody",
+  takeNote: "nobody",
+  readAgentContext: "nobody",
+  compactAgent: "nobody",
+  readAgentStatus: "nobody",
+  listAgents: "nobody",
+  readConfig: "everyone",
+  setConfig: "everyone",
+  patchConfig: "everyone",
+  readCapabilities: "everyone",
+  readModels: "everyone",
+};
+
+export function createCallerView(store: Store): CallerView {
+  const requireSession = async (sessionId: string, labels: Labels): Promise<void> => {
+    const row = await store.sessions.get(sessionId);
+    // The same for one that is not there: whoever asks cannot tell the two apart.
+    if (row === undefined || !hasAll(row.labels, labels)) {
+      throw new RuntimeError("SESSION_NOT_FOUND", `Session not found: ${sessionId}`);
+    }
+  };
+  return {
+    narrow: async (name, input, { labels }) => {
+      if (Object.keys(labels).length === 0) return input;
+      if (isUnplaced(name) && UNPLACED[name] === "nobody") throw ofAll(name);
+      const sessionId = sessionIn(input);
+      if (sessionId !== undefined) await requireSession(sessionId, labels);
+      if ("agent" in input && input.agent !== undefined) throw ofAll("agent");
+      if (name === "readBlob" && "blob_id" in input) await requireMention(store, input.blob_id, labels);
+      return withLabels(name, input, labels);
+    },
+    requireListening: async (caller, sessionId) => {
+      requireScope(caller, "read", "listening to a session");
+      if (Object.keys(caller.labels).length > 0) await requireSession(sessionId, caller.labels);
+    },
+  };
+}
+
+/** Whether a session is there for somebody of these labels. */
+export function hasAll(had: Labels, wanted: Labels): boolean {
+  return Object.entries(wanted).every(([key, value]) => Object.hasOwn(had, key) && had[key] === value);
+}
+
+/** The sessions that are there for somebody of these labels; undefined for all of them. */
+export async function sessionsWith(store: Store, labels: Labels = {}): Promise<ReadonlySet<string> | undefined> {
+  if (Object.keys(labels).length === 0) return undefined;
+  const rows = await store.sessions.all();
+  return new Set(rows.filter((row) => hasAll(row.labels, labels)).map(({ session_id }) => session_id));
+}
+
+function isUnplaced(name: OperationName): name is Unplaced {
+  return Object.hasOwn(UNPLACED, name);
+}
+
+function sessionIn(input: object): string | undefined {
+  if ("session_id" in input && typeof input.session_id === "string") return input.session_id;
+  const { scope } = input as { scope?: unknown }; // Looked at before it is taken for anything.
+  return typeof scope === "object" && scope !== null ? sessionIn(scope) : undefined;
+}
+
+/** What a caller makes and lists has its labels; a turn may repeat those it was created with. */
+function withLabels<I extends object>(name: OperationName, input: I, own: Labels): I {
+  const { labels: asked } = input as { labels?: Labels }; // Of an input without them it is undefined.
+  const isMade = name === "createSession";
+  if (!isMade && name !== "listSessions" && asked === undefined) return input;
+  const other = Object.entries(own).find(([key, value]) => asked !== undefined && (asked[key] ?? value) !== value);
+  const labels = { ...asked, ...own };
+  if (other === undefined) return { ...input, labels };
+  // Nothing of its own has another value, so there is nothing to list.
+  if (name === "listSessions") return { ...input, labels, limit: 0 };
+  const [key, value] = other;
+  throw new RuntimeError("PERMISSION_DENIED", `labels.${key}: sessions of this token have ${key}=${value}`);
+}
+
+const PAGE_ENTRIES = 256;
+
+/** Throws as if there were no such blob, unless a session of these labels mentions it: a blob does not say whose it is. */
+async function requireMention(store: Store, blobId: string, labels: Labels): Promise<void> {
+  if ((await store.blobs.get(blobId)) !== undefined) {
+    for (const sessionId of (await sessionsWith(store, labels)) ?? []) {
+      if (await mentions(store, sessionId, blobId)) return;
+    }
+  }
+  throw new RuntimeError("INVALID_PARAMS", `blob_id: there is no blob ${blobId}`);
+}
+
+async function mentions({ log }: Store, sessionId: string, blobId: string): Promise<boolean> {
+  for (let from = 1; ; ) {
+    const entries = await log.read(sessionId, from, PAGE_ENTRIES);
+    if (entries.some(({ body }) => holdsResults(body) && JSON.stringify(body).includes(blobId))) return true;
+    const last = entries.at(-1);
+    if (last === undefined || entries.length < PAGE_ENTRIES) return false;
+    from = last.seq + last.span;
+  }
+}
+
+/** What a user or a model wrote proves nothing: whoever has heard of an id could write it. */
+function holdsResults(body: EntryBody): boolean {
+  return body.kind === "tool_results" || (body.kind === "imported" && body.message.role === "tool_results");
+}
+
+/** An agent's memories and what memory holds in all are the project's, whoever asks. */
+function ofAll(what: string): RuntimeError {
+  const message = `${what}: it is of all sessions of the project, and this token has labels; use a token without`;
+  return new RuntimeError("PERMISSION_DENIED", message);
+}

@@ -1,0 +1,161 @@
+import { type Caller, hasScope } from "../contract/caller.ts";
+import { RuntimeError } from "../contract/error.ts";
+import { spellDuration } from "../contract/input.ts";
+import type { CreateSession, SessionSettings } from "../contract/session.ts";
+import type { ModelResolver } from "../ports/model.ts";
+
+type Tools = SessionSettings["tools"];
+
+/** The most a session may have here, whatever it asks for and whatever it has elsewhere. */
+export interface ToolCeiling {
+  readonly builtins: Tools["builtins"];
+  readonly shell: boolean;
+  readonly memory: boolean;
+  readonly mcp: boolean;
+  /** What of it a file of the configuration has said false to. */
+  readonly forbidden: readonly Kind[];
+  /** What of it is there, but not for whoever asks: it lacks the scope. */
+  readonly withheld?: readonly Kind[];
+  /** The preset of `[ceiling]`, where that is what counts. */
+  readonly configured?: string | undefined;
+}
+
+type Kind = "builtins" | "shell";
+type Preset = NonNullable<CreateSession["tool_preset"]>;
+
+const PRESETS: readonly Preset[] = ["none", "safe", "workspace", "full"];
+
+/** What a file says can only lower what a server was started with. */
+export function lowerOf(one: Preset, other: Preset): Preset {
+  return PRESETS.indexOf(one) <= PRESETS.indexOf(other) ? one : other;
+}
+
+const BUILTINS: readonly Tools["builtins"][] = ["none", "safe", "all"];
+
+/** What is left of a session's tools. */
+export function belowCeiling(tools: Tools, ceiling: ToolCeiling): Tools {
+  const mcp = ceiling.mcp ? tools.mcp : false;
+  return {
+    builtins: isBeyond(tools, ceiling) ? ceiling.builtins : tools.builtins,
+    shell: tools.shell && ceiling.shell,
+    memory: tools.memory && ceiling.memory,
+    ...(mcp === undefined ? {} : { mcp }),
+  };
+}
+
+/**
+ * Throws PERMISSION_DENIED for what is asked for in so many words and cannot be had. Built-in tools that are asked for
+ * without a preset are those that can be.
+ */
+export function requireBelow(
+  tools: Tools,
+  ceiling: ToolCeiling,
+  asked: Pick<CreateSession, "tool_preset" | "enable_builtins" | "enable_shell" | "enable_memory">,
+): void {
+  const preset = asked.tool_preset && `tool_preset ${asked.tool_preset}`;
+  const shell = asked.enable_shell === undefined ? preset : "enable_shell";
+  if (shell !== undefined && tools.shell && !ceiling.shell) throw beyond(shell, "shell", ceiling);
+  const builtins = asked.enable_builtins === undefined ? preset : "enable_builtins";
+  const takesLess = builtins !== preset && ceiling.builtins === "safe";
+  if (builtins !== undefined && isBeyond(tools, ceiling) && !takesLess) throw beyond(builtins, "builtins", ceiling);
+  const memory = asked.enable_memory === undefined ? preset : "enable_memory";
+  if (memory !== undefined && tools.memory && !ceiling.memory) throw beyond(memory, "memory", ceiling);
+}
+
+function isBeyond({ builtins }: Tools, ceiling: ToolCeiling): boolean {
+  return BUILTINS.indexOf(builtins) > BUILTINS.indexOf(ceiling.builtins);
+}
+
+function beyond(asked: string, kind: Kind | "memory", ceiling: ToolCeiling): RuntimeError {
+  if (kind !== "memory" && ceiling.forbidden.includes(kind)) {
+    const why = `the configuration's file says tools.${kind}_enabled = false, which no request changes`;
+    return new RuntimeError("PERMISSION_DENIED", `${asked}: ${why}`);
+  }
+  if (kind !== "memory" && ceiling.withheld?.includes(kind)) {
+    return new RuntimeError("PERMISSION_DENIED", `${asked}: shell and file tools need the scope tools`);
+  }
+  if (ceiling.configured !== undefined) {
+    const why = `the configuration's [ceiling] says tools = "${ceiling.configured}", which no request passes`;
+    return new RuntimeError("PERMISSION_DENIED", `${asked}: ${why}`);
+  }
+  const isSafe = ceiling.builtins === "safe";
+  const what = { shell: "no shell", memory: "no memory", builtins: isSafe ? "no file tools" : "no tools" }[kind];
+  const start = kind === "shell" || isSafe ? "workspace" : "safe";
+  return new RuntimeError("PERMISSION_DENIED", `${asked}: this server has ${what}; start it with --tools ${start}`);
+}
+
+/** The ceiling as it is for a caller: without the scope, there are neither shell nor file tools. */
+export function ceilingFor(caller: Caller | undefined, ceiling: ToolCeiling): ToolCeiling {
+  if (hasScope(caller, "tools") || !reaches(ceiling)) return ceiling;
+  const withheld: readonly Kind[] = [
+    ...(ceiling.builtins === "all" ? ["builtins" as const] : []),
+    ...(ceiling.shell ? ["shell" as const] : []),
+  ];
+  return { ...ceiling, builtins: ceiling.builtins === "all" ? "safe" : ceiling.builtins, shell: false, withheld };
+}
+
+/** Throws PERMISSION_DENIED for a turn with tools that its caller may not give it. */
+export function requireToolScope(caller: Caller | undefined, tools: Tools, ceiling: ToolCeiling): void {
+  if (hasScope(caller, "tools") || !reaches(belowCeiling(tools, ceiling))) return;
+  const message = `this session has shell or file tools, so a turn of it needs the scope tools, which ${caller?.name} does not have`;
+  throw new RuntimeError("PERMISSION_DENIED", message);
+}
+
+/** Whether something of it reaches beyond the conversation. */
+function reaches({ builtins, shell }: Pick<Tools, Kind>): boolean {
+  return shell || builtins === "all";
+}
+
+export type Limits = SessionSettings["budget_limits"];
+
+/**
+ * Limits of a session that are no more than those of the ceiling; where it has none, the ceiling's. Throws
+ * PERMISSION_DENIED for one that is asked for in so many words and is more.
+ */
+export function withinLimits(had: Limits, most: Limits, asked: Pick<CreateSession, "budget_limits"> = {}): Limits {
+  const within: Limits = { ...had };
+  // The keys of a ceiling are those of the limits.
+  for (const key of Object.keys(most) as (keyof Limits)[]) {
+    const limit = most[key] ?? Number.POSITIVE_INFINITY;
+    if ((asked.budget_limits?.[key] ?? 0) > limit) {
+      const [field, shown] = key === "max_duration_ms" ? ["max_duration", spellDuration(limit)] : [key, limit];
+      throw new RuntimeError("PERMISSION_DENIED", `budget_limits.${field}: at most ${shown} is allowed here`);
+    }
+    within[key] = Math.min(had[key] ?? limit, limit);
+  }
+  return within;
+}
+
+/** The same models, less those that no glob allows; however one is named, what it turns out to be is looked at. */
+export function belowModelCeiling(models: ModelResolver, globs: readonly string[] | undefined): ModelResolver {
+  if (globs === undefined) return models;
+  return {
+    resolve: async (name, provider) => {
+      const model = await models.resolve(name, provider);
+      const names = [model.modelId, `${model.provider}/${model.modelId}`];
+      if (globs.some((glob) => names.some((one) => matchesGlob(one, glob)))) return model;
+      const allowed = globs.length === 0 ? "none is allowed here" : `allowed here are ${globs.join(", ")}`;
+      throw new RuntimeError("PERMISSION_DENIED", `model ${names[1]}: ${allowed}`);
+    },
+  };
+}
+
+/** A star stands for any letters, none included; one at a time is given back, so it takes no longer than it must. */
+function matchesGlob(text: string, glob: string): boolean {
+  let [at, place, star, mark] = [0, 0, -1, 0];
+  while (at < text.length) {
+    if (glob[place] === "*") {
+      star = place;
+      mark = at;
+      place += 1;
+    } else if (glob[place] === text[at]) {
+      place += 1;
+      at += 1;
+    } else if (star >= 0) {
+      mark += 1;
+      at = mark;
+      place = star + 1;
+    } else return false;
+  }
+  return /^\**$/.test(glob.slice(place));
+}
