@@ -215,6 +215,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     telemetry,
     tell: options.log,
   });
+  const usage = createUsageSums({ store, clock, agents: agents.store });
   const { service, live, stop } = createSessionService({
     hash: (text) => hash("sha256", text),
     allowInProject: async () => {},
@@ -225,7 +226,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     memory,
     telemetry,
     agents: agents.operations,
-    usage: createUsageSums({ store, clock, agents: agents.store }),
+    usage,
     skillFor: (tools) => (tools.has("memory_search") ? MEMORY_SKILL : undefined),
     redact,
     prepareTools: async ({ tools }, signal) => {
@@ -236,7 +237,12 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
   });
   let isClosed = false;
   const view = createCallerView(store);
-  const call = createDispatch(service, capabilities, view);
+  const call = createDispatch(
+    service,
+    capabilities,
+    view,
+    async (name) => (await usage.spentBy(name, clock.now())).amount,
+  );
   const dispatch: Dispatch = async (...operation) => {
     if (isClosed) throw new RuntimeError("AGENT_ERROR", "this runtime is closed");
     return call(...operation);

@@ -16,16 +16,8 @@ export interface Caller {
   readonly labels: Readonly<Record<string, string>>;
   /** Aborts when it may do nothing any more: what it runs is interrupted, what it listens to ends. */
   readonly until?: AbortSignal;
-  /** Absent where what it costs has no limit. */
-  readonly spending?: Spending;
-}
-
-/** What somebody may still cost. */
-export interface Spending {
-  /** Throws BUDGET_EXHAUSTED when nothing is left, so that no further turn begins. */
-  requireLeft(): void;
-  /** Told what a model call has cost, in the currency of the limit. */
-  spent(cost: number): void;
+  /** US dollars that its calls may cost in a day, by UTC; absent for no limit. */
+  readonly maxCostPerDay?: number;
 }
 
 /** Something that whoever runs a server may want to know afterwards: who did what, never what was said. */

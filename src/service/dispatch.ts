@@ -56,7 +56,13 @@ const COSTS: readonly OperationName[] = [
  * The one way in: what the caller may do, the capability gate, validation, what is there for the caller, then the
  * service. It throws errors of the table only.
  */
-export function createDispatch(service: Service, capabilities: ReadonlySet<Capability>, view: CallerView): Dispatch {
+export function createDispatch(
+  service: Service,
+  capabilities: ReadonlySet<Capability>,
+  view: CallerView,
+  /** What the calls of somebody of this name have cost today, in US dollars. */
+  spentToday: (name: string) => Promise<number>,
+): Dispatch {
   return async (name, input, given = {}) => {
     const operation = OPERATIONS[name];
     const { caller } = given;
@@ -71,7 +77,7 @@ export function createDispatch(service: Service, capabilities: ReadonlySet<Capab
     const handler = service[name] as (input: unknown, call: CallContext) => Promise<OperationOutput<typeof name>>;
     try {
       if (caller === undefined) return await handler(parsed.data, call);
-      if (COSTS.includes(name)) caller.spending?.requireLeft();
+      if (COSTS.includes(name)) await requireLeft(caller, spentToday);
       // As above, of the row's input.
       const seen = await view.narrow(name, parsed.data as OperationInput<typeof name>, caller);
       return await handler(seen, call);
@@ -79,6 +85,16 @@ export function createDispatch(service: Service, capabilities: ReadonlySet<Capab
       throw asRuntimeError(thrown);
     }
   };
+}
+
+/** Throws BUDGET_EXHAUSTED when a caller has spent what it may: no further turn begins. */
+async function requireLeft(
+  { name, maxCostPerDay: limit }: Caller,
+  spentToday: (name: string) => Promise<number>,
+): Promise<void> {
+  if (limit === undefined || (await spentToday(name)) < limit) return;
+  const message = `token ${name} has spent the ${limit} dollars it may cost a day; it can run turns again after midnight, UTC`;
+  throw new RuntimeError("BUDGET_EXHAUSTED", message);
 }
 
 /** What a caller runs is interrupted when it may do nothing any more. */

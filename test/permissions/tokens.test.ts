@@ -3,12 +3,14 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { AuditFact } from "../../src/contract/caller.ts";
 import { createScriptedModel } from "../../src/providers/scripted.ts";
+import { createInMemoryStore } from "../../src/runtime.ts";
 import { createCallers } from "../../src/surfaces/wire/callers.ts";
 import { tokenFor } from "../../src/surfaces/wire/guard.ts";
-import { openSpendingBook } from "../../src/surfaces/wire/token-spending.ts";
 import { useCommandLine } from "../support/command-line.ts";
 import { readEvents, serveRuntime } from "../support/rest-server.ts";
+import { configWith, scriptedRuntime } from "../support/runtime.ts";
 import { composedRuntime, serveBoth, tokenFolder } from "../support/tokens.ts";
+import { createVirtualClock } from "../support/virtual-clock.ts";
 
 const line = useCommandLine();
 const PLACE = { host: "127.0.0.1", token: undefined };
@@ -177,26 +179,22 @@ describe("a token", () => {
     expect(() => identify(authorization)).toThrow("the token web has expired");
   });
 
-  it("[I4] begins no turn once it has cost what it may a day, also after a restart, until midnight", async () => {
-    const { stateFolder, create } = tokenFolder();
-    const web = await create("web", { scopes: ["run"], max_cost_per_day: 5 });
-    const clock = handClock(Date.parse("2026-03-01T12:00:00Z"));
-    const { identify } = createCallers({ ...PLACE, stateFolder, clock });
-    const { spending } = identify(web.authorization);
-    spending?.spent(4.5);
-    spending?.requireLeft();
-    openSpendingBook(stateFolder, clock.now).of({ name: "web", max_cost_per_day: 5 }).spent(0.5);
-    expect(() => spending?.requireLeft()).toThrow(/^token web has spent the 5 it may cost a day/);
-    const again = openSpendingBook(stateFolder, clock.now).of({ name: "web", max_cost_per_day: 5 });
-    expect(() => again.requireLeft()).toThrow(expect.objectContaining({ code: "BUDGET_EXHAUSTED" }));
-    clock.pass(12 * 3_600_000);
-    again.requireLeft();
-    again.spent(1);
-    expect(readdirSync(join(stateFolder, "token-spending"))).toEqual(["2026-03-02.jsonl"]);
-    const { call } = await serveBoth(stateFolder);
-    openSpendingBook(stateFolder, Date.now).of({ name: "web", max_cost_per_day: 5 }).spent(5);
-    const refused = await call("POST /sessions", { prompt: "Hello!" }, web);
-    expect(refused).toMatchObject({ status: 429, body: { code: "BUDGET_EXHAUSTED" } });
+  it("[I4] [I7] begins no turn once it has cost what it may a day, also after a restart, until midnight", async () => {
+    const prices = { scripted: { input: 1_000_000, output: 0, as_of: "2026-03-01" } };
+    const config = configWith({ prices });
+    const store = createInMemoryStore();
+    const clock = createVirtualClock(Date.parse("2026-03-01T12:00:00Z"));
+    const open = () => scriptedRuntime(() => ({ text: "Hello." }), { config, store, clock }).runtime;
+    const caller = { name: "web", scopes: new Set(["run"] as const), labels: {}, maxCostPerDay: 15 };
+    const ask = (runtime = open()) => runtime.dispatch("createSession", { prompt: "Hello?" }, { caller });
+    const { usage } = Object(await ask());
+    expect(usage.cost).toMatchObject({ amount: 10 });
+    await ask();
+    const refused = { code: "BUDGET_EXHAUSTED", message: /^token web has spent the 15 dollars it may cost a day/ };
+    await expect(ask()).rejects.toMatchObject({ code: refused.code, message: expect.stringMatching(refused.message) });
+    await open().dispatch("createSession", { prompt: "Hello?" }, { caller: { ...caller, name: "other" } });
+    clock.advance(12 * 3_600_000);
+    await ask();
   });
 
   it("[I4] leaves a trace of what it changed and was refused, by its name and without its secret", async () => {

@@ -5,7 +5,6 @@ import { RuntimeError } from "../../contract/error.ts";
 import type { Token } from "../../contract/token.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { digestOf, openTokenFiles } from "./token-files.ts";
-import { openSpendingBook } from "./token-spending.ts";
 
 /** Who may speak to a server, by what they send. */
 export interface Callers {
@@ -53,7 +52,6 @@ interface Known {
 export function createCallers(parts: CallerParts): Callers {
   const { clock, token, stateFolder, audit, log = () => {} } = parts;
   const files = stateFolder === undefined ? undefined : openTokenFiles(stateFolder, log);
-  const book = stateFolder === undefined ? undefined : openSpendingBook(stateFolder, clock.now);
   const owner = token === undefined ? undefined : digestOf(token);
   const known = new Map<string, Known>();
   const closing = new AbortController();
@@ -62,9 +60,8 @@ export function createCallers(parts: CallerParts): Callers {
   const add = (row: Token): void => {
     const ending = new AbortController();
     const { name, max_cost_per_day } = row;
-    const spending =
-      max_cost_per_day === undefined || book === undefined ? {} : { spending: book.of({ name, max_cost_per_day }) };
-    const caller = { name, scopes: new Set(row.scopes), labels: row.labels, until: ending.signal, ...spending };
+    const limit = max_cost_per_day === undefined ? {} : { maxCostPerDay: max_cost_per_day };
+    const caller = { name, scopes: new Set(row.scopes), labels: row.labels, until: ending.signal, ...limit };
     const digest = Buffer.from(row.sha256, "hex");
     known.set(row.sha256, { token: row, digest, caller, ending, takeOne: createTaker(row, clock) });
   };
