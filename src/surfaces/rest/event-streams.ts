@@ -6,6 +6,7 @@ import { createEventQueue, type Delivery, type Listener } from "../../service/ev
 import type { Runtime } from "../../service/runtime-calls.ts";
 import { listenTo, parseSessionRef, sessionIdIn, toEnvelope } from "../wire/events.ts";
 import { type Answer, busyAnswer, errorAnswer } from "../wire/http-answer.ts";
+import { currentRequest } from "../wire/request-record.ts";
 import { readQuery } from "./operation-shape.ts";
 import type { RestRequest, StreamedRoute } from "./router.ts";
 
@@ -159,6 +160,7 @@ function createEventWriter({ response, clock, giveUp }: WriterParts): EventWrite
     "x-content-type-options": "nosniff",
   });
   response.flushHeaders();
+  currentRequest()?.streams();
   const ended = new AbortController();
   response.on("close", () => ended.abort("closed"));
   if (response.destroyed) ended.abort("closed");

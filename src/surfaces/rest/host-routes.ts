@@ -26,7 +26,12 @@ export function createHostRoutes({ runtime, host, version, turns }: HostParts): 
   const readStatus = createInputReader("readSession", host.realm);
   const document = openApiDocument(version);
   return [
-    { ...get("/health"), isOpen: true, serve: () => ({ status: 200, type: "text/plain; charset=utf-8", text: "ok" }) },
+    {
+      ...get("/health"),
+      isOpen: true,
+      isLasting: true,
+      serve: () => ({ status: 200, type: "text/plain; charset=utf-8", text: "ok" }),
+    },
     ...told,
     {
       ...get("/sessions/{session_id}/status"),

@@ -32,11 +32,11 @@ export function createOperationRoutes(parts: OperationParts): readonly AnsweredR
     const { hasEvents } = WIRE_TABLE[name];
     if (!RUNS_TURN.includes(name)) {
       const serve = async (request: RestRequest, listener?: Listener) => jsonAnswer(await call(request, { listener }));
-      return { method, path, hasEvents, serve };
+      return { method, path, operation: name, hasEvents, serve };
     }
     const serve = (request: RestRequest, listener?: Listener) =>
       once(request, () => runTurn(parts.turns, request, (asked, signal) => call(asked, { signal, listener })));
-    return { method, path, hasEvents, serve };
+    return { method, path, operation: name, hasEvents, serve };
   });
 }
 

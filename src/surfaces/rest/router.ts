@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import { RuntimeError } from "../../contract/error.ts";
+import type { OperationName } from "../../contract/operations.ts";
 import type { Listener } from "../../service/event-queue.ts";
 import type { Body } from "../wire/body.ts";
 import type { Answer } from "../wire/http-answer.ts";
@@ -22,6 +23,10 @@ interface RoutePlace {
   readonly isOpen?: boolean;
   /** Whether it is a page for a reader, who may come from elsewhere. */
   readonly isPage?: boolean;
+  /** Whether it is answered also while the server ends. */
+  readonly isLasting?: boolean;
+  /** Absent where it is no row of the table. */
+  readonly operation?: OperationName;
 }
 
 export interface AnsweredRoute extends RoutePlace {
