@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { messageOf, RuntimeError } from "../../contract/error.ts";
+import type { OperationName } from "../../contract/operations.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { requireFitting } from "./body.ts";
 import { type Admission, createCrossOrigin, createGuard, urlHost } from "./guard.ts";
@@ -29,7 +30,7 @@ export type Target = {
   readonly beginsTurn?: boolean;
   /** Where it was found, as a template, and which operation that is: what the log may tell of it. */
   readonly route?: string;
-  readonly operation?: string;
+  readonly operation?: OperationName;
 } & (
   | {
       /** What is answered though there is nothing to serve: another path, another method. */

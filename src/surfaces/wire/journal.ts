@@ -23,7 +23,7 @@ export interface Journal {
 
 /** What lines are written to: a stream, of which a test needs no more than `write`. */
 export interface LineStream {
-  write(text: string): unknown;
+  write(text: string, done?: (error?: Error | null) => void): unknown;
   /** What was written and nobody has taken yet. */
   readonly writableLength?: number;
   readonly destroyed?: boolean;
@@ -46,6 +46,9 @@ export function createJournal({ stream, form, command, now }: JournalParts): Jou
   const spell = form === "json" ? spellJson : spellText;
   const line = (level: Level, kind: string, facts: Facts): string =>
     `${spell({ time: new Date(now()).toISOString(), level, kind, ...facts })}\n`;
+  const settle = (error?: Error | null): void => {
+    if (error !== undefined && error !== null) dropped += 1;
+  };
   const write = (text: string): void => {
     if (stream.destroyed === true || (stream.writableLength ?? 0) >= QUEUE_BYTES_MAX) {
       dropped += 1;
@@ -54,7 +57,7 @@ export function createJournal({ stream, form, command, now }: JournalParts): Jou
     }
     const missing = untold;
     untold = 0;
-    stream.write(missing === 0 ? text : `${missingLine(missing)}${text}`);
+    stream.write(missing === 0 ? text : `${missingLine(missing)}${text}`, settle);
   };
   const missingLine = (lines: number): string => {
     if (form === "off") return `${command}: ${lines} lines before this one could not be written\n`;

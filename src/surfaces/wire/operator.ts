@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Clock } from "../../ports/clock.ts";
 import type { Observer, Vitals } from "../../ports/observer.ts";
 import type { Dispatch } from "../../service/dispatch.ts";
+import { failureFacts } from "./failure-facts.ts";
 import type { Facts, Journal, Level } from "./journal.ts";
 import { createMetrics } from "./metrics.ts";
 import { tellProcess } from "./process-metrics.ts";
@@ -80,15 +81,14 @@ export function createOperator(parts: OperatorParts): Operator {
   ]);
   tellProcess(metrics, { version: parts.version, dropped: journal.dropped, vitals: () => vitals });
 
-  const sentenceOf = (text: string): string => loggable(vitals === undefined ? text : vitals.redact(text));
+  const redact = (text: string): string => (vitals === undefined ? text : vitals.redact(text));
   const audit = ({ action, detail }: AuditFact): void => {
     journal.tell("info", "audit", { ...whoAsks(currentRequest()), action, detail });
   };
   const turns = countTurns(metrics, {
     failed: (kind, sessionId, error) => {
       const id = currentRequest()?.id;
-      const { code, message } = error;
-      journal.tell("warn", kind, { id, session: sessionId, code, error: sentenceOf(message) });
+      journal.tell("warn", kind, { id, session: sessionId, ...failureFacts(error, { redact }) });
     },
   });
   const finish = (record: RequestRecord, seen: Seen): void => {
@@ -104,7 +104,7 @@ export function createOperator(parts: OperatorParts): Operator {
       ms: Math.round((performance.now() - seen.begunMs) * 10) / 10,
       bytes: bytesOf(seen),
       ...(seen.response.writableFinished ? {} : { left: true }),
-      ...(error === undefined ? {} : { code: error.code, error: sentenceOf(error.message) }),
+      ...(error === undefined ? {} : failureFacts(error, { operation: record.operation, redact })),
     });
     if (error?.code === "UNAUTHORIZED" || error?.code === "PERMISSION_DENIED") {
       journal.tell("warn", "audit", { ...whoAsks(record), action: "denied", detail: error.code });
@@ -176,12 +176,4 @@ function levelOf(status: number, error: RequestRecord["error"]): Level {
 function bytesOf({ response, socket, sentBefore }: Seen): number {
   const length = Number(response.getHeader("content-length"));
   return Number.isFinite(length) ? length : Math.max(0, socket.bytesWritten - sentBefore);
-}
-
-const SENTENCE_CHARS_MAX = 300;
-
-/** A sentence may quote what somebody sent: a name is of use to whoever reads the log, and a text is none of its business. */
-function loggable(sentence: string): string {
-  const quiet = sentence.replace(/"(?:[^"\\]|\\.){41,}"/g, '"…"');
-  return quiet.length > SENTENCE_CHARS_MAX ? `${quiet.slice(0, SENTENCE_CHARS_MAX)}…` : quiet;
 }

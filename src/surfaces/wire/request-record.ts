@@ -11,7 +11,7 @@ export interface RequestRecord {
   readonly method: string;
   /** Where it was found, as its template: what stands in its places, and its query, are the client's. */
   route: string | undefined;
-  operation: string | undefined;
+  operation: OperationName | undefined;
   sessionId: string | undefined;
   /** Who asks, by the name of its token. */
   caller: string | undefined;

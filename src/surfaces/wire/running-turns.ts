@@ -53,18 +53,18 @@ export function watchTurns(
       const grace = spellDuration(graceMs);
       log(`waits at most ${grace} for ${turns(running.size)} to end; a second signal leaves at once`);
       const untilMs = clock.now() + graceMs;
-      let toldAtMs = clock.now();
+      let told = { count: running.size, atMs: clock.now() };
       // An end can be the beginning of another: a session whose first turn goes on behind its creation.
       for (let leftMs = graceMs; leftMs > 0 && running.size > 0; leftMs = untilMs - clock.now()) {
-        const before = running.size;
-        await within(clock, Math.min(leftMs, TELL_MS), Promise.race(running));
-        // Those that end together are told of together.
-        await new Promise((resolve) => setImmediate(resolve));
-        const sinceMs = clock.now() - toldAtMs;
-        const isNews = running.size === before ? sinceMs >= TELL_MS : sinceMs >= TELL_AGAIN_MS;
-        if (running.size === 0 || !isNews) continue;
-        toldAtMs = clock.now();
-        log(`still waits for ${turns(running.size)}`);
+        const isNews = running.size !== told.count;
+        const quietMs = told.atMs + (isNews ? TELL_AGAIN_MS : TELL_MS) - clock.now();
+        // What has ended since is told in a moment, with whatever ends until then.
+        const work = isNews ? Promise.all(running) : Promise.race(running);
+        if (quietMs > 0) await within(clock, Math.min(leftMs, quietMs), work);
+        else {
+          told = { count: running.size, atMs: clock.now() };
+          log(`still waits for ${turns(running.size)}`);
+        }
       }
       if (running.size > 0) log(`interrupts ${turns(running.size)} after ${grace}; what was said is kept`);
     },

@@ -1,6 +1,7 @@
 import type { EntryBody } from "../../contract/entry.ts";
 import type { Usage } from "../../contract/event.ts";
 import type { Telemetry, Watch } from "../../ports/telemetry.ts";
+import type { LoggedFailure } from "./failure-facts.ts";
 import type { Metrics } from "./metrics.ts";
 
 const TURN_SECS = [0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1_800];
@@ -8,11 +9,7 @@ const SEARCH_SECS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 
 interface Told {
   /** Also of what goes on behind its answer, whose failure no client is told. */
-  failed(
-    kind: "turn" | "compaction",
-    sessionId: string | undefined,
-    error: { readonly code?: string; readonly message: string },
-  ): void;
+  failed(kind: "turn" | "compaction", sessionId: string | undefined, error: LoggedFailure): void;
 }
 
 /** Counts what turns do, by what they append: nothing stands between a turn and its model or tools. */
