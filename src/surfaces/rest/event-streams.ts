@@ -52,7 +52,8 @@ export function createEventStreams(parts: StreamParts): EventStreams {
     }
   };
   return {
-    route: { method: "GET", path: "/sessions/{session_id}/events", stream },
+    // The same events as the operation's, as they happen.
+    route: { method: "GET", path: "/sessions/{session_id}/events", operation: "listEvents", stream },
     closeAll: async () => {
       const all = [...streams];
       for (const [stopping] of all) stopping.abort("the server is ending");

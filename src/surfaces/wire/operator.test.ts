@@ -120,7 +120,8 @@ describe("a request", () => {
     await eventsUntil(readEvents(`${url}/sessions/${session_id}/events?last_event_id=0`), "run_completed");
     const [begun] = await told("stream", 1);
     const [ended] = await told("stream_end", 1);
-    const route = { method: "GET", route: "/sessions/{session_id}/events", session: session_id };
+    const path = "/sessions/{session_id}/events";
+    const route = { method: "GET", route: path, operation: "listEvents", session: session_id };
     expect(begun).toMatchObject({ ...route, level: "info" });
     expect(ended).toMatchObject({ ...route, id: begun?.id, status: 200, left: true, bytes: NUMBER, ms: NUMBER });
     const answer = await call("POST /sessions", { prompt: "Hello." }, { accept: "text/event-stream" });
