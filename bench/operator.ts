@@ -1,4 +1,4 @@
-// CPU of a turn over REST with the log and the numbers of whoever runs the server, over the same turn without them.
+// What the log and the numbers of whoever runs a server cost for each turn, over the CPU of the turn.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -8,10 +8,12 @@ import { ANSWER, MODEL, openModelServer } from "./model-server.ts";
 import { median, publish } from "./report.ts";
 import { createAsker } from "./server-process.ts";
 
-const TURNS = Number(process.env.RKAT_OPERATOR_TURNS ?? 60);
-const ROUNDS = Number(process.env.RKAT_OPERATOR_ROUNDS ?? 31);
-const WARM_UP_ROUNDS = 4;
-const RATIO_MAX = 1.03;
+const ROUNDS = Number(process.env.RKAT_OPERATOR_ROUNDS ?? 15);
+const WARM_UP_ROUNDS = 3;
+const TURNS = 30;
+/** A turn is many times as long as what is added to it, so that is measured by itself, and more often. */
+const REQUESTS = 1_000;
+const RATIO_MAX = 0.03;
 
 const folder = mkdtempSync(join(tmpdir(), "rkat-bench-operator-"));
 const model = await openModelServer({ name: "task_list", pieces: ["{", "}"] });
@@ -26,28 +28,32 @@ server.stderr?.on("data", (data: Buffer) => {
 });
 try {
   const [urls] = await once(server, "message");
-  const alone = openSide(urls.alone);
-  const watched = openSide(urls.watched);
+  const sessions = createAsker(urls.sessions, 1);
+  const without = createAsker(urls.without, 1);
+  const watched = createAsker(urls.watched, 1);
+  const post = (asker: typeof without) => async (times: number) => {
+    for (let asked = 0; asked < times; asked += 1) await asker.ask("POST /sessions/x/messages");
+  };
   const loadAverage = loadavg()[0] ?? 0;
-  const readings: { alone: number; watched: number }[] = [];
+  const readings: { turn: number; without: number; watched: number }[] = [];
   for (let round = 0; round < WARM_UP_ROUNDS + ROUNDS; round += 1) {
-    // Whatever else the machine does meets both: they alternate, and who is first does, too.
-    const isFirst = round % 2 === 0;
-    const first = await (isFirst ? alone : watched).cpuMsPerTurn();
-    const second = await (isFirst ? watched : alone).cpuMsPerTurn();
-    if (round < WARM_UP_ROUNDS) continue;
-    readings.push(isFirst ? { alone: first, watched: second } : { alone: second, watched: first });
+    const { session_id } = await sessions.ask("POST /sessions", { prompt: "Begin.", tool_preset: "safe" });
+    const reading = {
+      turn: await cpuMsOf(TURNS, (turns) => runTurns(sessions, session_id, turns)),
+      without: await cpuMsOf(REQUESTS, post(without)),
+      watched: await cpuMsOf(REQUESTS, post(watched)),
+    };
+    if (round >= WARM_UP_ROUNDS) readings.push(reading);
   }
-  const ratio = median(readings.map((reading) => reading.watched / reading.alone));
-  const aloneMs = median(readings.map((reading) => reading.alone));
-  const watchedMs = median(readings.map((reading) => reading.watched));
+  const turnMs = median(readings.map(({ turn }) => turn));
+  const addedMs = median(readings.map((reading) => reading.watched - reading.without));
   await publish({
     name: "operator",
     tables: [
       [
-        [`${TURNS} turns over REST, a tool and a text each, ${ROUNDS} rounds`, "CPU ms/turn"],
-        ["without log and numbers", aloneMs.toFixed(3)],
-        ["with a line a request, and numbers", watchedMs.toFixed(3)],
+        [`${ROUNDS} rounds`, "CPU ms"],
+        ["a turn over REST, a tool and a text", turnMs.toFixed(3)],
+        ["its line and its numbers", addedMs.toFixed(3)],
       ],
       [
         ["the machine", ""],
@@ -55,34 +61,32 @@ try {
         ["lines that were read", String(lines)],
       ],
     ],
-    targets: [{ what: "CPU per turn, with over without, median of paired rounds", value: ratio, max: RATIO_MAX }],
+    targets: [{ what: "CPU of log and numbers over CPU of a turn", value: addedMs / turnMs, max: RATIO_MAX }],
     measured: { loadAverage, lines, readings },
   });
-  alone.close();
-  watched.close();
+  for (const asker of [sessions, without, watched]) asker.close();
 } finally {
   server.kill();
   model.close();
   rmSync(folder, { recursive: true, force: true });
 }
 
-function openSide(url: string) {
-  const { ask, close } = createAsker(url, 1);
-  const usedMs = async (): Promise<number> => {
-    server.send("usage");
-    const [{ cpuMs }] = await once(server, "message");
-    return cpuMs;
-  };
-  return {
-    cpuMsPerTurn: async (): Promise<number> => {
-      const { session_id } = await ask("POST /sessions", { prompt: "Begin.", tool_preset: "safe" });
-      const before = await usedMs();
-      for (let turn = 0; turn < TURNS; turn += 1) {
-        const { text } = await ask(`POST /sessions/${session_id}/messages`, { prompt: `What does row ${turn} say?` });
-        if (text !== ANSWER) throw new Error(`a turn answered ${JSON.stringify(text)}`);
-      }
-      return ((await usedMs()) - before) / TURNS;
-    },
-    close,
-  };
+/** CPU of the servers' process for each of so many times. */
+async function cpuMsOf(times: number, work: (times: number) => Promise<void>): Promise<number> {
+  const before = await usedMs();
+  await work(times);
+  return ((await usedMs()) - before) / times;
+}
+
+async function usedMs(): Promise<number> {
+  server.send("usage");
+  const [{ cpuMs }] = await once(server, "message");
+  return cpuMs;
+}
+
+async function runTurns({ ask }: ReturnType<typeof createAsker>, session_id: string, turns: number): Promise<void> {
+  for (let turn = 0; turn < turns; turn += 1) {
+    const { text } = await ask(`POST /sessions/${session_id}/messages`, { prompt: `What does row ${turn} say?` });
+    if (text !== ANSWER) throw new Error(`a turn answered ${JSON.stringify(text)}`);
+  }
 }
