@@ -1,10 +1,10 @@
 /** A number that only grows, one for each set of labels' values. */
-export interface Counter {
+interface Counter {
   add(values: readonly string[], by?: number): void;
 }
 
 /** How values are spread, one for each set of labels' values. */
-export interface Histogram {
+interface Histogram {
   observe(values: readonly string[], value: number): void;
 }
 
