@@ -14,6 +14,7 @@ const BENCHES = [
   "recall.ts",
   "tiers.ts",
   "surfaces.ts",
+  "operator.ts",
   "load.ts",
   "hostile.ts",
   "crash.ts",

@@ -154,6 +154,7 @@ function environmentRows(): readonly (readonly string[])[] {
     ["`ANTHROPIC_BASE_URL`, `OPENAI_BASE_URL`, `GEMINI_BASE_URL`, `OLLAMA_HOST`", "where the provider is"],
     ...settings,
     ["`RKAT_TOKEN`", "what clients of `rkat serve` and `rkat mcp --http` bring; beyond this machine it is needed"],
+    ["`RKAT_LOG`", "how `rkat serve` and `rkat mcp --http` tell of requests, as `--log` does"],
     ["`RKAT_DEBUG`", "`1` shows where an error arose"],
     ["`NO_COLOR`", "never colour"],
     ["`FORCE_COLOR`", "colour in a pipe, too; `0` never. It wins over `NO_COLOR`"],

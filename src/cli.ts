@@ -68,8 +68,10 @@ function listenForInterrupts(): AbortSignal {
         if (stream === process.stdout) interrupt.abort(0);
         return;
       }
+      // What was asked for does not fail because nobody can be told about it: a server goes on without its log.
+      if (stream === process.stderr) return;
       // A full disk behind stdout: what was asked for cannot be shown, and stderr may be the same disk.
-      if (stream === process.stdout) process.stderr.write(`Error: cannot write the output: ${error.message}\n`);
+      process.stderr.write(`Error: cannot write the output: ${error.message}\n`);
       process.exit(1);
     });
   }

@@ -17,6 +17,7 @@ import type { Embedder } from "./ports/embedder.ts";
 import type { McpServerConfig } from "./ports/mcp-server.ts";
 import type { MemoryStore } from "./ports/memory.ts";
 import type { ModelClient } from "./ports/model.ts";
+import type { Observer } from "./ports/observer.ts";
 import type { Store } from "./ports/store.ts";
 import type { Tool } from "./ports/tool.ts";
 import { ownModelOf, preferOwn } from "./providers/ai-sdk.ts";
@@ -44,7 +45,7 @@ import { type CompactionPart, requireReachableFor } from "./service/turn-runner.
 import { createUsageSums } from "./service/usage.ts";
 import { createConfigInMemory, createStoreInMemory } from "./stores/in-memory.ts";
 import { createMemoryStoreInMemory } from "./stores/recall/in-memory.ts";
-import { openTelemetryLater, type TelemetryOptions } from "./telemetry/open-later.ts";
+import { openTelemetryLater, type TelemetryOptions, tellBoth } from "./telemetry/open-later.ts";
 import {
   createBuiltinTools,
   createMemoryTools,
@@ -102,6 +103,8 @@ export interface RuntimeOptions {
   readonly warn?: (sentence: string) => void;
   /** Turns, model calls, tools, compactions and searches are told as OpenTelemetry spans; without this, nothing is. */
   readonly telemetry?: true | TelemetryOptions;
+  /** For a server that others ask: whoever runs it is told what happens, and can ask how the runtime is. */
+  readonly observer?: Observer;
 }
 
 /** Memory of one's own making; without a store it lasts as long as the process, without an embedder it goes by words. */
@@ -127,8 +130,10 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
   const others = createAgentSource(() => agents.store());
   const memory = options.memory && memoryOf(options.memory, { store, clock, others, warn });
   const redact = createRedactor([...secretsIn(env), ...secretsOf(mcpServers, env), ...(options.secrets ?? [])]);
-  const telemetry =
-    options.telemetry && openTelemetryLater(options.telemetry === true ? {} : options.telemetry, redact);
+  const telemetry = tellBoth(
+    options.telemetry && openTelemetryLater(options.telemetry === true ? {} : options.telemetry, redact),
+    options.observer?.telemetry,
+  );
   const root = options.projectRoot ?? process.cwd();
   const { program: shellProgram, timeout_ms } = config.shell;
   const builtins = createBuiltinTools({ root, clock, env, shellProgram, shellTimeoutSecs: timeout_ms / 1_000 });
@@ -235,6 +240,12 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     configuration,
     describeCapabilities: () => describeCapabilities(capabilities),
   });
+  options.observer?.attach({
+    probeStore: () => probeStore(store, clock.newId()),
+    probeModel: async () => void (await configuration.current().models.resolve(undefined, undefined)),
+    memory: () => memory?.vitals(),
+    redact,
+  });
   let isClosed = false;
   const view = createCallerView(store);
   const call = createDispatch(
@@ -265,6 +276,13 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     },
     adviceFor(config),
   );
+}
+
+/** Looks for a session that is not there, and takes and gives back the right to write it. */
+async function probeStore(store: Store, sessionId: string): Promise<void> {
+  await store.sessions.get(sessionId);
+  const hold = await store.locks.hold(sessionId);
+  await hold.release();
 }
 
 const COMPOSED_BY: Readonly<Record<Capability, string>> = {

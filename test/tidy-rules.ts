@@ -94,6 +94,8 @@ const MAY_TOUCH: readonly { readonly path: RegExp; readonly uses: RegExp }[] = [
   { path: /^src\/runtime(?:-on-disk)?\.ts$/, uses: /^process\.(?:env|cwd|pid|kill)$/ },
   { path: /^src\/embedders\/model-child\.ts$/, uses: /^process\.(?:argv|env|kill|on|once|pid|send)$/ },
   { path: /^src\/tools\/(?:command|shell)\.ts$/, uses: /^process\.kill$/ },
+  // What a process has used nobody else knows.
+  { path: /^src\/surfaces\/wire\/process-metrics\.ts$/, uses: /^process\.(?:cpuUsage|memoryUsage|uptime)$/ },
 ];
 
 /** The layer of a file of `src`: its folder, or "door"; undefined when it has no place. */

@@ -29,6 +29,8 @@ export interface SessionMemory {
   /** Takes in what other processes, or one that ended early, left behind; of all sessions, or of all but one. */
   catchUp(except?: string): Promise<void>;
   status(): Promise<MemoryStatusReport>;
+  /** How it is, as far as that is known without looking: logs that wait to be taken in, and what last failed. */
+  vitals(): { readonly waiting: number; readonly problem: string | undefined };
   close(): Promise<void>;
 }
 
@@ -187,6 +189,7 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
         ...(why === undefined ? {} : { problem: why }),
       };
     },
+    vitals: () => ({ waiting: behindHere.size, problem: embedding?.problem() ?? problem }),
     close: async () => {
       stop.abort();
       await waiting;

@@ -1,5 +1,5 @@
 import type { Tracer } from "@opentelemetry/api";
-import type { OpenTelemetry, Telemetry } from "../ports/telemetry.ts";
+import type { OpenTelemetry, Telemetry, Watch } from "../ports/telemetry.ts";
 
 /** Who is told of what happens, and how much. */
 export interface TelemetryOptions {
@@ -21,5 +21,34 @@ export function openTelemetryLater(given: TelemetryOptions, redact: (text: strin
   return () => {
     opening ??= open();
     return opening;
+  };
+}
+
+/** Tells both; of what was said to neither, nothing is to be opened. */
+export function tellBoth(open: OpenTelemetry | undefined, besides: Telemetry | undefined): OpenTelemetry | undefined {
+  if (besides === undefined) return open;
+  if (open === undefined) return async () => besides;
+  return async () => join(besides, await open());
+}
+
+function join(first: Telemetry, second: Telemetry): Telemetry {
+  return {
+    watch: (work): Watch => {
+      const outer = first.watch(work);
+      const inner = second.watch({ ...work, model: outer.model, tools: outer.tools });
+      return {
+        model: inner.model,
+        tools: inner.tools,
+        appended: (bodies) => {
+          outer.appended(bodies);
+          inner.appended(bodies);
+        },
+        end: (how) => {
+          outer.end(how);
+          inner.end(how);
+        },
+      };
+    },
+    watchRecall: (asked, search) => first.watchRecall(asked, () => second.watchRecall(asked, search)),
   };
 }

@@ -1,7 +1,9 @@
-import { onTestFinished } from "vitest";
+import { onTestFinished, vi } from "vitest";
 import { createInMemoryStore, createRuntime, type Runtime, type RuntimeOptions } from "../../src/runtime.ts";
 import { createSystemClock } from "../../src/service/system-clock.ts";
 import { openRestServer, type RestService } from "../../src/surfaces/rest/serve.ts";
+import { createJournal, type LogForm } from "../../src/surfaces/wire/journal.ts";
+import { createOperator, type Operator, type OperatorParts } from "../../src/surfaces/wire/operator.ts";
 
 export const REALM = "test-realm";
 
@@ -28,6 +30,29 @@ export async function serveRuntime(runtime: Runtime, service: Partial<RestServic
     await server.close();
   });
   return { server, runtime, url: server.url, call: createCaller(server.url) };
+}
+
+/** A server that somebody runs, and the lines of its log. */
+export async function serveOperated(
+  options: RuntimeOptions = {},
+  { form = "json", ...service }: Partial<RestService> & { form?: LogForm } & Partial<OperatorParts> = {},
+) {
+  const lines: string[] = [];
+  const clock = createSystemClock();
+  const stream = { write: (text: string) => lines.push(...text.trimEnd().split("\n")) };
+  const journal = createJournal({ stream, form, command: "rkat-rest", now: clock.now });
+  const operator: Operator = createOperator({ journal, clock, version: "0.0.0", stateFolder: undefined, ...service });
+  const composed = { model: "offline", env: {}, store: createInMemoryStore(), observer: operator, ...options };
+  const runtime = createRuntime(composed);
+  const watched = { ...runtime, dispatch: operator.watchCalls(runtime.dispatch) };
+  const served = await serveRuntime(watched, { log: journal.say, ...service, operator });
+  /** Lines of a kind, once there are so many: what is told of a request is told when its answer has left. */
+  const told = async (kind: string, count: number): Promise<readonly Record<string, unknown>[]> => {
+    const found = () => lines.map((line) => JSON.parse(line)).filter((line) => line.kind === kind);
+    await vi.waitUntil(() => found().length >= count, { timeout: 20_000 });
+    return found();
+  };
+  return { ...served, operator, lines, told };
 }
 
 interface Told {

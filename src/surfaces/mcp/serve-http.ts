@@ -10,6 +10,7 @@ import { urlHost } from "../wire/guard.ts";
 import { type Answer, type HttpDetail, jsonAnswer } from "../wire/http-answer.ts";
 import { FLUSH_MS_MAX, type HttpServer, type HttpService, openHttpServer, type Target } from "../wire/http-server.ts";
 import { NO_ID } from "../wire/incoming.ts";
+import { currentRequest } from "../wire/request-record.ts";
 import { within } from "../wire/running-turns.ts";
 import { checkRequests } from "./checked-requests.ts";
 import type { McpServer } from "./server.ts";
@@ -19,7 +20,7 @@ interface HttpOptions extends Omit<HttpService, "find" | "answerFailure"> {
   readonly createServer: (caller: Caller) => McpServer;
 }
 
-interface HttpListener extends Pick<HttpServer, "refuse" | "close"> {
+interface HttpListener extends Pick<HttpServer, "drain" | "refuse" | "close"> {
   /** Where clients connect to. */
   readonly url: string;
 }
@@ -43,10 +44,12 @@ export async function listenHttp(options: HttpOptions): Promise<HttpListener> {
       else request.resume();
       const read = await messageIn(request, readBody);
       if ("refusal" in read) return read.refusal;
+      // The standing stream of notices goes on for as long as the client likes; what is posted is answered and over.
+      if (request.method === "GET") currentRequest()?.streams();
       await connections.handle(request, response, { message: read.message, caller });
       return undefined;
     };
-    return { answer };
+    return { route: path, answer };
   };
   const hold = (response: ServerResponse): void => {
     const closed = new Promise<void>((resolve) => response.once("close", resolve)).then(
@@ -60,6 +63,7 @@ export async function listenHttp(options: HttpOptions): Promise<HttpListener> {
   const { address, port } = server.address;
   return {
     url: `http://${urlHost(address)}:${port}/mcp`,
+    drain: server.drain,
     refuse: server.refuse,
     close: async () => {
       server.refuse();
@@ -95,6 +99,7 @@ function unreadable(message: string): { readonly refusal: Answer } {
 const HEALTH: Target = {
   isOpen: true,
   isLasting: true,
+  route: "/health",
   answer: async () => ({ status: 200, type: "text/plain", text: "ok" }),
 };
 
@@ -103,7 +108,7 @@ function answerFailure(thrown: unknown, { status, headers = {} }: HttpDetail = {
   const error = asRuntimeError(thrown);
   const { rpc, http } = ERRORS[error.code];
   const body = { jsonrpc: "2.0", id: null, error: { code: rpc, message: error.message, data: error.toWire() } };
-  return { ...jsonAnswer(body, status ?? http), headers };
+  return { ...jsonAnswer(body, status ?? http), headers, error };
 }
 
 function cannotListen({ cause, message }: RuntimeError, { host, port }: HttpOptions): RuntimeError {

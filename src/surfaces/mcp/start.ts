@@ -56,8 +56,9 @@ async function serve(io: ServerIo, serving: Serving<McpFlags>): Promise<void> {
   const createServer = createServers({ ...parts, runtime: { ...runtime, dispatch: turns.dispatch } });
   const listener = await listenHttp({ ...http, createServer, clock, log, audit });
   const drain = async (graceMs: number): Promise<void> => {
-    listener.refuse();
+    listener.drain();
     await turns.drain(graceMs);
+    listener.refuse();
   };
   const greet = (url: string): void => log(`listening on ${url}`);
   await serveUntil(io.interrupt, { ...serving, http }, { server: { ...listener, drain }, greet });

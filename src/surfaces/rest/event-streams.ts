@@ -6,6 +6,7 @@ import { createEventQueue, type Delivery, type Listener } from "../../service/ev
 import type { Asked } from "../wire/asked-by.ts";
 import { listenTo, parseSessionRef, sessionIdIn, toEnvelope } from "../wire/events.ts";
 import { type Answer, busyAnswer, errorAnswer } from "../wire/http-answer.ts";
+import { currentRequest } from "../wire/request-record.ts";
 import { readQuery } from "./operation-shape.ts";
 import type { RestRequest, StreamedRoute } from "./router.ts";
 
@@ -55,7 +56,8 @@ export function createEventStreams(parts: StreamParts): EventStreams {
     }
   };
   return {
-    route: { method: "GET", path: "/sessions/{session_id}/events", scope: "read", stream },
+    // The same events as the operation's, as they happen.
+    route: { method: "GET", path: "/sessions/{session_id}/events", operation: "listEvents", scope: "read", stream },
     closeAll: async () => {
       const all = [...streams];
       for (const [stopping] of all) stopping.abort("the server is ending");
@@ -164,6 +166,7 @@ function createEventWriter({ response, clock, giveUp }: WriterParts): EventWrite
     "x-content-type-options": "nosniff",
   });
   response.flushHeaders();
+  currentRequest()?.streams();
   const ended = new AbortController();
   response.on("close", () => ended.abort("closed"));
   if (response.destroyed) ended.abort("closed");

@@ -29,6 +29,7 @@ export function createHostRoutes({ runtime, host, version, turns }: HostParts): 
     {
       ...get("/health"),
       scope: undefined,
+      isLasting: true,
       serve: () => ({ status: 200, type: "text/plain; charset=utf-8", text: "ok" }),
     },
     ...told,

@@ -202,6 +202,14 @@ const EXTRA_PATHS: Readonly<Record<string, Readonly<Record<string, OpenApiOperat
       security: [{}],
     },
   },
+  "/ready": {
+    get: {
+      ...told("ready", "Say whether work can be sent here; without the token, in one word."),
+      description: "503 where it is `unready`: the disk or the store fails, or it is ending. `checks` say why.",
+      security: [{}],
+    },
+  },
+  "/metrics": { get: told("metrics", "Read what is counted, in the text format of Prometheus.", "text/plain") },
   "/sessions/{session_id}/status": {
     get: {
       ...told("sessionStatus", "Read whether a session is idle, running, interrupted or archived."),

@@ -38,11 +38,11 @@ export function createOperationRoutes(parts: OperationParts): readonly AnsweredR
     const { scope } = OPERATIONS[name];
     if (!RUNS_TURN.includes(name)) {
       const serve = async (request: RestRequest, listener?: Listener) => jsonAnswer(await call(request, { listener }));
-      return { method, path, scope, hasEvents, serve };
+      return { method, path, operation: name, scope, hasEvents, serve };
     }
     const serve = (request: RestRequest, listener?: Listener) =>
       once(request, () => runTurn(parts.turns, request, (asked, signal) => call(asked, { signal, listener })));
-    return { method, path, scope, hasEvents, serve };
+    return { method, path, operation: name, scope, hasEvents, serve };
   });
 }
 

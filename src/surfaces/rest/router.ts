@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import type { Caller, Scope } from "../../contract/caller.ts";
 import { RuntimeError } from "../../contract/error.ts";
+import type { OperationName } from "../../contract/operations.ts";
 import type { Listener } from "../../service/event-queue.ts";
 import type { Asked } from "../wire/asked-by.ts";
 import type { Body } from "../wire/body.ts";
@@ -27,6 +28,10 @@ interface RoutePlace {
   readonly scope: Scope | undefined;
   /** Whether it is a page for a reader, who may come from elsewhere. */
   readonly isPage?: boolean;
+  /** Whether it is answered also while the server ends. */
+  readonly isLasting?: boolean;
+  /** Absent where it is no row of the table. */
+  readonly operation?: OperationName;
 }
 
 export interface AnsweredRoute extends RoutePlace {

@@ -8,7 +8,7 @@ import { urlHost } from "../wire/guard.ts";
 import type { Host } from "../wire/host.ts";
 import { errorAnswer } from "../wire/http-answer.ts";
 import { type HttpService, openHttpServer, type Target } from "../wire/http-server.ts";
-import { watchTurns, within } from "../wire/running-turns.ts";
+import { beginsTurn, watchTurns, within } from "../wire/running-turns.ts";
 import { createEventStreams, streamTurn, wantsEvents } from "./event-streams.ts";
 import { createHostRoutes } from "./host-routes.ts";
 import { createOperationRoutes } from "./operation-routes.ts";
@@ -24,7 +24,7 @@ export interface RestService extends Omit<HttpService, "find" | "answerFailure">
 
 export interface RestServer {
   readonly url: string;
-  /** Takes no more requests and waits for the turns that run, for as long as `graceMs`. */
+  /** Begins no more turns and waits for those that run, for as long as `graceMs`; then it takes no more requests. */
   drain(graceMs: number): Promise<void>;
   /** Ends every stream and connection; calling it twice does no harm. */
   close(): Promise<void>;
@@ -50,8 +50,9 @@ export async function openRestServer(service: RestService): Promise<RestServer> 
   return {
     url: `http://${urlHost(service.host)}:${server.address.port}`,
     drain: async (graceMs) => {
-      server.refuse();
+      server.drain();
       await running.drain(graceMs);
+      server.refuse();
     },
     close: async () => {
       server.refuse();
@@ -91,6 +92,16 @@ function createFind({ about, clock, runtime, audit }: RestService, routes: reado
       // Whoever asks for the head alone does not listen to the rest.
       return method === "HEAD" ? { status: 200, type: "text/event-stream", text: "" } : route.stream(rest, response);
     };
-    return { isOpen: route.scope === undefined, isPage: route.isPage === true, answer };
+    const { operation } = route;
+    const isRead = operation === undefined || !beginsTurn(operation);
+    return {
+      isOpen: route.scope === undefined,
+      isPage: route.isPage === true,
+      isLasting: route.isLasting === true,
+      route: route.path,
+      beginsTurn: !isRead,
+      ...(operation === undefined ? {} : { operation }),
+      answer,
+    };
   };
 }

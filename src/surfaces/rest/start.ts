@@ -39,7 +39,10 @@ export function startRest(io: RestIo, parts: ServerParts): Promise<number> {
       const { http, flags } = serving;
       if (http === undefined) throw new Error("this server listens or is none");
       const server = await openRestServer({ ...serving, ...http, version });
-      const greet = (url: string): void => greetAt(io, url, { hasToken: http.token !== undefined, json: flags.json });
+      const greet = (url: string): void => {
+        serving.log(greeting(url, http.token !== undefined));
+        if (flags.json) io.stdout.write(`${JSON.stringify({ url })}\n`);
+      };
       await serveUntil(io.interrupt, { ...serving, http }, { server, greet });
     },
   });
@@ -82,12 +85,9 @@ const OPTIONS = {
 
 const WILDCARD = /\/\/(?:0\.0\.0\.0|\[::\]):/;
 
-function greetAt(io: RestIo, url: string, { hasToken, json }: { hasToken: boolean; json: boolean }): void {
+function greeting(url: string, hasToken: boolean): string {
   const near = url.replace(WILDCARD, `//${urlHost("127.0.0.1")}:`);
   const bearer = hasToken ? ' -H "Authorization: Bearer $RKAT_TOKEN"' : "";
   const body = `-H "Content-Type: application/json" -d '{"prompt":"Hello!","model":"offline"}'`;
-  io.stderr.write(
-    `${io.command}: listening at ${url} (docs at ${near}/docs); try\n  curl ${near}/sessions${bearer} ${body}\n`,
-  );
-  if (json) io.stdout.write(`${JSON.stringify({ url })}\n`);
+  return `listening at ${url} (docs at ${near}/docs); try\n  curl ${near}/sessions${bearer} ${body}`;
 }

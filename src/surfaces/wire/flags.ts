@@ -3,6 +3,7 @@ import { RuntimeError } from "../../contract/error.ts";
 import { parseDuration } from "../../contract/input.ts";
 import { CreateSession } from "../../contract/session.ts";
 import { originOf } from "./guard.ts";
+import { LOG_FORMS, type LogForm } from "./journal.ts";
 import { backendNote } from "./realm.ts";
 
 /** What every server can be started with. */
@@ -86,6 +87,8 @@ export interface HttpFlags {
   readonly ceiling: Preset;
   /** How long turns may go on once it is asked to end. */
   readonly graceMs: number;
+  /** How what is asked of it is told on stderr; undefined for what the environment says. */
+  readonly logForm: LogForm | undefined;
 }
 
 const repeated = { type: "string", multiple: true } as const;
@@ -95,6 +98,7 @@ export const HTTP_OPTIONS = {
   "allow-origin": repeated,
   tools: text,
   grace: text,
+  log: text,
 } as const;
 
 /** Anybody on this machine may ask a server that has no token. */
@@ -103,7 +107,7 @@ const GRACE_MS_DEFAULT = 30_000;
 /** A timer of Node fires at once when asked to wait longer than this. */
 const GRACE_MS_MAX = 2 ** 31 - 1;
 
-type HttpValues = Partial<Record<"token" | "tools" | "grace", string>> &
+type HttpValues = Partial<Record<"token" | "tools" | "grace" | "log", string>> &
   Partial<Record<"allowed-host" | "allow-origin", string[]>>;
 
 export function httpFlags(values: HttpValues): HttpFlags {
@@ -113,7 +117,15 @@ export function httpFlags(values: HttpValues): HttpFlags {
     allowedOrigins: (values["allow-origin"] ?? []).map(originOf),
     ceiling: values.tools === undefined ? CEILING_DEFAULT : presetOf(values.tools),
     graceMs: values.grace === undefined ? GRACE_MS_DEFAULT : graceOf(values.grace),
+    logForm: values.log === undefined ? undefined : logFormOf("--log", values.log),
   };
+}
+
+/** How a log is to be written; throws INVALID_PARAMS, by the name of what said so, for what is no such form. */
+export function logFormOf(name: string, given: string): LogForm {
+  const form = LOG_FORMS.find((known) => known === given);
+  if (form !== undefined) return form;
+  throw invalidFlag(`${name} ${given}: write one of ${LOG_FORMS.join(", ")}`);
 }
 
 function presetOf(given: string): Preset {

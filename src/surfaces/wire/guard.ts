@@ -140,8 +140,8 @@ export interface CrossOrigin {
 
 const METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE";
 const SENT =
-  "Authorization, Content-Type, Last-Event-ID, X-Meerkat-Request-Id, Idempotency-Key, Mcp-Session-Id, MCP-Protocol-Version";
-const EXPOSED = "Retry-After, Idempotent-Replayed, WWW-Authenticate, Allow, Mcp-Session-Id";
+  "Authorization, Content-Type, Last-Event-ID, X-Meerkat-Request-Id, X-Request-Id, Idempotency-Key, Mcp-Session-Id, MCP-Protocol-Version";
+const EXPOSED = "Retry-After, Idempotent-Replayed, WWW-Authenticate, Allow, Mcp-Session-Id, X-Request-Id";
 /** How long a browser may go without asking again. */
 const MAX_AGE_SECS = 600;
 

@@ -11,6 +11,8 @@ export interface Answer {
   readonly type: string;
   readonly text: string;
   readonly headers?: Readonly<Record<string, string>>;
+  /** What went wrong, for the line of the log; the text says it to the client. */
+  readonly error?: Pick<RuntimeError, "code" | "message">;
 }
 
 /** Where HTTP has a status or a header for a failure that the table of errors cannot name. */
@@ -26,7 +28,7 @@ export function errorAnswer(thrown: unknown, detail: HttpDetail = {}): Answer {
   // A turn that failed has a session that can go on; it is named at the top.
   const session_id = sessionIdIn(error.details);
   const body = { error: error.message, ...error.toWire(), ...(session_id === undefined ? {} : { session_id }) };
-  return { ...jsonAnswer(body, detail.status ?? ERRORS[error.code].http), headers: detail.headers ?? {} };
+  return { ...jsonAnswer(body, detail.status ?? ERRORS[error.code].http), headers: detail.headers ?? {}, error };
 }
 
 /** A failure as a surface words it. */
@@ -101,15 +103,15 @@ const FAULTS: Readonly<Record<string, Fault>> = {
 };
 const NO_HTTP: Fault = { status: 400, code: "INVALID_PARAMS", message: "this is no request of HTTP/1.1" };
 
-/** Answers what never became a request, and closes. */
+/** Answers what never became a request, and closes; undefined when nobody is there to be answered. */
 export function answerBrokenRequest(
   thrown: NodeJS.ErrnoException,
   socket: Duplex,
   answerFailure: AnswerFailure = errorAnswer,
-): void {
+): number | undefined {
   if (!socket.writable || thrown.code === "ECONNRESET") {
     socket.destroy();
-    return;
+    return undefined;
   }
   const fault = FAULTS[thrown.code ?? ""] ?? NO_HTTP;
   const { text, type } = answerFailure(new RuntimeError(fault.code, fault.message));
@@ -120,4 +122,5 @@ export function answerBrokenRequest(
     "connection: close",
   ];
   socket.end(`${lines.join("\r\n")}\r\n\r\n${text}`, () => socket.destroy());
+  return fault.status;
 }

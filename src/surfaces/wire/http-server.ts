@@ -1,8 +1,9 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import type { Audit, Caller } from "../../contract/caller.ts";
+import { type Audit, type Caller, hasScope, requireScope } from "../../contract/caller.ts";
 import { messageOf, RuntimeError } from "../../contract/error.ts";
+import type { OperationName } from "../../contract/operations.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { requireFitting } from "./body.ts";
 import { type Callers, createCallers } from "./callers.ts";
@@ -13,10 +14,13 @@ import {
   answerBrokenRequest,
   busyAnswer,
   type HttpDetail,
+  jsonAnswer,
   sendAnswer,
 } from "./http-answer.ts";
 import { isRecord } from "./incoming.ts";
-import { within } from "./running-turns.ts";
+import { METRICS_TYPE } from "./metrics.ts";
+import type { Operator, SeenRequest } from "./operator.ts";
+import { IS_ENDING, within } from "./running-turns.ts";
 
 /** What a request asks for. */
 export type Target = {
@@ -26,6 +30,11 @@ export type Target = {
   readonly isPage?: boolean;
   /** Whether it is answered also while the server ends. */
   readonly isLasting?: boolean;
+  /** Whether it begins a turn, which a server that is asked to end does not. */
+  readonly beginsTurn?: boolean;
+  /** Where it was found, as a template, and which operation that is: what the log may tell of it. */
+  readonly route?: string;
+  readonly operation?: OperationName;
 } & (
   | {
       /** What is answered though there is nothing to serve: another path, another method. */
@@ -48,11 +57,15 @@ export interface HttpService extends Admission {
   /** Finds what a request asks for, before anybody knows who asks. */
   find(request: IncomingMessage): Target;
   readonly answerFailure: AnswerFailure;
+  /** Whoever runs the server; without one nobody is told of requests, and `/metrics` and `/ready` are not there. */
+  readonly operator?: Operator | undefined;
 }
 
 /** A place where requests come in. */
 export interface HttpServer {
   readonly address: AddressInfo;
+  /** Refuses what would begin a turn; whatever a turn that runs may need is served. */
+  drain(): void;
   /** Accepts no more connections, and refuses what comes by those that are open. */
   refuse(): void;
   /** Closes every connection, after a moment for the answers that are on their way; calling it twice does no harm. */
@@ -84,15 +97,18 @@ export async function openHttpServer(service: HttpService): Promise<HttpServer> 
   const callers = createCallers(service);
   const admit = createAdmission(service, callers);
   const answering = new Set<Promise<void>>();
+  const { operator } = service;
+  let isDraining = false;
   let isEnding = false;
 
-  const answer = async ({ request, response, asksFirst }: Asking): Promise<Answer | undefined> => {
+  const answer = async ({ request, response, asksFirst, seen }: Asking): Promise<Answer | undefined> => {
     if (answering.size >= REQUESTS_MAX) {
       return busyAnswer(`this server serves ${REQUESTS_MAX} requests, its limit`, answerFailure);
     }
     try {
-      const { target, caller } = admit(request, response);
-      if (isEnding && target.isLasting !== true) return busyAnswer("this server is ending", answerFailure);
+      const { target, caller } = admit(request, response, seen);
+      const isRefused = target.beginsTurn === true ? isDraining : isEnding && target.isLasting !== true;
+      if (isRefused) return busyAnswer(IS_ENDING, answerFailure);
       if ("refusal" in target) return target.refusal;
       if (asksFirst) {
         requireFitting(request);
@@ -106,30 +122,36 @@ export async function openHttpServer(service: HttpService): Promise<HttpServer> 
   };
   const serve = async (asking: Asking): Promise<void> => {
     const answered = await answer(asking);
+    if (asking.seen !== undefined && answered?.error !== undefined) asking.seen.record.error = answered.error;
     if (answered !== undefined) await sendAnswer(asking.request, asking.response, answered);
   };
-  const take = (asking: Asking): void => {
-    const { request, response } = asking;
+  const take = (request: IncomingMessage, response: ServerResponse, asksFirst: boolean): void => {
+    const seen = operator?.begin(request, response);
+    const asking: Asking = { request, response, asksFirst, seen };
     connections.hold(request.socket, response);
     // A client that leaves in the middle is heard of here; unheard, it would end the process.
     request.on("error", () => {});
     response.on("error", () => {});
-    const served = serve(asking).catch((thrown: unknown) => {
+    const served = (seen === undefined ? serve(asking) : seen.serve(() => serve(asking))).catch((thrown: unknown) => {
       log(`a request could not be answered: ${messageOf(thrown)}`);
       response.destroy();
     });
     answering.add(served);
     void served.then(() => answering.delete(served));
   };
-  const server = createServer(LIMITS, (request, response) => take({ request, response, asksFirst: false }));
+  const server = createServer(LIMITS, (request, response) => take(request, response, false));
   const connections = watchConnections(server);
   server.maxConnections = CONNECTIONS_MAX;
   // Who asks before it sends a body is told to go on once it is let in, and not with one that is too large.
-  server.on("checkContinue", (request, response) => take({ request, response, asksFirst: true }));
+  server.on("checkContinue", (request, response) => take(request, response, true));
   server.on("clientError", (thrown: NodeJS.ErrnoException, socket) => {
     // In the middle of an answer there is no place for another.
-    if (connections.isBusy(socket)) socket.destroy();
-    else answerBrokenRequest(thrown, socket, answerFailure);
+    if (connections.isBusy(socket)) {
+      socket.destroy();
+      return;
+    }
+    const status = answerBrokenRequest(thrown, socket, answerFailure);
+    if (status !== undefined) operator?.refuseBroken(status);
   });
   await listen(server, service).catch((thrown: unknown) => {
     callers.close();
@@ -144,14 +166,20 @@ export async function openHttpServer(service: HttpService): Promise<HttpServer> 
       resolve();
     });
   });
+  const drain = (): void => {
+    isDraining = true;
+    operator?.end();
+  };
   const refuse = (): void => {
     if (isEnding) return;
+    drain();
     isEnding = true;
     server.close();
   };
   return {
     // A listening server has an address of this shape.
     address: server.address() as AddressInfo,
+    drain,
     refuse,
     close: async () => {
       refuse();
@@ -173,22 +201,39 @@ interface Asking {
   readonly response: ServerResponse;
   /** Whether the client waits to be told that it may send the body. */
   readonly asksFirst: boolean;
+  /** Undefined where nobody is told. */
+  readonly seen: SeenRequest | undefined;
 }
 
 /** What a request asks for, unless whoever asks may not; a browser that asks first is told what it may. */
 function createAdmission(
   service: HttpService,
   callers: Callers,
-): (request: IncomingMessage, response: ServerResponse) => { readonly target: Target; readonly caller: Caller } {
+): (
+  request: IncomingMessage,
+  response: ServerResponse,
+  seen: SeenRequest | undefined,
+) => { readonly target: Target; readonly caller: Caller } {
   const guard = createGuard(service, callers);
+  const mayKnow = (request: IncomingMessage): boolean => {
+    try {
+      return hasScope(guard(request, { isOpen: false }), "read");
+    } catch {
+      return false;
+    }
+  };
   const crossOrigin = createCrossOrigin(service.allowedOrigins ?? []);
-  return (request, response) => {
+  return (request, response, seen) => {
     const { method = "", headers, httpVersion } = request;
     for (const [name, value] of Object.entries(crossOrigin.headersFor(headers))) response.setHeader(name, value);
     if (headers.host === undefined && httpVersion === "1.1") {
       throw new RuntimeError("INVALID_PARAMS", "the request has no Host header; HTTP/1.1 asks for one");
     }
-    const target = service.find(request);
+    const target = operatorTarget(service, request, () => mayKnow(request)) ?? service.find(request);
+    if (seen !== undefined) {
+      seen.record.route = target.route;
+      seen.record.operation = target.operation;
+    }
     const preflight = crossOrigin.preflight(method, headers);
     // A browser that asks first does not send the token yet.
     const isOpen = target.isOpen === true || preflight !== undefined;
@@ -220,6 +265,33 @@ function endWith({ until }: Caller, response: ServerResponse, clock: Clock): voi
     until.removeEventListener("abort", onEnd);
     closed.abort("closed");
   });
+}
+
+/** What a server tells whoever runs it, at every surface over HTTP alike; undefined when something else is asked for. */
+function operatorTarget(
+  { operator, answerFailure }: HttpService,
+  { method, url = "" }: IncomingMessage,
+  mayKnow: () => boolean,
+): Target | undefined {
+  const route = url.split("?", 1)[0] ?? "";
+  if (operator === undefined || (route !== "/metrics" && route !== "/ready")) return undefined;
+  if (method !== "GET" && method !== "HEAD") {
+    const error = new RuntimeError("METHOD_NOT_FOUND", `${route} does not take ${method}; it takes GET, HEAD`);
+    return { route, refusal: answerFailure(error, { status: 405, headers: { allow: "GET, HEAD" } }) };
+  }
+  if (route === "/metrics") {
+    const answer = async (_: ServerResponse, caller: Caller) => {
+      requireScope(caller, "read", route);
+      return { status: 200, type: METRICS_TYPE, text: operator.numbers() };
+    };
+    return { route, isLasting: true, answer };
+  }
+  // Whatever looks after processes has no token, and need not know more than whether to send anybody here.
+  const answer = async () => {
+    const { status, checks } = await operator.ready();
+    return jsonAnswer(mayKnow() ? { status, checks } : { status }, status === "unready" ? 503 : 200);
+  };
+  return { route, isOpen: true, isLasting: true, answer };
 }
 
 /** The connections of a server, and those with an answer on its way; several requests may be under way on one. */

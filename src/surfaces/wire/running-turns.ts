@@ -8,39 +8,64 @@ import type { CallContext, Dispatch } from "../../service/dispatch.ts";
 export interface RunningTurns {
   /** Calls operations, and knows the turns among them, also those that go on behind their answer. */
   readonly dispatch: Dispatch;
-  /** Waits for them, for as long as it may, and says so. */
+  /** Begins no more turns, waits for those that run, for as long as it may, and says how many there are. */
   drain(graceMs: number): Promise<void>;
 }
 
 const RUNS: readonly OperationName[] = ["createSession", "startTurn", "resumeSession", "compactSession"];
+
+/** Whether an operation runs a turn, or what takes as long. */
+export function beginsTurn(name: OperationName): boolean {
+  return RUNS.includes(name);
+}
+
+/** What a server that ends says to whoever wants it to begin something. */
+export const IS_ENDING = "this server is ending";
+
+/** Whoever waits for a server to end wants to see that it goes on. */
+const TELL_MS = 10_000;
+/** Many turns may end at once. */
+const TELL_AGAIN_MS = 1_000;
 
 export function watchTurns(
   dispatch: Dispatch,
   { clock, log }: { readonly clock: Clock; readonly log: (sentence: string) => void },
 ): RunningTurns {
   const running = new Set<Promise<void>>();
+  let isEnding = false;
   const watch = (turn: Promise<unknown>): void => {
     const end = (): void => void running.delete(ended);
     // How it ends is heard of by whoever asked for it.
     const ended = turn.then(end, end);
     running.add(ended);
   };
-  const none = async (): Promise<void> => {
-    // An end can be the beginning of another: a session whose first turn goes on behind its creation.
-    while (running.size > 0) await Promise.all(running);
-  };
   return {
     dispatch: (name, input, call = {}) => {
-      if (!RUNS.includes(name)) return dispatch(name, input, call);
+      if (!beginsTurn(name)) return dispatch(name, input, call);
+      if (isEnding) return Promise.reject(new RuntimeError("AGENT_ERROR", IS_ENDING));
       const answer = dispatch(name, input, { ...call, behind: watch });
       watch(answer);
       return answer;
     },
     drain: async (graceMs) => {
+      isEnding = true;
       if (running.size === 0) return;
       const grace = spellDuration(graceMs);
       log(`waits at most ${grace} for ${turns(running.size)} to end; a second signal leaves at once`);
-      await within(clock, graceMs, none());
+      const untilMs = clock.now() + graceMs;
+      let told = { count: running.size, atMs: clock.now() };
+      // An end can be the beginning of another: a session whose first turn goes on behind its creation.
+      for (let leftMs = graceMs; leftMs > 0 && running.size > 0; leftMs = untilMs - clock.now()) {
+        const isNews = running.size !== told.count;
+        const quietMs = told.atMs + (isNews ? TELL_AGAIN_MS : TELL_MS) - clock.now();
+        // What has ended since is told in a moment, with whatever ends until then.
+        const work = isNews ? Promise.all(running) : Promise.race(running);
+        if (quietMs > 0) await within(clock, Math.min(leftMs, quietMs), work);
+        else {
+          told = { count: running.size, atMs: clock.now() };
+          log(`still waits for ${turns(running.size)}`);
+        }
+      }
       if (running.size > 0) log(`interrupts ${turns(running.size)} after ${grace}; what was said is kept`);
     },
   };

@@ -1,15 +1,17 @@
 import { resolve } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import type { Config, loadConfig } from "../../config/load-config.ts";
-import type { Audit } from "../../contract/caller.ts";
+import type { Audit, AuditFact } from "../../contract/caller.ts";
 import { asRuntimeError, ERRORS } from "../../contract/error.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { OpenOptions } from "../../runtime-on-disk.ts";
 import type { Runtime } from "../../service/runtime-calls.ts";
 import { createSystemClock } from "../../service/system-clock.ts";
-import { ceilingNotes, type HttpFlags, type ServerFlags } from "./flags.ts";
+import { ceilingNotes, type HttpFlags, logFormOf, type ServerFlags } from "./flags.ts";
 import { type Admission, tokenFor } from "./guard.ts";
 import type { Host } from "./host.ts";
+import { createJournal, type Journal, type LineStream, type LogForm } from "./journal.ts";
+import { createOperator, type Operator } from "./operator.ts";
 import {
   configuredRealm,
   keepsSomething,
@@ -19,7 +21,6 @@ import {
   resolveRealm,
 } from "./realm.ts";
 import { within } from "./running-turns.ts";
-import { withoutControls } from "./terminal-text.ts";
 import { openTokenFiles } from "./token-files.ts";
 
 /** The process as a server sees it: only a door touches the real one. */
@@ -32,7 +33,7 @@ export interface ServerIo {
   readonly version: string;
   readonly stdin: Readable;
   readonly stdout: Writable;
-  readonly stderr: { write(text: string): void };
+  readonly stderr: LineStream;
   /** Aborts when somebody wants an end; its reason is the exit code to end with. */
   readonly interrupt: AbortSignal;
 }
@@ -73,7 +74,7 @@ export interface Serving<F extends ServerFlags> {
   readonly config: Config;
   readonly runtime: Runtime;
   readonly about: Host;
-  readonly http: (HttpPlace & Admission) | undefined;
+  readonly http: (HttpPlace & Admission & { readonly operator: Operator }) | undefined;
   readonly clock: Clock;
   /** Told, in a sentence, of what no client can be told. */
   readonly log: (sentence: string) => void;
@@ -89,16 +90,23 @@ export async function startServer<F extends ServerFlags>(
   parts: ServerParts,
   kind: ServerKind<F>,
 ): Promise<number> {
-  const log = (sentence: string): void => io.stderr.write(`${kind.command}: ${withoutControls(sentence)}\n`);
+  const { command } = kind;
+  const clock = createSystemClock();
+  const openJournal = (form: LogForm): Journal => createJournal({ stream: io.stderr, form, command, now: clock.now });
+  // Until it is known how lines are to be written, there are only sentences.
+  let journal = openJournal("off");
+  const useLog = (form: LogForm): Journal => {
+    journal = openJournal(form);
+    return journal;
+  };
   try {
     const flags = kind.parseFlags(io.args);
-    for (const note of flags.notes) log(note);
-    if (flags.wants === "serve") await serve(io, parts, { kind, flags, log });
+    if (flags.wants === "serve") await serve(io, parts, { kind, flags, clock, useLog });
     else io.stdout.write(flags.wants === "help" ? kind.usage : `${io.version}\n`);
     return typeof io.interrupt.reason === "number" ? io.interrupt.reason : 0;
   } catch (thrown) {
     const error = asRuntimeError(thrown);
-    log(error.message);
+    journal.say(error.message, "error");
     return ERRORS[error.code].exit;
   }
 }
@@ -106,14 +114,18 @@ export async function startServer<F extends ServerFlags>(
 /** A reader that has stopped reading is not waited for longer. */
 const FLUSH_MS_MAX = 2_000;
 
-interface How<F extends ServerFlags> extends Pick<Serving<F>, "flags" | "log"> {
+interface How<F extends ServerFlags> extends Pick<Serving<F>, "flags" | "clock"> {
   readonly kind: ServerKind<F>;
+  /** Writes lines in this form from now on. */
+  useLog(form: LogForm): Journal;
 }
 
+/** Whoever runs a server over HTTP wants to see what is asked of it. */
+const LOG_DEFAULT: LogForm = "text";
+
 async function serve<F extends ServerFlags>(io: ServerIo, parts: ServerParts, how: How<F>): Promise<void> {
-  const { kind, flags, log } = how;
+  const { kind, flags, clock } = how;
   const { env, cwd, home } = io;
-  const clock = createSystemClock();
   const projectRoot = resolve(cwd, flags.contextRoot ?? "");
   const asked = { ...flags, ...(await kind.realmFor(flags)) };
   const place = resolveRealm({ ...asked, cwd, home, dataHome: env.XDG_DATA_HOME, newId: clock.newId });
@@ -126,37 +138,51 @@ async function serve<F extends ServerFlags>(io: ServerIo, parts: ServerParts, ho
     stateFolder,
     isTrusted: flags.trust,
   });
-  if (leftOut !== undefined) log(leftOut);
   const given = kind.http(flags, config);
-  const http = given && admissionOf({ ...given, token: given.token ?? env.RKAT_TOKEN }, stateFolder);
-  if (kind.mayKeepInProject && keepsSomething(config)) {
+  const journal = how.useLog(given === undefined ? "off" : (given.logForm ?? formIn(env.RKAT_LOG)));
+  const log = (sentence: string): void => journal.say(sentence);
+  const warn = (sentence: string): void => journal.say(sentence, "warn");
+  for (const note of flags.notes) log(note);
+  if (leftOut !== undefined) warn(leftOut);
+  const keeps = keepsSomething(config);
+  const http = given && {
+    ...admissionOf({ ...given, token: given.token ?? env.RKAT_TOKEN }, stateFolder),
+    operator: createOperator({ journal, clock, version: io.version, stateFolder: keeps ? stateFolder : undefined }),
+  };
+  if (kind.mayKeepInProject && keeps) {
     trust.requireState(projectRoot, stateFolder);
     await makeStateFolder(stateFolder);
   }
   const { instance } = flags;
   const paths = kind.tellsPaths(flags);
-  const runtime = await parts.openRuntime({
+  const opened = await parts.openRuntime({
     config,
     compose,
     mcpServers,
     trust,
-    ...(http === undefined ? {} : { ceiling: http.ceiling }),
+    ...(http === undefined ? {} : { ceiling: http.ceiling, observer: http.operator }),
     secrets: http?.token === undefined ? [] : [http.token],
     realm: configuredRealm(place, { instance, paths }),
     env,
     projectRoot,
     stateFolder,
-    warn: log,
+    warn,
     // What agents' memories do is told in the same words everywhere.
-    log: (line) => io.stderr.write(`${withoutControls(line)}\n`),
+    log: journal.pass,
   });
+  const runtime = http === undefined ? opened : { ...opened, dispatch: http.operator.watchCalls(opened.dispatch) };
   const close = async (): Promise<void> => {
     const closed = Promise.all([runtime.close(), within(clock, FLUSH_MS_MAX, flushed(io.stdout))]);
     await (kind.closeMsMax === undefined ? closed : within(clock, kind.closeMsMax, closed));
   };
   const told = paths ? { stateRoot: resolve(stateFolder, ".."), contextRoot: projectRoot } : {};
   try {
-    await kind.serve({ flags, config, runtime, about: { realm, instance, ...told }, http, clock, log, close });
+    const about = { realm, instance, ...told };
+    // What operations change is told with their requests; a token ends without one.
+    const audit = ({ what, who, why }: AuditFact): void => {
+      if (what === "token ended") http?.operator.audit({ action: "token_ended", detail: `${who} ${why}` });
+    };
+    await kind.serve({ flags, config, runtime, about, http, clock, log, audit, close });
   } finally {
     await close();
   }
@@ -168,6 +194,10 @@ function admissionOf(place: HttpPlace, stateFolder: string): HttpPlace & Admissi
   return { ...place, token: tokenFor(place.host, place.token, hasOthers), stateFolder };
 }
 
+function formIn(given: string | undefined): LogForm {
+  return given === undefined || given === "" ? LOG_DEFAULT : logFormOf("RKAT_LOG", given);
+}
+
 /** What was written last is still on its way when nobody has waited for it. */
 function flushed(output: Writable): Promise<void> {
   if (output.destroyed) return Promise.resolve();
@@ -177,7 +207,7 @@ function flushed(output: Writable): Promise<void> {
 /** A server that listens. */
 interface Listening {
   readonly url: string;
-  /** Takes no more requests and waits for the turns that run, for as long as `graceMs`. */
+  /** Begins no more turns and waits for those that run, for as long as `graceMs`; then it takes no more requests. */
   drain(graceMs: number): Promise<void>;
   /** Ends every connection; calling it twice does no harm. */
   close(): Promise<void>;

@@ -75,7 +75,8 @@ const HTTP_LINES = `\
   --token TOKEN            what clients send as Authorization: Bearer TOKEN; RKAT_TOKEN keeps it out of sight
   --allowed-host NAME      a further name clients may reach it by, such as that of a proxy; may be repeated
   --allow-origin ORIGIN    a further origin whose pages may use it, such as https://app.example; may be repeated
-  --grace DURATION         how long turns that run may go on once it is asked to end, 30s unless given`;
+  --grace DURATION         how long turns that run may go on once it is asked to end, 30s unless given
+  --log FORM               a line a request on stderr: text unless given, json or off; RKAT_LOG does the same`;
 
 const PLACE_LINES = `\
   --context-root PATH      the project's folder, instead of the current one

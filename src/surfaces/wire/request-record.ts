@@ -1,0 +1,119 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import type { IncomingMessage } from "node:http";
+import { asRuntimeError, type ErrorCode } from "../../contract/error.ts";
+import type { OperationName } from "../../contract/operations.ts";
+import type { Dispatch } from "../../service/dispatch.ts";
+import { isRecord } from "./incoming.ts";
+
+/** What is known of a request, for the line that tells of it; those who learn something write it down. */
+export interface RequestRecord {
+  readonly id: string;
+  readonly method: string;
+  /** Where it was found, as its template: what stands in its places, and its query, are the client's. */
+  route: string | undefined;
+  operation: OperationName | undefined;
+  sessionId: string | undefined;
+  /** Who asks, by the name of its token. */
+  caller: string | undefined;
+  error: { readonly code: ErrorCode; readonly message: string } | undefined;
+  /** Told when its answer becomes a stream of events, which may go on for hours. */
+  streams(): void;
+}
+
+const current = new AsyncLocalStorage<RequestRecord>();
+
+/** The request that is being answered here; undefined for work nobody asked for over a wire. */
+export function currentRequest(): RequestRecord | undefined {
+  return current.getStore();
+}
+
+/** Does work on behalf of a request. */
+export function onBehalfOf<T>(record: RequestRecord, work: () => T): T {
+  return current.run(record, work);
+}
+
+/** What others choose must fit into a line, and into a header, as it is. */
+const SANE_ID = /^[\w.:+/=@-]{1,128}$/;
+const METHOD = /^[A-Z]{1,16}$/;
+
+/** A record of a request that has come; the id it brings is kept, so that whoever stands between can find it. */
+export function recordOf(
+  { method = "", headers }: IncomingMessage,
+  newId: () => string,
+  streams: () => void,
+): RequestRecord {
+  const given = headers["x-request-id"];
+  const id = typeof given === "string" && SANE_ID.test(given) ? given : newId();
+  const unknown = { route: undefined, operation: undefined, sessionId: undefined, caller: undefined, error: undefined };
+  return { id, method: METHOD.test(method) ? method : "-", ...unknown, streams };
+}
+
+/** A change that is told besides its request. */
+export interface AuditFact {
+  readonly action: string;
+  readonly detail?: string | undefined;
+}
+
+/** What operations change that somebody may have to answer for. */
+const AUDITED: Readonly<Partial<Record<OperationName, string>>> = {
+  setConfig: "config_changed",
+  patchConfig: "config_changed",
+  archiveSession: "session_archived",
+  rewriteTranscript: "transcript_rewritten",
+  restoreRevision: "transcript_rewritten",
+  answerApproval: "approval_answered",
+};
+
+/** Calls operations, writes down for the request which one it was and how it went, and has changes told. */
+export function noteCalls(dispatch: Dispatch, audit: (fact: AuditFact) => void): Dispatch {
+  return async (name, input, call = {}) => {
+    const record = currentRequest();
+    if (record === undefined) return dispatch(name, input, call);
+    record.operation ??= name;
+    record.caller ??= call.caller?.name;
+    record.sessionId ??= sessionIn(input);
+    try {
+      const output = await dispatch(name, input, call);
+      // What failed before may have been the first of two ways.
+      record.error = undefined;
+      record.sessionId ??= sessionIn(output);
+      const action = AUDITED[name];
+      if (action !== undefined) audit({ action, detail: action === "config_changed" ? changedKeys(input) : undefined });
+      return output;
+    } catch (thrown) {
+      const { code, message, details } = asRuntimeError(thrown);
+      record.error = { code, message };
+      record.sessionId ??= sessionIn(details);
+      throw thrown;
+    }
+  };
+}
+
+const ID = /^[0-9a-f-]{36}$/i;
+
+/** The session something is about: only what can be an id, as nobody has looked at it yet. */
+function sessionIn(value: unknown): string | undefined {
+  if (!isRecord(value)) return undefined;
+  const { session_id, scope } = value;
+  if (typeof session_id === "string") return ID.test(session_id) ? session_id : undefined;
+  return isRecord(scope) ? sessionIn(scope) : undefined;
+}
+
+const KEYS_TOLD_MAX = 20;
+const KEY_CHARS_MAX = 60;
+
+/** Which keys of the configuration a change names; never their values. */
+function changedKeys(input: unknown): string | undefined {
+  if (!isRecord(input)) return undefined;
+  // A patch over HTTP may stand by itself.
+  const { expected_generation, ...bare } = input;
+  const table = input.patch ?? input.config ?? bare;
+  if (!isRecord(table)) return undefined;
+  const keys = Object.entries(table).flatMap(([name, value]) =>
+    isRecord(value) ? Object.keys(value).map((key) => `${name}.${key}`) : [name],
+  );
+  return keys
+    .slice(0, KEYS_TOLD_MAX)
+    .map((key) => key.slice(0, KEY_CHARS_MAX))
+    .join(",");
+}
