@@ -83,7 +83,10 @@ export function judgeCall(policy: PermissionPolicy, call: JudgedCall): Judgement
     return { verdict: "allow", why: judged.find(({ verdict }) => verdict === "allow")?.why ?? "", always: undefined };
   }
   const verdict = asked === undefined ? policy.fallback(call) : "ask";
-  const why = asked?.why ?? (left[0] ?? open[0])?.why ?? "no rule speaks of it";
+  const why =
+    asked?.why ??
+    (left.find(({ part }) => part.kind === "unknown") ?? left[0] ?? open[0])?.why ??
+    "no rule speaks of it";
   const isFinal = verdict !== "ask" || open.some(({ isUnsatisfiable }) => isUnsatisfiable);
   const parted = left.length === 0 ? open : left;
   return {

@@ -29,6 +29,8 @@ export function readShellLine(text: string, depth = 0): ShellLine {
   if (depth > SCRIPTS_DEPTH_MAX) return unknownLine("scripts lie in scripts too deep");
   if (text.length > LINE_CHARS_MAX) return unknownLine(`it is longer than ${LINE_CHARS_MAX} signs`);
   if (text.includes(UNKNOWN)) return unknownLine("part of it is not known before it runs");
+  // The parser overlooks one at the very end.
+  if (/\(\s*$/.test(text)) return unknownLine(INCOMPLETE);
   const nests = count(text, /[$<>]\(|`|\$\{/g) > NESTING_SIGNS_MAX || count(text, /[({]/g) > BRACES_MAX;
   if (nests || count(text, /<</g) > HEREDOCS_MAX) return unknownLine("it is too complicated to be read");
   try {
@@ -100,6 +102,7 @@ function assignedWord({ name, value, index, append }: Assignment): ShellWord {
   return { text: `${place}${append === true ? "+" : ""}=${text}` };
 }
 
+const INCOMPLETE = "it is not complete, or not a command line";
 const ARITHMETIC = "it computes with variables, whose values may run programs";
 const DIALECT = "bash and sh read it differently";
 
@@ -107,9 +110,7 @@ const DIALECT = "bash and sh read it differently";
 function doubtOf(node: SyntaxNode): string | undefined {
   switch (node.type) {
     case "Script":
-      return node.errors === undefined || node.errors.length === 0
-        ? undefined
-        : "it is not complete, or not a command line";
+      return node.errors === undefined || node.errors.length === 0 ? undefined : INCOMPLETE;
     case "ArithmeticCommand":
     case "ArithmeticFor":
     case "Select":
