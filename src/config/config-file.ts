@@ -5,6 +5,7 @@ import { RuntimeError } from "../contract/error.ts";
 import { type JsonTable, spellDuration } from "../contract/input.ts";
 import { type JsonSchema, withExamples } from "../contract/requests.ts";
 import { type Config, ConfigFile } from "./config-schema.ts";
+import { spellRules } from "./permission-layers.ts";
 
 export interface ConfigPlaces {
   readonly cwd: string;
@@ -188,7 +189,19 @@ export function configFileSchema(): JsonSchema {
 
 /** A configuration by the keys of its file; reading it back gives the same. */
 export function spellConfig(config: Config): JsonTable {
-  const { features, agent, budget, limits: held, retry, compaction, tools, shell, forbidden: _file, ...rest } = config;
+  const {
+    features,
+    agent,
+    budget,
+    limits: held,
+    retry,
+    compaction,
+    tools,
+    shell,
+    permissions,
+    forbidden: _file,
+    ...rest
+  } = config;
   const { max_duration_ms, ...limits } = budget;
   const { initial_delay_ms, max_delay_ms, retry_after_max_ms, call_timeout_ms, stall_timeout_ms, ...retries } = retry;
   const { default_timeout_ms, ...offered } = tools;
@@ -206,6 +219,7 @@ export function spellConfig(config: Config): JsonTable {
       stall_timeout: stall_timeout_ms === undefined ? "disabled" : spellDuration(stall_timeout_ms),
     },
     compaction,
+    permissions: spellRules(permissions),
     tools: { ...offered, default_timeout: spellDuration(default_timeout_ms) },
     shell: { program: shell.program, timeout_secs: shell.timeout_ms / 1_000 },
     ...rest,

@@ -1,7 +1,9 @@
 import { z } from "zod";
 import { Capability } from "../contract/capability.ts";
 import { Duration } from "../contract/input.ts";
+import { PermissionRules } from "../contract/permission.ts";
 import { PROVIDER_NAMES } from "../contract/session.ts";
+import { layersOf } from "./permission-layers.ts";
 
 // A timer of Node fires at once when asked to wait longer than this, so a longer wait must not be sayable.
 const TIMER_MS_MAX = 2 ** 31 - 1;
@@ -313,6 +315,9 @@ const sections = {
   tools: Tools.prefault({}).describe(
     "what a model may do: rkat run offers time, tasks and memory, rkat mcp add the tools of a server",
   ),
+  permissions: PermissionRules.transform((rules) => layersOf(rules))
+    .prefault({})
+    .describe("which tool calls run, are asked about or refused; [permissions.md](permissions.md)"),
   shell: Shell.prefault({}),
   rest: Rest.prefault({}),
   memory: Memory.prefault({}).describe("what was said is found again, as with rkat memory search"),

@@ -61,6 +61,7 @@ describe("defaults", () => {
       providers: {},
       self_hosted: { servers: {}, models: {} },
       models: {},
+      permissions: [],
       forbidden: [],
     });
     expect(defaultConfig()).toEqual(config);

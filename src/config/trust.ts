@@ -268,10 +268,15 @@ function requireSameReach({ before, layerBefore, layer }: ConfigChange): void {
 
 function valuesOf(table: JsonTable): ReadonlyMap<string, string> {
   const keys = reachingKeysOf(table).map(({ path, value }) => [path.join("."), JSON.stringify(value)] as const);
-  const { memory } = table;
+  const { memory, permissions } = table;
   // An embedder elsewhere is sent everything that was ever said.
   const isRemote = isJsonTable(memory) && memory.embedder === "remote";
-  return new Map(isRemote ? [...keys, ["memory.embedder", JSON.stringify(memory)]] : keys);
+  return new Map([
+    ...keys,
+    ...(isRemote ? [["memory.embedder", JSON.stringify(memory)] as const] : []),
+    // A question that is taken away starts programs as well as a permission that is added.
+    ...(isJsonTable(permissions) ? [["permissions", JSON.stringify(permissions)] as const] : []),
+  ]);
 }
 
 function denied(message: string): RuntimeError {
