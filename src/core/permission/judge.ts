@@ -131,15 +131,16 @@ const SATISFIED_BY: Readonly<Record<From, readonly From[]>> = {
 };
 
 function judgePart(part: Part, { layers }: PermissionPolicy, call: JudgedCall): PartJudgement {
-  for (const { from, deny } of layers) {
-    const rule = deny.find((one) => one.matches(part, call));
-    if (rule !== undefined) return { verdict: "deny", why: ruleText("deny", rule, from) };
-  }
-  for (const { from, deny } of layers) {
-    const rule = deny.find((one) => one.mayMatch(part, call));
-    if (rule === undefined) continue;
+  const denying = layers.flatMap(({ from, deny }) =>
+    deny.filter((one) => one.mayMatch(part, call)).map((rule) => ({ from, rule })),
+  );
+  const sure = denying.find(({ rule }) => rule.matches(part, call));
+  if (sure !== undefined) return { verdict: "deny", why: ruleText("deny", sure.rule, sure.from) };
+  // The server's first: nobody who could be asked may pass what it denies.
+  const possible = denying.find(({ from }) => from === "server") ?? denying[0];
+  if (possible !== undefined) {
+    const { rule, from } = possible;
     const why = `${ruleText("deny", rule, from)} may speak of it: ${doubtOf(part)}`;
-    // Nobody who could be asked may pass what the server denies.
     return { verdict: from === "server" ? "deny" : "ask", why, isUnsatisfiable: true };
   }
   const allowed = layers.flatMap(({ from, allow }) => {

@@ -5,6 +5,8 @@ import { type Item, UNKNOWN } from "./glob.ts";
 export interface JudgedPath {
   readonly absolute: readonly Item[];
   readonly inside: readonly Item[] | undefined;
+  /** Both in small letters: many disks take capitals for the same. */
+  readonly folded: { readonly absolute: readonly Item[]; readonly inside: readonly Item[] | undefined };
   /** How it is shown. */
   readonly shown: string;
 }
@@ -19,9 +21,11 @@ export function judgePath(path: string, folder: string, root: string): JudgedPat
   const isInside = full.length > base.length && base.every((part, index) => full[index] === part);
   const inside = isInside ? full.slice(base.length) : undefined;
   const items = (parts: readonly string[]) => parts.map((text) => ({ text }));
+  const folded = (parts: readonly string[]) => parts.map((text) => ({ text: text.toLowerCase() }));
   return {
     absolute: items(full),
     inside: inside && items(inside),
+    folded: { absolute: folded(full), inside: inside && folded(inside) },
     shown: inside === undefined ? `/${full.join("/")}` : inside.join("/"),
   };
 }

@@ -20,6 +20,7 @@ const NESTING_SIGNS_MAX = 64;
 const BRACES_MAX = 512;
 const HEREDOCS_MAX = 16;
 const SCRIPTS_DEPTH_MAX = 4;
+const COMMANDS_MAX = 256;
 
 /**
  * Everything a command line may run, as bash and sh read it: where the two differ, or where only the shell itself can
@@ -57,6 +58,10 @@ function createReader(readInner: (script: string) => ShellLine) {
   const visit = (node: SyntaxNode): void => {
     const why = doubtOf(node);
     if (why !== undefined) cannotTell(why);
+    if (commands.length >= COMMANDS_MAX) {
+      cannotTell("it has too many commands");
+      return;
+    }
     if (node.type === "Command") commands.push(...commandsOf(node, readInner));
     if (node.type === "Redirect") noteRedirect(node);
     forEachChild(node, visit);
