@@ -1,7 +1,7 @@
 type Random = () => number;
 
 /** Programs of generated lines: stubs that only note that they ran. */
-export const PROGRAMS = ["git", "rm", "ls", "head", "npm"];
+const PROGRAMS = ["git", "rm", "ls", "head", "npm"];
 
 /** A command line made of everything that hides a program from a careless reader, without anything that does harm. */
 export function randomLine(random: Random, depth = 2): string {

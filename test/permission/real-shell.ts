@@ -30,7 +30,7 @@ const REAL = [
 ];
 const STUBS = ["git", "rm", "ls", "head", "npm"];
 
-export interface RealRun {
+interface RealRun {
   /** The programs that ran, in no order, each once. */
   readonly programs: readonly string[];
   /** Whether the file `victim` was written. */

@@ -39,7 +39,7 @@ export function matchesGlob({ pieces }: Glob, text: string): boolean {
 }
 
 /** Whether the text could match, depending on its unknown parts; what stands before the first of them is held against it. */
-export function mayMatchGlob(glob: Glob, text: string): boolean {
+function mayMatchGlob(glob: Glob, text: string): boolean {
   const known = text.indexOf(UNKNOWN);
   if (known < 0) return matchesGlob(glob, text);
   const first = glob.pieces[0] ?? "";

@@ -5,12 +5,12 @@ import { createPolicy, type JudgedCall, judgeCall, type PermissionLayer } from "
 const shell = (command: string, more: object = {}): JudgedCall => ({
   tool: "shell",
   args: { command, ...more },
-  root: "/home/me/project",
+  root: "/u/me/project",
 });
 const patch = (...paths: readonly string[]): JudgedCall => ({
   tool: "apply_patch",
   args: { patch: `*** Begin Patch\n${paths.map((path) => `*** Add File: ${path}\n+x\n`).join("")}*** End Patch` },
-  root: "/home/me/project",
+  root: "/u/me/project",
 });
 const user = (rules: PermissionRules): readonly PermissionLayer[] => [{ from: "user", rules }];
 const judge = (layers: readonly PermissionLayer[], call: JudgedCall, fallback: PermissionVerdict = "ask") =>
@@ -161,9 +161,9 @@ describe("a pattern of a path", () => {
     ["**/*.md", "docs/x/y.md", "allow"],
     ["**/*.md", "readme.md", "allow"],
     ["src/**", "../project/src/a", "allow"],
-    ["src/**", "/home/me/project/src/a", "allow"],
-    ["src/**", "/home/me/other/src/a", "ask"],
-    ["/home/me/project/src/**", "src/a", "allow"],
+    ["src/**", "/u/me/project/src/a", "allow"],
+    ["src/**", "/u/me/other/src/a", "ask"],
+    ["/u/me/project/src/**", "src/a", "allow"],
     ["/tmp/**", "/tmp/x", "allow"],
     ["/tmp/**", "../../../tmp/x", "allow"],
   ])("[I1] %s and %s: %s", (pattern, path, wanted) => {

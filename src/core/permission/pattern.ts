@@ -25,6 +25,8 @@ export type Part =
 /** A pattern that is ready to be held against many calls. */
 export interface Matcher {
   readonly text: string;
+  /** Whether it speaks of commands alone. */
+  readonly isOfShell?: boolean;
   /** Whether it speaks of this part, whatever the unknown turns out to be. */
   matches(part: Part, call: CallNames): boolean;
   /** Whether it could speak of it. */
@@ -50,7 +52,7 @@ export function compilePattern(text: string): Matcher {
     case "path":
       return { text, ...pathMatcher(compileGlob(pattern.tool), pattern.path) };
     case "shell":
-      return { text, ...shellMatcher(pattern.words) };
+      return { text, isOfShell: true, ...shellMatcher(pattern.words) };
   }
 }
 
@@ -83,9 +85,17 @@ function pathMatcher(tool: Glob, path: string): Omit<Matcher, "text"> {
     matchesGlob(tool, part.kind === "path" ? part.tool : call.tool);
   const holds = (part: Part, isLoose: boolean): boolean => {
     if (part.kind !== "path" || part.path === undefined) return false;
-    const { absolute, inside } = isLoose ? part.path.folded : part.path;
+    const { absolute, inside } = part.path;
     const items = isAbsolute ? absolute : inside;
-    return items !== undefined && matchesSteps(items, isLoose ? loose : exact, false);
+    if (items === undefined) return false;
+    if (!isLoose) return matchesSteps(items, exact, false);
+    return mayBegin({ text: items[0]?.folded ?? "" }, loose[0], false)
+      ? matchesSteps(
+          items.map(({ folded }) => ({ text: folded })),
+          loose,
+          false,
+        )
+      : false;
   };
   const matches: Match = (part, call) => isAbout(part, call) && holds(part, true);
   return {

@@ -15,6 +15,8 @@ import { isKnown, type ShellWord, shellWord } from "./shell-word.ts";
 
 /** Longer lines are asked about: nobody reads them, and the time to judge one is bounded by it. */
 export const LINE_CHARS_MAX = 10_000;
+/** Shorter ones are never slow. */
+const SIMPLE_CHARS_MAX = 200;
 /** Signs that can lie in one another; the parser reads what is inside of each again. */
 const NESTING_SIGNS_MAX = 64;
 const BRACES_MAX = 512;
@@ -32,14 +34,18 @@ export function readShellLine(text: string, depth = 0): ShellLine {
   if (text.includes(UNKNOWN)) return unknownLine("part of it is not known before it runs");
   // The parser overlooks one at the very end.
   if (/\(\s*$/.test(text)) return unknownLine(INCOMPLETE);
-  const nests = count(text, /[$<>]\(|`|\$\{/g) > NESTING_SIGNS_MAX || count(text, /[({]/g) > BRACES_MAX;
-  if (nests || count(text, /<</g) > HEREDOCS_MAX) return unknownLine("it is too complicated to be read");
+  if (text.length > SIMPLE_CHARS_MAX && isTangled(text)) return unknownLine("it is too complicated to be read");
   try {
     return createReader((script) => readShellLine(script, depth + 1)).read(parse(text));
   } catch {
     // The parser gives up on some hostile texts by running out of stack.
     return unknownLine("it cannot be read");
   }
+}
+
+function isTangled(text: string): boolean {
+  if (count(text, /[$<>]\(|`|\$\{/g) > NESTING_SIGNS_MAX || count(text, /[({]/g) > BRACES_MAX) return true;
+  return count(text, /<</g) > HEREDOCS_MAX;
 }
 
 function count(text: string, signs: RegExp): number {
