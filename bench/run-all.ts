@@ -6,6 +6,7 @@ import { join } from "node:path";
 const BENCHES = [
   "start.ts",
   "overhead.ts",
+  "permission.ts",
   "append.ts",
   "resume.ts",
   "compaction.ts",

@@ -7,14 +7,19 @@ import { type Config, defaultConfig } from "./config/load-config.ts";
 import { leftOutText, openTrust, type Trust } from "./config/trust.ts";
 import { RuntimeError } from "./contract/error.ts";
 import type { JsonTable } from "./contract/input.ts";
+import { createRedactor } from "./core/redact.ts";
 import { foldRow } from "./core/session-row.ts";
 import { CHUNKS_VERSION } from "./memory/chunk.ts";
 import type { ConfigStore } from "./ports/config-store.ts";
 import type { Store } from "./ports/store.ts";
-import { compactionOf, createRuntime, type Runtime, type RuntimeOptions } from "./runtime.ts";
+import { compactionOf, createRuntime, mcpToolsOf, type Runtime, type RuntimeOptions } from "./runtime.ts";
 import type { AgentHome } from "./service/agent/agent-operations.ts";
 import { readEvents } from "./service/subscriptions.ts";
+import { createSystemClock } from "./service/system-clock.ts";
 import type { Verification } from "./stores/embedded/open.ts";
+import type { McpServerReport } from "./tools/mcp/mcp-tools.ts";
+import { secretsOf } from "./tools/mcp/variables.ts";
+import { secretsIn } from "./tools/shell.ts";
 
 /** What a runtime that keeps its sessions needs besides. */
 export interface OpenOptions extends Omit<RuntimeOptions, "store"> {
@@ -200,4 +205,29 @@ function isRunning(pid: number): boolean {
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === "EPERM"; // It runs and is someone else's.
   }
+}
+
+/** Connects to MCP servers, says how each of them is, and lets go of them again. */
+export async function inspectMcpServers({ mcpServers = [], signal, ...options }: InspectOptions): Promise<McpReport> {
+  const { env = process.env, projectRoot: root = process.cwd(), clock = createSystemClock() } = options;
+  const redact = createRedactor([...secretsIn(env), ...secretsOf(mcpServers, env)]);
+  const warnings: string[] = [];
+  const warn = (sentence: string) => warnings.push(redact(sentence));
+  const mcp = mcpToolsOf(mcpServers, { env, root, clock, warn });
+  try {
+    await mcp.prepare(signal);
+    const servers = mcp.report().map((row) => (row.error === undefined ? row : { ...row, error: redact(row.error) }));
+    return { servers, warnings };
+  } finally {
+    await mcp.close();
+  }
+}
+
+interface InspectOptions extends Pick<RuntimeOptions, "mcpServers" | "env" | "projectRoot" | "clock"> {
+  readonly signal: AbortSignal;
+}
+
+interface McpReport {
+  readonly servers: readonly McpServerReport[];
+  readonly warnings: readonly string[];
 }

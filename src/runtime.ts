@@ -33,7 +33,7 @@ import { createDispatch, type Dispatch, describeCapabilities, requireCapability 
 import { translateFailures } from "./service/live-sessions.ts";
 import { searchForTools } from "./service/memory-operations.ts";
 import type { Advice } from "./service/operation-calls.ts";
-import { createPermits } from "./service/permissions.ts";
+import { createPermits, createProjectAnswers } from "./service/permissions.ts";
 import { createRuntimeCalls, type Runtime } from "./service/runtime-calls.ts";
 import { requireOptions } from "./service/runtime-options.ts";
 import { createSessionMemory, type MemoryParts, type SessionMemory } from "./service/session-memory.ts";
@@ -54,7 +54,7 @@ import {
   TOOL_PRESETS,
   type ToolPreset,
 } from "./tools/builtin.ts";
-import { createMcpTools, type McpServerReport, type McpTools, type SlotParts } from "./tools/mcp/mcp-tools.ts";
+import { createMcpTools, type McpTools, type SlotParts } from "./tools/mcp/mcp-tools.ts";
 import { secretsOf } from "./tools/mcp/variables.ts";
 import { secretsIn } from "./tools/shell.ts";
 
@@ -148,7 +148,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     return {
       config: changed,
       policy: policyOf(changed),
-      permitFor: createPermits({ layers: [], root, shellProgram }),
+      permitFor: createPermits({ layers: changed.permissions, root, shellProgram }),
       approvalMs: changed.tools.approval_timeout_ms,
       compaction: compactionOf(options, changed, config),
       memoryScope,
@@ -223,7 +223,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
   const usage = createUsageSums({ store, clock, agents: agents.store });
   const { service, live, stop } = createSessionService({
     hash: (text) => hash("sha256", text),
-    allowInProject: async () => {},
+    allowInProject: createProjectAnswers(configuration.operations),
     checkApart: async (...check) => (await import("./service/schema-worker.ts")).checkApart(...check),
     store,
     clock,
@@ -391,34 +391,9 @@ function defaultTools(options: RuntimeOptions, config: Config) {
   } as const;
 }
 
-function mcpToolsOf(
+export function mcpToolsOf(
   servers: readonly McpServerConfig[],
   parts: Pick<SlotParts, "env" | "root" | "clock" | "warn">,
 ): McpTools {
   return createMcpTools(servers, { ...parts, requireSound, connectTimeoutMs: MCP_CONNECT_TIMEOUT_MS });
-}
-
-/** Connects to MCP servers, says how each of them is, and lets go of them again. */
-export async function inspectMcpServers({ mcpServers = [], signal, ...options }: InspectOptions): Promise<McpReport> {
-  const { env = process.env, projectRoot: root = process.cwd(), clock = createSystemClock() } = options;
-  const redact = createRedactor([...secretsIn(env), ...secretsOf(mcpServers, env)]);
-  const warnings: string[] = [];
-  const warn = (sentence: string) => warnings.push(redact(sentence));
-  const mcp = mcpToolsOf(mcpServers, { env, root, clock, warn });
-  try {
-    await mcp.prepare(signal);
-    const servers = mcp.report().map((row) => (row.error === undefined ? row : { ...row, error: redact(row.error) }));
-    return { servers, warnings };
-  } finally {
-    await mcp.close();
-  }
-}
-
-interface InspectOptions extends Pick<RuntimeOptions, "mcpServers" | "env" | "projectRoot" | "clock"> {
-  readonly signal: AbortSignal;
-}
-
-interface McpReport {
-  readonly servers: readonly McpServerReport[];
-  readonly warnings: readonly string[];
 }

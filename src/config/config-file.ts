@@ -5,6 +5,7 @@ import { RuntimeError } from "../contract/error.ts";
 import { type JsonTable, spellDuration } from "../contract/input.ts";
 import { type JsonSchema, withExamples } from "../contract/requests.ts";
 import { type Config, ConfigFile } from "./config-schema.ts";
+import { spellRules } from "./permission-layers.ts";
 
 export interface ConfigPlaces {
   readonly cwd: string;
@@ -198,6 +199,7 @@ export function spellConfig(config: Config): JsonTable {
     tools,
     shell,
     ceiling,
+    permissions,
     forbidden: _file,
     ...rest
   } = config;
@@ -218,6 +220,7 @@ export function spellConfig(config: Config): JsonTable {
       stall_timeout: stall_timeout_ms === undefined ? "disabled" : spellDuration(stall_timeout_ms),
     },
     compaction,
+    permissions: spellRules(permissions),
     tools: {
       ...offered,
       default_timeout: spellDuration(default_timeout_ms),

@@ -2,6 +2,7 @@ import { RuntimeError } from "../contract/error.ts";
 import { type JsonTable, mergePatch } from "../contract/input.ts";
 import { describeProblems, isTable, spellConfig } from "./config-file.ts";
 import { type Config, ConfigFile, LIMIT_SPELLINGS, SWITCHES } from "./config-schema.ts";
+import { type ConfiguredRules, withBothRules } from "./permission-layers.ts";
 
 /**
  * The configuration with this layer of the realm's own; `name` is how sentences call it. Throws INVALID_PARAMS for
@@ -9,21 +10,29 @@ import { type Config, ConfigFile, LIMIT_SPELLINGS, SWITCHES } from "./config-sch
  */
 export type Compose = (realm: JsonTable, name: string) => Config;
 
+interface FileLayer {
+  readonly name: string | undefined;
+  readonly table: JsonTable;
+  /** The user's own rules, which stay apart from those of a project. */
+  readonly userRules?: readonly ConfiguredRules[];
+}
+
 /** Lays the realm's own layer over the file, and the environment over both; what the file forbids stays off. */
 export function composeLayers(
-  file: { readonly name: string | undefined; readonly table: JsonTable },
+  file: FileLayer,
   env: Readonly<Record<string, string | undefined>>,
   forbidden = forbiddenBy(file.table),
 ): Compose {
   const variables = VARIABLES.filter(({ name }) => isSet(env[name]));
   return (realm, name) => {
     refuseNull(realm, name);
-    const files = mergePatch(withoutSpellingsOf(realm, file.table), realm);
+    const files = withBothRules(mergePatch(withoutSpellingsOf(realm, file.table), realm), file.table, realm);
     const raw = variables.reduce((table, variable) => override(table, variable, env[variable.name] ?? ""), files);
     const parsed = ConfigFile.safeParse(raw);
     if (parsed.success) {
       const off = Object.fromEntries(forbidden.map((name) => [SWITCHES[name], false]));
-      return { ...parsed.data, tools: { ...parsed.data.tools, ...off }, forbidden };
+      const permissions = [...(file.userRules ?? []), ...parsed.data.permissions];
+      return { ...parsed.data, permissions, tools: { ...parsed.data.tools, ...off }, forbidden };
     }
 
     const sourceOf = (path: readonly PropertyKey[]): string => {
@@ -40,7 +49,8 @@ export function composeLayers(
 
 /** The same for a configuration that was handed over whole. */
 export function composeOver(config: Config): Compose {
-  return composeLayers({ name: undefined, table: spellConfig(config) }, {}, config.forbidden);
+  const userRules = config.permissions.filter(({ from }) => from === "user");
+  return composeLayers({ name: undefined, table: spellConfig(config), userRules }, {}, config.forbidden);
 }
 
 /** The realm's own layer, which requests write, forbids nothing: a client that sets what it got would forbid by that. */

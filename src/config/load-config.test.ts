@@ -64,6 +64,7 @@ describe("defaults", () => {
       self_hosted: { servers: {}, models: {} },
       models: {},
       prices: {},
+      permissions: [],
       forbidden: [],
     });
     expect(defaultConfig()).toEqual(config);

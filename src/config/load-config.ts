@@ -1,9 +1,10 @@
 import { join } from "node:path";
 import type { McpServerConfig } from "../ports/mcp-server.ts";
-import { type ConfigPlaces, findUpwards, parseToml, readIfThere } from "./config-file.ts";
+import { type ConfigPlaces, type FoundFile, findUpwards, parseToml, readIfThere } from "./config-file.ts";
 import { type Compose, composeLayers, isSet, VARIABLES } from "./config-layers.ts";
 import { type Config, ConfigFile } from "./config-schema.ts";
 import { loadMcpServers } from "./mcp-servers.ts";
+import type { ConfiguredRules } from "./permission-layers.ts";
 import { type BroughtFile, leftOutText, openTrust, type Trust } from "./trust.ts";
 
 export type { Config } from "./config-schema.ts";
@@ -35,21 +36,34 @@ export async function loadConfig(places: ConfigPlaces): Promise<LoadedConfig> {
   const mcp = await loadMcpServers(places, trust);
   // In the home folder `.rkat/config.toml` is the home file, which any project file replaces.
   const project = await findUpwards(places, (folder) => (folder === home ? [NAME] : [NAME, HIDDEN_NAME]));
-  const file = project ?? (await readIfThere(join(home, HIDDEN_NAME), readFile));
+  const own = await readIfThere(join(home, HIDDEN_NAME), readFile);
+  const userRules = own === undefined ? [] : rulesOfUser(own);
+  const file = project ?? own;
   const realm = stateFolder === undefined ? undefined : await readIfThere(join(stateFolder, "config.toml"), readFile);
-  const [below, layer] = [file, realm].map((one) => (one === undefined ? {} : parseToml(one.text, one.path)));
-  const settings = file && trust.settings(file, below ?? {}, [layer ?? {}]);
-  const own = realm && trust.settings(realm, layer ?? {}, [below ?? {}]);
+  const [said, layer] = [file, realm].map((one) => (one === undefined ? {} : parseToml(one.text, one.path)));
+  const { permissions: rules, ...others } = said ?? {};
+  // Rules of the user stay apart, whether or not the project has a file.
+  const below = rules === undefined || file === own ? others : { ...others, permissions: rules };
+  const settings = file && trust.settings(file, below, [layer ?? {}]);
+  const ofRealm = realm && trust.settings(realm, layer ?? {}, [below]);
   const realmName = realm?.path ?? "configuration";
   // What is wrong is wrong whether or not it is obeyed.
-  composeLayers({ name: file?.path, table: below ?? {} }, env)(layer ?? {}, realmName);
-  const compose = composeLayers({ name: file?.path, table: settings?.admitted ?? {} }, env);
-  const config = compose(own?.admitted ?? {}, realmName);
+  composeLayers({ name: file?.path, table: below }, env)(layer ?? {}, realmName);
+  const compose = composeLayers({ name: file?.path, table: settings?.admitted ?? {}, userRules }, env);
+  const config = compose(ofRealm?.admitted ?? {}, realmName);
   const variables = VARIABLES.filter(({ name }) => isSet(env[name])).map(({ name }) => name);
-  const sources = [...[file, realm].flatMap((read) => read?.path ?? []), ...mcp.files, ...variables];
+  const read = project !== undefined && userRules.length > 0 ? [own, file, realm] : [file, realm];
+  const sources = [...read.flatMap((one) => one?.path ?? []), ...mcp.files, ...variables];
   const link = stateFolder === undefined ? undefined : trust.link(places.cwd, stateFolder);
-  const brought = [settings?.brought, own?.brought, mcp.brought, link].filter((one) => one !== undefined);
+  const brought = [settings?.brought, ofRealm?.brought, mcp.brought, link].filter((one) => one !== undefined);
   return { config, compose, sources, mcpServers: mcp.servers, brought, leftOut: leftOutText(brought), trust };
+}
+
+/** The rules of the user's own file, which hold beside those of any project. */
+function rulesOfUser({ path, text }: FoundFile): readonly ConfiguredRules[] {
+  const { permissions = {} } = parseToml(text, path);
+  const { permissions: layers } = composeLayers({ name: path, table: { permissions } }, {})({}, path);
+  return layers.map(({ rules }) => ({ from: "user", rules }));
 }
 
 /** The configuration without any file or variable. */

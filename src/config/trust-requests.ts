@@ -32,7 +32,11 @@ export function requestsOfSettings(table: JsonTable, context: TrustRequestContex
 
 /** What lets a model act, or sends away what is said, without naming any address. */
 function actingKeysOf(table: JsonTable): readonly ReachingKey[] {
-  const sections = { tools: ["shell_enabled", "builtins_enabled"], memory: ["embedder"] };
+  const sections = {
+    tools: ["shell_enabled", "builtins_enabled"],
+    memory: ["embedder"],
+    permissions: ["allow", "answered"],
+  };
   return Object.entries(sections).flatMap(([section, keys]) => {
     const given = table[section];
     if (!isJsonTable(given)) return [];
@@ -44,7 +48,7 @@ const ON_THIS_MACHINE = /^(?:localhost|127(?:\.\d{1,3}){3}|\[?::1\]?)$/i;
 
 function isHarmless({ path, value }: ReachingKey, table: JsonTable, context: TrustRequestContext): boolean {
   // What is switched off reaches nothing.
-  if (value === false) return true;
+  if (value === false || (Array.isArray(value) && value.length === 0)) return true;
   const key = path.join(".");
   if (key === "rest.host") return typeof value === "string" && ON_THIS_MACHINE.test(value);
   if (key === "memory.embedder") return value !== "remote";

@@ -278,7 +278,7 @@ const CEILING = "ceiling";
 
 function valuesOf(table: JsonTable): ReadonlyMap<string, string> {
   const keys = reachingKeysOf(table).map(({ path, value }) => [path.join("."), JSON.stringify(value)] as const);
-  const { memory } = table;
+  const { memory, permissions } = table;
   // An embedder elsewhere is sent everything that was ever said.
   const isRemote = isJsonTable(memory) && memory.embedder === "remote";
   const ceiling = isJsonTable(table.ceiling) && Object.keys(table.ceiling).length > 0;
@@ -286,6 +286,8 @@ function valuesOf(table: JsonTable): ReadonlyMap<string, string> {
     ...keys,
     ...(isRemote ? [["memory.embedder", JSON.stringify(memory)] as const] : []),
     ...(ceiling ? [[CEILING, JSON.stringify(table.ceiling)] as const] : []),
+    // A question that is taken away starts programs as well as a permission that is added.
+    ...(isJsonTable(permissions) ? [["permissions", JSON.stringify(permissions)] as const] : []),
   ]);
 }
 

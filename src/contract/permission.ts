@@ -39,7 +39,10 @@ export function readPattern(text: string): PermissionPattern | string {
   if (inside === "")
     return `${shown} says nothing in its parentheses; write it like ${EXAMPLES[name] ?? `${name}(src/**)`}`;
   if (name === "shell") return readShell(inside, shown);
-  if (name !== "mcp") return { kind: "path", tool: name, path: inside };
+  if (name !== "mcp") {
+    if (inside.startsWith("~")) return `${shown} begins with ~, which is not known here; write the folder out`;
+    return /^\*{1,2}$/.test(inside) ? { kind: "tool", tool: name } : { kind: "path", tool: name, path: inside };
+  }
   const [, server = "", tool = "*"] = /^([^:]*)(?::(.*))?$/s.exec(inside) ?? [];
   if (server === "" || tool === "") return `${shown} names no server or no tool; write mcp(server) or mcp(server:tool)`;
   return { kind: "mcp", server, tool };
@@ -110,4 +113,5 @@ export const PermissionRules = z.strictObject(
         : 'write an object of rules, like {"allow": ["shell(git *)"]}',
   },
 );
-export type PermissionRules = z.infer<typeof PermissionRules>;
+/** The schema's output, for reading. */
+export type PermissionRules = { readonly [K in keyof z.infer<typeof PermissionRules>]: readonly string[] | undefined };

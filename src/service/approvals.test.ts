@@ -96,6 +96,21 @@ describe("a call that needs a person's word", () => {
     expect(ran).toHaveLength(6);
   });
 
+  it("[I2] is asked about no more in the project once a person has allowed it there", async () => {
+    const { runtime, ran } = setUp([CALLS, { text: "Done." }, CALLS, { text: "Done again." }], {
+      config: { ...configWith({}), permissions: [{ from: "project", rules: { ask: ["wipe"] } }] },
+    });
+    const asked: string[] = [];
+    const onApproval = () => {
+      asked.push("asked");
+      return { decision: "allow", remember: "project" } as const;
+    };
+    await runtime.createSession("Go.", { onApproval });
+    expect((await runtime.createSession("Go.", { onApproval })).text).toBe("Done again.");
+    expect(asked).toEqual(["asked"]);
+    expect(ran).toHaveLength(6);
+  });
+
   it("[I2] is answered once: a second word is refused, and so is one that asks for what cannot be", async () => {
     const { runtime } = setUp();
     const going = runtime.createSession("Go.");

@@ -5,6 +5,7 @@ import type { Judged, Permit } from "../core/approval.ts";
 import { createPolicy, judgeCall, type PermissionLayer, type PermissionPolicy } from "../core/permission/judge.ts";
 import type { SessionState } from "../core/session-state.ts";
 import type { Tool } from "../ports/tool.ts";
+import type { Service } from "./dispatch.ts";
 
 const ALLOWED: Judged = { verdict: "allow", why: "" };
 
@@ -42,6 +43,19 @@ export function createPermits(of: {
 async function needsApproval(tool: Tool | undefined, args: JsonObject): Promise<boolean> {
   const { needsApproval: needed = false } = tool ?? {};
   return typeof needed === "function" ? await needed(structuredClone(args)) : needed;
+}
+
+/** Adds what people allow for the project to its configuration, where it satisfies what asks. */
+export function createProjectAnswers({
+  readConfig,
+  patchConfig,
+}: Pick<Service, "readConfig" | "patchConfig">): (rules: readonly string[]) => Promise<void> {
+  return async (rules) => {
+    const { config, generation } = await readConfig({}, {});
+    const { answered = [] } = Object(Object(config).permissions) as { answered?: readonly string[] }; // As its schema says.
+    const patch = { permissions: { answered: [...new Set([...answered, ...rules])] } };
+    await patchConfig({ patch, expected_generation: generation }, {});
+  };
 }
 
 /** Whoever gives a session rules that allow, answers questions before they are asked. */

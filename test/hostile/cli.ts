@@ -6,8 +6,8 @@ import { configFileSchema, formatToml, parseToml } from "../../src/config/config
 import { loadConfig } from "../../src/config/load-config.ts";
 import { ERRORS } from "../../src/contract/error.ts";
 import { createScriptedModel } from "../../src/providers/scripted.ts";
-import { createInMemoryStore, createRuntime, inspectMcpServers } from "../../src/runtime.ts";
-import { openRuntime, verifyStore } from "../../src/runtime-on-disk.ts";
+import { createInMemoryStore, createRuntime } from "../../src/runtime.ts";
+import { inspectMcpServers, openRuntime, verifyStore } from "../../src/runtime-on-disk.ts";
 import { runCommandLine } from "../../src/surfaces/cli/command-line.ts";
 import type { Io } from "../../src/surfaces/cli/io.ts";
 import type { Parts } from "../../src/surfaces/cli/parts.ts";

@@ -30,7 +30,7 @@ const REAL = [
 ];
 const STUBS = ["git", "rm", "ls", "head", "npm"];
 
-export interface RealRun {
+interface RealRun {
   /** The programs that ran, in no order, each once. */
   readonly programs: readonly string[];
   /** Whether the file `victim` was written. */
@@ -76,7 +76,8 @@ export function openRealShell(): RealShell {
       spawnSync(join(bin, shell), ["-c", line], {
         cwd: work,
         env: { PATH: bin, HOME: work },
-        stdio: ["ignore", "ignore", "ignore"],
+        // The pipe is held by everything the line starts: only when all of it has ended is the run over.
+        stdio: ["ignore", "ignore", "ignore", "pipe"],
         timeout: TIMEOUT_MS,
       });
       const isWritten = existsSync(join(work, "victim"));

@@ -33,7 +33,7 @@ const POLICIES = {
 const real = openRealShell();
 afterAll(() => real.close());
 
-describe.each(["slips.txt"])("a command line of %s that hides what it does", (file) => {
+describe.each(["slips.txt", "slips-held-back.txt"])("a command line of %s that hides what it does", (file) => {
   const slips = slipsOf(file);
 
   it.each(Object.entries(POLICIES))("[I1] is not taken for another: %s", (_name, rules) => {

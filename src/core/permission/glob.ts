@@ -23,13 +23,14 @@ export function compileGlob(text: string): Glob {
 
 /** Whether the text matches, whatever its unknown parts turn out to be. */
 export function matchesGlob({ pieces }: Glob, text: string): boolean {
-  const [first = "", ...rest] = pieces;
-  const last = rest.pop();
-  if (last === undefined) return text === first;
-  if (text.length < first.length + last.length || !text.startsWith(first) || !text.endsWith(last)) return false;
+  const first = pieces[0] ?? "";
+  if (pieces.length === 1) return text === first;
+  const last = pieces.at(-1) ?? "";
   const end = text.length - last.length;
+  if (end < first.length || !text.startsWith(first) || !text.endsWith(last)) return false;
   let at = first.length;
-  for (const piece of rest) {
+  for (let index = 1; index < pieces.length - 1; index += 1) {
+    const piece = pieces[index] ?? "";
     const found = text.indexOf(piece, at);
     if (found < 0 || found + piece.length > end) return false;
     at = found + piece.length;
@@ -38,7 +39,7 @@ export function matchesGlob({ pieces }: Glob, text: string): boolean {
 }
 
 /** Whether the text could match, depending on its unknown parts; what stands before the first of them is held against it. */
-export function mayMatchGlob(glob: Glob, text: string): boolean {
+function mayMatchGlob(glob: Glob, text: string): boolean {
   const known = text.indexOf(UNKNOWN);
   if (known < 0) return matchesGlob(glob, text);
   const first = glob.pieces[0] ?? "";
@@ -61,29 +62,43 @@ export interface Item {
  */
 export function matchesSteps(items: readonly Item[], steps: readonly Step[], isPossible: boolean): boolean {
   const matches = isPossible ? mayMatchGlob : matchesGlob;
-  let reached = spread(new Set([0]), steps);
+  if (!mayBegin(items[0], steps[0], isPossible)) return false;
+  let reached = spread([true], steps);
   for (const { text, isMany } of items) {
-    const next = new Set<number>();
-    for (const at of reached) {
+    const next: boolean[] = [];
+    let isStuck = true;
+    for (let at = 0; at <= steps.length; at += 1) {
+      if (reached[at] !== true) continue;
       const step = steps[at];
       if (isMany === true && isPossible) {
-        for (let further = at; further <= steps.length; further += 1) next.add(further);
+        for (let further = at; further <= steps.length; further += 1) next[further] = true;
+        isStuck = false;
         break; // The smallest comes first, and reaches all that the others would.
       }
-      if (step === "any") next.add(at);
-      else if (isMany !== true && step !== undefined && matches(step, text)) next.add(at + 1);
+      const isAny = step === "any";
+      if (isAny) next[at] = true;
+      else if (isMany !== true && step !== undefined && matches(step, text)) next[at + 1] = true;
+      else continue;
+      isStuck = false;
     }
-    if (next.size === 0) return false;
+    if (isStuck) return false;
     reached = spread(next, steps);
   }
-  return reached.has(steps.length);
+  return reached[steps.length] === true;
 }
 
-/** Steps of any number may be of none. In ascending order. */
-function spread(reached: ReadonlySet<number>, steps: readonly Step[]): ReadonlySet<number> {
-  const all = new Set<number>();
-  for (let at = 0; at <= steps.length; at += 1) {
-    if (reached.has(at) || (all.has(at - 1) && steps[at - 1] === "any")) all.add(at);
+/** Most patterns speak of another program, which their first step tells. */
+export function mayBegin(item: Item | undefined, step: Step | undefined, isPossible: boolean): boolean {
+  if (step === undefined || step === "any") return true;
+  if (item === undefined) return false;
+  if (item.isMany === true) return isPossible;
+  return isPossible ? mayMatchGlob(step, item.text) : matchesGlob(step, item.text);
+}
+
+/** Steps of any number may be of none. */
+function spread(reached: boolean[], steps: readonly Step[]): readonly boolean[] {
+  for (let at = 1; at <= steps.length; at += 1) {
+    if (reached[at - 1] === true && steps[at - 1] === "any") reached[at] = true;
   }
-  return all;
+  return reached;
 }

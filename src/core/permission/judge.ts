@@ -43,6 +43,8 @@ interface Layer {
 /** Layers whose patterns have been read, once for many calls. */
 export interface PermissionPolicy {
   readonly layers: readonly Layer[];
+  /** The same for calls of other tools than the shell. */
+  readonly layersBesideShell: readonly Layer[];
   readonly fallback: (call: JudgedCall) => PermissionVerdict;
   readonly shellProgram: string | undefined;
 }
@@ -56,23 +58,24 @@ export function createPolicy(
   fallback: (call: JudgedCall) => PermissionVerdict,
   shellProgram?: string,
 ): PermissionPolicy {
-  const compiled = (texts: readonly string[] | undefined) => (texts ?? []).map(compilePattern);
-  return {
-    layers: layers.map(({ from, rules: { allow, ask, deny } }) => ({
-      from,
-      allow: compiled(allow),
-      ask: compiled(ask),
-      deny: compiled(deny),
-    })),
-    fallback,
-    shellProgram,
-  };
+  const compiled = layers.map(({ from, rules: { allow = [], ask = [], deny = [] } }) => ({
+    from,
+    allow: allow.map(compilePattern),
+    ask: ask.map(compilePattern),
+    deny: deny.map(compilePattern),
+  }));
+  const beside = (matchers: readonly Matcher[]) => matchers.filter(({ isOfShell }) => isOfShell !== true);
+  const layersBesideShell = compiled.map(({ from, allow, ask, deny }) => {
+    return { from, allow: beside(allow), ask: beside(ask), deny: beside(deny) };
+  });
+  return { layers: compiled, layersBesideShell, fallback, shellProgram };
 }
 
 /** Decides about a call: what denies wins over what asks, and that over what allows; every part must be allowed. */
 export function judgeCall(policy: PermissionPolicy, call: JudgedCall): Judgement {
   const parts = partsOf(call, policy.shellProgram);
-  const judged = parts.map((part) => ({ part, ...judgePart(part, policy, call) }));
+  const layers = call.tool === "shell" ? policy.layers : policy.layersBesideShell;
+  const judged = parts.map((part) => ({ part, ...judgePart(part, layers, call) }));
   const denied = judged.find(({ verdict }) => verdict === "deny");
   if (denied !== undefined) return { verdict: "deny", why: denied.why, always: undefined };
   const open = judged.filter(({ verdict }) => verdict !== "allow");
@@ -83,7 +86,10 @@ export function judgeCall(policy: PermissionPolicy, call: JudgedCall): Judgement
     return { verdict: "allow", why: judged.find(({ verdict }) => verdict === "allow")?.why ?? "", always: undefined };
   }
   const verdict = asked === undefined ? policy.fallback(call) : "ask";
-  const why = asked?.why ?? (left[0] ?? open[0])?.why ?? "no rule speaks of it";
+  const why =
+    asked?.why ??
+    (left.find(({ part }) => part.kind === "unknown") ?? left[0] ?? open[0])?.why ??
+    "no rule speaks of it";
   const isFinal = verdict !== "ask" || open.some(({ isUnsatisfiable }) => isUnsatisfiable);
   const parted = left.length === 0 ? open : left;
   return {
@@ -127,16 +133,17 @@ const SATISFIED_BY: Readonly<Record<From, readonly From[]>> = {
   answer: [],
 };
 
-function judgePart(part: Part, { layers }: PermissionPolicy, call: JudgedCall): PartJudgement {
-  for (const { from, deny } of layers) {
-    const rule = deny.find((one) => one.matches(part, call));
-    if (rule !== undefined) return { verdict: "deny", why: ruleText("deny", rule, from) };
-  }
-  for (const { from, deny } of layers) {
-    const rule = deny.find((one) => one.mayMatch(part, call));
-    if (rule === undefined) continue;
+function judgePart(part: Part, layers: readonly Layer[], call: JudgedCall): PartJudgement {
+  const denying = layers.flatMap(({ from, deny }) =>
+    deny.filter((one) => one.mayMatch(part, call)).map((rule) => ({ from, rule })),
+  );
+  const sure = denying.find(({ rule }) => rule.matches(part, call));
+  if (sure !== undefined) return { verdict: "deny", why: ruleText("deny", sure.rule, sure.from) };
+  // The server's first: nobody who could be asked may pass what it denies.
+  const possible = denying.find(({ from }) => from === "server") ?? denying[0];
+  if (possible !== undefined) {
+    const { rule, from } = possible;
     const why = `${ruleText("deny", rule, from)} may speak of it: ${doubtOf(part)}`;
-    // Nobody who could be asked may pass what the server denies.
     return { verdict: from === "server" ? "deny" : "ask", why, isUnsatisfiable: true };
   }
   const allowed = layers.flatMap(({ from, allow }) => {

@@ -1,5 +1,5 @@
 import type { JsonObject } from "../../contract/session.ts";
-import { judgePath, pathsOf } from "./paths.ts";
+import { createPlacing, pathsOf } from "./paths.ts";
 import type { Part } from "./pattern.ts";
 import { readShellLine } from "./shell.ts";
 import type { ShellLine } from "./shell-command.ts";
@@ -19,10 +19,11 @@ export function partsOf(call: PartsSource, shellProgram?: string): readonly Part
   if (tool === "shell") return shellParts(args, root, shellProgram);
   const paths = pathsOf(tool, args);
   if (paths.length === 0) return [{ kind: "call" }];
+  const place = createPlacing(root, root);
   return paths.map((path) => ({
     kind: "path",
     tool,
-    path: path === undefined ? undefined : judgePath(path, root, root),
+    path: path === undefined ? undefined : place(path),
     within: [],
   }));
 }
@@ -32,7 +33,7 @@ function shellParts({ command, working_dir }: JsonObject, root: string, shellPro
   if (typeof command !== "string") return unread("it has no command line");
   if (!READ_SHELLS.test(shellProgram)) return unread(`command lines of ${shellProgram} are not read`);
   const folder = typeof working_dir === "string" ? `${root}/${working_dir}` : root;
-  const parts = partsOfLine(readShellLine(command), [], (path) => judgePath(path, folder, root));
+  const parts = partsOfLine(readShellLine(command), [], createPlacing(folder, root));
   return parts.length === 0 ? unread("it runs nothing") : parts;
 }
 

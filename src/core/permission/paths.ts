@@ -1,34 +1,38 @@
 import type { JsonObject } from "../../contract/session.ts";
 import { type Item, UNKNOWN } from "./glob.ts";
 
+/** A name of a path, and the same in small letters: many disks take capitals for the same. */
+interface FoldedItem extends Item {
+  readonly folded: string;
+}
+
 /** A file as rules see it: from the root of the disk, and from the project's folder where it lies inside. */
 export interface JudgedPath {
-  readonly absolute: readonly Item[];
-  readonly inside: readonly Item[] | undefined;
-  /** How it is shown. */
-  readonly shown: string;
+  readonly absolute: readonly FoldedItem[];
+  readonly inside: readonly FoldedItem[] | undefined;
 }
 
 const PATH_CHARS_MAX = 4_096;
 
-/** Takes `.`, `..` and doubled slashes out of a path, by its letters alone; undefined for what is no path. */
-export function judgePath(path: string, folder: string, root: string): JudgedPath | undefined {
-  if (path === "" || path.length > PATH_CHARS_MAX || path.includes(UNKNOWN)) return undefined;
-  const full = pathParts(path.startsWith("/") ? path : `${folder}/${path}`);
-  const base = pathParts(root);
-  const isInside = full.length > base.length && base.every((part, index) => full[index] === part);
-  const inside = isInside ? full.slice(base.length) : undefined;
-  const items = (parts: readonly string[]) => parts.map((text) => ({ text }));
-  return {
-    absolute: items(full),
-    inside: inside && items(inside),
-    shown: inside === undefined ? `/${full.join("/")}` : inside.join("/"),
+/** Places paths of a folder: `.`, `..` and doubled slashes are taken out by the letters alone; undefined for what is no path. */
+export function createPlacing(folder: string, root: string): (path: string) => JudgedPath | undefined {
+  const [from, base] = [pathParts(folder), pathParts(root)];
+  return (path) => {
+    if (path === "" || path.length > PATH_CHARS_MAX || path.includes(UNKNOWN)) return undefined;
+    const full = pathParts(path, path.startsWith("/") ? [] : from);
+    const isInside = full.length > base.length && base.every((part, index) => full[index] === part);
+    const inside = isInside ? full.slice(base.length) : undefined;
+    return { absolute: itemsOf(full), inside: inside && itemsOf(inside) };
   };
 }
 
+function itemsOf(parts: readonly string[]): readonly FoldedItem[] {
+  return parts.map((text) => ({ text, folded: text.toLowerCase() }));
+}
+
 /** The parts of a path; what goes up beyond the root stays there. One spelling of letters that have two. */
-export function pathParts(path: string): readonly string[] {
-  const parts: string[] = [];
+export function pathParts(path: string, from: readonly string[] = []): readonly string[] {
+  const parts = [...from];
   for (const part of path.normalize("NFC").split("/")) {
     if (part === "..") parts.pop();
     else if (part !== "" && part !== ".") parts.push(part);
@@ -68,10 +72,9 @@ const FRAME = /^\*\*\* (?:Begin Patch|End Patch|End of File)\s*$/;
 
 /** What the headers of a patch name; a header that is none of those known may name anything. */
 function patchedPaths(patch: string): readonly (string | undefined)[] {
-  const headers = patch
-    .trim()
-    .split(/\r?\n/)
-    .filter((line) => line.startsWith("*** ") && !FRAME.test(line));
-  const named = headers.map((line) => HEADER.exec(line)?.[1]?.trim());
+  const named: (string | undefined)[] = [];
+  for (const line of patch.trim().split(/\r?\n/)) {
+    if (line.startsWith("*** ") && !FRAME.test(line)) named.push(HEADER.exec(line)?.[1]?.trim());
+  }
   return named.length === 0 ? [undefined] : [...new Set(named)];
 }

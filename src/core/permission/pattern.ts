@@ -1,6 +1,6 @@
 import { RuntimeError } from "../../contract/error.ts";
 import { readPattern } from "../../contract/permission.ts";
-import { compileGlob, type Glob, matchesGlob, matchesSteps, type Step } from "./glob.ts";
+import { compileGlob, type Glob, matchesGlob, matchesSteps, mayBegin, type Step } from "./glob.ts";
 import { type JudgedPath, pathParts } from "./paths.ts";
 import { programOf, type ShellCommand } from "./shell-command.ts";
 
@@ -25,6 +25,8 @@ export type Part =
 /** A pattern that is ready to be held against many calls. */
 export interface Matcher {
   readonly text: string;
+  /** Whether it speaks of commands alone. */
+  readonly isOfShell?: boolean;
   /** Whether it speaks of this part, whatever the unknown turns out to be. */
   matches(part: Part, call: CallNames): boolean;
   /** Whether it could speak of it. */
@@ -50,7 +52,7 @@ export function compilePattern(text: string): Matcher {
     case "path":
       return { text, ...pathMatcher(compileGlob(pattern.tool), pattern.path) };
     case "shell":
-      return { text, ...shellMatcher(pattern.words) };
+      return { text, isOfShell: true, ...shellMatcher(pattern.words) };
   }
 }
 
@@ -78,31 +80,31 @@ function pathMatcher(tool: Glob, path: string): Omit<Matcher, "text"> {
   const written = pathParts(path.endsWith("/") ? `${path}**` : path);
   const steps = (texts: readonly string[]) => texts.map((text): Step => (text === "**" ? "any" : compileGlob(text)));
   const exact = steps(written);
-  // Many disks take capitals and small letters for the same.
   const loose = steps(written.map((text) => text.toLowerCase()));
   const isAbout = (part: Part, call: CallNames): boolean =>
-    matchesGlob(tool, part.kind === "path" ? part.tool : call.tool) ||
-    (part.kind === "call" && matchesGlob(tool, call.tool));
-  const holds = (part: Part, wanted: readonly Step[], fold: (text: string) => string): boolean => {
+    matchesGlob(tool, part.kind === "path" ? part.tool : call.tool);
+  const holds = (part: Part, isLoose: boolean): boolean => {
     if (part.kind !== "path" || part.path === undefined) return false;
-    const items = isAbsolute ? part.path.absolute : part.path.inside;
-    return (
-      items !== undefined &&
-      matchesSteps(
-        items.map(({ text }) => ({ text: fold(text) })),
-        wanted,
-        false,
-      )
-    );
+    const { absolute, inside } = part.path;
+    const items = isAbsolute ? absolute : inside;
+    if (items === undefined) return false;
+    if (!isLoose) return matchesSteps(items, exact, false);
+    return mayBegin({ text: items[0]?.folded ?? "" }, loose[0], false)
+      ? matchesSteps(
+          items.map(({ folded }) => ({ text: folded })),
+          loose,
+          false,
+        )
+      : false;
   };
-  const matches: Match = (part, call) => isAbout(part, call) && holds(part, loose, (text) => text.toLowerCase());
+  const matches: Match = (part, call) => isAbout(part, call) && holds(part, true);
   return {
     matches,
     // Where the file cannot be told it may be this one.
     mayMatch: (part, call) =>
       isAbout(part, call) &&
       (part.kind === "call" || (part.kind === "path" && part.path === undefined) || matches(part, call)),
-    allows: (part, call) => isAbout(part, call) && holds(part, exact, (text) => text),
+    allows: (part, call) => isAbout(part, call) && holds(part, false),
   };
 }
 
@@ -113,12 +115,11 @@ function shellMatcher(words: readonly string[]): Omit<Matcher, "text"> {
   if (loose[0] !== "any") loose[0] = compileGlob(first.toLowerCase());
   const isFound = (command: ShellCommand, isPossible: boolean): boolean => {
     const { words: given, nameAt } = command;
-    const fromName = given.slice(nameAt);
-    if (matchesSteps(given, steps, isPossible) || (nameAt > 0 && matchesSteps(fromName, steps, isPossible)))
-      return true;
+    if (matchesSteps(given, steps, isPossible)) return true;
+    if (nameAt > 0 && matchesSteps(given.slice(nameAt), steps, isPossible)) return true;
     const program = programOf(command)?.toLowerCase();
-    if (program === undefined) return false;
-    return matchesSteps([{ text: program }, ...fromName.slice(1)], loose, isPossible);
+    if (program === undefined || !mayBegin({ text: program }, loose[0], false)) return false;
+    return matchesSteps([{ text: program }, ...given.slice(nameAt + 1)], loose, isPossible);
   };
   /** Whether it spells the words up to one, rather than to let a star stand for them. */
   const names = (command: ShellCommand, namedTo: number): boolean =>

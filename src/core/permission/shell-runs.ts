@@ -274,6 +274,8 @@ const find: Finder = (words, read, depth) => {
     const filled = inner.map((word) => ({ ...word, text: word.text.replaceAll("{}", UNKNOWN) }));
     commands.push(describeCommand([], filled, read, depth));
     last = at + 1;
+    // What stands in there belongs to the program that is run: read again here, each would double the work.
+    at = end < 0 ? words.length : end;
     if (commands.length > WRAPPERS_MAX) return opaque("find runs too many programs", NEVER)(words, read, depth);
   }
   return commands.length === 0 ? undefined : { line: lineOf(commands), namedTo: last, isOpaque: true };

@@ -4,7 +4,7 @@ import { type Item, UNKNOWN } from "./glob.ts";
 /** A word of a command: its text with `UNKNOWN` for what only the shell will know, or `isMany` for any number of words. */
 export type ShellWord = Item;
 
-export const UNKNOWN_WORD: ShellWord = { text: UNKNOWN };
+const UNKNOWN_WORD: ShellWord = { text: UNKNOWN };
 export const UNKNOWN_WORDS: ShellWord = { text: UNKNOWN, isMany: true };
 
 /** Whether all of a word is known. */
@@ -25,6 +25,7 @@ export function shellWord(word: Word): ShellWord {
 
 /** A second look, in case the parser took an expansion for a text. */
 function isPlain(text: string): boolean {
+  if (!/[$`*?'"\\]/.test(text)) return true;
   return !/[$`*?'"]/.test(text.replaceAll(/\\./gs, ""));
 }
 

@@ -15,11 +15,14 @@ import { isKnown, type ShellWord, shellWord } from "./shell-word.ts";
 
 /** Longer lines are asked about: nobody reads them, and the time to judge one is bounded by it. */
 export const LINE_CHARS_MAX = 10_000;
+/** Shorter ones are never slow. */
+const SIMPLE_CHARS_MAX = 200;
 /** Signs that can lie in one another; the parser reads what is inside of each again. */
 const NESTING_SIGNS_MAX = 64;
 const BRACES_MAX = 512;
 const HEREDOCS_MAX = 16;
 const SCRIPTS_DEPTH_MAX = 4;
+const COMMANDS_MAX = 256;
 
 /**
  * Everything a command line may run, as bash and sh read it: where the two differ, or where only the shell itself can
@@ -29,14 +32,20 @@ export function readShellLine(text: string, depth = 0): ShellLine {
   if (depth > SCRIPTS_DEPTH_MAX) return unknownLine("scripts lie in scripts too deep");
   if (text.length > LINE_CHARS_MAX) return unknownLine(`it is longer than ${LINE_CHARS_MAX} signs`);
   if (text.includes(UNKNOWN)) return unknownLine("part of it is not known before it runs");
-  const nests = count(text, /[$<>]\(|`|\$\{/g) > NESTING_SIGNS_MAX || count(text, /[({]/g) > BRACES_MAX;
-  if (nests || count(text, /<</g) > HEREDOCS_MAX) return unknownLine("it is too complicated to be read");
+  // The parser overlooks one at the very end.
+  if (/\(\s*$/.test(text)) return unknownLine(INCOMPLETE);
+  if (text.length > SIMPLE_CHARS_MAX && isTangled(text)) return unknownLine("it is too complicated to be read");
   try {
     return createReader((script) => readShellLine(script, depth + 1)).read(parse(text));
   } catch {
     // The parser gives up on some hostile texts by running out of stack.
     return unknownLine("it cannot be read");
   }
+}
+
+function isTangled(text: string): boolean {
+  if (count(text, /[$<>]\(|`|\$\{/g) > NESTING_SIGNS_MAX || count(text, /[({]/g) > BRACES_MAX) return true;
+  return count(text, /<</g) > HEREDOCS_MAX;
 }
 
 function count(text: string, signs: RegExp): number {
@@ -55,6 +64,10 @@ function createReader(readInner: (script: string) => ShellLine) {
   const visit = (node: SyntaxNode): void => {
     const why = doubtOf(node);
     if (why !== undefined) cannotTell(why);
+    if (commands.length >= COMMANDS_MAX) {
+      cannotTell("it has too many commands");
+      return;
+    }
     if (node.type === "Command") commands.push(...commandsOf(node, readInner));
     if (node.type === "Redirect") noteRedirect(node);
     forEachChild(node, visit);
@@ -100,6 +113,7 @@ function assignedWord({ name, value, index, append }: Assignment): ShellWord {
   return { text: `${place}${append === true ? "+" : ""}=${text}` };
 }
 
+const INCOMPLETE = "it is not complete, or not a command line";
 const ARITHMETIC = "it computes with variables, whose values may run programs";
 const DIALECT = "bash and sh read it differently";
 
@@ -107,9 +121,7 @@ const DIALECT = "bash and sh read it differently";
 function doubtOf(node: SyntaxNode): string | undefined {
   switch (node.type) {
     case "Script":
-      return node.errors === undefined || node.errors.length === 0
-        ? undefined
-        : "it is not complete, or not a command line";
+      return node.errors === undefined || node.errors.length === 0 ? undefined : INCOMPLETE;
     case "ArithmeticCommand":
     case "ArithmeticFor":
     case "Select":

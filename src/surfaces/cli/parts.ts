@@ -6,8 +6,8 @@ import type { JsonTable } from "../../contract/input.ts";
 import type { JsonSchema } from "../../contract/requests.ts";
 import type { ModelClient, ModelFailure, ModelRequest } from "../../ports/model.ts";
 import type { Store } from "../../ports/store.ts";
-import type { inspectMcpServers, Runtime, RuntimeOptions } from "../../runtime.ts";
-import type { OpenOptions } from "../../runtime-on-disk.ts";
+import type { Runtime, RuntimeOptions } from "../../runtime.ts";
+import type { inspectMcpServers, OpenOptions } from "../../runtime-on-disk.ts";
 import { backendNote, resolveRealm } from "../wire/realm.ts";
 import type { Io } from "./io.ts";
 
