@@ -47,6 +47,7 @@ export { type OpenOptions, openEmbeddedStore, openRuntime } from "./runtime-on-d
 export type { Agent } from "./service/agent/agent-handle.ts";
 export type { AgentHome, AgentPlace } from "./service/agent/agent-operations.ts";
 export type { Delivery } from "./service/event-queue.ts";
+export type { OnApproval, Word } from "./service/operation-calls.ts";
 export type {
   EventStream,
   RewriteOptions,

@@ -16,7 +16,7 @@ export type AskedCall = z.infer<typeof AskedCall>;
 
 export const approval_id = z.string().describe("the question's id");
 
-export const Decision = z.enum(["allow", "deny"]);
+const Decision = z.enum(["allow", "deny"]);
 
 /** For how long a word counts. */
 export const Remember = z.enum(["once", "session", "project"]);

@@ -182,8 +182,8 @@ describe("a token", () => {
   it("[I4] [I7] begins no turn once it has cost what it may a day, also after a restart, until midnight", async () => {
     const prices = { scripted: { input: 1_000_000, output: 0, as_of: "2026-03-01" } };
     const config = configWith({ prices });
-    const store = createInMemoryStore();
     const clock = createVirtualClock(Date.parse("2026-03-01T12:00:00Z"));
+    const store = createInMemoryStore({ now: clock.now });
     const open = () => scriptedRuntime(() => ({ text: "Hello." }), { config, store, clock }).runtime;
     const caller = { name: "web", scopes: new Set(["run"] as const), labels: {}, maxCostPerDay: 15 };
     const ask = (runtime = open()) => runtime.dispatch("createSession", { prompt: "Hello?" }, { caller });

@@ -81,7 +81,7 @@ function questionFor(calls: Calls): string {
 }
 
 /** Anything but a yes is a no, and more than a letter is what the model is told as its reason. */
-export function readWord(line: string): JsonObject {
+function readWord(line: string): JsonObject {
   const text = line.trim();
   if (/^y(?:es)?$/i.test(text)) return { decision: "allow" };
   if (/^s(?:ession)?$/i.test(text)) return { decision: "allow", remember: "session" };

@@ -78,7 +78,7 @@ export interface ChatStart {
 const ASKED_ABOUT = ["shell", "apply_patch"];
 
 /** The flags of a chat: with a shell or files at hand, somebody is asked before they are used. */
-export function askingFlags(flags: RunFlags): RunFlags {
+function askingFlags(flags: RunFlags): RunFlags {
   const hasHands = flags.tools === "workspace" || flags.tools === "full";
   return hasHands && flags.yes !== true ? { ...flags, ask: [...flags.ask, ...ASKED_ABOUT] } : flags;
 }
