@@ -13,7 +13,7 @@ const config = configWith({ prices: { scripted: PRICE } });
 const usd = (amount: number) => ({ amount, currency: "USD" });
 const caller = (name: string, labels: Readonly<Record<string, string>> = {}): Caller => ({
   name,
-  scopes: new Set(["run"]),
+  scopes: new Set(["read", "run"]),
   labels,
 });
 const DAY_MS = 86_400_000;

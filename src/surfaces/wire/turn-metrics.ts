@@ -69,6 +69,11 @@ function countersIn(metrics: Metrics) {
       help: "Tokens of models; cache_read and cache_write are parts of the input.",
       labels: ["provider", "model", "kind"],
     }),
+    cost: metrics.counter({
+      name: "rkat_model_cost_usd_total",
+      help: "US dollars that calls of models cost, where their price is known.",
+      labels: ["provider", "model"],
+    }),
     calls: metrics.counter({
       name: "rkat_model_calls_total",
       help: "Answers of models.",
@@ -108,12 +113,15 @@ function causeOf({ result, error }: Parameters<Watch["end"]>[0]): string {
   const details: unknown = error?.details;
   const hasCause = typeof details === "object" && details !== null && "terminal_cause_kind" in details;
   const cause = hasCause ? details.terminal_cause_kind : result?.terminal_cause_kind;
-  return typeof cause === "string" ? cause : (error?.code ?? "completed");
+  if (typeof cause === "string") return cause;
+  // A turn that waits for a person's word has ended for now.
+  return error?.code ?? (result === undefined ? "waiting" : "completed");
 }
 
 function count(counts: Counts, model: readonly [provider: string, model: string], body: EntryBody): void {
   const spend = (usage: Usage | undefined): void => {
     for (const [kind, tokens] of tokensOf(usage)) if (tokens > 0) counts.tokens.add([...model, kind], tokens);
+    if (usage?.cost !== undefined) counts.cost.add(model, usage.cost.amount);
   };
   if (body.kind === "assistant" || body.kind === "extraction_attempt") {
     counts.calls.add(model);
