@@ -94,7 +94,8 @@ function sessionIn(input: object): string | undefined {
 function withLabels<I extends object>(name: OperationName, input: I, own: Labels): I {
   const { labels: asked } = input as { labels?: Labels }; // Of an input without them it is undefined.
   const isMade = name === "createSession";
-  if (!isMade && name !== "listSessions" && asked === undefined) return input;
+  // Sums are made of what both ask for.
+  if (name === "readUsage" || (!isMade && name !== "listSessions" && asked === undefined)) return input;
   const other = Object.entries(own).find(([key, value]) => asked !== undefined && (asked[key] ?? value) !== value);
   const labels = { ...asked, ...own };
   if (other === undefined) return { ...input, labels };
