@@ -104,6 +104,10 @@ export const PermissionRules = z.strictObject(
     allow: written("--allow <rule>", patterns("calls that run without a question")),
     ask: written("--ask <rule>", patterns("calls that a person is asked about first")),
     deny: written("--deny <rule>", patterns("calls that are refused; they win over the others")),
+    otherwise: z
+      .enum(["allow", "ask"], { error: "write allow or ask" })
+      .optional()
+      .describe("what becomes of the shell and of patches where no rule speaks of them; without it, allow"),
   },
   {
     // A rule that is misspelt and ignored would be found missing after the damage.
@@ -114,4 +118,6 @@ export const PermissionRules = z.strictObject(
   },
 );
 /** The schema's output, for reading. */
-export type PermissionRules = { readonly [K in keyof z.infer<typeof PermissionRules>]: readonly string[] | undefined };
+export type PermissionRules = {
+  readonly [K in Exclude<keyof z.infer<typeof PermissionRules>, "otherwise">]?: readonly string[] | undefined;
+} & { readonly otherwise?: "allow" | "ask" | undefined };

@@ -8,6 +8,8 @@ import type { Tool } from "../ports/tool.ts";
 import type { Service } from "./dispatch.ts";
 
 const ALLOWED: Judged = { verdict: "allow", why: "" };
+/** What changes something outside of the session. */
+const HANDS: readonly string[] = ["shell", "apply_patch"];
 
 /** What the calls of a session's tools are judged by: the layers everybody has, its own rules, and people's words. */
 export function createPermits(of: {
@@ -25,11 +27,13 @@ export function createPermits(of: {
       ...(permissions === undefined ? [] : [{ from: "session" as const, rules: permissions }]),
       ...(state.allowed.length === 0 ? [] : [{ from: "answer" as const, rules: { allow: [...state.allowed] } }]),
     ];
+    const asksOtherwise = rules.some((layer) => layer.rules.otherwise === "ask");
     // Read when the first call is made: most turns make none.
     const policies = new Map<"allow" | "ask", PermissionPolicy>();
     return async ({ name, args }) => {
       const tool = tools.get(name);
-      const fallback = (await needsApproval(tool, args)) ? "ask" : "allow";
+      const isAsked = (asksOtherwise && HANDS.includes(name)) || (await needsApproval(tool, args));
+      const fallback = isAsked ? "ask" : "allow";
       if (rules.length === 0 && fallback === "allow") return ALLOWED;
       const policy = policies.get(fallback) ?? createPolicy(rules, () => fallback, shellProgram);
       policies.set(fallback, policy);

@@ -46,6 +46,8 @@ class PermissionRules(TypedDict, total=False):
     """Calls that a person is asked about first."""
     deny: Sequence[str]
     """Calls that are refused; they win over the others."""
+    otherwise: Literal["allow", "ask"]
+    """What becomes of the shell and of patches where no rule speaks of them; without it, allow."""
 
 
 class BudgetLimitsMaxDuration(TypedDict):

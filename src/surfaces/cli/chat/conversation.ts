@@ -74,13 +74,10 @@ export interface ChatStart {
   readonly answer?: PromptSource["answer"];
 }
 
-/** What a chat asks about unless it is told otherwise: whatever changes something outside of the session. */
-const ASKED_ABOUT = ["shell", "apply_patch"];
-
 /** The flags of a chat: with a shell or files at hand, somebody is asked before they are used. */
 function askingFlags(flags: RunFlags): RunFlags {
   const hasHands = flags.tools === "workspace" || flags.tools === "full";
-  return hasHands && flags.yes !== true ? { ...flags, ask: [...flags.ask, ...ASKED_ABOUT] } : flags;
+  return hasHands && flags.yes !== true ? { ...flags, otherwise: "ask" } : flags;
 }
 
 export function createConversation(io: Io, opened: Opened, start: ChatStart): Conversation {

@@ -24,6 +24,8 @@ export interface RunFlags {
   readonly allow: readonly string[];
   readonly ask: readonly string[];
   readonly deny: readonly string[];
+  /** What becomes of the shell and patches where no rule speaks of them; no flag of its own. */
+  readonly otherwise?: "ask";
   readonly memory?: boolean;
   readonly allowTool: readonly string[];
   readonly blockTool: readonly string[];
@@ -119,9 +121,9 @@ export function turnFields(flags: RunFlags, outputSchema: JsonObject | undefined
 }
 
 /** The rules that the flags give; undefined where they give none. */
-function rulesOf({ allow, ask, deny, yes }: RunFlags): PermissionRules | undefined {
-  const rules = { allow: [...allow, ...(yes ? ["*"] : [])], ask: [...ask], deny: [...deny] };
-  const given = Object.entries(rules).filter(([, patterns]) => patterns.length > 0);
+function rulesOf({ allow, ask, deny, yes, otherwise }: RunFlags): PermissionRules | undefined {
+  const rules = { allow: [...allow, ...(yes ? ["*"] : [])], ask: [...ask], deny: [...deny], otherwise };
+  const given = Object.entries(rules).filter(([, said = ""]) => said.length > 0);
   return given.length === 0 ? undefined : Object.fromEntries(given);
 }
 
