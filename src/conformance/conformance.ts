@@ -268,13 +268,17 @@ export async function settleFolder(name: string, stage: Omit<Stage, "openRuntime
 
 const ANY_PORT = ["--port", "0"];
 
+/** Of servers that live as long as the scenarios: answering a question takes a token. */
+export const TOKEN = "conformance";
+
 async function openRest(start: Start): Promise<Driver> {
-  return createRestDriver(await openRestServer(start));
+  return createRestDriver({ ...(await openRestServer(start)), token: TOKEN });
 }
 
 /** Starts a server of REST on a free port. */
 export function openRestServer(start: Start) {
-  return openServer({ ...start, args: [...start.args, ...ANY_PORT, "--json"] }, "stdout", (line) => {
+  const env = { ...start.env, RKAT_TOKEN: TOKEN };
+  return openServer({ ...start, env, args: [...start.args, ...ANY_PORT, "--json"] }, "stdout", (line) => {
     const [, url] = /"url":\s*"([^"]+)"/.exec(line) ?? [];
     return url;
   });

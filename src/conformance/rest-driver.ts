@@ -25,7 +25,10 @@ export function createRestDriver(server: HttpServer): Driver {
   let { url } = server;
   return {
     surface: "rest",
-    lacks: (ability, present) => lackOfServer(server, ability) ?? lackOfTurns(ability, present),
+    lacks: (ability, present) => {
+      if (ability === "questions" && server.token === undefined) return "only who has a token may answer";
+      return lackOfServer(server, ability) ?? lackOfTurns(ability, present);
+    },
     hears: (operation) => HEARD.includes(operation),
     call: async (operation, input, onEvent) => {
       const { method, path, query, body } = requestOf(operation, input);

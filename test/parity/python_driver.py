@@ -33,7 +33,7 @@ async def serve(client, request: dict) -> None:
 async def main() -> None:
     first, *rest = sys.argv[1:]
     is_address = first.startswith("http://")
-    client = await (connect(url=first) if is_address else connect(command=first, args=rest))
+    client = await (connect(url=first, token="conformance") if is_address else connect(command=first, args=rest))
     loop = asyncio.get_running_loop()
     running = set()
     try:

@@ -12,8 +12,15 @@ import {
   SCENARIOS,
   type Stage,
   settleFolder,
+  TOKEN,
 } from "../../src/conformance/conformance.ts";
-import { type Driver, lackOfTurns, openRuntimeDriver, RUNS_TURN } from "../../src/conformance/driver.ts";
+import {
+  type Driver,
+  lackOfTurns,
+  openRuntimeDriver,
+  RUNS_TURN,
+  type ToldEvent,
+} from "../../src/conformance/driver.ts";
 import { type ModelServer, openModelServer } from "../../src/conformance/model-server.ts";
 import { normalised, readPresent, type Telling, tellScenario } from "../../src/conformance/tell-scenario.ts";
 import type { Capability } from "../../src/contract/capability.ts";
@@ -87,7 +94,7 @@ async function openClient(client: Client, stage: Stage): Promise<Driver> {
   const server = await openRestServer({ command, args: [DOOR, "serve", ...realm], cwd: folder, env });
   let { url } = server;
   const driver = await (client === "typescript http"
-    ? openRuntimeDriver("typescript", () => connect({ url }))
+    ? openRuntimeDriver("typescript", () => connect({ url, token: TOKEN }))
     : openPythonDriver({ command, args: [], cwd: folder, env }, () => url));
   return {
     ...driver,
@@ -119,6 +126,14 @@ export function tell({ driver, present }: Opened, name: string): Promise<Telling
   return tellScenario(driver, scenario, { present, run: runs.toString(16).padStart(8, "0") });
 }
 
+/** Whether a busy machine comes to speak of the time before it is over is its own affair. */
+const isTold = ({ budget_type }: ToldEvent): boolean => budget_type !== "time";
+
+/** Who has given a word has a name where a token was asked for. */
+function withoutName(event: ToldEvent): ToldEvent {
+  return { ...event, by: undefined };
+}
+
 /**
  * Everything of a telling that must be the same on every surface, whether or not the scenario speaks of it: every
  * field of every event of a turn, every field of its result, and the code of what failed.
@@ -126,8 +141,7 @@ export function tell({ driver, present }: Opened, name: string): Promise<Telling
 export function essenceOf({ told, kept }: Telling): unknown {
   const turns = told.map(({ call, events, outcome }) => ({
     call,
-    // Whether a busy machine comes to speak of the time before it is over is its own affair.
-    events: RUNS_TURN.includes(call) ? events.filter(({ budget_type }) => budget_type !== "time") : [],
+    events: RUNS_TURN.includes(call) ? events.filter(isTold).map(withoutName) : [],
     outcome: outcome.ok
       ? { ok: true as const, result: RUNS_TURN.includes(call) ? outcome.result : "an answer" }
       : { ok: false as const, code: outcome.code, message: "a sentence" },
