@@ -2,7 +2,7 @@ import { type Caller, requireScope } from "../contract/caller.ts";
 import type { PermissionRules } from "../contract/permission.ts";
 import type { JsonObject } from "../contract/session.ts";
 import type { Judged, Permit } from "../core/approval.ts";
-import { createPolicy, judgeCall, type PermissionLayer, type PermissionPolicy } from "../core/permission/judge.ts";
+import type { PermissionLayer, PermissionPolicy } from "../core/permission/judge.ts";
 import type { SessionState } from "../core/session-state.ts";
 import type { Tool } from "../ports/tool.ts";
 import type { Service } from "./dispatch.ts";
@@ -35,6 +35,8 @@ export function createPermits(of: {
       const isAsked = (asksOtherwise && HANDS.includes(name)) || (await needsApproval(tool, args));
       const fallback = isAsked ? "ask" : "allow";
       if (rules.length === 0 && fallback === "allow") return ALLOWED;
+      // The parser of command lines is loaded where there are rules.
+      const { createPolicy, judgeCall } = await import("../core/permission/judge.ts");
       const policy = policies.get(fallback) ?? createPolicy(rules, () => fallback, shellProgram);
       policies.set(fallback, policy);
       const judged = judgeCall(policy, { tool: name, args, root, mcp: tool?.mcp });
