@@ -1,4 +1,5 @@
 import type { Approval } from "../contract/approval-operations.ts";
+import type { Caller } from "../contract/caller.ts";
 import type { Entry, EntryBody, EntryBodyOf } from "../contract/entry.ts";
 import { RuntimeError } from "../contract/error.ts";
 import type { OperationInput, OperationOutput } from "../contract/operations.ts";
@@ -22,6 +23,8 @@ interface ApprovalParts {
   readonly locked: LockedWork;
   /** Goes on with the turn of a session that is held, once every word it waits for is there. */
   resume(session: LiveSession, signal: AbortSignal): Promise<unknown>;
+  /** Aborts when the runtime closes: the question stays, and is answered elsewhere. */
+  readonly ending: AbortSignal;
   /** Adds rules to what the project allows. */
   allowInProject(rules: readonly string[]): Promise<void>;
 }
@@ -70,7 +73,10 @@ export function createApprovals(parts: ApprovalParts): Approvals {
       const { state } = session;
       const body = answerEntry(state, given, by ?? caller?.name);
       if (clock.now() >= expiryOf(state) && by !== TIMEOUT) throw gone(given.approval_id, "nobody answered in time");
-      if (body.remember === "project") await parts.allowInProject(body.rules ?? []);
+      if (body.remember === "project") {
+        requireWhole(caller);
+        await parts.allowInProject(body.rules ?? []);
+      }
       await appendEntries(store.log, session, [body]);
       const left = waitingCalls(state).length;
       answered.resolve({ session_id: state.sessionId, answered: true, waiting_calls: left });
@@ -83,7 +89,8 @@ export function createApprovals(parts: ApprovalParts): Approvals {
   };
 
   const untilOver = async (session: LiveSession, call: CallContext): Promise<RunResult> => {
-    const { signal = new AbortController().signal, listener } = call;
+    const { listener } = call;
+    const signal = AbortSignal.any([call.signal, call.leaving, parts.ending].filter((one) => one !== undefined));
     const { sessionId } = session.state;
     let seen = session.state.lastSeq;
     let woken = Promise.withResolvers<void>();
@@ -166,6 +173,12 @@ export function createApprovals(parts: ApprovalParts): Approvals {
       });
     },
   };
+}
+
+/** What is allowed for the project is allowed to everybody in it. */
+function requireWhole(caller: Caller | undefined): void {
+  if (Object.keys(caller?.labels ?? {}).length === 0) return;
+  throw new RuntimeError("PERMISSION_DENIED", "remember: a token with labels cannot allow for the whole project");
 }
 
 function waitingCalls({ approval }: SessionState) {

@@ -19,6 +19,8 @@ export interface CallContext {
   readonly caller?: Caller;
   /** Aborting it interrupts the turn the call runs. */
   readonly signal?: AbortSignal;
+  /** Aborts when a person's word is waited for no longer; a turn that runs goes on. */
+  readonly leaving?: AbortSignal;
   /** What the model is told where nobody can be asked: such calls are denied then. */
   readonly unattended?: string;
   /** Hears the events of the turn the call runs. */

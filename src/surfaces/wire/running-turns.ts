@@ -32,6 +32,8 @@ export function watchTurns(
   { clock, log }: { readonly clock: Clock; readonly log: (sentence: string) => void },
 ): RunningTurns {
   const running = new Set<Promise<void>>();
+  // A question is in the log: nobody needs to wait here for its answer.
+  const leaving = new AbortController();
   let isEnding = false;
   const watch = (turn: Promise<unknown>): void => {
     const end = (): void => void running.delete(ended);
@@ -43,12 +45,13 @@ export function watchTurns(
     dispatch: (name, input, call = {}) => {
       if (!beginsTurn(name)) return dispatch(name, input, call);
       if (isEnding) return Promise.reject(new RuntimeError("AGENT_ERROR", IS_ENDING));
-      const answer = dispatch(name, input, { ...call, behind: watch });
+      const answer = dispatch(name, input, { ...call, behind: watch, leaving: leaving.signal });
       watch(answer);
       return answer;
     },
     drain: async (graceMs) => {
       isEnding = true;
+      leaving.abort("the server is ending");
       if (running.size === 0) return;
       const grace = spellDuration(graceMs);
       log(`waits at most ${grace} for ${turns(running.size)} to end; a second signal leaves at once`);

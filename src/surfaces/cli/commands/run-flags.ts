@@ -15,6 +15,7 @@ export interface RunFlags {
   readonly model?: string;
   readonly system?: string;
   readonly maxTokens?: number;
+  readonly maxCost?: number;
   readonly param: readonly Pair[];
   readonly paramsJson?: object;
   readonly tools?: string;

@@ -34,7 +34,11 @@ export function startSession({ runtime, config }: Opened, first: FirstTurn): Tur
   // Not deferred, so what comes back is the result of the first turn.
   const create = (listener: Listener) =>
     runtime.dispatch("createSession", fields, { ...call, listener }) as Promise<RunResult>;
-  return { stream: streamOf(create), limits: { max_tokens: flags.maxTokens ?? config.budget.max_tokens } };
+  return { stream: streamOf(create), limits: limitsOf(flags, config.budget) };
+}
+
+function limitsOf(flags: RunFlags, { max_tokens, max_cost }: Opened["config"]["budget"]): Limits {
+  return { max_tokens: flags.maxTokens ?? max_tokens, max_cost: flags.maxCost ?? max_cost };
 }
 
 interface FurtherTurn {
@@ -128,6 +132,7 @@ function withPartialText(error: RuntimeError, said: string): RuntimeError {
 /** What is known of a session's limits. */
 export interface Limits {
   readonly max_tokens?: number | undefined;
+  readonly max_cost?: number | undefined;
 }
 
 /** Whether the turn did what was asked, and if not, why; the limits of a resumed session are not known. */
@@ -167,7 +172,9 @@ function judgeExtraction(
 
 function budgetName({ usage }: RunResult, limits: Limits | undefined): string {
   if (limits === undefined) return "a budget of the session";
-  const { max_tokens } = limits;
+  const { max_tokens, max_cost } = limits;
   const isTokens = max_tokens !== undefined && usage.total_tokens >= max_tokens;
+  const isCost = max_cost !== undefined && (usage.cost?.amount ?? 0) >= max_cost;
+  if (isCost && !isTokens) return `the cost budget of $${max_cost}`;
   return isTokens ? `the token budget of ${grouped(max_tokens)}` : "the tool call budget";
 }
