@@ -67,7 +67,7 @@ describe("the log of a server in a process of its own", () => {
     expect(first).toBe(`rkat serve: listening at ${url} (docs at ${url}/docs); try`);
     expect(second).toMatch(/^ {2}curl /);
     expect(third).toMatch(
-      /^time=\S+ level=info kind=request id=\S+ operation=listSessions method=GET route=\/sessions status=200 ms=\S+ bytes=\d+$/,
+      /^time=\S+ level=info kind=request id=\S+ token=anonymous operation=listSessions method=GET route=\/sessions status=200 ms=\S+ bytes=\d+$/,
     );
   });
 

@@ -164,6 +164,35 @@ describe("a call that needs a person's word", () => {
     expect(events.at(-1)).toMatchObject({ type: "run_completed", result: "Done elsewhere." });
   });
 
+  it("[I2] is left to others where the runtime closes, and where whoever serves it leaves", async () => {
+    for (const leave of ["close", "leaving"] as const) {
+      const { runtime, store, ran } = setUp();
+      const leaving = new AbortController();
+      const asked = runtime.dispatch("createSession", { prompt: "Go." }, { leaving: leaving.signal });
+      const { approval_id } = await question(runtime);
+      const left = expect(asked).rejects.toMatchObject({ code: "REQUEST_CANCELLED", details: { approval_id } });
+      if (leave === "close") await runtime.close();
+      else leaving.abort();
+      await left;
+      const { runtime: other } = scriptedRuntime([], { store, tools: tools(ran) });
+      expect((await other.listApprovals()).approvals).toMatchObject([{ approval_id }]);
+      expect(ran).toEqual([]);
+    }
+  });
+
+  it("[I2] [I4] is allowed for the whole project by nobody who sees a part of it", async () => {
+    const { runtime } = setUp();
+    const labels = { team: "a" };
+    const caller = { name: "web", scopes: new Set(["run", "approve"] as const), labels };
+    const asked = runtime.dispatch("createSession", { prompt: "Go." }, { caller });
+    const { session_id, approval_id } = await question(runtime);
+    const word = { session_id, approval_id, decision: "allow" };
+    const wide = runtime.dispatch("answerApproval", { ...word, remember: "project" }, { caller });
+    await expect(wide).rejects.toMatchObject({ code: "PERMISSION_DENIED" });
+    await runtime.dispatch("answerApproval", { ...word, remember: "session" }, { caller });
+    expect(await asked).toMatchObject({ text: "Done." });
+  });
+
   it("[I2] keeps others off: a further turn is refused until it is answered or interrupted", async () => {
     const { runtime, ran } = setUp([CALLS, { text: "Hello again." }]);
     const going = runtime.createSession("Go.");
