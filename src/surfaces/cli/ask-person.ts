@@ -13,13 +13,14 @@ export function canAsk({ stdin, stderr }: Io): boolean {
 }
 
 /** Asks for one line; empty at the end of the input. */
-export async function askLine({ stdin, interrupt }: Io, question: string): Promise<string> {
+export async function askLine({ stdin, interrupt }: Io, question: string, over?: AbortSignal): Promise<string> {
   const { input, output } = stdin.terminal();
   // Not as a terminal: the line is then edited, and Ctrl-C heard, as for any command.
   const lines = createInterface({ input, output, terminal: false });
   try {
     const ended = new Promise<string>((resolve) => lines.once("close", () => resolve("")));
-    return await Promise.race([lines.question(question, { signal: interrupt }), ended]);
+    const signal = over === undefined ? interrupt : AbortSignal.any([interrupt, over]);
+    return await Promise.race([lines.question(question, { signal }), ended]);
   } finally {
     lines.close();
   }
@@ -35,19 +36,35 @@ export interface Asker {
 }
 
 /** Asks on stderr, one question at a time, and hands the word to the runtime. */
-export function createAsker(io: Io, dispatch: Dispatch, ask: (question: string) => Promise<string>): Asker {
-  const { yellow } = createPaint(io.stderr, io.env);
+export function createAsker(
+  io: Io,
+  dispatch: Dispatch,
+  /** The signal aborts when somebody else has answered. */
+  ask: (question: string, over: AbortSignal) => Promise<string>,
+): Asker {
+  const { yellow, dim } = createPaint(io.stderr, io.env);
+  let asking: AbortController | undefined;
   return {
     hear: (event) => {
+      if (event.type === "tool_approval_answered" && asking !== undefined) {
+        asking.abort("answered");
+        io.stderr.write(
+          `\n${dim(`(${event.decision === "allow" ? "allowed" : "denied"} by ${event.by ?? "somebody else"})`)}\n`,
+        );
+      }
       if (event.type !== "tool_approval_requested") return;
       const { session_id, approval_id, calls } = event;
+      const over = new AbortController();
+      asking = over;
       const put = async (): Promise<void> => {
         showCalls(io, calls);
-        const word = readWord(await ask(`${questionFor(calls)} `));
-        await dispatch("answerApproval", { session_id, approval_id, ...word });
+        const line = await ask(`${questionFor(calls)} `, over.signal);
+        if (over.signal.aborted) return;
+        asking = undefined;
+        await dispatch("answerApproval", { session_id, approval_id, ...readWord(line) });
       };
       put().catch((thrown: unknown) => {
-        if (io.interrupt.aborted) return;
+        if (io.interrupt.aborted || over.signal.aborted) return;
         io.stderr.write(`${yellow(withoutControls(asRuntimeError(thrown).message))}\n`);
       });
     },

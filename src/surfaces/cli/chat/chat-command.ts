@@ -61,7 +61,8 @@ async function chat(invocation: Invocation, flags: ChatFlags): Promise<number> {
     const agent = flags.agent === undefined ? undefined : createAgentTalk(opened, flags.agent);
     const isTyped = io.stdin.kind === "terminal";
     let source: PromptSource | undefined;
-    const answer = (question: string): Promise<string> => source?.answer?.(question) ?? Promise.resolve("");
+    const answer = async (question: string, over: AbortSignal): Promise<string> =>
+      (await source?.answer?.(question, over)) ?? "";
     const asking = isTyped ? { answer } : {};
     const conversation = createConversation(io, opened, { flags, outputSchema, sessionId, agent, ...asking });
     await mentionMissingMemory(io, opened.runtime, flags);

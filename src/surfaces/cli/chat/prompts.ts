@@ -7,7 +7,7 @@ export interface PromptSource {
   /** The next prompt, of one or several lines; undefined at the end. */
   next(): Promise<string | undefined>;
   /** The next line a person types, whatever was typed ahead; absent where prompts are piped, and nobody can be asked. */
-  answer?(question: string): Promise<string>;
+  answer?(question: string, over: AbortSignal): Promise<string>;
   /** Runs a turn. At a terminal Ctrl-C aborts its signal and the chat goes on. */
   during<T>(turn: (signal: AbortSignal) => Promise<T>): Promise<T>;
   /** Lets something be written while a prompt may be half typed, which is shown again after it. */
@@ -53,16 +53,18 @@ export function openTypedPrompts(io: Io): PromptSource {
       }
       return typed.shift();
     },
-    answer: async (question) => {
+    answer: async (question, over) => {
       io.stderr.write(question);
       const ahead = typed.length;
       editor.ask();
-      while (typed.length === ahead && !hasEnded && turn?.signal.aborted !== true) {
+      const ends = turn === undefined ? over : AbortSignal.any([over, turn.signal]);
+      while (typed.length === ahead && !hasEnded && !ends.aborted) {
         await new Promise<void>((resolve) => {
           wake = resolve;
-          turn?.signal.addEventListener("abort", () => resolve(), { once: true });
+          ends.addEventListener("abort", () => resolve(), { once: true });
         });
       }
+      if (ends.aborted) editor.hide();
       return typed.splice(ahead, 1)[0] ?? "";
     },
     during: async (run) => {

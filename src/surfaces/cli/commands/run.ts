@@ -99,7 +99,7 @@ async function runTurn(invocation: Invocation, words: readonly string[], flags: 
             sessionId: await findSession(opened, resume),
             change: turnChange(flags, outputSchema),
           });
-    const { hear } = createAsker(io, opened.runtime.dispatch, (question) => askLine(io, question));
+    const { hear } = createAsker(io, opened.runtime.dispatch, (question, over) => askLine(io, question, over));
     const result = await watchTurn({ stream, view: chooseView(io, flags), complete: withSessionRef(opened), hear });
     const verdict = judge(result, limits);
     if (verdict.sentence !== undefined) io.stderr.write(`${createPaint(io.stderr, io.env).yellow(verdict.sentence)}\n`);

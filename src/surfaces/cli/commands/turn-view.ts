@@ -24,6 +24,8 @@ export function createTextView(io: Io, options: TextViewOptions): TurnView {
   const { stdout, stderr } = io;
   const paint = createPaint(stderr, io.env);
   let isMidLine = false;
+  // Of a turn that goes on in another process no pieces come, only what they make up.
+  let hasPieces = false;
   const print = (text: string): void => {
     const shown = stdout.isTerminal ? withoutControls(text) : text;
     if (shown === "") return;
@@ -48,7 +50,14 @@ export function createTextView(io: Io, options: TextViewOptions): TurnView {
   return {
     show: (event) => {
       if (event.type === "turn_started") endLine();
-      if (event.type === "text_delta" && options.isStreaming) print(event.delta);
+      if (event.type === "text_delta" && options.isStreaming) {
+        print(event.delta);
+        hasPieces = true;
+      }
+      if (event.type === "text_complete") {
+        if (options.isStreaming && !hasPieces) print(event.content);
+        hasPieces = false;
+      }
       tellOf(event);
     },
     end: (result) => {
