@@ -285,6 +285,8 @@ function valuesOf(table: JsonTable): ReadonlyMap<string, string> {
   return new Map([
     ...keys,
     ...(isRemote ? [["memory.embedder", JSON.stringify(memory)] as const] : []),
+    // A price of nothing would undo every limit of cost.
+    ...(isJsonTable(table.prices) ? [["prices", JSON.stringify(table.prices)] as const] : []),
     ...(ceiling ? [[CEILING, JSON.stringify(table.ceiling)] as const] : []),
     // A question that is taken away starts programs as well as a permission that is added.
     ...(isJsonTable(permissions) ? [["permissions", JSON.stringify(permissions)] as const] : []),

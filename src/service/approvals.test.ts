@@ -180,6 +180,33 @@ describe("a call that needs a person's word", () => {
     }
   });
 
+  it("[I2] ends with its session: whoever waits is told, and nothing is listed any more", async () => {
+    const { runtime, ran } = setUp();
+    const asked = runtime.createSession("Go.");
+    const { session_id } = await question(runtime);
+    const ended = expect(asked).rejects.toThrow();
+    await runtime.session(session_id).archive();
+    await ended;
+    expect((await runtime.listApprovals({ sessionId: session_id })).approvals).toEqual([]);
+    expect(ran).toEqual([]);
+  });
+
+  it("[I1] [I4] keeps the rules of its session: who may not answer can only add to them", async () => {
+    const { runtime, ran } = setUp([{ text: "Yes?" }, CALLS, { text: "Done." }]);
+    const permissions = { deny: ["wipe"] };
+    const session = await runtime.createSession("Hello.", { permissions });
+    const caller = { name: "web", scopes: new Set(["run"] as const), labels: {} };
+    const turn = { session_id: session.id, prompt: "Go.", permissions: { ask: ["nothing"] } };
+    expect(await runtime.dispatch("startTurn", turn, { caller })).toMatchObject({ text: "Done." });
+    expect(ran).toEqual(["look pond"]);
+    const steered = { prompt: "Go.", shell_env: { PATH: "/evil" } };
+    await expect(runtime.dispatch("createSession", steered, { caller })).rejects.toMatchObject({
+      code: "PERMISSION_DENIED",
+    });
+    const odd = { prompt: "Go.", shell_env: { "BASH_FUNC_git%%": "() { rm x; }" } };
+    await expect(runtime.dispatch("createSession", odd)).rejects.toMatchObject({ code: "INVALID_PARAMS" });
+  });
+
   it("[I2] [I4] is allowed for the whole project by nobody who sees a part of it", async () => {
     const { runtime } = setUp();
     const labels = { team: "a" };

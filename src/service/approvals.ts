@@ -112,6 +112,7 @@ export function createApprovals(parts: ApprovalParts): Approvals {
         const over = await resultOf(store, session);
         if (over !== undefined) return over;
         if (signal.aborted) throw left(session.state);
+        if (session.state.archived) throw new RuntimeError("SESSION_NOT_FOUND", `session ${sessionId} is archived`);
         const { state } = session;
         if (isWaiting(state) && !session.isRunning) {
           if (clock.now() >= expiryOf(state)) await expire(session);
@@ -155,7 +156,9 @@ export function createApprovals(parts: ApprovalParts): Approvals {
         if ((row.waiting_calls ?? 0) <= 0 || ("archived" in row && row.archived)) continue;
         if ("labels" in row && !hasAll(row.labels, caller?.labels ?? {})) continue;
         const { state } = await live.findFresh(row.session_id);
-        if (state.approval !== undefined && isWaiting(state)) approvals.push(describe(row.session_id, state.approval));
+        const isOver = state.archived || clock.now() >= expiryOf(state);
+        if (state.approval !== undefined && isWaiting(state) && !isOver)
+          approvals.push(describe(row.session_id, state.approval));
       }
       return { approvals: approvals.sort((a, b) => a.asked_at.localeCompare(b.asked_at)) };
     },

@@ -1,8 +1,10 @@
-import { type Caller, requireScope } from "../contract/caller.ts";
+import { type Caller, hasScope, requireScope } from "../contract/caller.ts";
+import { RuntimeError } from "../contract/error.ts";
 import type { PermissionRules } from "../contract/permission.ts";
-import type { JsonObject } from "../contract/session.ts";
+import type { JsonObject, SessionSettings } from "../contract/session.ts";
 import type { Judged, Permit } from "../core/approval.ts";
 import type { PermissionLayer, PermissionPolicy } from "../core/permission/judge.ts";
+import { isHarmlessForPrograms } from "../core/permission/shell-variable.ts";
 import type { SessionState } from "../core/session-state.ts";
 import type { Tool } from "../ports/tool.ts";
 import type { Service } from "./dispatch.ts";
@@ -32,6 +34,8 @@ export function createPermits(of: {
     const policies = new Map<"allow" | "ask", PermissionPolicy>();
     return async ({ name, args }) => {
       const tool = tools.get(name);
+      // Nobody is asked about what cannot run.
+      if (tool === undefined) return ALLOWED;
       const isAsked = (asksOtherwise && HANDS.includes(name)) || (await needsApproval(tool, args));
       const fallback = isAsked ? "ask" : "allow";
       if (rules.length === 0 && fallback === "allow") return ALLOWED;
@@ -65,6 +69,29 @@ export function createProjectAnswers({
     // Whoever may answer may have it remembered.
     await patchConfig({ patch, expected_generation: generation }, { caller: ANSWERER });
   };
+}
+
+/** The rules of a session with those of a turn: who may not allow can only ask for more, and take nothing away. */
+export function rulesFor(
+  had: SessionSettings["permissions"],
+  given: SessionSettings["permissions"],
+  caller: Caller | undefined,
+): SessionSettings["permissions"] {
+  if (had === undefined || given === undefined || hasScope(caller, "approve")) return given;
+  const joined = (kind: "allow" | "ask" | "deny") => [...new Set([...(had[kind] ?? []), ...(given[kind] ?? [])])];
+  const otherwise = had.otherwise === "ask" ? "ask" : given.otherwise;
+  const rules = { allow: joined("allow"), ask: joined("ask"), deny: joined("deny") };
+  return { ...rules, ...(otherwise === undefined ? {} : { otherwise }) };
+}
+
+/** Whoever chooses what commands start answers questions before they are asked. */
+export function requireMayPrepare(shellEnv: Readonly<Record<string, string>> = {}, caller: Caller | undefined): void {
+  for (const name of Object.keys(shellEnv)) {
+    if (!/^[A-Za-z_]\w*$/.test(name)) {
+      throw new RuntimeError("INVALID_PARAMS", `shell_env: ${JSON.stringify(name)} is no name of a variable`);
+    }
+    if (!isHarmlessForPrograms(name)) requireScope(caller, "approve", `shell_env.${name}`);
+  }
 }
 
 /** Whoever gives a session rules that allow, answers questions before they are asked. */

@@ -1,3 +1,4 @@
+import type { Caller } from "../contract/caller.ts";
 import type { Capabilities, Capability, ModelsCatalog } from "../contract/capability.ts";
 import { RuntimeError } from "../contract/error.ts";
 import type { Content } from "../contract/message.ts";
@@ -27,7 +28,7 @@ import {
   type LockedWork,
 } from "./live-sessions.ts";
 import { createMemoryOperations } from "./memory-operations.ts";
-import { requireMayAllow } from "./permissions.ts";
+import { requireMayAllow, requireMayPrepare, rulesFor } from "./permissions.ts";
 import { createRewrites } from "./rewrites.ts";
 import { createSessionReader } from "./session-reader.ts";
 import {
@@ -93,6 +94,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
     if (input.compaction !== undefined) requireCapability(parts.capabilities, "session-compaction");
     if (call.tools !== undefined) requireTools(call.tools);
     requireMayAllow(input.permissions, call.caller);
+    requireMayPrepare(input.shell_env, call.caller);
     if (input.output_schema !== undefined) await compileSchema(input.output_schema, "output_schema", parts.checkApart);
     const began = current();
     const model = await began.models.resolve(input.model, input.provider);
@@ -100,7 +102,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
     const settings = seenBy(call.caller, settleSettings(input, model, { ...began.defaults, ceiling }));
     requireSkills(input, settings);
     requireParams(model, settings);
-    requirePrice(model, settings);
+    requirePrice(model, withDayLimit(settings, call.caller));
     if (began.compaction !== undefined) {
       const tools = [...began.toolsFor(settings), ...(call.tools ?? [])];
       requireReachableFor(began.compaction, settings, { tools, pinTokens: 0, contextWindow: model.contextWindow });
@@ -164,12 +166,13 @@ export function createSessionService(parts: ServiceParts): SessionService {
       const began = current();
       const model = await modelFor(began.models, session, input);
       const isFirstTurn = state.turnsOpened === 0;
-      const overridden = overrideSettings(state.settings, input, { model, isFirstTurn });
+      const permissions = rulesFor(state.settings.permissions, input.permissions, call.caller);
+      const overridden = overrideSettings(state.settings, { ...input, permissions }, { model, isFirstTurn });
       requireToolScope(call.caller, overridden.tools, began.defaults.ceiling);
       const settings = withinCeiling(overridden, began.defaults);
       requireSkills(input, settings);
       if (settings !== state.settings) requireParams(model, settings);
-      requirePrice(model, settings);
+      requirePrice(model, withDayLimit(settings, call.caller));
       const prompt = state.pendingPrompt === undefined ? input.prompt : join(state.pendingPrompt, input.prompt);
       if (settings !== state.settings) {
         await appendEntries(store.log, session, [{ kind: "settings_changed", settings }]);
@@ -252,6 +255,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
     archiveSession: async ({ session_id }) => {
       const session = await live.find(session_id);
       if (session.state.archived) return { archived: true };
+      await approvals.giveUp(session);
       await locked.run(session, {}, () => appendEntries(store.log, session, [{ kind: "archived" }]));
       return { archived: true };
     },
@@ -281,6 +285,12 @@ function withinCeiling(settings: SessionSettings, { limits }: SessionDefaults): 
   const budget_limits = withinLimits(settings.budget_limits, limits);
   const isWithin = JSON.stringify(budget_limits) === JSON.stringify(settings.budget_limits);
   return isWithin ? settings : { ...settings, budget_limits };
+}
+
+/** A caller that may cost only so much needs to be told what a model costs. */
+function withDayLimit(settings: SessionSettings, caller: Caller | undefined): SessionSettings {
+  if (caller?.maxCostPerDay === undefined) return settings;
+  return { ...settings, budget_limits: { max_cost: caller.maxCostPerDay, ...settings.budget_limits } };
 }
 
 function modelFor(models: ModelResolver, { state }: LiveSession, input: StartTurn): Promise<ModelClient> {

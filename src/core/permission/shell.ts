@@ -32,6 +32,9 @@ export function readShellLine(text: string, depth = 0): ShellLine {
   if (depth > SCRIPTS_DEPTH_MAX) return unknownLine("scripts lie in scripts too deep");
   if (text.length > LINE_CHARS_MAX) return unknownLine(`it is longer than ${LINE_CHARS_MAX} signs`);
   if (text.includes(UNKNOWN)) return unknownLine("part of it is not known before it runs");
+  const doubt = doubtIn(text);
+  // What is not read may write, too, wherever it is.
+  if (doubt !== undefined) return { ...unknownLine(doubt), writes: text.includes(">") ? [undefined] : [] };
   // The parser overlooks one at the very end.
   if (/\(\s*$/.test(text)) return unknownLine(INCOMPLETE);
   if (text.length > SIMPLE_CHARS_MAX && isTangled(text)) return unknownLine("it is too complicated to be read");
@@ -41,6 +44,31 @@ export function readShellLine(text: string, depth = 0): ShellLine {
     // The parser gives up on some hostile texts by running out of stack.
     return unknownLine("it cannot be read");
   }
+}
+
+/** Programs that start others, by options that are not read here. */
+const STARTERS =
+  /(?:^|[\s;&|(`"'/])(?:taskset|setarch|linux32|linux64|chrt|prlimit|unshare|nsenter|chroot|runuser|setpriv|systemd-run|script|watch|parallel)(?=\s|$)/;
+const FOLDER = /(?:^|[\s;&|(`"'])(?:cd|pushd|popd)(?=\s|$)/;
+const WRAPPED = /(?:^|[\s;&|(`"'])(?:command|builtin|eval)(?=\s|$)/;
+
+/** Why a line is better not read at all: forms in which the parser, or what is known of programs, has been wrong. */
+function doubtIn(text: string): string | undefined {
+  if (text.split("${").slice(1).some(quotesWithin)) return "a quotation or a command stands in an expansion";
+  if (/\]\+?=/.test(text)) return ARITHMETIC;
+  if (/(?:^|\s)['"]?-\S*[$`]/.test(text)) return "an option is made by an expansion";
+  if (/\$['"]?-|[$`"']-\S*[$`]/.test(text)) return "an option is made by an expansion";
+  if (STARTERS.test(text)) return "a program in it starts others";
+  if (/\beval\s+--|\benv\s+-(?:\s|$)|\s-c\s+--?(?:\s|$)|\bxargs\b.*--max-|\bxargs\b.*-I.*-I/s.test(text)) {
+    return "an option in it is read in more than one way";
+  }
+  return FOLDER.test(text) && WRAPPED.test(text) ? "it changes the folder in a way that is not seen" : undefined;
+}
+
+/** Of what follows `${`: whether something is quoted or run before its end. */
+function quotesWithin(rest: string): boolean {
+  const end = rest.indexOf("}");
+  return /['"`\\$(]/.test(end < 0 ? rest : rest.slice(0, end));
 }
 
 function isTangled(text: string): boolean {

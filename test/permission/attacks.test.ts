@@ -1,0 +1,53 @@
+import { describe, expect, it } from "vitest";
+import { createPolicy, judgeCall } from "../../src/core/permission/judge.ts";
+
+/** Lines that were proved to do more than a rule said, each in a real shell. */
+const PAST_ALLOW = [
+  `git status "\${x:-$'$(touch pwned)'}"`,
+  `y=v; test -"$y" 'a[$(touch pwned)]'; git status`,
+  `y=v; [ -"$y" 'a[$(touch pwned)]' ]; git status`,
+  `y=v; printf -"$y" PATH %s /evil:/bin; git status`,
+  `x='a[$(touch pwned)]'; a=([x]=1); git status`,
+  `cd /etc && git status && eval 'echo x > src/key'`,
+];
+const PAST_DENY = [
+  "env - /bin/rm x",
+  "eval -- rm x",
+  "bash -c - 'rm x'",
+  "echo x | xargs --max-lines rm x",
+  "echo rm | xargs -Ix -Iy env y",
+  "cat <<E\n${x:-'$(rm x)'}\nE",
+  `echo "\${x-'}"; rm x; echo "'}"`,
+  "taskset 1 rm x",
+  "setarch -R rm x",
+  "linux64 rm x",
+  "chrt -o 0 rm x",
+  "prlimit rm x",
+  `y=ec; find . -ex"$y" rm {} \\;`,
+];
+const PAST_FILES = [
+  "command cd secrets && echo > key",
+  "builtin cd secrets && echo > key",
+  "cd secrets && eval 'echo > key'",
+];
+
+const judged = (rules: object, command: string) =>
+  judgeCall(
+    createPolicy([{ from: "project", rules }], () => "ask"),
+    { tool: "shell", args: { command }, root: "/project" },
+  ).verdict;
+
+describe("a line that has slipped past a rule before", () => {
+  it.each(PAST_ALLOW)("[I1] is not allowed by what it begins with: %s", (line) => {
+    const allow = ["shell(git status *)", "shell(cd *)", "apply_patch(src/**)"];
+    expect(judged({ allow }, line)).not.toBe("allow");
+  });
+
+  it.each(PAST_DENY)("[I1] is not allowed past a denial: %s", (line) => {
+    expect(judged({ allow: ["shell"], deny: ["shell(rm *)"] }, line)).not.toBe("allow");
+  });
+
+  it.each(PAST_FILES)("[I1] does not write where nothing may be written: %s", (line) => {
+    expect(judged({ allow: ["shell", "apply_patch"], deny: ["apply_patch(secrets/**)"] }, line)).not.toBe("allow");
+  });
+});
