@@ -64,11 +64,12 @@ const Ceiling = z
     max_tokens: whole(1).optional().describe(`the most \`budget.max_tokens\` ${most}`),
     max_duration: wait.optional().describe(`the most \`budget.max_duration\` ${most}`),
     max_tool_calls: whole(0).optional().describe(`the most \`budget.max_tool_calls\` ${most}`),
+    max_cost: CostLimit.optional().describe(`the most \`budget.max_cost\`, in US dollars, ${most}`),
   })
-  .transform(({ tools, models, max_duration: max_duration_ms, ...limits }) => ({
+  .transform(({ tools, models, max_duration: max_duration_ms, max_tokens, max_tool_calls, max_cost }) => ({
     tools,
     models,
-    limits: limitsOf({ max_tokens: limits.max_tokens, max_duration_ms, max_tool_calls: limits.max_tool_calls }),
+    limits: limitsOf({ max_tokens, max_duration_ms, max_tool_calls, max_cost }),
   }));
 
 /** The older spelling of `[budget]`; both are read, and they must agree. */

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { createScriptedModel } from "../../src/providers/scripted.ts";
 import { createInMemoryStore, type RuntimeOptions } from "../../src/runtime.ts";
 import { createCaller, serveRuntime } from "../support/rest-server.ts";
-import { configWith } from "../support/runtime.ts";
+import { configWith, scriptedRuntime } from "../support/runtime.ts";
 import { composedRuntime, serveBoth, tokenFolder } from "../support/tokens.ts";
 
 const REACHING = ["shell", "shell_jobs", "shell_job_status", "shell_job_cancel", "apply_patch"];
@@ -125,6 +125,17 @@ describe("a ceiling in the configuration", () => {
       message: `enable_shell: the configuration's [ceiling] says tools = "safe", which no request passes`,
     });
     await runtime.close();
+  });
+
+  it("[I3] [I7] of what a session may cost is passed by no request", async () => {
+    const prices = { scripted: { input: 1, output: 1 } };
+    const config = configWith({ prices, ceiling: { limits: { max_cost: 1 } } });
+    const { runtime } = scriptedRuntime([{ text: "Hello." }], { config });
+    await expect(runtime.createSession("Hi.", { budgetLimits: { maxCost: 2 } })).rejects.toMatchObject({
+      code: "PERMISSION_DENIED",
+      message: "budgetLimits.maxCost: at most 1 is allowed here",
+    });
+    expect((await runtime.createSession("Hi.")).text).toBe("Hello.");
   });
 
   it("[I3] bounds budgets: one that asks for more is refused, one that says nothing gets it, a resumed one, too", async () => {
