@@ -133,7 +133,7 @@ describe("a ceiling in the configuration", () => {
     const { runtime } = scriptedRuntime([{ text: "Hello." }], { config });
     await expect(runtime.createSession("Hi.", { budgetLimits: { maxCost: 2 } })).rejects.toMatchObject({
       code: "PERMISSION_DENIED",
-      message: "budgetLimits.maxCost: at most 1 is allowed here",
+      message: "budget_limits.max_cost: at most 1 is allowed here",
     });
     expect((await runtime.createSession("Hi.")).text).toBe("Hello.");
   });
