@@ -1,4 +1,5 @@
 import { createPolicy, type JudgedCall, judgeCall } from "../src/core/permission/judge.ts";
+import { HOSTILE_SIGNS } from "../test/permission/hostile-signs.ts";
 import { median, publish } from "./report.ts";
 
 const ROUNDS = 15;
@@ -56,30 +57,7 @@ const measured = Object.entries(CASES).map(([name, call]) => {
   return { name, verdict: judgeCall(policy, call).verdict, us: median(perCallUs) };
 });
 
-/** Texts that make readers of shells slow, as long as they may be. */
-const HOSTILE = [
-  "$(",
-  "`",
-  "{a,",
-  "(",
-  "${a:-",
-  "<<a ",
-  "a|",
-  "env ",
-  "\\",
-  "'",
-  '"$(',
-  "a=( ",
-  "[[ ( ",
-  "case a in a) ",
-  "a;",
-  "*",
-  "$a ",
-  "! ",
-  "{1..9}",
-  "find -exec ",
-];
-const slowest = HOSTILE.map((sign) => {
+const slowest = HOSTILE_SIGNS.map((sign) => {
   const call = shell(sign.repeat(Math.floor(10_000 / sign.length)));
   const before = process.cpuUsage();
   judgeCall(policy, call);
@@ -92,7 +70,7 @@ await publish({
     [["call", "verdict", "µs"], ...measured.map(({ name, verdict, us }) => [name, verdict, us.toFixed(1)])],
     [
       ["hostile line of 10,000 signs", "ms"],
-      [`slowest of ${HOSTILE.length}: ${JSON.stringify(slowest.sign)}`, slowest.ms.toFixed(1)],
+      [`slowest of ${HOSTILE_SIGNS.length}: ${JSON.stringify(slowest.sign)}`, slowest.ms.toFixed(1)],
     ],
   ],
   targets: [

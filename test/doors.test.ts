@@ -1,6 +1,6 @@
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createServer, type Server, type ServerResponse } from "node:http";
+import { createServer, type Server } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,6 +9,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import { caller, createClient } from "./support/mcp-connection.ts";
 import { type Caller, createCaller } from "./support/rest-server.ts";
 import { startRpc } from "./support/rpc-process.ts";
+import { useTellingModel } from "./support/telling-model.ts";
 
 // Each test starts several processes, and the machine may be busy.
 vi.setConfig({ testTimeout: 120_000 });
@@ -295,36 +296,9 @@ describe("a request that is not from here", () => {
 });
 
 describe("the end of a server", () => {
-  let model: Server;
-  let asked: ServerResponse[] = [];
-  beforeEach(async () => {
-    asked = [];
-    model = createServer((request, response) => {
-      request.resume();
-      response.writeHead(200, { "content-type": "text/event-stream" });
-      const delta = { role: "assistant", content: "Once upon" };
-      response.write(`data: ${JSON.stringify({ id: "1", choices: [{ index: 0, delta }] })}\n\n`);
-      asked.push(response);
-    });
-    await new Promise<void>((resolve) => model.listen(0, "127.0.0.1", resolve));
-  });
-  afterEach(() => {
-    model.closeAllConnections();
-    model.close();
-  });
-
-  const finish = (): void => {
-    const end = { id: "1", choices: [{ index: 0, delta: { content: " a time." }, finish_reason: "stop" }] };
-    for (const response of asked) response.end(`data: ${JSON.stringify(end)}\n\ndata: [DONE]\n\n`);
-  };
-  /** What a server is started with so that this model answers it. */
-  const env = () => ({
-    // A listening server has an address of this shape.
-    OPENAI_BASE_URL: `http://127.0.0.1:${(model.address() as AddressInfo).port}`,
-    OPENAI_API_KEY: "sk-test",
-    RKAT_MODEL: "openai/m",
-  });
-  const calls = () => expect.poll(() => asked.length, { timeout: 60_000 });
+  const model = useTellingModel();
+  const { env, finish } = model;
+  const calls = () => expect.poll(() => model.asked.length, { timeout: 60_000 });
 
   it("[G3] waits for the turns that run, those behind their answer included, and says so", async () => {
     const { child, call, said, exited } = await serve([], env());

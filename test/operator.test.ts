@@ -1,13 +1,13 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, openSync, rmSync } from "node:fs";
-import { Agent, createServer, request, type Server, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import { Agent, request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { caller, createClient } from "./support/mcp-connection.ts";
 import { createCaller } from "./support/rest-server.ts";
+import { useTellingModel } from "./support/telling-model.ts";
 
 // Each test starts processes, and the machine may be busy.
 vi.setConfig({ testTimeout: 120_000 });
@@ -180,35 +180,12 @@ describe("a server whose folder is taken away", () => {
 });
 
 describe("a server that is asked to end", () => {
-  let model: Server;
-  let asked: ServerResponse[] = [];
-  beforeEach(async () => {
-    asked = [];
-    model = createServer((incoming, response) => {
-      incoming.resume();
-      response.writeHead(200, { "content-type": "text/event-stream" });
-      const delta = { role: "assistant", content: "Once upon" };
-      response.write(`data: ${JSON.stringify({ id: "1", choices: [{ index: 0, delta }] })}\n\n`);
-      asked.push(response);
-    });
-    await new Promise<void>((resolve) => model.listen(0, "127.0.0.1", resolve));
-  });
-  afterEach(() => {
-    model.closeAllConnections();
-    model.close();
-  });
-  const finish = (response: ServerResponse | undefined): void => {
-    const end = { id: "1", choices: [{ index: 0, delta: { content: " a time." }, finish_reason: "stop" }] };
-    response?.end(`data: ${JSON.stringify(end)}\n\ndata: [DONE]\n\n`);
-  };
+  const model = useTellingModel();
 
   it("[I6] begins no turn, serves what a running one may need, and says how many it waits for", async () => {
-    // A listening server has an address of this shape.
-    const { port } = model.address() as AddressInfo;
-    const env = { OPENAI_BASE_URL: `http://127.0.0.1:${port}`, OPENAI_API_KEY: "sk-test", RKAT_MODEL: "openai/m" };
-    const { child, call, said, exited } = await serve(["--grace", "10m", "--log", "off"], env);
+    const { child, call, said, exited } = await serve(["--grace", "10m", "--log", "off"], model.env());
     const turns = [call("POST /sessions", { prompt: "One." }), call("POST /sessions", { prompt: "Two." })];
-    await expect.poll(() => asked.length, TIMEOUT).toBe(2);
+    await expect.poll(() => model.asked.length, TIMEOUT).toBe(2);
     child.kill("SIGTERM");
     await expect.poll(() => said.stderr, TIMEOUT).toContain("waits at most 10m for 2 turns to end");
     const refused = await call("POST /sessions", { prompt: "Three." });
@@ -218,9 +195,9 @@ describe("a server that is asked to end", () => {
     expect(await call("GET /health")).toMatchObject({ status: 200, body: { text: "ok" } });
     expect(await call("GET /ready")).toMatchObject({ status: 503, body: { status: "unready" } });
     expect(String((await call("GET /metrics")).body.text)).toContain("rkat_turns_running 2\n");
-    finish(asked[0]);
+    model.finish([model.asked[0]]);
     await expect.poll(() => said.stderr, TIMEOUT).toContain("rkat serve: still waits for 1 turn\n");
-    finish(asked[1]);
+    model.finish([model.asked[1]]);
     expect((await Promise.all(turns)).map(({ status, body }) => [status, body.text])).toEqual([
       [200, "Once upon a time."],
       [200, "Once upon a time."],
