@@ -1,14 +1,21 @@
 import type { CompactionCadence } from "../contract/compaction.ts";
 import type { Entry, EntryBody, NewEntry } from "../contract/entry.ts";
 import type { Usage } from "../contract/event.ts";
+import type { Signals } from "./signals.ts";
 
 /** The append-only logs of sessions, or of whatever else is told in entries: the truth everything else is folded from. */
 export interface EventLog<B = EntryBody> {
   /**
    * Appends iff the log still ends at `after` (0 for a new log) and resolves with the numbered entries once they
-   * are durable; otherwise rejects with SESSION_BUSY and writes nothing. All of them are kept, or none.
+   * are durable; otherwise rejects with SESSION_BUSY and writes nothing. All of them are kept, or none. They are of
+   * now, unless `atMs` says when they were said: a copy keeps that.
    */
-  append(sessionId: string, after: number, entries: readonly NewEntry<B>[]): Promise<readonly Entry<B>[]>;
+  append(
+    sessionId: string,
+    after: number,
+    entries: readonly NewEntry<B>[],
+    atMs?: number,
+  ): Promise<readonly Entry<B>[]>;
   /** Entries whose seqs reach `fromSeq` or beyond, oldest first, at most `max`. An unknown session has none. */
   read(sessionId: string, fromSeq: number, max: number): Promise<readonly Entry<B>[]>;
 }
@@ -18,6 +25,11 @@ export interface LogRow {
   readonly session_id: string;
   /** Seq of the log's last event. */
   readonly last_seq: number;
+  readonly updated_at_ms: number;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly archived?: boolean;
+  /** Calls of its open turn that wait for a person's word; absent in a row of before there were such. */
+  readonly waiting_calls?: number;
 }
 
 /** What calls took on a day, in UTC, of one model and for one who asked. */
@@ -33,7 +45,6 @@ export interface Spent {
 /** What is known of a session without reading its log: a fold of it that is never behind. */
 export interface SessionRow extends LogRow {
   readonly created_at_ms: number;
-  readonly updated_at_ms: number;
   readonly message_count: number;
   /** Whether the transcript begins with a system message. */
   readonly has_system: boolean;
@@ -51,8 +62,6 @@ export interface SessionRow extends LogRow {
   readonly text_seq: number;
   /** A turn was opened and not closed: it runs now, or a crash cut it off. */
   readonly has_open_turn: boolean;
-  /** Calls of that turn that wait for a person's word; absent in a row of before there were such. */
-  readonly waiting_calls?: number;
   readonly cadence: CompactionCadence;
   readonly archived: boolean;
 }
@@ -60,8 +69,23 @@ export interface SessionRow extends LogRow {
 /** Advances a row by one entry; `undefined` starts a new one. */
 export type FoldRow<B = EntryBody, R = SessionRow> = (row: R | undefined, sessionId: string, entry: Entry<B>) => R;
 
+/** Which rows are asked for: those that all of this is true of. */
+export interface RowQuery {
+  readonly archived?: boolean;
+  /** Rows with all of these. */
+  readonly labels?: Readonly<Record<string, string>>;
+  /** Only rows with calls that wait for a person's word. */
+  readonly waiting?: true;
+  readonly updatedSinceMs?: number;
+  /** Only what comes after this row. */
+  readonly after?: Pick<LogRow, "session_id" | "updated_at_ms">;
+  readonly max: number;
+}
+
 export interface SessionStore<R = SessionRow> {
   get(sessionId: string): Promise<R | undefined>;
+  /** The first rows of those asked for: last updated first, of equals the greater id first. */
+  page(query: RowQuery): Promise<readonly R[]>;
   /** Every row, in no order. */
   all(): Promise<readonly R[]>;
 }
@@ -99,5 +123,6 @@ export interface Store<B = EntryBody, R extends LogRow = SessionRow> {
   readonly sessions: SessionStore<R>;
   readonly locks: SessionLocks;
   readonly blobs: BlobStore;
+  readonly signals: Signals;
   close(): Promise<void>;
 }

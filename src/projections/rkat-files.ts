@@ -137,11 +137,11 @@ function asFailure(sessionId: string, cause: unknown): RuntimeError {
  * lose events. Whoever appends never waits for them; closing does, within their bound.
  */
 export function projectStore(store: Store, files: Pick<RkatFiles, "touch" | "close">): Store {
-  const { log, sessions, locks, blobs } = store;
+  const { log, sessions, locks, blobs, signals } = store;
   return {
     log: {
-      append: async (sessionId, after, entries) => {
-        const appended = await log.append(sessionId, after, entries);
+      append: async (sessionId, after, entries, atMs) => {
+        const appended = await log.append(sessionId, after, entries, atMs);
         if (entries.some(({ body }) => WORTH_FILES.has(body.kind))) files.touch(sessionId);
         return appended;
       },
@@ -150,6 +150,7 @@ export function projectStore(store: Store, files: Pick<RkatFiles, "touch" | "clo
     sessions,
     locks,
     blobs,
+    signals,
     close: async () => {
       await files.close();
       await store.close();

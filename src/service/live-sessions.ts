@@ -236,18 +236,19 @@ export function createLockedWork(parts: { store: Store; clock: Clock; live: Live
 
 /** The same store, except that what it throws in its own words is a SESSION_STORE_ERROR with that as its cause. */
 export function translateFailures<B, R extends LogRow>(store: Store<B, R>): Store<B, R> {
-  const { log, sessions, locks, blobs } = store;
+  const { log, sessions, locks, blobs, signals } = store;
   const hold = async (sessionId: string): Promise<Hold> => {
     const held = await translated(() => locks.hold(sessionId));
     return { interrupted: held.interrupted, release: () => translated(() => held.release()) };
   };
   return {
     log: {
-      append: (sessionId, after, entries) => translated(() => log.append(sessionId, after, entries)),
+      append: (sessionId, after, entries, atMs) => translated(() => log.append(sessionId, after, entries, atMs)),
       read: (sessionId, fromSeq, max) => translated(() => log.read(sessionId, fromSeq, max)),
     },
     sessions: {
       get: (sessionId) => translated(() => sessions.get(sessionId)),
+      page: (query) => translated(() => sessions.page(query)),
       all: () => translated(() => sessions.all()),
     },
     locks: {
@@ -259,6 +260,7 @@ export function translateFailures<B, R extends LogRow>(store: Store<B, R>): Stor
       put: (blob) => translated(() => blobs.put(blob)),
       get: (blobId) => translated(() => blobs.get(blobId)),
     },
+    signals,
     close: () => translated(() => store.close()),
   };
 }

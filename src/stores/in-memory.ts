@@ -3,6 +3,8 @@ import type { Entry } from "../contract/entry.ts";
 import { RuntimeError } from "../contract/error.ts";
 import type { ConfigStore, KeptLayer } from "../ports/config-store.ts";
 import type { Blob, FoldRow, LogRow, SessionLocks, Store } from "../ports/store.ts";
+import { createHearers } from "./hearers.ts";
+import { pageOf } from "./page.ts";
 
 /** A store that lives as long as the process: for trying things out, for tests, and for sessions nobody resumes. */
 export function createStoreInMemory<B, R extends LogRow>(options: {
@@ -13,15 +15,15 @@ export function createStoreInMemory<B, R extends LogRow>(options: {
   const logs = new Map<string, Entry<B>[]>();
   const rows = new Map<string, R>();
   const blobs = new Map<string, Blob>();
+  const { tell, hear } = createHearers();
   return {
     log: {
-      append: async (sessionId, after, added) => {
+      append: async (sessionId, after, added, timestamp_ms = now()) => {
         const end = rows.get(sessionId)?.last_seq ?? 0;
         if (end !== after) {
           throw new RuntimeError("SESSION_BUSY", `the log of session ${sessionId} ends at ${end}, not at ${after}`);
         }
         const log = logs.get(sessionId) ?? [];
-        const timestamp_ms = now();
         let seq = end + 1;
         const entries = added.map((entry) => {
           const placed = { ...entry, seq, timestamp_ms };
@@ -41,9 +43,11 @@ export function createStoreInMemory<B, R extends LogRow>(options: {
     },
     sessions: {
       get: async (sessionId) => rows.get(sessionId),
+      page: async (query) => pageOf(rows.values(), query),
       all: async () => [...rows.values()],
     },
     locks: createLocks(),
+    signals: { tell, hear, close: async () => {} },
     blobs: {
       put: async (blob) => {
         const id = `sha256:${createHash("sha256").update(blob.data).digest("hex")}`;

@@ -14,7 +14,6 @@ interface Place {
 export interface AgentRow extends LogRow {
   readonly agent: string;
   readonly created_at_ms: number;
-  readonly updated_at_ms: number;
   /** How many memories there are; the newest has this number. */
   readonly count: number;
   readonly note_seqs: readonly number[];

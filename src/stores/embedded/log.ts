@@ -52,6 +52,7 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EventLog<
     sessionId: string,
     after: number,
     added: readonly NewEntry<B>[],
+    atMs?: number,
   ): Promise<readonly Entry<B>[]> => {
     if (added.length === 0) return [];
     if (parts.isLost(sessionId)) throw takenOver(sessionId, "nothing was kept of this append");
@@ -62,7 +63,7 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EventLog<
     if (end !== after) {
       throw new RuntimeError("SESSION_BUSY", `the log of session ${sessionId} ends at ${end}, not at ${after}`);
     }
-    const entries = number(added, after, now());
+    const entries = number(added, after, atMs ?? now());
     const record = encodeRecord(sessionId, entries, fence);
     const { segment, file } = ownSegment();
     ends.set(sessionId, lastSeqOf(entries));

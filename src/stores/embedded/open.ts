@@ -3,6 +3,8 @@ import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSyn
 import { join } from "node:path";
 import { RuntimeError } from "../../contract/error.ts";
 import type { FoldRow, LogRow, Store } from "../../ports/store.ts";
+import { createHearers } from "../hearers.ts";
+import { pageOf } from "../page.ts";
 import { createBlobFiles } from "./blob-files.ts";
 import { bootId, createSessionLocks, describeSelf, openLeases } from "./leases.ts";
 import { createLog, LOG_SIZES, type LogSizes } from "./log.ts";
@@ -55,6 +57,7 @@ export function openStore<B, R extends LogRow>(options: EmbeddedOptions<B, R>): 
   const tail = createTail({ index, segments, io, foldRow, warn, isOwn: (segment) => own.has(segment) });
   const { close: closeLocks, isLost, ...locks } = createSessionLocks(leases);
   const log = createLog({ index, segments, tail, leases, io, foldRow, now, warn, own, sizes, isLost });
+  const { tell, hear } = createHearers();
   let closing: Promise<void> | undefined;
   const close = async (): Promise<void> => {
     closeLocks();
@@ -70,12 +73,17 @@ export function openStore<B, R extends LogRow>(options: EmbeddedOptions<B, R>): 
         tail.catchUp();
         return tail.row(sessionId);
       },
+      page: async (query) => {
+        tail.catchUp();
+        return pageOf(tail.rows(), query);
+      },
       all: async () => {
         tail.catchUp();
         return tail.rows();
       },
     },
     locks,
+    signals: { tell, hear, close: async () => {} },
     blobs: createBlobFiles(join(folder, "blobs"), randomUUID),
     close: () => {
       closing ??= close();

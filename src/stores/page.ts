@@ -1,0 +1,26 @@
+import type { LogRow, RowQuery } from "../ports/store.ts";
+
+/** A page of rows that are all at hand. */
+export function pageOf<R extends LogRow>(rows: Iterable<R>, query: RowQuery): readonly R[] {
+  const { after, max } = query;
+  const found: R[] = [];
+  for (const row of rows) {
+    if (isAskedFor(row, query) && (after === undefined || byUpdate(after, row) < 0)) found.push(row);
+  }
+  return found.sort(byUpdate).slice(0, max);
+}
+
+function isAskedFor(row: LogRow, { archived, labels = {}, waiting, updatedSinceMs = 0 }: RowQuery): boolean {
+  if (archived !== undefined && (row.archived ?? false) !== archived) return false;
+  if (waiting === true && (row.waiting_calls ?? 0) <= 0) return false;
+  const had = row.labels ?? {};
+  const hasAll = Object.entries(labels).every(([key, value]) => Object.hasOwn(had, key) && had[key] === value);
+  return hasAll && row.updated_at_ms >= updatedSinceMs;
+}
+
+/** Last updated first; of equals the greater id first. */
+function byUpdate(a: NonNullable<RowQuery["after"]>, b: NonNullable<RowQuery["after"]>): number {
+  if (a.updated_at_ms !== b.updated_at_ms) return b.updated_at_ms - a.updated_at_ms;
+  if (a.session_id === b.session_id) return 0;
+  return a.session_id < b.session_id ? 1 : -1;
+}
