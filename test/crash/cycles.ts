@@ -50,7 +50,7 @@ export async function runCrashCycles(folder: string, cycles: number, random: () 
 }
 
 /** Every append has one event for each of its entries, so a seq says where the next append began. */
-function isExpected(
+export function isExpected(
   sessionId: string,
   found: readonly EntryBody[],
   { from, end }: { from: number; end: number },
