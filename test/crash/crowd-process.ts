@@ -6,6 +6,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { RuntimeError } from "../../src/contract/error.ts";
 import { toNewEntries } from "../../src/core/entry-events.ts";
 import type { Hold, Store } from "../../src/ports/store.ts";
+import { createScriptedModel } from "../../src/providers/scripted.ts";
+import { createRuntime, type Runtime } from "../../src/runtime.ts";
 import { openPostgresStore } from "../support/postgres-store.ts";
 import type { CrowdOrder } from "./crowd.ts";
 import { bodiesOf } from "./expected.ts";
@@ -16,7 +18,6 @@ flushCompileCache();
 const AGAIN_MS = 30;
 /** So often is a held session appended to before it is given to whoever else wants it. */
 const APPENDS_A_HOLD = 8;
-const PAGE = 256;
 
 const say = (line: string): boolean => process.stdout.write(`${line}\n`);
 const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
@@ -37,6 +38,7 @@ async function persist<T>(work: () => Promise<T>, isWanted: () => boolean): Prom
   return undefined;
 }
 
+const isAlways = (): boolean => true;
 const isWriting = (): boolean => !stop.signal.aborted;
 
 async function writeTo(store: Store, sessionId: string): Promise<void> {
@@ -44,10 +46,7 @@ async function writeTo(store: Store, sessionId: string): Promise<void> {
     const hold = await persist(() => store.locks.hold(sessionId), isWriting);
     if (hold === undefined) return;
     await appendWhile(store, sessionId, hold);
-    await persist(
-      () => hold.release(),
-      () => true,
-    );
+    await persist(() => hold.release(), isAlways);
   }
 }
 
@@ -71,34 +70,22 @@ async function appendWhile(store: Store, sessionId: string, { interrupted }: Hol
 const heard = new Map<string, number>();
 let onStep = (): void => {};
 
-function hear(store: Store, sessionId: string, after: number): void {
+/** A reader as a client is one: when its stream ends it comes again, and says how far it has heard. */
+async function hear(runtime: Runtime, sessionId: string, after: number): Promise<void> {
   heard.set(sessionId, after);
-  let isReading = false;
-  let isMore = false;
-  const readOn = async (): Promise<void> => {
-    const seen = heard.get(sessionId) ?? 0;
-    const entries = await store.log.read(sessionId, seen + 1, PAGE);
-    let next = seen + 1;
-    for (const { seq, span } of entries) {
-      if (seq !== next) say(`wrong a subscriber of ${sessionId} at ${next - 1} got ${seq}`);
-      next = seq + span;
-    }
-    if (next === seen + 1) return;
-    heard.set(sessionId, next - 1);
-    say(`heard ${sessionId} ${next - 1}`);
-    onStep();
-    if (entries.length === PAGE) isMore = true;
-  };
-  store.signals.hear(sessionId, async () => {
-    isMore = true;
-    if (isReading) return;
-    isReading = true;
-    while (isMore) {
-      isMore = false;
-      await persist(readOn, () => true);
-    }
-    isReading = false;
-  });
+  for (;;) {
+    await persist(async () => {
+      const seen = heard.get(sessionId) ?? 0;
+      for await (const { seq } of runtime.subscribe(sessionId, { after: seen })) {
+        if (seq === 0) continue; // Not of the log.
+        const last = heard.get(sessionId) ?? 0;
+        if (seq !== last + 1) say(`wrong a subscriber of ${sessionId} at ${last} got ${seq}`);
+        heard.set(sessionId, seq);
+        say(`heard ${sessionId} ${seq}`);
+        onStep();
+      }
+    }, isAlways);
+  }
 }
 
 /** The next line of whoever started this. */
@@ -111,12 +98,10 @@ async function told(): Promise<string> {
 async function work(): Promise<void> {
   const order = JSON.parse(await told()) as CrowdOrder; // Written by `crowd.ts`.
   const { url, realm, leaseMs } = order;
-  const store = await persist(
-    () => openPostgresStore({ url, realm, leaseMs }),
-    () => true,
-  );
+  const store = await persist(() => openPostgresStore({ url, realm, leaseMs }), isAlways);
   if (store === undefined) return;
-  for (const [sessionId, after] of Object.entries(order.hears)) hear(store, sessionId, after);
+  const runtime = createRuntime({ store, model: createScriptedModel([]), env: {} });
+  for (const [sessionId, after] of Object.entries(order.hears)) void hear(runtime, sessionId, after);
   const writing = order.writes.map((sessionId) => writeTo(store, sessionId));
   say("ready");
   await told();
@@ -132,7 +117,6 @@ async function work(): Promise<void> {
     onStep();
   });
   say("caught up");
-  await store.close();
   process.exit(0);
 }
 
