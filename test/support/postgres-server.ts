@@ -14,6 +14,8 @@ export interface PostgresServer {
   readonly port: number;
   /** Makes an empty database, and answers with its URL. */
   createDatabase(name: string): Promise<string>;
+  /** The end of what it has written to its log. */
+  lastWords(): string;
   /** Ends every connection and loses what was not written to disk, as a crash does. */
   stopNow(): Promise<void>;
   /** Starts what `stopNow` has stopped, on the same port. */
@@ -66,6 +68,7 @@ export async function startPostgres(settings: Readonly<Record<string, string>> =
         await createDatabase(urlOf("postgres"), name);
         return urlOf(name);
       },
+      lastWords: () => process?.words() ?? "",
       stopNow: () => stop("SIGQUIT"),
       restart: async () => {
         process ??= await start();
@@ -135,6 +138,7 @@ function lastWords(child: ChildProcess): () => string {
 }
 
 interface RunningServer {
+  words(): string;
   stop(how: "SIGINT" | "SIGQUIT"): Promise<void>;
 }
 
@@ -161,6 +165,7 @@ async function startProcess(folder: string, spawnServer: () => ChildProcess): Pr
   });
   guard.unref();
   return {
+    words,
     stop: async (how) => {
       const guardEnded = once(guard, "close");
       guard.kill("SIGKILL");
