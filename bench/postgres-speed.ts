@@ -10,9 +10,10 @@ import { median } from "./report.ts";
 import { createRkat } from "./rkat.ts";
 
 const CONNECTIONS = 8;
-const ROUNDS = 5;
+/** Many and short, and each begins with the other: a machine that does something else then slows both down. */
+const ROUNDS = 15;
 /** Of a round, by sessions: one that waits for every commit is slow. */
-const APPENDS: Readonly<Record<number, number>> = { 1: 200, 16: 1_600, 256: 5_120 };
+const APPENDS: Readonly<Record<number, number>> = { 1: 100, 16: 800, 256: 2_560 };
 
 export interface Speed {
   readonly sessions: number;
@@ -53,8 +54,10 @@ export async function measureAppends(url: string): Promise<readonly Speed[]> {
   for (const sessions of Object.keys(APPENDS).map(Number)) {
     const rounds: { bare: number; rkat: number }[] = [];
     for (let round = 0; round <= ROUNDS; round += 1) {
-      const bare = await speedOf(sessions, insert, "bare");
-      rounds.push({ bare, rkat: await speedOf(sessions, append, "rkat") });
+      const isBareFirst = round % 2 === 0;
+      const before = isBareFirst ? await speedOf(sessions, insert, "bare") : 0;
+      const rkat = await speedOf(sessions, append, "rkat");
+      rounds.push({ bare: isBareFirst ? before : await speedOf(sessions, insert, "bare"), rkat });
     }
     const counted = rounds.slice(1);
     speeds.push({
