@@ -1,4 +1,7 @@
-import { expect, it } from "vitest";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, expect, it } from "vitest";
 import { byEffort } from "../support/effort.ts";
 import { withPostgres } from "../support/postgres.ts";
 import { startPostgres } from "../support/postgres-server.ts";
@@ -11,6 +14,9 @@ const { sessions, kills, stops } = byEffort({
   full: { sessions: 200, kills: 200, stops: 20 },
 });
 
+const compiled = mkdtempSync(join(tmpdir(), "rkat-crowd-"));
+afterAll(() => rmSync(compiled, { recursive: true, force: true }));
+
 withPostgres("several servers on one database", () => {
   it(
     `[F11] [F7] lose and double nothing, and no subscriber misses anything, through ${kills} kills and ${stops} crashes of it`,
@@ -18,10 +24,18 @@ withPostgres("several servers on one database", () => {
       const seed = Date.now() % 1_000_000;
       const server = await startPostgres();
       try {
-        const options = { processes: PROCESSES, sessions, contested: sessions / 10, kills, stops, leaseMs: 1_000 };
-        const counts = await runCrowd(server, options, createRandom(seed));
-        const { acknowledged, entries: _, ...faults } = counts;
-        expect({ seed, ...faults }).toEqual({ seed, kills, stops, lost: 0, broken: 0, behind: 0, wrong: [] });
+        const { lost, broken, behind, wrong, acknowledged, ...done } = await runCrowd(server, {
+          processes: PROCESSES,
+          sessions,
+          contested: sessions / 10,
+          kills,
+          stops,
+          leaseMs: 1_000,
+          random: createRandom(seed),
+          compiled,
+        });
+        expect({ seed, lost, broken, behind, wrong }).toEqual({ seed, lost: 0, broken: 0, behind: 0, wrong: [] });
+        expect(done).toMatchObject({ kills, stops });
         expect(acknowledged).toBeGreaterThan(kills);
       } finally {
         await server.close();

@@ -1,6 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { toNewEntries } from "../../src/core/entry-events.ts";
@@ -28,6 +27,9 @@ export interface CrowdOptions {
   readonly kills: number;
   readonly stops: number;
   readonly leaseMs: number;
+  readonly random: () => number;
+  /** A folder for compiled code: most of a short life would otherwise be the start of its process. */
+  readonly compiled: string;
 }
 
 export interface CrowdCounts {
@@ -54,12 +56,8 @@ const QUIET_MS_MAX = 30_000;
  * Several processes write to sessions of one database and hear those of all; they are killed and started again, and the
  * database is stopped as by a crash. Counts what is wrong afterwards.
  */
-export async function runCrowd(
-  server: PostgresServer,
-  options: CrowdOptions,
-  random: () => number,
-): Promise<CrowdCounts> {
-  const { processes, sessions, contested, leaseMs } = options;
+export async function runCrowd(server: PostgresServer, options: CrowdOptions): Promise<CrowdCounts> {
+  const { processes, sessions, contested, leaseMs, random, compiled } = options;
   const url = await server.createDatabase(`crowd_${Math.floor(random() * 1_000_000)}`);
   const realm = "crowd";
   const own = (member: number) => Array.from({ length: sessions }, (_, at) => idOf(1 + member * sessions + at));
@@ -83,7 +81,7 @@ export async function runCrowd(
       writes: [...own(member), ...shared],
       hears: Object.fromEntries(heard[member] ?? []),
     };
-    return startMember(order, ([word, id = "", seq], line) => {
+    return startMember({ order, compiled }, ([word, id = "", seq], line) => {
       if (word === "wrong") wrong.push(line);
       if (word === "heard") heard[member]?.set(id, Number(seq));
       if (word !== "ack") return;
@@ -162,10 +160,12 @@ interface Member {
   kill(): Promise<void>;
 }
 
-function startMember(order: CrowdOrder, hear: (words: readonly string[], line: string) => void): Member {
+function startMember(
+  { order, compiled }: { readonly order: CrowdOrder; readonly compiled: string },
+  hear: (words: readonly string[], line: string) => void,
+): Member {
   const script = join(import.meta.dirname, "crowd-process.ts");
-  // Compiled once for all: most of a short life would otherwise be its start.
-  const env = { ...process.env, NODE_COMPILE_CACHE: join(tmpdir(), "rkat-crowd-compiled") };
+  const env = { ...process.env, NODE_COMPILE_CACHE: compiled };
   const child: ChildProcess = spawn(process.execPath, [script], { stdio: ["pipe", "pipe", "inherit"], env });
   if (child.stdin === null || child.stdout === null) throw new Error("the process has no input or no output");
   const { stdin, stdout } = child;
