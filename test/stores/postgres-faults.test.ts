@@ -9,6 +9,7 @@ import { openPostgresStore } from "../support/postgres-store.ts";
 
 const ID = idOf(1);
 const EVERYTHING = 100;
+const LONG_MS = 300_000;
 const BLOB = { mediaType: "text/plain", data: new TextEncoder().encode("kept") };
 
 interface Life {
@@ -56,34 +57,53 @@ async function live(open: () => Promise<Store>): Promise<Life> {
 }
 
 withPostgres("a database whose connection ends at any question", () => {
-  it("[F11] [F7] keeps what it said it kept, once, and fails in words that the port knows", async () => {
-    const url = await databaseFor("faults");
-    const direct = await openPostgresStore({ url, realm: "first" });
-    await direct.close();
-    const proxy = await openCutProxy(Number(new URL(url).port));
-    const run = async (fault?: Parameters<CutProxy["cutAt"]>): Promise<Life & { asked: number }> => {
-      const realm = randomUUID();
-      proxy.pass();
-      const before = proxy.asked;
-      if (fault !== undefined) proxy.cutAt(...fault);
-      const life = await live(() => openPostgresStore({ url: proxy.urlOf(url), realm }));
-      const asked = proxy.asked - before;
-      const after = await openPostgresStore({ url, realm });
-      const texts = (await after.log.read(ID, 1, EVERYTHING)).map(({ body }) =>
-        body.kind === "turn_opened" && body.message?.role === "user" ? body.message.content : "created",
-      );
-      expect({ fault, texts }).toEqual({ fault, texts: life.kept });
-      // It goes on from there, also where the hold of the life was not given back.
-      await after.log.append(ID, (await after.sessions.get(ID))?.last_seq ?? 0, toNewEntries([answered("more")]));
-      await after.close();
-      return { ...life, asked };
-    };
+  it(
+    "[F11] [F7] keeps what it said it kept, once, and fails in words that the port knows",
+    async () => {
+      const url = await databaseFor("faults");
+      const direct = await openPostgresStore({ url, realm: "first" });
+      await direct.close();
+      const proxy = await openCutProxy(Number(new URL(url).port));
+      const run = async (fault?: Parameters<CutProxy["cutAt"]>): Promise<Life & { asked: number }> => {
+        const realm = randomUUID();
+        proxy.pass();
+        const before = proxy.asked;
+        if (fault !== undefined) proxy.cutAt(...fault);
+        const life = await live(() => openPostgresStore({ url: proxy.urlOf(url), realm }));
+        const asked = proxy.asked - before;
+        const after = await openPostgresStore({ url, realm });
+        const texts = (await after.log.read(ID, 1, EVERYTHING)).map(({ body }) =>
+          body.kind === "turn_opened" && body.message?.role === "user" ? body.message.content : "created",
+        );
+        expect({ fault, texts }).toEqual({ fault, texts: life.kept });
+        // It goes on from there, also where the hold of the life was not given back.
+        await after.log.append(ID, (await after.sessions.get(ID))?.last_seq ?? 0, toNewEntries([answered("more")]));
+        await after.close();
+        return { ...life, asked };
+      };
 
-    const whole = await run();
-    expect(whole).toMatchObject({ kept: ["created", "one", "two"], failed: [] });
-    for (const when of ["before", "after"] as const) {
-      for (let nth = 1; nth <= whole.asked; nth += 1) await run([nth, when]);
-    }
+      const whole = await run();
+      expect(whole).toMatchObject({ kept: ["created", "one", "two"], failed: [] });
+      for (const when of ["before", "after"] as const) {
+        for (let nth = 1; nth <= whole.asked; nth += 1) await run([nth, when]);
+      }
+      await proxy.close();
+    },
+    LONG_MS,
+  );
+
+  it("[F11] is read whole again after an answer that broke off in the middle", async () => {
+    const url = await databaseFor("faults");
+    const proxy = await openCutProxy(Number(new URL(url).port));
+    const store = await openPostgresStore({ url: proxy.urlOf(url), realm: "amid", poolMax: 1 });
+    const bodies = Array.from({ length: 200 }, (_, at) => (at === 0 ? created : said("long ".repeat(1_000))));
+    await store.log.append(ID, 0, toNewEntries(bodies));
+    const whole = await store.log.read(ID, 1, bodies.length);
+
+    proxy.cutAt(1, "amid");
+    expect(await store.log.read(ID, 1, bodies.length)).toEqual(whole);
+    expect(await store.sessions.get(ID)).toMatchObject({ last_seq: bodies.length });
+    await store.close();
     await proxy.close();
   });
 });

@@ -14,7 +14,8 @@ const ID = idOf(1);
 const REALM = "holders";
 /** Short, so that little time passes until a process that is away is taken for dead. */
 const LEASE_MS = 1_500;
-const WAIT = { timeout: 20_000, interval: 20 };
+const WAIT = { timeout: 60_000, interval: 20 };
+const LONG_MS = 120_000;
 const EVERYTHING = 100;
 
 /** Takes a session as soon as its holder is taken for dead. */
@@ -48,81 +49,89 @@ async function textsOf(store: Store): Promise<readonly string[]> {
 
 withPostgres("a process that is away for longer than its lease", () => {
   for (const how of ["cut", "stall"] as const) {
-    it(`[F11] by a network that is ${how === "cut" ? "cut" : "silent"}, appends no more, and says why`, async () => {
-      const url = await databaseFor("leases");
-      const proxy = await openCutProxy(Number(new URL(url).port));
-      const away = await openPostgresStore({ url: proxy.urlOf(url), realm: REALM, leaseMs: LEASE_MS });
-      const here = await openPostgresStore({ url, realm: REALM, leaseMs: LEASE_MS });
-      await append(away, "created");
-      const lost = await away.locks.hold(ID);
-      await append(away, "before");
+    it(
+      `[F11] by a network that is ${how === "cut" ? "cut" : "silent"}, appends no more, and says why`,
+      async () => {
+        const url = await databaseFor("leases");
+        const proxy = await openCutProxy(Number(new URL(url).port));
+        const away = await openPostgresStore({ url: proxy.urlOf(url), realm: REALM, leaseMs: LEASE_MS });
+        const here = await openPostgresStore({ url, realm: REALM, leaseMs: LEASE_MS });
+        await append(away, "created");
+        const lost = await away.locks.hold(ID);
+        await append(away, "before");
 
-      proxy[how]();
-      const late = away.log.append(ID, 2, toNewEntries([said("late")])).then(
-        () => "kept",
-        (error: Error) => error.message,
-      );
-      const hold = await takeOver(here);
-      await append(here, "taken over");
-      proxy.pass();
+        proxy[how]();
+        const late = away.log.append(ID, 2, toNewEntries([said("late")])).then(
+          () => "kept",
+          (error: Error) => error.message,
+        );
+        const hold = await takeOver(here);
+        await append(here, "taken over");
+        proxy.pass();
 
-      // Whatever the network still held of it came too late.
-      expect(await late).toMatch(/another process has taken session .* over|the database cannot be reached/);
-      await expect.poll(() => lost.interrupted.aborted, WAIT).toBe(true);
-      await expect(append(away, "later")).rejects.toMatchObject({
-        code: "SESSION_BUSY",
-        message: expect.stringContaining(`another process has taken session ${ID} over`),
-      });
-      await append(here, "still ours");
-      await lost.release();
-      await expect(away.locks.hold(ID)).rejects.toMatchObject({ code: "SESSION_BUSY" });
-      await hold.release();
-      expect(await textsOf(here)).toEqual(["session_created", "before", "taken over", "still ours"]);
+        // Whatever the network still held of it came too late.
+        expect(await late).toMatch(/another process has taken session .* over|the database cannot be reached/);
+        await expect.poll(() => lost.interrupted.aborted, WAIT).toBe(true);
+        await expect(append(away, "later")).rejects.toMatchObject({
+          code: "SESSION_BUSY",
+          message: expect.stringContaining(`another process has taken session ${ID} over`),
+        });
+        await append(here, "still ours");
+        await lost.release();
+        await expect(away.locks.hold(ID)).rejects.toMatchObject({ code: "SESSION_BUSY" });
+        await hold.release();
+        expect(await textsOf(here)).toEqual(["session_created", "before", "taken over", "still ours"]);
 
-      // It may have it again by asking for it.
-      const again = await away.locks.hold(ID);
-      await append(away, "again");
-      await again.release();
-      expect((await textsOf(here)).at(-1)).toBe("again");
-      await Promise.all([away.close(), here.close()]);
-      await proxy.close();
-    });
+        // It may have it again by asking for it.
+        const again = await away.locks.hold(ID);
+        await append(away, "again");
+        await again.release();
+        expect((await textsOf(here)).at(-1)).toBe("again");
+        await Promise.all([away.close(), here.close()]);
+        await proxy.close();
+      },
+      LONG_MS,
+    );
   }
 
-  it("[F11] by SIGSTOP, appends no more, and says why", async () => {
-    const url = await databaseFor("leases");
-    const here = await openPostgresStore({ url, realm: REALM, leaseMs: LEASE_MS });
-    await append(here, "created");
-    const script = join(import.meta.dirname, "holder-process.ts");
-    const child = spawn(process.execPath, [script, url, ID, "stopped", String(LEASE_MS)], {
-      stdio: ["pipe", "pipe", "inherit"],
-    });
-    const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
-    /** Tells it a line and waits for what comes of it. */
-    const ask = async (line: string): Promise<string> => {
-      child.stdin.write(`${line}\n`);
-      for (;;) {
-        const { value, done } = await lines.next();
-        if (done === true || /^(?:did|failed)/.test(value)) return String(value);
-      }
-    };
-    expect(await ask("hold")).toBe("did hold");
-    expect(await ask("append 3")).toBe("did append");
+  it(
+    "[F11] by SIGSTOP, appends no more, and says why",
+    async () => {
+      const url = await databaseFor("leases");
+      const here = await openPostgresStore({ url, realm: REALM, leaseMs: LEASE_MS });
+      await append(here, "created");
+      const script = join(import.meta.dirname, "holder-process.ts");
+      const child = spawn(process.execPath, [script, url, ID, "stopped", String(LEASE_MS)], {
+        stdio: ["pipe", "pipe", "inherit"],
+      });
+      const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+      /** Tells it a line and waits for what comes of it. */
+      const ask = async (line: string): Promise<string> => {
+        child.stdin.write(`${line}\n`);
+        for (;;) {
+          const { value, done } = await lines.next();
+          if (done === true || /^(?:did|failed)/.test(value)) return String(value);
+        }
+      };
+      expect(await ask("hold")).toBe("did hold");
+      expect(await ask("append 3")).toBe("did append");
 
-    child.kill("SIGSTOP");
-    const hold = await takeOver(here);
-    await append(here, "taken over");
-    child.kill("SIGCONT");
+      child.kill("SIGSTOP");
+      const hold = await takeOver(here);
+      await append(here, "taken over");
+      child.kill("SIGCONT");
 
-    expect(await ask("append")).toContain(`failed append: another process has taken session ${ID} over`);
-    await hold.release();
-    expect(await ask("append")).toContain(`failed append: another process has taken session ${ID} over`);
-    expect(await textsOf(here)).toEqual(["session_created", "stopped-1", "stopped-2", "stopped-3", "taken over"]);
-    expect(await ask("give")).toBe("did give");
-    expect(await ask("hold")).toBe("did hold");
-    expect(await ask("append")).toBe("did append");
-    child.stdin.end();
-    await once(child, "close");
-    await here.close();
-  });
+      expect(await ask("append")).toContain(`failed append: another process has taken session ${ID} over`);
+      await hold.release();
+      expect(await ask("append")).toContain(`failed append: another process has taken session ${ID} over`);
+      expect(await textsOf(here)).toEqual(["session_created", "stopped-1", "stopped-2", "stopped-3", "taken over"]);
+      expect(await ask("give")).toBe("did give");
+      expect(await ask("hold")).toBe("did hold");
+      expect(await ask("append")).toBe("did append");
+      child.stdin.end();
+      await once(child, "close");
+      await here.close();
+    },
+    LONG_MS,
+  );
 });

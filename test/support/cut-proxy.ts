@@ -14,10 +14,15 @@ export interface CutProxy {
   cut(): void;
   /** Keeps connections, and lets nothing through in either direction. */
   stall(): void;
-  /** Ends the connection of the `nth` question from now: before the database hears of it, or before its answer is told. */
-  cutAt(nth: number, when: "before" | "after"): void;
+  /**
+   * Ends the connection of the `nth` question from now: before the database hears of it, before its answer is told, or
+   * when a part of that was told.
+   */
+  cutAt(nth: number, when: Moment): void;
   close(): Promise<void>;
 }
+
+export type Moment = "before" | "after" | "amid";
 
 interface Pair {
   readonly client: Socket;
@@ -28,7 +33,7 @@ export async function openCutProxy(port: number): Promise<CutProxy> {
   const pairs = new Set<Pair>();
   let state: "passes" | "cut" | "stalled" = "passes";
   let asked = 0;
-  let fault: { readonly at: number; readonly when: "before" | "after" } | undefined;
+  let fault: { readonly at: number; readonly when: Moment } | undefined;
 
   const end = (pair: Pair): void => {
     pairs.delete(pair);
@@ -45,20 +50,22 @@ export async function openCutProxy(port: number): Promise<CutProxy> {
       socket.on("close", () => end(pair));
       if (state === "stalled") socket.pause();
     }
-    let isAnswerLost = false;
+    let lost: Moment | undefined;
     const countQuestions = createCounter();
     client.on("data", (chunk) => {
       const before = asked;
       asked += countQuestions(chunk);
       if (fault !== undefined && before < fault.at && asked >= fault.at) {
         if (fault.when === "before") return end(pair);
-        isAnswerLost = true;
+        lost = fault.when;
       }
       pair.server.write(chunk);
     });
     pair.server.on("data", (chunk) => {
-      if (isAnswerLost) end(pair);
-      else client.write(chunk);
+      if (lost === "after") return end(pair);
+      client.write(chunk, () => {
+        if (lost === "amid") end(pair);
+      });
     });
   });
   proxy.listen(0, "127.0.0.1");

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Options, Sql } from "postgres";
 import postgres from "postgres";
 import { messageOf, RuntimeError } from "../../contract/error.ts";
+import { withWholeRows } from "./whole-rows.ts";
 
 export interface ConnectionOptions {
   readonly url: string;
@@ -44,7 +45,7 @@ export function createConnection({ url, poolMax, isPooled, patienceMs }: Connect
     // A pooler does not know what to do with settings of one client.
     connection: isPooled ? {} : { application_name: "rkat", statement_timeout: STATEMENT_MS_MAX },
   };
-  const open = (max: number): Sql => postgres(url, { ...options, max });
+  const open = (max: number): Sql => withWholeRows(postgres(url, { ...options, max }));
   let pool = open(poolMax);
   let isClosed = false;
   const underWay = new Set<Promise<unknown>>();
