@@ -22,7 +22,7 @@ export interface CutProxy {
   close(): Promise<void>;
 }
 
-export type Moment = "before" | "after" | "amid";
+type Moment = "before" | "after" | "amid";
 
 interface Pair {
   readonly client: Socket;
