@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { configWith, listen, scriptedRuntime } from "../../test/support/runtime.ts";
 import { createVirtualClock } from "../../test/support/virtual-clock.ts";
 import type { Caller } from "../contract/caller.ts";
-import type { SessionRow } from "../ports/store.ts";
+import type { RowQuery, SessionRow } from "../ports/store.ts";
 import { createScriptedModel } from "../providers/scripted.ts";
 import { createInMemoryStore, createRuntime } from "../runtime.ts";
 import { createUsageSums } from "./usage.ts";
@@ -218,7 +218,10 @@ describe("readUsage", () => {
     let reads = 0;
     const old = {
       ...store,
-      sessions: { ...store.sessions, all: async () => (await store.sessions.all()).map(withoutSums) },
+      sessions: {
+        ...store.sessions,
+        page: async (query: RowQuery) => (await store.sessions.page(query)).map(withoutSums),
+      },
       log: {
         ...store.log,
         read: (...asked: Parameters<typeof store.log.read>) => {

@@ -77,10 +77,6 @@ export function openStore<B, R extends LogRow>(options: EmbeddedOptions<B, R>): 
         tail.catchUp();
         return pageOf(tail.rows(), query);
       },
-      all: async () => {
-        tail.catchUp();
-        return tail.rows();
-      },
     },
     locks,
     signals: { tell, hear, close: async () => {} },
