@@ -4,7 +4,6 @@ import { join } from "node:path";
 import { RuntimeError } from "../../contract/error.ts";
 import type { FoldRow, LogRow, Store } from "../../ports/store.ts";
 import { createHearers } from "../hearers.ts";
-import { pageOf } from "../page.ts";
 import { createBlobFiles } from "./blob-files.ts";
 import { bootId, createSessionLocks, describeSelf, openLeases } from "./leases.ts";
 import { createLog, LOG_SIZES, type LogSizes } from "./log.ts";
@@ -75,7 +74,7 @@ export function openStore<B, R extends LogRow>(options: EmbeddedOptions<B, R>): 
       },
       page: async (query) => {
         tail.catchUp();
-        return pageOf(tail.rows(), query);
+        return tail.page(query);
       },
     },
     locks,

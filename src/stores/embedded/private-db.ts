@@ -28,6 +28,8 @@ export interface Table<Value, K extends Key> {
   doesExist(key: K): boolean;
   /** From `start` on and before `end`. */
   getRange(range?: { readonly start?: K; readonly end?: K }): { readonly key: K; readonly value: Value }[];
+  /** The same one after the other, until there are enough. What is read meanwhile is read within a snapshot. */
+  visit(range: { readonly start?: K; readonly end?: K }, visit: (key: K, value: Value) => "more" | "enough"): void;
   getCount(): number;
   put(key: K, value: Value): void;
   remove(key: K): void;
@@ -211,6 +213,15 @@ export function openPrivateDb<Value, K extends Key>(
   const openDB = <V, Keys extends Key>(name: string, encoding: Encoding): Table<V, Keys> => {
     // What is read is what was put: every checksum on the way to it was right.
     const decode = (bytes: Buffer): V => (encoding === "json" ? JSON.parse(bytes.toString()) : bytes) as V;
+    const visit: Table<V, Keys>["visit"] = ({ start, end }, see) =>
+      reading((at, tables) => {
+        const bound = (key: Keys | undefined) => (key === undefined ? undefined : keyBytes(key));
+        const range = { start: bound(start), end: bound(end) };
+        for (const { key, value } of rangeOf(tables.get(name)?.root, range, at)) {
+          // A table has one kind of keys, which is the one it was written with.
+          if (see(keyOf(key) as Keys, decode(value)) === "enough") return;
+        }
+      });
     return {
       get: (key) =>
         reading((at, tables) => {
@@ -218,14 +229,15 @@ export function openPrivateDb<Value, K extends Key>(
           return bytes && decode(bytes);
         }),
       doesExist: (key) => reading((at, tables) => hasIn(tables.get(name)?.root, keyBytes(key), at)),
-      getRange: ({ start, end } = {}) =>
-        reading((at, tables) => {
-          const bound = (key: Keys | undefined) => (key === undefined ? undefined : keyBytes(key));
-          const range = { start: bound(start), end: bound(end) };
-          const rows = rangeOf(tables.get(name)?.root, range, at);
-          // A table has one kind of keys, which is the one it was written with.
-          return [...rows].map(({ key, value }) => ({ key: keyOf(key) as Keys, value: decode(value) }));
-        }),
+      getRange: (range = {}) => {
+        const found: { key: Keys; value: V }[] = [];
+        visit(range, (key, value) => {
+          found.push({ key, value });
+          return "more";
+        });
+        return found;
+      },
+      visit,
       getCount: () => reading((_, tables) => tables.get(name)?.count ?? 0),
       put: (key, value) =>
         writing((at, tables) => {
