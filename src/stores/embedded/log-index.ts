@@ -79,10 +79,7 @@ export function openLogIndex<R extends LogRow>({ path, warn, survey }: LogIndexO
   const orderAnew = (): void =>
     root.transactionSync(() => {
       order.clear();
-      rows.visit({}, (_, row) => {
-        order.place(row, undefined);
-        return "more";
-      });
+      rows.visit({}, (_, row) => void order.place(row, undefined));
     });
   /** What an order cannot be made of is found by reading every row. */
   const pageOfAll = (query: RowQuery, elsewhere: (row: R) => boolean): readonly R[] => {

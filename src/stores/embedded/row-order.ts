@@ -38,15 +38,15 @@ export function openRowOrder<R extends LogRow>(
         let fits = true;
         order.visit(rangeOf(query), (key, traits) => {
           if (page.length >= query.max) return "enough";
-          const place = placeIn(key);
-          if (!isAskedFor({ ...place, ...traits }, query)) return "more";
-          const row = rows.get(place.session_id);
-          if (row === undefined || timeOf(row) !== place.updated_at_ms) {
+          const updated_at_ms = TIME_MAX - key.readUIntBE(0, TIME_BYTES);
+          if (!isAskedFor({ ...traits, updated_at_ms }, query)) return;
+          const row = rows.get(idIn(key));
+          if (row === undefined || timeOf(row) !== updated_at_ms) {
             fits = false;
             return "enough";
           }
           if (!elsewhere(row)) page.push(row);
-          return "more";
+          return;
         });
         return fits ? page : undefined;
       }),
@@ -71,11 +71,9 @@ function keyOf(place: Place): Buffer {
   return turned(key);
 }
 
-function placeIn(key: Buffer): Place {
-  const bytes = turned(key);
-  const id = bytes.toString("hex", TIME_BYTES);
-  const parts = [id.slice(0, 8), id.slice(8, 12), id.slice(12, 16), id.slice(16, 20), id.slice(20)];
-  return { session_id: parts.join("-"), updated_at_ms: bytes.readUIntBE(0, TIME_BYTES) };
+function idIn(key: Buffer): string {
+  const id = turned(key).toString("hex", TIME_BYTES);
+  return [id.slice(0, 8), id.slice(8, 12), id.slice(12, 16), id.slice(16, 20), id.slice(20)].join("-");
 }
 
 function turned(bytes: Buffer): Buffer {
