@@ -4,6 +4,7 @@ import type { Entry, EntryBody, NewEntry } from "../../src/contract/entry.ts";
 import { toNewEntries } from "../../src/core/entry-events.ts";
 import type { Store } from "../../src/ports/store.ts";
 import { answered, closed, created, idOf, said } from "../support/entries.ts";
+import { PAGE_CHECKS } from "./store-pages.ts";
 
 /** Opens a store on one place; what it returns the second time, after the first was closed, is that place restarted. */
 export type OpenStore = () => Promise<Store>;
@@ -213,6 +214,7 @@ export const STORE_CHECKS: readonly Check[] = [
       });
     },
   },
+  ...PAGE_CHECKS,
 ];
 
 /** Runs the checks; `place` makes a new, empty place for each. */

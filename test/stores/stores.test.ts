@@ -109,6 +109,14 @@ describe("a wrong store", () => {
       ...store,
       sessions: { ...store.sessions, get: async () => undefined },
     }),
+    "leaves out the last row of a page": (store) => ({
+      ...store,
+      sessions: { ...store.sessions, page: async (query) => (await store.sessions.page(query)).slice(0, -1) },
+    }),
+    "begins every page anew": (store) => ({
+      ...store,
+      sessions: { ...store.sessions, page: ({ after: _, ...query }) => store.sessions.page(query) },
+    }),
     "mixes up blobs": (store) => ({
       ...store,
       blobs: { ...store.blobs, get: async () => ({ mediaType: "text/plain", data: new Uint8Array() }) },
