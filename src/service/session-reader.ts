@@ -88,7 +88,8 @@ function writeCursor({ session_id, updated_at_ms }: ListPlace): string {
 }
 
 function readCursor(cursor: string): ListPlace {
-  const [, time = "", session_id = ""] = /^([0-9a-z]{1,10})_([0-9a-f-]{36})$/.exec(cursor) ?? [];
+  const [, time = "", session_id = ""] =
+    /^([0-9a-z]{1,10})_([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/.exec(cursor) ?? [];
   if (session_id !== "") return { session_id, updated_at_ms: Number.parseInt(time, CURSOR_RADIX) };
   throw new RuntimeError("INVALID_PARAMS", "cursor: give the next_cursor of an earlier answer as it was, or none");
 }

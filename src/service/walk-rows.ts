@@ -1,3 +1,4 @@
+import { RuntimeError } from "../contract/error.ts";
 import type { LogRow, RowQuery, SessionStore } from "../ports/store.ts";
 
 /** Where rows are asked for. */
@@ -31,8 +32,12 @@ async function* walkPages<R extends LogRow>(pages: Pages<R>, asked: Asked): Asyn
   for (;;) {
     const page = await pages.page({ ...asked, ...(after === undefined ? {} : { after }), max: PAGE_ROWS });
     yield page;
-    after = page.at(-1);
-    if (after === undefined || page.length < PAGE_ROWS) return;
+    const last = page.at(-1);
+    if (last === undefined || page.length < PAGE_ROWS) return;
+    // A store that does not go on from where it is told to would be asked for ever.
+    if (last.session_id === after?.session_id)
+      throw new RuntimeError("SESSION_STORE_ERROR", `the store's pages do not go on after ${last.session_id}`);
+    after = last;
   }
 }
 
