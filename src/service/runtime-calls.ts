@@ -57,7 +57,7 @@ export interface Runtime extends Omit<OtherMethods, "createSession" | "listSessi
 }
 
 /** Sessions, the one that changed last first. */
-export type SessionList = readonly SessionSummary[] & { readonly nextCursor?: string };
+type SessionList = readonly SessionSummary[] & { readonly nextCursor?: string };
 
 /** What leads into a runtime, here or on the other side of a wire; its other calls are made of it. */
 export type RuntimeLink = Pick<Runtime, "dispatch" | "subscribe" | "close">;
