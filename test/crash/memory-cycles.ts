@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { join } from "node:path";
 import type { MemoryStore } from "../../src/ports/memory.ts";
 import { openMemoryStore } from "../../src/stores/recall/open.ts";
-import { EVERYTHING } from "../support/memory-chunks.ts";
+import { EVERYTHING, matchAll, textsOf } from "../support/memory-chunks.ts";
 import { batchAfter, CRASH_EMBEDDER, memorySessions, textAt, vectorAt } from "./memory-expected.ts";
 
 export interface MemoryCycleCounts {
@@ -46,12 +46,15 @@ async function isWhole(store: MemoryStore, sessionId: string): Promise<boolean> 
   let end = 0;
   while (end < cursor) end = batchAfter(sessionId, end).cursor;
   const scope = { ...EVERYTHING, sessionId };
-  const { postings, chunks } = await store.match([sessionId, `at${cursor}`], scope);
-  const [all, last] = postings;
-  const texts = (await store.read([...(all?.ids ?? [])])).map(({ text }) => text);
+  const { best, chunks, holders } = await matchAll(store, [sessionId, `at${cursor}`], scope);
+  const texts = textsOf(await store.read(best.map(({ id }) => id).sort((a, b) => a - b)));
   const expected = Array.from({ length: cursor }, (_, index) => textAt(sessionId, index + 1));
   const isTextWhole = end === cursor && chunks === cursor && JSON.stringify(texts) === JSON.stringify(expected);
-  return isTextWhole && last?.ids.length === Math.min(1, cursor) && (await areVectorsTrue(store, sessionId, cursor));
+  return (
+    isTextWhole &&
+    holders.get(`at${cursor}`) === Math.min(1, cursor) &&
+    (await areVectorsTrue(store, sessionId, cursor))
+  );
 }
 
 /** A vector is the one of its chunk, or it is missing; asked of a few. */
@@ -59,8 +62,8 @@ async function areVectorsTrue(store: MemoryStore, sessionId: string, cursor: num
   const scope = { ...EVERYTHING, sessionId };
   const missing = new Set((await store.vectors.missing(CRASH_EMBEDDER, 1_000_000)).map(({ id }) => id));
   for (const seq of [1, cursor >> 1, cursor - 1, cursor].filter((asked) => asked > 0)) {
-    const { postings } = await store.match([`at${seq}`], scope);
-    const id = postings[0]?.ids[0] ?? 0;
+    const { best } = await matchAll(store, [`at${seq}`], scope);
+    const id = best[0]?.id ?? 0;
     const [nearest] = await store.nearest(CRASH_EMBEDDER, vectorAt(seq), { scope, max: 1 });
     const isFound = nearest?.id === id && nearest.similarity > 0.99;
     if (isFound === missing.has(id)) return false;

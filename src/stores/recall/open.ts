@@ -100,8 +100,12 @@ export function openMemoryStore(options: EmbeddedMemoryOptions): MemoryStore {
         const drafts = draftsOf(batch.chunks);
         tables.root.transactionSync(() => addBatch({ ...tables, version }, batch, drafts));
       }),
-    read: (ids) => reading(() => view.read(ids)),
-    match: (terms, scope) => reading(() => view.match(terms, scope)),
+    read: (ids, holding) =>
+      reading(() => {
+        const holders = holding && view.holders(ids, holding);
+        return view.read(ids.filter((id) => holders?.has(id) !== false));
+      }),
+    match: (query, scope) => reading(() => view.match(query, scope)),
     nearest: (embedderId, vector, { scope, max }) =>
       reading(() => view.shelfOf(embedderId).nearest(vector, scope, max)),
     vectors: {
@@ -139,7 +143,7 @@ function openView(tables: Tables, { folder, warn, scanner }: Required<Omit<Embed
     return name;
   };
   return {
-    match: createMatcher(tables, catalogue),
+    ...createMatcher(tables, catalogue),
     shelfOf: (embedderId: string): ReturnType<typeof openShelf> => {
       const shelf = shelves.get(embedderId) ?? openShelf(embedderId);
       shelves.set(embedderId, shelf);
