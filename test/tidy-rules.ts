@@ -77,6 +77,7 @@ const HOMES: Readonly<Record<string, readonly string[]>> = {
   commander: ["src/surfaces/cli/"],
   "fs-native-extensions": ["src/stores/"],
   "onnxruntime-node": ["src/embedders/"],
+  postgres: ["src/stores/postgres/"],
   "smol-toml": ["src/config/"],
   unbash: ["src/core/"],
 };
