@@ -4,6 +4,7 @@ import type { Signals } from "../ports/signals.ts";
 export interface Hearers extends Pick<Signals, "tell" | "hear"> {
   /** The sessions somebody hears. */
   heard(): readonly string[];
+  isHeard(sessionId: string): boolean;
 }
 
 /** `changed` is called when a session is heard for the first time, and when nobody hears it any more. */
@@ -28,5 +29,6 @@ export function createHearers(changed: () => void = () => {}): Hearers {
       };
     },
     heard: () => [...hearers.keys()],
+    isHeard: (sessionId) => hearers.has(sessionId),
   };
 }

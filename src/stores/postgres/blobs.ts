@@ -1,0 +1,34 @@
+import { createHash } from "node:crypto";
+import { RuntimeError } from "../../contract/error.ts";
+import type { BlobStore } from "../../ports/store.ts";
+import type { Connection } from "./connection.ts";
+
+/** Blobs as rows named by their content. */
+export function createBlobs(connection: Connection, realm: string): BlobStore {
+  return {
+    put: async ({ mediaType, data }) => {
+      const id = idOf(data);
+      await connection.ask(
+        (sql) => sql`
+          insert into rkat.blobs (realm, id, media_type, data)
+          values (${realm}, ${id}, ${JSON.stringify(mediaType)}, ${Buffer.from(data)})
+          on conflict do nothing`,
+      );
+      return id;
+    },
+    get: async (blobId) => {
+      const [found] = await connection.ask(
+        (sql) => sql<{ media_type: string; data: Buffer }[]>`
+          select media_type, data from rkat.blobs where realm = ${realm} and id = ${JSON.stringify(blobId).slice(1, -1)}`,
+      );
+      if (found === undefined) return undefined;
+      if (idOf(found.data) !== blobId)
+        throw new RuntimeError("SESSION_STORE_ERROR", `the row of ${blobId} is damaged: it is not what it was`);
+      return { mediaType: JSON.parse(found.media_type), data: found.data };
+    },
+  };
+}
+
+function idOf(data: Uint8Array): string {
+  return `sha256:${createHash("sha256").update(data).digest("hex")}`;
+}

@@ -1,0 +1,73 @@
+import type { ConfigStore, KeptLayer } from "../../ports/config-store.ts";
+import type { Connection } from "./connection.ts";
+import type { Channel } from "./signals.ts";
+
+/** A change that nobody told is seen this late at most. */
+const LOOK_MS = 2_000;
+
+interface Configuration extends ConfigStore {
+  close(): void;
+}
+
+/** A realm's own layer of the configuration as a row; every process has it at hand and hears when it changes. */
+export async function openConfiguration(
+  connection: Connection,
+  { realm, channel, name }: { readonly realm: string; readonly channel: Channel; readonly name: string },
+): Promise<Configuration> {
+  const load = async (): Promise<KeptLayer> => {
+    const [row] = await connection.ask(
+      (sql) => sql<{ generation: number; layer: string }[]>`
+        select generation, layer from rkat.configuration where realm = ${realm}`,
+    );
+    return row === undefined ? NOTHING : { generation: row.generation, layer: JSON.parse(row.layer) };
+  };
+  let kept = await load();
+  let seen = kept.generation;
+  const look = async (): Promise<void> => {
+    try {
+      const now = await load();
+      if (now.generation > kept.generation) kept = now;
+    } catch {
+      // What is at hand holds until the database is there again.
+    }
+  };
+  const timer = setInterval(() => void look(), LOOK_MS).unref();
+  const deafen = channel.listen((kind) => {
+    if (kind === "config") void look();
+  });
+  return {
+    name,
+    read: () => {
+      seen = kept.generation;
+      return kept;
+    },
+    hasChanged: () => kept.generation !== seen,
+    change: async (make) => {
+      const changed = await connection.askOnce((sql) =>
+        sql.begin(async (transaction) => {
+          // A row to lock, also before the first change.
+          await transaction`
+            insert into rkat.configuration (realm, generation, layer) values (${realm}, 0, '{}') on conflict do nothing`;
+          const [row] = await transaction<{ generation: number; layer: string }[]>`
+            select generation, layer from rkat.configuration where realm = ${realm} for update`;
+          const { generation, layer } = row ?? { generation: 0, layer: "{}" };
+          const next = { generation: generation + 1, layer: make({ generation, layer: () => JSON.parse(layer) }) };
+          await transaction`
+            update rkat.configuration set generation = ${next.generation}, layer = ${JSON.stringify(next.layer)}
+            where realm = ${realm}`;
+          return next;
+        }),
+      );
+      kept = changed;
+      seen = changed.generation;
+      channel.say(`config ${changed.generation}`);
+      return changed;
+    },
+    close: () => {
+      clearInterval(timer);
+      deafen();
+    },
+  };
+}
+
+const NOTHING: KeptLayer = { generation: 0, layer: {} };

@@ -1,0 +1,151 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Options, Sql } from "postgres";
+import postgres from "postgres";
+import { messageOf, RuntimeError } from "../../contract/error.ts";
+
+export interface ConnectionOptions {
+  readonly url: string;
+  /** Connections at most. */
+  readonly poolMax: number;
+  /** Behind a pooler that gives a connection away after each transaction: nothing may be left on one. */
+  readonly isPooled: boolean;
+  /** How long a database that is away is waited for. */
+  readonly patienceMs: number;
+}
+
+/** The way to a database that may be away for a while. */
+export interface Connection {
+  /** Does what may be done twice: when the database is lost on the way it is done again, for as long as patience lasts. */
+  ask<T>(work: (sql: Sql) => Promise<T>): Promise<T>;
+  /** Does something once; `isLost` tells of what it throws that nobody knows whether it was done. */
+  askOnce<T>(work: (sql: Sql) => Promise<T>): Promise<T>;
+  /** A connection of its own, for listening. */
+  alone(): Sql;
+  close(): Promise<void>;
+}
+
+/** What is listed or scanned is given up after this; a database that has not even said so a while later is lost. */
+const STATEMENT_MS_MAX = 20_000;
+const ANSWER_MS_MAX = 25_000;
+const CONNECT_SECS_MAX = 10;
+const AGAIN_MS_MIN = 50;
+const AGAIN_MS_MAX = 1_000;
+
+export function createConnection({ url, poolMax, isPooled, patienceMs }: ConnectionOptions): Connection {
+  const options: Options<{ bigint: typeof COUNTS }> = {
+    connect_timeout: CONNECT_SECS_MAX,
+    prepare: !isPooled,
+    fetch_types: false,
+    onnotice: () => {},
+    types: { bigint: COUNTS },
+    // A pooler does not know what to do with settings of one client.
+    connection: isPooled ? {} : { application_name: "rkat", statement_timeout: STATEMENT_MS_MAX },
+  };
+  const open = (max: number): Sql => postgres(url, { ...options, max });
+  let pool = open(poolMax);
+  let isClosed = false;
+
+  const askOnce = async <T>(work: (sql: Sql) => Promise<T>): Promise<T> => {
+    const sql = pool;
+    const timer = new AbortController();
+    const silence = sleep(ANSWER_MS_MAX, undefined, { signal: timer.signal }).then(
+      () => {
+        // Its connections wait for answers that do not come: whoever asks next gets new ones.
+        if (pool === sql && !isClosed) pool = open(poolMax);
+        void sql.end({ timeout: 0 });
+        throw new LostDatabase(`no answer in ${ANSWER_MS_MAX / 1_000} s`);
+      },
+      () => new Promise<never>(() => {}),
+    );
+    try {
+      return await Promise.race([work(sql), silence]);
+    } finally {
+      timer.abort();
+    }
+  };
+  return {
+    ask: async (work) => {
+      const untilMs = performance.now() + patienceMs;
+      for (let pauseMs = AGAIN_MS_MIN; ; pauseMs = Math.min(AGAIN_MS_MAX, pauseMs * 2)) {
+        try {
+          return await askOnce(work);
+        } catch (error) {
+          if (!isLost(error) && !isOutrun(error)) throw error;
+          if (isClosed || performance.now() + pauseMs > untilMs) throw away(error);
+        }
+        await sleep(pauseMs);
+      }
+    },
+    askOnce,
+    alone: () => open(1),
+    close: async () => {
+      isClosed = true;
+      await pool.end({ timeout: CLOSE_SECS_MAX });
+    },
+  };
+}
+
+const CLOSE_SECS_MAX = 5;
+
+/** Seqs and times: as large as numbers are exact, and no larger. */
+const COUNTS = { to: 20, from: [20], parse: Number, serialize: String };
+
+/** Values as one parameter, written as an array's text: the driver would ask the database for the types of arrays first. */
+export function arrayText(values: Iterable<string | number | boolean>): string {
+  const written: string[] = [];
+  for (const value of values) {
+    written.push(typeof value === "string" ? `"${value.replace(/["\\]/g, "\\$&")}"` : String(value));
+  }
+  return `{${written.join(",")}}`;
+}
+
+/** The connection ended before the answer came. */
+class LostDatabase extends Error {}
+
+const LOST = new Set([
+  "CONNECTION_CLOSED",
+  "CONNECTION_DESTROYED",
+  "CONNECTION_ENDED",
+  "CONNECT_TIMEOUT",
+  "ECONNREFUSED",
+  "ECONNRESET",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "EPIPE",
+  "ETIMEDOUT",
+  "EAI_AGAIN",
+  // It is shutting down, has crashed, is starting, or has no connection left.
+  "57P01",
+  "57P02",
+  "57P03",
+  "53300",
+]);
+
+/** Whether the database was lost: what was asked may have been done or not. */
+export function isLost(error: unknown): boolean {
+  return error instanceof LostDatabase || LOST.has(codeOf(error)) || codeOf(error).startsWith("08");
+}
+
+/** Whether the database gave one transaction up for another: nothing was done, and it may be asked again. */
+export function isOutrun(error: unknown): boolean {
+  return codeOf(error) === "40001" || codeOf(error) === "40P01";
+}
+
+export function away(cause: unknown): RuntimeError {
+  const message = `the database cannot be reached: ${messageOf(cause)}`;
+  return new RuntimeError("SESSION_STORE_ERROR", message, { cause });
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && "code" in error ? String(error.code) : "";
+}
+
+/** Where the database is, without its password. */
+export function placeOf(url: string): string {
+  try {
+    const { hostname, port, pathname } = new URL(url);
+    return `${hostname || "localhost"}:${port || "5432"}${pathname}`;
+  } catch {
+    return "the address given";
+  }
+}

@@ -1,0 +1,153 @@
+import { RuntimeError } from "../../contract/error.ts";
+import type { SessionLocks } from "../../ports/store.ts";
+import { arrayText, type Connection } from "./connection.ts";
+
+export interface LeaseParts {
+  readonly connection: Connection;
+  readonly realm: string;
+  readonly kind: string;
+  readonly owner: string;
+  /** How long an owner may be silent before what it holds can be taken, by the database's clock. */
+  readonly leaseMs: number;
+  /** Leaves a word for the process that holds a session, which it hears sooner than it looks. */
+  tellInterrupt(sessionId: string): void;
+}
+
+export interface HeldLocks extends SessionLocks {
+  /** Whether this process holds a session, as far as it knows. */
+  isOurs(sessionId: string): boolean;
+  /** Takes in that somebody asked for an interrupt. */
+  interrupted(sessionId: string): void;
+  close(): Promise<void>;
+}
+
+const BEATS_A_LEASE = 6;
+/** An interrupt that nobody told is seen when its holder looks. */
+const LOOK_MS = 1_000;
+
+/**
+ * Who holds what. A session's row names its owner, and one row a process says until when that owner lives: to renew
+ * everything a process holds is one statement of one row, however much it is.
+ */
+export function createSessionLocks({ connection, realm, kind, owner, leaseMs, ...parts }: LeaseParts): HeldLocks {
+  const held = new Map<string, AbortController>();
+  const lease = `${leaseMs} milliseconds`;
+  let timer: NodeJS.Timeout | undefined;
+  let looking: Promise<void> = Promise.resolve();
+
+  const beat = async (): Promise<void> => {
+    const asked = await connection.ask(
+      (sql) => sql<{ id: string; owner: string | null; is_interrupted: boolean }[]>`
+        with beat as (
+          insert into rkat.processes (realm, owner, until)
+          values (${realm}, ${owner}, clock_timestamp() + ${lease}::interval)
+          on conflict (realm, owner) do update set until = excluded.until
+        )
+        select id, owner, is_interrupted from rkat.sessions
+        where realm = ${realm} and id = any(${arrayText(held.keys())}::text[])
+          and (is_interrupted or owner is distinct from ${owner})`,
+    );
+    // What was taken is lost: its turn is stopped, and its appends are refused.
+    for (const { id } of asked) held.get(id)?.abort();
+  };
+  const keepBeating = (): void => {
+    const everyMs = Math.min(LOOK_MS, leaseMs / BEATS_A_LEASE);
+    timer ??= setInterval(() => {
+      // A database that is away is told of by the turn's own appends; the next beat tries again.
+      looking = looking.then(beat).catch(() => {});
+    }, everyMs).unref();
+    if (held.size === 0) {
+      clearInterval(timer);
+      timer = undefined;
+    }
+  };
+  const release = async (sessionId: string): Promise<void> => {
+    if (!held.delete(sessionId)) return;
+    keepBeating();
+    await connection.ask(
+      (sql) => sql`
+        with freed as (
+          update rkat.sessions set owner = null, is_interrupted = false
+          where realm = ${realm} and id = ${sessionId} and owner = ${owner} and folded is not null
+        )
+        delete from rkat.sessions
+        where realm = ${realm} and id = ${sessionId} and owner = ${owner} and folded is null`,
+    );
+  };
+  /** Asked of every row of a page: all that are asked at once are one statement. */
+  let asking: { readonly ids: Set<string>; readonly answer: Promise<ReadonlySet<string>> } | undefined;
+  const whichAreHeld = async (ids: ReadonlySet<string>): Promise<ReadonlySet<string>> => {
+    await Promise.resolve();
+    asking = undefined;
+    const rows = await connection.ask(
+      (sql) => sql<{ id: string }[]>`
+        select s.id from rkat.sessions s join rkat.processes p on p.realm = s.realm and p.owner = s.owner
+        where s.realm = ${realm} and s.id = any(${arrayText(ids)}::text[]) and p.until > clock_timestamp()`,
+    );
+    return new Set(rows.map(({ id }) => id));
+  };
+
+  return {
+    hold: async (sessionId) => {
+      const busy = new RuntimeError("SESSION_BUSY", `session ${sessionId} is already running a turn`);
+      if (held.has(sessionId)) throw busy;
+      const interrupted = new AbortController();
+      // Before it is asked for: of two that ask here at once, one does.
+      held.set(sessionId, interrupted);
+      try {
+        const taken = await connection.ask(
+          (sql) => sql`
+            with beat as (
+              insert into rkat.processes (realm, owner, until)
+              values (${realm}, ${owner}, clock_timestamp() + ${lease}::interval)
+              on conflict (realm, owner) do update set until = excluded.until
+            )
+            insert into rkat.sessions as s (realm, id, kind, owner) values (${realm}, ${sessionId}, ${kind}, ${owner})
+            on conflict (realm, id) do update set owner = ${owner}, is_interrupted = false
+            where s.owner is null or s.owner = ${owner} or not exists (
+              select from rkat.processes p
+              where p.realm = s.realm and p.owner = s.owner and p.until > clock_timestamp()
+            )
+            returning s.id`,
+        );
+        if (taken.length === 0) throw busy;
+      } catch (error) {
+        held.delete(sessionId);
+        throw error;
+      }
+      keepBeating();
+      return {
+        interrupted: interrupted.signal,
+        release: async () => {
+          if (held.get(sessionId) === interrupted) await release(sessionId);
+        },
+      };
+    },
+    isHeld: async (sessionId) => {
+      if (asking === undefined) {
+        const ids = new Set<string>();
+        asking = { ids, answer: whichAreHeld(ids) };
+      }
+      asking.ids.add(sessionId);
+      return (await asking.answer).has(sessionId);
+    },
+    interrupt: async (sessionId) => {
+      const own = held.get(sessionId);
+      if (own !== undefined) return own.abort();
+      await connection.ask(
+        (sql) => sql`
+          update rkat.sessions set is_interrupted = true
+          where realm = ${realm} and id = ${sessionId} and owner is not null`,
+      );
+      parts.tellInterrupt(sessionId);
+    },
+    isOurs: (sessionId) => held.has(sessionId),
+    interrupted: (sessionId) => held.get(sessionId)?.abort(),
+    close: async () => {
+      await Promise.allSettled([...held.keys()].map(release));
+      clearInterval(timer);
+      await looking;
+      await connection.ask((sql) => sql`delete from rkat.processes where realm = ${realm} and owner = ${owner}`);
+    },
+  };
+}

@@ -1,0 +1,103 @@
+import { randomUUID } from "node:crypto";
+import { messageOf, RuntimeError } from "../../contract/error.ts";
+import type { ConfigStore } from "../../ports/config-store.ts";
+import type { FoldRow, LogRow, Store } from "../../ports/store.ts";
+import { createBlobs } from "./blobs.ts";
+import { openConfiguration } from "./config.ts";
+import { type Connection, createConnection, placeOf } from "./connection.ts";
+import { createSessionLocks } from "./leases.ts";
+import { createLog } from "./log.ts";
+import { createRows } from "./rows.ts";
+import { migrate } from "./schema.ts";
+import { createChannel } from "./signals.ts";
+
+export interface PostgresOptions {
+  readonly url: string;
+  /** Whose rows these are: a database may hold several realms, which know nothing of each other. */
+  readonly realm: string;
+  readonly warn?: (sentence: string) => void;
+  readonly now?: () => number;
+  /** Connections of this process at most. */
+  readonly poolMax?: number;
+  /** Behind a pooler that gives a connection away after each transaction. */
+  readonly isPooled?: boolean;
+  /** How long a process may be silent before what it holds can be taken. */
+  readonly leaseMs?: number;
+  /** Appends of so many sessions go in one statement; 1 where rows of sessions lie on different machines. */
+  readonly batchMax?: number;
+}
+
+/** A database that keeps a realm, with one pool of connections for all of it. */
+export interface Database {
+  readonly connection: Connection;
+  readonly realm: string;
+  /** The logs of one kind; closing it leaves the database open. */
+  store<B, R extends LogRow>(kind: "session" | "agent", foldRow: FoldRow<B, R>): Store<B, R>;
+  config(): Promise<ConfigStore>;
+  close(): Promise<void>;
+}
+
+const POOL_MAX = 8;
+const LEASE_MS = 10_000;
+const BATCH_MAX = 256;
+
+/** Opens a database and brings its schema up to date; throws SESSION_STORE_ERROR, without the password, where it cannot. */
+export async function openDatabase(options: PostgresOptions): Promise<Database> {
+  const { url, realm, warn = () => {}, now = Date.now, isPooled = false, leaseMs = LEASE_MS } = options;
+  const connection = createConnection({ url, poolMax: options.poolMax ?? POOL_MAX, isPooled, patienceMs: leaseMs });
+  try {
+    await connection.askOnce(migrate);
+  } catch (error) {
+    await connection.close();
+    if (error instanceof RuntimeError) throw error;
+    const message = `cannot open the database ${placeOf(url)}: ${messageOf(error)}`;
+    throw new RuntimeError("SESSION_STORE_ERROR", message, { cause: error });
+  }
+  const channel = createChannel({ connection, realm, isPooled, warn });
+  const closing: (() => void)[] = [];
+  return {
+    connection,
+    realm,
+    store: (kind, foldRow) => {
+      const owner = randomUUID();
+      const rows = createRows<ReturnType<typeof foldRow>>(connection, realm, kind);
+      const { close, isOurs, interrupted, ...locks } = createSessionLocks({
+        connection,
+        realm,
+        kind,
+        owner,
+        leaseMs,
+        tellInterrupt: (sessionId) => channel.say(`interrupt ${sessionId}`),
+      });
+      const deafen = channel.listen((word, what) => {
+        if (word === "interrupt") interrupted(what);
+      });
+      const parts = { connection, realm, kind, owner, foldRow, rows, now, isHeld: isOurs };
+      return {
+        log: createLog({ ...parts, batchMax: options.batchMax ?? BATCH_MAX }),
+        sessions: { get: rows.get, page: rows.page, all: () => rows.page({ max: 1_000_000 }) },
+        locks,
+        blobs: createBlobs(connection, realm),
+        signals: { tell: channel.tell, hear: channel.hear, close: async () => {} },
+        close: async () => {
+          deafen();
+          await close();
+        },
+      };
+    },
+    config: async () => {
+      const configuration = await openConfiguration(connection, {
+        realm,
+        channel,
+        name: `the configuration of realm ${realm} in ${placeOf(url)}`,
+      });
+      closing.push(configuration.close);
+      return configuration;
+    },
+    close: async () => {
+      for (const close of closing) close();
+      await channel.close();
+      await connection.close();
+    },
+  };
+}

@@ -1,0 +1,169 @@
+import { createHash } from "node:crypto";
+import type { Sql } from "postgres";
+import type { Signals } from "../../ports/signals.ts";
+import { createHearers } from "../hearers.ts";
+import { arrayText, type Connection } from "./connection.ts";
+
+/** What is said on a realm's channel: a log grew, a turn is to stop, the configuration changed. Ids and numbers only. */
+type Word = `log ${string} ${number}` | `interrupt ${string}` | `config ${number}`;
+
+export interface Channel extends Signals {
+  say(word: Exclude<Word, `log ${string}`>): void;
+  /** Calls `heard` with every interrupt and change of the configuration that is said; what is returned ends it. */
+  listen(heard: (kind: "interrupt" | "config", what: string) => void): () => void;
+}
+
+export interface ChannelParts {
+  readonly connection: Connection;
+  readonly realm: string;
+  /** Whether notifications reach us; behind a pooler that gives connections away they do not. */
+  readonly isPooled: boolean;
+  readonly warn: (sentence: string) => void;
+}
+
+/** Words are said together, off the path of what they tell of: within its transaction a word costs six times as much. */
+const SAY_MS = 10;
+const PAYLOAD_CHARS_MAX = 7_500;
+/** How often logs are looked at that somebody hears: where notifications come, to make up for lost ones. */
+const LOOK_MS = 1_000;
+const LOOK_MS_DEAF = 100;
+/** So often in a row is a listening that heard nothing begun anew before it is given up. */
+const DEAF_MAX = 3;
+
+/** Words between the processes of a realm, by NOTIFY; whatever it loses is found by looking. */
+export function createChannel({ connection, realm, isPooled, warn }: ChannelParts): Channel {
+  const name = `rkat_${createHash("sha256").update(realm).digest("hex").slice(0, 16)}`;
+  const others = new Set<(kind: "interrupt" | "config", what: string) => void>();
+  const hearers = createHearers(() => attend());
+  /** The furthest each heard log is known to reach, and what only looking found the last time. */
+  const reached = new Map<string, number>();
+  let unheard = new Set<string>();
+  let waiting = new Map<string, Word>();
+  let saying: NodeJS.Timeout | undefined;
+  let timer: NodeJS.Timeout | undefined;
+  let looking: Promise<void> | undefined;
+  let ear: Sql | undefined;
+  let deafness = isPooled ? DEAF_MAX : 0;
+  let isClosed = false;
+  if (isPooled) warn("the database is behind a pooler: what other processes do is looked for, not listened to");
+
+  const hearLog = (sessionId: string, seq: number): void => {
+    if (!hearers.isHeard(sessionId) || seq <= (reached.get(sessionId) ?? 0)) return;
+    reached.set(sessionId, seq);
+    hearers.tell(sessionId, seq);
+  };
+  const onPayload = (payload: string): void => {
+    deafness = 0;
+    for (const line of payload.split("\n")) {
+      const [kind, what = "", seq] = line.split(" ");
+      if (kind === "log") {
+        unheard.delete(what);
+        hearLog(what, Number(seq));
+      }
+      if (kind === "interrupt" || kind === "config") for (const heard of others) heard(kind, what);
+    }
+  };
+  const say = (word: Word, key: string = word): void => {
+    waiting.set(key, word);
+    saying ??= setTimeout(() => void sayAll(), SAY_MS).unref();
+  };
+  const sayAll = async (): Promise<void> => {
+    const payloads = payloadsOf(waiting.values());
+    waiting = new Map();
+    saying = undefined;
+    try {
+      await connection.askOnce(
+        (sql) => sql`select pg_notify(${name}, word) from unnest(${arrayText(payloads)}::text[]) word`,
+      );
+    } catch {
+      // Whoever would have heard it finds it by looking.
+    }
+  };
+
+  /** Finds what nobody told, and whether notifications still come. */
+  const look = async (): Promise<void> => {
+    const heard = hearers.heard();
+    if (heard.length === 0) return;
+    const rows = await connection.ask(
+      (sql) => sql<{ id: string; last_seq: number }[]>`
+        select id, last_seq from rkat.sessions where realm = ${realm} and id = any(${arrayText(heard)}::text[])`,
+    );
+    const isDeaf = [...unheard].some((id) => hearers.isHeard(id));
+    // Where a log ended when it was first looked at is no news.
+    unheard = new Set(rows.filter(({ id, last_seq }) => last_seq > (reached.get(id) ?? last_seq)).map(({ id }) => id));
+    for (const { id, last_seq } of rows) hearLog(id, last_seq);
+    if (isDeaf && ear !== undefined) await openEar();
+  };
+  const openEar = async (): Promise<void> => {
+    await closeEar();
+    if (isClosed || deafness >= DEAF_MAX) return;
+    deafness += 1;
+    if (deafness === DEAF_MAX) {
+      warn("notifications of the database do not come: what other processes do is looked for, ten times a second");
+      return attend();
+    }
+    ear = connection.alone();
+    await ear.listen(name, onPayload);
+  };
+  const closeEar = async (): Promise<void> => {
+    const old = ear;
+    ear = undefined;
+    await old?.end({ timeout: 0 });
+  };
+  const attendNow = (): void => {
+    // One look at a time; what fails is tried at the next.
+    looking ??= look()
+      .catch(() => {})
+      .finally(() => {
+        looking = undefined;
+      });
+  };
+  /** Listens and looks as long as somebody hears. */
+  const attend = (): void => {
+    clearInterval(timer);
+    timer = undefined;
+    for (const id of reached.keys()) if (!hearers.isHeard(id)) reached.delete(id);
+    if (isClosed || (hearers.heard().length === 0 && others.size === 0)) return;
+    if (ear === undefined && deafness < DEAF_MAX) openEar().catch(() => {});
+    timer = setInterval(attendNow, deafness >= DEAF_MAX ? LOOK_MS_DEAF : LOOK_MS).unref();
+  };
+
+  return {
+    tell: (sessionId, seq) => {
+      hearers.tell(sessionId, seq);
+      if (hearers.isHeard(sessionId)) reached.set(sessionId, Math.max(seq, reached.get(sessionId) ?? 0));
+      say(`log ${sessionId} ${seq}`, sessionId);
+    },
+    hear: hearers.hear,
+    say: (word) => say(word),
+    listen: (heard) => {
+      others.add(heard);
+      attend();
+      return () => {
+        others.delete(heard);
+        attend();
+      };
+    },
+    close: async () => {
+      isClosed = true;
+      clearInterval(timer);
+      clearTimeout(saying);
+      if (waiting.size > 0) await sayAll();
+      await looking;
+      await closeEar();
+    },
+  };
+}
+
+function payloadsOf(words: Iterable<Word>): string[] {
+  const payloads: string[] = [];
+  let payload = "";
+  for (const word of words) {
+    if (payload.length + word.length >= PAYLOAD_CHARS_MAX) {
+      payloads.push(payload);
+      payload = "";
+    }
+    payload = payload === "" ? word : `${payload}\n${word}`;
+  }
+  return payload === "" ? payloads : [...payloads, payload];
+}
