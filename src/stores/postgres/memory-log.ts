@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
-import type { Sql, TransactionSql } from "postgres";
+import type { ISql, TransactionSql } from "postgres";
 import { RuntimeError } from "../../contract/error.ts";
 import type { Chunk, MemoryBatch, NewChunk } from "../../ports/memory.ts";
 import { keyOf } from "../recall/posting-page.ts";
-import { BIGINTS, type Connection, INTEGERS, TEXTS } from "./connection.ts";
+import { arrayText, type Connection } from "./connection.ts";
 
 /** What a realm remembers, as rows; who searches it, and where, is decided above. */
 export interface MemoryLog {
@@ -89,7 +89,7 @@ interface SessionRow {
   readonly is_dropped: boolean;
 }
 
-async function sessionOf(sql: Sql, realm: string, id: string): Promise<SessionRow | undefined> {
+async function sessionOf(sql: ISql, realm: string, id: string): Promise<SessionRow | undefined> {
   const [row] = await sql<SessionRow[]>`
     select cursor, version, discarded, is_dropped from rkat.memory_sessions where realm = ${realm} and id = ${id}`;
   return row;
@@ -186,14 +186,14 @@ async function insertChunks(
   { realm, session_id, firstId }: { readonly realm: string; readonly session_id: string; readonly firstId: number },
   rows: readonly Row[],
 ): Promise<void> {
-  const column = <T>(of: (row: Row) => T, type: number) => sql.array(rows.map(of) as never[], type);
+  const column = (of: (row: Row) => string | number): string => arrayText(rows.map(of));
   await sql`
     insert into rkat.memory_chunks (realm, session_id, is_discarded, id, seq, length, keys, counts, body)
     select ${realm}, ${session_id}, false, ${firstId}::bigint + place - 1, seq, length, keys::bigint[],
       counts::integer[], body
-    from unnest(${column((row) => row.seq, BIGINTS)}::bigint[], ${column((row) => row.length, INTEGERS)}::integer[],
-      ${column((row) => row.keys, TEXTS)}::text[], ${column((row) => row.counts, TEXTS)}::text[],
-      ${column((row) => row.body, TEXTS)}::text[]) with ordinality as added (seq, length, keys, counts, body, place)`;
+    from unnest(${column(({ seq }) => seq)}::bigint[], ${column(({ length }) => length)}::integer[],
+      ${column(({ keys }) => keys)}::text[], ${column(({ counts }) => counts)}::text[],
+      ${column(({ body }) => body)}::text[]) with ordinality as added (seq, length, keys, counts, body, place)`;
 }
 
 /** Notes what of a session has left its context, of chunks from an id on. */
@@ -202,8 +202,8 @@ async function markDiscarded(
   { realm, session_id, from }: { readonly realm: string; readonly session_id: string; readonly from: number },
   ranges: MemoryBatch["discarded"],
 ): Promise<void> {
-  const firsts = sql.array(ranges.map(({ from_seq }) => from_seq) as never[], BIGINTS);
-  const lasts = sql.array(ranges.map(({ to_seq }) => to_seq) as never[], BIGINTS);
+  const firsts = arrayText(ranges.map(({ from_seq }) => from_seq));
+  const lasts = arrayText(ranges.map(({ to_seq }) => to_seq));
   await sql`
     update rkat.memory_chunks as chunk set is_discarded = not is_discarded
     where realm = ${realm} and session_id = ${session_id} and id >= ${from} and is_discarded <> exists (

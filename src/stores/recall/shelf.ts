@@ -91,7 +91,7 @@ export function createShelf({ tables, catalogue, folder, embedderId, warn }: She
       return state;
     },
     put: (vectors, followed) => {
-      const dimensions = vectors[0]?.vector.length;
+      const dimensions = vectors[0]?.vector.length ?? tables.embedders.get(embedderId)?.dimensions;
       if (dimensions === undefined) return;
       const sizes = layoutFor(dimensions, 0);
       const refuse = (expected: number, found: number): never => {
