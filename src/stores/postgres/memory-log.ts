@@ -24,6 +24,13 @@ export interface MemoryLogOptions {
 
 export function createMemoryLog({ connection, realm, version }: MemoryLogOptions): MemoryLog {
   let isRenewed = false;
+  let writing: Promise<void> = Promise.resolve();
+  /** In the order of the calls: of two batches of a session that wait for each other in the database, either may be first. */
+  const write = (work: (held: TransactionSql) => Promise<void>): Promise<void> => {
+    const written = writing.then(() => connection.ask((sql) => sql.begin(work)));
+    writing = written.catch(() => {});
+    return written;
+  };
   return {
     connection,
     realm,
@@ -43,9 +50,9 @@ export function createMemoryLog({ connection, realm, version }: MemoryLogOptions
     add: async (batch) => {
       // Made before the transaction: what cannot be read to its end leaves nothing, and nobody waits for it.
       const rows = batch.chunks.map(toRow);
-      await connection.ask((sql) => sql.begin((held) => addBatch(held, { realm, version }, { ...batch, rows })));
+      await write((held) => addBatch(held, { realm, version }, { ...batch, rows }));
     },
-    drop: (sessionId) => connection.ask((sql) => sql.begin((held) => dropSession(held, realm, sessionId))),
+    drop: (sessionId) => write((held) => dropSession(held, realm, sessionId)),
   };
 }
 
