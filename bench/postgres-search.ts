@@ -13,6 +13,7 @@ import { createMemoryData, fillMemory } from "./memory-store-data.ts";
 import { formatSize, sizesAsked } from "./memory-store-sizes.ts";
 import { timeOf } from "./memory-store-stopwatch.ts";
 import { median, publish } from "./report.ts";
+import { formatTable } from "./table.ts";
 
 const EMBEDDER = "bench/384";
 const REALM = "bench";
@@ -43,7 +44,9 @@ try {
   for (const size of sizesAsked()) {
     const filled = await fill(from, size);
     console.log(`${size} chunks are in after ${(filled.wallMs / 1_000).toFixed(0)} s`);
-    readings.push({ size, filled, ways: await measureWays(size) });
+    const reading = { size, filled, ways: await measureWays(size) };
+    console.log(formatTable(tableOf(reading)));
+    readings.push(reading);
     from = size;
   }
   await report(readings);
@@ -117,7 +120,6 @@ async function measureWays(size: number): Promise<Readonly<Record<string, Costs>
     ways[way] = costs;
     await again.close();
     await database.close();
-    console.log(way, size, JSON.stringify(costs));
   }
   return ways;
 }
@@ -184,34 +186,36 @@ interface Reading {
   readonly ways: Readonly<Record<string, Costs>>;
 }
 
-async function report(readings: readonly Reading[]): Promise<void> {
-  const format = (ms: number): string => ms.toFixed(ms < 10 ? 2 : 0);
-  const tables = readings.map(({ size, ways }) => {
-    const { embedded = {}, local = {}, database = {} } = ways;
-    const all = ({ cpuMs, databaseMs }: Cost): number => cpuMs + databaseMs;
-    const rows = Object.keys(local).map((name) => {
-      const own = embedded[name];
-      const told = [local[name], database[name]].flatMap((found) =>
-        found === undefined
-          ? []
-          : [
-              `${format(found.wallMs)} / ${format(found.cpuMs)} / ${format(found.databaseMs)}`,
-              own === undefined ? "" : `${(all(found) / all(own)).toFixed(1)}×`,
-            ],
-      );
-      return [name, own === undefined ? "" : `${format(own.wallMs)} / ${format(own.cpuMs)}`, ...told];
-    });
-    return [
-      [`${formatSize(size)}: wall / CPU / database ms`, "embedded", "in a copy", "CPU", "in the database", "CPU"],
-      ...rows,
-    ];
+const format = (ms: number): string => ms.toFixed(ms < 10 ? 2 : 0);
+const allOf = ({ cpuMs, databaseMs }: Cost): number => cpuMs + databaseMs;
+
+function tableOf({ size, ways }: Reading): readonly (readonly string[])[] {
+  const { embedded = {}, local = {}, database = {} } = ways;
+  const rows = Object.keys(local).map((name) => {
+    const own = embedded[name];
+    const told = [local[name], database[name]].flatMap((found) =>
+      found === undefined
+        ? []
+        : [
+            `${format(found.wallMs)} / ${format(found.cpuMs)} / ${format(found.databaseMs)}`,
+            own === undefined ? "" : `${(allOf(found) / allOf(own)).toFixed(1)}×`,
+          ],
+    );
+    return [name, own === undefined ? "" : `${format(own.wallMs)} / ${format(own.cpuMs)}`, ...told];
   });
+  return [
+    [`${formatSize(size)}: wall / CPU / database ms`, "embedded", "in a copy", "CPU", "in the database", "CPU"],
+    ...rows,
+  ];
+}
+
+async function report(readings: readonly Reading[]): Promise<void> {
   const targets = readings.map(({ size, ways }) => ({
     what: `CPU of a search in a copy at ${formatSize(size)}, of the embedded one's`,
     value: ratioOf(ways.local, ways.embedded),
     max: 2,
   }));
-  await publish({ name: "postgres-search", tables, targets, measured: readings });
+  await publish({ name: "postgres-search", tables: readings.map(tableOf), targets, measured: readings });
 }
 
 function ratioOf(one: Costs | undefined, other: Costs | undefined): number {
