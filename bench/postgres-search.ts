@@ -186,8 +186,13 @@ interface Reading {
   readonly ways: Readonly<Record<string, Costs>>;
 }
 
-const format = (ms: number): string => ms.toFixed(ms < 10 ? 2 : 0);
-const allOf = ({ cpuMs, databaseMs }: Cost): number => cpuMs + databaseMs;
+function format(ms: number): string {
+  return ms.toFixed(ms < 10 ? 2 : 0);
+}
+
+function allOf({ cpuMs, databaseMs }: Cost): number {
+  return cpuMs + databaseMs;
+}
 
 function tableOf({ size, ways }: Reading): readonly (readonly string[])[] {
   const { embedded = {}, local = {}, database = {} } = ways;

@@ -1,4 +1,4 @@
-import type { Fragment, ISql, Sql } from "postgres";
+import type { Fragment, ISql } from "postgres";
 import type { Chunk, LexicalMatches, MemoryStore, Neighbour, Scope, TermQuery } from "../../ports/memory.ts";
 import { LENGTH_SHARE, SATURATION } from "../../text/bm25.ts";
 import { keyOf } from "../recall/posting-page.ts";
@@ -6,6 +6,7 @@ import { arrayText } from "./connection.ts";
 import { indexBehind } from "./memory-index.ts";
 import { fromRow, type MemoryLog } from "./memory-log.ts";
 import { numbersOf, putVectors } from "./memory-vectors.ts";
+import { inTransaction } from "./transaction.ts";
 
 /** A search that takes longer is given up: it would be of no use to whoever asked. */
 const SEARCH_MS_MAX = 10_000;
@@ -67,17 +68,14 @@ export function createDatabaseMemory(log: MemoryLog, warn: (sentence: string) =>
 
 /** Asks something that looks at many rows. */
 function bounded<T>({ connection }: MemoryLog, work: (sql: ISql) => Promise<T>): Promise<T> {
-  return connection.ask(
-    (sql: Sql) =>
-      // What it resolves to is what the work does: no array of queries.
-      sql.begin("read only", async (held) => {
-        const [, result] = await Promise.all([
-          held`select set_config('statement_timeout', ${String(SEARCH_MS_MAX)}, true)`,
-          work(held),
-        ]);
-        return result;
-      }) as Promise<T>,
-  );
+  const asked = async (held: ISql): Promise<T> => {
+    const [, result] = await Promise.all([
+      held`select set_config('statement_timeout', ${String(SEARCH_MS_MAX)}, true)`,
+      work(held),
+    ]);
+    return result;
+  };
+  return connection.ask((sql) => inTransaction(sql, asked, "read only"));
 }
 
 /** Rows called `chunk` that lie in a scope. */

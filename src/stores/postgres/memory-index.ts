@@ -1,5 +1,6 @@
 import type { TransactionSql } from "postgres";
 import type { MemoryLog } from "./memory-log.ts";
+import { inTransaction } from "./transaction.ts";
 
 /** Chunks whose terms are written in one transaction. */
 const PAGE_CHUNKS_MAX = 1_000;
@@ -13,7 +14,7 @@ export async function indexBehind({ connection, realm }: MemoryLog): Promise<voi
         left join rkat.memory_index as done on done.realm = known.realm where known.realm = ${realm}`,
     );
     if (row === undefined || Number(row.indexed_id) >= Number(row.last_id)) return;
-    await connection.ask((sql) => sql.begin((held) => indexPage(held, realm)));
+    await connection.ask((sql) => inTransaction(sql, (held) => indexPage(held, realm)));
   }
 }
 

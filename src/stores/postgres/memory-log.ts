@@ -4,6 +4,7 @@ import { RuntimeError } from "../../contract/error.ts";
 import type { Chunk, MemoryBatch, NewChunk } from "../../ports/memory.ts";
 import { keyOf } from "../recall/posting-page.ts";
 import { arrayText, type Connection } from "./connection.ts";
+import { inTransaction } from "./transaction.ts";
 
 /** What a realm remembers, as rows; who searches it, and where, is decided above. */
 export interface MemoryLog {
@@ -27,7 +28,7 @@ export function createMemoryLog({ connection, realm, version }: MemoryLogOptions
   let writing: Promise<void> = Promise.resolve();
   /** In the order of the calls: of two batches of a session that wait for each other in the database, either may be first. */
   const write = (work: (held: TransactionSql) => Promise<void>): Promise<void> => {
-    const written = writing.then(() => connection.ask((sql) => sql.begin(work)));
+    const written = writing.then(() => connection.ask((sql) => inTransaction(sql, work)));
     writing = written.catch(() => {});
     return written;
   };
@@ -40,7 +41,7 @@ export function createMemoryLog({ connection, realm, version }: MemoryLogOptions
       return known === undefined || known.version < version ? 0 : Number(known.cursor);
     },
     behind: async () => {
-      if (!isRenewed) await connection.ask((sql) => sql.begin((held) => renewOutdated(held, realm, version)));
+      if (!isRenewed) await connection.ask((sql) => inTransaction(sql, (held) => renewOutdated(held, realm, version)));
       isRenewed = true;
       const rows = await connection.ask(
         (sql) => sql<{ id: string }[]>`select id from rkat.sessions where realm = ${realm} and last_seq > memory_seq`,

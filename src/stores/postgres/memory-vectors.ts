@@ -4,6 +4,7 @@ import type { MemoryStore } from "../../ports/memory.ts";
 import { quantise } from "../recall/vector-files.ts";
 import { arrayText } from "./connection.ts";
 import type { MemoryLog } from "./memory-log.ts";
+import { inTransaction } from "./transaction.ts";
 
 type NewVectors = Parameters<MemoryStore["vectors"]["put"]>[1];
 
@@ -23,7 +24,7 @@ export async function putVectors(log: MemoryLog, embedderId: string, vectors: Ne
       data: arrayText(slice.map(({ vector }) => toBytes(vector).toString("hex"))),
     };
     await log.connection.ask((sql) =>
-      sql.begin((held) => putSlice(held, { realm: log.realm, embedderId, dimensions }, rows)),
+      inTransaction(sql, (held) => putSlice(held, { realm: log.realm, embedderId, dimensions }, rows)),
     );
   }
 }

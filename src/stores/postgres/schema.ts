@@ -1,6 +1,7 @@
 import type { Sql, TransactionSql } from "postgres";
 import { RuntimeError } from "../../contract/error.ts";
 import { MEMORY_SCHEMA, MEMORY_TABLES } from "./memory-schema.ts";
+import { inTransaction } from "./transaction.ts";
 
 /**
  * What each version of the schema added. A step is never changed once it was released: a database has been through it.
@@ -82,7 +83,7 @@ const ATTEMPTS_MAX = 3;
 export async function migrate(sql: Sql): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
     try {
-      if ((await versionOf(sql)) !== STEPS.length) await sql.begin((transaction) => step(transaction));
+      if ((await versionOf(sql)) !== STEPS.length) await inTransaction(sql, step);
       return;
     } catch (error) {
       const code = error instanceof Error && "code" in error ? String(error.code) : "";
