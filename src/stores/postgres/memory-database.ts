@@ -5,6 +5,7 @@ import { keyOf } from "../recall/posting-page.ts";
 import { arrayText } from "./connection.ts";
 import { indexBehind } from "./memory-index.ts";
 import { fromRow, type MemoryLog } from "./memory-log.ts";
+import { createVectorExtension } from "./memory-pgvector.ts";
 import { numbersOf, putVectors } from "./memory-vectors.ts";
 import { inTransaction } from "./transaction.ts";
 
@@ -13,7 +14,7 @@ const SEARCH_MS_MAX = 10_000;
 
 /**
  * A shared memory that is searched where it is kept: nothing is on this machine, and nothing is read but what is found.
- * Vectors are compared one by one, as long as a scope has few of them.
+ * Vectors are compared by pgvector where the database has it, and otherwise read and compared while a scope has few.
  */
 export function createDatabaseMemory(log: MemoryLog, warn: (sentence: string) => void): MemoryStore {
   const { connection, realm } = log;
@@ -228,7 +229,14 @@ const PAGE_VECTORS_MAX = 2_000;
 /** Reads the vectors of a scope, page by page, and keeps the nearest. */
 function createComparison(log: MemoryLog, warn: (sentence: string) => void): MemoryStore["nearest"] {
   const { realm } = log;
+  const extension = createVectorExtension(log);
   let isTold = false;
+  const isComparable = async (embedderId: string, vector: Float32Array): Promise<boolean> => {
+    const [row] = await log.connection.ask(
+      (sql) => sql`select dimensions from rkat.memory_embedders where realm = ${realm} and embedder = ${embedderId}`,
+    );
+    return row !== undefined && Number(row.dimensions) === vector.length;
+  };
   const pageOf = (embedderId: string, scope: Scope, after: number) =>
     bounded(
       log,
@@ -252,7 +260,11 @@ function createComparison(log: MemoryLog, warn: (sentence: string) => void): Mem
     return Number(row?.found ?? 0) > COMPARED_MAX;
   };
   return async (embedderId, vector, { scope, max }) => {
-    if (max <= 0) return [];
+    if (max <= 0 || !(await isComparable(embedderId, vector))) return [];
+    if (await extension.isThere()) {
+      await extension.bringUp(embedderId);
+      return bounded(log, (sql) => extension.nearest(sql, { embedderId, vector, max }, within(sql, realm, scope)));
+    }
     if (await isTooLarge(embedderId, scope)) {
       if (!isTold) warn(TOO_LARGE);
       isTold = true;
@@ -263,7 +275,6 @@ function createComparison(log: MemoryLog, warn: (sentence: string) => void): Mem
     for (let after = 0; ; ) {
       const rows = await pageOf(embedderId, scope, after);
       for (const { id, data } of rows) {
-        if (data.length !== vector.length) continue;
         best.push({ id: Number(id), similarity: cosine(asked, numbersOf(data)) });
       }
       best.sort((a, b) => b.similarity - a.similarity || a.id - b.id).splice(max);
@@ -275,7 +286,7 @@ function createComparison(log: MemoryLog, warn: (sentence: string) => void): Mem
 
 const TOO_LARGE =
   `more than ${COMPARED_MAX} vectors are not compared in the database: searches of the whole project are by words alone; ` +
-  'set [memory] index = "local" to search by meaning, too';
+  'install pgvector in the database, or set [memory] index = "local", to search by meaning, too';
 
 function normalised(vector: Float32Array): Float32Array {
   const length = Math.hypot(...vector);

@@ -23,7 +23,7 @@ export interface EmbeddedMemoryOptions {
 }
 
 /** How far a store has followed a memory that is kept elsewhere. */
-export interface Followed {
+interface Followed {
   /** 0 and no mark where nothing was followed. */
   readonly number: number;
   readonly mark: string;
