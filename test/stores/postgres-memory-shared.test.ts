@@ -247,6 +247,10 @@ withPostgres("a memory that machines share", () => {
       expect([...((await newer.behind?.()) ?? [])].sort()).toEqual([A, B].sort());
       await newer.add(batchOf(A, 1, ["w one", "w two"]));
       expect(await newer.behind?.()).toEqual([B]);
+      await store.add(batchOf(B, 2, ["w two"]));
+      expect(await newer.behind?.()).toEqual([B]);
+      await newer.add(batchOf(B, 1, ["w one", "w two"]));
+      expect(await newer.behind?.()).toEqual([]);
     });
   }
 

@@ -1,5 +1,6 @@
 import { RuntimeError } from "../../contract/error.ts";
 import type { MemoryBatch, MemoryStore } from "../../ports/memory.ts";
+import { DamagedDb } from "../embedded/table-file.ts";
 import type { Change } from "../recall/batches.ts";
 import type { EmbeddedMemory } from "../recall/open.ts";
 import type { IndexedChunk } from "../recall/segment.ts";
@@ -50,8 +51,8 @@ export function createLocalMemory(log: MemoryLog, copy: EmbeddedMemory): MemoryS
       await bringUp(embedderId);
       return await ask();
     } catch (error) {
-      if (!(error instanceof RuntimeError) || error.code !== "SESSION_STORE_ERROR") throw error;
-      // A copy that was found damaged is empty now.
+      if (!(error instanceof RuntimeError) || !(error.cause instanceof DamagedDb)) throw error;
+      // The copy is empty now.
       await bringUp(embedderId);
       return ask();
     }
@@ -106,9 +107,9 @@ interface Stretch {
   readonly upTo: number;
 }
 
-/** How much is read at once. */
-const PAGE_BATCHES_MAX = 2_000;
-const PAGE_BYTES_MAX = 8 * 1_024 * 1_024;
+/** How much is read, and then done, at once: nothing else happens in the process while it is done. */
+const PAGE_BATCHES_MAX = 256;
+const PAGE_BYTES_MAX = 512 * 1_024;
 
 /** Does here what was done there; tells whether all chunks were still there, or a drop that is to be followed took some. */
 async function followChanges(log: MemoryLog, copy: EmbeddedMemory, { after, upTo }: Stretch): Promise<boolean> {
@@ -206,7 +207,7 @@ function gone(session_id: string, seq: number): IndexedChunk {
   return { ...nothing, session_id, seq, terms: new Map() };
 }
 
-const PAGE_VECTORS_MAX = 4_000;
+const PAGE_VECTORS_MAX = 1_000;
 
 async function followVectors(
   { connection, realm }: MemoryLog,

@@ -160,8 +160,12 @@ async function addBatch(
     sql`
       update rkat.memory_realms set last_batch = ${lastBatch + 1}, last_id = ${lastId + added.length},
         chunks = chunks + ${added.length}, bytes = bytes + ${bytes} where realm = ${realm}`,
-    // Last: whoever appends to the session waits for this row, and it is let go of at once.
-    sql`update rkat.sessions set memory_seq = ${cursor} where realm = ${realm} and id = ${session_id}`,
+    // Last: whoever appends to the session waits for this row, and it is let go of at once. What an older program takes in
+    // after a newer one has begun stays behind.
+    sql`
+      update rkat.sessions set memory_seq = case
+        when (select version from rkat.memory_realms where realm = ${realm}) > ${version} then 0 else ${cursor}::bigint end
+      where realm = ${realm} and id = ${session_id}`,
   ]);
 }
 
