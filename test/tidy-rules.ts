@@ -48,7 +48,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
  */
 const GROUND_ROOMS: Readonly<Record<string, readonly string[]>> = {
   surfaces: ["wire"],
-  stores: ["embedded"],
+  // A memory that machines share is searched in a copy on each of them.
+  stores: ["embedded", "recall"],
   // A compaction by cascade is written as an agent's tiers are, and what either says is checked the same way.
   core: ["agent", "grounding"],
 };

@@ -50,14 +50,21 @@ export function createConnection({ url, poolMax, isPooled, patienceMs }: Connect
   let isClosed = false;
   const underWay = new Set<Promise<unknown>>();
 
+  /**
+   * Whoever asks next gets new connections. One that was lost with words still to be sent never sends anything again, and
+   * what was left of a transaction on it would be said on the next: the driver knows of neither.
+   */
+  const renew = (lost: Sql, patienceSecs: number): void => {
+    if (pool === lost && !isClosed) pool = open(poolMax);
+    void lost.end({ timeout: patienceSecs });
+  };
   const askOnce = async <T>(work: (sql: Sql) => Promise<T>): Promise<T> => {
     const sql = pool;
     const timer = new AbortController();
     const silence = sleep(ANSWER_MS_MAX, undefined, { signal: timer.signal }).then(
       () => {
-        // Its connections wait for answers that do not come: whoever asks next gets new ones.
-        if (pool === sql && !isClosed) pool = open(poolMax);
-        void sql.end({ timeout: 0 });
+        // Its connections wait for answers that do not come.
+        renew(sql, 0);
         throw new LostDatabase(`no answer in ${ANSWER_MS_MAX / 1_000} s`);
       },
       () => new Promise<never>(() => {}),
@@ -66,6 +73,9 @@ export function createConnection({ url, poolMax, isPooled, patienceMs }: Connect
     underWay.add(asked);
     try {
       return await Promise.race([asked, silence]);
+    } catch (error) {
+      if (isLost(error)) renew(sql, CLOSE_MS_MAX / 1_000);
+      throw error;
     } finally {
       timer.abort();
       underWay.delete(asked);
