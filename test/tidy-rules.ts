@@ -19,6 +19,7 @@ const DOORS = [
   "src/mcp.ts",
   "src/runtime.ts",
   "src/runtime-on-disk.ts",
+  "src/runtime-in-database.ts",
   "src/run-server.ts",
 ];
 

@@ -114,6 +114,8 @@ export interface Place {
   /** Whoever called the command vouches for what the project's files want. */
   readonly isTrusted: boolean;
   readonly realm: string;
+  /** Whether a flag chose the realm. */
+  readonly isChosen: boolean;
   readonly stateFolder: string;
 }
 
