@@ -267,7 +267,9 @@ const sections = {
     .describe("which tool calls run, are asked about or refused; [permissions.md](permissions.md)"),
   shell: Shell.prefault({}),
   rest: Rest.prefault({}),
-  store: StoreTable.prefault({}).describe("where sessions are kept; not for the realm's own layer, which is kept there"),
+  store: StoreTable.prefault({}).describe(
+    "where sessions are kept; not for the realm's own layer, which is kept there",
+  ),
   memory: Memory.prefault({}).describe("what was said is found again, as with rkat memory search"),
   agent_memory: AgentMemory.prefault({}).describe("an agent's memories in three tiers, as with rkat agent remember"),
   telemetry: Telemetry.prefault({}).describe(
