@@ -135,7 +135,9 @@ export function isOutrun(error: unknown): boolean {
 }
 
 export function away(cause: unknown): RuntimeError {
-  const message = `the database cannot be reached: ${messageOf(cause)}`;
+  // Clients of a server are told as well: what a socket says names the address, and its code does not.
+  const reason = /^[A-Z_]+$/.test(codeOf(cause)) ? codeOf(cause) : messageOf(cause);
+  const message = `the database cannot be reached: ${reason}`;
   return new RuntimeError("SESSION_STORE_ERROR", message, { cause });
 }
 
