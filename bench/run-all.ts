@@ -9,6 +9,7 @@ const BENCHES = [
   "permission.ts",
   "append.ts",
   "resume.ts",
+  "list.ts",
   "compaction.ts",
   "compaction-loop.ts",
   "memory-store.ts",
