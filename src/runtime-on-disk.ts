@@ -86,13 +86,18 @@ async function openInFolder({ stateFolder, trust, ...options }: FolderOptions): 
   const isCompacting = config.features.includes("session-compaction");
   const compacting = isCompacting ? { compaction: options.compaction ?? (true as const) } : {};
   const composed = { ...options, ...compacting, config, compose, warn };
+  const openMemory = async (): Promise<MemoryStore> => {
+    if (config.memory.index !== "database") return openMemoryIn(stateFolder, warn);
+    const message = 'memory.index is "database", and there is none: set [store] url, or write "auto"';
+    throw new RuntimeError("INVALID_PARAMS", message);
+  };
   compactionOf(composed, config, config); // What is refused is refused before a folder is touched.
   if (configStore === undefined || !config.features.includes("session-store")) {
-    return createRuntime({ ...composed, ...(await memoryIn(config, { stateFolder, ...options })) });
+    return createRuntime({ ...composed, ...(await memoryOf(config, options, openMemory)) });
   }
   const store = await openEmbeddedStore(stateFolder, { warn });
   const files = config.store.files === false ? store : await withFiles(store, { folder: stateFolder, warn });
-  const memory = await memoryIn(config, { stateFolder, ...options });
+  const memory = await memoryOf(config, options, openMemory);
   const agents = agentsIn(stateFolder, { warn, hasFiles: config.store.files !== false });
   return createRuntime({ agents, ...composed, configStore, ...memory, store: files });
 }
@@ -122,7 +127,11 @@ async function openInDatabase(options: OpenOptions & { readonly config: Config }
     const parts = { ...others, ...compacting, config, compose, warn, secrets, configStore };
     compactionOf(parts, config, config);
     const folder = config.store.files === true ? beside : undefined;
-    const memory = await memoryIn(config, { ...options, stateFolder: beside });
+    const memory = await memoryOf(config, options, async () => {
+      if (config.memory.index !== "database") return beside === undefined ? undefined : openMemoryIn(beside, warn);
+      const message = 'memory.index is "database", and memory is not kept in a database yet; write "local" or "auto"';
+      throw new RuntimeError("INVALID_PARAMS", message);
+    });
     const agents = agentsInDatabase(database, { folder, warn });
     const kept = database.store("session", foldRow);
     const store = folder === undefined ? kept : await withFiles(kept, { folder, warn });
@@ -212,17 +221,14 @@ function agentsIn(
   };
 }
 
-/** Opens the project's memory, when the configuration names it. */
-async function memoryIn(
+/** Opens memory, when the configuration names it, with the store that is handed in or else the one that is opened. */
+async function memoryOf(
   config: Config,
-  { stateFolder, warn = () => {}, memory, env = process.env }: OpenOptions,
+  { warn = () => {}, memory, env = process.env }: OpenOptions,
+  openStore: () => Promise<MemoryStore | undefined>,
 ): Promise<Pick<RuntimeOptions, "memory">> {
   if (!config.features.includes("memory-store")) return {};
-  if (config.memory.index === "database") {
-    const message = 'memory.index is "database", and memory is not kept in a database yet; write "local" or "auto"';
-    throw new RuntimeError("INVALID_PARAMS", message);
-  }
-  const store = memory?.store ?? (stateFolder === undefined ? undefined : await openMemoryIn(stateFolder, warn));
+  const store = memory?.store ?? (await openStore());
   const openRemote = async () => {
     const { embedding_model = "", embedding_dimensions = 0 } = config.memory;
     const { openEmbeddingModel } = await import("./providers/ai-sdk-embedding.ts");

@@ -115,6 +115,10 @@ withPostgres("a runtime whose realm is in a database", () => {
         "openRuntime: store.url is not usable; write an address of PostgreSQL, like postgres://rkat@db.example.com/rkat",
     });
     await expect(openRuntime(base)).rejects.toThrow("stateFolder is missing");
+    const config = { ...defaultConfig(), memory: { ...defaultConfig().memory, index: "database" as const } };
+    await expect(openRuntime({ ...base, config, stateFolder: newFolder() })).rejects.toThrow(
+      'memory.index is "database", and there is none: set [store] url, or write "auto"',
+    );
   });
 
   describe("on the command line", () => {
