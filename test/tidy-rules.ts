@@ -19,6 +19,7 @@ const DOORS = [
   "src/mcp.ts",
   "src/runtime.ts",
   "src/runtime-on-disk.ts",
+  "src/runtime-in-database.ts",
   "src/run-server.ts",
 ];
 
@@ -56,7 +57,7 @@ const GROUND_ROOMS: Readonly<Record<string, readonly string[]>> = {
 
 /** Imports of types that cross the layers: the command line and whoever starts a server are handed a runtime. */
 const MAY_IMPORT_TYPES: readonly { readonly from: string; readonly to: RegExp }[] = [
-  { from: "src/surfaces/cli/", to: /^src\/(?:runtime(?:-on-disk)?\.ts|config\/)/ },
+  { from: "src/surfaces/cli/", to: /^src\/(?:runtime(?:-on-disk|-in-database)?\.ts|config\/)/ },
   { from: "src/surfaces/wire/", to: /^src\/(?:runtime-on-disk\.ts|config\/)/ },
 ];
 

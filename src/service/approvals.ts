@@ -11,6 +11,7 @@ import { closeWaiting } from "../core/turn-end.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Store } from "../ports/store.ts";
 import type { CallContext, Service } from "./dispatch.ts";
+import type { Delivery } from "./event-queue.ts";
 import { appendEntries, type LiveSession, type LiveSessions, type LockedWork } from "./live-sessions.ts";
 import { readEvents } from "./subscriptions.ts";
 import { toResult } from "./turn-runner.ts";
@@ -94,10 +95,30 @@ export function createApprovals(parts: ApprovalParts): Approvals {
     const { sessionId } = session.state;
     let seen = session.state.lastSeq;
     let woken = Promise.withResolvers<void>();
-    const hear: NonNullable<CallContext["listener"]> = (delivery) => {
-      if (delivery.seq > seen) seen = delivery.seq;
+    const pass = (delivery: Delivery): void => {
+      if (delivery.seq !== 0 && delivery.seq <= seen) return;
+      if (delivery.seq !== 0) seen = delivery.seq;
       listener?.(delivery);
+    };
+    /** What happens here while the log is read, which may hold it, too. */
+    let meanwhile: Delivery[] | undefined;
+    const hear = (delivery: Delivery): void => {
+      if (meanwhile === undefined) pass(delivery);
+      else meanwhile.push(delivery);
       woken.resolve();
+    };
+    /** Tells what another process has added, which was told to nobody here. */
+    const catchUp = async (): Promise<void> => {
+      const told: Delivery[] = [];
+      meanwhile = told;
+      try {
+        const read = await readEvents(store.log, sessionId, { after: seen, max: Number.MAX_SAFE_INTEGER });
+        const first = told.find(({ seq }) => seq !== 0)?.seq ?? Number.POSITIVE_INFINITY;
+        for (const delivery of read) if (delivery.seq < first) pass(delivery);
+      } finally {
+        meanwhile = undefined;
+        for (const delivery of told) pass(delivery);
+      }
     };
     session.listeners.add(hear);
     const wake = (): void => woken.resolve();
@@ -107,9 +128,7 @@ export function createApprovals(parts: ApprovalParts): Approvals {
     try {
       for (;;) {
         if (!session.isRunning) await live.refresh(session);
-        // What another process has added was told to nobody here.
-        const missed = await readEvents(store.log, sessionId, { after: seen, max: Number.MAX_SAFE_INTEGER });
-        for (const delivery of missed) hear(delivery);
+        await catchUp();
         const over = await resultOf(store, session);
         if (over !== undefined) return over;
         if (signal.aborted) throw left(session.state);

@@ -142,8 +142,10 @@ async function describeSession(store: Store, row: SessionRow): Promise<SessionIn
 }
 
 async function commonOf(store: Store, row: SessionRow) {
-  const is_active = await store.locks.isHeld(row.session_id);
-  const open = (row.waiting_calls ?? 0) > 0 ? "waiting" : "interrupted";
+  const isWaiting = row.has_open_turn && (row.waiting_calls ?? 0) > 0;
+  // Whoever has asked may not have let go of the session yet: the question is told before that.
+  const is_active = !isWaiting && (await store.locks.isHeld(row.session_id));
+  const open = isWaiting ? "waiting" : "interrupted";
   const idle = row.archived ? "archived" : row.has_open_turn ? open : "idle";
   return {
     session_id: row.session_id,

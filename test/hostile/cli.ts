@@ -7,6 +7,7 @@ import { loadConfig } from "../../src/config/load-config.ts";
 import { ERRORS } from "../../src/contract/error.ts";
 import { createScriptedModel } from "../../src/providers/scripted.ts";
 import { createInMemoryStore, createRuntime } from "../../src/runtime.ts";
+import { inspectDatabase } from "../../src/runtime-in-database.ts";
 import { inspectMcpServers, openRuntime, verifyStore } from "../../src/runtime-on-disk.ts";
 import { runCommandLine } from "../../src/surfaces/cli/command-line.ts";
 import type { Io } from "../../src/surfaces/cli/io.ts";
@@ -24,6 +25,7 @@ const PARTS: Parts = {
   openRuntime,
   createInMemoryStore: async () => createInMemoryStore(),
   verifyStore,
+  inspectDatabase,
   inspectMcpServers,
   loadConformance: async () => {
     throw new Error("scenarios are not told here");

@@ -6,6 +6,7 @@ import { configFileSchema, formatToml, parseToml } from "../../src/config/config
 import { loadConfig } from "../../src/config/load-config.ts";
 import { createScriptedModel } from "../../src/providers/scripted.ts";
 import { createInMemoryStore, createRuntime } from "../../src/runtime.ts";
+import { inspectDatabase } from "../../src/runtime-in-database.ts";
 import { inspectMcpServers, openRuntime, verifyStore } from "../../src/runtime-on-disk.ts";
 import { runCommandLine } from "../../src/surfaces/cli/command-line.ts";
 import type { Io } from "../../src/surfaces/cli/io.ts";
@@ -22,6 +23,7 @@ export const PARTS: Parts = {
   serveRpc: async () => 0,
   serveMcp: async () => 0,
   serveRest: async () => 0,
+  inspectDatabase,
   inspectMcpServers,
   toml: async () => ({ parse: parseToml, format: formatToml }),
   loadConformance: async () => {

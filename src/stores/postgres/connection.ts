@@ -151,8 +151,10 @@ export function isOutrun(error: unknown): boolean {
   return codeOf(error) === "40001" || codeOf(error) === "40P01";
 }
 
-export function away(cause: unknown): RuntimeError {
-  const message = `the database cannot be reached: ${messageOf(cause)}`;
+function away(cause: unknown): RuntimeError {
+  // Clients of a server are told as well: what a socket says names the address, and its code does not.
+  const reason = /^[A-Z_]+$/.test(codeOf(cause)) ? codeOf(cause) : messageOf(cause);
+  const message = `the database cannot be reached: ${reason}`;
   return new RuntimeError("SESSION_STORE_ERROR", message, { cause });
 }
 

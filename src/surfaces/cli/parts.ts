@@ -7,6 +7,7 @@ import type { JsonSchema } from "../../contract/requests.ts";
 import type { ModelClient, ModelFailure, ModelRequest } from "../../ports/model.ts";
 import type { Store } from "../../ports/store.ts";
 import type { Runtime, RuntimeOptions } from "../../runtime.ts";
+import type { inspectDatabase } from "../../runtime-in-database.ts";
 import type { inspectMcpServers, OpenOptions } from "../../runtime-on-disk.ts";
 import { backendNote, resolveRealm } from "../wire/realm.ts";
 import type { Io } from "./io.ts";
@@ -32,6 +33,8 @@ export interface Parts {
   createInMemoryStore(): Promise<Store>;
   /** Checks every checksum of the logs in a state folder; it changes nothing. */
   verifyStore(folder: string): Promise<StoreReport>;
+  /** Asks a database how it is; it changes nothing. */
+  readonly inspectDatabase: typeof inspectDatabase;
   /** Serves JSON-RPC on stdin and stdout until they end; returns the exit code. */
   serveRpc(args: readonly string[]): Promise<number>;
   /** Serves MCP until its client or a signal ends it; returns the exit code. */
@@ -114,6 +117,8 @@ export interface Place {
   /** Whoever called the command vouches for what the project's files want. */
   readonly isTrusted: boolean;
   readonly realm: string;
+  /** Whether a flag chose the realm. */
+  readonly isChosen: boolean;
   readonly stateFolder: string;
 }
 

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { Command } from "commander";
 import type { Config, LoadedConfig } from "../../../config/load-config.ts";
 import { asRuntimeError, ERRORS } from "../../../contract/error.ts";
+import { realmNameIn } from "../../wire/realm.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
 import { describeHelp } from "../help.ts";
 import { bytesText, counted, createPaint, writeJson } from "../io.ts";
@@ -143,6 +144,7 @@ async function examineSessions(invocation: Invocation, config: Config): Promise<
   if (!config.features.includes("session-store")) {
     return { check, status: "missing", finding: "not kept: the features leave out session-store" };
   }
+  if (config.store.url !== undefined) return examineDatabase(invocation, config.store);
   if (!(await isThere(stateFolder))) {
     return { check, status: "ok", finding: `none yet; they will be kept in ${stateFolder}` };
   }
@@ -156,6 +158,29 @@ async function examineSessions(invocation: Invocation, config: Config): Promise<
     return { check, status: "ok", finding: `${kept}, ${size} in ${stateFolder}` };
   } catch (thrown) {
     const fix = "rkat doctor --verify says what is damaged";
+    return { check, status: "broken", finding: asRuntimeError(thrown).message, fix };
+  }
+}
+
+/** How the database is: where, how far away, and who works in the realm. */
+async function examineDatabase(
+  { parts, place }: Invocation,
+  { url = "", ...store }: Config["store"],
+): Promise<Finding> {
+  const check = "database";
+  try {
+    const realm = realmNameIn(place(), { url, ...store });
+    const report = await parts.inspectDatabase({ url, realm });
+    const { server, place: where, latencyMs } = report;
+    const reached = `PostgreSQL ${server} at ${where}, ${latencyMs.toFixed(1)} ms away`;
+    if (report.schema === undefined) {
+      return { check, status: "ok", finding: `${reached}; empty, its tables are made by the first turn` };
+    }
+    const kept = `${counted(report.sessions, "session")} and ${counted(report.agents, "agent")} in realm ${realm}`;
+    const now = `${counted(report.held, "turn")} running, by ${counted(report.processes, "holder")}`;
+    return { check, status: "ok", finding: `${reached}; ${kept}; ${now}` };
+  } catch (thrown) {
+    const fix = "check RKAT_STORE_URL or [store] url, and that the database runs and lets this user in";
     return { check, status: "broken", finding: asRuntimeError(thrown).message, fix };
   }
 }
