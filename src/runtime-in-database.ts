@@ -2,6 +2,8 @@ import { createHash } from "node:crypto";
 import { join } from "node:path";
 import type { Config } from "./config/load-config.ts";
 import { RuntimeError } from "./contract/error.ts";
+import { CHUNKS_VERSION } from "./memory/chunk.ts";
+import type { MemoryStore } from "./ports/memory.ts";
 import type { AgentHome } from "./service/agent/agent-operations.ts";
 import type { DatabaseReport } from "./stores/postgres/inspect.ts";
 import type { Database } from "./stores/postgres/open.ts";
@@ -59,6 +61,21 @@ export function agentsInDatabase(
       return { store, vault: createVault({ folder, warn }) };
     },
   };
+}
+
+/** What a realm remembers; without a folder for a copy it is searched in the database. */
+export async function memoryInDatabase(
+  { connection, realm }: Database,
+  options: { readonly config: Config; readonly folder: string | undefined; readonly warn: (sentence: string) => void },
+): Promise<MemoryStore> {
+  const { config, folder, warn } = options;
+  const { createPostgresMemory } = await import("./stores/postgres/memory.ts");
+  const common = { connection, realm, version: CHUNKS_VERSION, warn };
+  if (folder === undefined) return createPostgresMemory({ ...common, folder: "", way: "database" });
+  const { index } = config.memory;
+  // Every vector compared, without an index, is what a copy does.
+  const way = index === "exact" ? "local" : index;
+  return createPostgresMemory({ ...common, folder: join(folder, "memory"), way });
 }
 
 /** The driver comes with the package; one that was installed without it says what to do. */
