@@ -57,7 +57,9 @@ export function createBlobFiles(folder: string, newId: () => string): BlobStore 
     ids: async (after, max) => {
       const ids: string[] = [];
       // The folders have the first two digits of what they hold.
-      for (const name of (await namesIn(folder)).filter((shelf) => `sha256:${shelf}` >= after.slice(0, SHELF_ID_CHARS))) {
+      for (const name of (await namesIn(folder)).filter(
+        (shelf) => `sha256:${shelf}` >= after.slice(0, SHELF_ID_CHARS),
+      )) {
         if (ids.length >= max) break;
         const hashes = (await namesIn(join(folder, name))).map((hash) => `sha256:${hash}`);
         ids.push(...hashes.filter((id) => BLOB_ID.test(id) && id > after));
