@@ -43,8 +43,8 @@ type Answering = Pick<CallContext, "behind" | "caller"> & { readonly by?: string
 const LETTING_GO_MS_MAX = 5_000;
 const STEP_MS = 20;
 
-/** How often the log is looked at for what another process has added. */
-const LOOK_MS = 400;
+/** How often it is looked whether the time is over, and whether whoever went on with the turn is still there. */
+const LOOK_MS = 1_000;
 
 /** Questions about calls, and the words people give: kept in the log, so that any process can go on with the turn. */
 export function createApprovals(parts: ApprovalParts): Approvals {
@@ -102,6 +102,7 @@ export function createApprovals(parts: ApprovalParts): Approvals {
     session.listeners.add(hear);
     const wake = (): void => woken.resolve();
     signal.addEventListener("abort", wake);
+    const deafen = store.signals.hear(sessionId, wake);
     let wasHeld = true;
     try {
       for (;;) {
@@ -129,6 +130,7 @@ export function createApprovals(parts: ApprovalParts): Approvals {
         look.abort("woken");
       }
     } finally {
+      deafen();
       signal.removeEventListener("abort", wake);
       session.listeners.delete(hear);
     }

@@ -70,7 +70,13 @@ export function createLiveSessions(
     makeRoom();
     return add(liveSession(foldSession(sessionId, entries), []));
   };
-  const refresh = async ({ state, onArchived }: LiveSession): Promise<void> => {
+  /** Between two appends: what one of them has written and not yet taken in must not be taken in twice. */
+  const refresh = (session: LiveSession): Promise<void> => {
+    const refreshed = session.appending.then(() => refreshNow(session));
+    session.appending = refreshed.catch(() => {});
+    return refreshed;
+  };
+  const refreshNow = async ({ state, onArchived }: LiveSession): Promise<void> => {
     const row = isStored ? await store.sessions.get(state.sessionId) : undefined;
     if (row === undefined || row.last_seq <= state.lastSeq) return;
     const missed = await store.log.read(state.sessionId, state.lastSeq + 1, ENTRIES_MAX);
@@ -234,7 +240,10 @@ export function createLockedWork(parts: { store: Store; clock: Clock; live: Live
   };
 }
 
-/** The same store, except that what it throws in its own words is a SESSION_STORE_ERROR with that as its cause. */
+/**
+ * The same store, except that what it throws in its own words is a SESSION_STORE_ERROR with that as its cause, and that
+ * every append is told to whoever hears the session.
+ */
 export function translateFailures<B, R extends LogRow>(store: Store<B, R>): Store<B, R> {
   const { log, sessions, locks, blobs, signals } = store;
   const hold = async (sessionId: string): Promise<Hold> => {
@@ -243,7 +252,12 @@ export function translateFailures<B, R extends LogRow>(store: Store<B, R>): Stor
   };
   return {
     log: {
-      append: (sessionId, after, entries, atMs) => translated(() => log.append(sessionId, after, entries, atMs)),
+      append: async (sessionId, after, added, atMs) => {
+        const entries = await translated(() => log.append(sessionId, after, added, atMs));
+        const last = entries.at(-1);
+        if (last !== undefined) signals.tell(sessionId, last.seq + last.span - 1);
+        return entries;
+      },
       read: (sessionId, fromSeq, max) => translated(() => log.read(sessionId, fromSeq, max)),
     },
     sessions: {

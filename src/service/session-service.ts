@@ -253,7 +253,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
     },
     ...createForks({ store, live, clock }),
     archiveSession: async ({ session_id }) => {
-      const session = await live.find(session_id);
+      const session = await live.findFresh(session_id);
       if (session.state.archived) return { archived: true };
       await approvals.giveUp(session);
       await locked.run(session, {}, () => appendEntries(store.log, session, [{ kind: "archived" }]));

@@ -55,25 +55,32 @@ function deliveriesOf(sessionId: string, { body, seq, timestamp_ms }: Entry, tex
   }));
 }
 
+/** Told once a turn: what is kept of it comes all the same. */
+const ELSEWHERE = "the turn runs in another process: what it says is told message by message, not as it is written";
+
 /**
- * A session's events: those after `after` from the log, then live ones, without a gap and without a repeat. A reader
- * that lags is caught up from the log; it loses only live events, and `stream_truncated` tells it so. When the session
- * is archived nothing more can come, and it ends.
+ * A session's events: those after `after` from the log, then live ones, without a gap and without a repeat, whichever
+ * process they happen in. A reader that lags is caught up from the log; it loses only live events, and
+ * `stream_truncated` tells it so. When the session is archived nothing more can come, and it ends.
  */
 export async function* subscribe(
   parts: { store: Store; live: LiveSessions; view: CallerView },
   sessionId: string,
   options: { after: number | undefined; signal: AbortSignal; caller: Caller | undefined },
 ): AsyncGenerator<Delivery> {
-  const { log } = parts.store;
+  const { log, locks, signals } = parts.store;
+  const { live } = parts;
   const { caller } = options;
   if (caller !== undefined) await parts.view.requireListening(caller, sessionId);
   const signal = caller?.until === undefined ? options.signal : AbortSignal.any([options.signal, caller.until]);
-  const session = await parts.live.find(sessionId);
+  const session = await live.findFresh(sessionId);
   let queue: Delivery[] = [];
   let hasOverflown = false;
   let wake: (() => void) | undefined;
+  /** The last event that is known to have happened here. */
+  let lastHere = 0;
   const listener = (delivery: Delivery): void => {
+    lastHere = Math.max(lastHere, delivery.seq);
     if (queue.length < QUEUE_EVENTS_MAX) queue.push(delivery);
     else hasOverflown = true;
     wake?.();
@@ -82,8 +89,15 @@ export async function* subscribe(
   signal.addEventListener("abort", onEnd);
   session.onArchived.add(onEnd);
   session.listeners.add(listener);
+  let grownTo = 0;
+  const deafen = signals.hear(sessionId, (seq) => {
+    grownTo = Math.max(grownTo, seq);
+    wake?.();
+  });
   try {
     let seen = options.after ?? session.state.lastSeq;
+    /** How far the log was read: its last entry may stand for no event. */
+    let readTo = 0;
     const catchUp = async function* (upTo = Number.POSITIVE_INFINITY): AsyncGenerator<Delivery> {
       for (;;) {
         const missed = await readEvents(log, sessionId, { after: seen, max: PAGE_ENTRIES });
@@ -95,7 +109,18 @@ export async function* subscribe(
         if (missed.length < PAGE_ENTRIES) return;
       }
     };
+    /** What another process has added; a turn that begins there is told to be there. */
+    const catchUpElsewhere = async function* (): AsyncGenerator<Delivery> {
+      readTo = grownTo;
+      await live.refresh(session);
+      for await (const delivery of catchUp()) {
+        yield delivery;
+        if (delivery.event.type === "run_started" && delivery.seq > lastHere) yield elsewhere(delivery.timestamp_ms);
+      }
+    };
     yield* catchUp();
+    if (session.state.isTurnOpen && !session.isRunning && (await locks.isHeld(sessionId)))
+      yield elsewhere(session.state.updatedAtMs);
     while (!signal.aborted) {
       const arrived = queue;
       queue = [];
@@ -115,6 +140,11 @@ export async function* subscribe(
         yield delivery;
       }
       if (arrived.length > 0 || signal.aborted) continue;
+      // What happens here has come through the queue.
+      if (grownTo > Math.max(seen, readTo) && !session.isRunning) {
+        yield* catchUpElsewhere();
+        continue;
+      }
       if (session.state.archived) return;
       await new Promise<void>((resolve) => {
         wake = resolve;
@@ -122,8 +152,13 @@ export async function* subscribe(
       wake = undefined;
     }
   } finally {
+    deafen();
     session.listeners.delete(listener);
     session.onArchived.delete(onEnd);
     signal.removeEventListener("abort", onEnd);
   }
+}
+
+function elsewhere(timestamp_ms: number): Delivery {
+  return { seq: 0, timestamp_ms, event: { type: "stream_truncated", reason: ELSEWHERE } };
 }

@@ -3,13 +3,13 @@ import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSyn
 import { join } from "node:path";
 import { messageOf, RuntimeError } from "../../contract/error.ts";
 import type { FoldRow, LogRow, Store } from "../../ports/store.ts";
-import { createHearers } from "../hearers.ts";
 import { pageOf } from "../page.ts";
 import { createBlobFiles } from "./blob-files.ts";
 import { bootId, createSessionLocks, describeSelf, openLeases } from "./leases.ts";
 import { createLog, LOG_SIZES, type LogSizes } from "./log.ts";
 import { openLogIndex } from "./log-index.ts";
 import { nodeSegmentIo, openSegments, type SegmentIo } from "./segments.ts";
+import { createFolderSignals } from "./signals.ts";
 import { isSoundDb } from "./table-file.ts";
 import { createTail, lossesOf, mendIndex, surveyLogs } from "./tail.ts";
 
@@ -54,13 +54,19 @@ export function openStore<B, R extends LogRow>(options: EmbeddedOptions<B, R>): 
   if (lost.length > 0)
     appendFileSync(join(folder, LOSSES), lost.map((sentence) => `${sentence}\n`).join(""), { mode: 0o600 });
   const own = new Set<number>();
-  const tail = createTail({ index, segments, io, foldRow, warn, isOwn: (segment) => own.has(segment) });
+  const { grown, ...signals } = createFolderSignals({
+    folder: logFolder,
+    catchUp: () => tail.catchUp(),
+    endOf: (sessionId) => tail.row(sessionId)?.last_seq ?? 0,
+    warn,
+  });
+  const tail = createTail({ index, segments, io, foldRow, warn, isOwn: (segment) => own.has(segment), grown });
   const { close: closeLocks, isLost, ...locks } = createSessionLocks(leases);
   const log = createLog({ index, segments, tail, leases, io, foldRow, now, warn, own, sizes, isLost });
-  const { tell, hear } = createHearers();
   let closing: Promise<void> | undefined;
   const close = async (): Promise<void> => {
     closeLocks();
+    await signals.close();
     await log.close();
     segments.close();
     await index.close();
@@ -83,7 +89,7 @@ export function openStore<B, R extends LogRow>(options: EmbeddedOptions<B, R>): 
       },
     },
     locks,
-    signals: { tell, hear, close: async () => {} },
+    signals,
     blobs: createBlobFiles(join(folder, "blobs"), randomUUID),
     close: () => {
       closing ??= close();

@@ -50,6 +50,8 @@ export interface TailParts<B, R> {
   readonly warn: (sentence: string) => void;
   /** Segments this process writes itself: it knows what it put there. */
   isOwn(segment: number): boolean;
+  /** Called for each session another process is found to have appended to. */
+  grown?(sessionId: string): void;
 }
 
 export function createTail<B, R extends LogRow>(parts: TailParts<B, R>): Tail<R> {
@@ -120,6 +122,7 @@ export function createTail<B, R extends LogRow>(parts: TailParts<B, R>): Tail<R>
       }
     }
     for (const sessionId of suspects) settle(sessionId);
+    for (const sessionId of new Set(found.map((one) => one.sessionId))) parts.grown?.(sessionId);
   };
 
   const settle = (sessionId: string): void => {

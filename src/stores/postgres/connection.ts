@@ -28,6 +28,7 @@ export interface Connection {
 const STATEMENT_MS_MAX = 20_000;
 const ANSWER_MS_MAX = 25_000;
 const CONNECT_SECS_MAX = 10;
+const RECONNECT_SECS = 0.05;
 const AGAIN_MS_MIN = 50;
 const AGAIN_MS_MAX = 1_000;
 
@@ -36,6 +37,8 @@ export function createConnection({ url, poolMax, isPooled, patienceMs }: Connect
     connect_timeout: CONNECT_SECS_MAX,
     prepare: !isPooled,
     fetch_types: false,
+    // Whoever asks again waits; a driver that waits besides, and longer each time, misses that the database is back.
+    backoff: () => RECONNECT_SECS,
     onnotice: () => {},
     types: { bigint: COUNTS },
     // A pooler does not know what to do with settings of one client.

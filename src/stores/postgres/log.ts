@@ -149,7 +149,7 @@ async function insert<B, R extends LogRow>(
         ${column(({ row }) => row.updated_at_ms)}::bigint[],
         ${column(({ row }) => row.archived ?? false)}::boolean[],
         ${column(({ row }) => row.waiting_calls ?? 0)}::bigint[],
-        ${column(({ row }) => JSON.stringify(labelsOf(row.labels)))}::text[],
+        ${column(({ row }) => JSON.stringify(labelsOf(realm, row.labels)))}::text[],
         ${column(({ row }) => JSON.stringify(row))}::text[],
         ${column(({ isHeld }) => isHeld)}::boolean[]
       ) as given (id, after, last_seq, updated_at_ms, is_archived, waiting_calls, labels, folded, is_held)

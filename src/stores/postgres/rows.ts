@@ -62,7 +62,7 @@ async function page(
   of: { readonly realm: string; readonly kind: string; readonly archived: boolean },
   { labels = {}, waiting, updatedSinceMs, after, max }: RowQuery,
 ): Promise<readonly { readonly folded: string }[]> {
-  const wanted = labelsOf(labels);
+  const wanted = labelsOf(of.realm, labels);
   return sql<{ folded: string }[]>`
     select folded from rkat.sessions
     where realm = ${of.realm} and kind = ${of.kind} and is_archived = ${of.archived} and folded is not null
@@ -77,7 +77,10 @@ async function page(
 /** As large as an integer of the database is. */
 export const ROWS_MAX = 2_147_483_647;
 
-/** Labels as they are looked for: as JSON, since no text of the database may hold every character. */
-export function labelsOf(labels: Readonly<Record<string, string>> = {}): readonly string[] {
-  return Object.entries(labels).map((label) => JSON.stringify(label));
+/**
+ * Labels as they are looked for: with their realm, so that nobody pays for the labels of others, and as JSON, since no
+ * text of the database may hold every character.
+ */
+export function labelsOf(realm: string, labels: Readonly<Record<string, string>> = {}): readonly string[] {
+  return Object.entries(labels).map((label) => JSON.stringify([realm, ...label]));
 }

@@ -1,0 +1,100 @@
+import connect from "postgres";
+import { expect, it } from "vitest";
+import { toNewEntries } from "../../src/core/entry-events.ts";
+import { foldRow } from "../../src/core/session-row.ts";
+import { type Database, openDatabase } from "../../src/stores/postgres/open.ts";
+import { created, idOf, said } from "../support/entries.ts";
+import { databaseFor, withPostgres } from "../support/postgres.ts";
+
+const A = idOf(1);
+
+async function using<T>(database: Database, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } finally {
+    await database.close();
+  }
+}
+
+/** The same database for another role. */
+function as(role: string, url: string): string {
+  const other = new URL(url);
+  other.username = role;
+  return other.href;
+}
+
+withPostgres("a database", () => {
+  it("[F11] is prepared once, however many processes begin at once", async () => {
+    const url = await databaseFor("begin");
+    const all = await Promise.all(Array.from({ length: 6 }, () => openDatabase({ url, realm: "one" })));
+    const stores = all.map((database) => database.store("session", foldRow));
+    await stores[0]?.log.append(A, 0, toNewEntries([created]));
+    for (const store of stores) expect(await store.log.read(A, 1, 10)).toHaveLength(1);
+    for (const database of all) await database.close();
+  });
+
+  it("[F11] of a newer version is refused, and nothing is changed", async () => {
+    const url = await databaseFor("newer");
+    await (await openDatabase({ url, realm: "one" })).close();
+    const sql = connect(url, { max: 1 });
+    await sql`update rkat.version set number = 999`;
+    await expect(openDatabase({ url, realm: "one" })).rejects.toThrow(
+      expect.objectContaining({
+        code: "SESSION_STORE_ERROR",
+        message: expect.stringMatching(/is of version 999 and this program knows \d+; update rkat/),
+      }),
+    );
+    await sql.end();
+  });
+
+  it("[F11] that cannot be opened is named without its password", async () => {
+    const url = new URL(await databaseFor("secret"));
+    url.password = "hunter2";
+    url.pathname = "/not_there";
+    const error = await openDatabase({ url: url.href, realm: "one" }).catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ code: "SESSION_STORE_ERROR", message: expect.stringContaining("not_there") });
+    expect(String(error)).not.toContain("hunter2");
+  });
+
+  it("[F11] keeps realms apart, and gives a tenant's role the rows of its realms and no others", async () => {
+    const url = await databaseFor("tenants");
+    const owner = await openDatabase({ url, realm: "acme" });
+    const globex = await openDatabase({ url, realm: "globex" });
+    await using(owner, () =>
+      using(globex, async () => {
+        await owner.store("session", foldRow).log.append(A, 0, toNewEntries([created, said("acme's")]));
+        await globex.store("session", foldRow).log.append(A, 0, toNewEntries([created]));
+        expect(await owner.store("session", foldRow).log.read(A, 1, 10)).toHaveLength(2);
+        expect(await globex.store("session", foldRow).sessions.page({ max: 10 })).toHaveLength(1);
+      }),
+    );
+    const sql = connect(url, { max: 1 });
+    const role = `tenant_${Math.random().toString(36).slice(2)}`;
+    await sql.unsafe(`create role ${role} login`);
+    await sql.unsafe(`grant usage on schema rkat to ${role}`);
+    await sql.unsafe(`grant select, insert, update, delete on all tables in schema rkat to ${role}`);
+    await sql.unsafe(`revoke insert, update, delete on rkat.tenants, rkat.version from ${role}`);
+    await sql`insert into rkat.tenants (role, realm) values (${role}, 'globex')`;
+    const own = await openDatabase({ url: as(role, url), realm: "globex" });
+    const foreign = await openDatabase({ url: as(role, url), realm: "acme" });
+    await using(own, () =>
+      using(foreign, async () => {
+        const store = own.store("session", foldRow);
+        await store.log.append(A, 1, toNewEntries([said("globex's")]));
+        expect(await store.log.read(A, 1, 10)).toHaveLength(2);
+        const hold = await store.locks.hold(A);
+        await hold.release();
+        const other = foreign.store("session", foldRow);
+        expect(await other.log.read(A, 1, 10)).toEqual([]);
+        expect(await other.sessions.page({ max: 10 })).toEqual([]);
+        await expect(other.log.append(idOf(2), 0, toNewEntries([created]))).rejects.toThrow(/row-level security/);
+        await expect(other.log.append(A, 2, toNewEntries([said("no")]))).rejects.toThrow();
+      }),
+    );
+    const [left] = await sql`select count(*)::int as count from rkat.entries where realm = 'acme'`;
+    expect(left).toEqual({ count: 2 });
+    await sql.unsafe(`drop owned by ${role}`);
+    await sql.unsafe(`drop role ${role}`);
+    await sql.end();
+  });
+});

@@ -1,0 +1,168 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import { foldRow } from "../../src/core/session-row.ts";
+import type { Store } from "../../src/ports/store.ts";
+import { createInMemoryStore, type Runtime } from "../../src/runtime.ts";
+import { openEmbeddedStore } from "../../src/runtime-on-disk.ts";
+import type { Delivery } from "../../src/service/event-queue.ts";
+import { openDatabase } from "../../src/stores/postgres/open.ts";
+import { databaseFor, withPostgres } from "../support/postgres.ts";
+import { scriptedRuntime } from "../support/runtime.ts";
+
+const root = mkdtempSync(join(tmpdir(), "rkat-subscribers-"));
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+/** Opens one place as often as it is called. */
+type Place = () => Promise<() => Promise<Store>>;
+
+const inMemory: Place = async () => {
+  const store = createInMemoryStore();
+  return async () => store;
+};
+
+const inFolder: Place = async () => {
+  const folder = mkdtempSync(join(root, "store-"));
+  return () => openEmbeddedStore(folder);
+};
+
+const inDatabase =
+  (isPooled: boolean): Place =>
+  async () => {
+    const url = await databaseFor("subscribers");
+    return async () => {
+      const database = await openDatabase({ url, realm: "crowd", isPooled });
+      const store = database.store("session", foldRow);
+      return { ...store, close: () => store.close().finally(database.close) };
+    };
+  };
+
+/** Reads until a turn's end has come `times` times; a store that does not tell makes the test run out of time. */
+async function readTurns(deliveries: AsyncIterable<Delivery>, times: number): Promise<readonly Delivery[]> {
+  const heard: Delivery[] = [];
+  let ends = 0;
+  for await (const delivery of deliveries) {
+    heard.push(delivery);
+    if (["run_completed", "run_failed"].includes(delivery.event.type)) ends += 1;
+    if (ends === times) break;
+  }
+  return heard;
+}
+
+const durable = (heard: readonly Delivery[]) => heard.filter(({ seq }) => seq !== 0);
+
+async function withTwo(place: Place, work: (runtimes: readonly [Runtime, Runtime]) => Promise<void>): Promise<void> {
+  const open = await place();
+  const make = async () =>
+    scriptedRuntime(({ messages }) => (messages.at(-1)?.role === "user" ? { text: ["some ", "words"] } : {}), {
+      store: await open(),
+    }).runtime;
+  const runtimes = [await make(), await make()] as const;
+  try {
+    await work(runtimes);
+  } finally {
+    for (const runtime of runtimes) await runtime.close();
+  }
+}
+
+function describeSubscribers(place: Place): void {
+  it("[F11] hear every event of turns that run elsewhere, in order, once each, wherever they listen", async () =>
+    withTwo(place, async ([here, elsewhere]) => {
+      const session = await here.createDeferredSession("Begin.");
+      const turns = 6;
+      const readers = [here, elsewhere, here].map((runtime) =>
+        readTurns(runtime.subscribe(session.id, { after: 0 }), turns),
+      );
+      for (let turn = 0; turn < turns; turn += 1) {
+        const runtime = turn % 3 === 0 ? here : elsewhere;
+        await runtime.session(session.id).turn(`Turn ${turn}.`);
+      }
+      const heard = await Promise.all(readers);
+      const { events } = await here.dispatch("listEvents", {
+        scope: { type: "session", session_id: session.id },
+        limit: 1_000,
+      });
+      const all = events.map(({ cursor, payload }) => [cursor.sequence, payload]);
+      for (const one of heard) {
+        const told = durable(one).map(({ seq, event }) => [seq, event]);
+        expect(told).toEqual(all.slice(0, told.length));
+        expect(told.at(-1)?.[0]).toBe(all.at(-1)?.[0]);
+      }
+    }));
+
+  it("[F11] are told once that what a turn elsewhere writes is not told letter by letter here", async () =>
+    withTwo(place, async ([here, elsewhere]) => {
+      const session = await here.createDeferredSession("Begin.");
+      const after = { after: 0 };
+      const reading = readTurns(here.subscribe(session.id, after), 1);
+      await elsewhere.session(session.id).turn("There.");
+      const there = (await reading).map(({ event }) => event.type);
+      expect(there.filter((type) => type === "stream_truncated")).toHaveLength(1);
+      expect(there).not.toContain("text_delta");
+      const again = readTurns(here.subscribe(session.id, after), 2);
+      await session.turn("Here.");
+      expect((await again).map(({ event }) => event.type)).toContain("text_delta");
+    }));
+
+  it("[F11] end when the session is archived elsewhere", async () =>
+    withTwo(place, async ([here, elsewhere]) => {
+      const session = await here.createDeferredSession("Begin.");
+      await session.turn("One.");
+      const reading = readTurns(here.subscribe(session.id, { after: 0 }), Number.POSITIVE_INFINITY);
+      await elsewhere.session(session.id).archive();
+      expect(durable(await reading).at(-1)?.seq).toBeGreaterThan(0);
+    }));
+}
+
+describe("subscribers of one store in memory", () => describeSubscribers(inMemory));
+describe("subscribers of one folder", () => describeSubscribers(inFolder));
+withPostgres("subscribers of one database", () => describeSubscribers(inDatabase(false)));
+withPostgres("subscribers of one database behind a pooler", () => describeSubscribers(inDatabase(true)));
+
+describe("a turn that begins while what another process did is read", () => {
+  it("[F11] is taken in once", async () => {
+    const store = createInMemoryStore();
+    const looking = Promise.withResolvers<void>();
+    const written = Promise.withResolvers<void>();
+    const telling = Promise.withResolvers<void>();
+    let looks = 0;
+    let appends = 0;
+    const slow: Store = {
+      ...store,
+      sessions: {
+        ...store.sessions,
+        get: async (id) => {
+          looks += 1;
+          if (looks === 1) await looking.promise;
+          return store.sessions.get(id);
+        },
+      },
+      log: {
+        ...store.log,
+        append: async (...added) => {
+          const entries = await store.log.append(...added);
+          appends += 1;
+          // The first makes the session; the second is of the turn.
+          if (appends === 2) {
+            written.resolve();
+            await telling.promise;
+          }
+          return entries;
+        },
+      },
+    };
+    const { runtime } = scriptedRuntime(() => ({ text: "Yes." }), { store: slow });
+    const session = await runtime.createDeferredSession("Begin.");
+    const reading = session.history();
+    const turn = session.turn("Here.");
+    // Where the turn waits for the reading it has written nothing yet.
+    await Promise.race([written.promise, new Promise((resolve) => setImmediate(resolve))]);
+    looking.resolve();
+    await reading;
+    telling.resolve();
+    await turn;
+    const { runtime: elsewhere } = scriptedRuntime(() => ({ text: "No." }), { store });
+    expect((await session.history()).messages).toEqual((await elsewhere.session(session.id).history()).messages);
+  });
+});
