@@ -51,11 +51,12 @@ const BUSY_PAUSE_MS = 500;
 export async function copyLogs<B, R extends LogRow>(parts: LogCopyParts<B, R>): Promise<LogsCopied> {
   const { from, clock, signal } = parts;
   const startedMs = clock.now();
-  const ids = [...(await listLogs(from.store.sessions, clock)).keys()];
+  const listed = await listLogs(from.store.sessions, clock);
+  const ids = [...listed.keys()];
   const outcomes = new Map<string, Outcome>();
   parts.progress(0, ids.length);
   const visit = async (id: string): Promise<void> => {
-    outcomes.set(id, await copyLog(parts, id));
+    outcomes.set(id, await copyLog(parts, id, listed.get(id) ?? 0));
     parts.progress(outcomes.size, ids.length);
   };
   const isBusy = (id: string): boolean => outcomes.get(id)?.kind === "busy";
@@ -172,12 +173,13 @@ export async function forEachOf<T>(
 }
 
 /** Copies one log as far as it goes; throws what is no matter of this log alone. */
-async function copyLog<B, R extends LogRow>(parts: LogCopyParts<B, R>, id: string): Promise<Outcome> {
+async function copyLog<B, R extends LogRow>(parts: LogCopyParts<B, R>, id: string, lastSeq: number): Promise<Outcome> {
   const { from, to, noun } = parts;
   try {
     const isHeld = await from.store.locks.isHeld(id);
     const gap = await compareLogs(parts, id);
     if (gap.kind !== "follows") return { kind: "left", sentence: refusal(parts, id, gap) };
+    if (gap.endSeq < lastSeq && !parts.signal.aborted) throw lacks(from, gap.endSeq + 1, lastSeq);
     const kind = gap.entries === 0 ? "equal" : gap.sharedSeq === 0 ? "copied" : "continued";
     if (kind !== "equal" && !parts.isDry && !(await fill(parts, id, gap))) {
       const sentence = `${noun} ${id} is in use at ${to.name} and was left as it is; run it again when it is not`;
@@ -202,23 +204,27 @@ class FaultyLog extends Error {
 }
 
 /** How a log at the target stands to that of the source. */
-type Gap =
-  /** The target has all up to `sharedSeq`, and lacks so many entries up to `endSeq`, whose digest is this. */
-  | {
-      readonly kind: "follows";
-      readonly sharedSeq: number;
-      readonly endSeq: number;
-      readonly entries: number;
-      readonly digest: string;
-    }
+type Gap<B> =
+  | Follows<B>
   | { readonly kind: "ahead"; readonly endSeq: number }
   | { readonly kind: "differs"; readonly seq: number };
-type Follows = Extract<Gap, { kind: "follows" }>;
+
+/** The target has all up to `sharedSeq` and lacks what follows. */
+interface Follows<B> {
+  readonly kind: "follows";
+  readonly sharedSeq: number;
+  readonly endSeq: number;
+  /** How many entries it lacks, and the digest of them. */
+  readonly entries: number;
+  readonly digest: string;
+  /** The first of them, of which most logs have no more. */
+  readonly first: readonly Entry<B>[];
+}
 
 function refusal<B, R extends LogRow>(
   { to, noun }: LogCopyParts<B, R>,
   id: string,
-  gap: Exclude<Gap, Follows>,
+  gap: Exclude<Gap<B>, Follows<B>>,
 ): string {
   const what =
     gap.kind === "ahead"
@@ -230,8 +236,9 @@ function refusal<B, R extends LogRow>(
 const ENTRIES_A_PAGE = 500;
 
 /** Reads both logs side by side. The source is read to its end before anything is written: half of it would look whole. */
-async function compareLogs<B, R extends LogRow>({ from, to, signal }: LogCopyParts<B, R>, id: string): Promise<Gap> {
+async function compareLogs<B, R extends LogRow>({ from, to, signal }: LogCopyParts<B, R>, id: string): Promise<Gap<B>> {
   const missing = createHash("sha256");
+  const first: Entry<B>[] = [];
   let [endSeq, sharedSeq, entries] = [0, 0, 0];
   for (let isShared = true; !signal.aborted; ) {
     const [given, kept]: readonly [readonly Entry<B>[], readonly Entry<B>[]] = await Promise.all([
@@ -239,6 +246,7 @@ async function compareLogs<B, R extends LogRow>({ from, to, signal }: LogCopyPar
       isShared ? readPage(to, id, endSeq + 1) : [],
     ]);
     for (const [at, entry] of given.entries()) {
+      if (entry.seq !== endSeq + 1) throw lacks(from, endSeq + 1, entry.seq - 1);
       const fingerprint = fingerprintOf(entry);
       const there = kept[at];
       if (there !== undefined && fingerprintOf(there) !== fingerprint) return { kind: "differs", seq: entry.seq };
@@ -247,18 +255,23 @@ async function compareLogs<B, R extends LogRow>({ from, to, signal }: LogCopyPar
       else {
         entries += 1;
         missing.update(fingerprint);
+        if (entries <= ENTRIES_A_PAGE) first.push(entry);
       }
     }
     if (kept.length > given.length) return { kind: "ahead", endSeq };
     if (given.length < ENTRIES_A_PAGE) break;
     isShared = kept.length === given.length;
   }
-  return { kind: "follows", sharedSeq, endSeq, entries, digest: missing.digest("hex") };
+  return { kind: "follows", sharedSeq, endSeq, entries, digest: missing.digest("hex"), first };
 }
 
 /** What makes an entry this entry: its place, when it was said, and every word. */
 function fingerprintOf({ seq, span, timestamp_ms, body }: Entry<unknown>): string {
   return hash("sha256", `${seq} ${span} ${timestamp_ms} ${JSON.stringify(body)}`);
+}
+
+function lacks<B, R extends LogRow>(end: CopyEnd<B, R>, fromSeq: number, toSeq: number): FaultyLog {
+  return new FaultyLog(end.store.sessions, `it lacks seqs ${fromSeq} to ${toSeq} at ${end.name}`);
 }
 
 async function readPage<B, R extends LogRow>(
@@ -274,7 +287,7 @@ async function readPage<B, R extends LogRow>(
 }
 
 /** Adds what the target lacks and reads it back; false when somebody else writes the log there. */
-async function fill<B, R extends LogRow>(parts: LogCopyParts<B, R>, id: string, gap: Follows): Promise<boolean> {
+async function fill<B, R extends LogRow>(parts: LogCopyParts<B, R>, id: string, gap: Follows<B>): Promise<boolean> {
   const { from, to, signal } = parts;
   try {
     const hold = await to.store.locks.hold(id);
@@ -282,7 +295,8 @@ async function fill<B, R extends LogRow>(parts: LogCopyParts<B, R>, id: string, 
       // Another may have written between the comparison and the hold.
       if (((await to.store.sessions.get(id))?.last_seq ?? 0) !== gap.sharedSeq) return false;
       for (let seq = gap.sharedSeq; seq < gap.endSeq && !signal.aborted; ) {
-        const page = (await readPage(from, id, seq + 1)).filter((entry) => entry.seq <= gap.endSeq);
+        const read = seq === gap.sharedSeq ? gap.first : await readPage(from, id, seq + 1);
+        const page = read.filter((entry) => entry.seq <= gap.endSeq);
         if (page.length === 0)
           throw new FaultyLog(from.store.sessions, `it became shorter at ${from.name} while it was read`);
         for (const said of momentsOf(page)) seq = await append(to.store.log, id, seq, said);
@@ -315,18 +329,19 @@ function momentsOf<B>(entries: readonly Entry<B>[]): readonly (readonly Entry<B>
   let chars = 0;
   for (const entry of entries) {
     const moment = moments.at(-1);
-    chars += JSON.stringify(entry.body).length;
+    const own = JSON.stringify(entry.body).length;
+    chars += own;
     if (moment?.[0]?.timestamp_ms === entry.timestamp_ms && chars <= MOMENT_CHARS_MAX) moment.push(entry);
     else {
       moments.push([entry]);
-      chars = JSON.stringify(entry.body).length;
+      chars = own;
     }
   }
   return moments;
 }
 
 /** Reads back what was added; throws unless it has the digest of what was read at the source. */
-async function verify<B, R extends LogRow>(parts: LogCopyParts<B, R>, id: string, gap: Follows): Promise<void> {
+async function verify<B, R extends LogRow>(parts: LogCopyParts<B, R>, id: string, gap: Follows<B>): Promise<void> {
   const { to } = parts;
   const digest = createHash("sha256");
   let entries = 0;

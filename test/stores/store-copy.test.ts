@@ -59,16 +59,10 @@ describe("a copy between folders", () => {
     const report = await copyStore({ place: from }, { place: to });
     expect(report.ok).toBe(false);
     expect(report.sessions).toMatchObject({ total: 13, copied: 1, continued: 1, equal: 9 });
-    expect(report.problems).toEqual(
-      [
-        expect.stringMatching(
-          new RegExp(`^session ${idOf(3)} has another past at ${to}: the entry at seq \\d+ differs; nothing`),
-        ),
-        expect.stringMatching(
-          new RegExp(`^session ${idOf(2)} has gone on at ${to} after seq \\d+, where the source ends; nothing`),
-        ),
-      ].toSorted(() => (report.problems[0]?.includes(idOf(3)) ? 0 : -1)),
-    );
+    expect([...report.problems].sort()).toEqual([
+      expect.stringMatching(`^session ${idOf(2)} has gone on at ${to} after seq \\d+, where the source ends; nothing`),
+      expect.stringMatching(`^session ${idOf(3)} has another past at ${to}: the entry at seq \\d+ differs; nothing`),
+    ]);
     const [source, after] = [await everythingInFolder(from), await everythingInFolder(to)];
     for (const number of [2, 3]) expect(after.sessions.get(idOf(number))).toEqual(before.sessions.get(idOf(number)));
     for (const number of [1, 99]) expect(after.sessions.get(idOf(number))).toEqual(source.sessions.get(idOf(number)));

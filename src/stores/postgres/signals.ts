@@ -94,7 +94,15 @@ export function createChannel({ connection, realm, isPooled, warn }: ChannelPart
     for (const { id, last_seq } of rows) hearLog(id, last_seq);
     if (isDeaf && ear !== undefined) await openEar();
   };
-  const openEar = async (): Promise<void> => {
+  /** One at a time: of several that are begun at once all but the last would be left behind, and never closed. */
+  let opening: Promise<void> | undefined;
+  const openEar = (): Promise<void> => {
+    opening ??= openEarAnew().finally(() => {
+      opening = undefined;
+    });
+    return opening;
+  };
+  const openEarAnew = async (): Promise<void> => {
     await closeEar();
     if (isClosed || deafness >= DEAF_MAX) return;
     deafness += 1;

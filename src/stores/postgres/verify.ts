@@ -78,7 +78,7 @@ export async function verifyDatabase(
       // A row without a log is that of somebody who is about to begin one.
       if (log.kept.folded === null && log.kept.last_seq === 0 && log.end === 0) continue;
       counts[log.kept.kind === "agent" ? "agents" : "sessions"] += 1;
-      const problem = log.problem ?? endFault(log);
+      const problem = log.problem ?? endFault(log, realm);
       if (problem !== undefined) problems.push(`${log.kept.kind} ${log.kept.id} ${problem}`);
     }
     after = upTo;
@@ -161,7 +161,7 @@ function take(log: Checked, { id, seq, span, at_ms, body }: ReadEntry, folds: Fo
 }
 
 /** What is wrong at the end of a log, or with its row. */
-function endFault({ kept, end, folded }: Checked): string | undefined {
+function endFault({ kept, end, folded }: Checked, realm: string): string | undefined {
   if (end < kept.last_seq) return `lacks seqs ${end + 1} to ${kept.last_seq}`;
   if (end > kept.last_seq || kept.goes_on) return `has entries beyond seq ${kept.last_seq}, where its row ends`;
   const row = parse(kept.folded ?? "");
@@ -171,7 +171,7 @@ function endFault({ kept, end, folded }: Checked): string | undefined {
     updated_at_ms: [kept.updated_at_ms, folded.updated_at_ms],
     archived: [kept.is_archived, folded.archived ?? false],
     waiting_calls: [kept.waiting_calls, folded.waiting_calls ?? 0],
-    labels: [parse(kept.labels), labelsOf(folded.labels)],
+    labels: [parse(kept.labels), labelsOf(realm, folded.labels)],
   };
   // What a row of before lacks, a later version may have begun to keep.
   const fields = Object.entries(row).map(([name, value]) => [name, [value, valueIn(folded, name)]] as const);

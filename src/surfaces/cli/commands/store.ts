@@ -102,7 +102,7 @@ async function copyKept(
 const URL_LIKE = /^[a-z][a-z0-9+.-]*:\/\//i;
 
 function describe(report: CopyReport): string {
-  const { dry_run: isDry, sessions, agents, blobs, configuration } = report;
+  const { sessions, agents, blobs, configuration } = report;
   const logs = (noun: string, { total, copied, continued, equal, entries }: CopyReport["sessions"]): string => {
     const parts = [
       copied === 0 ? "" : `${grouped(copied)} copied`,
@@ -114,7 +114,6 @@ function describe(report: CopyReport): string {
     const added = entries === 0 ? "" : ` (${counted(entries, "entry")})`;
     return `${counted(total, noun)}${parts.length === 0 ? "" : `: ${parts.join(", ")}`}${added}`;
   };
-  const { green, yellow } = { green: "✓", yellow: "!" };
   const lines = [
     logs("session", sessions),
     ...(agents.total === 0 ? [] : [logs("agent", agents)]),
@@ -123,12 +122,13 @@ function describe(report: CopyReport): string {
       : [`${counted(blobs.total, "blob")}: ${grouped(blobs.copied)} copied, ${grouped(blobs.equal)} there already`]),
     ...(configuration === "none" ? [] : [`configuration: ${CONFIGURATION[configuration]}`]),
   ];
-  const verdict = isDry
-    ? "nothing was written: this is what a copy would do"
-    : report.ok
-      ? "everything is there, and was compared entry by entry; memory is made anew at the first search"
-      : "something is not there; see above";
-  return [...lines, `${report.ok ? green : yellow} ${verdict}`].join("\n");
+  return [...lines, verdictOf(report)].join("\n");
+}
+
+function verdictOf({ ok: isWhole, dry_run: isDry }: CopyReport): string {
+  if (isDry) return "Nothing was written: this is what a copy would do.";
+  if (!isWhole) return "Something of FROM is not at TO; it is named above.";
+  return "Everything of FROM is at TO and was compared entry by entry. Memory is made anew at the first search.";
 }
 
 const CONFIGURATION = { copied: "copied", equal: "there already", kept: "left as it is" } as const;
