@@ -1,11 +1,12 @@
 import { existsSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { constants, tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import connect, { type Sql } from "postgres";
 import { afterAll, describe, expect, it } from "vitest";
 import { copyStore, verifyDatabase } from "../../src/store-places.ts";
 import { createRandom } from "../crash/random.ts";
+import { callsCounted, compileFailingDisk, failingEnv, orderFailure, WHY_NOT } from "../faults/failing-disk.ts";
 import { byEffort } from "../support/effort.ts";
 import { databaseFor, withPostgres } from "../support/postgres.ts";
 import { startPostgres } from "../support/postgres-server.ts";
@@ -72,6 +73,34 @@ describe("a copy that is killed", () => {
       expect(differenceOf(await everythingInFolder(from), await everythingInFolder(to))).toBeUndefined();
     },
     MINUTES_MAX,
+  );
+});
+
+const library = compileFailingDisk(root);
+
+describe(`a copy to a full disk${library === undefined ? ` (left out: ${WHY_NOT})` : ""}`, () => {
+  it.skipIf(library === undefined)(
+    "[F11] says so, keeps what it has, and goes on when there is room",
+    async () => {
+      const [from, to, command] = [await filled(4, 60), join(newFolder(), "disk"), join(newFolder(), "command")];
+      const env = failingEnv(library ?? "", to, command);
+      orderFailure(command, 0, 0);
+      expect((await startRkat(root, ["store", "copy", from, to], { env }).ended).code).toBe(0);
+      const calls = callsCounted(command);
+      rmSync(to, { recursive: true });
+      for (const share of [0.2, 0.5, 0.8]) {
+        orderFailure(command, Math.floor(calls * share), constants.errno.ENOSPC);
+        const { code, stderr } = await startRkat(root, ["store", "copy", from, to], { env }).ended;
+        expect({ share, code, stderr }).toEqual({
+          share,
+          code: 31,
+          stderr: expect.stringMatching(/ENOSPC|the disk is full/),
+        });
+      }
+      expect((await startRkat(root, ["store", "copy", from, to]).ended).code).toBe(0);
+      expect(differenceOf(await everythingInFolder(from), await everythingInFolder(to))).toBeUndefined();
+    },
+    120_000,
   );
 });
 

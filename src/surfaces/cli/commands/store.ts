@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { RuntimeError } from "../../../contract/error.ts";
+import { asRuntimeError, RuntimeError } from "../../../contract/error.ts";
 import type { CopyReport } from "../../../service/store-copy.ts";
 import { requireRealmId } from "../../wire/realm.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
@@ -92,6 +92,11 @@ async function copyKept(
         progress: ({ what, done, total }) => bar.show(what, done, total),
       },
     )
+    .catch((thrown: unknown) => {
+      // A place that is named wrongly is refused before anything is copied.
+      if (asRuntimeError(thrown).code !== "INVALID_PARAMS") warn("what was copied stays; run it again to go on");
+      throw thrown;
+    })
     .finally(bar.clear);
   exitWith(report.ok ? 0 : 1);
   if (flags.json) return writeJson(io, report);
