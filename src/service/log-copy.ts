@@ -39,7 +39,7 @@ interface CopyEnd<B, R extends LogRow> {
 }
 
 /** Logs under way at once: their appends share the commits of a database and the syncs of a folder. */
-export const LOGS_AT_ONCE = 32;
+const LOGS_AT_ONCE = 64;
 /** A log that somebody writes at the target is tried again for so long: a writer that was killed is silent for less. */
 const BUSY_MS_MAX = 20_000;
 const BUSY_PAUSE_MS = 500;
@@ -233,7 +233,7 @@ function refusal<B, R extends LogRow>(
   return `${noun} ${id} ${what}; nothing of it was changed`;
 }
 
-const ENTRIES_A_PAGE = 500;
+const ENTRIES_A_PAGE = 100;
 
 /** Reads both logs side by side. The source is read to its end before anything is written: half of it would look whole. */
 async function compareLogs<B, R extends LogRow>({ from, to, signal }: LogCopyParts<B, R>, id: string): Promise<Gap<B>> {

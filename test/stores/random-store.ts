@@ -14,7 +14,7 @@ import { below, chance, pick } from "../compaction/chances.ts";
 import { randomEntries } from "../compaction/random-entries.ts";
 import { created, idOf } from "../support/entries.ts";
 
-export const host = { pid: process.pid, isRunning: () => true };
+const host = { pid: process.pid, isRunning: () => true };
 
 /** Keys and values as people and programs make them. */
 const ODD_LABELS: readonly Readonly<Record<string, string>>[] = [

@@ -68,6 +68,36 @@ describe("a copy between folders", () => {
     for (const number of [1, 99]) expect(after.sessions.get(idOf(number))).toEqual(source.sessions.get(idOf(number)));
   });
 
+  it("[F11] goes on in the middle of a session that is longer than a page, and refuses one that is ahead there", async () => {
+    const [from, to] = [newFolder(), newFolder()];
+    const [source, target] = [await openEmbeddedStore(from), await openEmbeddedStore(to)];
+    for (const [number, there] of [
+      [1, 333],
+      [2, 100],
+      [3, 640],
+    ] as const) {
+      let seq = 0;
+      for (let entry = 0; entry < 640; entry += 1) {
+        // Several entries of one time, and a time that a page ends in the middle of.
+        const atMs = 1_700_000_000_000 + Math.floor(entry / 7);
+        const news = toNewEntries([entry === 0 ? created : said(`entry ${entry}`)]);
+        const last = (await source.log.append(idOf(number), seq, news, atMs)).at(-1);
+        if (entry < there) await target.log.append(idOf(number), seq, news, atMs);
+        seq = last === undefined ? seq : last.seq + last.span - 1;
+      }
+    }
+    await target.log.append(idOf(3), 640, toNewEntries([said("more")]));
+    await source.close();
+    await target.close();
+    const report = await copyStore({ place: from }, { place: to });
+    expect(report.sessions).toEqual({ total: 3, copied: 0, continued: 2, equal: 0, entries: 307 + 540 });
+    expect(report.problems).toEqual([
+      expect.stringContaining(`session ${idOf(3)} has gone on at ${to} after seq 640,`),
+    ]);
+    const [given, kept] = [await everythingInFolder(from), await everythingInFolder(to)];
+    for (const number of [1, 2]) expect(kept.sessions.get(idOf(number))).toEqual(given.sessions.get(idOf(number)));
+  });
+
   it("[F11] that is dry writes nothing, and makes no folder", async () => {
     const from = await filled(3);
     const to = join(newFolder(), "not", "there");
