@@ -90,6 +90,8 @@ interface MemoryStatus {
 export interface MemoryStore {
   /** How far a session's log is taken in; 0 when not at all. Of a dropped one nothing is left to take in: the largest seq. */
   cursor(sessionId: string): Promise<number>;
+  /** Ids of logs that reach beyond what is taken in, where the store can tell without being told the rows. */
+  behind?(): Promise<readonly string[]>;
   /** Takes in a batch whole or not at all; it is findable, by its terms, when this resolves. */
   add(batch: MemoryBatch): Promise<void>;
   /** Chunks by id, in the order asked for; those that are not there are left out. */

@@ -86,8 +86,6 @@ export interface SessionStore<R = SessionRow> {
   get(sessionId: string): Promise<R | undefined>;
   /** The first rows of those asked for: last updated first, of equals the greater id first. */
   page(query: RowQuery): Promise<readonly R[]>;
-  /** Every row, in no order. */
-  all(): Promise<readonly R[]>;
 }
 
 /** The right to append to a session's log, held by one at a time, across processes. */

@@ -10,11 +10,11 @@ import type { TurnOutcome } from "../core/turn.ts";
 import { closeWaiting } from "../core/turn-end.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Store } from "../ports/store.ts";
-import { hasAll } from "./caller-view.ts";
 import type { CallContext, Service } from "./dispatch.ts";
 import { appendEntries, type LiveSession, type LiveSessions, type LockedWork } from "./live-sessions.ts";
 import { readEvents } from "./subscriptions.ts";
 import { toResult } from "./turn-runner.ts";
+import { walkRows } from "./walk-rows.ts";
 
 interface ApprovalParts {
   readonly store: Store;
@@ -152,17 +152,16 @@ export function createApprovals(parts: ApprovalParts): Approvals {
     answerApproval,
     untilOver,
     listApprovals: async ({ session_id }, { caller }) => {
-      const rows = session_id === undefined ? await store.sessions.all() : [{ session_id, waiting_calls: 1 }];
-      const approvals: Approval[] = [];
-      for (const row of rows) {
-        if ((row.waiting_calls ?? 0) <= 0 || ("archived" in row && row.archived)) continue;
-        if ("labels" in row && !hasAll(row.labels, caller?.labels ?? {})) continue;
-        const { state } = await live.findFresh(row.session_id);
+      const waiting = { archived: false, waiting: true, labels: caller?.labels ?? {} } as const;
+      const rows = session_id === undefined ? walkRows(store.sessions, waiting) : [{ session_id }];
+      const approvals = new Map<string, Approval>();
+      for await (const { session_id: id } of rows) {
+        const { state } = await live.findFresh(id);
         const isOver = state.archived || clock.now() >= expiryOf(state);
         if (state.approval !== undefined && isWaiting(state) && !isOver)
-          approvals.push(describe(row.session_id, state.approval));
+          approvals.set(id, describe(id, state.approval));
       }
-      return { approvals: approvals.sort((a, b) => a.asked_at.localeCompare(b.asked_at)) };
+      return { approvals: [...approvals.values()].sort((a, b) => a.asked_at.localeCompare(b.asked_at)) };
     },
     giveUp: async (session) => {
       if (!isWaiting(session.state)) return;

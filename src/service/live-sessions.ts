@@ -263,7 +263,6 @@ export function translateFailures<B, R extends LogRow>(store: Store<B, R>): Stor
     sessions: {
       get: (sessionId) => translated(() => sessions.get(sessionId)),
       page: (query) => translated(() => sessions.page(query)),
-      all: () => translated(() => sessions.all()),
     },
     locks: {
       hold,

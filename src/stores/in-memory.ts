@@ -44,7 +44,6 @@ export function createStoreInMemory<B, R extends LogRow>(options: {
     sessions: {
       get: async (sessionId) => rows.get(sessionId),
       page: async (query) => pageOf(rows.values(), query),
-      all: async () => [...rows.values()],
     },
     locks: createLocks(),
     signals: { tell, hear, close: async () => {} },

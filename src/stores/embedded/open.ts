@@ -3,7 +3,6 @@ import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSyn
 import { join } from "node:path";
 import { messageOf, RuntimeError } from "../../contract/error.ts";
 import type { FoldRow, LogRow, Store } from "../../ports/store.ts";
-import { pageOf } from "../page.ts";
 import { createBlobFiles } from "./blob-files.ts";
 import { bootId, createSessionLocks, describeSelf, openLeases } from "./leases.ts";
 import { createLog, LOG_SIZES, type LogSizes } from "./log.ts";
@@ -81,11 +80,7 @@ export function openStore<B, R extends LogRow>(options: EmbeddedOptions<B, R>): 
       },
       page: async (query) => {
         tail.catchUp();
-        return pageOf(tail.rows(), query);
-      },
-      all: async () => {
-        tail.catchUp();
-        return tail.rows();
+        return tail.page(query);
       },
     },
     locks,

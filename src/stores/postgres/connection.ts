@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Options, Sql } from "postgres";
 import postgres from "postgres";
 import { messageOf, RuntimeError } from "../../contract/error.ts";
+import { withWholeRows } from "./whole-rows.ts";
 
 export interface ConnectionOptions {
   readonly url: string;
@@ -44,9 +45,10 @@ export function createConnection({ url, poolMax, isPooled, patienceMs }: Connect
     // A pooler does not know what to do with settings of one client.
     connection: isPooled ? {} : { application_name: "rkat", statement_timeout: STATEMENT_MS_MAX },
   };
-  const open = (max: number): Sql => postgres(url, { ...options, max });
+  const open = (max: number): Sql => withWholeRows(postgres(url, { ...options, max }));
   let pool = open(poolMax);
   let isClosed = false;
+  const underWay = new Set<Promise<unknown>>();
 
   const askOnce = async <T>(work: (sql: Sql) => Promise<T>): Promise<T> => {
     const sql = pool;
@@ -60,10 +62,13 @@ export function createConnection({ url, poolMax, isPooled, patienceMs }: Connect
       },
       () => new Promise<never>(() => {}),
     );
+    const asked = work(sql);
+    underWay.add(asked);
     try {
-      return await Promise.race([work(sql), silence]);
+      return await Promise.race([asked, silence]);
     } finally {
       timer.abort();
+      underWay.delete(asked);
     }
   };
   return {
@@ -83,12 +88,14 @@ export function createConnection({ url, poolMax, isPooled, patienceMs }: Connect
     alone: () => open(1),
     close: async () => {
       isClosed = true;
-      await pool.end({ timeout: CLOSE_SECS_MAX });
+      // Awaited here: the driver goes on waiting for answers of connections that were lost.
+      await Promise.race([Promise.allSettled(underWay), sleep(CLOSE_MS_MAX, undefined, { ref: false })]);
+      await pool.end({ timeout: 0 });
     },
   };
 }
 
-const CLOSE_SECS_MAX = 5;
+const CLOSE_MS_MAX = 5_000;
 
 /** Seqs and times: as large as numbers are exact, and no larger. */
 const COUNTS = { to: 20, from: [20], parse: Number, serialize: String };

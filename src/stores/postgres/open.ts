@@ -75,7 +75,7 @@ export async function openDatabase(options: PostgresOptions): Promise<Database> 
       const parts = { connection, realm, kind, owner, foldRow, rows, now, isHeld: isOurs };
       return {
         log: createLog({ ...parts, batchMax: options.batchMax ?? BATCH_MAX }),
-        sessions: { get: rows.get, page: rows.page, all: () => rows.page({ max: 1_000_000 }) },
+        sessions: { get: rows.get, page: rows.page },
         locks,
         blobs: createBlobs(connection, realm),
         signals: { tell: channel.tell, hear: channel.hear, close: async () => {} },

@@ -44,6 +44,7 @@ export function createChannel({ connection, realm, isPooled, warn }: ChannelPart
   let looking: Promise<void> | undefined;
   let ear: Sql | undefined;
   let deafness = isPooled ? DEAF_MAX : 0;
+  let isOpening = false;
   let isClosed = false;
   if (isPooled) warn("the database is behind a pooler: what other processes do is looked for, not listened to");
 
@@ -94,16 +95,13 @@ export function createChannel({ connection, realm, isPooled, warn }: ChannelPart
     for (const { id, last_seq } of rows) hearLog(id, last_seq);
     if (isDeaf && ear !== undefined) await openEar();
   };
-  /** One at a time: of several that are begun at once all but the last would be left behind, and never closed. */
-  let opening: Promise<void> | undefined;
-  const openEar = (): Promise<void> => {
-    opening ??= openEarAnew().finally(() => {
-      opening = undefined;
+  const openEar = async (): Promise<void> => {
+    // Of several that are begun at once all but the last would be left behind, and never closed.
+    if (isOpening) return;
+    isOpening = true;
+    await closeEar().finally(() => {
+      isOpening = false;
     });
-    return opening;
-  };
-  const openEarAnew = async (): Promise<void> => {
-    await closeEar();
     if (isClosed || deafness >= DEAF_MAX) return;
     deafness += 1;
     if (deafness === DEAF_MAX) {
