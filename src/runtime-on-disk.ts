@@ -140,7 +140,10 @@ async function openInDatabase(options: OpenOptions & { readonly config: Config }
 }
 
 /** The realm's own layer: what nobody trusted of it is left out, and what is changed through us is trusted. */
-async function openConfigFile(options: FolderOptions, given: Config): Promise<ConfigStore> {
+export async function openConfigFile(
+  options: Pick<FolderOptions, "stateFolder" | "env" | "warn" | "trust">,
+  given: Config,
+): Promise<ConfigStore> {
   const { stateFolder: folder, env = process.env, warn = () => {} } = options;
   const { createConfigFile } = await import("./stores/embedded/config-file.ts");
   const trust = options.trust ?? openTrust({ home: homeFolder(), env });
@@ -183,7 +186,7 @@ function homeFolder(): string {
 const LOOKED_AT_LATER = ".rkat";
 
 /** Throws SESSION_STORE_ERROR for a link in place of what is kept, or one level below: whoever put it there is written for. */
-function refuseLinksIn(folder: string, levels = 2): void {
+export function refuseLinksIn(folder: string, levels = 2): void {
   // What is no folder is told by the store.
   if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return;
   for (const entry of readdirSync(folder, { withFileTypes: true })) {
@@ -196,7 +199,8 @@ function refuseLinksIn(folder: string, levels = 2): void {
   }
 }
 
-const AGENTS = "agents";
+/** Agents are kept in this folder of a state folder. */
+export const AGENTS = "agents";
 
 /** The agents of a state folder: their logs, and their files under `.rkat/agents/`. */
 function agentsIn(
@@ -276,7 +280,8 @@ export async function verifyStore(folder: string): Promise<Verification & { read
   return { ...addVerification(kept, more), agents };
 }
 
-function isRunning(pid: number): boolean {
+/** Whether a process of this machine runs. */
+export function isRunning(pid: number): boolean {
   try {
     process.kill(pid, 0);
     return true;

@@ -20,6 +20,7 @@ const DOORS = [
   "src/runtime.ts",
   "src/runtime-on-disk.ts",
   "src/runtime-in-database.ts",
+  "src/store-places.ts",
   "src/run-server.ts",
 ];
 
@@ -57,7 +58,7 @@ const GROUND_ROOMS: Readonly<Record<string, readonly string[]>> = {
 
 /** Imports of types that cross the layers: the command line and whoever starts a server are handed a runtime. */
 const MAY_IMPORT_TYPES: readonly { readonly from: string; readonly to: RegExp }[] = [
-  { from: "src/surfaces/cli/", to: /^src\/(?:runtime(?:-on-disk|-in-database)?\.ts|config\/)/ },
+  { from: "src/surfaces/cli/", to: /^src\/(?:runtime(?:-on-disk|-in-database)?\.ts|store-places\.ts|config\/)/ },
   { from: "src/surfaces/wire/", to: /^src\/(?:runtime-on-disk\.ts|config\/)/ },
 ];
 
@@ -95,6 +96,7 @@ const MAY_TOUCH: readonly { readonly path: RegExp; readonly uses: RegExp }[] = [
   { path: /^src\/(?:cli|run-server)\.ts$/, uses: /./ },
   { path: /^src\/client\.ts$/, uses: /^process\.(?:env|execPath)$/ },
   { path: /^src\/runtime(?:-on-disk)?\.ts$/, uses: /^process\.(?:env|cwd|pid|kill)$/ },
+  { path: /^src\/store-places\.ts$/, uses: /^process\.(?:env|cwd|pid)$/ },
   { path: /^src\/embedders\/model-child\.ts$/, uses: /^process\.(?:argv|env|kill|on|once|pid|send)$/ },
   { path: /^src\/tools\/(?:command|shell)\.ts$/, uses: /^process\.kill$/ },
   // What a process has used nobody else knows.

@@ -114,6 +114,8 @@ export interface BlobStore {
   put(blob: Blob): Promise<string>;
   /** Undefined when there is no such blob. */
   get(blobId: string): Promise<Blob | undefined>;
+  /** The ids that come after one, which need not be there, in the order of their signs; at most `max`. */
+  ids(after: string, max: number): Promise<readonly string[]>;
 }
 
 export interface Store<B = EntryBody, R extends LogRow = SessionRow> {

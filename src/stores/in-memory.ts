@@ -54,6 +54,11 @@ export function createStoreInMemory<B, R extends LogRow>(options: {
         return id;
       },
       get: async (blobId) => blobs.get(blobId),
+      ids: async (after, max) =>
+        [...blobs.keys()]
+          .filter((id) => id > after)
+          .sort()
+          .slice(0, max),
     },
     close: async () => {},
   };

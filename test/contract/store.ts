@@ -250,6 +250,29 @@ export const STORE_CHECKS: readonly Check[] = [
       });
     },
   },
+  {
+    promise: "[F11] lists the ids of blobs in pages, each once and in order, before and after a restart",
+    holds: async (open) => {
+      const put = await using(open, async ({ blobs }) => {
+        expect(await blobs.ids("", 10)).toEqual([]);
+        const texts = Array.from({ length: 40 }, (_, number) => new TextEncoder().encode(`blob ${number}`));
+        return Promise.all(texts.map((data) => blobs.put({ mediaType: "text/plain", data })));
+      });
+      const sorted = [...put].sort();
+      await using(open, async ({ blobs }) => {
+        const found: string[] = [];
+        for (let page = await blobs.ids("", 7); page.length > 0; page = await blobs.ids(found.at(-1) ?? "", 7)) {
+          expect(page.length).toBeLessThanOrEqual(7);
+          found.push(...page);
+        }
+        expect(found).toEqual(sorted);
+        expect(await blobs.ids("", 0)).toEqual([]);
+        expect(await blobs.ids("sha256:", 100)).toEqual(sorted);
+        expect(await blobs.ids("zz", 100)).toEqual([]);
+        expect(await blobs.ids(`${sorted[3]} `, 2)).toEqual(sorted.slice(4, 6));
+      });
+    },
+  },
   ...PAGE_CHECKS,
 ];
 
