@@ -1,7 +1,8 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import connect from "postgres";
 import { createRuntime, createScriptedModel, type Store } from "../src/index.ts";
 import { labelsOf } from "../src/stores/postgres/rows.ts";
-import { openCutProxy } from "../test/support/cut-proxy.ts";
+import { type CutProxy, openCutProxy } from "../test/support/cut-proxy.ts";
 import type { PostgresServer } from "../test/support/postgres-server.ts";
 import { openPostgresStore } from "../test/support/postgres-store.ts";
 import { median } from "./report.ts";
@@ -40,15 +41,25 @@ export async function countRoundTrips(url: string): Promise<RoundTrips> {
   const [first = "", second = "", third = "", fourth = ""] = ids;
   await runtime.session(first).history();
   await runtime.session(second).turn("And now?");
-  const beforeRead = proxy.asked;
+  const beforeRead = await askedWhenQuiet(proxy);
   await runtime.session(third).history();
   const read = proxy.asked - beforeRead;
-  const beforeTurn = proxy.asked;
+  const beforeTurn = await askedWhenQuiet(proxy);
   await runtime.session(fourth).turn("And now?");
   const turn = askedAtModel - beforeTurn;
   await runtime.close();
   await proxy.close();
   return { read, turn };
+}
+
+const QUIET_MS = 500;
+
+/** What was asked once nothing more is: words to other processes are said a little after what they tell of. */
+async function askedWhenQuiet(proxy: CutProxy): Promise<number> {
+  for (let asked = proxy.asked; ; asked = proxy.asked) {
+    await sleep(QUIET_MS);
+    if (asked === proxy.asked) return asked;
+  }
 }
 
 const SESSIONS = Number(process.env.RKAT_BENCH_SESSIONS ?? 1_000_000);
@@ -153,7 +164,7 @@ async function durationAfter(server: PostgresServer, before: string): Promise<nu
     const took = [...since.matchAll(/duration: ([\d.]+) ms {2}(parse|bind|execute)/g)];
     if (took.some(([, , step]) => step === "execute") && since.endsWith("\n"))
       return took.reduce((sum, [, ms]) => sum + Number(ms), 0);
-    await new Promise((resolve) => setTimeout(resolve, 5));
+    await sleep(5);
   }
   throw new Error("the server's log does not tell what statements took");
 }
