@@ -2,6 +2,8 @@ import { createHash } from "node:crypto";
 import { join } from "node:path";
 import type { Config } from "./config/load-config.ts";
 import { RuntimeError } from "./contract/error.ts";
+import { CHUNKS_VERSION } from "./memory/chunk.ts";
+import type { MemoryStore } from "./ports/memory.ts";
 import type { AgentHome } from "./service/agent/agent-operations.ts";
 import type { DatabaseReport } from "./stores/postgres/inspect.ts";
 import type { Database } from "./stores/postgres/open.ts";
@@ -59,6 +61,36 @@ export function agentsInDatabase(
       return { store, vault: createVault({ folder, warn }) };
     },
   };
+}
+
+/** What was said in a realm; without a folder for a copy of it, it is searched in the database. */
+export async function openSharedMemory(
+  { connection, realm }: Database,
+  {
+    index,
+    folder,
+    warn,
+  }: {
+    readonly index: Config["memory"]["index"];
+    readonly folder: string | undefined;
+    readonly warn: (sentence: string) => void;
+  },
+): Promise<MemoryStore> {
+  if (folder === undefined && index === "local") {
+    throw new RuntimeError(
+      "INVALID_PARAMS",
+      'memory.index is "local", and there is no folder for it; give stateFolder',
+    );
+  }
+  const { createPostgresMemory } = await import("./stores/postgres/memory.ts");
+  return createPostgresMemory({
+    connection,
+    realm,
+    folder: join(folder ?? "", "memory"),
+    version: CHUNKS_VERSION,
+    way: folder === undefined ? "database" : index === "exact" ? "auto" : index,
+    warn,
+  });
 }
 
 /** The driver comes with the package; one that was installed without it says what to do. */
