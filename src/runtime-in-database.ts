@@ -63,19 +63,34 @@ export function agentsInDatabase(
   };
 }
 
-/** What a realm remembers; without a folder for a copy it is searched in the database. */
-export async function memoryInDatabase(
+/** What was said in a realm; without a folder for a copy of it, it is searched in the database. */
+export async function openSharedMemory(
   { connection, realm }: Database,
-  options: { readonly config: Config; readonly folder: string | undefined; readonly warn: (sentence: string) => void },
+  {
+    index,
+    folder,
+    warn,
+  }: {
+    readonly index: Config["memory"]["index"];
+    readonly folder: string | undefined;
+    readonly warn: (sentence: string) => void;
+  },
 ): Promise<MemoryStore> {
-  const { config, folder, warn } = options;
+  if (folder === undefined && index === "local") {
+    throw new RuntimeError(
+      "INVALID_PARAMS",
+      'memory.index is "local", and there is no folder for it; give stateFolder',
+    );
+  }
   const { createPostgresMemory } = await import("./stores/postgres/memory.ts");
-  const common = { connection, realm, version: CHUNKS_VERSION, warn };
-  if (folder === undefined) return createPostgresMemory({ ...common, folder: "", way: "database" });
-  const { index } = config.memory;
-  // Every vector compared, without an index, is what a copy does.
-  const way = index === "exact" ? "local" : index;
-  return createPostgresMemory({ ...common, folder: join(folder, "memory"), way });
+  return createPostgresMemory({
+    connection,
+    realm,
+    folder: join(folder ?? "", "memory"),
+    version: CHUNKS_VERSION,
+    way: folder === undefined ? "database" : index === "exact" ? "auto" : index,
+    warn,
+  });
 }
 
 /** The driver comes with the package; one that was installed without it says what to do. */

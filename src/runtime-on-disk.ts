@@ -107,7 +107,7 @@ const REALM_IN_DATABASE = "default";
 /** The same with the realm in a database; the folder, if there is one, holds what can be made again. */
 async function openInDatabase(options: OpenOptions & { readonly config: Config }, url: string): Promise<Runtime> {
   const { store: _address, config: given, stateFolder, trust, warn = () => {}, ...others } = options;
-  const { agentsInDatabase, folderBeside, memoryInDatabase, openRealm } = await import("./runtime-in-database.ts");
+  const { agentsInDatabase, folderBeside, openRealm, openSharedMemory } = await import("./runtime-in-database.ts");
   const realm = options.realm?.realm_id ?? given.store.realm ?? REALM_IN_DATABASE;
   const beside = stateFolder === undefined ? undefined : folderBeside(stateFolder, { url, realm });
   if (stateFolder !== undefined) {
@@ -127,7 +127,9 @@ async function openInDatabase(options: OpenOptions & { readonly config: Config }
     const parts = { ...others, ...compacting, config, compose, warn, secrets, configStore };
     compactionOf(parts, config, config);
     const folder = config.store.files === true ? beside : undefined;
-    const memory = await memoryOf(config, options, () => memoryInDatabase(database, { config, folder: beside, warn }));
+    const memory = await memoryOf(config, options, () =>
+      openSharedMemory(database, { index: config.memory.index, folder: beside, warn }),
+    );
     const agents = agentsInDatabase(database, { folder, warn });
     const kept = database.store("session", foldRow);
     const store = folder === undefined ? kept : await withFiles(kept, { folder, warn });

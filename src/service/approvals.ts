@@ -100,7 +100,7 @@ export function createApprovals(parts: ApprovalParts): Approvals {
       if (delivery.seq !== 0) seen = delivery.seq;
       listener?.(delivery);
     };
-    /** What happens here while the log is read, which may hold it, too. */
+    /** What happens here while the log is read, and comes after what was there before. */
     let meanwhile: Delivery[] | undefined;
     const hear = (delivery: Delivery): void => {
       if (meanwhile === undefined) pass(delivery);
@@ -109,12 +109,14 @@ export function createApprovals(parts: ApprovalParts): Approvals {
     };
     /** Tells what another process has added, which was told to nobody here. */
     const catchUp = async (): Promise<void> => {
+      // The log may be ahead of the state: what is appended here is told by who appends it, in its place among deltas.
+      const { lastSeq } = session.state;
+      if (lastSeq <= seen) return;
       const told: Delivery[] = [];
       meanwhile = told;
       try {
         const read = await readEvents(store.log, sessionId, { after: seen, max: Number.MAX_SAFE_INTEGER });
-        const first = told.find(({ seq }) => seq !== 0)?.seq ?? Number.POSITIVE_INFINITY;
-        for (const delivery of read) if (delivery.seq < first) pass(delivery);
+        for (const delivery of read) if (delivery.seq <= lastSeq) pass(delivery);
       } finally {
         meanwhile = undefined;
         for (const delivery of told) pass(delivery);
