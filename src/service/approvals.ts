@@ -147,7 +147,9 @@ export function createApprovals(parts: ApprovalParts): Approvals {
         }
         woken = Promise.withResolvers<void>();
         const look = new AbortController();
-        await Promise.race([woken.promise, clock.sleep(LOOK_MS, look.signal)]);
+        // A turn that is over lets go of its session without a word.
+        const lookMs = session.isRunning && !state.isTurnOpen ? STEP_MS : LOOK_MS;
+        await Promise.race([woken.promise, clock.sleep(lookMs, look.signal)]);
         look.abort("woken");
       }
     } finally {
