@@ -76,12 +76,12 @@ export function createLiveSessions(
     session.appending = refreshed.catch(() => {});
     return refreshed;
   };
-  const refreshNow = async ({ state, onArchived }: LiveSession): Promise<void> => {
+  const refreshNow = async ({ state, onRest }: LiveSession): Promise<void> => {
     const row = isStored ? await store.sessions.get(state.sessionId) : undefined;
     if (row === undefined || row.last_seq <= state.lastSeq) return;
     const missed = await store.log.read(state.sessionId, state.lastSeq + 1, ENTRIES_MAX);
     for (const entry of missed) if (entry.seq > state.lastSeq) applyEntry(state, entry);
-    if (state.archived) for (const wake of onArchived) wake();
+    if (state.archived) for (const wake of onRest) wake();
   };
   return {
     admit,
@@ -111,8 +111,8 @@ export interface LiveSession {
   /** Whether those are what it was last given here; a session that was folded from its log has not been given any. */
   hasTools: boolean;
   readonly listeners: Set<Listener>;
-  /** Called when the session is archived: nothing will be told of it any more. */
-  readonly onArchived: Set<() => void>;
+  /** Called when a turn of this process is over, told of or not, and when the session is archived: no other will be. */
+  readonly onRest: Set<() => void>;
   /** Settles when the newest append has. */
   appending: Promise<void>;
   /** Whether this process runs a turn of it. */
@@ -135,7 +135,7 @@ function liveSession(state: SessionState, tools: readonly Tool[]): LiveSession {
     tools,
     hasTools: false,
     listeners: new Set(),
-    onArchived: new Set(),
+    onRest: new Set(),
     appending: Promise.resolve(),
     isRunning: false,
   };
@@ -170,7 +170,7 @@ async function appendNow(log: EventLog, live: LiveSession, bodies: readonly Entr
       seq += 1;
     }
   }
-  if (state.archived) for (const wake of live.onArchived) wake();
+  if (state.archived) for (const wake of live.onRest) wake();
 }
 
 /** Tells listeners something that is not kept. */
@@ -221,6 +221,7 @@ export function createLockedWork(parts: { store: Store; clock: Clock; live: Live
         return await work(signal === undefined ? hold.interrupted : AbortSignal.any([hold.interrupted, signal]));
       } finally {
         session.isRunning = false;
+        for (const wake of session.onRest) wake();
         if (call.listener !== undefined) session.listeners.delete(call.listener);
         await hold.release().finally(() => {
           running.delete(run);

@@ -87,7 +87,7 @@ export async function* subscribe(
   };
   const onEnd = (): void => wake?.();
   signal.addEventListener("abort", onEnd);
-  session.onArchived.add(onEnd);
+  session.onRest.add(onEnd);
   session.listeners.add(listener);
   let grownTo = 0;
   const deafen = signals.hear(sessionId, (seq) => {
@@ -145,7 +145,11 @@ export async function* subscribe(
         yield* catchUpElsewhere();
         continue;
       }
-      if (session.state.archived) return;
+      if (session.state.archived) {
+        // Somebody else here may have read of it before this reader heard of what came before.
+        yield* catchUp();
+        return;
+      }
       await new Promise<void>((resolve) => {
         wake = resolve;
       });
@@ -154,7 +158,7 @@ export async function* subscribe(
   } finally {
     deafen();
     session.listeners.delete(listener);
-    session.onArchived.delete(onEnd);
+    session.onRest.delete(onEnd);
     signal.removeEventListener("abort", onEnd);
   }
 }

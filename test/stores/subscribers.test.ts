@@ -166,3 +166,60 @@ describe("a turn that begins while what another process did is read", () => {
     expect((await session.history()).messages).toEqual((await elsewhere.session(session.id).history()).messages);
   });
 });
+
+describe("a word that comes late", () => {
+  /** Two runtimes on one store, of which the first hears nothing until it is let. */
+  const withDeafOne = async () => {
+    const store = createInMemoryStore();
+    const late: (() => void)[] = [];
+    let isLate = true;
+    const deaf: Store = {
+      ...store,
+      sessions: {
+        ...store.sessions,
+        get: async (id) => {
+          if (!isLate) for (const tell of late.splice(0)) tell();
+          return store.sessions.get(id);
+        },
+      },
+      signals: {
+        ...store.signals,
+        hear: (id, heard) => store.signals.hear(id, (seq) => void late.push(() => heard(seq))),
+      },
+    };
+    const [here, elsewhere] = [deaf, store].map(
+      (one) => scriptedRuntime(() => ({ text: "Yes." }), { store: one, compaction: true }).runtime,
+    );
+    if (here === undefined || elsewhere === undefined) throw new Error("there are two");
+    const tellWithNextLook = (): void => {
+      isLate = false;
+    };
+    return { here, elsewhere, tellWithNextLook };
+  };
+
+  it("[F11] loses nothing of a session that was archived elsewhere", async () => {
+    const { here, elsewhere } = await withDeafOne();
+    const session = await here.createDeferredSession("Begin.");
+    const { id } = session;
+    const reading = readTurns(here.subscribe(id, { after: 0 }), Number.POSITIVE_INFINITY);
+    await session.turn("Here.");
+    await elsewhere.session(id).turn("There.");
+    await elsewhere.session(id).archive();
+    // Whoever asks for the session here learns that it is archived, before the reader has heard of the turn.
+    await here.session(id).history();
+    const ends = (await reading).filter(({ event }) => event.type === "run_completed");
+    expect(ends).toHaveLength(2);
+  });
+
+  it("[F11] is not lost in work that has nothing to say", async () => {
+    const { here, elsewhere, tellWithNextLook } = await withDeafOne();
+    const session = await here.createDeferredSession("Begin.");
+    const reading = readTurns(here.subscribe(session.id, { after: 0 }), 2);
+    await session.turn("Here.");
+    await elsewhere.session(session.id).turn("There.");
+    tellWithNextLook();
+    // It holds the session, looks at what is new, and finds nothing to do.
+    expect(await session.compact()).toMatchObject({ compacted: false });
+    expect(durable(await reading).at(-1)?.event.type).toBe("run_completed");
+  });
+});
