@@ -2,6 +2,7 @@ import { z } from "zod";
 import { AGENT_OPERATIONS } from "./agent-operations.ts";
 import { APPROVAL_OPERATIONS } from "./approval-operations.ts";
 import type { Scope } from "./caller.ts";
+import { ACCESS_OPERATIONS } from "./caller.ts";
 import { Capabilities, type Capability, ContractVersion, ModelsCatalog } from "./capability.ts";
 import {
   Compaction,
@@ -334,6 +335,7 @@ export const OPERATIONS = {
   },
   ...CONFIG_OPERATIONS,
   ...USAGE_OPERATIONS,
+  ...ACCESS_OPERATIONS,
   readCapabilities: {
     summary: "Say what this runtime can do and what was left out.",
     input: z.object({}),

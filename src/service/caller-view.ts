@@ -39,6 +39,7 @@ const UNPLACED: Readonly<Record<Unplaced, "everyone" | "nobody" | "own">> = {
   readConfig: "everyone",
   setConfig: "everyone",
   patchConfig: "everyone",
+  readAccess: "everyone",
   readCapabilities: "everyone",
   readModels: "everyone",
 };

@@ -1,4 +1,4 @@
-import type { Caller } from "../contract/caller.ts";
+import { type Caller, describeAccess } from "../contract/caller.ts";
 import type { Capabilities, Capability, ModelsCatalog } from "../contract/capability.ts";
 import { RuntimeError } from "../contract/error.ts";
 import type { Content } from "../contract/message.ts";
@@ -264,6 +264,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
       if (blob === undefined) throw new RuntimeError("INVALID_PARAMS", `blob_id: there is no blob ${blob_id}`);
       return { blob_id, media_type: blob.mediaType, data: Buffer.from(blob.data).toString("base64") };
     },
+    readAccess: async (_, { caller }) => describeAccess(caller),
     readCapabilities: async () => parts.describeCapabilities(),
     readModels: async () => configuration.current().catalogue(),
   };

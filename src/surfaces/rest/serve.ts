@@ -9,6 +9,7 @@ import type { Host } from "../wire/host.ts";
 import { errorAnswer } from "../wire/http-answer.ts";
 import { type HttpService, openHttpServer, type Target } from "../wire/http-server.ts";
 import { beginsTurn, watchTurns, within } from "../wire/running-turns.ts";
+import { createConsoleRoutes } from "./console.ts";
 import { createEventStreams, streamTurn, wantsEvents } from "./event-streams.ts";
 import { createHostRoutes } from "./host-routes.ts";
 import { createOperationRoutes } from "./operation-routes.ts";
@@ -20,6 +21,8 @@ export interface RestService extends Omit<HttpService, "find" | "answerFailure">
   readonly runtime: Asked;
   readonly about: Host;
   readonly version: string;
+  /** Whether the console is served at `/`. */
+  readonly console?: boolean;
 }
 
 export interface RestServer {
@@ -45,6 +48,7 @@ export async function openRestServer(service: RestService): Promise<RestServer> 
     ...createHostRoutes({ runtime, host: about, version, turns }),
     ...createOperationRoutes({ realm, turns }),
     streams.route,
+    ...(service.console === true ? createConsoleRoutes() : []),
   ]);
   const server = await openHttpServer({ ...service, find, answerFailure: errorAnswer });
   return {

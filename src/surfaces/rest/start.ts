@@ -38,7 +38,7 @@ export function startRest(io: RestIo, parts: ServerParts): Promise<number> {
     serve: async (serving) => {
       const { http, flags } = serving;
       if (http === undefined) throw new Error("this server listens or is none");
-      const server = await openRestServer({ ...serving, ...http, version });
+      const server = await openRestServer({ ...serving, ...http, version, console: flags.console });
       const greet = (url: string): void => {
         serving.log(greeting(url, http.token !== undefined));
         if (flags.json) io.stdout.write(`${JSON.stringify({ url })}\n`);
@@ -53,6 +53,7 @@ interface RestFlags extends ServerFlags, HttpFlags {
   readonly port: number | undefined;
   readonly exposePaths: boolean;
   readonly json: boolean;
+  readonly console: boolean;
 }
 
 /** Reads the flags; throws INVALID_PARAMS for one that is unknown or wrong. */
@@ -65,6 +66,7 @@ export function parseRestFlags(args: readonly string[]): RestFlags {
     ...httpFlags(values),
     exposePaths: values["expose-paths"] === true,
     json: values.json === true,
+    console: values["no-console"] !== true,
   };
 }
 
@@ -81,6 +83,7 @@ const OPTIONS = {
   port: text,
   "expose-paths": flag,
   json: flag,
+  "no-console": flag,
 } as const;
 
 const WILDCARD = /\/\/(?:0\.0\.0\.0|\[::\]):/;

@@ -1,0 +1,6 @@
+import type { JSX } from "preact";
+import { Empty } from "../parts.tsx";
+
+export function ServerScreen({ path }: { path: readonly string[] }): JSX.Element {
+  return <Empty>{path.join("/")}</Empty>;
+}

@@ -1,0 +1,84 @@
+import { signal } from "@preact/signals";
+import type { Client } from "../src/client.ts";
+import { connect, RuntimeError } from "../src/clients/browser.ts";
+import type { Scope } from "../src/contract/caller.ts";
+
+/** Where the page was served from, whatever prefix a proxy has put before it. */
+export const BASE = new URL(".", location.href.replace(/#.*$/, "")).href.replace(/\/$/, "");
+
+const TOKEN = "rkat-token";
+
+type State =
+  | { readonly kind: "connecting" }
+  | { readonly kind: "ready"; readonly client: Client; may(scope: Scope): boolean }
+  | { readonly kind: "login"; readonly sentence: string | undefined }
+  | { readonly kind: "away"; readonly sentence: string };
+
+/** How this page stands with its server. */
+export const state = signal<State>({ kind: "connecting" });
+
+/** A token in the address is taken out of it at once: addresses are shown, kept and copied. */
+function takeToken(): string | undefined {
+  const given = /^#token=([^&]+)$/.exec(location.hash)?.[1];
+  if (given !== undefined) {
+    history.replaceState(null, "", `${location.pathname}${location.search}`);
+    sessionStorage.setItem(TOKEN, decodeURIComponent(given));
+  }
+  return sessionStorage.getItem(TOKEN) ?? undefined;
+}
+
+/** Connects with the token at hand; leads to the login where the server asks for another. */
+export async function open(token = takeToken()): Promise<void> {
+  state.value = { kind: "connecting" };
+  try {
+    const client = await connect({ url: BASE, ...(token === undefined ? {} : { token }) });
+    const { scopes } = await client.readAccess();
+    if (token !== undefined) sessionStorage.setItem(TOKEN, token);
+    state.value = { kind: "ready", client, may: (scope) => scopes.includes(scope) };
+  } catch (thrown) {
+    const sentence = sentenceOf(thrown);
+    if (!isUnauthorized(thrown)) {
+      state.value = { kind: "away", sentence };
+      return;
+    }
+    sessionStorage.removeItem(TOKEN);
+    const isFirst = token === undefined;
+    state.value = { kind: "login", sentence: isFirst ? undefined : "That token is not one of this server's." };
+  }
+}
+
+/** Forgets the token. */
+export function leave(sentence?: string): void {
+  sessionStorage.removeItem(TOKEN);
+  state.value = { kind: "login", sentence };
+}
+
+/** The token of this tab, for examples and for files that are opened beside it. */
+export function tokenAtHand(): string | undefined {
+  return sessionStorage.getItem(TOKEN) ?? undefined;
+}
+
+/** The client; screens are only shown while there is one. */
+export function client(): Client {
+  if (state.value.kind !== "ready") throw new Error("no screen is shown before the server answers");
+  return state.value.client;
+}
+
+/** Whether the token at hand may do this: what it may not has no button. */
+export function may(scope: Scope): boolean {
+  return state.value.kind === "ready" && state.value.may(scope);
+}
+
+/** What went wrong, in a sentence. A token that counts no more leads back to the login. */
+export function failed(thrown: unknown): string {
+  if (isUnauthorized(thrown)) leave("The token counts no more; give another.");
+  return sentenceOf(thrown);
+}
+
+function isUnauthorized(thrown: unknown): boolean {
+  return thrown instanceof RuntimeError && thrown.code === "UNAUTHORIZED";
+}
+
+function sentenceOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown);
+}
