@@ -50,6 +50,7 @@ export default defineConfig([
       "commander",
       "fs-native-extensions",
       "onnxruntime-node",
+      "postgres",
       "smol-toml",
     ],
     output: { dir: "dist", format: "esm", chunkFileNames: "chunks/[name]-[hash].js" },

@@ -11,12 +11,12 @@ const CYCLES = Number(process.env.RKAT_CRASH_CYCLES ?? 2_000);
 const CYCLES_PER_FOLDER = 100;
 
 const seed = Number(process.env.RKAT_SEED ?? Date.now() % 1_000_000);
-const random = createRandom(seed);
 const root = mkdtempSync(join(tmpdir(), "rkat-bench-crash-"));
+const options = { cycles: CYCLES_PER_FOLDER, random: createRandom(seed), compiled: join(root, "compiled") };
 const total = { cycles: 0, acknowledged: 0, lost: 0, broken: 0, repaired: 0 };
 try {
   while (total.cycles < CYCLES) {
-    const counts = await runCrashCycles(mkdtempSync(join(root, "state-")), CYCLES_PER_FOLDER, random);
+    const counts = await runCrashCycles(mkdtempSync(join(root, "state-")), options);
     total.cycles += counts.cycles;
     total.acknowledged += counts.acknowledged;
     total.lost += counts.lost;

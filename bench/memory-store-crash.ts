@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { runMemoryCycles } from "../test/crash/memory-cycles.ts";
+import { folderPlace, runMemoryCycles } from "../test/crash/memory-cycles.ts";
 import { createRandom } from "../test/crash/random.ts";
 import { publish } from "./report.ts";
 
@@ -17,7 +17,7 @@ const total = { cycles: 0, acknowledged: 0, lost: 0, broken: 0, missing: 0 };
 try {
   while (total.cycles < CYCLES) {
     const cycles = Math.min(CYCLES_PER_FOLDER, CYCLES - total.cycles);
-    const counts = await runMemoryCycles(mkdtempSync(join(root, "state-")), cycles, random);
+    const counts = await runMemoryCycles(folderPlace(mkdtempSync(join(root, "state-"))), cycles, random);
     total.cycles += counts.cycles;
     total.acknowledged += counts.acknowledged;
     total.lost += counts.lost;

@@ -1,4 +1,5 @@
 // Opens a memory in a process of its own and searches once; prints what each took.
+import { bestByTerms } from "../src/memory/rank.ts";
 import { openMemoryStore } from "../src/stores/recall/open.ts";
 import { type Time, timeOf } from "./memory-store-stopwatch.ts";
 
@@ -19,7 +20,7 @@ const open = await timeOf(async () => {
   await store.cursor(sessionId);
 });
 const firstSearch = await timeOf(async () => {
-  await store?.match([word], scope);
+  await store?.match(bestByTerms(new Map([[word, 1]])), scope);
   await store?.nearest(embedderId, vector, { scope, max: 10 });
 });
 await store?.close();

@@ -2,6 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { bestByTerms } from "../src/memory/rank.ts";
 import type { MemoryStore } from "../src/ports/memory.ts";
 import { openMemoryStore } from "../src/stores/recall/open.ts";
 import { termsOf } from "../src/text/terms.ts";
@@ -62,8 +63,8 @@ function noteTruth(id: number, vector: Float32Array): void {
 
 async function measureSearch(size: number) {
   const store = openMemoryStore({ folder });
-  const words = (ranks: readonly number[], run: number): readonly string[] =>
-    ranks.flatMap((rank) => [...termsOf(data.text.word(rank + (run % 7))).keys()]);
+  const words = (ranks: readonly number[], run: number) =>
+    bestByTerms(termsOf(ranks.map((rank) => data.text.word(rank + (run % 7))).join(" ")));
   const session = (run: number) => ({ sessionId: data.sessionOf((run * 7_919) % size), discardedOnly: false });
   const near = (run: number, scope: typeof PROJECT) =>
     store.nearest(EMBEDDER, queries[run % QUERIES] ?? new Float32Array(), { scope, max: NEIGHBOURS });

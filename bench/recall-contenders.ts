@@ -1,5 +1,5 @@
 import { passageFor, toChunk } from "../src/memory/chunk.ts";
-import { rankByTerms } from "../src/memory/rank.ts";
+import { bestByTerms } from "../src/memory/rank.ts";
 import { createRecall } from "../src/memory/recall.ts";
 import { splitText } from "../src/memory/split.ts";
 import type { Embedder } from "../src/ports/embedder.ts";
@@ -54,11 +54,11 @@ export function createArena(embedder: Embedder | undefined): Arena {
   const ask: Arena["ask"] = async (query) => {
     const toKeys = (ids: readonly number[]): readonly string[] => [...new Set(ids.map((id) => keys.get(id) ?? ""))];
     const weights = queryTerms(query);
-    const ranked = rankByTerms(await store.match([...weights.keys()], SCOPE), weights);
+    const ranked = await store.match(bestByTerms(weights), SCOPE);
     const lexical = await byWords(query, options);
     const found = new Map([
       ["hashed words", hashed.find(query)],
-      ["BM25", toKeys(ranked.list.slice(0, FOUND_MAX).map(({ id }) => id))],
+      ["BM25", toKeys(ranked.best.slice(0, FOUND_MAX).map(({ id }) => id))],
       ["recall, words only", toKeys(lexical.hits.map(({ chunk }) => chunk.id))],
     ]);
     if (embedder === undefined) return found;

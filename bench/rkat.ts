@@ -1,17 +1,21 @@
-import { createRuntime, type EventStream, type Session } from "../src/index.ts";
+import { createRuntime, type EventStream, type Session, type Store } from "../src/index.ts";
 import { type Contender, SYSTEM_PROMPT, TOOL } from "./conversation.ts";
 import { MODEL } from "./model-server.ts";
 
-/** rkat as a program uses it: the model found by its name, every event of a turn listened to. */
-export function createRkat(baseUrl: string): Contender {
+/** rkat as a program uses it: the model found by its name, every event of a turn listened to. Without a store, in memory. */
+export function createRkat(
+  baseUrl: string,
+  { name = "rkat", store }: { name?: string; store?: Store } = {},
+): Contender {
   const runtime = createRuntime({
     model: `openai/${MODEL}`,
     env: { OPENAI_BASE_URL: baseUrl },
     systemPrompt: SYSTEM_PROMPT,
     tools: [TOOL],
+    ...(store && { store }),
   });
   return {
-    name: "rkat",
+    name,
     open: () => {
       let session: Session | undefined;
       return async (prompt) => {

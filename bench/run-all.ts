@@ -9,6 +9,7 @@ const BENCHES = [
   "permission.ts",
   "append.ts",
   "resume.ts",
+  "list.ts",
   "compaction.ts",
   "compaction-loop.ts",
   "memory-store.ts",
@@ -19,6 +20,7 @@ const BENCHES = [
   "load.ts",
   "hostile.ts",
   "crash.ts",
+  "postgres.ts",
 ];
 
 for (const bench of BENCHES) {

@@ -188,7 +188,11 @@ const CALLED: Readonly<Record<string, string>> = {
   takeNote: "note",
 };
 /** The field of an answer that is all a method gives, where it is not the only one. */
-const GIVES: Readonly<Record<string, string>> = { listRewrites: "commits", undoCompaction: "compaction_ids" };
+const GIVES: Readonly<Record<string, string>> = {
+  listSessions: "sessions",
+  listRewrites: "commits",
+  undoCompaction: "compaction_ids",
+};
 
 /** The method that offers each operation, as `Session.fork`. */
 export function pythonMethods(): Readonly<Record<string, string>> {

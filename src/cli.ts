@@ -148,6 +148,9 @@ function parts(io: Io): Parts {
     createRuntime: async (options) => (await import("./runtime.ts")).createRuntime(options),
     createInMemoryStore: async () => (await import("./runtime.ts")).createInMemoryStore(),
     verifyStore: async (folder) => (await import("./runtime-on-disk.ts")).verifyStore(folder),
+    inspectDatabase: async (realm) => (await import("./runtime-in-database.ts")).inspectDatabase(realm),
+    verifyDatabase: async (address) => (await import("./store-places.ts")).verifyDatabase(address),
+    copyStore: async (from, to, options) => (await import("./store-places.ts")).copyStore(from, to, options),
     inspectMcpServers: async (options) => (await import("./runtime-on-disk.ts")).inspectMcpServers(options),
     createScriptedModel: async (script) => (await import("./providers/scripted.ts")).createScriptedModel(script),
     toml: async () => {

@@ -57,4 +57,6 @@ export type {
   TurnResult,
 } from "./service/session-handle.ts";
 export type { CompactionOptions } from "./service/session-settings.ts";
+export type { CopyOptions, CopyProgress, CopyReport } from "./service/store-copy.ts";
+export { type CopyStoreOptions, copyStore, type StoreAddress } from "./store-places.ts";
 export { defineTool } from "./tools/define-tool.ts";

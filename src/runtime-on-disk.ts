@@ -2,8 +2,9 @@ import { existsSync, readdirSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { formatToml, parseToml, spellConfig } from "./config/config-file.ts";
-import { composeOver } from "./config/config-layers.ts";
+import { type Compose, composeOver } from "./config/config-layers.ts";
 import { type Config, defaultConfig } from "./config/load-config.ts";
+import { passwordsOf } from "./config/store-schema.ts";
 import { leftOutText, openTrust, type Trust } from "./config/trust.ts";
 import { RuntimeError } from "./contract/error.ts";
 import type { JsonTable } from "./contract/input.ts";
@@ -11,6 +12,7 @@ import { createRedactor } from "./core/redact.ts";
 import { foldRow } from "./core/session-row.ts";
 import { CHUNKS_VERSION } from "./memory/chunk.ts";
 import type { ConfigStore } from "./ports/config-store.ts";
+import type { MemoryStore } from "./ports/memory.ts";
 import type { Store } from "./ports/store.ts";
 import { compactionOf, createRuntime, mcpToolsOf, type Runtime, type RuntimeOptions } from "./runtime.ts";
 import type { AgentHome } from "./service/agent/agent-operations.ts";
@@ -23,8 +25,13 @@ import { secretsIn } from "./tools/shell.ts";
 
 /** What a runtime that keeps its sessions needs besides. */
 export interface OpenOptions extends Omit<RuntimeOptions, "store"> {
-  /** The folder everything is kept in; made when it is not there. */
-  readonly stateFolder: string;
+  /**
+   * The folder everything is kept in; made when it is not there. Beside a database it holds what can be made again,
+   * and without it that is kept in the process.
+   */
+  readonly stateFolder?: string | undefined;
+  /** The address of a database that keeps the realm, as `postgres://user@host/database`; it wins over the configuration. */
+  readonly store?: string | undefined;
   /** Decides what of the state folder's own `config.toml` is obeyed, as `loadConfig` returns it; else the user's home does. */
   readonly trust?: Trust | undefined;
 }
@@ -44,7 +51,29 @@ export async function openRuntime(options: OpenOptions): Promise<Runtime> {
   return { ...runtime, close: () => runtime.close().finally(sending.close) };
 }
 
-async function openComposed({ stateFolder, trust, ...options }: OpenOptions): Promise<Runtime> {
+async function openComposed({ store: url, ...options }: OpenOptions): Promise<Runtime> {
+  const { config = defaultConfig(), stateFolder } = options;
+  const given = url === undefined ? config : withStore(config, url);
+  if (given.store.url !== undefined && given.features.includes("session-store")) {
+    return openInDatabase({ ...options, config: given }, given.store.url);
+  }
+  if (stateFolder === undefined) {
+    const message = "stateFolder is missing: give the folder that keeps sessions, or store with a database's address";
+    throw new RuntimeError("INVALID_PARAMS", message);
+  }
+  return openInFolder({ ...options, config: given, stateFolder });
+}
+
+/** The configuration with another database; throws INVALID_PARAMS for an address that is none. */
+function withStore(config: Config, url: string): Config {
+  return composeOver({ ...config, store: { ...config.store, url } })({}, "openRuntime");
+}
+
+interface FolderOptions extends Omit<OpenOptions, "store"> {
+  readonly stateFolder: string;
+}
+
+async function openInFolder({ stateFolder, trust, ...options }: FolderOptions): Promise<Runtime> {
   const { config: given = defaultConfig(), compose = composeOver(given), warn = () => {} } = options;
   const isKept = given.features.includes("session-store");
   if (isKept) {
@@ -57,19 +86,66 @@ async function openComposed({ stateFolder, trust, ...options }: OpenOptions): Pr
   const isCompacting = config.features.includes("session-compaction");
   const compacting = isCompacting ? { compaction: options.compaction ?? (true as const) } : {};
   const composed = { ...options, ...compacting, config, compose, warn };
+  const openMemory = async (): Promise<MemoryStore> => {
+    if (config.memory.index !== "database") return openMemoryIn(stateFolder, warn);
+    const message = 'memory.index is "database", and there is none: set [store] url, or write "auto"';
+    throw new RuntimeError("INVALID_PARAMS", message);
+  };
   compactionOf(composed, config, config); // What is refused is refused before a folder is touched.
   if (configStore === undefined || !config.features.includes("session-store")) {
-    return createRuntime({ ...composed, ...(await memoryIn(config, { stateFolder, ...options })) });
+    return createRuntime({ ...composed, ...(await memoryOf(config, options, openMemory)) });
   }
   const store = await openEmbeddedStore(stateFolder, { warn });
-  const files = await withFiles(store, { folder: stateFolder, warn });
-  const memory = await memoryIn(config, { stateFolder, ...options });
-  const agents = agentsIn(stateFolder, warn);
+  const files = config.store.files === false ? store : await withFiles(store, { folder: stateFolder, warn });
+  const memory = await memoryOf(config, options, openMemory);
+  const agents = agentsIn(stateFolder, { warn, hasFiles: config.store.files !== false });
   return createRuntime({ agents, ...composed, configStore, ...memory, store: files });
 }
 
+const REALM_IN_DATABASE = "default";
+
+/** The same with the realm in a database; the folder, if there is one, holds what can be made again. */
+async function openInDatabase(options: OpenOptions & { readonly config: Config }, url: string): Promise<Runtime> {
+  const { store: _address, config: given, stateFolder, trust, warn = () => {}, ...others } = options;
+  const { agentsInDatabase, folderBeside, openRealm, openSharedMemory } = await import("./runtime-in-database.ts");
+  const realm = options.realm?.realm_id ?? given.store.realm ?? REALM_IN_DATABASE;
+  const beside = stateFolder === undefined ? undefined : folderBeside(stateFolder, { url, realm });
+  if (stateFolder !== undefined) {
+    trust?.requireState(options.projectRoot ?? stateFolder, stateFolder);
+    refuseLinksIn(stateFolder);
+  }
+  const composed = options.compose ?? composeOver(given);
+  // Where a realm is kept is not for what is kept there to say.
+  const compose: Compose = (layer, name) => ({ ...composed(layer, name), store: given.store });
+  const database = await openRealm({ url, realm }, { store: given.store, warn });
+  try {
+    const configStore = options.configStore ?? (await database.config());
+    const config = compose(configStore.read().layer, configStore.name);
+    const isCompacting = config.features.includes("session-compaction");
+    const compacting = isCompacting ? { compaction: options.compaction ?? (true as const) } : {};
+    const secrets = [...(options.secrets ?? []), ...passwordsOf(url)];
+    const parts = { ...others, ...compacting, config, compose, warn, secrets, configStore };
+    compactionOf(parts, config, config);
+    const folder = config.store.files === true ? beside : undefined;
+    const memory = await memoryOf(config, options, () =>
+      openSharedMemory(database, { index: config.memory.index, folder: beside, warn }),
+    );
+    const agents = agentsInDatabase(database, { folder, warn });
+    const kept = database.store("session", foldRow);
+    const store = folder === undefined ? kept : await withFiles(kept, { folder, warn });
+    const runtime = createRuntime({ agents, ...parts, ...memory, store });
+    return { ...runtime, close: () => runtime.close().finally(database.close) };
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
+}
+
 /** The realm's own layer: what nobody trusted of it is left out, and what is changed through us is trusted. */
-async function openConfigFile(options: OpenOptions, given: Config): Promise<ConfigStore> {
+export async function openConfigFile(
+  options: Pick<FolderOptions, "stateFolder" | "env" | "warn" | "trust">,
+  given: Config,
+): Promise<ConfigStore> {
   const { stateFolder: folder, env = process.env, warn = () => {} } = options;
   const { createConfigFile } = await import("./stores/embedded/config-file.ts");
   const trust = options.trust ?? openTrust({ home: homeFolder(), env });
@@ -112,7 +188,7 @@ function homeFolder(): string {
 const LOOKED_AT_LATER = ".rkat";
 
 /** Throws SESSION_STORE_ERROR for a link in place of what is kept, or one level below: whoever put it there is written for. */
-function refuseLinksIn(folder: string, levels = 2): void {
+export function refuseLinksIn(folder: string, levels = 2): void {
   // What is no folder is told by the store.
   if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return;
   for (const entry of readdirSync(folder, { withFileTypes: true })) {
@@ -125,10 +201,14 @@ function refuseLinksIn(folder: string, levels = 2): void {
   }
 }
 
-const AGENTS = "agents";
+/** Agents are kept in this folder of a state folder. */
+export const AGENTS = "agents";
 
 /** The agents of a state folder: their logs, and their files under `.rkat/agents/`. */
-function agentsIn(stateFolder: string, warn: (sentence: string) => void): AgentHome {
+function agentsIn(
+  stateFolder: string,
+  { warn, hasFiles }: { readonly warn: (sentence: string) => void; readonly hasFiles: boolean },
+): AgentHome {
   const folder = join(stateFolder, AGENTS);
   return {
     isThere: () => existsSync(folder),
@@ -138,20 +218,19 @@ function agentsIn(stateFolder: string, warn: (sentence: string) => void): AgentH
       const { foldAgent } = await import("./core/agent/tiers.ts");
       const { createVault } = await import("./projections/vault.ts");
       const store = openStore({ folder, foldRow: foldAgent, host: { pid: process.pid, isRunning }, warn });
-      return { store, vault: createVault({ folder: stateFolder, warn }) };
+      return { store, vault: hasFiles ? createVault({ folder: stateFolder, warn }) : undefined };
     },
   };
 }
 
-/** Opens the project's memory, when the configuration names it. */
-async function memoryIn(
+/** Opens memory, when the configuration names it, with the store that is handed in or else the one that is opened. */
+async function memoryOf(
   config: Config,
-  { stateFolder, warn = () => {}, memory, env = process.env }: OpenOptions,
+  { warn = () => {}, memory, env = process.env }: OpenOptions,
+  openStore: () => Promise<MemoryStore | undefined>,
 ): Promise<Pick<RuntimeOptions, "memory">> {
   if (!config.features.includes("memory-store")) return {};
-  const { openMemoryStore } = await import("./stores/recall/open.ts");
-  const store =
-    memory?.store ?? openMemoryStore({ folder: join(stateFolder, "memory"), warn, version: CHUNKS_VERSION });
+  const store = memory?.store ?? (await openStore());
   const openRemote = async () => {
     const { embedding_model = "", embedding_dimensions = 0 } = config.memory;
     const { openEmbeddingModel } = await import("./providers/ai-sdk-embedding.ts");
@@ -164,7 +243,12 @@ async function memoryIn(
       openRemote,
       signal,
     });
-  return { memory: { embedder, ...memory, store } };
+  return { memory: { embedder, ...memory, ...(store === undefined ? {} : { store }) } };
+}
+
+async function openMemoryIn(stateFolder: string, warn: (sentence: string) => void): Promise<MemoryStore> {
+  const { openMemoryStore } = await import("./stores/recall/open.ts");
+  return openMemoryStore({ folder: join(stateFolder, "memory"), warn, version: CHUNKS_VERSION });
 }
 
 /** Gives the sessions of a store their files under `.rkat/`. */
@@ -198,7 +282,8 @@ export async function verifyStore(folder: string): Promise<Verification & { read
   return { ...addVerification(kept, more), agents };
 }
 
-function isRunning(pid: number): boolean {
+/** Whether a process of this machine runs. */
+export function isRunning(pid: number): boolean {
   try {
     process.kill(pid, 0);
     return true;

@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
-import { spellConfig } from "./config/config-file.ts";
-import { type Compose, composeOver } from "./config/config-layers.ts";
+import { tellConfig } from "./config/config-file.ts";
+import { type Compose, composeOver, ownLayer } from "./config/config-layers.ts";
 import { type Config, defaultConfig, fixedAtStart, modelConfig, policyOf } from "./config/load-config.ts";
 import { MCP_CONNECT_TIMEOUT_MS } from "./config/mcp-servers.ts";
 import { requirePermitted } from "./config/trust.ts";
@@ -196,7 +196,8 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     store: options.configStore ?? createConfigInMemory(),
     compose: options.compose ?? composeOver(config),
     derive,
-    spell: spellConfig,
+    own: ownLayer,
+    spell: tellConfig,
     fixed: fixedAtStart,
     permit: (change, caller) => {
       const isOwner = options.ceiling === undefined && caller === undefined;

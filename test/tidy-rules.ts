@@ -19,6 +19,8 @@ const DOORS = [
   "src/mcp.ts",
   "src/runtime.ts",
   "src/runtime-on-disk.ts",
+  "src/runtime-in-database.ts",
+  "src/store-places.ts",
   "src/run-server.ts",
 ];
 
@@ -48,14 +50,15 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
  */
 const GROUND_ROOMS: Readonly<Record<string, readonly string[]>> = {
   surfaces: ["wire"],
-  stores: ["embedded"],
+  // A memory that machines share is searched in a copy on each of them.
+  stores: ["embedded", "recall"],
   // A compaction by cascade is written as an agent's tiers are, and what either says is checked the same way.
   core: ["agent", "grounding"],
 };
 
 /** Imports of types that cross the layers: the command line and whoever starts a server are handed a runtime. */
 const MAY_IMPORT_TYPES: readonly { readonly from: string; readonly to: RegExp }[] = [
-  { from: "src/surfaces/cli/", to: /^src\/(?:runtime(?:-on-disk)?\.ts|config\/)/ },
+  { from: "src/surfaces/cli/", to: /^src\/(?:runtime(?:-on-disk|-in-database)?\.ts|store-places\.ts|config\/)/ },
   { from: "src/surfaces/wire/", to: /^src\/(?:runtime-on-disk\.ts|config\/)/ },
 ];
 
@@ -93,6 +96,7 @@ const MAY_TOUCH: readonly { readonly path: RegExp; readonly uses: RegExp }[] = [
   { path: /^src\/(?:cli|run-server)\.ts$/, uses: /./ },
   { path: /^src\/client\.ts$/, uses: /^process\.(?:env|execPath)$/ },
   { path: /^src\/runtime(?:-on-disk)?\.ts$/, uses: /^process\.(?:env|cwd|pid|kill)$/ },
+  { path: /^src\/store-places\.ts$/, uses: /^process\.(?:env|cwd|pid)$/ },
   { path: /^src\/embedders\/model-child\.ts$/, uses: /^process\.(?:argv|env|kill|on|once|pid|send)$/ },
   { path: /^src\/tools\/(?:command|shell)\.ts$/, uses: /^process\.kill$/ },
   // What a process has used nobody else knows.

@@ -107,7 +107,7 @@ describe("the rules bite", () => {
         "move what they share below both, into a room of GROUND_ROOMS, or hand it in",
     ]);
     expect(at("src/surfaces/wire/start.ts", "../cli/io.ts")).toHaveLength(1);
-    expect(at("src/stores/embedded/open.ts", "../recall/in-memory.ts")).toHaveLength(1);
+    expect(at("src/stores/embedded/open.ts", "../postgres/open.ts")).toHaveLength(1);
     expect(roomFaults([file("src/surfaces/rest/a.ts", 'const a = () => import("../mcp/b.ts");\n')])).toHaveLength(1);
     expect(at("src/surfaces/rest/serve.ts", "../wire/guard.ts")).toEqual([]);
     expect(at("src/surfaces/cli/chat/conversation.ts", "../parts.ts")).toEqual([]);

@@ -6,6 +6,7 @@ import { type JsonTable, spellDuration } from "../contract/input.ts";
 import { type JsonSchema, withExamples } from "../contract/requests.ts";
 import { type Config, ConfigFile } from "./config-schema.ts";
 import { spellRules } from "./permission-layers.ts";
+import { withoutPassword } from "./store-schema.ts";
 
 export interface ConfigPlaces {
   readonly cwd: string;
@@ -200,11 +201,13 @@ export function spellConfig(config: Config): JsonTable {
     shell,
     ceiling,
     permissions,
+    store,
     forbidden: _file,
     ...rest
   } = config;
   const { initial_delay_ms, max_delay_ms, retry_after_max_ms, call_timeout_ms, stall_timeout_ms, ...retries } = retry;
   const { default_timeout_ms, approval_timeout_ms, ...offered } = tools;
+  const { lease_ms, ...kept } = store;
   const spelled = {
     features,
     agent,
@@ -227,10 +230,17 @@ export function spellConfig(config: Config): JsonTable {
       approval_timeout: spellDuration(approval_timeout_ms),
     },
     shell: { program: shell.program, timeout_secs: shell.timeout_ms / 1_000 },
+    store: { ...kept, lease: spellDuration(lease_ms) },
     ...rest,
   };
   // A key without a value is one that the file does not have.
   return JSON.parse(JSON.stringify(spelled));
+}
+
+/** The same for others to read: without the password of a database. */
+export function tellConfig(config: Config): JsonTable {
+  const { url } = config.store;
+  return spellConfig(url === undefined ? config : { ...config, store: { ...config.store, url: withoutPassword(url) } });
 }
 
 function spellLimits({ max_duration_ms, ...limits }: Config["budget"]): JsonTable {

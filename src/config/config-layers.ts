@@ -1,6 +1,6 @@
 import { RuntimeError } from "../contract/error.ts";
 import { type JsonTable, mergePatch } from "../contract/input.ts";
-import { describeProblems, isTable, spellConfig } from "./config-file.ts";
+import { describeProblems, isTable, spellConfig, tellConfig } from "./config-file.ts";
 import { type Config, ConfigFile, LIMIT_SPELLINGS, SWITCHES } from "./config-schema.ts";
 import { type ConfiguredRules, withBothRules } from "./permission-layers.ts";
 
@@ -26,6 +26,7 @@ export function composeLayers(
   const variables = VARIABLES.filter(({ name }) => isSet(env[name]));
   return (realm, name) => {
     refuseNull(realm, name);
+    refuseStore(realm, name);
     const files = withBothRules(mergePatch(withoutSpellingsOf(realm, file.table), realm), file.table, realm);
     const raw = variables.reduce((table, variable) => override(table, variable, env[variable.name] ?? ""), files);
     const parsed = ConfigFile.safeParse(raw);
@@ -70,6 +71,23 @@ function refuseNull(layer: JsonTable, name: string, path: readonly string[] = []
 }
 
 const DEPTH_MAX = 8;
+
+/** Whoever may write to a realm must not send its sessions to another database. */
+function refuseStore(layer: JsonTable, name: string): void {
+  if (layer.store === undefined) return;
+  const advice = "write it to rkat.toml or ~/.rkat/config.toml, or set RKAT_STORE_URL";
+  const message = `${name}: store cannot be set in the realm's own layer, which is kept there; ${advice}`;
+  throw new RuntimeError("INVALID_PARAMS", message);
+}
+
+/** A layer without what says again where it is kept: a client that writes back what it has read changes nothing by that. */
+export function ownLayer(layer: JsonTable, config: Config): JsonTable {
+  const { store, ...own } = layer;
+  const told = tellConfig(config).store;
+  if (!isTable(store) || !isTable(told)) return layer;
+  const isSame = Object.keys(store).every((key) => JSON.stringify(store[key]) === JSON.stringify(told[key]));
+  return isSame ? own : layer;
+}
 
 function holds(table: JsonTable, path: readonly PropertyKey[]): boolean {
   let at: unknown = table;
@@ -128,6 +146,8 @@ export const VARIABLES: readonly Variable[] = [
   { name: "RKAT_CALL_TIMEOUT", path: ["retry", "call_timeout"], read: asText },
   { name: "RKAT_HOST", path: ["rest", "host"], read: asText },
   { name: "RKAT_PORT", path: ["rest", "port"], read: asNumber },
+  { name: "RKAT_STORE_URL", path: ["store", "url"], read: asText },
+  { name: "RKAT_STORE_REALM", path: ["store", "realm"], read: asText },
   { name: "RKAT_TELEMETRY", path: ["telemetry", "enabled"], read: asFlag },
   { name: "RKAT_FEATURES", path: ["features"], read: asFeatures },
 ];

@@ -3,6 +3,7 @@ import { Capability } from "../contract/capability.ts";
 import { PROVIDER_NAMES } from "../contract/session.ts";
 import { FileRules, layersOf } from "./permission-layers.ts";
 import { CostLimit, Price } from "./price-schema.ts";
+import { MemoryIndex, StoreTable } from "./store-schema.ts";
 import { Shell, Tools } from "./tools-schema.ts";
 import {
   address,
@@ -155,11 +156,9 @@ const Memory = z
     embedding_dimensions: whole(1, 16_384)
       .optional()
       .meta(common("of a remote embedder: how long its vectors are", 1_536)),
-    index: oneOf(["auto", "exact"])
-      .default("auto")
-      .describe(
-        "how vectors are searched; both are a scan of all of them ([why](decisions/0015-a-scan-instead-of-a-graph.md))",
-      ),
+    index: MemoryIndex.default("auto").describe(
+      "how what was said is searched, which is a scan of all vectors ([why](decisions/0015-a-scan-instead-of-a-graph.md)); with a database also where: `local`, in an index beside each process, or `database`",
+    ),
   })
   .refine((memory) => memory.embedder !== "remote" || memory.embedding_model !== undefined, {
     path: ["embedding_model"],
@@ -268,6 +267,9 @@ const sections = {
     .describe("which tool calls run, are asked about or refused; [permissions.md](permissions.md)"),
   shell: Shell.prefault({}),
   rest: Rest.prefault({}),
+  store: StoreTable.prefault({}).describe(
+    "where sessions are kept; not for the realm's own layer, which is kept there",
+  ),
   memory: Memory.prefault({}).describe("what was said is found again, as with rkat memory search"),
   agent_memory: AgentMemory.prefault({}).describe("an agent's memories in three tiers, as with rkat agent remember"),
   telemetry: Telemetry.prefault({}).describe(

@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { isJsonTable, type JsonTable } from "../contract/input.ts";
 import type { McpServerConfig } from "../ports/mcp-server.ts";
 import { type ConfigPlaces, type FoundFile, findUpwards, parseToml, readIfThere } from "./config-file.ts";
 import { type Compose, composeLayers, isSet, VARIABLES } from "./config-layers.ts";
@@ -39,16 +40,20 @@ export async function loadConfig(places: ConfigPlaces): Promise<LoadedConfig> {
   const own = await readIfThere(join(home, HIDDEN_NAME), readFile);
   const userRules = own === undefined ? [] : rulesOfUser(own);
   const file = project ?? own;
-  const realm = stateFolder === undefined ? undefined : await readIfThere(join(stateFolder, "config.toml"), readFile);
-  const [said, layer] = [file, realm].map((one) => (one === undefined ? {} : parseToml(one.text, one.path)));
-  const { permissions: rules, ...others } = said ?? {};
+  const { permissions: rules, ...others } = file === undefined ? {} : parseToml(file.text, file.path);
   // Rules of the user stay apart, whether or not the project has a file.
   const below = rules === undefined || file === own ? others : { ...others, permissions: rules };
-  const settings = file && trust.settings(file, below, [layer ?? {}]);
-  const ofRealm = realm && trust.settings(realm, layer ?? {}, [below]);
+  const inFolder = stateFolder === undefined ? undefined : join(stateFolder, "config.toml");
+  const found = inFolder === undefined ? undefined : await readIfThere(inFolder, readFile);
+  const inDatabase = isSet(env.RKAT_STORE_URL) || (file !== undefined && namesDatabase(trust, file, below));
+  // The layer of a realm that is kept in a database is there, too.
+  const realm = inDatabase ? undefined : found;
+  const layer = realm === undefined ? {} : parseToml(realm.text, realm.path);
+  const settings = file && trust.settings(file, below, [layer]);
+  const ofRealm = realm && trust.settings(realm, layer, [below]);
   const realmName = realm?.path ?? "configuration";
   // What is wrong is wrong whether or not it is obeyed.
-  composeLayers({ name: file?.path, table: below }, env)(layer ?? {}, realmName);
+  composeLayers({ name: file?.path, table: below }, env)(layer, realmName);
   const compose = composeLayers({ name: file?.path, table: settings?.admitted ?? {}, userRules }, env);
   const config = compose(ofRealm?.admitted ?? {}, realmName);
   const variables = VARIABLES.filter(({ name }) => isSet(env[name])).map(({ name }) => name);
@@ -57,6 +62,12 @@ export async function loadConfig(places: ConfigPlaces): Promise<LoadedConfig> {
   const link = stateFolder === undefined ? undefined : trust.link(places.cwd, stateFolder);
   const brought = [settings?.brought, ofRealm?.brought, mcp.brought, link].filter((one) => one !== undefined);
   return { config, compose, sources, mcpServers: mcp.servers, brought, leftOut: leftOutText(brought), trust };
+}
+
+/** Whether a file names a database, as far as it is obeyed. */
+function namesDatabase(trust: Trust, file: FoundFile, table: JsonTable): boolean {
+  const { store } = trust.settings(file, table).admitted;
+  return isJsonTable(store) && store.url !== undefined;
 }
 
 /** The rules of the user's own file, which hold beside those of any project. */

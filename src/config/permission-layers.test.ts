@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { spellConfig } from "./config-file.ts";
-import { composeOver } from "./config-layers.ts";
+import { composeOver, ownLayer } from "./config-layers.ts";
 import { defaultConfig, loadConfig } from "./load-config.ts";
 import { requirePermitted } from "./trust.ts";
 
@@ -59,7 +59,7 @@ describe("rules of the configuration", () => {
   it("[I1] are the same when they are written out and read again", async () => {
     const { config } = await load({ [HOME]: rules('deny = ["a"]'), [PROJECT]: rules('ask = ["b"]') });
     expect(spellConfig(config).permissions).toEqual({ ask: ["b"] });
-    expect(composeOver(config)(spellConfig(config), "it")).toEqual(config);
+    expect(composeOver(config)(ownLayer(spellConfig(config), config), "it")).toEqual(config);
   });
 
   it.each([

@@ -2,6 +2,7 @@ import { isJsonTable, type JsonTable } from "../contract/input.ts";
 import { PROVIDER_NAMES } from "../contract/session.ts";
 import type { McpServerConfig } from "../ports/mcp-server.ts";
 import { isSet } from "./config-layers.ts";
+import { withoutPassword } from "./store-schema.ts";
 
 /** Something a file of a project asks for that only a person may allow it. */
 export interface TrustRequest {
@@ -25,7 +26,7 @@ export function requestsOfSettings(table: JsonTable, context: TrustRequestContex
   const wanted = [...reachingKeysOf(table), ...actingKeysOf(table)].filter((key) => !isHarmless(key, table, context));
   const requests = wanted.map(({ path, value }): TrustRequest => {
     const name = shown(path.join("."));
-    return { name, text: `sets ${name} to ${quoted(value)}` };
+    return { name, text: `sets ${name} to ${quoted(name === "store.url" ? redacted(value) : value)}` };
   });
   return { requests, without: withoutDangling(wanted.reduce((rest, { path }) => without(rest, path), table)) };
 }
@@ -114,6 +115,11 @@ export function requestOfLink(path: string, target: string): TrustRequest {
   return { name: `the link ${shown(path)}`, text: `keeps sessions in ${quoted(target)}` };
 }
 
+/** A database's address without its password; what is no address may hold one anywhere. */
+function redacted(url: unknown): string {
+  return typeof url === "string" && URL.canParse(url) ? withoutPassword(url) : "another address";
+}
+
 const VARIABLE = /\$\{([A-Za-z_]\w*)\}/g;
 
 const quoted = (value: unknown): string => shown(JSON.stringify(value) ?? "");
@@ -130,6 +136,8 @@ function shown(text: string): string {
 const REACHING_KEYS: readonly string[] = [
   "shell.program",
   "rest.host",
+  "store.url",
+  "store.realm",
   "telemetry.enabled",
   "telemetry.endpoint",
   "telemetry.capture_content",

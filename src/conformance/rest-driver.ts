@@ -70,7 +70,7 @@ function requestOf(operation: OperationName, input: Fields) {
   const fields: Fields = {
     ...plain,
     ...(isFields(scope) ? { session_id: scope.session_id } : scope === undefined ? {} : { scope }),
-    ...(isFields(cursor) ? { cursor: cursor.sequence } : {}),
+    ...(cursor === undefined ? {} : { cursor: isFields(cursor) ? cursor.sequence : cursor }),
     ...(isRead || labels === undefined ? {} : { labels }),
   };
   const inPath = [...route.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => name);

@@ -31,6 +31,9 @@ export const PatchConfig = z.preprocess(
   z.object({ patch: layer("what changes as JSON, by the keys of the file; null removes a key"), expected_generation }),
 );
 
+/** What can name a realm. */
+export const REALM_ID = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
+
 /** Which realm is configured. */
 export const ConfiguredRealm = z.object({
   realm_id: z.string().optional().describe("the realm's id"),

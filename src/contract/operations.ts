@@ -32,7 +32,7 @@ import {
   SessionHistory,
   SessionId,
   SessionInfo,
-  SessionSummary,
+  SessionPage,
   StartTurn,
 } from "./session.ts";
 import { USAGE_OPERATIONS } from "./usage.ts";
@@ -111,7 +111,7 @@ export const OPERATIONS = {
   listSessions: {
     summary: "List sessions, newest first; labels must all match.",
     input: ListSessions,
-    output: z.object({ sessions: z.array(SessionSummary).describe("the sessions, the one that changed last first") }),
+    output: SessionPage,
     rpc: "session/list",
     http: "GET /sessions",
     mcp: "meerkat_sessions",

@@ -320,6 +320,23 @@ export const ListSessions = z.object({
     "--label <key=value>",
     z.record(z.string(), z.string()).optional().describe("only sessions with these labels"),
   ),
+  cursor: written(
+    "--cursor <cursor>",
+    z
+      .string()
+      .optional()
+      .describe(
+        "go on where an earlier answer ended: its next_cursor, without an offset; no session comes twice, and one that changes meanwhile moves to the front and may be missed",
+      ),
+  ),
+});
+
+export const SessionPage = z.object({
+  sessions: z.array(SessionSummary).describe("the sessions, the one that changed last first"),
+  next_cursor: z
+    .string()
+    .optional()
+    .describe("the cursor to go on with; only where a limit was asked for and more sessions follow"),
 });
 
 export const MessagePage = {

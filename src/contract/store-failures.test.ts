@@ -82,7 +82,7 @@ describe("a store that fails", () => {
 
   it("[G1] a failure of a store is an error of the table for every operation", async () => {
     const store = createInMemoryStore();
-    const broken: Store = { ...store, sessions: { ...store.sessions, all: () => Promise.reject(new Error("gone")) } };
+    const broken: Store = { ...store, sessions: { ...store.sessions, page: () => Promise.reject(new Error("gone")) } };
     const { runtime } = scriptedRuntime([], { store: broken });
     await expect(runtime.listSessions()).rejects.toMatchObject({
       code: "SESSION_STORE_ERROR",

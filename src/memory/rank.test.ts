@@ -2,20 +2,9 @@ import { describe, expect, it } from "vitest";
 import type { Embedder } from "../ports/embedder.ts";
 import type { Chunk, LexicalMatches } from "../ports/memory.ts";
 import { plainWords, queryTerms } from "../text/terms.ts";
-import { createLikeness, createScore, descending, exactnessOf, fuse, rankByTerms } from "./rank.ts";
+import { createLikeness, createScore, descending, exactnessOf, fuse } from "./rank.ts";
 import { foldDuplicates, idsBeside, rankInContext } from "./recall.ts";
 
-const postings = (term: string, ...rows: readonly (readonly [id: number, count: number])[]) => ({
-  term,
-  ids: Uint32Array.from(rows, ([id]) => id),
-  counts: Uint32Array.from(rows, ([, count]) => count),
-});
-const matchesOf = (...lists: LexicalMatches["postings"][number][]): LexicalMatches => ({
-  postings: lists,
-  chunks: 100,
-  termsTotal: 1_000,
-  lengthOf: () => 10,
-});
 const chunkOf = (id: number, session_id: string, text = `text ${id}`): Chunk => ({
   id,
   session_id,
@@ -33,42 +22,6 @@ const chunkOf = (id: number, session_id: string, text = `text ${id}`): Chunk => 
 const talkOf = (session_id: string, ...ids: readonly number[]): readonly Chunk[] =>
   ids.map((id, at) => ({ ...chunkOf(id, session_id), before: ids[at - 1] ?? 0, after: ids[at + 1] ?? 0 }));
 const idsOf = (ranked: readonly { readonly id: number }[]): readonly number[] => ranked.map(({ id }) => id);
-
-describe("ranking by terms", () => {
-  it("[D5] puts a rare term above a frequent one, and both above either", () => {
-    const frequent = postings("the", [1, 1], [2, 1], [3, 1], [4, 1]);
-    const rare = postings("harbour", [3, 1], [5, 1]);
-    const weights = new Map([
-      ["the", 1],
-      ["harbour", 1],
-    ]);
-    const { list, holds } = rankByTerms(matchesOf(frequent, rare), weights);
-    expect(idsOf(list)).toEqual([3, 5, 4, 2, 1]);
-    expect([0, 1, 5, 6, 1_000].map(holds)).toEqual([false, true, true, false, false]);
-  });
-
-  it("[D5] finds nothing where nothing matches", () => {
-    expect(rankByTerms(matchesOf(), new Map()).list).toEqual([]);
-  });
-
-  it("[D5] [H5] keeps the best hundred, whatever their order, and lets no crowd of equals take their places", () => {
-    const largeScope = (list: LexicalMatches["postings"][number]) => ({ ...matchesOf(list), chunks: 20_000 });
-    const rows = Array.from({ length: 5_000 }, (_, at): [number, number] => [at + 1, 1 + ((at * 7_919) % 400)]);
-    const { list } = rankByTerms(largeScope(postings("heron", ...rows)), new Map([["heron", 1]]));
-    const counts = new Map(rows);
-    const wanted = rows.map(([, count]) => count).sort((a, b) => b - a);
-    expect(list.map(({ id }) => counts.get(id))).toEqual(wanted.slice(0, 100));
-    for (const [at, { id, value }] of list.entries()) {
-      const before = list[at - 1];
-      if (before?.value === value) expect(before.id).toBeGreaterThan(id);
-    }
-    const crowd = Array.from({ length: 9_000 }, (_, at): [number, number] => [at + 10, 2]);
-    const crowded = rankByTerms(largeScope(postings("heron", [1, 1], [2, 9], ...crowd)), new Map([["heron", 1]]));
-    expect(crowded.list.length).toBe(26);
-    expect(idsOf(crowded.list).slice(0, 2)).toEqual([2, 9_009]);
-    expect(idsOf(crowded.list).at(-1)).toBe(1);
-  });
-});
 
 describe("fusing rankings", () => {
   const byTerms = { list: [{ id: 1, value: 9 }], chunks: 100, rest: 0, weight: 0.5 };
@@ -126,7 +79,7 @@ describe("folding duplicates", () => {
   });
 });
 
-const nothing: LexicalMatches = { postings: [], chunks: 0, termsTotal: 0, lengthOf: () => 0 };
+const nothing: LexicalMatches = { best: [], chunks: 0, holders: new Map() };
 const scoreOf = (query: string, text: string, likeness?: number): number =>
   createScore(query, queryTerms(query), nothing)({ text, likeness });
 

@@ -1,8 +1,9 @@
 import type { Embedder } from "../ports/embedder.ts";
-import type { Chunk, LexicalMatches, MemoryStore, Neighbour, Scope } from "../ports/memory.ts";
+import type { Chunk, Holding, LexicalMatches, MemoryStore, Neighbour, Ranked, Scope } from "../ports/memory.ts";
 import { plainWords, queryTerms } from "../text/terms.ts";
 import { datesAskedFor } from "./date-terms.ts";
 import {
+  bestByTerms,
   byValue,
   createLikeness,
   createScore,
@@ -10,8 +11,6 @@ import {
   type Fused,
   fuse,
   type Likeness,
-  type Ranked,
-  rankByTerms,
 } from "./rank.ts";
 
 export interface Hit {
@@ -52,7 +51,7 @@ export function createRecall({ store, embedder, now }: RecallParts): Recall {
     const weights = weightsOf(query, now());
     if (weights.size === 0) return { hits: [], mode: "lexical" };
     const [matches, meaning] = await Promise.all([
-      store.match([...weights.keys()], scope),
+      store.match(bestByTerms(weights), scope),
       searchByMeaning?.(query, scope, signal),
     ]);
     signal.throwIfAborted();
@@ -107,23 +106,39 @@ function createSearchByMeaning(store: MemoryStore, embedder: Embedder): SearchBy
 
 async function inContext(store: MemoryStore, findings: Findings, scope: Scope): Promise<readonly Chunk[]> {
   const { weights, matches, meaning } = findings;
-  const ranked = rankByTerms(matches, weights);
   const nearest = meaning?.neighbours.map(({ id, similarity }) => ({ id, value: similarity })) ?? [];
-  const byTerms = { list: ranked.list, chunks: matches.chunks, rest: 0, weight: BY_TERMS_WEIGHT };
+  const byTerms = { list: matches.best, chunks: matches.chunks, rest: 0, weight: BY_TERMS_WEIGHT };
   const byMeaning = { list: nearest, chunks: nearest.length, weight: BY_MEANING_WEIGHT };
   const fused = fuse(meaning === undefined ? [byTerms] : [byTerms, byMeaning]);
-  const near = new Set(nearest.map(({ id }) => id));
-  const isMatching = ({ id }: Chunk): boolean => ranked.holds(id) || near.has(id);
   const found = await store.read([...fused.values.keys()]);
-  const beside = await store.read(idsBeside(found));
-  const chunks = [...found, ...beside.filter((chunk) => isMatching(chunk) || isSurelyIn(scope, chunk))];
+  const ids = idsBeside(found);
+  const beside = scope.discardedOnly
+    ? await readMatching(store, ids, { near: new Set(nearest.map(({ id }) => id)), terms: [...weights.keys()], scope })
+    : (await store.read(ids)).filter((chunk) => isIn(scope, chunk));
+  const chunks = [...found, ...beside];
   const byId = new Map(chunks.map((chunk) => [chunk.id, chunk]));
   return rankInContext(fused, chunks).flatMap(({ id }) => byId.get(id) ?? []);
 }
 
-/** Whether a chunk that does not match lies in the scope; only the store knows what was discarded. */
-function isSurelyIn({ sessionId, among, discardedOnly, upToSeq }: Scope, { session_id, seq }: Chunk): boolean {
-  if (discardedOnly || among?.has(session_id) === false) return false;
+/** Of chunks beside those found, what matches itself: only the store knows what was discarded. */
+async function readMatching(
+  store: MemoryStore,
+  ids: readonly number[],
+  { near, ...holding }: Holding & { readonly near: ReadonlySet<number> },
+): Promise<readonly Chunk[]> {
+  const reads = [
+    store.read(ids.filter((id) => near.has(id))),
+    store.read(
+      ids.filter((id) => !near.has(id)),
+      holding,
+    ),
+  ];
+  return (await Promise.all(reads)).flat();
+}
+
+/** Whether a chunk lies in a scope that looks at what was discarded and at what was not. */
+function isIn({ sessionId, among, upToSeq }: Scope, { session_id, seq }: Chunk): boolean {
+  if (among?.has(session_id) === false) return false;
   return sessionId === undefined || (session_id === sessionId && (upToSeq === undefined || seq <= upToSeq));
 }
 

@@ -51,22 +51,35 @@ export interface Scope {
   readonly upToSeq?: number;
 }
 
-/** The chunks that hold a term: ids ascending, and how often each holds it. */
-export interface Postings {
-  readonly term: string;
-  readonly ids: Uint32Array;
-  readonly counts: Uint32Array;
+/** What a search by terms asks for. */
+export interface TermQuery {
+  /** Terms with what each weighs, above 0. */
+  readonly weights: ReadonlyMap<string, number>;
+  /** So many at most come back, and of those worth exactly the same so many, the newest. */
+  readonly max: number;
+  readonly equalsMax: number;
 }
 
-/** What a lexical ranking needs of the chunks of a scope. */
+/** What chunks that are read by their ids must have: a place in the scope, and any of the terms. */
+export interface Holding {
+  readonly terms: readonly string[];
+  readonly scope: Scope;
+}
+
+/** A chunk with how well it answers; a list of them is ordered, best first, the newer of equals first. */
+export interface Ranked {
+  readonly id: number;
+  readonly value: number;
+}
+
+/** What a scope holds of the terms asked for; never all that hold one, since a common term has a million of them. */
 export interface LexicalMatches {
-  /** One a term asked for, in their order, each term once; a term that no chunk holds has no ids. */
-  readonly postings: readonly Postings[];
-  /** Chunks in the scope, and the sum of their lengths in terms. */
+  /** The best by BM25 with the numbers of `text/bm25`. */
+  readonly best: readonly Ranked[];
+  /** Chunks in the scope. */
   readonly chunks: number;
-  readonly termsTotal: number;
-  /** Length in terms of a chunk among the postings: the sum of its counts. */
-  lengthOf(id: number): number;
+  /** How many of them hold a term, by the terms asked for. */
+  readonly holders: ReadonlyMap<string, number>;
 }
 
 export interface Neighbour {
@@ -90,12 +103,14 @@ interface MemoryStatus {
 export interface MemoryStore {
   /** How far a session's log is taken in; 0 when not at all. Of a dropped one nothing is left to take in: the largest seq. */
   cursor(sessionId: string): Promise<number>;
+  /** Ids of logs that reach beyond what is taken in, where the store can tell without being told the rows. */
+  behind?(): Promise<readonly string[]>;
   /** Takes in a batch whole or not at all; it is findable, by its terms, when this resolves. */
   add(batch: MemoryBatch): Promise<void>;
-  /** Chunks by id, in the order asked for; those that are not there are left out. */
-  read(ids: readonly number[]): Promise<readonly Chunk[]>;
-  /** The chunks of a scope that hold any of the terms. */
-  match(terms: readonly string[], scope: Scope): Promise<LexicalMatches>;
+  /** Chunks by id, in the order asked for; those that are not there, or do not hold what they must, are left out. */
+  read(ids: readonly number[], holding?: Holding): Promise<readonly Chunk[]>;
+  /** The chunks of a scope that hold any of the terms, ranked in the store. */
+  match(query: TermQuery, scope: Scope): Promise<LexicalMatches>;
   /** The chunks of a scope whose vectors of this embedder are nearest, best first. */
   nearest(
     embedderId: string,

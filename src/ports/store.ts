@@ -86,8 +86,6 @@ export interface SessionStore<R = SessionRow> {
   get(sessionId: string): Promise<R | undefined>;
   /** The first rows of those asked for: last updated first, of equals the greater id first. */
   page(query: RowQuery): Promise<readonly R[]>;
-  /** Every row, in no order. */
-  all(): Promise<readonly R[]>;
 }
 
 /** The right to append to a session's log, held by one at a time, across processes. */
@@ -116,6 +114,8 @@ export interface BlobStore {
   put(blob: Blob): Promise<string>;
   /** Undefined when there is no such blob. */
   get(blobId: string): Promise<Blob | undefined>;
+  /** The ids that come after one, which need not be there, in the order of their signs; at most `max`. */
+  ids(after: string, max: number): Promise<readonly string[]>;
 }
 
 export interface Store<B = EntryBody, R extends LogRow = SessionRow> {

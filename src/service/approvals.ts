@@ -10,11 +10,12 @@ import type { TurnOutcome } from "../core/turn.ts";
 import { closeWaiting } from "../core/turn-end.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Store } from "../ports/store.ts";
-import { hasAll } from "./caller-view.ts";
 import type { CallContext, Service } from "./dispatch.ts";
+import type { Delivery } from "./event-queue.ts";
 import { appendEntries, type LiveSession, type LiveSessions, type LockedWork } from "./live-sessions.ts";
 import { readEvents } from "./subscriptions.ts";
 import { toResult } from "./turn-runner.ts";
+import { walkRows } from "./walk-rows.ts";
 
 interface ApprovalParts {
   readonly store: Store;
@@ -94,10 +95,32 @@ export function createApprovals(parts: ApprovalParts): Approvals {
     const { sessionId } = session.state;
     let seen = session.state.lastSeq;
     let woken = Promise.withResolvers<void>();
-    const hear: NonNullable<CallContext["listener"]> = (delivery) => {
-      if (delivery.seq > seen) seen = delivery.seq;
+    const pass = (delivery: Delivery): void => {
+      if (delivery.seq !== 0 && delivery.seq <= seen) return;
+      if (delivery.seq !== 0) seen = delivery.seq;
       listener?.(delivery);
+    };
+    /** What happens here while the log is read, and comes after what was there before. */
+    let meanwhile: Delivery[] | undefined;
+    const hear = (delivery: Delivery): void => {
+      if (meanwhile === undefined) pass(delivery);
+      else meanwhile.push(delivery);
       woken.resolve();
+    };
+    /** Tells what another process has added, which was told to nobody here. */
+    const catchUp = async (): Promise<void> => {
+      // The log may be ahead of the state: what is appended here is told by who appends it, in its place among deltas.
+      const { lastSeq } = session.state;
+      if (lastSeq <= seen) return;
+      const told: Delivery[] = [];
+      meanwhile = told;
+      try {
+        const read = await readEvents(store.log, sessionId, { after: seen, max: Number.MAX_SAFE_INTEGER });
+        for (const delivery of read) if (delivery.seq <= lastSeq) pass(delivery);
+      } finally {
+        meanwhile = undefined;
+        for (const delivery of told) pass(delivery);
+      }
     };
     session.listeners.add(hear);
     const wake = (): void => woken.resolve();
@@ -107,9 +130,7 @@ export function createApprovals(parts: ApprovalParts): Approvals {
     try {
       for (;;) {
         if (!session.isRunning) await live.refresh(session);
-        // What another process has added was told to nobody here.
-        const missed = await readEvents(store.log, sessionId, { after: seen, max: Number.MAX_SAFE_INTEGER });
-        for (const delivery of missed) hear(delivery);
+        await catchUp();
         const over = await resultOf(store, session);
         if (over !== undefined) return over;
         if (signal.aborted) throw left(session.state);
@@ -126,7 +147,9 @@ export function createApprovals(parts: ApprovalParts): Approvals {
         }
         woken = Promise.withResolvers<void>();
         const look = new AbortController();
-        await Promise.race([woken.promise, clock.sleep(LOOK_MS, look.signal)]);
+        // A turn that is over lets go of its session without a word.
+        const lookMs = session.isRunning && !state.isTurnOpen ? STEP_MS : LOOK_MS;
+        await Promise.race([woken.promise, clock.sleep(lookMs, look.signal)]);
         look.abort("woken");
       }
     } finally {
@@ -152,17 +175,16 @@ export function createApprovals(parts: ApprovalParts): Approvals {
     answerApproval,
     untilOver,
     listApprovals: async ({ session_id }, { caller }) => {
-      const rows = session_id === undefined ? await store.sessions.all() : [{ session_id, waiting_calls: 1 }];
-      const approvals: Approval[] = [];
-      for (const row of rows) {
-        if ((row.waiting_calls ?? 0) <= 0 || ("archived" in row && row.archived)) continue;
-        if ("labels" in row && !hasAll(row.labels, caller?.labels ?? {})) continue;
-        const { state } = await live.findFresh(row.session_id);
+      const waiting = { archived: false, waiting: true, labels: caller?.labels ?? {} } as const;
+      const rows = session_id === undefined ? walkRows(store.sessions, waiting) : [{ session_id }];
+      const approvals = new Map<string, Approval>();
+      for await (const { session_id: id } of rows) {
+        const { state } = await live.findFresh(id);
         const isOver = state.archived || clock.now() >= expiryOf(state);
         if (state.approval !== undefined && isWaiting(state) && !isOver)
-          approvals.push(describe(row.session_id, state.approval));
+          approvals.set(id, describe(id, state.approval));
       }
-      return { approvals: approvals.sort((a, b) => a.asked_at.localeCompare(b.asked_at)) };
+      return { approvals: [...approvals.values()].sort((a, b) => a.asked_at.localeCompare(b.asked_at)) };
     },
     giveUp: async (session) => {
       if (!isWaiting(session.state)) return;

@@ -3,6 +3,7 @@ import type { EntryBody } from "../contract/entry.ts";
 import { RuntimeError } from "../contract/error.ts";
 import type { OperationInput, OperationName } from "../contract/operations.ts";
 import type { Store } from "../ports/store.ts";
+import { walkRows } from "./walk-rows.ts";
 
 type Labels = Caller["labels"];
 
@@ -70,15 +71,16 @@ export function createCallerView(store: Store): CallerView {
 }
 
 /** Whether a session is there for somebody of these labels. */
-export function hasAll(had: Labels, wanted: Labels): boolean {
+function hasAll(had: Labels, wanted: Labels): boolean {
   return Object.entries(wanted).every(([key, value]) => Object.hasOwn(had, key) && had[key] === value);
 }
 
 /** The sessions that are there for somebody of these labels; undefined for all of them. */
 export async function sessionsWith(store: Store, labels: Labels = {}): Promise<ReadonlySet<string> | undefined> {
   if (Object.keys(labels).length === 0) return undefined;
-  const rows = await store.sessions.all();
-  return new Set(rows.filter((row) => hasAll(row.labels, labels)).map(({ session_id }) => session_id));
+  const found = new Set<string>();
+  for await (const { session_id } of walkRows(store.sessions, { labels })) found.add(session_id);
+  return found;
 }
 
 function isUnplaced(name: OperationName): name is Unplaced {
@@ -111,8 +113,8 @@ const PAGE_ENTRIES = 256;
 /** Throws as if there were no such blob, unless a session of these labels mentions it: a blob does not say whose it is. */
 async function requireMention(store: Store, blobId: string, labels: Labels): Promise<void> {
   if ((await store.blobs.get(blobId)) !== undefined) {
-    for (const sessionId of (await sessionsWith(store, labels)) ?? []) {
-      if (await mentions(store, sessionId, blobId)) return;
+    for await (const { session_id } of walkRows(store.sessions, { labels })) {
+      if (await mentions(store, session_id, blobId)) return;
     }
   }
   throw new RuntimeError("INVALID_PARAMS", `blob_id: there is no blob ${blobId}`);

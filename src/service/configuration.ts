@@ -20,6 +20,8 @@ export interface ConfigurationParts<C, D> {
   readonly store: ConfigStore;
   /** The configuration with this layer of the realm's own, which sentences call by the name; throws INVALID_PARAMS. */
   compose(layer: JsonTable, name: string): C;
+  /** What of a layer that is asked for is kept, beside the configuration that holds. */
+  own(layer: JsonTable, config: C): JsonTable;
   /** What follows from a configuration; throws when nothing can. */
   derive(config: C): D;
   /** The configuration by the keys of its file. */
@@ -77,7 +79,7 @@ export function createConfiguration<C, D>(parts: ConfigurationParts<C, D>): Conf
     let next = now;
     const kept = await store.change((before) => {
       requireGeneration(expected, before);
-      const layer = make(before.layer);
+      const layer = parts.own(make(before.layer), now.config);
       next = made(layer, name);
       const change = { before: now.config, after: next.config, layerBefore: layerOrNothing(before), layer };
       parts.permit(change, caller);

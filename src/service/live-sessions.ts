@@ -263,7 +263,6 @@ export function translateFailures<B, R extends LogRow>(store: Store<B, R>): Stor
     sessions: {
       get: (sessionId) => translated(() => sessions.get(sessionId)),
       page: (query) => translated(() => sessions.page(query)),
-      all: () => translated(() => sessions.all()),
     },
     locks: {
       hold,
@@ -273,6 +272,7 @@ export function translateFailures<B, R extends LogRow>(store: Store<B, R>): Stor
     blobs: {
       put: (blob) => translated(() => blobs.put(blob)),
       get: (blobId) => translated(() => blobs.get(blobId)),
+      ids: (after, max) => translated(() => blobs.ids(after, max)),
     },
     signals,
     close: () => translated(() => store.close()),

@@ -113,7 +113,8 @@ async function quoteHits(memory: SessionMemory, input: Asked, how: How): Promise
   const { hits, mode } = await unlessCancelled(how.signal, recalled);
   // A store of somebody's own may not know what it was to look among.
   const own = hits.filter(({ chunk }) => how.among?.has(chunk.session_id) !== false);
-  return { results: own.map((hit) => toWire(hit, memory.nameOf(hit.chunk.session_id))), mode };
+  const named = own.map(async (hit) => toWire(hit, await memory.nameOf(hit.chunk.session_id)));
+  return { results: await Promise.all(named), mode };
 }
 
 /** How a session's tools search: in the project or in the session, as it is configured. */

@@ -30,7 +30,8 @@ export interface Runtime extends Omit<OtherMethods, "createSession" | "listSessi
   createDeferredSession<T = unknown>(prompt: Content, options?: SessionOptions<T>): Promise<Session<T>>;
   /** A handle on a session by its id; nothing is read until it is used. */
   session(sessionId: string): Session;
-  listSessions(options?: OptionsOf<"listSessions">): Promise<readonly SessionSummary[]>;
+  /** Where `limit` leaves sessions out, the list says with which `cursor` to go on. */
+  listSessions(options?: OptionsOf<"listSessions">): Promise<SessionList>;
   readSession(sessionId: string): Promise<SessionInfo>;
   /** Searches what compactions took out of contexts; with `everything`, all that was said in the project. */
   searchMemory(
@@ -54,6 +55,9 @@ export interface Runtime extends Omit<OtherMethods, "createSession" | "listSessi
   /** Interrupts running turns, waits for their end, and stops background work. Calling it twice does no harm. */
   close(): Promise<void>;
 }
+
+/** Sessions, the one that changed last first. */
+type SessionList = readonly SessionSummary[] & { readonly nextCursor?: string };
 
 /** What leads into a runtime, here or on the other side of a wire; its other calls are made of it. */
 export type RuntimeLink = Pick<Runtime, "dispatch" | "subscribe" | "close">;
@@ -90,7 +94,10 @@ export function createRuntimeCalls(link: RuntimeLink, advice?: Advice): Runtime 
     },
     createDeferredSession: defer,
     session: (sessionId) => createHandle(calls, sessionId),
-    listSessions: async (options) => (await methods.listSessions(options)).sessions,
+    listSessions: async (options) => {
+      const { sessions, next_cursor: nextCursor } = await methods.listSessions(options);
+      return nextCursor === undefined ? sessions : Object.assign(sessions, { nextCursor });
+    },
     readSession: (session_id) => ask("readSession", { session_id }),
     searchMemory: (query, { everything = false, ...options } = {}) => {
       const where = options.sessionId === undefined ? {} : { scope: "session" as const };

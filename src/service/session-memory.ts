@@ -11,6 +11,7 @@ import type { Clock } from "../ports/clock.ts";
 import type { MemoryBatch, MemoryStore, NewChunk } from "../ports/memory.ts";
 import type { LogRow, Store } from "../ports/store.ts";
 import { createEmbedding, type OpenEmbedder } from "./embedding.ts";
+import { createRowWatch, type Pages, walkRows } from "./walk-rows.ts";
 
 /** The memory of a project: its sessions' texts, findable. */
 export interface SessionMemory {
@@ -25,7 +26,7 @@ export interface SessionMemory {
   /** Takes in, behind whatever is going on, what another log says. */
   takeInLater(id: string): void;
   /** Whose log it is, when it is not a session's. */
-  nameOf(id: string): string | undefined;
+  nameOf(id: string): Promise<string | undefined>;
   /** Takes in what other processes, or one that ended early, left behind; of all sessions, or of all but one. */
   catchUp(except?: string): Promise<void>;
   status(): Promise<MemoryStatusReport>;
@@ -67,6 +68,11 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
   let waiting: Promise<void> | undefined;
   let flushing: Promise<void> = Promise.resolve();
   let problem: string | undefined;
+  const looks = { sessions: createRowWatch(now), others: createRowWatch(now) };
+  /** Sessions that were left out when everything else was caught up. */
+  const leftOut = new Set<string>();
+  /** How far a log was taken in: a store that knows less of it has lost everything. */
+  let proof: { readonly id: string; readonly cursor: number } | undefined;
 
   const index = async (state: SessionState): Promise<void> => {
     const taken = await memory.cursor(state.sessionId);
@@ -85,8 +91,15 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
   };
   const add = async (batch: MemoryBatch): Promise<void> => {
     await memory.add(batch);
+    if (batch.cursor > 0) proof = { id: batch.session_id, cursor: batch.cursor };
     problem = undefined;
     if (batch.chunks.length > 0) embedding?.wake();
+  };
+  /** The next look is at every log. */
+  const lookAnew = (): void => {
+    looks.sessions.forget();
+    looks.others.forget();
+    proof = undefined;
   };
   /** The log has it: the next search takes it in. The status tells, and whoever is warned is told once. */
   const failed = (thrown: unknown): void => {
@@ -101,6 +114,7 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
         try {
           await work();
         } catch (thrown) {
+          lookAnew();
           failed(thrown);
         }
       }
@@ -115,22 +129,50 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
       await flush();
     });
   };
-  const behindOf = async (rows: readonly LogRow[]): Promise<readonly string[]> => {
-    const cursors = await Promise.all(rows.map(({ session_id }) => memory.cursor(session_id)));
-    return rows.filter(({ last_seq }, at) => last_seq > (cursors[at] ?? 0)).map(({ session_id }) => session_id);
-  };
-  const behind = async () => ({
-    sessions: await behindOf(await store.sessions.all()),
-    others: await behindOf((await others?.ends()) ?? []),
-  });
-  const takeInBehind = async (except?: string): Promise<void> => {
-    const { sessions, others: logs } = await behind();
-    for (const sessionId of sessions) {
-      if (stop.signal.aborted) return;
-      if (sessionId === except) continue;
-      await index(foldSession(sessionId, await store.log.read(sessionId, 1, ENTRIES_MAX)));
+  const behindAmong = async function* (rows: AsyncIterable<LogRow>): AsyncGenerator<string> {
+    for await (const { session_id: id, last_seq } of rows) {
+      const cursor = await memory.cursor(id);
+      if (last_seq > cursor) yield id;
+      else proof ??= { id, cursor };
     }
-    for (const id of logs) if (!stop.signal.aborted) await takeIn(id);
+  };
+  const countBehind = async (): Promise<number> => {
+    if (memory.behind !== undefined) return (await memory.behind()).length;
+    const found = new Set<string>();
+    for await (const id of behindAmong(walkRows(store.sessions))) found.add(id);
+    const rows = await others?.rows();
+    if (rows !== undefined) for await (const id of behindAmong(walkRows(rows))) found.add(id);
+    return found.size;
+  };
+  const takeInSession = async (id: string): Promise<void> =>
+    index(foldSession(id, await store.log.read(id, 1, ENTRIES_MAX)));
+  const takeInBehind = async (except?: string): Promise<void> => {
+    if (memory.behind !== undefined) return takeInTold(await memory.behind(), except);
+    if (proof !== undefined && (await memory.cursor(proof.id)) < proof.cursor) lookAnew();
+    for (const id of leftOut) {
+      if (id === except) continue;
+      await takeInSession(id);
+      leftOut.delete(id);
+    }
+    for await (const id of behindAmong(looks.sessions.changed(store.sessions))) {
+      if (stop.signal.aborted) return;
+      if (id === except) leftOut.add(id);
+      else await takeInSession(id);
+    }
+    const rows = await others?.rows();
+    if (rows === undefined) return;
+    for await (const id of behindAmong(looks.others.changed(rows))) {
+      if (stop.signal.aborted) return;
+      await takeIn(id);
+    }
+  };
+  const takeInTold = async (ids: readonly string[], except: string | undefined): Promise<void> => {
+    for (const id of ids) {
+      if (stop.signal.aborted) return;
+      if (id === except) continue;
+      const isSession = (await store.sessions.get(id)) !== undefined;
+      await (isSession ? takeInSession(id) : takeIn(id));
+    }
   };
   const takeInAll = async (except?: string): Promise<void> => {
     await flush();
@@ -139,6 +181,7 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
       try {
         return await takeInBehind(except);
       } catch (thrown) {
+        lookAnew();
         // What is taken in still answers.
         if (attempt === ATTEMPTS_MAX) failed(thrown);
       }
@@ -152,6 +195,7 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
         return await ask(query, options);
       } catch (thrown) {
         if (!(thrown instanceof RuntimeError) || thrown.code !== "SESSION_STORE_ERROR") throw thrown;
+        lookAnew();
         await takeInAll();
         return ask(query, options);
       }
@@ -168,7 +212,7 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
     index,
     indexLater: (state) => later(state.sessionId, () => index(state)),
     takeInLater: (id) => later(id, () => takeIn(id)),
-    nameOf: (id) => others?.nameOf(id),
+    nameOf: async (id) => others?.nameOf(id),
     catchUp: async (except) => {
       await takeInAll(except);
       await embedding?.drain(DRAIN_MS);
@@ -177,11 +221,10 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
       const embedder = await embedding?.embedder();
       const { entries, pending, bytes, index: kind } = await memory.status(embedder?.id ?? NO_EMBEDDER);
       const why = embedding?.problem() ?? problem;
-      const logs = await behind();
       return {
         entries,
         pending: embedder === undefined ? 0 : pending,
-        sessions_behind: logs.sessions.length + logs.others.length,
+        sessions_behind: await countBehind(),
         embedder: embedder?.id ?? NO_EMBEDDER,
         index: kind,
         bytes,
@@ -252,12 +295,12 @@ function hiddenIn(state: SessionState) {
 
 /** Logs besides those of sessions whose texts can be found. */
 export interface MemorySource {
-  /** Every log, and where it ends. */
-  ends(): Promise<readonly LogRow[]>;
+  /** Where its logs are listed; undefined while there is none. */
+  rows(): Promise<Pages<LogRow> | undefined>;
   /** What a log says after a seq, as a batch that takes it in to its end. */
   batchAfter(id: string, seq: number): Promise<MemoryBatch>;
   /** Whose log it is; undefined when it is none of these. */
-  nameOf(id: string): string | undefined;
+  nameOf(id: string): Promise<string | undefined>;
 }
 
 /** The compactions by cascade, whose recent sections are memory: the next compaction makes less of them. */

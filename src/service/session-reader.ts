@@ -28,13 +28,20 @@ export function createSessionReader({ store, live, hash, sizesOf }: ReaderParts)
     readSession: async ({ session_id }) => {
       return describeSession(store, await rowOf(store, session_id));
     },
-    listSessions: async ({ labels = {}, limit, offset }) => {
-      const wanted = Object.entries(labels);
-      const rows = (await store.sessions.all())
-        .filter((row) => !row.archived && wanted.every(([key, value]) => row.labels[key] === value))
-        .sort((a, b) => b.updated_at_ms - a.updated_at_ms || (a.session_id < b.session_id ? 1 : -1))
-        .slice(offset, limit === undefined ? undefined : offset + limit);
-      return { sessions: await Promise.all(rows.map((row) => summarise(store, row))) };
+    listSessions: async ({ labels = {}, limit, offset, cursor }) => {
+      const after = cursor === undefined ? {} : { after: readCursor(cursor) };
+      if (cursor !== undefined && offset > 0) {
+        const message = "offset: a cursor says where to go on; leave out offset, or give no cursor";
+        throw new RuntimeError("INVALID_PARAMS", message);
+      }
+      // One more than asked for tells whether there are more.
+      const max = limit === undefined ? Number.MAX_SAFE_INTEGER : offset + limit + 1;
+      const found = await store.sessions.page({ archived: false, labels, ...after, max });
+      const rows = found.slice(offset, limit === undefined ? undefined : offset + limit);
+      const last = rows.at(-1);
+      const hasMore = last !== undefined && found.length > offset + rows.length;
+      const sessions = await Promise.all(rows.map((row) => summarise(store, row)));
+      return { sessions, ...(hasMore ? { next_cursor: writeCursor(last) } : {}) };
     },
     readHistory: async ({ session_id, offset, limit }) =>
       structuredClone(pageOf((await live.findFresh(session_id)).state, offset, limit)),
@@ -72,6 +79,22 @@ export function createSessionReader({ store, live, hash, sizesOf }: ReaderParts)
     },
   };
 }
+
+type ListPlace = Pick<SessionRow, "session_id" | "updated_at_ms">;
+
+/** Where a list goes on; to whoever is given it, only a word to give back. */
+function writeCursor({ session_id, updated_at_ms }: ListPlace): string {
+  return `${updated_at_ms.toString(CURSOR_RADIX)}_${session_id}`;
+}
+
+function readCursor(cursor: string): ListPlace {
+  const [, time = "", session_id = ""] =
+    /^([0-9a-z]{1,10})_([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/.exec(cursor) ?? [];
+  if (session_id !== "") return { session_id, updated_at_ms: Number.parseInt(time, CURSOR_RADIX) };
+  throw new RuntimeError("INVALID_PARAMS", "cursor: give the next_cursor of an earlier answer as it was, or none");
+}
+
+const CURSOR_RADIX = 36;
 
 /** The id of a durable event: the session's, its last digits replaced by the event's number. */
 function eventId(sessionId: string, seq: number): string {
@@ -119,8 +142,10 @@ async function describeSession(store: Store, row: SessionRow): Promise<SessionIn
 }
 
 async function commonOf(store: Store, row: SessionRow) {
-  const is_active = await store.locks.isHeld(row.session_id);
-  const open = (row.waiting_calls ?? 0) > 0 ? "waiting" : "interrupted";
+  const isWaiting = row.has_open_turn && (row.waiting_calls ?? 0) > 0;
+  // Whoever has asked may not have let go of the session yet: the question is told before that.
+  const is_active = !isWaiting && (await store.locks.isHeld(row.session_id));
+  const open = isWaiting ? "waiting" : "interrupted";
   const idle = row.archived ? "archived" : row.has_open_turn ? open : "idle";
   return {
     session_id: row.session_id,

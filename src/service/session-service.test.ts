@@ -238,7 +238,7 @@ describe("the session service", () => {
     const failure = { kind: "auth" as const, message: `invalid key ${key}` };
     const { runtime } = scriptedRuntime([{ ends: { failure } }], { store, env: { OPENAI_API_KEY: key } });
     await expect(runtime.createSession("x")).rejects.toMatchObject({ message: "invalid key [redacted]" });
-    const [{ session_id: id } = { session_id: "" }] = await store.sessions.all();
+    const [{ session_id: id } = { session_id: "" }] = await store.sessions.page({ max: 1 });
     expect(JSON.stringify(await store.log.read(id, 1, 100))).not.toContain(key);
   });
 

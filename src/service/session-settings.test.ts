@@ -183,7 +183,7 @@ describe("every field of the wire acts or is refused", () => {
           const first = operation === "startTurn" ? await runtime.dispatch("createSession", start) : {};
           const call = () => runtime.dispatch(operation, { prompt: "Hi.", ...first, ...input });
           const left = async () => {
-            const rows = await store.sessions.all();
+            const rows = await store.sessions.page({ max: 100 });
             await Promise.all(rows.map(({ session_id }) => store.locks.isHeld(session_id)));
             return Promise.all(rows.map(({ session_id }) => store.log.read(session_id, 1, 100)));
           };

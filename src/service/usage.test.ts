@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { configWith, listen, scriptedRuntime } from "../../test/support/runtime.ts";
 import { createVirtualClock } from "../../test/support/virtual-clock.ts";
 import type { Caller } from "../contract/caller.ts";
-import type { SessionRow } from "../ports/store.ts";
+import type { RowQuery, SessionRow } from "../ports/store.ts";
 import { createScriptedModel } from "../providers/scripted.ts";
 import { createInMemoryStore, createRuntime } from "../runtime.ts";
 import { createUsageSums } from "./usage.ts";
@@ -204,6 +204,30 @@ describe("readUsage", () => {
     expect(await sums.spentBy("nobody", 0)).toEqual(usd(0));
   });
 
+  it("[I7] looks again only at what has changed since it was asked what a name has spent", async () => {
+    const store = createInMemoryStore();
+    const { runtime, clock } = scriptedRuntime(() => ({ text: "ok" }), { store, config });
+    const asked: RowQuery[] = [];
+    const page = (query: RowQuery) => {
+      asked.push(query);
+      return store.sessions.page(query);
+    };
+    const watched = { ...store, sessions: { ...store.sessions, page } };
+    const sums = createUsageSums({ store: watched, clock, agents: async () => undefined });
+    const ask = () => sums.spentBy("web", clock.now());
+    const first = await runtime.dispatch("createSession", { prompt: "One." }, { caller: caller("web") });
+    await clock.advance(60 * 60_000);
+    await runtime.dispatch("createSession", { prompt: "Two." }, { caller: caller("web") });
+    expect(await ask()).toEqual(usd(0.2));
+    const { session_id } = first;
+    await runtime.dispatch("startTurn", { session_id, prompt: "More." }, { caller: caller("web") });
+    expect(await ask()).toEqual(usd(0.3));
+    expect(await ask()).toEqual(usd(0.3));
+    const [all = 0, ...later] = asked.map(({ updatedSinceMs = 0 }) => updatedSinceMs);
+    expect(all).toBe(Date.parse(new Date(clock.now()).toISOString().slice(0, 10)));
+    expect(later.every((since) => since > clock.now() - 60 * 60_000)).toBe(true);
+  });
+
   it("[I7] says that what a name has spent is not all known, where it is not", async () => {
     const store = createInMemoryStore();
     const { runtime, clock } = scriptedRuntime([{ text: "ok" }], { store });
@@ -218,7 +242,10 @@ describe("readUsage", () => {
     let reads = 0;
     const old = {
       ...store,
-      sessions: { ...store.sessions, all: async () => (await store.sessions.all()).map(withoutSums) },
+      sessions: {
+        ...store.sessions,
+        page: async (query: RowQuery) => (await store.sessions.page(query)).map(withoutSums),
+      },
       log: {
         ...store.log,
         read: (...asked: Parameters<typeof store.log.read>) => {

@@ -1,4 +1,3 @@
-import type { Usage } from "../contract/event.ts";
 import { parseDuration } from "../contract/input.ts";
 import type { Cost } from "../contract/money.ts";
 import type { OperationInput } from "../contract/operations.ts";
@@ -10,6 +9,7 @@ import type { Clock } from "../ports/clock.ts";
 import type { FoldRow, LogRow, Spent, Store } from "../ports/store.ts";
 import type { AgentStore } from "./agent/agent-log.ts";
 import type { Service } from "./dispatch.ts";
+import { createRowWatch, type RowWatch, walkRows } from "./walk-rows.ts";
 
 export interface UsageParts {
   readonly store: Store;
@@ -32,15 +32,40 @@ export function createUsageSums({ store, clock, agents }: UsageParts): UsageSums
   let ofAgents: { readonly store: AgentStore; readonly read: Source } | undefined;
   const agentSource = async (): Promise<Source> => {
     const kept = await agents();
-    if (kept === undefined) return async () => [];
+    if (kept === undefined) return async function* () {};
     // Loaded with the first of them, as everything of agents is.
     const { foldAgent } = await import("../core/agent/tiers.ts");
     if (ofAgents?.store !== kept) ofAgents = { store: kept, read: createSource(kept, foldAgent) };
     return ofAgents.read;
   };
-  const everything = async (since: string | undefined): Promise<readonly Sums[]> => {
-    const ofAgent = await agentSource();
-    return (await Promise.all([ofSessions(since), ofAgent(since)])).flat();
+  /** Each log once. */
+  const everything = async function* (asked: Asked): AsyncGenerator<Sums> {
+    const met = new Set<string>();
+    for (const source of [ofSessions, await agentSource()]) {
+      for await (const one of source(asked)) {
+        if (one.spent.length === 0 || met.has(one.id)) continue;
+        met.add(one.id);
+        yield one;
+      }
+    }
+  };
+  let kept: KeptSums | undefined;
+  const totalOf = async (name: string, since: string): Promise<UsageReport["total"]> => {
+    const tally = createTally();
+    const add = (spent: readonly Spent[]): void => {
+      for (const one of spent) if (one.by === name) tally.add("", one);
+    };
+    if (kept?.since !== since) kept = keptSince(since, clock.now);
+    const { logs, looks } = kept;
+    if (logs === undefined) {
+      for await (const { spent } of everything({ since })) add(spent);
+      return tally.total();
+    }
+    for await (const { id, spent } of ofSessions({ since }, looks.sessions.changed)) logs.set(id, spent);
+    for await (const { id, spent } of (await agentSource())({ since }, looks.agents.changed)) logs.set(id, spent);
+    if (logs.size > KEPT_LOGS_MAX && kept?.logs === logs) kept = { since, looks, logs: undefined };
+    for (const spent of logs.values()) add(spent);
+    return tally.total();
   };
   return {
     readUsage: async ({ by, since, labels = {} }, { caller }) => {
@@ -48,12 +73,19 @@ export function createUsageSums({ store, clock, agents }: UsageParts): UsageSums
       // Agents have no labels: whoever is shown some sessions only is shown no agent.
       const wanted = [...Object.entries(labels), ...Object.entries(caller?.labels ?? {})];
       const isWanted = (one: Sums): boolean => wanted.every(([key, value]) => one.labels[key] === value);
-      const sums = (await everything(first)).filter(isWanted);
-      return { by, ...(first === undefined ? {} : { since: first }), groups: groupsOf(sums, by), total: totalOf(sums) };
+      const [groups, all] = [createTally(), createTally()];
+      for await (const one of everything({ since: first, labels: Object.fromEntries(wanted) })) {
+        if (!isWanted(one)) continue;
+        for (const spent of one.spent) {
+          all.add("", spent);
+          for (const key of keysOf(spent, one.labels, by)) groups.add(key, spent);
+        }
+      }
+      const sorted = groups.groups().sort(by === "day" ? byKey : dearestFirst);
+      return { by, ...(first === undefined ? {} : { since: first }), groups: sorted, total: all.total() };
     },
     spentBy: async (name, sinceMs) => {
-      const own = (await everything(dayOf(sinceMs))).flatMap(({ spent }) => spent.filter(({ by }) => by === name));
-      const { cost, ...usage } = sumOf(own).usage;
+      const { cost, ...usage } = (await totalOf(name, dayOf(sinceMs))).usage;
       const isUnknown = cost === undefined && totalTokens(usage) > 0;
       return cost ?? { amount: 0, currency: "USD", ...(isUnknown ? { partial: true as const } : {}) };
     },
@@ -62,16 +94,35 @@ export function createUsageSums({ store, clock, agents }: UsageParts): UsageSums
 
 /** What was spent in one session, or by one agent. */
 interface Sums {
+  readonly id: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly spent: readonly Spent[];
 }
 
-/** Reads the sums of every log from a day on; undefined for all days. */
-type Source = (since: string | undefined) => Promise<readonly Sums[]>;
+interface Asked {
+  /** A day; undefined for all of them. */
+  readonly since: string | undefined;
+  readonly labels?: Readonly<Record<string, string>>;
+}
+
+/** The sums of every log asked for, or of those that `read` gives; a log may come twice, and then the later is newer. */
+type Source = (asked: Asked, read?: RowWatch["changed"]) => AsyncGenerator<Sums>;
+
+/** What was spent since a day: whoever limits a name's spending asks at every request, and mostly nothing has changed. */
+interface KeptSums {
+  readonly since: string;
+  readonly looks: { readonly sessions: RowWatch; readonly agents: RowWatch };
+  /** By log; undefined when they are too many to be kept. */
+  readonly logs: Map<string, readonly Spent[]> | undefined;
+}
+
+const KEPT_LOGS_MAX = 10_000;
+
+function keptSince(since: string, now: () => number): KeptSums {
+  return { since, looks: { sessions: createRowWatch(now), agents: createRowWatch(now) }, logs: new Map() };
+}
 
 interface SpendingRow extends LogRow {
-  readonly updated_at_ms: number;
-  readonly labels?: Readonly<Record<string, string>>;
   readonly spent?: readonly Spent[];
 }
 
@@ -91,17 +142,13 @@ function createSource<B, R extends SpendingRow>({ sessions, log }: Store<B, R>, 
     if (read.size > READ_MAX && oldest !== undefined) read.delete(oldest);
     return sums;
   };
-  return async (since) => {
+  return async function* ({ since, labels = {} }, read = walkRows) {
     const isWithin = ({ day }: Spent): boolean => since === undefined || day >= since;
-    const sinceMs = since === undefined ? 0 : Date.parse(since);
-    const sums: Sums[] = [];
-    for (const row of await sessions.all()) {
-      if (row.updated_at_ms < sinceMs) continue;
-      // Only what has to be read is waited for: whoever limits a name's spending asks at every request.
+    const from = since === undefined ? {} : { updatedSinceMs: Date.parse(since) };
+    for await (const row of read(sessions, { ...from, labels })) {
       const spent = (row.spent ?? (await spentByLog(row))).filter(isWithin);
-      if (spent.length > 0) sums.push({ labels: row.labels ?? {}, spent });
+      yield { id: row.session_id, labels: row.labels ?? {}, spent };
     }
-    return sums;
   };
 }
 
@@ -112,18 +159,18 @@ function firstDay(since: string, nowMs: number): string {
 
 type By = OperationInput<"readUsage">["by"];
 
-function groupsOf(sums: readonly Sums[], by: By): UsageReport["groups"] {
-  const groups = new Map<string, Spent[]>();
-  for (const { labels, spent } of sums) {
-    for (const one of spent) {
-      for (const key of keysOf(one, labels, by)) {
-        const group = groups.get(key);
-        if (group === undefined) groups.set(key, [one]);
-        else group.push(one);
-      }
-    }
-  }
-  return [...groups].map(([key, spent]) => ({ key, ...sumOf(spent) })).sort(by === "day" ? byKey : dearestFirst);
+/** Adds up as it goes: what it holds is a sum a group. */
+function createTally() {
+  const sums = new Map<string, UsageReport["total"]>();
+  const sumOf = (key: string): UsageReport["total"] => sums.get(key) ?? { calls: 0, usage: NO_USAGE };
+  return {
+    add: (key: string, { calls, usage }: Spent): void => {
+      const so = sumOf(key);
+      sums.set(key, { calls: so.calls + calls, usage: addUsage(so.usage, usage) });
+    },
+    groups: (): Group[] => [...sums].map(([key, sum]) => ({ key, ...sum })),
+    total: (): UsageReport["total"] => sumOf(""),
+  };
 }
 
 function keysOf({ model, day, by: token = "" }: Spent, labels: Sums["labels"], by: By): readonly string[] {
@@ -139,15 +186,6 @@ function keysOf({ model, day, by: token = "" }: Spent, labels: Sums["labels"], b
       return pairs.length === 0 ? [""] : pairs;
     }
   }
-}
-
-function totalOf(sums: readonly Sums[]): UsageReport["total"] {
-  return sumOf(sums.flatMap(({ spent }) => spent));
-}
-
-function sumOf(spent: readonly Spent[]): UsageReport["total"] {
-  const calls = spent.reduce((sum, one) => sum + one.calls, 0);
-  return { calls, usage: spent.reduce<Usage>((sum, one) => addUsage(sum, one.usage), NO_USAGE) };
 }
 
 type Group = UsageReport["groups"][number];

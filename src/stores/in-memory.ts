@@ -44,7 +44,6 @@ export function createStoreInMemory<B, R extends LogRow>(options: {
     sessions: {
       get: async (sessionId) => rows.get(sessionId),
       page: async (query) => pageOf(rows.values(), query),
-      all: async () => [...rows.values()],
     },
     locks: createLocks(),
     signals: { tell, hear, close: async () => {} },
@@ -55,6 +54,11 @@ export function createStoreInMemory<B, R extends LogRow>(options: {
         return id;
       },
       get: async (blobId) => blobs.get(blobId),
+      ids: async (after, max) =>
+        [...blobs.keys()]
+          .filter((id) => id > after)
+          .sort()
+          .slice(0, max),
     },
     close: async () => {},
   };

@@ -3,14 +3,29 @@ import type { LogRow, RowQuery } from "../ports/store.ts";
 /** A page of rows that are all at hand. */
 export function pageOf<R extends LogRow>(rows: Iterable<R>, query: RowQuery): readonly R[] {
   const { after, max } = query;
-  const found: R[] = [];
+  const best: R[] = [];
   for (const row of rows) {
-    if (isAskedFor(row, query) && (after === undefined || byUpdate(after, row) < 0)) found.push(row);
+    if (!isAskedFor(row, query) || (after !== undefined && byUpdate(after, row) >= 0)) continue;
+    best.push(row);
+    // All of them need not be sorted to know the first.
+    if (best.length >= 2 * max + SPARE_ROWS) cut(best, max);
   }
-  return found.sort(byUpdate).slice(0, max);
+  return cut(best, max);
 }
 
-function isAskedFor(row: LogRow, { archived, labels = {}, waiting, updatedSinceMs = 0 }: RowQuery): boolean {
+const SPARE_ROWS = 64;
+
+function cut<R extends LogRow>(rows: R[], max: number): readonly R[] {
+  rows.sort(byUpdate);
+  rows.splice(max);
+  return rows;
+}
+
+/** Whether a row is one of those asked for, wherever a page of them begins. */
+export function isAskedFor(
+  row: Pick<LogRow, "labels" | "archived" | "waiting_calls" | "updated_at_ms">,
+  { archived, labels = {}, waiting, updatedSinceMs = 0 }: RowQuery,
+): boolean {
   if (archived !== undefined && (row.archived ?? false) !== archived) return false;
   if (waiting === true && (row.waiting_calls ?? 0) <= 0) return false;
   const had = row.labels ?? {};

@@ -101,7 +101,7 @@ async function explain(store: ReturnType<typeof createInMemoryStore>, ran: reado
   expect({ seed, twice: ran.filter((id, at) => ran.indexOf(id) !== at) }).toEqual({ seed, twice: [] });
   const words = new Map<string, string>();
   const asked = new Set<string>();
-  for (const { session_id } of await store.sessions.all()) {
+  for (const { session_id } of await store.sessions.page({ max: Number.MAX_SAFE_INTEGER })) {
     for (const { body } of await store.log.read(session_id, 1, Number.MAX_SAFE_INTEGER)) {
       if (body.kind === "approval_asked") for (const { id } of body.calls) asked.add(id);
       if (body.kind === "approval_answered") for (const id of body.calls) words.set(id, body.decision);

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { MemoryStore } from "../../src/ports/memory.ts";
+import type { MemoryStore, Scope } from "../../src/ports/memory.ts";
 import { idOf } from "../support/entries.ts";
 import {
   batchOf,
@@ -9,10 +9,13 @@ import {
   EVERYTHING,
   embedAll,
   found,
+  matchAll,
   near,
   textsOf,
   turned,
+  worthOfEach,
 } from "../support/memory-chunks.ts";
+import { likeAPlainList } from "./memory-store-property.ts";
 
 /** Opens a memory in one place; what it returns the second time, after the first was closed, is that place restarted. */
 export type OpenMemoryStore = () => Promise<MemoryStore>;
@@ -35,9 +38,6 @@ async function using<T>(open: OpenMemoryStore, work: (store: MemoryStore) => Pro
   }
 }
 
-/** Every run of the property has sessions and words of its own. */
-let run = 0;
-
 /** What every memory store promises. */
 export const MEMORY_STORE_CHECKS: readonly Check[] = [
   {
@@ -46,12 +46,7 @@ export const MEMORY_STORE_CHECKS: readonly Check[] = [
       using(open, async (store) => {
         expect(await store.cursor(A)).toBe(0);
         expect(await store.read([1, 2])).toEqual([]);
-        const matches = await store.match(["word"], EVERYTHING);
-        expect([matches.chunks, matches.termsTotal, matches.postings]).toEqual([
-          0,
-          0,
-          [{ term: "word", ids: new Uint32Array(), counts: new Uint32Array() }],
-        ]);
+        expect(await matchAll(store, ["word"])).toEqual({ best: [], chunks: 0, holders: new Map([["word", 0]]) });
         expect(await store.nearest(EMBEDDER, turned(0), { scope: EVERYTHING, max: 3 })).toEqual([]);
         expect(await store.vectors.missing(EMBEDDER, 10)).toEqual([]);
         expect(await store.status(EMBEDDER)).toMatchObject({ entries: 0, pending: 0 });
@@ -142,28 +137,74 @@ export const MEMORY_STORE_CHECKS: readonly Check[] = [
     },
   },
   {
-    promise: "[D4] finds terms in the scope asked for: postings ascending, with counts, lengths and totals",
+    promise: "[D4] [D5] ranks what holds terms in the scope asked for, and counts who does",
     holds: (open) =>
       using(open, async (store) => {
-        await store.add(batchOf(A, 1, ["red fox", "blue fox fox fox", "green"]));
+        const own = ["red fox", "blue fox fox fox", "green", "fox fox"];
+        await store.add(batchOf(A, 1, own.slice(0, 3)));
         await store.add(batchOf(B, 1, ["fox trot"]));
-        await store.add(batchOf(A, 4, ["fox fox"]));
-        const all = await store.match(["fox", "blue", "fox", "none"], EVERYTHING);
-        expect(all.postings.map(({ term }) => term)).toEqual(["fox", "blue", "none"]);
-        const [fox, blue] = all.postings;
-        expect([...(fox?.ids ?? [])]).toEqual([...(fox?.ids ?? [])].sort((a, b) => a - b));
-        expect([...(fox?.counts ?? [])]).toEqual([1, 3, 1, 2]);
-        expect([...(fox?.ids ?? [])].map((id) => all.lengthOf(id))).toEqual([2, 4, 2, 2]);
-        expect([...(blue?.ids ?? [])]).toEqual([fox?.ids[1]]);
-        expect([all.chunks, all.termsTotal]).toEqual([5, 11]);
-        const one = await store.match(["fox"], { sessionId: A, discardedOnly: false });
-        expect([...(one.postings[0]?.counts ?? [])]).toEqual([1, 3, 2]);
-        expect([one.chunks, one.termsTotal]).toEqual([4, 9]);
-        const early = await store.match(["fox"], { sessionId: A, discardedOnly: false, upToSeq: 2 });
-        expect([...(early.postings[0]?.counts ?? [])]).toEqual([1, 3]);
-        expect([early.chunks, early.termsTotal]).toEqual([2, 6]);
-        const nobody = await store.match(["fox"], { sessionId: idOf(99), discardedOnly: false });
-        expect([nobody.chunks, nobody.termsTotal, nobody.postings[0]?.ids.length]).toEqual([0, 0, 0]);
+        await store.add(batchOf(A, 4, own.slice(3)));
+        const check = async (terms: readonly string[], scope: Scope, texts: readonly string[]) => {
+          const { best, chunks, holders } = await matchAll(store, terms, scope);
+          const worths = worthOfEach(texts, terms);
+          const wanted = texts
+            .map((text, index) => ({ text, worth: worths[index] ?? 0, index }))
+            .filter(({ worth }) => worth > 0)
+            .sort((a, b) => b.worth - a.worth || b.index - a.index);
+          expect(textsOf(await store.read(best.map(({ id }) => id)))).toEqual(wanted.map(({ text }) => text));
+          for (const [index, { worth }] of wanted.entries()) expect(best[index]?.value).toBeCloseTo(worth, 4);
+          expect(chunks).toBe(texts.length);
+          const holding = (term: string) => texts.filter((text) => text.split(" ").includes(term)).length;
+          expect(holders).toEqual(new Map(terms.map((term) => [term, holding(term)])));
+        };
+        await check(["fox", "blue", "none"], EVERYTHING, [...own.slice(0, 3), "fox trot", "fox fox"]);
+        await check(["fox"], { sessionId: A, discardedOnly: false }, own);
+        await check(["fox", "green"], { sessionId: A, discardedOnly: false, upToSeq: 2 }, own.slice(0, 2));
+        await check(["fox"], { sessionId: idOf(99), discardedOnly: false }, []);
+      }),
+  },
+  {
+    promise: "[D5] [H5] hands out the best alone, and of equals the newest",
+    holds: (open) =>
+      using(open, async (store) => {
+        const texts = [
+          "heron heron heron",
+          "one heron",
+          ...Array.from({ length: 40 }, () => "two heron heron"),
+          "none",
+        ];
+        await store.add(batchOf(A, 1, texts));
+        const ids = (await store.vectors.missing(EMBEDDER, 99)).map(({ id }) => id);
+        const best = async (max: number, equalsMax: number) => {
+          const found = await store.match({ weights: new Map([["heron", 2]]), max, equalsMax }, EVERYTHING);
+          expect([found.chunks, found.holders]).toEqual([43, new Map([["heron", 42]])]);
+          return found.best.map(({ id }) => ids.indexOf(id));
+        };
+        expect(await best(100, 3)).toEqual([0, 41, 40, 39, 1]);
+        expect(await best(3, 3)).toEqual([0, 41, 40]);
+        expect(await best(1, 1)).toEqual([0]);
+        expect(await best(100, 100)).toEqual([0, ...Array.from({ length: 40 }, (_, index) => 41 - index), 1]);
+      }),
+  },
+  {
+    promise: "[D4] reads of given chunks those alone that hold a term in the scope",
+    holds: (open) =>
+      using(open, async (store) => {
+        await store.add(batchOf(A, 1, ["red fox", "blue", "fox fox"]));
+        await store.add(batchOf(B, 1, ["fox trot"]));
+        await store.add({ ...batchOf(A, 4, ["red"]), discarded: [{ from_seq: 2, to_seq: 4 }] });
+        const ids = (await store.vectors.missing(EMBEDDER, 99)).map(({ id }) => id);
+        const holding = async (terms: readonly string[], scope: Scope) =>
+          textsOf(await store.read([...ids, 4_000_000_000].reverse(), { terms, scope }));
+        expect(await holding(["fox", "red"], EVERYTHING)).toEqual(["red", "fox trot", "fox fox", "red fox"]);
+        expect(await holding(["fox", "red"], { discardedOnly: true })).toEqual(["red", "fox fox"]);
+        expect(await holding(["fox"], { sessionId: A, discardedOnly: false, upToSeq: 2 })).toEqual(["red fox"]);
+        expect(await holding(["trot"], { among: new Set([A]), discardedOnly: false })).toEqual([]);
+        expect(await holding([], EVERYTHING)).toEqual([]);
+        await store.drop(B);
+        expect(await holding(["trot", "blue"], EVERYTHING)).toEqual(["blue"]);
+        const [one] = await store.read(ids.slice(2, 3), { terms: ["fox"], scope: { discardedOnly: true } });
+        expect(one).toMatchObject({ text: "fox fox", before: ids[1], after: ids[4] });
       }),
   },
   {
@@ -192,10 +233,10 @@ export const MEMORY_STORE_CHECKS: readonly Check[] = [
         expect(await found(store, "w", own)).toEqual(["w two", "w four", "w five"]);
         expect(await near(store, turned(0.4), own)).toEqual(["w four", "w five", "w two"]);
         expect(await near(store, turned(0.4), { ...own, upToSeq: 4 })).toEqual(["w four", "w two"]);
-        const matches = await store.match(["w"], { ...own, upToSeq: 4 });
-        expect([matches.chunks, matches.termsTotal]).toEqual([2, 4]);
-        const project = await store.match(["w"], discarded);
-        expect([project.chunks, project.termsTotal]).toEqual([4, 8]);
+        expect((await matchAll(store, ["w"], { ...own, upToSeq: 4 })).chunks).toBe(2);
+        expect((await matchAll(store, ["w"], discarded)).chunks).toBe(4);
+        const [two] = (await matchAll(store, ["two"], discarded)).best;
+        expect(two?.value).toBeCloseTo(worthOfEach(["w two", "w four", "w five", "w other"], ["two"])[0] ?? 0, 4);
       });
     },
   },
@@ -274,8 +315,9 @@ export const MEMORY_STORE_CHECKS: readonly Check[] = [
         expect(await store.vectors.missing(EMBEDDER, 9)).toEqual([]);
         expect(await store.status(EMBEDDER)).toMatchObject({ entries: 1, pending: 0 });
         expect(await store.cursor(A)).toBe(Number.MAX_SAFE_INTEGER);
-        const { chunks, termsTotal } = await store.match(["w"], EVERYTHING);
-        expect([chunks, termsTotal]).toEqual([1, 2]);
+        const { chunks, best } = await matchAll(store, ["w"]);
+        expect(chunks).toBe(1);
+        expect(best[0]?.value).toBeCloseTo(worthOfEach(["w other"], ["w"])[0] ?? 0, 4);
       });
     },
   },
@@ -286,8 +328,8 @@ export const MEMORY_STORE_CHECKS: readonly Check[] = [
         const batches = Array.from({ length: 40 }, (_, index) => batchOf(idOf(20 + index), 1, ["w x", "w y", "w z"]));
         const adding = Promise.all(batches.map((batch) => store.add(batch)));
         for (let search = 0; search < 40; search += 1) {
-          const { postings, chunks } = await store.match(["w"], EVERYTHING);
-          expect([(postings[0]?.ids.length ?? 0) % 3, chunks]).toEqual([0, postings[0]?.ids.length]);
+          const { best, chunks, holders } = await matchAll(store, ["w"]);
+          expect([best.length % 3, chunks, holders.get("w")]).toEqual([0, best.length, best.length]);
           await embedAll(store);
           const neighbours = await store.nearest(EMBEDDER, turned(0), { scope: EVERYTHING, max: 500 });
           expect(new Set(neighbours.map(({ id }) => id)).size).toBe(neighbours.length);
@@ -324,7 +366,7 @@ export const MEMORY_STORE_CHECKS: readonly Check[] = [
           expect(await found(store, "w", scope)).toEqual([`w s${index}`, "w"]);
           expect(await near(store, turned(0), scope)).toHaveLength(2);
         }
-        expect((await store.match(["w"], EVERYTHING)).chunks).toBe(600);
+        expect((await matchAll(store, ["w"])).chunks).toBe(600);
       });
     },
   },
@@ -333,52 +375,6 @@ export const MEMORY_STORE_CHECKS: readonly Check[] = [
     holds: (open) => fc.assert(likeAPlainList(open), { numRuns: 25 }),
   },
 ];
-
-const step = fc.record({
-  session: fc.nat(3),
-  words: fc.array(fc.array(fc.nat(5), { minLength: 1, maxLength: 6 }), { maxLength: 4 }),
-  discardedTo: fc.nat(30),
-  next: fc.constantFrom("nothing", "nothing", "restart", "embed", "drop"),
-});
-
-function likeAPlainList(open: OpenMemoryStore) {
-  return fc.asyncProperty(fc.array(step, { maxLength: 14 }), async (steps) => {
-    run += 1;
-    const list = new Map<string, { readonly texts: { seq: number; text: string }[]; discardedTo: number }>();
-    const dropped = new Set<string>();
-    let store = await open();
-    for (const { session, words, discardedTo, next } of steps) {
-      const id = idOf(run * 8 + session + 10_000);
-      const kept = list.get(id) ?? { texts: [], discardedTo };
-      const seq = 1 + (await store.cursor(id));
-      const texts = words.map((numbers) => numbers.map((number) => `r${run}w${number}`).join(" "));
-      if (!dropped.has(id) && texts.length > 0) {
-        await store.add({ ...batchOf(id, seq, texts), discarded: [{ from_seq: 1, to_seq: discardedTo }] });
-        kept.texts.push(...texts.map((text, index) => ({ seq: seq + index, text })));
-        list.set(id, { ...kept, discardedTo });
-      }
-      if (next === "embed") await embedAll(store);
-      if (next === "drop") {
-        await store.drop(id);
-        list.delete(id);
-        dropped.add(id);
-      }
-      if (next !== "restart") continue;
-      await store.close();
-      store = await open();
-    }
-    for (const [sessionId, { texts, discardedTo }] of list) {
-      for (let number = 0; number <= 5; number += 1) {
-        const word = `r${run}w${number}`;
-        const holding = texts.filter(({ text }) => text.split(" ").includes(word));
-        expect(await found(store, word, { sessionId, discardedOnly: false })).toEqual(holding.map(({ text }) => text));
-        const left = holding.filter(({ seq }) => seq <= discardedTo).map(({ text }) => text);
-        expect(await found(store, word, { sessionId, discardedOnly: true })).toEqual(left);
-      }
-    }
-    await store.close();
-  });
-}
 
 /** Runs the checks; `place` makes a new, empty place for each. */
 export function describeMemoryStore(name: string, place: () => OpenMemoryStore): void {

@@ -4,6 +4,7 @@ import type { Entry, EntryBody, NewEntry } from "../../src/contract/entry.ts";
 import { toNewEntries } from "../../src/core/entry-events.ts";
 import type { Store } from "../../src/ports/store.ts";
 import { answered, closed, created, idOf, said } from "../support/entries.ts";
+import { PAGE_CHECKS } from "./store-pages.ts";
 
 /** Opens a store on one place; what it returns the second time, after the first was closed, is that place restarted. */
 export type OpenStore = () => Promise<Store>;
@@ -105,7 +106,7 @@ export const STORE_CHECKS: readonly Check[] = [
           labels: { team: "a" },
         });
         expect(await sessions.get(B)).toMatchObject({ session_id: B, last_seq: 2, has_open_turn: true });
-        expect((await sessions.all()).map((row) => row.session_id).sort()).toEqual([A, B]);
+        expect((await sessions.page({ max: 10 })).map((row) => row.session_id).sort()).toEqual([A, B]);
         expect(await sessions.get(idOf(99))).toBeUndefined();
       }),
   },
@@ -116,11 +117,11 @@ export const STORE_CHECKS: readonly Check[] = [
         await log.append(A, 0, news(created, said("hi")));
         await log.append(B, 0, news(created));
         await log.append(A, 2, news(answered("hello 🦦 \u0000 \ud800"), closed));
-        return { entries: await log.read(A, 1, everything), rows: await sessions.all() };
+        return { entries: await log.read(A, 1, everything), rows: await sessions.page({ max: 10 }) };
       });
       await using(open, async ({ log, sessions }) => {
         expect(await log.read(A, 1, everything)).toEqual(before.entries);
-        expect(await sessions.all()).toEqual(expect.arrayContaining([...before.rows]));
+        expect(await sessions.page({ max: 10 })).toEqual(before.rows);
         await expect(log.append(A, 2, news(said("stale")))).rejects.toMatchObject({ code: "SESSION_BUSY" });
         await log.append(A, 5, news(said("more")));
       });
@@ -249,6 +250,30 @@ export const STORE_CHECKS: readonly Check[] = [
       });
     },
   },
+  {
+    promise: "[F11] lists the ids of blobs in pages, each once and in order, before and after a restart",
+    holds: async (open) => {
+      const put = await using(open, async ({ blobs }) => {
+        expect(await blobs.ids("", 10)).toEqual([]);
+        const texts = Array.from({ length: 40 }, (_, number) => new TextEncoder().encode(`blob ${number}`));
+        return Promise.all(texts.map((data) => blobs.put({ mediaType: "text/plain", data })));
+      });
+      const sorted = [...put].sort();
+      await using(open, async ({ blobs }) => {
+        const found: string[] = [];
+        for (let page = await blobs.ids("", 7); page.length > 0; page = await blobs.ids(found.at(-1) ?? "", 7)) {
+          expect(page.length).toBeLessThanOrEqual(7);
+          found.push(...page);
+        }
+        expect(found).toEqual(sorted);
+        expect(await blobs.ids("", 0)).toEqual([]);
+        expect(await blobs.ids("sha256:", 100)).toEqual(sorted);
+        expect(await blobs.ids("zz", 100)).toEqual([]);
+        expect(await blobs.ids(`${sorted[3]} `, 2)).toEqual(sorted.slice(4, 6));
+      });
+    },
+  },
+  ...PAGE_CHECKS,
 ];
 
 /** Runs the checks; `place` makes a new, empty place for each. */

@@ -1,14 +1,14 @@
-// Appends to sessions of a folder until it is killed, telling its parent of every append that was acknowledged.
+// Appends to sessions of a folder or a database until it is killed, telling its parent of every append that was acknowledged.
 import { flushCompileCache } from "node:module";
 import { toNewEntries } from "../../src/core/entry-events.ts";
 import { bodiesOf, sessionIds } from "./expected.ts";
-import { openFolder } from "./open-folder.ts";
+import { openPlace } from "./open-place.ts";
 
 // It never ends by itself, so what it compiled would not be kept for the next one.
 flushCompileCache();
 
-const [folder = ""] = process.argv.slice(2);
-const store = openFolder(folder, (sentence) => process.stderr.write(`${sentence}\n`));
+const [place = ""] = process.argv.slice(2);
+const store = await openPlace(place, (sentence) => process.stderr.write(`${sentence}\n`));
 
 async function appendForever(sessionId: string): Promise<void> {
   for (;;) {

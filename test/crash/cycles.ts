@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { join } from "node:path";
 import type { EntryBody } from "../../src/contract/entry.ts";
 import { bodiesOf, sessionIds } from "./expected.ts";
-import { openFolder } from "./open-folder.ts";
+import { openPlace } from "./open-place.ts";
 
 export interface CycleCounts {
   readonly cycles: number;
@@ -16,8 +16,19 @@ export interface CycleCounts {
   readonly repaired: number;
 }
 
-/** Runs a process that appends, kills it at a random moment, opens what it left, and counts what is wrong. */
-export async function runCrashCycles(folder: string, cycles: number, random: () => number): Promise<CycleCounts> {
+export interface CycleOptions {
+  readonly cycles: number;
+  readonly random: () => number;
+  /** A folder for compiled code, kept for all cycles: most of a cycle would otherwise be the start of its process. */
+  readonly compiled: string;
+}
+
+/**
+ * Runs a process that appends, kills it at a random moment, opens what it left, and counts what is wrong. The place is a
+ * folder, or the URL of a database.
+ */
+export async function runCrashCycles(place: string, options: CycleOptions): Promise<CycleCounts> {
+  const { cycles } = options;
   const acks = new Map<string, number>();
   const checked = new Map<string, number>();
   let acknowledged = 0;
@@ -25,11 +36,11 @@ export async function runCrashCycles(folder: string, cycles: number, random: () 
   let broken = 0;
   let repaired = 0;
   for (let cycle = 0; cycle < cycles; cycle += 1) {
-    const child = await appendAndDie(folder, random);
+    const child = await appendAndDie(place, options);
     acknowledged += child.acks.length;
     repaired += child.warnings;
     for (const [sessionId, seq] of child.acks) acks.set(sessionId, Math.max(seq, acks.get(sessionId) ?? 0));
-    const store = openFolder(folder, () => {});
+    const store = await openPlace(place, () => {});
     for (const sessionId of sessionIds) {
       // What an earlier cycle checked is checked again in the last one, when all of it is read.
       const from = cycle === cycles - 1 ? 0 : (checked.get(sessionId) ?? 0);
@@ -50,7 +61,7 @@ export async function runCrashCycles(folder: string, cycles: number, random: () 
 }
 
 /** Every append has one event for each of its entries, so a seq says where the next append began. */
-function isExpected(
+export function isExpected(
   sessionId: string,
   found: readonly EntryBody[],
   { from, end }: { from: number; end: number },
@@ -66,11 +77,10 @@ function isExpected(
 
 const ACKS_MAX = 60;
 
-async function appendAndDie(folder: string, random: () => number) {
+async function appendAndDie(place: string, { random, compiled }: CycleOptions) {
   const script = join(import.meta.dirname, "appender.ts");
-  // Compiled once for all cycles: most of a cycle would otherwise be the start of its process.
-  const env = { ...process.env, NODE_COMPILE_CACHE: join(folder, "..", "compiled") };
-  const child = spawn(process.execPath, [script, folder], { stdio: ["ignore", "pipe", "pipe"], env });
+  const env = { ...process.env, NODE_COMPILE_CACHE: compiled };
+  const child = spawn(process.execPath, [script, place], { stdio: ["ignore", "pipe", "pipe"], env });
   const killAfter = Math.floor(random() * ACKS_MAX);
   const spins = Math.floor(random() * 200_000);
   let output = "";

@@ -1,13 +1,24 @@
 // Adds to the memory of a folder until it is killed, telling its parent of every batch that was taken in.
 import { flushCompileCache } from "node:module";
+import type { MemoryStore } from "../../src/ports/memory.ts";
 import { openMemoryStore } from "../../src/stores/recall/open.ts";
 import { batchAfter, CRASH_EMBEDDER, memorySessions, vectorAt } from "./memory-expected.ts";
 
 // It never ends by itself, so what it compiled would not be kept for the next one.
 flushCompileCache();
 
-const [folder = ""] = process.argv.slice(2);
-const store = openMemoryStore({ folder, warn: (sentence) => process.stderr.write(`${sentence}\n`) });
+const [folder = "", url, realm = ""] = process.argv.slice(2);
+const warn = (sentence: string): void => void process.stderr.write(`${sentence}\n`);
+const store = url === undefined ? openMemoryStore({ folder, warn }) : await openShared(url);
+
+/** Searched in the database by those whose folder says so. */
+async function openShared(address: string): Promise<MemoryStore> {
+  const { openDatabase } = await import("../../src/stores/postgres/open.ts");
+  const { createPostgresMemory } = await import("../../src/stores/postgres/memory.ts");
+  const { connection } = await openDatabase({ url: address, realm, poolMax: 4, warn });
+  const way = folder.endsWith("database") ? "database" : "local";
+  return createPostgresMemory({ connection, realm, folder, version: 1, way, warn });
+}
 
 async function addForever(sessionId: string): Promise<void> {
   for (;;) {

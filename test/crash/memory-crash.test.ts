@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { byEffort } from "../support/effort.ts";
-import { runMemoryCycles } from "./memory-cycles.ts";
+import { folderPlace, runMemoryCycles } from "./memory-cycles.ts";
 import { createRandom } from "./random.ts";
 
 const CYCLES = byEffort({ usual: 24, full: 60 });
@@ -16,7 +16,9 @@ describe("kill -9 of a process that adds to its memory", () => {
     const seed = Date.now() % 1_000_000;
     const random = createRandom(seed);
     const lanes = await Promise.all(
-      Array.from({ length: LANES }, () => runMemoryCycles(mkdtempSync(join(root, "lane-")), CYCLES / LANES, random)),
+      Array.from({ length: LANES }, () =>
+        runMemoryCycles(folderPlace(mkdtempSync(join(root, "lane-"))), CYCLES / LANES, random),
+      ),
     );
     for (const { acknowledged, lost, broken } of lanes) {
       expect({ seed, lost, broken }).toEqual({ seed, lost: 0, broken: 0 });

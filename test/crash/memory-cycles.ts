@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { join } from "node:path";
 import type { MemoryStore } from "../../src/ports/memory.ts";
 import { openMemoryStore } from "../../src/stores/recall/open.ts";
-import { EVERYTHING } from "../support/memory-chunks.ts";
+import { EVERYTHING, matchAll, textsOf } from "../support/memory-chunks.ts";
 import { batchAfter, CRASH_EMBEDDER, memorySessions, textAt, vectorAt } from "./memory-expected.ts";
 
 export interface MemoryCycleCounts {
@@ -17,20 +17,34 @@ export interface MemoryCycleCounts {
   readonly missing: number;
 }
 
-/** Runs a process that adds, kills it at a random moment, opens what it left, and counts what is wrong. */
+/** A memory that processes add to until they are killed. */
+export interface MemoryPlace {
+  /** What a process is told of where it is: see `memory-adder.ts`. */
+  readonly told: readonly string[];
+  /** How many processes add to it at once. */
+  readonly adders: number;
+  open(): Promise<MemoryStore>;
+}
+
+export function folderPlace(folder: string): MemoryPlace {
+  return { told: [folder], adders: 1, open: async () => openMemoryStore({ folder }) };
+}
+
+/** Runs processes that add, kills each at a random moment, opens what they left, and counts what is wrong. */
 export async function runMemoryCycles(
-  folder: string,
+  place: MemoryPlace,
   cycles: number,
   random: () => number,
 ): Promise<MemoryCycleCounts> {
   const acks = new Map<string, number>();
   const total = { cycles, acknowledged: 0, lost: 0, broken: 0, missing: 0 };
   for (let cycle = 0; cycle < cycles; cycle += 1) {
-    for (const [sessionId, cursor] of await addAndDie(folder, random)) {
+    const told = await Promise.all(Array.from({ length: place.adders }, () => addAndDie(place.told, random)));
+    for (const [sessionId, cursor] of told.flat()) {
       total.acknowledged += 1;
       acks.set(sessionId, Math.max(cursor, acks.get(sessionId) ?? 0));
     }
-    const store = openMemoryStore({ folder });
+    const store = await place.open();
     total.missing += (await store.status(CRASH_EMBEDDER)).pending;
     for (const sessionId of memorySessions) {
       total.lost += (await store.cursor(sessionId)) < (acks.get(sessionId) ?? 0) ? 1 : 0;
@@ -46,12 +60,15 @@ async function isWhole(store: MemoryStore, sessionId: string): Promise<boolean> 
   let end = 0;
   while (end < cursor) end = batchAfter(sessionId, end).cursor;
   const scope = { ...EVERYTHING, sessionId };
-  const { postings, chunks } = await store.match([sessionId, `at${cursor}`], scope);
-  const [all, last] = postings;
-  const texts = (await store.read([...(all?.ids ?? [])])).map(({ text }) => text);
+  const { best, chunks, holders } = await matchAll(store, [sessionId, `at${cursor}`], scope);
+  const texts = textsOf(await store.read(best.map(({ id }) => id).sort((a, b) => a - b)));
   const expected = Array.from({ length: cursor }, (_, index) => textAt(sessionId, index + 1));
   const isTextWhole = end === cursor && chunks === cursor && JSON.stringify(texts) === JSON.stringify(expected);
-  return isTextWhole && last?.ids.length === Math.min(1, cursor) && (await areVectorsTrue(store, sessionId, cursor));
+  return (
+    isTextWhole &&
+    holders.get(`at${cursor}`) === Math.min(1, cursor) &&
+    (await areVectorsTrue(store, sessionId, cursor))
+  );
 }
 
 /** A vector is the one of its chunk, or it is missing; asked of a few. */
@@ -59,8 +76,8 @@ async function areVectorsTrue(store: MemoryStore, sessionId: string, cursor: num
   const scope = { ...EVERYTHING, sessionId };
   const missing = new Set((await store.vectors.missing(CRASH_EMBEDDER, 1_000_000)).map(({ id }) => id));
   for (const seq of [1, cursor >> 1, cursor - 1, cursor].filter((asked) => asked > 0)) {
-    const { postings } = await store.match([`at${seq}`], scope);
-    const id = postings[0]?.ids[0] ?? 0;
+    const { best } = await matchAll(store, [`at${seq}`], scope);
+    const id = best[0]?.id ?? 0;
     const [nearest] = await store.nearest(CRASH_EMBEDDER, vectorAt(seq), { scope, max: 1 });
     const isFound = nearest?.id === id && nearest.similarity > 0.99;
     if (isFound === missing.has(id)) return false;
@@ -70,11 +87,11 @@ async function areVectorsTrue(store: MemoryStore, sessionId: string, cursor: num
 
 const ACKS_MAX = 60;
 
-async function addAndDie(folder: string, random: () => number): Promise<readonly [string, number][]> {
+async function addAndDie(told: readonly string[], random: () => number): Promise<readonly [string, number][]> {
   const script = join(import.meta.dirname, "memory-adder.ts");
   // Compiled once for all cycles: most of a cycle would otherwise be the start of its process.
-  const env = { ...process.env, NODE_COMPILE_CACHE: join(folder, "..", "compiled") };
-  const child = spawn(process.execPath, [script, folder], { stdio: ["ignore", "pipe", "pipe"], env });
+  const env = { ...process.env, NODE_COMPILE_CACHE: join(told[0] ?? "", "..", "compiled") };
+  const child = spawn(process.execPath, [script, ...told], { stdio: ["ignore", "pipe", "pipe"], env });
   const killAfter = Math.floor(random() * ACKS_MAX);
   const spins = Math.floor(random() * 2_000_000);
   let output = "";

@@ -1,4 +1,4 @@
-import { execFileSync, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { constants, tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,6 +7,7 @@ import { createRandom } from "../crash/random.ts";
 import { byEffort } from "../support/effort.ts";
 import { tellOutcomes } from "./cases.ts";
 import type { Fault, Outcome } from "./disk-process.ts";
+import { compileFailingDisk, failingEnv, WHY_NOT } from "./failing-disk.ts";
 
 const { ENOSPC, EIO, EROFS, EACCES, EMFILE } = constants.errno;
 const SHORT_WRITE = -1;
@@ -20,38 +21,16 @@ const UNTIL_MENDED = -1;
 const root = mkdtempSync(join(tmpdir(), "rkat-faults-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
-/** The library that makes calls fail; undefined where there is no compiler. */
-function compile(): string | undefined {
-  const library = join(root, "failing-disk.so");
-  try {
-    const source = join(import.meta.dirname, "failing-disk.c");
-    execFileSync("cc", ["-O1", "-shared", "-fPIC", "-o", library, source, "-ldl"], { stdio: "pipe" });
-    return library;
-  } catch (error) {
-    if (process.env.CI === "true") throw error;
-    return undefined;
-  }
-}
-
-const isHere = process.platform === "linux";
-const library = isHere ? compile() : undefined;
-const why = isHere ? "there is no C compiler (cc)" : "calls are made to fail by a library for Linux";
+const library = compileFailingDisk(root);
 
 describe(
-  library === undefined ? `a disk that fails on command (left out: ${why})` : "a disk that fails on command",
+  library === undefined ? `a disk that fails on command (left out: ${WHY_NOT})` : "a disk that fails on command",
   () => {
     const run = (faults: readonly Fault[]) => {
       const lane = mkdtempSync(join(root, "lane-"));
       const [disk, command] = [join(lane, "disk"), join(lane, "command")];
       writeFileSync(command, Buffer.alloc(4_096));
-      const env = {
-        ...process.env,
-        LD_PRELOAD: library,
-        RKAT_FAULT_ROOT: disk,
-        RKAT_FAULT_COMMAND: command,
-        // Writes that go past the C library would go past the faults.
-        UV_USE_IO_URING: "0",
-      };
+      const env = { ...process.env, ...failingEnv(library ?? "", disk, command) };
       const program = join(import.meta.dirname, "disk-process.ts");
       return tellOutcomes<Fault, Outcome>(faults, (left) =>
         spawn(process.execPath, [program, disk, command, JSON.stringify(left)], { env }),

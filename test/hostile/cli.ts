@@ -7,7 +7,9 @@ import { loadConfig } from "../../src/config/load-config.ts";
 import { ERRORS } from "../../src/contract/error.ts";
 import { createScriptedModel } from "../../src/providers/scripted.ts";
 import { createInMemoryStore, createRuntime } from "../../src/runtime.ts";
+import { inspectDatabase } from "../../src/runtime-in-database.ts";
 import { inspectMcpServers, openRuntime, verifyStore } from "../../src/runtime-on-disk.ts";
+import { copyStore, verifyDatabase } from "../../src/store-places.ts";
 import { runCommandLine } from "../../src/surfaces/cli/command-line.ts";
 import type { Io } from "../../src/surfaces/cli/io.ts";
 import type { Parts } from "../../src/surfaces/cli/parts.ts";
@@ -24,6 +26,9 @@ const PARTS: Parts = {
   openRuntime,
   createInMemoryStore: async () => createInMemoryStore(),
   verifyStore,
+  inspectDatabase,
+  verifyDatabase,
+  copyStore,
   inspectMcpServers,
   loadConformance: async () => {
     throw new Error("scenarios are not told here");

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { idOf } from "../support/entries.ts";
-import { batchOf, embedAll, found, near, turned } from "../support/memory-chunks.ts";
+import { batchOf, embedAll, found, matchAll, near, turned } from "../support/memory-chunks.ts";
 import { MEMORY_STORES } from "./memory-stores.ts";
 
 const [A, B, C] = [idOf(1), idOf(2), idOf(3)];
@@ -16,8 +16,8 @@ describe.each(MEMORY_STORES)("a memory %s", (_, open) => {
     const own = { among: new Set([A, C, idOf(99)]), discardedOnly: false };
     expect(await found(store, "w", own)).toEqual(["w one", "w two", "w three", "w four"]);
     expect([...(await near(store, turned(0), own))].sort()).toEqual(["w four", "w one", "w three", "w two"]);
-    const { chunks, termsTotal } = await store.match(["w"], own);
-    expect([chunks, termsTotal]).toEqual([4, 8]);
+    const { chunks, holders } = await matchAll(store, ["w", "secret"], own);
+    expect([chunks, [...holders.values()]]).toEqual([4, [4, 0]]);
     expect(await found(store, "w", { ...own, sessionId: B })).toEqual([]);
     expect(await near(store, turned(0), { ...own, sessionId: B })).toEqual([]);
     expect(await found(store, "w", { ...own, sessionId: A, upToSeq: 1 })).toEqual(["w one"]);

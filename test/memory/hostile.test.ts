@@ -156,9 +156,9 @@ describe("questions", () => {
     const asked: number[] = [];
     const store = {
       ...memory,
-      match: (...[terms, scope]: Parameters<typeof memory.match>) => {
-        asked.push(terms.length);
-        return memory.match(terms, scope);
+      match: (...[query, scope]: Parameters<typeof memory.match>) => {
+        asked.push(query.weights.size);
+        return memory.match(query, scope);
       },
     };
     const days = Array.from({ length: 90_000 }, (_, day) =>

@@ -103,7 +103,7 @@ describe("a turn on any stream whatever", () => {
       expect(events.filter(isTerminal)).toHaveLength(1);
       expect(events.at(-1)).toSatisfy(isTerminal);
       expect((result === undefined) !== (error === undefined)).toBe(true);
-      const [{ session_id: id } = { session_id: "" }] = await store.sessions.all();
+      const [{ session_id: id } = { session_id: "" }] = await store.sessions.page({ max: 1 });
       const { messages } = await runtime.session(id).history();
       expect(unanswered(messages)).toEqual([]);
     });

@@ -2,16 +2,26 @@
 import { createInterface } from "node:readline";
 import { toNewEntries } from "../../src/core/entry-events.ts";
 import { foldRow } from "../../src/core/session-row.ts";
+import type { Store } from "../../src/ports/store.ts";
 import { openStore } from "../../src/stores/embedded/open.ts";
 import { said } from "../support/entries.ts";
+import { openPostgresStore } from "../support/postgres-store.ts";
 
-const [folder = "", sessionId = "", name = "", silenceMs = "300"] = process.argv.slice(2);
+/** A folder, or the URL of a database. */
+const [place = "", sessionId = "", name = "", silenceMs = "300"] = process.argv.slice(2);
 const say = (line: string): boolean => process.stdout.write(`${line}\n`);
 const ENTRIES_MAX = Number.MAX_SAFE_INTEGER;
 
-async function work(): Promise<void> {
+async function open(): Promise<Store> {
+  const warn = (sentence: string): boolean => say(`warn ${sentence}`);
+  if (place.startsWith("postgres://"))
+    return openPostgresStore({ url: place, realm: "holders", leaseMs: Number(silenceMs), warn });
   const host = { pid: process.pid, isRunning: () => true };
-  const store = openStore({ folder, foldRow, host, warn: (s) => say(`warn ${s}`), silenceMsMax: Number(silenceMs) });
+  return openStore({ folder: place, foldRow, host, warn, silenceMsMax: Number(silenceMs) });
+}
+
+async function work(): Promise<void> {
+  const store = await open();
   say(`open ${process.pid}`);
   let hold: Awaited<ReturnType<typeof store.locks.hold>> | undefined;
   let count = 0;

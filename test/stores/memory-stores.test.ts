@@ -39,8 +39,13 @@ describe("a wrong memory store", () => {
     },
     "sees every session in every scope": (store) => ({
       ...store,
-      match: (terms, { discardedOnly }) => store.match(terms, { discardedOnly }),
+      match: (query, { discardedOnly }) => store.match(query, { discardedOnly }),
     }),
+    "hands out all that match": (store) => ({
+      ...store,
+      match: (query, scope) => store.match({ ...query, max: 1_000_000, equalsMax: 1_000_000 }, scope),
+    }),
+    "reads what holds none of the terms": (store) => ({ ...store, read: (ids) => store.read(ids) }),
     "forgets what has left the context": (store) => ({
       ...store,
       nearest: (id, vector, { scope, max }) =>
@@ -57,7 +62,11 @@ describe("a wrong memory store", () => {
     }),
     "reads in an order of its own": (store) => ({
       ...store,
-      read: (ids) => store.read([...ids].sort((a, b) => a - b)),
+      read: (ids, holding) =>
+        store.read(
+          [...ids].sort((a, b) => a - b),
+          holding,
+        ),
     }),
   };
   for (const [fault, spoil] of Object.entries(wrong)) {

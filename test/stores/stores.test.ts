@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,6 +11,8 @@ import { openEmbeddedStore } from "../../src/runtime-on-disk.ts";
 import { openStore } from "../../src/stores/embedded/open.ts";
 import { describeStore, type OpenStore, STORE_CHECKS } from "../contract/store.ts";
 import { answered, created, idOf, said } from "../support/entries.ts";
+import { databaseFor, withPostgres } from "../support/postgres.ts";
+import { openPostgresStore } from "../support/postgres-store.ts";
 
 const root = mkdtempSync(join(tmpdir(), "rkat-stores-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
@@ -32,53 +35,70 @@ function smallPlace(): OpenStore {
   return async () => openStore({ folder, foldRow, sizes, host: { pid: process.pid, isRunning: () => true } });
 }
 
+/** Each place is a realm of one database: they know nothing of each other. */
+let database: Promise<string> | undefined;
+function postgresPlace(): OpenStore {
+  const realm = randomUUID();
+  return async () => {
+    database ??= databaseFor("stores");
+    return openPostgresStore({ url: await database, realm });
+  };
+}
+
 describeStore("in memory", memoryPlace);
 describeStore("embedded", diskPlace);
 describeStore("embedded, in small segments", smallPlace);
+withPostgres("in a database", () => describeStore("postgres", postgresPlace));
 
 describe("two stores on one folder", () => {
-  for (const [size, place] of Object.entries({ usual: diskPlace, small: smallPlace })) {
-    it(`[F9] [F5] see what the other appends, and hand a session back and forth (${size} segments)`, async () => {
-      const open = place();
-      const [one, two] = [await open(), await open()];
-      const id = idOf(7);
-      const bodies = [created];
-      for (let round = 0; round < 20; round += 1) {
-        for (const store of [one, two]) {
-          const end = (await store.sessions.get(id))?.last_seq ?? 0;
-          const body = end === 0 ? created : said(`round ${round}, ${"x".repeat(100)}`);
-          if (end !== 0) bodies.push(body);
-          await store.log.append(id, end, toNewEntries([body]));
-          const own = idOf(store === one ? 8 : 9);
-          await store.log.append(own, (await store.sessions.get(own))?.last_seq ?? 0, toNewEntries([answered("own")]));
-        }
-      }
-      for (const store of [one, two]) {
-        expect((await store.log.read(id, 1, 100)).map(({ body }) => body)).toEqual(bodies);
-        expect((await store.sessions.all()).map((row) => row.last_seq).sort()).toEqual([20, 20, 40]);
-      }
-      await one.close();
-      expect(await two.log.read(idOf(8), 1, 100)).toHaveLength(20);
-      await two.close();
-      const again = await open();
-      expect((await again.log.read(id, 1, 100)).map(({ body }) => body)).toEqual(bodies);
-      await again.close();
-    });
-
-    it(`[F9] hold a session one at a time, and an interrupt crosses over (${size} segments)`, async () => {
-      const open = place();
-      const [one, two] = [await open(), await open()];
-      const hold = await one.locks.hold(idOf(7));
-      await expect(two.locks.hold(idOf(7))).rejects.toMatchObject({ code: "SESSION_BUSY" });
-      expect(await two.locks.isHeld(idOf(7))).toBe(true);
-      await two.locks.interrupt(idOf(7));
-      await new Promise<void>((resolve) => hold.interrupted.addEventListener("abort", () => resolve()));
-      await hold.release();
-      await (await two.locks.hold(idOf(7))).release();
-      await Promise.all([one.close(), two.close()]);
-    });
-  }
+  describeTwoStores(diskPlace);
 });
+describe("two stores on one folder, in small segments", () => {
+  describeTwoStores(smallPlace);
+});
+withPostgres("two stores on one database", () => describeTwoStores(postgresPlace));
+
+function describeTwoStores(place: () => OpenStore): void {
+  it("[F9] [F5] see what the other appends, and hand a session back and forth", async () => {
+    const open = place();
+    const [one, two] = [await open(), await open()];
+    const id = idOf(7);
+    const bodies = [created];
+    for (let round = 0; round < 20; round += 1) {
+      for (const store of [one, two]) {
+        const end = (await store.sessions.get(id))?.last_seq ?? 0;
+        const body = end === 0 ? created : said(`round ${round}, ${"x".repeat(100)}`);
+        if (end !== 0) bodies.push(body);
+        await store.log.append(id, end, toNewEntries([body]));
+        const own = idOf(store === one ? 8 : 9);
+        await store.log.append(own, (await store.sessions.get(own))?.last_seq ?? 0, toNewEntries([answered("own")]));
+      }
+    }
+    for (const store of [one, two]) {
+      expect((await store.log.read(id, 1, 100)).map(({ body }) => body)).toEqual(bodies);
+      expect((await store.sessions.page({ max: 10 })).map((row) => row.last_seq).sort()).toEqual([20, 20, 40]);
+    }
+    await one.close();
+    expect(await two.log.read(idOf(8), 1, 100)).toHaveLength(20);
+    await two.close();
+    const again = await open();
+    expect((await again.log.read(id, 1, 100)).map(({ body }) => body)).toEqual(bodies);
+    await again.close();
+  });
+
+  it("[F9] hold a session one at a time, and an interrupt crosses over", async () => {
+    const open = place();
+    const [one, two] = [await open(), await open()];
+    const hold = await one.locks.hold(idOf(7));
+    await expect(two.locks.hold(idOf(7))).rejects.toMatchObject({ code: "SESSION_BUSY" });
+    expect(await two.locks.isHeld(idOf(7))).toBe(true);
+    await two.locks.interrupt(idOf(7));
+    await new Promise<void>((resolve) => hold.interrupted.addEventListener("abort", () => resolve()));
+    await hold.release();
+    await (await two.locks.hold(idOf(7))).release();
+    await Promise.all([one.close(), two.close()]);
+  });
+}
 
 describe("a wrong store", () => {
   const wrong: Record<string, (store: Store) => Store> = {
@@ -108,6 +128,14 @@ describe("a wrong store", () => {
     "has rows that lag": (store) => ({
       ...store,
       sessions: { ...store.sessions, get: async () => undefined },
+    }),
+    "leaves out the last row of a page": (store) => ({
+      ...store,
+      sessions: { ...store.sessions, page: async (query) => (await store.sessions.page(query)).slice(0, -1) },
+    }),
+    "begins every page anew": (store) => ({
+      ...store,
+      sessions: { ...store.sessions, page: ({ after: _, ...query }) => store.sessions.page(query) },
     }),
     "mixes up blobs": (store) => ({
       ...store,

@@ -6,7 +6,9 @@ import { configFileSchema, formatToml, parseToml } from "../../src/config/config
 import { loadConfig } from "../../src/config/load-config.ts";
 import { createScriptedModel } from "../../src/providers/scripted.ts";
 import { createInMemoryStore, createRuntime } from "../../src/runtime.ts";
+import { inspectDatabase } from "../../src/runtime-in-database.ts";
 import { inspectMcpServers, openRuntime, verifyStore } from "../../src/runtime-on-disk.ts";
+import { copyStore, verifyDatabase } from "../../src/store-places.ts";
 import { runCommandLine } from "../../src/surfaces/cli/command-line.ts";
 import type { Io } from "../../src/surfaces/cli/io.ts";
 import type { Parts } from "../../src/surfaces/cli/parts.ts";
@@ -19,9 +21,12 @@ export const PARTS: Parts = {
   openRuntime,
   createInMemoryStore: async () => createInMemoryStore(),
   verifyStore,
+  verifyDatabase,
+  copyStore,
   serveRpc: async () => 0,
   serveMcp: async () => 0,
   serveRest: async () => 0,
+  inspectDatabase,
   inspectMcpServers,
   toml: async () => ({ parse: parseToml, format: formatToml }),
   loadConformance: async () => {

@@ -1,4 +1,4 @@
-import type { Chunk, MemoryBatch, MemoryStore, NewChunk, Scope } from "../../src/ports/memory.ts";
+import type { Chunk, LexicalMatches, MemoryBatch, MemoryStore, NewChunk, Scope } from "../../src/ports/memory.ts";
 
 export const EMBEDDER = "embedder/one";
 export const EVERYTHING: Scope = { discardedOnly: false };
@@ -23,9 +23,31 @@ export function turned(turn: number): Float32Array {
 
 export const textsOf = (chunks: readonly Chunk[]): readonly string[] => chunks.map(({ text }) => text);
 
+/** All chunks of a scope that hold any of the terms, however many, ranked. */
+export function matchAll(store: MemoryStore, terms: readonly string[], scope = EVERYTHING): Promise<LexicalMatches> {
+  const weights = new Map(terms.map((term) => [term, 1]));
+  return store.match({ weights, max: 1_000_000, equalsMax: 1_000_000 }, scope);
+}
+
+/** Texts of the chunks that hold a term, the oldest first. */
 export async function found(store: MemoryStore, term: string, scope: Scope = EVERYTHING): Promise<readonly string[]> {
-  const { postings } = await store.match([term], scope);
-  return textsOf(await store.read([...(postings[0]?.ids ?? [])]));
+  const { best } = await matchAll(store, [term], scope);
+  return textsOf(await store.read(best.map(({ id }) => id).sort((a, b) => a - b)));
+}
+
+/** What each of some texts, which are a whole scope, is worth by the terms it holds: BM25 as the books write it. */
+export function worthOfEach(texts: readonly string[], terms: readonly string[]): readonly number[] {
+  const [k1, b] = [0.9, 0.4];
+  const words = texts.map((text) => text.split(" "));
+  const mean = words.flat().length / texts.length;
+  return words.map((own) =>
+    terms.reduce((sum, term) => {
+      const holders = words.filter((others) => others.includes(term)).length;
+      const often = own.filter((word) => word === term).length;
+      const idf = Math.log((texts.length - holders + 0.5) / (holders + 0.5) + 1);
+      return sum + (idf * often * (k1 + 1)) / (often + k1 * (1 - b + (b * own.length) / mean));
+    }, 0),
+  );
 }
 
 export async function near(

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { chmodSync, chownSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -14,6 +15,8 @@ export interface PostgresServer {
   readonly port: number;
   /** Makes an empty database, and answers with its URL. */
   createDatabase(name: string): Promise<string>;
+  /** The end of what it has written to its log. */
+  lastWords(): string;
   /** Ends every connection and loses what was not written to disk, as a crash does. */
   stopNow(): Promise<void>;
   /** Starts what `stopNow` has stopped, on the same port. */
@@ -66,6 +69,7 @@ export async function startPostgres(settings: Readonly<Record<string, string>> =
         await createDatabase(urlOf("postgres"), name);
         return urlOf(name);
       },
+      lastWords: () => process?.words() ?? "",
       stopNow: () => stop("SIGQUIT"),
       restart: async () => {
         process ??= await start();
@@ -135,6 +139,7 @@ function lastWords(child: ChildProcess): () => string {
 }
 
 interface RunningServer {
+  words(): string;
   stop(how: "SIGINT" | "SIGQUIT"): Promise<void>;
 }
 
@@ -161,6 +166,7 @@ async function startProcess(folder: string, spawnServer: () => ChildProcess): Pr
   });
   guard.unref();
   return {
+    words,
     stop: async (how) => {
       const guardEnded = once(guard, "close");
       guard.kill("SIGKILL");
@@ -171,13 +177,25 @@ async function startProcess(folder: string, spawnServer: () => ChildProcess): Pr
   };
 }
 
-/** Asked of the system, and free again until the server takes it. */
+/**
+ * Below what the system gives to clients: one that tries again and again to reach a server that is stopped would sooner
+ * or later be given the server's own port, and reach itself.
+ */
+const PORT_MIN = 20_000;
+const PORT_MAX = 32_000;
+const PORT_ATTEMPTS_MAX = 50;
+
 async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  await once(server, "close");
-  if (address === null || typeof address === "string") throw new Error("the system gave no port");
-  return address.port;
+  for (let attempt = 1; ; attempt += 1) {
+    const port = randomInt(PORT_MIN, PORT_MAX);
+    const server = createServer().listen(port, "127.0.0.1");
+    try {
+      await once(server, "listening");
+      server.close();
+      await once(server, "close");
+      return port;
+    } catch (error) {
+      if (attempt === PORT_ATTEMPTS_MAX) throw error;
+    }
+  }
 }

@@ -28,5 +28,5 @@ withPostgres("a PostgreSQL server for tests", () => {
     await sql.end();
     await server.close();
     await expect(connect(server.url, { max: 1 })`select 1`).rejects.toMatchObject({ code: "ECONNREFUSED" });
-  });
+  }, 120_000);
 });

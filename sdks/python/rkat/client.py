@@ -14,7 +14,7 @@ from .agent import Agent
 from .contract.methods import ClientMethods
 from .contract.operations import OPERATIONS
 from .contract.options import Content, SearchOptions, SessionOptions
-from .contract.results import MemoryResults, RunResult, SessionInfo
+from .contract.results import MemoryResults, RunResult, SessionInfo, SessionSummary
 from .errors import RkatError, invalid_params, invalid_response
 from .events.delivery import Delivery, Listener
 from .events.stream import EventStream, SessionStream
@@ -85,6 +85,22 @@ class Client(ClientMethods):
     async def read_session(self, session_id: str) -> SessionInfo:
         """What a session is and how far it got."""
         return await self.session(session_id).read()
+
+    async def each_session(
+        self, *, labels: Mapping[str, str] | None = None, page: int = 100
+    ) -> AsyncGenerator[SessionSummary, None]:
+        """Every session with these labels, the one that changed last first, asked for `page` at a time.
+
+        None comes twice; one that changes meanwhile moves to the front, and may be missed.
+        """
+        cursor: str | None = None
+        while True:
+            answer = await self._request("session/list", limit=page, labels=labels, cursor=cursor)
+            for session in answer["sessions"]:
+                yield session
+            cursor = answer.get("next_cursor")
+            if cursor is None:
+                return
 
     async def search_memory(
         self, query: str, *, everything: bool = False, **options: Unpack[SearchOptions]

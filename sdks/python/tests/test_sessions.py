@@ -70,6 +70,9 @@ class Sessions(Case):
         found = await self.client.list_sessions(labels={"team": "blue", "ä b": "c d&=ü"})
         self.assertEqual([row["session_id"] for row in found], [blue.id])
         self.assertEqual(len(await self.client.list_sessions(limit=1, offset=1)), 1)
+        each = [row["session_id"] async for row in self.client.each_session(page=1)]
+        self.assertEqual(each[:2], [red.id, blue.id])
+        self.assertEqual(len(set(each)), len(each))
         info = await self.client.read_session(blue.id)
         self.assertEqual((info["session_id"], info["model"], info["message_count"]), (blue.id, "offline", 2))
         self.assertIsInstance(info["created_at"], int)

@@ -68,6 +68,37 @@ export const SESSIONS: readonly Scenario[] = [
     ],
   },
   {
+    name: "list-pages",
+    title: "a list goes on where the page before it ended, and takes no other word for a cursor",
+    requires: ["session-store"],
+    steps: [
+      created("One, {run}.", { labels: { story: "{run}" } }),
+      created("Two, {run}.", { labels: { story: "{run}" } }),
+      created("Three, {run}.", { labels: { story: "{run}" } }),
+      {
+        call: "listSessions",
+        input: { labels: { story: "{run}" }, limit: 2 },
+        result: { sessions: [{ title: "Three, {run}." }, { title: "Two, {run}." }] },
+        keep: { more: "next_cursor" },
+      },
+      {
+        call: "listSessions",
+        input: { labels: { story: "{run}" }, limit: 2, cursor: "{more}" },
+        result: { sessions: [{ title: "One, {run}." }] },
+      },
+      {
+        call: "listSessions",
+        input: { labels: { story: "{run}" }, limit: 2, cursor: "nonsense" },
+        error: { code: "INVALID_PARAMS", message: /^cursor: give the next_cursor of an earlier answer/ },
+      },
+      {
+        call: "listSessions",
+        input: { labels: { story: "{run}" }, limit: 2, offset: 1, cursor: "{more}" },
+        error: { code: "INVALID_PARAMS", message: /^offset: a cursor says where to go on/ },
+      },
+    ],
+  },
+  {
     name: "restart",
     title: "what was acknowledged is there after a restart, and the session goes on with what it was",
     requires: ["session-store"],

@@ -1,5 +1,6 @@
 import type { AgentEntryBody } from "../../contract/agent.ts";
 import type { Entry } from "../../contract/entry.ts";
+import type { OperationOutput } from "../../contract/operations.ts";
 import type { AgentRow, Windows } from "../../core/agent/tiers.ts";
 import { toChunk } from "../../memory/chunk.ts";
 import { splitText } from "../../memory/split.ts";
@@ -9,6 +10,7 @@ import type { Vault } from "../../ports/vault.ts";
 import type { Service } from "../dispatch.ts";
 import { translateFailures } from "../live-sessions.ts";
 import type { MemorySource } from "../session-memory.ts";
+import { walkRows } from "../walk-rows.ts";
 import { type AgentStore, createAgentLog } from "./agent-log.ts";
 import { type AgentMemory, createAgentMemory } from "./agent-memory.ts";
 import type { SummariseTexts } from "./tier-summariser.ts";
@@ -69,17 +71,16 @@ export function createAgents(parts: AgentsParts): Agents {
       compactAgent: ({ agent: name }, { caller }) => agent(name).compact(caller?.name),
       readAgentStatus: ({ agent: name }) => agent(name).status(),
       listAgents: async () => {
-        const rows = await store.sessions.all();
-        return {
-          agents: rows
-            .map((row) => ({
-              agent: row.agent,
-              count: row.count,
-              created_at: new Date(row.created_at_ms).toISOString(),
-              updated_at: new Date(row.updated_at_ms).toISOString(),
-            }))
-            .sort((a, b) => a.agent.localeCompare(b.agent, "en")),
-        };
+        const known = new Map<string, OperationOutput<"listAgents">["agents"][number]>();
+        for await (const row of walkRows(store.sessions)) {
+          known.set(row.agent, {
+            agent: row.agent,
+            count: row.count,
+            created_at: new Date(row.created_at_ms).toISOString(),
+            updated_at: new Date(row.updated_at_ms).toISOString(),
+          });
+        }
+        return { agents: [...known.values()].sort((a, b) => a.agent.localeCompare(b.agent, "en")) };
       },
     },
     close: async () => {
@@ -98,22 +99,16 @@ const ENTRIES_MAX = Number.MAX_SAFE_INTEGER;
 
 /** What agents remember, and their short-term summaries, as texts to be found. `turn` is the number of the memory. */
 export function createAgentSource(open: () => Promise<AgentStore | undefined>): MemorySource {
-  const names = new Map<string, string>();
   return {
-    ends: async () => {
-      const rows = (await (await open())?.sessions.all()) ?? [];
-      for (const { session_id, agent } of rows) names.set(session_id, agent);
-      return rows;
-    },
+    rows: async () => (await open())?.sessions,
     batchAfter: async (id, seq) => {
       const store = await open();
       const row = await store?.sessions.get(id);
       if (store === undefined || row === undefined) return { session_id: id, cursor: 0, chunks: [], discarded: [] };
-      names.set(id, row.agent);
       const entries = (await store.log.read(id, seq + 1, ENTRIES_MAX)).filter((entry) => entry.seq <= row.last_seq);
       return { session_id: id, cursor: row.last_seq, chunks: entries.flatMap(chunksIn(id)), discarded: coveredIn(row) };
     },
-    nameOf: (id) => names.get(id),
+    nameOf: async (id) => (await (await open())?.sessions.get(id))?.agent,
   };
 }
 

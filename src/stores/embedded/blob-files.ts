@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { mkdir, open, readFile, rename, rm } from "node:fs/promises";
+import { mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { crc32 } from "node:zlib";
 import { RuntimeError } from "../../contract/error.ts";
@@ -54,7 +54,30 @@ export function createBlobFiles(folder: string, newId: () => string): BlobStore 
       if (!isSound) throw new RuntimeError("SESSION_STORE_ERROR", `${fileOf(hash)} is damaged: it is not ${blobId}`);
       return { mediaType, data };
     },
+    ids: async (after, max) => {
+      const ids: string[] = [];
+      // The folders have the first two digits of what they hold.
+      for (const name of (await namesIn(folder)).filter(
+        (shelf) => `sha256:${shelf}` >= after.slice(0, SHELF_ID_CHARS),
+      )) {
+        if (ids.length >= max) break;
+        const hashes = (await namesIn(join(folder, name))).map((hash) => `sha256:${hash}`);
+        ids.push(...hashes.filter((id) => BLOB_ID.test(id) && id > after));
+      }
+      return ids.slice(0, max);
+    },
   };
+}
+
+const SHELF_ID_CHARS = "sha256:00".length;
+
+/** What lies in a folder, in order; nothing where there is none. */
+async function namesIn(folder: string): Promise<readonly string[]> {
+  const names = await readdir(folder).catch((error: NodeJS.ErrnoException): readonly string[] => {
+    if (error.code === "ENOENT" || error.code === "ENOTDIR") return [];
+    throw error;
+  });
+  return [...names].sort();
 }
 
 /** A blank and eight digits. */

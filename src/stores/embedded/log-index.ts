@@ -1,8 +1,10 @@
 import type { Entry } from "../../contract/entry.ts";
 import { RuntimeError } from "../../contract/error.ts";
-import type { LogRow } from "../../ports/store.ts";
+import type { LogRow, RowQuery } from "../../ports/store.ts";
+import { pageOf } from "../page.ts";
 import { openPrivateDb, type Table } from "./private-db.ts";
 import { decodeRecord, findRecord, recordHead } from "./record.ts";
+import { openRowOrder } from "./row-order.ts";
 import type { SegmentIo, Segments } from "./segments.ts";
 import { DamagedDb } from "./table-file.ts";
 
@@ -41,6 +43,8 @@ export interface LogIndex<R> {
   places(sessionId: string): readonly RecordPlace[];
   row(sessionId: string): R | undefined;
   rows(): readonly R[];
+  /** The first rows of those asked for that are not `elsewhere`. */
+  page(query: RowQuery, elsewhere: (row: R) => boolean): readonly R[];
   segments(): ReadonlyMap<number, SegmentState>;
   save(checkpoint: Checkpoint<R>): Promise<void>;
   /** Corrects a row, also to an earlier end. */
@@ -67,6 +71,24 @@ export function openLogIndex<R extends LogRow>({ path, warn, survey }: LogIndexO
   const records: Table<Buffer, Buffer> = root.openDB("records", "binary");
   const rows: Table<R, string> = root.openDB("rows", "json");
   const segments: Table<SegmentState, number> = root.openDB("segments", "json");
+  const order = openRowOrder(root, rows);
+  const putRow = (row: R, before: R | undefined): void => {
+    rows.put(row.session_id, row);
+    order.place(row, before);
+  };
+  const orderAnew = (): void =>
+    root.transactionSync(() => {
+      order.clear();
+      rows.visit({}, (_, row) => void order.place(row, undefined));
+    });
+  /** What an order cannot be made of is found by reading every row. */
+  const pageOfAll = (query: RowQuery, elsewhere: (row: R) => boolean): readonly R[] => {
+    const all = rows.getRange().map(({ value }) => value);
+    return pageOf(
+      all.filter((row) => !elsewhere(row)),
+      query,
+    );
+  };
   const put = (checkpoint: Checkpoint<R>): void => {
     // One value for all a session appended since the last checkpoint: a value each took most of the time.
     const bySession = Map.groupBy(checkpoint.places, ({ sessionId }) => sessionId);
@@ -80,13 +102,14 @@ export function openLogIndex<R extends LogRow>({ path, warn, survey }: LogIndexO
     }
     for (const row of checkpoint.rows) {
       // Another process may have gone further with the session since.
-      if ((rows.get(row.session_id)?.last_seq ?? 0) < row.last_seq) rows.put(row.session_id, row);
+      const before = rows.get(row.session_id);
+      if ((before?.last_seq ?? 0) < row.last_seq) putRow(row, before);
     }
     for (const [segment, state] of checkpoint.segments) segments.put(segment, state);
   };
   const replace = (make: () => Checkpoint<R>): void =>
     root.transactionSync(() => {
-      for (const table of [records, rows, segments]) table.clear();
+      for (const table of [records, rows, segments, order]) table.clear();
       put(make());
     });
   /** What is damaged is made anew, once: on a disk where that does not help the second failure is told. */
@@ -109,9 +132,16 @@ export function openLogIndex<R extends LogRow>({ path, warn, survey }: LogIndexO
     places: (sessionId) => soundly(() => placesOf(sessionId)),
     row: (sessionId) => soundly(() => rows.get(sessionId)),
     rows: () => soundly(() => rows.getRange().map(({ value }) => value)),
+    page: (query, elsewhere) =>
+      soundly(() => {
+        const page = order.page(query, elsewhere);
+        if (page !== undefined) return page;
+        orderAnew();
+        return order.page(query, elsewhere) ?? pageOfAll(query, elsewhere);
+      }),
     segments: () => soundly(() => new Map(segments.getRange().map(({ key, value }) => [key, value]))),
     save: async (checkpoint) => soundly(() => root.transactionSync(() => put(checkpoint))),
-    saveRow: (row) => soundly(() => rows.put(row.session_id, row)),
+    saveRow: (row) => soundly(() => root.transactionSync(() => putRow(row, rows.get(row.session_id)))),
     replaceSession: (sessionId, make) =>
       soundly(() =>
         root.transactionSync(() => {
@@ -120,7 +150,7 @@ export function openLogIndex<R extends LogRow>({ path, warn, survey }: LogIndexO
           const range = { start: keyOf(sessionId, 0), end: keyOf(sessionId, SEQ_MAX) };
           for (const { key } of records.getRange(range)) records.remove(key);
           records.put(keyOf(sessionId, made.places[0]?.seq ?? 0), writePlaces(made.places));
-          rows.put(sessionId, made.row);
+          putRow(made.row, rows.get(sessionId));
           return true;
         }),
       ),

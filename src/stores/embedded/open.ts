@@ -1,9 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { RuntimeError } from "../../contract/error.ts";
+import { messageOf, RuntimeError } from "../../contract/error.ts";
 import type { FoldRow, LogRow, Store } from "../../ports/store.ts";
-import { pageOf } from "../page.ts";
 import { createBlobFiles } from "./blob-files.ts";
 import { bootId, createSessionLocks, describeSelf, openLeases } from "./leases.ts";
 import { createLog, LOG_SIZES, type LogSizes } from "./log.ts";
@@ -81,11 +80,7 @@ export function openStore<B, R extends LogRow>(options: EmbeddedOptions<B, R>): 
       },
       page: async (query) => {
         tail.catchUp();
-        return pageOf(tail.rows(), query);
-      },
-      all: async () => {
-        tail.catchUp();
-        return tail.rows();
+        return tail.page(query);
       },
     },
     locks,
@@ -104,6 +99,7 @@ export interface Verification {
   readonly records: number;
   readonly sessions: number;
   readonly bytes: number;
+  readonly blobs: number;
   readonly problems: readonly string[];
 }
 
@@ -114,13 +110,14 @@ export function addVerification(kept: Verification, more: Omit<Verification, "se
     records: kept.records + more.records,
     sessions: kept.sessions,
     bytes: kept.bytes + more.bytes,
+    blobs: kept.blobs + more.blobs,
     problems: [...kept.problems, ...more.problems],
   };
 }
 
 /**
- * Reads every record of a folder's logs and checks it, and that they hold what the index says they held; nothing is
- * changed. What an earlier open found lost is told as well, until the note of it is deleted.
+ * Reads every record of a folder's logs and checks it, that they hold what the index says they held, and that blobs are
+ * what their names say; nothing is changed. What an earlier open found lost is told as well, until the note of it is deleted.
  */
 export async function verifyFolder<B, R extends LogRow>(folder: string, foldRow: FoldRow<B, R>): Promise<Verification> {
   const segments = openSegments(join(folder, "log"), nodeSegmentIo);
@@ -138,12 +135,33 @@ export async function verifyFolder<B, R extends LogRow>(folder: string, foldRow:
     const lost = lossesOf(known, rows);
     const damaged = isDamaged ? [`${path} is damaged; the next command makes it anew from the logs`] : [];
     const earlier = noted.filter((sentence) => !lost.includes(sentence));
-    const problems = [...survey.problems, ...damaged, ...lost, ...earlier];
-    return { segments: survey.segments.size, records: places.length, sessions: rows.length, bytes, problems };
+    const blobs = await verifyBlobs(join(folder, "blobs"));
+    const problems = [...survey.problems, ...damaged, ...lost, ...earlier, ...blobs.problems];
+    const found = { segments: survey.segments.size, records: places.length, sessions: rows.length };
+    return { ...found, bytes: bytes + blobs.bytes, blobs: blobs.count, problems };
   } finally {
     await index?.close();
     segments.close();
   }
+}
+
+const IDS_A_PAGE = 500;
+
+async function verifyBlobs(folder: string): Promise<{ count: number; bytes: number; problems: readonly string[] }> {
+  const { ids, get } = createBlobFiles(folder, randomUUID);
+  const problems: string[] = [];
+  let [count, bytes] = [0, 0];
+  for (let page = await ids("", IDS_A_PAGE); page.length > 0; page = await ids(page.at(-1) ?? "", IDS_A_PAGE)) {
+    for (const id of page) {
+      count += 1;
+      try {
+        bytes += (await get(id))?.data.length ?? 0;
+      } catch (error) {
+        problems.push(messageOf(error));
+      }
+    }
+  }
+  return { count, bytes, problems };
 }
 
 function readNotes(path: string): readonly string[] {

@@ -17,7 +17,18 @@ import {
   waitForLock,
   writeWhole,
 } from "./table-file.ts";
-import { getFrom, hasIn, type Place, placeOf, putInto, rangeOf, removeFrom, type Tree, writeTree } from "./tree.ts";
+import {
+  getFrom,
+  hasIn,
+  type Place,
+  placeOf,
+  putInto,
+  type Range,
+  rangeOf,
+  removeFrom,
+  type Tree,
+  writeTree,
+} from "./tree.ts";
 
 /** What names a value: a text, a whole number, bytes, or two whole numbers. A table has one kind of them. */
 type Key = string | number | Buffer | readonly [number, number];
@@ -28,6 +39,8 @@ export interface Table<Value, K extends Key> {
   doesExist(key: K): boolean;
   /** From `start` on and before `end`. */
   getRange(range?: { readonly start?: K; readonly end?: K }): { readonly key: K; readonly value: Value }[];
+  /** The same one after the other, until there are enough. What is read meanwhile is read within a snapshot. */
+  visit(range: { readonly start?: K; readonly end?: K }, visit: (key: K, value: Value) => "enough" | undefined): void;
   getCount(): number;
   put(key: K, value: Value): void;
   remove(key: K): void;
@@ -73,10 +86,9 @@ const GENERATION_MAX = 2 ** 47;
  */
 export function openPrivateDb<Value, K extends Key>(
   path: string,
-  options: PrivateDbOptions,
+  { noSync = false, encoding: ownEncoding = "json" }: PrivateDbOptions,
   warn: (sentence: string) => void,
 ): PrivateDb<Value, K> {
-  const { noSync = false } = options;
   let file: OpenFile | undefined;
   let known: number | undefined;
   let lock: number | undefined;
@@ -211,6 +223,12 @@ export function openPrivateDb<Value, K extends Key>(
   const openDB = <V, Keys extends Key>(name: string, encoding: Encoding): Table<V, Keys> => {
     // What is read is what was put: every checksum on the way to it was right.
     const decode = (bytes: Buffer): V => (encoding === "json" ? JSON.parse(bytes.toString()) : bytes) as V;
+    const visit: Table<V, Keys>["visit"] = (range, see) =>
+      reading((at, tables) => {
+        // A table has one kind of keys, which is the one it was written with.
+        for (const { key, value } of rangeOf(tables.get(name)?.root, rangeBytes(range), at))
+          if (see(keyOf(key) as Keys, decode(value)) === "enough") return;
+      });
     return {
       get: (key) =>
         reading((at, tables) => {
@@ -218,22 +236,19 @@ export function openPrivateDb<Value, K extends Key>(
           return bytes && decode(bytes);
         }),
       doesExist: (key) => reading((at, tables) => hasIn(tables.get(name)?.root, keyBytes(key), at)),
-      getRange: ({ start, end } = {}) =>
-        reading((at, tables) => {
-          const bound = (key: Keys | undefined) => (key === undefined ? undefined : keyBytes(key));
-          const range = { start: bound(start), end: bound(end) };
-          const rows = rangeOf(tables.get(name)?.root, range, at);
-          // A table has one kind of keys, which is the one it was written with.
-          return [...rows].map(({ key, value }) => ({ key: keyOf(key) as Keys, value: decode(value) }));
-        }),
+      getRange: (range = {}) => {
+        const found: { key: Keys; value: V }[] = [];
+        visit(range, (key, value) => void found.push({ key, value }));
+        return found;
+      },
+      visit,
       getCount: () => reading((_, tables) => tables.get(name)?.count ?? 0),
       put: (key, value) =>
         writing((at, tables) => {
           const table = tables.get(name) ?? { root: undefined, count: 0 };
           const bytes = keyBytes(key);
           const count = table.count + (hasIn(table.root, bytes, at) ? 0 : 1);
-          const encoded = value instanceof Uint8Array ? Buffer.from(value) : Buffer.from(JSON.stringify(value));
-          tables.set(name, { root: putInto(table.root, bytes, encoded, at), count });
+          tables.set(name, { root: putInto(table.root, bytes, encodeValue(value), at), count });
         }),
       remove: (key) =>
         writing((at, tables) => {
@@ -261,7 +276,7 @@ export function openPrivateDb<Value, K extends Key>(
     renew();
   }
   return {
-    ...openDB<Value, K>("root", options.encoding ?? "json"),
+    ...openDB<Value, K>("root", ownEncoding),
     openDB,
     transactionSync,
     snapshot: (work) => {
@@ -309,6 +324,10 @@ function tablesOf(state: State): ReadonlyMap<string, { root: Tree; count: number
   return tables;
 }
 
+function encodeValue(value: unknown): Buffer {
+  return Buffer.from(value instanceof Uint8Array ? value : JSON.stringify(value));
+}
+
 const TEXT = 1;
 const NUMBER = 2;
 const BYTES = 3;
@@ -323,6 +342,13 @@ function keyBytes(key: Key): Buffer {
   const bytes = Buffer.alloc(1 + NUMBER_BYTES * numbers.length, numbers.length === 1 ? NUMBER : PAIR);
   for (const [index, number] of numbers.entries()) bytes.writeUIntBE(number, 1 + index * NUMBER_BYTES, NUMBER_BYTES);
   return bytes;
+}
+
+function rangeBytes({ start, end }: { readonly start?: Key; readonly end?: Key }): Range {
+  return {
+    start: start === undefined ? undefined : keyBytes(start),
+    end: end === undefined ? undefined : keyBytes(end),
+  };
 }
 
 function keyOf(bytes: Buffer): Key {

@@ -1,4 +1,5 @@
-import type { FoldRow, LogRow } from "../../ports/store.ts";
+import type { FoldRow, LogRow, RowQuery } from "../../ports/store.ts";
+import { pageOf } from "../page.ts";
 import {
   type Chain,
   type Checkpoint,
@@ -25,7 +26,8 @@ export interface Tail<R> {
   row(sessionId: string): R | undefined;
   /** The row when it ends at `lastSeq`; quicker, for whoever holds the session and so knows where it ends. */
   rowAt(sessionId: string, lastSeq: number): R | undefined;
-  rows(): readonly R[];
+  /** The first rows of those asked for. */
+  page(query: RowQuery): readonly R[];
   /** Takes in a record this process just wrote. */
   add(sessionId: string, place: RecordPlace, row: R): void;
   /** How far a segment has been read. */
@@ -171,6 +173,17 @@ export function createTail<B, R extends LogRow>(parts: TailParts<B, R>): Tail<R>
     if ((index.row(sessionId)?.last_seq ?? 0) > row.last_seq) index.saveRow(row);
   };
 
+  /** A page of the rows that the index does not know yet. */
+  const pageHere = (query: RowQuery): readonly R[] => {
+    for (;;) {
+      const page = pageOf(rows.values(), query);
+      const passed = page.filter((row) => (index.row(row.session_id)?.last_seq ?? 0) > row.last_seq);
+      if (passed.length === 0) return page;
+      // Another process went further with these, and saved them.
+      for (const { session_id } of passed) rows.delete(session_id);
+    }
+  };
+
   return {
     catchUp,
     row: rowOf,
@@ -178,11 +191,10 @@ export function createTail<B, R extends LogRow>(parts: TailParts<B, R>): Tail<R>
       const row = rows.get(sessionId);
       return row?.last_seq === lastSeq ? row : rowOf(sessionId);
     },
-    rows: () => {
-      const all = new Map(index.rows().map((row) => [row.session_id, row]));
-      for (const [sessionId, row] of rows)
-        if ((all.get(sessionId)?.last_seq ?? 0) < row.last_seq) all.set(sessionId, row);
-      return [...all.values()];
+    page: (query) => {
+      const isHere = ({ session_id, last_seq }: R): boolean => (rows.get(session_id)?.last_seq ?? 0) >= last_seq;
+      const saved = index.page(query, isHere);
+      return pageOf([...pageHere(query), ...saved], query);
     },
     chain: chainOf,
     forget: (sessionId) => {

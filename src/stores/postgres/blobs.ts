@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { RuntimeError } from "../../contract/error.ts";
 import type { BlobStore } from "../../ports/store.ts";
 import type { Connection } from "./connection.ts";
+import { ROWS_MAX } from "./rows.ts";
 
 /** Blobs as rows named by their content. */
 export function createBlobs(connection: Connection, realm: string): BlobStore {
@@ -25,6 +26,14 @@ export function createBlobs(connection: Connection, realm: string): BlobStore {
       if (idOf(found.data) !== blobId)
         throw new RuntimeError("SESSION_STORE_ERROR", `the row of ${blobId} is damaged: it is not what it was`);
       return { mediaType: JSON.parse(found.media_type), data: found.data };
+    },
+    ids: async (after, max) => {
+      const found = await connection.ask(
+        (sql) => sql<{ id: string }[]>`
+          select id from rkat.blobs where realm = ${realm} and id > ${JSON.stringify(after).slice(1, -1)}
+          order by id limit ${Math.min(max, ROWS_MAX)}`,
+      );
+      return found.map(({ id }) => id);
     },
   };
 }

@@ -1,6 +1,7 @@
 import type { ConfigStore, KeptLayer } from "../../ports/config-store.ts";
 import type { Connection } from "./connection.ts";
 import type { Channel } from "./signals.ts";
+import { inTransaction } from "./transaction.ts";
 
 /** A change that nobody told is seen this late at most. */
 const LOOK_MS = 2_000;
@@ -44,7 +45,7 @@ export async function openConfiguration(
     hasChanged: () => kept.generation !== seen,
     change: async (make) => {
       const changed = await connection.askOnce((sql) =>
-        sql.begin(async (transaction) => {
+        inTransaction(sql, async (transaction) => {
           // A row to lock, also before the first change.
           await transaction`
             insert into rkat.configuration (realm, generation, layer) values (${realm}, 0, '{}') on conflict do nothing`;

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Options, Sql } from "postgres";
 import postgres from "postgres";
 import { messageOf, RuntimeError } from "../../contract/error.ts";
+import { withWholeRows } from "./whole-rows.ts";
 
 export interface ConnectionOptions {
   readonly url: string;
@@ -44,26 +45,40 @@ export function createConnection({ url, poolMax, isPooled, patienceMs }: Connect
     // A pooler does not know what to do with settings of one client.
     connection: isPooled ? {} : { application_name: "rkat", statement_timeout: STATEMENT_MS_MAX },
   };
-  const open = (max: number): Sql => postgres(url, { ...options, max });
+  const open = (max: number): Sql => withWholeRows(postgres(url, { ...options, max }));
   let pool = open(poolMax);
   let isClosed = false;
+  const underWay = new Set<Promise<unknown>>();
 
+  /**
+   * Whoever asks next gets new connections. One that was lost with words still to be sent never sends anything again, and
+   * what was left of a transaction on it would be said on the next: the driver knows of neither.
+   */
+  const renew = (lost: Sql, patienceSecs: number): void => {
+    if (pool === lost && !isClosed) pool = open(poolMax);
+    void lost.end({ timeout: patienceSecs });
+  };
   const askOnce = async <T>(work: (sql: Sql) => Promise<T>): Promise<T> => {
     const sql = pool;
     const timer = new AbortController();
     const silence = sleep(ANSWER_MS_MAX, undefined, { signal: timer.signal }).then(
       () => {
-        // Its connections wait for answers that do not come: whoever asks next gets new ones.
-        if (pool === sql && !isClosed) pool = open(poolMax);
-        void sql.end({ timeout: 0 });
+        // Its connections wait for answers that do not come.
+        renew(sql, 0);
         throw new LostDatabase(`no answer in ${ANSWER_MS_MAX / 1_000} s`);
       },
       () => new Promise<never>(() => {}),
     );
+    const asked = work(sql);
+    underWay.add(asked);
     try {
-      return await Promise.race([work(sql), silence]);
+      return await Promise.race([asked, silence]);
+    } catch (error) {
+      if (isLost(error)) renew(sql, CLOSE_MS_MAX / 1_000);
+      throw error;
     } finally {
       timer.abort();
+      underWay.delete(asked);
     }
   };
   return {
@@ -83,12 +98,14 @@ export function createConnection({ url, poolMax, isPooled, patienceMs }: Connect
     alone: () => open(1),
     close: async () => {
       isClosed = true;
-      await pool.end({ timeout: CLOSE_SECS_MAX });
+      // Awaited here: the driver goes on waiting for answers of connections that were lost.
+      await Promise.race([Promise.allSettled(underWay), sleep(CLOSE_MS_MAX, undefined, { ref: false })]);
+      await pool.end({ timeout: 0 });
     },
   };
 }
 
-const CLOSE_SECS_MAX = 5;
+const CLOSE_MS_MAX = 5_000;
 
 /** Seqs and times: as large as numbers are exact, and no larger. */
 const COUNTS = { to: 20, from: [20], parse: Number, serialize: String };
@@ -134,8 +151,10 @@ export function isOutrun(error: unknown): boolean {
   return codeOf(error) === "40001" || codeOf(error) === "40P01";
 }
 
-export function away(cause: unknown): RuntimeError {
-  const message = `the database cannot be reached: ${messageOf(cause)}`;
+function away(cause: unknown): RuntimeError {
+  // Clients of a server are told as well: what a socket says names the address, and its code does not.
+  const reason = /^[A-Z_]+$/.test(codeOf(cause)) ? codeOf(cause) : messageOf(cause);
+  const message = `the database cannot be reached: ${reason}`;
   return new RuntimeError("SESSION_STORE_ERROR", message, { cause });
 }
 

@@ -31,11 +31,15 @@ const LOOK_MS = 1_000;
  */
 export function createSessionLocks({ connection, realm, kind, owner, leaseMs, ...parts }: LeaseParts): HeldLocks {
   const held = new Map<string, AbortController>();
+  /** Asked for, and nobody knows yet whose they are. */
+  const arriving = new Set<string>();
   const lease = `${leaseMs} milliseconds`;
   let timer: NodeJS.Timeout | undefined;
   let looking: Promise<void> = Promise.resolve();
 
   const beat = async (): Promise<void> => {
+    // A session may be let go and taken again before the answer comes, and that hold is not what it speaks of.
+    const holds = new Map([...held].filter(([id]) => !arriving.has(id)));
     const asked = await connection.ask(
       (sql) => sql<{ id: string; owner: string | null; is_interrupted: boolean }[]>`
         with beat as (
@@ -44,18 +48,19 @@ export function createSessionLocks({ connection, realm, kind, owner, leaseMs, ..
           on conflict (realm, owner) do update set until = excluded.until
         )
         select id, owner, is_interrupted from rkat.sessions
-        where realm = ${realm} and id = any(${arrayText(held.keys())}::text[])
+        where realm = ${realm} and id = any(${arrayText(holds.keys())}::text[])
           and (is_interrupted or owner is distinct from ${owner})`,
     );
     // What was taken is lost: its turn is stopped, and its appends are refused.
-    for (const { id } of asked) held.get(id)?.abort();
+    for (const { id } of asked) holds.get(id)?.abort();
+  };
+  // A database that is away is told of by the turn's own appends; the next beat tries again.
+  const look = (): void => {
+    looking = looking.then(beat).catch(() => {});
   };
   const keepBeating = (): void => {
     const everyMs = Math.min(LOOK_MS, leaseMs / BEATS_A_LEASE);
-    timer ??= setInterval(() => {
-      // A database that is away is told of by the turn's own appends; the next beat tries again.
-      looking = looking.then(beat).catch(() => {});
-    }, everyMs).unref();
+    timer ??= setInterval(look, everyMs).unref();
     if (held.size === 0) {
       clearInterval(timer);
       timer = undefined;
@@ -94,6 +99,7 @@ export function createSessionLocks({ connection, realm, kind, owner, leaseMs, ..
       const interrupted = new AbortController();
       // Before it is asked for: of two that ask here at once, one does.
       held.set(sessionId, interrupted);
+      arriving.add(sessionId);
       try {
         const taken = await connection.ask(
           (sql) => sql`
@@ -114,6 +120,8 @@ export function createSessionLocks({ connection, realm, kind, owner, leaseMs, ..
       } catch (error) {
         held.delete(sessionId);
         throw error;
+      } finally {
+        arriving.delete(sessionId);
       }
       keepBeating();
       return {
@@ -134,15 +142,19 @@ export function createSessionLocks({ connection, realm, kind, owner, leaseMs, ..
     interrupt: async (sessionId) => {
       const own = held.get(sessionId);
       if (own !== undefined) return own.abort();
-      await connection.ask(
+      const told = await connection.ask(
         (sql) => sql`
           update rkat.sessions set is_interrupted = true
-          where realm = ${realm} and id = ${sessionId} and owner is not null`,
+          where realm = ${realm} and id = ${sessionId} and owner is not null
+          returning id`,
       );
-      parts.tellInterrupt(sessionId);
+      if (told.length > 0) parts.tellInterrupt(sessionId);
     },
     isOurs: (sessionId) => held.has(sessionId),
-    interrupted: (sessionId) => held.get(sessionId)?.abort(),
+    interrupted: (sessionId) => {
+      // The word may be of a turn that has ended since; the row knows.
+      if (held.has(sessionId)) look();
+    },
     close: async () => {
       await Promise.allSettled([...held.keys()].map(release));
       clearInterval(timer);

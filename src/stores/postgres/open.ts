@@ -41,6 +41,21 @@ const POOL_MAX = 8;
 const LEASE_MS = 10_000;
 const BATCH_MAX = 256;
 
+/** What to do about what a database says of itself, by its code. */
+const ADVICE: Readonly<Record<string, string>> = {
+  "28P01": "check the user and the password of its address, or PGPASSWORD",
+  "28000": "let this user in by pg_hba.conf, or name another",
+  "3D000": "create it, or name another",
+  "42501": "let its owner start rkat once, which makes the schema, and grant this user what docs/deployment.md lists",
+  ECONNRESET: "with ?sslmode=require it must speak TLS",
+};
+
+function adviceFor(error: unknown): string {
+  const code = error instanceof Error && "code" in error ? String(error.code) : "";
+  const advice = ADVICE[code];
+  return advice === undefined ? "" : `; ${advice}`;
+}
+
 /** Opens a database and brings its schema up to date; throws SESSION_STORE_ERROR, without the password, where it cannot. */
 export async function openDatabase(options: PostgresOptions): Promise<Database> {
   const { url, realm, warn = () => {}, now = Date.now, isPooled = false, leaseMs = LEASE_MS } = options;
@@ -50,7 +65,7 @@ export async function openDatabase(options: PostgresOptions): Promise<Database> 
   } catch (error) {
     await connection.close();
     if (error instanceof RuntimeError) throw error;
-    const message = `cannot open the database ${placeOf(url)}: ${messageOf(error)}`;
+    const message = `cannot open the database ${placeOf(url)}: ${messageOf(error)}${adviceFor(error)}`;
     throw new RuntimeError("SESSION_STORE_ERROR", message, { cause: error });
   }
   const channel = createChannel({ connection, realm, isPooled, warn });
@@ -75,7 +90,7 @@ export async function openDatabase(options: PostgresOptions): Promise<Database> 
       const parts = { connection, realm, kind, owner, foldRow, rows, now, isHeld: isOurs };
       return {
         log: createLog({ ...parts, batchMax: options.batchMax ?? BATCH_MAX }),
-        sessions: { get: rows.get, page: rows.page, all: () => rows.page({ max: 1_000_000 }) },
+        sessions: { get: rows.get, page: rows.page },
         locks,
         blobs: createBlobs(connection, realm),
         signals: { tell: channel.tell, hear: channel.hear, close: async () => {} },

@@ -1,5 +1,7 @@
 import type { Sql, TransactionSql } from "postgres";
 import { RuntimeError } from "../../contract/error.ts";
+import { MEMORY_SCHEMA, MEMORY_TABLES } from "./memory-schema.ts";
+import { inTransaction } from "./transaction.ts";
 
 /**
  * What each version of the schema added. A step is never changed once it was released: a database has been through it.
@@ -59,7 +61,8 @@ const STEPS: readonly (readonly string[])[] = [
     `create table rkat.tenants (role text not null, realm text collate "C" not null, primary key (role, realm))`,
     `alter table rkat.tenants enable row level security`,
     `create policy own on rkat.tenants using (role = current_user)`,
-    ...["sessions", "entries", "processes", "blobs", "configuration"].flatMap(guarded),
+    ...MEMORY_SCHEMA,
+    ...["sessions", "entries", "processes", "blobs", "configuration", ...MEMORY_TABLES].flatMap(guarded),
   ],
 ];
 
@@ -80,7 +83,7 @@ const ATTEMPTS_MAX = 3;
 export async function migrate(sql: Sql): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
     try {
-      if ((await versionOf(sql)) !== STEPS.length) await sql.begin((transaction) => step(transaction));
+      if ((await versionOf(sql)) !== STEPS.length) await inTransaction(sql, step);
       return;
     } catch (error) {
       const code = error instanceof Error && "code" in error ? String(error.code) : "";

@@ -44,6 +44,7 @@ export function createChannel({ connection, realm, isPooled, warn }: ChannelPart
   let looking: Promise<void> | undefined;
   let ear: Sql | undefined;
   let deafness = isPooled ? DEAF_MAX : 0;
+  let isOpening = false;
   let isClosed = false;
   if (isPooled) warn("the database is behind a pooler: what other processes do is looked for, not listened to");
 
@@ -95,7 +96,12 @@ export function createChannel({ connection, realm, isPooled, warn }: ChannelPart
     if (isDeaf && ear !== undefined) await openEar();
   };
   const openEar = async (): Promise<void> => {
-    await closeEar();
+    // Of several that are begun at once all but the last would be left behind, and never closed.
+    if (isOpening) return;
+    isOpening = true;
+    await closeEar().finally(() => {
+      isOpening = false;
+    });
     if (isClosed || deafness >= DEAF_MAX) return;
     deafness += 1;
     if (deafness === DEAF_MAX) {

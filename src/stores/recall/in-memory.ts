@@ -1,13 +1,5 @@
-import type {
-  Chunk,
-  LexicalMatches,
-  MemoryBatch,
-  MemoryStore,
-  Neighbour,
-  NewChunk,
-  Postings,
-  Scope,
-} from "../../ports/memory.ts";
+import type { Chunk, Holding, MemoryBatch, MemoryStore, Neighbour, NewChunk, Scope } from "../../ports/memory.ts";
+import { type Matched, type Postings, rankPostings } from "./rank-postings.ts";
 
 /** What is kept of a session. */
 interface Shelf {
@@ -47,6 +39,11 @@ export function createMemoryStoreInMemory(): MemoryStore {
   };
   const inScope = (scope: Scope): Row[] =>
     [...rows.values()].filter(({ chunk }) => isInScope(chunk, scope, shelves.get(chunk.session_id)));
+  const holds = (id: number, { terms, scope }: Holding): boolean => {
+    const row = rows.get(id);
+    if (row === undefined || !isInScope(row.chunk, scope, shelves.get(row.chunk.session_id))) return false;
+    return terms.some((term) => row.terms.has(term));
+  };
 
   return {
     cursor: async (sessionId) =>
@@ -67,8 +64,8 @@ export function createMemoryStoreInMemory(): MemoryStore {
       lastId += added.length;
       shelves.set(session_id, { cursor, discarded, ids });
     },
-    read: async (ids) => ids.flatMap(read),
-    match: async (terms, scope) => matchRows(inScope(scope), terms),
+    read: async (ids, holding) => ids.filter((id) => holding === undefined || holds(id, holding)).flatMap(read),
+    match: async (query, scope) => rankPostings(matchRows(inScope(scope), query.weights.keys()), query),
     nearest: async (embedderId, vector, { scope, max }) => {
       const vectors = vectorsOf(embedderId);
       return inScope(scope)
@@ -136,13 +133,14 @@ function isInScope({ session_id, seq }: Row["chunk"], scope: Scope, shelf: Shelf
   );
 }
 
-function matchRows(rows: readonly Row[], terms: readonly string[]): LexicalMatches {
-  const lengths = new Map(rows.map(({ chunk, length }) => [chunk.id, length]));
+function matchRows(rows: readonly Row[], terms: Iterable<string>): Matched {
+  const lengths = new Uint32Array((rows.at(-1)?.chunk.id ?? 0) + 1);
+  for (const { chunk, length } of rows) lengths[chunk.id] = length;
   return {
-    postings: [...new Set(terms)].map((term) => postingsOf(rows, term)),
+    postings: Array.from(terms, (term) => postingsOf(rows, term)),
     chunks: rows.length,
     termsTotal: rows.reduce((sum, { length }) => sum + length, 0),
-    lengthOf: (id) => lengths.get(id) ?? 0,
+    lengths,
   };
 }
 

@@ -1,6 +1,7 @@
-import type { LexicalMatches, Postings, Scope } from "../../ports/memory.ts";
+import type { Holding, LexicalMatches, Scope, TermQuery } from "../../ports/memory.ts";
 import type { Catalogue, Reach } from "./catalogue.ts";
 import { COUNT_LARGE, countAt, keyOf, type PostingPage } from "./posting-page.ts";
+import { type Matched, type Postings, rankPostings } from "./rank-postings.ts";
 import { findTerm } from "./segment.ts";
 import { aligned, lacking, type Segment, type Tables } from "./tables.ts";
 
@@ -35,19 +36,32 @@ export function createMatcher(tables: Tables, catalogue: Catalogue) {
     return { term, ids: into.ids.subarray(0, into.size), counts: into.counts.subarray(0, into.size) };
   };
 
-  return (terms: readonly string[], scope: Scope): LexicalMatches => {
-    const reach = catalogue.reach(scope);
+  const gatherAll = (terms: Iterable<string>, reach: Reach): Matched => {
     const { segments } = catalogue.refresh();
     if (fencesBySegment.size > segments.length) forgetMerged(segments);
     const reached = segments.filter(({ firstId, chunks }) => overlaps(reach, firstId, firstId + chunks));
-    const { lengths } = catalogue;
-    return {
-      postings: [...new Set(terms)].map((term) => postingsOf(term, reached, reach)),
-      chunks: reach.chunks,
-      termsTotal: reach.termsTotal,
-      lengthOf: (id) => lengths[id] ?? 0,
-    };
+    const { chunks, termsTotal } = reach;
+    const postings = Array.from(terms, (term) => postingsOf(term, reached, reach));
+    return { postings, chunks, termsTotal, lengths: catalogue.lengths };
   };
+
+  return {
+    match: (query: TermQuery, scope: Scope): LexicalMatches =>
+      rankPostings(gatherAll(query.weights.keys(), catalogue.reach(scope)), query),
+    /** Of these ids, those in the scope that hold any of the terms. */
+    holders: (ids: readonly number[], { terms, scope }: Holding): ReadonlySet<number> => {
+      const reach = catalogue.reach(scope);
+      const asked = [...new Set(ids)].sort((a, b) => a - b).filter((id) => isReached(reach, id));
+      const ranges = asked.map((id) => ({ first: id, last: id + 1 }));
+      // As if the ids were all of a session: no more of a common term's postings is looked at than there are of them.
+      const few: Reach = { ...reach, sessions: reach.sessions ?? new Set(), ranges, chunks: asked.length };
+      return new Set(gatherAll(new Set(terms), few).postings.flatMap((postings) => [...postings.ids]));
+    },
+  };
+}
+
+function isReached({ ranges }: Reach, id: number): boolean {
+  return ranges.some(({ first, last }) => first <= id && id < last);
 }
 
 interface Found {

@@ -2,27 +2,15 @@ import { mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { messageOf, RuntimeError } from "../../contract/error.ts";
-import type { Chunk, MemoryBatch, MemoryStore } from "../../ports/memory.ts";
+import type { Chunk, MemoryStore } from "../../ports/memory.ts";
 import { DamagedDb } from "../embedded/table-file.ts";
+import { addBatch, type Change, draftsOf, dropSession, FIRST_VERSION, followChange, isOutdated } from "./batches.ts";
 import { createCatalogue, LIVE } from "./catalogue.ts";
 import { createMatcher } from "./match.ts";
 import { createNearest } from "./nearest.ts";
 import type { Scanner } from "./scanner.ts";
-import { draftSegments, mergeSegments, readColumns, type SegmentDraft, writeSegment } from "./segment.ts";
 import { createShelf } from "./shelf.ts";
-import {
-  assignSession,
-  decodeRow,
-  encodeRow,
-  lacking,
-  type Manifest,
-  openTables,
-  readManifest,
-  type Segment,
-  type SessionState,
-  type Tables,
-  writeManifest,
-} from "./tables.ts";
+import { decodeRow, lacking, openTables, readManifest, type Tables, writeManifest } from "./tables.ts";
 
 export interface EmbeddedMemoryOptions {
   readonly folder: string;
@@ -34,12 +22,39 @@ export interface EmbeddedMemoryOptions {
   readonly scanner?: Scanner["kind"];
 }
 
+/** How far a store has followed a memory that is kept elsewhere. */
+interface Followed {
+  /** 0 and no mark where nothing was followed. */
+  readonly number: number;
+  readonly mark: string;
+  /** Of the vectors of the embedder asked for. */
+  readonly vectors: number;
+}
+
+/** A memory store that can stand in, on this machine, for one that is kept elsewhere. */
+export interface EmbeddedMemory extends MemoryStore {
+  /** How it follows another: what it is given by these and by nothing else. */
+  readonly following: {
+    position(embedderId: string): Promise<Followed>;
+    /** Does changes in their order, all of them or none; those that were done already, maybe by another process, are passed over. */
+    follow(changes: readonly Change[]): Promise<void>;
+    /** Takes in vectors, with which it has those of the other up to `position`. */
+    followVectors(
+      embedderId: string,
+      position: number,
+      vectors: Parameters<MemoryStore["vectors"]["put"]>[1],
+    ): Promise<void>;
+    /** Forgets everything: what it followed is not what it follows now. */
+    empty(): Promise<void>;
+  };
+}
+
 /**
  * A memory store on disk: chunks and postings in tables, vectors in files beside them. Opening reads nothing of what is in it;
  * the first search reads what every search needs. Several processes may read and write at once. One that is found
  * damaged is emptied, which whoever asked is told: it is taken in from the logs again.
  */
-export function openMemoryStore(options: EmbeddedMemoryOptions): MemoryStore {
+export function openMemoryStore(options: EmbeddedMemoryOptions): EmbeddedMemory {
   const { folder, warn = () => {}, version = FIRST_VERSION, scanner = "simd" } = options;
   makeFolder(folder);
   const path = join(folder, "memory.db");
@@ -59,15 +74,18 @@ export function openMemoryStore(options: EmbeddedMemoryOptions): MemoryStore {
     isEmptied = true;
     asked.clear();
   };
+  const renew = (): void => {
+    tables.root.renew();
+    follow();
+    removeVectors(folder, generation);
+  };
   const soundly = async <T>(work: () => T): Promise<T> => {
     try {
       follow();
       return work();
     } catch (error) {
       if (!(error instanceof DamagedDb)) throw asStoreError(error);
-      tables.root.renew();
-      follow();
-      removeVectors(folder, generation);
+      renew();
       warn(`${error.message}; it is made anew from the logs`);
       throw new RuntimeError("SESSION_STORE_ERROR", `${error.message}; it is made anew, ask again`, { cause: error });
     }
@@ -100,13 +118,39 @@ export function openMemoryStore(options: EmbeddedMemoryOptions): MemoryStore {
         const drafts = draftsOf(batch.chunks);
         tables.root.transactionSync(() => addBatch({ ...tables, version }, batch, drafts));
       }),
-    read: (ids) => reading(() => view.read(ids)),
-    match: (terms, scope) => reading(() => view.match(terms, scope)),
+    read: (ids, holding) =>
+      reading(() => {
+        const holders = holding && view.holders(ids, holding);
+        return view.read(ids.filter((id) => holders?.has(id) !== false));
+      }),
+    match: (query, scope) => reading(() => view.match(query, scope)),
     nearest: (embedderId, vector, { scope, max }) =>
       reading(() => view.shelfOf(embedderId).nearest(vector, scope, max)),
     vectors: {
       missing: (embedderId, max) => reading(() => view.read(view.shelfOf(embedderId).missing(max))),
       put: (embedderId, vectors) => writing(() => view.shelfOf(embedderId).put(vectors)),
+    },
+    following: {
+      position: (embedderId) =>
+        reading(() => ({
+          ...(readManifest(tables).followed ?? { number: 0, mark: "" }),
+          vectors: tables.embedders.get(embedderId)?.followed ?? 0,
+        })),
+      follow: (changes) =>
+        writing(() =>
+          tables.root.transactionSync(() => {
+            for (const change of changes) {
+              const done = readManifest(tables).followed?.number ?? 0;
+              if (change.number <= done) continue;
+              if (change.number !== done + 1) throw lacking(`change ${done + 1} is missing`);
+              followChange(tables, change);
+              const { number, mark } = change;
+              writeManifest(tables, { ...readManifest(tables), followed: { number, mark } });
+            }
+          }),
+        ),
+      followVectors: (embedderId, position, vectors) => writing(() => view.shelfOf(embedderId).put(vectors, position)),
+      empty: () => writing(renew),
     },
     drop: (sessionId) => writing(() => tables.root.transactionSync(() => dropSession(tables, sessionId))),
     status: (embedderId) =>
@@ -139,7 +183,7 @@ function openView(tables: Tables, { folder, warn, scanner }: Required<Omit<Embed
     return name;
   };
   return {
-    match: createMatcher(tables, catalogue),
+    ...createMatcher(tables, catalogue),
     shelfOf: (embedderId: string): ReturnType<typeof openShelf> => {
       const shelf = shelves.get(embedderId) ?? openShelf(embedderId);
       shelves.set(embedderId, shelf);
@@ -189,115 +233,4 @@ function makeFolder(folder: string): void {
     const why = cause instanceof Error ? cause.message : String(cause);
     throw new RuntimeError("SESSION_STORE_ERROR", `cannot make the memory's folder ${folder}: ${why}`, { cause });
   }
-}
-
-interface Drafts {
-  readonly rows: readonly Buffer[];
-  readonly segments: readonly SegmentDraft[];
-}
-
-function draftsOf(chunks: MemoryBatch["chunks"]): Drafts {
-  return { rows: chunks.map(encodeRow), segments: draftSegments(chunks) };
-}
-
-const FIRST_VERSION = 1;
-
-function isOutdated(session: SessionState, version: number): boolean {
-  return (session.version ?? FIRST_VERSION) < version;
-}
-
-/** Inside a transaction. */
-function addBatch(tables: Tables & { readonly version: number }, batch: MemoryBatch, drafts: Drafts): void {
-  const there = tables.sessions.get(batch.session_id);
-  if (there?.dropped === true) return;
-  const isStale = there !== undefined && isOutdated(there, tables.version);
-  // Its chunks are let go of under the number they have; what is made now has another.
-  if (isStale) letGo(tables, there);
-  const before = readManifest(tables);
-  const known = isStale ? undefined : there;
-  const taken = known?.cursor ?? 0;
-  if (batch.cursor <= taken) return;
-  // Somebody else may have taken in the beginning since the batch was made.
-  const isWhole = batch.chunks.every(({ seq }) => seq > taken);
-  const { rows, segments } = isWhole ? drafts : draftsOf(batch.chunks.filter(({ seq }) => seq > taken));
-  const session = known ?? newSession(before);
-  if (known === undefined) tables.names.put(session.number, batch.session_id);
-  for (const [index, row] of rows.entries()) {
-    assignSession(row, session.number);
-    tables.rows.put(before.lastId + 1 + index, row);
-  }
-  const added = addSegments(tables, before, { session: session.number, drafts: segments });
-  const isMarked = JSON.stringify(session.discarded) !== JSON.stringify(batch.discarded);
-  const lastMark = isMarked
-    ? putMark(tables, before.lastMark, { ...session, discarded: batch.discarded })
-    : before.lastMark;
-  const mark = isMarked ? lastMark : session.mark;
-  const { cursor, discarded } = batch;
-  tables.sessions.put(batch.session_id, { ...session, cursor, discarded, mark, version: tables.version });
-  const lastSession = Math.max(before.lastSession, session.number);
-  writeManifest(tables, { ...mergeSegments(tables, added), lastSession, lastMark });
-}
-
-function newSession({ lastSession }: Manifest): SessionState {
-  return { number: lastSession + 1, cursor: 0, discarded: [], mark: 0, dropped: false };
-}
-
-/** Inside a transaction. */
-function addSegments(
-  tables: Tables,
-  manifest: Manifest,
-  { session, drafts }: { readonly session: number; readonly drafts: readonly SegmentDraft[] },
-): Manifest {
-  let { lastId, lastSegment, entries, termsTotal } = manifest;
-  const segments: Segment[] = [];
-  for (const { chunks, seqs, lengths, pages, fences } of drafts) {
-    lastSegment += 1;
-    const columns = { sessions: new Uint32Array(chunks).fill(session), seqs, lengths };
-    writeSegment(tables, lastSegment, { columns, pages, fences });
-    segments.push({ number: lastSegment, firstId: lastId + 1, chunks, pages: pages.length });
-    lastId += chunks;
-    entries += chunks;
-    termsTotal += lengths.reduce((sum, length) => sum + length, 0);
-  }
-  return { ...manifest, lastId, lastSegment, entries, termsTotal, segments: [...manifest.segments, ...segments] };
-}
-
-/** Tells readers of a change to chunks they may know already. Inside a transaction. */
-function putMark(tables: Tables, lastMark: number, { number, discarded, dropped, mark }: SessionState): number {
-  if (mark !== 0) tables.marks.remove(mark);
-  tables.marks.put(lastMark + 1, { session: number, discarded, dropped });
-  return lastMark + 1;
-}
-
-/** Takes a session's texts away for good. Inside a transaction. */
-function dropSession(tables: Tables, sessionId: string): void {
-  const before = readManifest(tables);
-  const session = tables.sessions.get(sessionId) ?? newSession(before);
-  if (session.dropped) return;
-  const mark = letGo(tables, session);
-  tables.names.put(session.number, sessionId);
-  tables.sessions.put(sessionId, { ...session, dropped: true, discarded: [], mark });
-}
-
-/** Takes texts away; what else speaks of them is passed over from now on. Inside a transaction. */
-function letGo(tables: Tables, session: SessionState): number {
-  const before = readManifest(tables);
-  let { entries, termsTotal } = before;
-  // Read off the tables: the catalogue may lag, and may not run ahead of a commit that fails.
-  for (const segment of before.segments) {
-    const { sessions, lengths } = readColumns(tables, segment);
-    for (
-      let place = sessions.indexOf(session.number);
-      place >= 0;
-      place = sessions.indexOf(session.number, place + 1)
-    ) {
-      tables.rows.remove(segment.firstId + place);
-      entries -= 1;
-      termsTotal -= lengths[place] ?? 0;
-    }
-  }
-  const lastMark = putMark(tables, before.lastMark, { ...session, dropped: true, discarded: [] });
-  const lastSession = Math.max(before.lastSession, session.number);
-  writeManifest(tables, { ...before, lastMark, lastSession, entries, termsTotal });
-  return lastMark;
 }

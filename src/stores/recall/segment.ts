@@ -11,8 +11,11 @@ export interface SegmentDraft {
   readonly fences: Buffer;
 }
 
+/** A chunk with what it is found by: terms, or the keys of terms. */
+export type IndexedChunk = Omit<NewChunk, "terms"> & { readonly terms: ReadonlyMap<string | number, number> };
+
 /** Chunks of one session as segments. */
-export function draftSegments(chunks: readonly NewChunk[]): readonly SegmentDraft[] {
+export function draftSegments(chunks: readonly IndexedChunk[]): readonly SegmentDraft[] {
   const drafts: SegmentDraft[] = [];
   for (let from = 0; from < chunks.length; from += SEGMENT_CHUNKS_MAX) {
     drafts.push(draftSegment(chunks.slice(from, from + SEGMENT_CHUNKS_MAX)));
@@ -20,12 +23,12 @@ export function draftSegments(chunks: readonly NewChunk[]): readonly SegmentDraf
   return drafts;
 }
 
-function draftSegment(chunks: readonly NewChunk[]): SegmentDraft {
+function draftSegment(chunks: readonly IndexedChunk[]): SegmentDraft {
   const holders = new Map<number, { readonly places: number[]; readonly counts: number[] }>();
   const lengths = new Uint32Array(chunks.length);
   for (const [place, { terms }] of chunks.entries()) {
     for (const [term, count] of terms) {
-      const key = keyOf(term);
+      const key = typeof term === "string" ? keyOf(term) : term;
       const postings = holders.get(key) ?? { places: [], counts: [] };
       holders.set(key, postings);
       lengths[place] = (lengths[place] ?? 0) + count;

@@ -33,7 +33,8 @@ export interface Shelf {
   /** Pages of ids that have vectors. */
   pages(): Iterable<number>;
   page(number: number): PresencePage;
-  put(vectors: readonly { readonly id: number; readonly vector: Float32Array }[]): void;
+  /** `followed`: how far the vectors of a memory kept elsewhere are here with these. */
+  put(vectors: readonly { readonly id: number; readonly vector: Float32Array }[], followed?: number): void;
   /** Looks at every vector of a page of ids, and of those beside it: what is damaged is missing from now on. */
   mend(state: EmbedderState, page: number): void;
   /** Ids of chunks without a vector, ascending. */
@@ -89,8 +90,8 @@ export function createShelf({ tables, catalogue, folder, embedderId, warn }: She
       revision = state.revision;
       return state;
     },
-    put: (vectors) => {
-      const dimensions = vectors[0]?.vector.length;
+    put: (vectors, followed) => {
+      const dimensions = vectors[0]?.vector.length ?? tables.embedders.get(embedderId)?.dimensions;
       if (dimensions === undefined) return;
       const sizes = layoutFor(dimensions, 0);
       const refuse = (expected: number, found: number): never => {
@@ -102,7 +103,7 @@ export function createShelf({ tables, catalogue, folder, embedderId, warn }: She
         vector.length === dimensions ? encodeVector(id, vector, sizes) : refuse(dimensions, vector.length),
       );
       const state = tables.root.transactionSync(() =>
-        putRows({ tables, embedderId, files: filesOf }, dimensions, rows),
+        putRows({ tables, embedderId, files: filesOf, followed }, dimensions, rows),
       );
       if (state.dimensions !== dimensions) refuse(state.dimensions, dimensions);
     },
@@ -207,6 +208,7 @@ export function checksumOf(bits: Uint8Array, signatures: Uint8Array, signatureBy
 interface Target {
   readonly tables: Tables;
   readonly embedderId: string;
+  readonly followed: number | undefined;
   files(state: EmbedderState): VectorFiles;
 }
 
@@ -215,14 +217,15 @@ interface Target {
  * has another number of dimensions: the state that comes back tells. Inside a transaction.
  */
 function putRows(
-  { tables, embedderId, files }: Target,
+  { tables, embedderId, followed, files }: Target,
   dimensions: number,
   vectors: readonly VectorRow[],
 ): EmbedderState {
   const fresh = (): EmbedderState => ({ number: tables.embedders.getCount() + 1, dimensions, revision: 0 });
   const before = tables.embedders.get(embedderId) ?? fresh();
   if (before.dimensions !== dimensions) return before;
-  const state = { ...before, revision: before.revision + 1 };
+  const position = followed === undefined ? {} : { followed: Math.max(followed, before.followed ?? 0) };
+  const state = { ...before, ...position, revision: before.revision + 1 };
   const pages = Map.groupBy(vectors, ({ id }) => Math.floor(id / PRESENCE_IDS));
   for (const [page, rows] of pages) putPage({ tables, state, files: files(state) }, page, rows);
   tables.embedders.put(embedderId, state);

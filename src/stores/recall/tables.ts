@@ -42,6 +42,8 @@ export interface Manifest {
   readonly lastMark: number;
   /** By ascending ids, without a gap. */
   readonly segments: readonly Segment[];
+  /** The last change of a memory kept elsewhere that was done here too; absent where none was. */
+  readonly followed?: { readonly number: number; readonly mark: string };
 }
 
 export interface EmbedderState {
@@ -49,6 +51,8 @@ export interface EmbedderState {
   readonly dimensions: number;
   /** Counts up with every change to its pages. */
   readonly revision: number;
+  /** How far the vectors of a memory kept elsewhere are here too. */
+  readonly followed?: number;
 }
 
 /** The tables of a memory store: one commit is a batch, whole. */
@@ -126,7 +130,7 @@ const ROLES = ["user", "assistant", "tool", "notice"] as const;
 const HEAD_BYTES = 30;
 
 /** A chunk as it is kept. The number of its session stands in it once the session has one. */
-export function encodeRow(chunk: NewChunk): Buffer {
+export function encodeRow(chunk: Omit<NewChunk, "terms">): Buffer {
   // Half of a pair, left where a text was cut, would not come back from UTF-8.
   const encoding = chunk.text.isWellFormed() ? "utf8" : "utf16le";
   const kind = Buffer.from(chunk.kind);

@@ -102,20 +102,28 @@ const NUMBER_MAX = 127;
 
 export function encodeVector(id: number, vector: Float32Array, sizes: RowSizes): VectorRow {
   const row = Buffer.alloc(sizes.stride);
+  const squares = quantise(vector, new Int8Array(row.buffer, row.byteOffset, vector.length));
+  row.writeFloatLE(squares > 0 ? 1 / Math.sqrt(squares) : 0, sizes.rowBytes);
+  row.writeUInt32LE(id, sizes.rowBytes + 4);
+  row.writeUInt32LE(crc32(row.subarray(0, sizes.rowBytes + 8)), sizes.rowBytes + 8);
+  return { id, row, signature: signatureOf(row, sizes) };
+}
+
+/**
+ * Writes a vector as 8-bit numbers, of which the largest is as large as they get, and tells the sum of their squares. The
+ * numbers of a vector of such numbers are themselves.
+ */
+export function quantise(vector: Float32Array, numbers: Int8Array): number {
   let largest = 0;
   for (const value of vector) largest = Math.max(largest, Math.abs(value));
-  let squares = 0;
-  const numbers = new Int8Array(row.buffer, row.byteOffset, vector.length);
   const scale = largest > 0 ? NUMBER_MAX / largest : 0;
+  let squares = 0;
   for (let index = 0; index < vector.length; index += 1) {
     const number = Math.round((vector[index] ?? 0) * scale);
     numbers[index] = number;
     squares += number * number;
   }
-  row.writeFloatLE(squares > 0 ? 1 / Math.sqrt(squares) : 0, sizes.rowBytes);
-  row.writeUInt32LE(id, sizes.rowBytes + 4);
-  row.writeUInt32LE(crc32(row.subarray(0, sizes.rowBytes + 8)), sizes.rowBytes + 8);
-  return { id, row, signature: signatureOf(row, sizes) };
+  return squares;
 }
 
 /** Whether a row is the one that was written for this id. */

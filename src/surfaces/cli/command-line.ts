@@ -15,6 +15,7 @@ import { addBlobCommand, addCapabilitiesCommand, addModelsCommand } from "./comm
 import { addResumeCommands, addRunCommand, DEFAULT_COMMAND, settleResume } from "./commands/run.ts";
 import { addRpcCommand, addServeCommand } from "./commands/serve.ts";
 import { addSessionCommand } from "./commands/session.ts";
+import { addStoreCommand } from "./commands/store.ts";
 import { addTokenCommand } from "./commands/token.ts";
 import { addTrustCommand } from "./commands/trust.ts";
 import { addUsageCommand } from "./commands/usage.ts";
@@ -99,6 +100,7 @@ function declareProgram(program: Command, invocation: Invocation): void {
   addConfigCommand(program, invocation);
   addTrustCommand(program, invocation);
   addDoctorCommand(program, invocation);
+  addStoreCommand(program, invocation);
   addModelsCommand(program, invocation);
   addCapabilitiesCommand(program, invocation);
   addCompletionCommand(program, invocation);

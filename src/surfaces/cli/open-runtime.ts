@@ -73,16 +73,15 @@ async function withKept<T>(
   const { config } = loaded;
   for (const capability of required) requireCapability(new Set(config.features), capability);
   const place = invocation.place();
-  const runtime = (await isThere(place.stateFolder))
-    ? await openAt(invocation, loaded, log)
-    : await createEmpty(invocation, config);
+  const mayHold = config.store.url !== undefined || (await isThere(place.stateFolder));
+  const runtime = mayHold ? await openAt(invocation, loaded, log) : await createEmpty(invocation, config);
   return using({ runtime, config, place, isKept: true }, use);
 }
 
 /** A runtime with the capabilities that are configured and no sessions, for what is not about them. */
 export async function createEmpty({ io, parts, place }: Invocation, config: Config): Promise<Runtime> {
   const compaction = config.features.includes("session-compaction") ? { compaction: true as const } : {};
-  const realm = configuredRealm(place(), { paths: true });
+  const realm = configuredRealm(place(), config.store, { paths: true });
   const memory = config.features.includes("memory-store") ? { memory: {} } : {};
   const options = { config, realm, env: io.env, projectRoot: place().projectRoot, ...compaction, ...memory };
   if (!config.features.includes("session-store")) return parts.createRuntime(options);
@@ -115,7 +114,7 @@ function openAt(invocation: Invocation, loaded: LoadedConfig, log?: Log): Promis
     mcpServers,
     compose,
     trust,
-    realm: configuredRealm(place(), { paths: true }),
+    realm: configuredRealm(place(), config.store, { paths: true }),
     env: io.env,
     projectRoot,
     stateFolder,

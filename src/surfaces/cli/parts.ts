@@ -7,7 +7,10 @@ import type { JsonSchema } from "../../contract/requests.ts";
 import type { ModelClient, ModelFailure, ModelRequest } from "../../ports/model.ts";
 import type { Store } from "../../ports/store.ts";
 import type { Runtime, RuntimeOptions } from "../../runtime.ts";
+import type { inspectDatabase } from "../../runtime-in-database.ts";
 import type { inspectMcpServers, OpenOptions } from "../../runtime-on-disk.ts";
+import type { CopyReport } from "../../service/store-copy.ts";
+import type { CopyStoreOptions, StoreAddress } from "../../store-places.ts";
 import { backendNote, resolveRealm } from "../wire/realm.ts";
 import type { Io } from "./io.ts";
 
@@ -32,6 +35,12 @@ export interface Parts {
   createInMemoryStore(): Promise<Store>;
   /** Checks every checksum of the logs in a state folder; it changes nothing. */
   verifyStore(folder: string): Promise<StoreReport>;
+  /** Asks a database how it is; it changes nothing. */
+  readonly inspectDatabase: typeof inspectDatabase;
+  /** Checks what a realm keeps in a database; it changes nothing. */
+  verifyDatabase(address: StoreAddress): Promise<Omit<StoreReport, "segments">>;
+  /** Copies what is kept at one place to another. */
+  copyStore(from: StoreAddress, to: StoreAddress, options: CopyStoreOptions): Promise<CopyReport>;
   /** Serves JSON-RPC on stdin and stdout until they end; returns the exit code. */
   serveRpc(args: readonly string[]): Promise<number>;
   /** Serves MCP until its client or a signal ends it; returns the exit code. */
@@ -83,6 +92,7 @@ interface StoreReport {
   readonly sessions: number;
   readonly agents: number;
   readonly bytes: number;
+  readonly blobs?: number;
   readonly problems: readonly string[];
 }
 
@@ -114,6 +124,8 @@ export interface Place {
   /** Whoever called the command vouches for what the project's files want. */
   readonly isTrusted: boolean;
   readonly realm: string;
+  /** Whether a flag chose the realm. */
+  readonly isChosen: boolean;
   readonly stateFolder: string;
 }
 

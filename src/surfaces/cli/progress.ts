@@ -78,6 +78,38 @@ export function createProgress({ stderr, env }: Io, noun: string): Progress {
   };
 }
 
+/** A line on a terminal that fills as work is done; elsewhere it is not there. */
+interface Bar {
+  /** Without a total it only counts. */
+  show(noun: string, done: number, total: number | undefined): void;
+  clear(): void;
+}
+
+const BAR_SIGNS = 24;
+
+export function createBar({ stderr, env }: Io): Bar {
+  const { dim } = createPaint(stderr, env);
+  const isWelcome = canRedraw({ stderr, env });
+  let isShown = false;
+  let shownAtMs = 0;
+  return {
+    show: (noun, done, total) => {
+      const nowMs = Date.now();
+      if (!isWelcome || nowMs - shownAtMs < PAUSE_MS) return;
+      shownAtMs = nowMs;
+      isShown = true;
+      const signs = total === undefined ? 0 : Math.floor((BAR_SIGNS * done) / Math.max(1, total));
+      const bar = total === undefined ? "" : `${"█".repeat(signs)}${"░".repeat(BAR_SIGNS - signs)} `;
+      const count = total === undefined ? grouped(done) : `${grouped(done)} of ${grouped(total)}`;
+      stderr.write(`${CLEAR_LINE}${bar}${dim(`${count} ${noun}…`)}`);
+    },
+    clear: () => {
+      if (isShown) stderr.write(CLEAR_LINE);
+      isShown = false;
+    },
+  };
+}
+
 /** What agents' memories do, told on stderr a line at a time. */
 export interface LogLines {
   tell(line: string): void;

@@ -23,7 +23,12 @@ describe("the OpenAPI document", () => {
       const named = operation?.parameters.filter((one) => one.in === "path" && one.required).map((one) => one.name);
       expect(named).toEqual(places);
     }
-    expect(document.paths["/sessions"]?.get?.parameters.map(({ name }) => name)).toEqual(["label", "limit", "offset"]);
+    expect(document.paths["/sessions"]?.get?.parameters.map(({ name }) => name)).toEqual([
+      "cursor",
+      "label",
+      "limit",
+      "offset",
+    ]);
   });
 
   it("[G3] is whole: every reference resolves, every id is its own", () => {

@@ -34,7 +34,8 @@ export function inputPlaces(name: OperationName): InputPlaces {
   const all: Readonly<Record<string, JsonSchema>> = {
     // The scope of events is an object that names their session; that of a search is a word.
     ...(scope === undefined ? {} : scope.type === "object" ? { session_id: SESSION_ID } : { scope }),
-    ...(cursor === undefined ? {} : { cursor: SEQUENCE }),
+    // And so is the cursor of events; that of a list is a word.
+    ...(cursor === undefined ? {} : { cursor: cursor.type === "object" ? SEQUENCE : cursor }),
     ...(labels === undefined ? {} : method === "GET" ? { label: LABEL } : { labels }),
     ...plain,
   };

@@ -1,11 +1,13 @@
 import { type SkillRow, skillsWith } from "../../contract/memory.ts";
 import { CONTRACT_VERSION } from "../../contract/version.ts";
 import type { Runtime } from "../../service/runtime-calls.ts";
-import { BACKEND } from "./realm.ts";
+import { backendOf } from "./realm.ts";
 
 /** What a client may know of the process that serves it. */
 export interface Host {
   readonly realm: string;
+  /** What keeps it; without it, a folder does. */
+  readonly backend?: string | undefined;
   readonly instance?: string | undefined;
   readonly stateRoot?: string | undefined;
   readonly contextRoot?: string | undefined;
@@ -39,7 +41,7 @@ export function describeHost(
       realm: {
         realm_id: host.realm,
         ...instance,
-        backend: BACKEND,
+        backend: host.backend ?? backendOf({}),
         ...(host.stateRoot === undefined ? {} : { state_root: host.stateRoot }),
         ...(host.contextRoot === undefined ? {} : { context_root: host.contextRoot }),
       },

@@ -46,6 +46,7 @@ export interface OperatorParts {
   readonly version: string;
   /** Undefined where nothing is kept. */
   readonly stateFolder: string | undefined;
+  readonly hasDatabase?: boolean | undefined;
   /** Below this `/ready` says that the disk is full. */
   readonly freeBytesMin?: number | undefined;
 }

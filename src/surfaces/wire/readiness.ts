@@ -21,6 +21,8 @@ export interface ReadinessParts {
   readonly clock: Clock;
   /** Undefined where nothing is kept. */
   readonly stateFolder: string | undefined;
+  /** Whether sessions are kept in a database. */
+  readonly hasDatabase?: boolean | undefined;
   /** Undefined until there is a runtime. */
   vitals(): Vitals | undefined;
   /** Whether the server was asked to end. */
@@ -65,10 +67,9 @@ async function lookAt(parts: ReadinessParts): Promise<Readiness["checks"]> {
       return { ok: false, why: vitals.redact(messageOf(thrown)) };
     }
   };
-  const kept =
-    stateFolder === undefined
-      ? []
-      : [["disk", check(probeDisk(stateFolder, parts))] as const, ["store", check(vitals.probeStore())] as const];
+  const disk = stateFolder === undefined ? [] : [["disk", check(probeDisk(stateFolder, parts))] as const];
+  const isKept = stateFolder !== undefined || parts.hasDatabase === true;
+  const kept = [...disk, ...(isKept ? [["store", check(vitals.probeStore())] as const] : [])];
   const memory = vitals.memory();
   const probes = [
     ...kept,

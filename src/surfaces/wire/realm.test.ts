@@ -13,6 +13,7 @@ describe("the realm of a command", () => {
   it("is named after the folder, and kept in it", () => {
     expect(resolveRealm(cli)).toEqual({
       realm: "ws-my-app-e7e17b3d83",
+      isChosen: false,
       stateFolder: "/projects/My App/.rkat/realms/ws-my-app-e7e17b3d83",
     });
   });
@@ -33,6 +34,7 @@ describe("the realm of a command", () => {
   it("can be chosen, or isolated, but not both", () => {
     expect(resolveRealm({ ...cli, realm: "team", stateRoot: "state" })).toEqual({
       realm: "team",
+      isChosen: true,
       stateFolder: "/projects/My App/state/team",
     });
     expect(resolveRealm({ ...cli, isolated: true }).realm).toBe("realm-fresh");
@@ -44,6 +46,7 @@ describe("the realm of a server", () => {
   it("is fresh unless one is named, and kept with the user's data", () => {
     expect(resolveRealm(server)).toEqual({
       realm: "realm-fresh",
+      isChosen: false,
       stateFolder: "/homes/ada/.local/share/rkat/realms/realm-fresh",
     });
     expect(resolveRealm({ ...server, realm: "team", dataHome: "/data" }).stateFolder).toBe("/data/rkat/realms/team");

@@ -2,7 +2,8 @@ import { createHash } from "node:crypto";
 import { constants } from "node:fs";
 import { access, mkdir, readFile, writeFile } from "node:fs/promises";
 import { basename, dirname, isAbsolute, join, resolve } from "node:path";
-import type { ConfiguredRealm } from "../../contract/config.ts";
+import type { Config } from "../../config/load-config.ts";
+import { type ConfiguredRealm, REALM_ID } from "../../contract/config.ts";
 import { RuntimeError } from "../../contract/error.ts";
 
 /** Which realm was asked for, and from where. Absent flags stay undefined. */
@@ -22,23 +23,41 @@ export interface RealmRequest {
 
 export interface Realm {
   readonly realm: string;
+  /** Whether a flag chose it. */
+  readonly isChosen: boolean;
   /** Where the realm keeps everything. */
   readonly stateFolder: string;
 }
 
+/** Where the configuration keeps a realm. */
+type StoreChoice = Partial<Pick<Config["store"], "url" | "realm">>;
+
 /** What keeps realms, as clients are told. */
-export const BACKEND = "embedded";
+export function backendOf({ url }: StoreChoice): string {
+  return url === undefined ? "embedded" : "postgres";
+}
+
+const REALM_IN_DATABASE = "default";
+
+/** The realm's name: in a database not that of a folder, which is another one on each machine. */
+export function realmNameIn(place: Pick<Realm, "realm" | "isChosen">, store: StoreChoice): string {
+  const realm = store.url === undefined || place.isChosen ? place.realm : (store.realm ?? REALM_IN_DATABASE);
+  requireRealmId(realm);
+  return realm;
+}
 
 /** What clients of a configuration are told of its realm; where things are kept only when that is asked for. */
 export function configuredRealm(
-  { realm, stateFolder }: Realm,
+  place: Pick<Realm, "realm" | "isChosen" | "stateFolder">,
+  store: StoreChoice,
   told: { readonly instance?: string | undefined; readonly paths: boolean },
 ): ConfiguredRealm {
   return {
-    realm_id: realm,
+    realm_id: realmNameIn(place, store),
     ...(told.instance === undefined ? {} : { instance_id: told.instance }),
-    backend: BACKEND,
-    ...(told.paths ? { resolved_paths: pathsOf(stateFolder) } : {}),
+    backend: backendOf(store),
+    // A database has no files.
+    ...(told.paths && store.url === undefined ? { resolved_paths: pathsOf(place.stateFolder) } : {}),
   };
 }
 
@@ -61,10 +80,10 @@ export function resolveRealm(request: RealmRequest): Realm {
   const stateRoot = request.stateRoot === undefined ? defaultStateRoot(request) : resolve(cwd, request.stateRoot);
   const realm = request.realm ?? defaultRealm(request, contextRoot);
   requireRealmId(realm);
-  return { realm, stateFolder: join(stateRoot, realm) };
+  const isChosen = request.realm !== undefined || request.isolated === true;
+  return { realm, isChosen, stateFolder: join(stateRoot, realm) };
 }
 
-const REALM_ID = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
 const UUID = /^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$/i;
 
 /** Throws INVALID_PARAMS unless the text can name a realm. */
@@ -128,8 +147,11 @@ export function isErrno(thrown: unknown): thrown is NodeJS.ErrnoException {
 }
 
 /** Whether a runtime of the configuration writes to its state folder: sessions, or the memory of what was said. */
-export function keepsSomething({ features }: { readonly features: readonly string[] }): boolean {
-  return features.includes("session-store") || features.includes("memory-store");
+export function keepsSomething({ features, store, memory }: Pick<Config, "features" | "store" | "memory">): boolean {
+  if (!features.includes("session-store") || store.url === undefined) {
+    return features.includes("session-store") || features.includes("memory-store");
+  }
+  return store.files === true || (features.includes("memory-store") && memory.index !== "database");
 }
 
 /** Makes the folder that keeps a realm; throws SESSION_STORE_ERROR, with advice, when that cannot be. */

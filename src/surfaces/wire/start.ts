@@ -13,11 +13,13 @@ import type { Host } from "./host.ts";
 import { createJournal, type Journal, type LineStream, type LogForm } from "./journal.ts";
 import { createOperator, type Operator } from "./operator.ts";
 import {
+  backendOf,
   configuredRealm,
   keepsSomething,
   makeStateFolder,
   type RealmRequest,
   readIfThere,
+  realmNameIn,
   resolveRealm,
 } from "./realm.ts";
 import { within } from "./running-turns.ts";
@@ -128,16 +130,22 @@ async function serve<F extends ServerFlags>(io: ServerIo, parts: ServerParts, ho
   const { env, cwd, home } = io;
   const projectRoot = resolve(cwd, flags.contextRoot ?? "");
   const asked = { ...flags, ...(await kind.realmFor(flags)) };
-  const place = resolveRealm({ ...asked, cwd, home, dataHome: env.XDG_DATA_HOME, newId: clock.newId });
-  const { realm, stateFolder } = place;
+  const request = { ...asked, cwd, home, dataHome: env.XDG_DATA_HOME, newId: clock.newId };
+  const isChosen = flags.realm !== undefined || flags.isolated === true;
+  const asFolder = { ...resolveRealm(request), isChosen };
   const { config, compose, mcpServers, trust, leftOut } = await parts.loadConfig({
     cwd: projectRoot,
     home: resolve(cwd, flags.userConfigRoot ?? home),
     env,
     readFile: readIfThere,
-    stateFolder,
+    stateFolder: asFolder.stateFolder,
     isTrusted: flags.trust,
   });
+  const realm = realmNameIn(asFolder, config.store);
+  // What a server keeps beside a database is there again at its next start, so its folder has the realm's name.
+  const isFresh = asked.purpose === "server" && asked.realm === undefined && !isChosen;
+  const place = isFresh && config.store.url !== undefined ? resolveRealm({ ...request, realm }) : asFolder;
+  const { stateFolder } = place;
   const given = kind.http(flags, config);
   const journal = how.useLog(given === undefined ? "off" : (given.logForm ?? formIn(env.RKAT_LOG)));
   const log = (sentence: string): void => journal.say(sentence);
@@ -147,7 +155,13 @@ async function serve<F extends ServerFlags>(io: ServerIo, parts: ServerParts, ho
   const keeps = keepsSomething(config);
   const http = given && {
     ...admissionOf({ ...given, token: given.token ?? env.RKAT_TOKEN }, stateFolder),
-    operator: createOperator({ journal, clock, version: io.version, stateFolder: keeps ? stateFolder : undefined }),
+    operator: createOperator({
+      journal,
+      clock,
+      version: io.version,
+      stateFolder: keeps ? stateFolder : undefined,
+      hasDatabase: config.store.url !== undefined,
+    }),
   };
   if (kind.mayKeepInProject && keeps) {
     trust.requireState(projectRoot, stateFolder);
@@ -162,7 +176,7 @@ async function serve<F extends ServerFlags>(io: ServerIo, parts: ServerParts, ho
     trust,
     ...(http === undefined ? {} : { ceiling: http.ceiling, observer: http.operator }),
     secrets: http?.token === undefined ? [] : [http.token],
-    realm: configuredRealm(place, { instance, paths }),
+    realm: configuredRealm(asFolder, config.store, { instance, paths }),
     env,
     projectRoot,
     stateFolder,
@@ -177,7 +191,7 @@ async function serve<F extends ServerFlags>(io: ServerIo, parts: ServerParts, ho
   };
   const told = paths ? { stateRoot: resolve(stateFolder, ".."), contextRoot: projectRoot } : {};
   try {
-    const about = { realm, instance, ...told };
+    const about = { realm, backend: backendOf(config.store), instance, ...told };
     // What operations change is told with their requests; a token ends without one.
     const audit = ({ what, who, why }: AuditFact): void => {
       if (what === "token ended") http?.operator.audit({ action: "token_ended", detail: `${who} ${why}` });

@@ -14,15 +14,22 @@ class ClientMethods(Handle):
     """What can be asked of a server."""
 
     async def list_sessions(
-        self, *, limit: int | None = None, offset: int | None = None, labels: Mapping[str, str] | None = None
+        self,
+        *,
+        limit: int | None = None,
+        offset: int | None = None,
+        labels: Mapping[str, str] | None = None,
+        cursor: str | None = None,
     ) -> list[results.SessionSummary]:
         """List sessions, newest first; labels must all match.
 
         - `limit`: show at most so many
         - `offset`: leave out the newest so many
         - `labels`: only sessions with these labels
+        - `cursor`: go on where an earlier answer ended: its next_cursor, without an offset; no session comes twice, and
+        one that changes meanwhile moves to the front and may be missed
         """
-        answer = await self._request("session/list", limit=limit, offset=offset, labels=labels)
+        answer = await self._request("session/list", limit=limit, offset=offset, labels=labels, cursor=cursor)
         sessions: list[results.SessionSummary] = answer["sessions"]
         return sessions
 

@@ -50,14 +50,15 @@ const COUNT_TITLE = "MEMORIES";
 /** Prints what an agent remembers: counts, tiers, the last compaction and the next, then both summaries. */
 export async function showAgentStatus(
   io: Io,
-  { runtime, place }: Opened,
+  { runtime, place, config }: Opened,
   { agent, json }: { readonly agent: string; readonly json?: boolean },
 ): Promise<void> {
   const status = await runtime.dispatch("readAgentStatus", { agent });
   if (json) return writeJson(io, status);
   const paint = createPaint(io.stdout, io.env);
   const folder = join(place.stateFolder, ".rkat", "agents", agent);
-  const files = (await isThere(folder)) ? [["files", folder]] : [];
+  const isOfFolder = config.store.url === undefined && (await isThere(folder));
+  const files = isOfFolder ? [["files", folder]] : [];
   const rows = alignColumns([...countRows(status), ...tierRows(status), ...compactionRows(status), ...files]);
   const lines = [
     ...rows.map((row) => (row.startsWith(PROBLEM) ? paint.yellow(row) : row)),

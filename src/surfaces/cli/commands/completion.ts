@@ -1,7 +1,7 @@
 import { Argument, type Command } from "commander";
 import { describeHelp } from "../help.ts";
 import { ageOf, counted, type Io, oneLine } from "../io.ts";
-import { createEmpty, isThere, readConfiguration, withSessions } from "../open-runtime.ts";
+import { createEmpty, isThere, loadHere, readConfiguration, withSessions } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
 import { shortId } from "../session-selector.ts";
 import { type Candidate, type Completion, commandTree, completeLine, type ValueKind } from "./complete-line.ts";
@@ -238,7 +238,9 @@ async function ifKept(
   invocation: Invocation,
   read: (invocation: Invocation) => Promise<readonly Candidate[]>,
 ): Promise<readonly Candidate[]> {
-  return (await isThere(invocation.place().stateFolder)) ? read(invocation) : [];
+  if (await isThere(invocation.place().stateFolder)) return read(invocation);
+  const { config } = await loadHere(invocation);
+  return config.store.url === undefined ? [] : read(invocation);
 }
 
 async function sessions(invocation: Invocation): Promise<readonly Candidate[]> {

@@ -84,8 +84,9 @@ async function change(
   tell(invocation, answer);
 }
 
-function tell({ io }: Invocation, { generation: count, restart_required, resolved_paths }: Envelope): void {
-  const path = withoutControls(resolved_paths?.config_path ?? "this process");
+function tell({ io }: Invocation, { generation: count, restart_required, resolved_paths, ...realm }: Envelope): void {
+  const elsewhere = realm.backend === "postgres" ? `the database, realm ${realm.realm_id}` : "this process";
+  const path = withoutControls(resolved_paths?.config_path ?? elsewhere);
   io.stdout.write(`Kept in ${path}, generation ${count}.\n`);
   if (restart_required === undefined) return;
   io.stdout.write(`A server that runs follows ${restart_required.join(", ")} after its next start.\n`);

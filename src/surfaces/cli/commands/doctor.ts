@@ -3,12 +3,13 @@ import { access, readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Command } from "commander";
 import type { Config, LoadedConfig } from "../../../config/load-config.ts";
-import { asRuntimeError, ERRORS } from "../../../contract/error.ts";
+import { asRuntimeError, ERRORS, RuntimeError } from "../../../contract/error.ts";
+import { realmNameIn } from "../../wire/realm.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
 import { describeHelp } from "../help.ts";
 import { bytesText, counted, createPaint, writeJson } from "../io.ts";
-import { isThere, loadHere, withSessions } from "../open-runtime.ts";
-import type { Invocation, ModelOutlook } from "../parts.ts";
+import { isThere, loadHere, readConfiguration, withSessions } from "../open-runtime.ts";
+import type { Invocation, ModelOutlook, Parts } from "../parts.ts";
 import { whileWaiting } from "../progress.ts";
 
 /** Declares `rkat doctor`. */
@@ -17,10 +18,21 @@ export function addDoctorCommand(program: Command, invocation: Invocation): void
     .command("doctor")
     .description("Looks at Node, the configuration, keys and the folder, and says how to mend what is missing.")
     .summary("check what works and how to mend the rest")
-    .option("--verify", "read every record of the sessions that are kept and check its checksum")
+    .option("--verify", "read everything that is kept and check that it is whole and what it was")
+    .option(
+      "--store <url>",
+      "with --verify: a database, as postgres://USER@HOST/DATABASE, and there the realm of --realm",
+    )
     .option("--json", "as JSON")
-    .action(async (flags: { readonly verify?: boolean; readonly json?: boolean }) => {
-      if (flags.verify) return verifySessions(invocation, flags.json === true);
+    .action(async (flags: DoctorFlags, self: Command) => {
+      const { verify, store: place } = flags;
+      if (place !== undefined && !verify)
+        throw new RuntimeError("INVALID_PARAMS", "--store names what --verify reads; write both");
+      if (place !== undefined) {
+        const { realm } = self.optsWithGlobals<{ readonly realm?: string }>();
+        return verifyKept(invocation, flags.json === true, () => invocation.parts.verifyDatabase({ place, realm }));
+      }
+      if (verify) return verifySessions(invocation, flags.json === true);
       const findings = await examine(invocation);
       const isHealthy = findings.every(({ status }) => status !== "broken");
       if (flags.json) writeJson(invocation.io, { ok: isHealthy, findings });
@@ -31,9 +43,16 @@ export function addDoctorCommand(program: Command, invocation: Invocation): void
     examples: [
       ["rkat doctor", "nothing is sent anywhere, no key is shown"],
       ["rkat doctor --verify", "nothing is changed, either"],
+      ["rkat doctor --verify --store postgres://rkat@db/rkat", "a database; its password from PGPASSWORD"],
     ],
     notes: [["Exit codes", "0 a turn can run · 1 something is broken · 31 a record is damaged (--verify)"]],
   });
+}
+
+interface DoctorFlags {
+  readonly verify?: boolean;
+  readonly store?: string;
+  readonly json?: boolean;
 }
 
 async function examine(invocation: Invocation): Promise<readonly Finding[]> {
@@ -143,6 +162,7 @@ async function examineSessions(invocation: Invocation, config: Config): Promise<
   if (!config.features.includes("session-store")) {
     return { check, status: "missing", finding: "not kept: the features leave out session-store" };
   }
+  if (config.store.url !== undefined) return examineDatabase(invocation, config.store);
   if (!(await isThere(stateFolder))) {
     return { check, status: "ok", finding: `none yet; they will be kept in ${stateFolder}` };
   }
@@ -160,6 +180,29 @@ async function examineSessions(invocation: Invocation, config: Config): Promise<
   }
 }
 
+/** How the database is: where, how far away, and who works in the realm. */
+async function examineDatabase(
+  { parts, place }: Invocation,
+  { url = "", ...store }: Config["store"],
+): Promise<Finding> {
+  const check = "database";
+  try {
+    const realm = realmNameIn(place(), { url, ...store });
+    const report = await parts.inspectDatabase({ url, realm });
+    const { server, place: where, latencyMs } = report;
+    const reached = `PostgreSQL ${server} at ${where}, ${latencyMs.toFixed(1)} ms away`;
+    if (report.schema === undefined) {
+      return { check, status: "ok", finding: `${reached}; empty, its tables are made by the first turn` };
+    }
+    const kept = `${counted(report.sessions, "session")} and ${counted(report.agents, "agent")} in realm ${realm}`;
+    const now = `${counted(report.held, "turn")} running, by ${counted(report.processes, "holder")}`;
+    return { check, status: "ok", finding: `${reached}; ${kept}; ${now}` };
+  } catch (thrown) {
+    const fix = "check RKAT_STORE_URL or [store] url, and that the database runs and lets this user in";
+    return { check, status: "broken", finding: asRuntimeError(thrown).message, fix };
+  }
+}
+
 async function folderBytes(folder: string): Promise<number> {
   const names = await readdir(folder, { recursive: true });
   let bytes = 0;
@@ -171,21 +214,38 @@ async function folderBytes(folder: string): Promise<number> {
   return bytes;
 }
 
-/** Checks every record that is kept, and exits with the store's code when one is damaged. */
-async function verifySessions({ io, parts, place, exitWith }: Invocation, isJson: boolean): Promise<void> {
-  const { stateFolder } = place();
-  const report = (await isThere(stateFolder))
-    ? await whileWaiting(io, "reading every record", () => parts.verifyStore(stateFolder))
-    : { segments: 0, records: 0, sessions: 0, agents: 0, bytes: 0, problems: [] };
-  const { segments, records, sessions, agents, bytes, problems } = report;
+/** Checks what keeps the realm where the command works: its database, or its state folder. */
+async function verifySessions(invocation: Invocation, isJson: boolean): Promise<void> {
+  const place = invocation.place();
+  // A configuration that cannot be read is told of by the command without the flag; the folder can be checked without it.
+  const store = (await readConfiguration(invocation).catch(() => undefined))?.config.store;
+  if (store?.url !== undefined) {
+    const address = { place: store.url, realm: realmNameIn(place, store) };
+    return verifyKept(invocation, isJson, () => invocation.parts.verifyDatabase(address));
+  }
+  const { stateFolder } = place;
+  await verifyKept(invocation, isJson, async () =>
+    (await isThere(stateFolder)) ? invocation.parts.verifyStore(stateFolder) : NOTHING,
+  );
+}
+
+type Report = Awaited<ReturnType<Parts["verifyStore"] | Parts["verifyDatabase"]>>;
+
+const NOTHING: Report = { segments: 0, records: 0, sessions: 0, agents: 0, bytes: 0, blobs: 0, problems: [] };
+
+/** Checks everything that is kept, and exits with the store's code when something is damaged. */
+async function verifyKept({ io, exitWith }: Invocation, isJson: boolean, verify: () => Promise<Report>): Promise<void> {
+  const report = await whileWaiting(io, "reading every record", verify);
+  const { records, sessions, agents, bytes, blobs = 0, problems } = report;
   const isSound = problems.length === 0;
   exitWith(isSound ? 0 : ERRORS.SESSION_STORE_ERROR.exit);
   if (isJson) return writeJson(io, { ok: isSound, ...report });
   const { green, red } = createPaint(io.stdout, io.env);
   for (const problem of problems) io.stdout.write(`${red("✗")} ${withoutControls(problem)}\n`);
   const whose = [counted(sessions, "session"), ...(agents === 0 ? [] : [counted(agents, "agent")])].join(" and ");
-  const found = `${counted(records, "record")} of ${whose}`;
-  const size = `${found} in ${counted(segments, "file")}, ${bytesText(bytes)}`;
-  const verdict = isSound ? "every checksum is right" : counted(problems.length, "problem");
-  io.stdout.write(`${isSound ? green("✓") : red("✗")} ${size}: ${verdict}\n`);
+  const files = "segments" in report ? ` in ${counted(report.segments, "file")}` : "";
+  const found = `${counted(records, "record")} of ${whose}${files}${blobs === 0 ? "" : `, ${counted(blobs, "blob")}`}`;
+  const right = "segments" in report ? "every checksum is right" : "every log is whole";
+  const verdict = isSound ? right : counted(problems.length, "problem");
+  io.stdout.write(`${isSound ? green("✓") : red("✗")} ${found}, ${bytesText(bytes)}: ${verdict}\n`);
 }

@@ -48,13 +48,19 @@ export interface EventsFlags {
 }
 
 export async function showList({ io }: Invocation, { runtime, place }: Opened, flags: ListFlags): Promise<void> {
-  const { sessions } = await runtime.dispatch("listSessions", fieldsOf("listSessions", flags));
-  if (!flags.json) return printSessions(io, sessions, flags.cost === true);
+  const { sessions, ...rest } = await runtime.dispatch("listSessions", fieldsOf("listSessions", flags));
+  if (!flags.json) {
+    printSessions(io, sessions, flags.cost === true);
+    const more = rest.next_cursor;
+    if (more !== undefined && io.stdout.isTerminal)
+      io.stdout.write(`\n${createPaint(io.stdout, io.env).dim(`More with: rkat session list --cursor ${more}`)}\n`);
+    return;
+  }
   const refer = <T extends { session_id: string }>(one: T) => ({
     ...one,
     session_ref: formatSessionRef(place.realm, one.session_id),
   });
-  writeJson(io, { sessions: sessions.map(refer) });
+  writeJson(io, { sessions: sessions.map(refer), ...rest });
 }
 
 export async function showSession(

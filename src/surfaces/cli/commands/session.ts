@@ -63,6 +63,7 @@ function addReads(parent: Command, invocation: Invocation): void {
     examples: [
       ["rkat session list", "the newest 20"],
       ["rkat session list --limit 5 --label team=core", "by label"],
+      ["rkat session list --cursor CURSOR", "those after an earlier list, which says the cursor"],
       ["rkat session list --cost", "what each has cost, where the price of its model is known"],
       ["rkat session list --json | jq -r '.sessions[].session_id'", "for scripts"],
     ],

@@ -1,0 +1,228 @@
+import { isDeepStrictEqual } from "node:util";
+import type { AgentEntryBody } from "../contract/agent.ts";
+import { messageOf, RuntimeError } from "../contract/error.ts";
+import type { AgentRow } from "../core/agent/tiers.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { ConfigStore, KeptLayer } from "../ports/config-store.ts";
+import type { BlobStore, Store } from "../ports/store.ts";
+import { translateFailures } from "./live-sessions.ts";
+import { copyLogs, forEachOf, type LogsCopied } from "./log-copy.ts";
+
+/** A place that keeps a realm: everything of it that cannot be derived from the rest. */
+export interface KeptPlace {
+  /** How sentences call it; it holds no secret. */
+  readonly name: string;
+  readonly sessions: Store;
+  readonly agents: {
+    /** Whether some are kept. */
+    isThere(): Promise<boolean>;
+    open(): Promise<Store<AgentEntryBody, AgentRow>>;
+  };
+  readonly config: ConfigStore;
+}
+
+export interface CopyOptions {
+  /** Write nothing; only tell what would be written. */
+  readonly dryRun?: boolean | undefined;
+  /** Replace a configuration at the target that differs. */
+  readonly forceConfig?: boolean | undefined;
+  readonly signal?: AbortSignal | undefined;
+  /** Told how far it is, often. */
+  readonly progress?: ((of: CopyProgress) => void) | undefined;
+}
+
+export interface CopyProgress {
+  readonly what: "blobs" | "sessions" | "agents";
+  readonly done: number;
+  /** Undefined while nobody knows. */
+  readonly total: number | undefined;
+}
+
+/** What a copy did; `problems` and `behind` say what the target lacks, a sentence each. */
+export interface CopyReport {
+  /** Whether the target now has everything of the source. */
+  readonly ok: boolean;
+  readonly dry_run: boolean;
+  readonly sessions: Counts;
+  readonly agents: Counts;
+  readonly blobs: { readonly total: number; readonly copied: number; readonly equal: number };
+  /** `none`: the source has none; `kept`: the target has another, which stays. */
+  readonly configuration: "none" | "copied" | "equal" | "kept";
+  readonly problems: readonly string[];
+  readonly behind: readonly string[];
+}
+
+type Counts = Omit<LogsCopied, "problems" | "behind">;
+
+/** Copies a realm from one place to another; what is there already is compared, and what differs is left as it is. */
+export async function copyKept(
+  given: { readonly from: KeptPlace; readonly to: KeptPlace; readonly clock: Clock },
+  options: CopyOptions = {},
+): Promise<CopyReport> {
+  const { clock } = given;
+  const { dryRun: isDry = false, signal = NEVER, progress = () => {} } = options;
+  const [from, to] = [given.from, given.to].map((place) => ({ ...place, sessions: translateFailures(place.sessions) }));
+  if (from === undefined || to === undefined) throw new Error("a copy has two ends");
+  await requireTwoPlaces(from, to, clock);
+  const common = { isDry, clock, signal };
+  // Before the sessions that speak of them.
+  const blobs = await copyBlobs(from, to, {
+    ...common,
+    progress: (done) => progress({ what: "blobs", done, total: undefined }),
+  });
+  const sessions = await copyLogs({
+    ...common,
+    from: { name: from.name, store: from.sessions },
+    to: { name: to.name, store: to.sessions },
+    noun: "session",
+    progress: (done, total) => progress({ what: "sessions", done, total }),
+  });
+  const agents = (await from.agents.isThere())
+    ? await copyLogs({
+        ...common,
+        from: { name: from.name, store: translateFailures(await from.agents.open()) },
+        to: { name: to.name, store: translateFailures(await to.agents.open()) },
+        noun: "agent",
+        progress: (done, total) => progress({ what: "agents", done, total }),
+      })
+    : NO_LOGS;
+  const configuration = await copyConfiguration(from, to, { isDry, isForced: options.forceConfig === true });
+  const problems = [...blobs.problems, ...sessions.problems, ...agents.problems, ...configuration.problems];
+  const behind = [...sessions.behind, ...agents.behind];
+  return {
+    ok: problems.length === 0 && behind.length === 0,
+    dry_run: isDry,
+    sessions: countsOf(sessions),
+    agents: countsOf(agents),
+    blobs: { total: blobs.total, copied: blobs.copied, equal: blobs.equal },
+    configuration: configuration.became,
+    problems,
+    behind,
+  };
+}
+
+const NEVER = new AbortController().signal;
+const NO_LOGS: LogsCopied = { total: 0, copied: 0, continued: 0, equal: 0, entries: 0, problems: [], behind: [] };
+
+function countsOf({ problems: _problems, behind: _behind, ...counts }: LogsCopied): Counts {
+  return counts;
+}
+
+/** Under whatever names they were given: what is held at one place and seen at the other is the same place. */
+async function requireTwoPlaces(from: KeptPlace, to: KeptPlace, clock: Clock): Promise<void> {
+  const id = clock.newId();
+  const hold = await to.sessions.locks.hold(id);
+  try {
+    if (!(await from.sessions.locks.isHeld(id))) return;
+  } finally {
+    await hold.release();
+  }
+  throw new RuntimeError("INVALID_PARAMS", `${from.name} and ${to.name} are the same place; name another to copy to`);
+}
+
+interface BlobsCopied {
+  readonly total: number;
+  readonly copied: number;
+  readonly equal: number;
+  readonly problems: readonly string[];
+}
+
+const IDS_A_PAGE = 500;
+const BLOBS_AT_ONCE = 4;
+
+/** A blob's id is the hash of its content: what a place gives back under it is checked against that. */
+async function copyBlobs(
+  from: KeptPlace,
+  to: KeptPlace,
+  { isDry, signal, progress }: { isDry: boolean; signal: AbortSignal; progress: (done: number) => void },
+): Promise<BlobsCopied> {
+  const counts = { total: 0, copied: 0, equal: 0 };
+  const problems: string[] = [];
+  const visit = async (id: string): Promise<void> => {
+    const blob = await getBlob(from, id);
+    const there = await getBlob(to, id);
+    const fault = faultOf(blob) ?? faultOf(there);
+    counts.total += 1;
+    progress(counts.total);
+    if (fault !== undefined) problems.push(fault);
+    else if (blob === undefined || "fault" in blob)
+      counts.total -= 1; // It is gone since it was listed.
+    else if (there === undefined || "fault" in there) {
+      if (!isDry) await putBlob(to, id, blob);
+      counts.copied += 1;
+    } else if (there.mediaType === blob.mediaType) counts.equal += 1;
+    else
+      problems.push(
+        `${id} is ${there.mediaType} at ${to.name} and ${blob.mediaType} at ${from.name}; it was left as it is`,
+      );
+  };
+  const page = (after: string): Promise<readonly string[]> => from.sessions.blobs.ids(after, IDS_A_PAGE);
+  for (let ids = await page(""); ids.length > 0; ids = await page(ids.at(-1) ?? "")) {
+    await forEachOf(ids, BLOBS_AT_ONCE, signal, visit);
+  }
+  return { ...counts, problems };
+}
+
+type Got = Awaited<ReturnType<BlobStore["get"]>> | { readonly fault: string };
+
+async function getBlob({ name, sessions: { blobs } }: KeptPlace, id: string): Promise<Got> {
+  try {
+    return await blobs.get(id);
+  } catch (error) {
+    // A store that still lists its blobs is there, and it is this one that cannot be read.
+    await blobs.ids("", 1);
+    return { fault: `${id} cannot be read at ${name}: ${messageOf(error)}` };
+  }
+}
+
+function faultOf(got: Got): string | undefined {
+  return got !== undefined && "fault" in got ? got.fault : undefined;
+}
+
+async function putBlob(
+  { name, sessions: { blobs } }: KeptPlace,
+  id: string,
+  blob: Exclude<Got, undefined | { fault: string }>,
+): Promise<void> {
+  const kept = await blobs.put(blob);
+  const back = await blobs.get(kept);
+  if (kept === id && back?.mediaType === blob.mediaType && Buffer.compare(back.data, blob.data) === 0) return;
+  throw new RuntimeError("SESSION_STORE_ERROR", `what ${name} gives back of ${id} is not what was copied`);
+}
+
+async function copyConfiguration(
+  from: KeptPlace,
+  to: KeptPlace,
+  { isDry, isForced }: { readonly isDry: boolean; readonly isForced: boolean },
+): Promise<{ readonly became: CopyReport["configuration"]; readonly problems: readonly string[] }> {
+  const given = readLayer(from.config);
+  if ("fault" in given) return { became: "kept", problems: [given.fault] };
+  const there = readLayer(to.config);
+  if (Object.keys(given.layer).length === 0) return { became: "none", problems: [] };
+  if ("layer" in there && isSame(given.layer, there.layer)) return { became: "equal", problems: [] };
+  const isAnother = "fault" in there || Object.keys(there.layer).length > 0;
+  if (isAnother && !isForced) {
+    const what = "fault" in there ? there.fault : `${to.config.name} differs from ${from.config.name}`;
+    return { became: "kept", problems: [`${what}; it was left as it is, and --force-config replaces it`] };
+  }
+  if (!isDry) {
+    await to.config.change(() => given.layer);
+    if (!isSame(given.layer, to.config.read().layer))
+      throw new RuntimeError("SESSION_STORE_ERROR", `${to.config.name} does not give back what was copied to it`);
+  }
+  return { became: "copied", problems: [] };
+}
+
+/** A file that nobody can read is a matter of the configuration, and of nothing else that is copied. */
+function readLayer(config: ConfigStore): Pick<KeptLayer, "layer"> | { readonly fault: string } {
+  try {
+    return config.read();
+  } catch (error) {
+    return { fault: messageOf(error) };
+  }
+}
+
+/** As JSON: one place may keep a table in another order, or made by another parser. */
+function isSame(one: unknown, other: unknown): boolean {
+  return isDeepStrictEqual(JSON.parse(JSON.stringify(one)), JSON.parse(JSON.stringify(other)));
+}

@@ -1,0 +1,82 @@
+import { RuntimeError } from "../contract/error.ts";
+import type { LogRow, RowQuery, SessionStore } from "../ports/store.ts";
+
+/** Where rows are asked for. */
+export type Pages<R> = Pick<SessionStore<R>, "page">;
+type Asked = Omit<RowQuery, "after" | "max">;
+
+/** So many rows are in memory at a time, however many there are. */
+const PAGE_ROWS = 1_000;
+
+/** How far the clocks of machines that write to one store may be apart: a row is of the clock of whoever wrote it. */
+const CLOCKS_APART_MS = 5 * 60_000;
+
+/**
+ * Every row asked for, last updated first. One that is updated while this goes on moves to the front, past what is still to
+ * be read, so the front is read once more at the end: such a row may come twice, and is not missed.
+ */
+export async function* walkRows<R extends LogRow>(pages: Pages<R>, asked: Asked = {}): AsyncGenerator<R> {
+  let newest: number | undefined;
+  for await (const page of walkPages(pages, asked)) {
+    yield* page;
+    if (newest === undefined && page.length < PAGE_ROWS) return;
+    newest ??= page[0]?.updated_at_ms;
+  }
+  if (newest === undefined) return;
+  const sinceMs = Math.max(asked.updatedSinceMs ?? 0, newest - CLOCKS_APART_MS);
+  for await (const page of walkPages(pages, { ...asked, updatedSinceMs: sinceMs })) yield* page;
+}
+
+async function* walkPages<R extends LogRow>(pages: Pages<R>, asked: Asked): AsyncGenerator<readonly R[]> {
+  let after: R | undefined;
+  for (;;) {
+    const page = await pages.page({ ...asked, ...(after === undefined ? {} : { after }), max: PAGE_ROWS });
+    yield page;
+    const last = page.at(-1);
+    if (last === undefined || page.length < PAGE_ROWS) return;
+    // A store that does not go on from where it is told to would be asked for ever.
+    if (last.session_id === after?.session_id)
+      throw new RuntimeError("SESSION_STORE_ERROR", `the store's pages do not go on after ${last.session_id}`);
+    after = last;
+  }
+}
+
+/** Rows with what has changed in them since they were looked at. */
+export interface RowWatch {
+  /**
+   * Every row asked for, the first time; afterwards those updated since it was last read to its end, and some of before.
+   * Whoever stops on the way is given the same again.
+   */
+  changed<R extends LogRow>(pages: Pages<R>, asked?: Asked): AsyncGenerator<R>;
+  /** The next time is a first time. */
+  forget(): void;
+}
+
+/** What a copy brings is of long ago, and no newer row tells of it: now and then everything is looked at. */
+const WHOLE_EVERY_MS = 60 * 60_000;
+
+export function createRowWatch(now: () => number): RowWatch {
+  let looked: { readonly wholeAtMs: number; readonly sinceMs: number } | undefined;
+  let forgotten = 0;
+  return {
+    changed: async function* (pages, asked = {}) {
+      const startedMs = now();
+      const remembered = forgotten;
+      const isWhole = looked === undefined || startedMs - looked.wholeAtMs >= WHOLE_EVERY_MS;
+      const firstMs = asked.updatedSinceMs ?? 0;
+      const sinceMs = isWhole ? firstMs : Math.max(firstMs, looked?.sinceMs ?? 0);
+      let newestMs = isWhole ? 0 : (looked?.sinceMs ?? 0) + CLOCKS_APART_MS;
+      for await (const row of walkRows(pages, { ...asked, updatedSinceMs: sinceMs })) {
+        newestMs = Math.max(newestMs, row.updated_at_ms);
+        yield row;
+      }
+      if (forgotten !== remembered) return;
+      const wholeAtMs = isWhole ? startedMs : (looked?.wholeAtMs ?? startedMs);
+      looked = { wholeAtMs, sinceMs: Math.min(startedMs, newestMs) - CLOCKS_APART_MS };
+    },
+    forget: () => {
+      looked = undefined;
+      forgotten += 1;
+    },
+  };
+}

@@ -1,0 +1,228 @@
+import { existsSync, mkdirSync, readdirSync, realpathSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
+import { defaultConfig } from "./config/load-config.ts";
+import type { AgentEntryBody } from "./contract/agent.ts";
+import { messageOf, RuntimeError } from "./contract/error.ts";
+import { type AgentRow, foldAgent } from "./core/agent/tiers.ts";
+import { foldRow } from "./core/session-row.ts";
+import type { Store } from "./ports/store.ts";
+import { createInMemoryStore } from "./runtime.ts";
+import { AGENTS, isRunning, openConfigFile, openEmbeddedStore, refuseLinksIn } from "./runtime-on-disk.ts";
+import { type CopyOptions, type CopyReport, copyKept, type KeptPlace } from "./service/store-copy.ts";
+import { createSystemClock } from "./service/system-clock.ts";
+import { createConfigInMemory, createStoreInMemory } from "./stores/in-memory.ts";
+import type { DatabaseVerification } from "./stores/postgres/verify.ts";
+
+/** Where a realm is kept, as somebody names it. */
+export interface StoreAddress {
+  /** The path of a state folder, or a `postgres://` URL. */
+  readonly place: string;
+  /** Which realm of the database; `default` without it. A folder is one realm. */
+  readonly realm?: string | undefined;
+}
+
+/** How a copy is made, and who hears of what it meets. */
+export interface CopyStoreOptions extends CopyOptions {
+  readonly env?: Readonly<Record<string, string | undefined>> | undefined;
+  readonly warn?: ((sentence: string) => void) | undefined;
+}
+
+/** The realm of a database that is meant where none is named. */
+const REALM = "default";
+const DATABASE = /^postgres(?:ql)?:\/\//i;
+const ADDRESS = /^[a-z][a-z0-9+.-]*:\/\//i;
+
+/** Whether a place is a database rather than a folder. */
+export function isDatabase(place: string): boolean {
+  return DATABASE.test(place);
+}
+
+/**
+ * Copies what is kept at one place to another, folders and databases alike: logs, agents, blobs and configuration. Run
+ * again it goes on where it was stopped; memory is derived, and made anew where it is first searched.
+ */
+export async function copyStore(
+  from: StoreAddress,
+  to: StoreAddress,
+  options: CopyStoreOptions = {},
+): Promise<CopyReport> {
+  const { env = process.env, warn = () => {}, ...copying } = options;
+  refuseNested(from.place, to.place);
+  const source = await openPlace(from, { role: "from", isDry: false, env, warn });
+  try {
+    const target = await openPlace(to, { role: "to", isDry: options.dryRun === true, env, warn });
+    try {
+      return await copyKept({ from: source, to: target, clock: createSystemClock() }, copying);
+    } finally {
+      await target.close();
+    }
+  } finally {
+    await source.close();
+  }
+}
+
+/** Checks everything a realm keeps in a database; nothing is changed. */
+export async function verifyDatabase({ place, realm = REALM }: StoreAddress): Promise<DatabaseVerification> {
+  const { openDatabase } = await import("./stores/postgres/open.ts");
+  const { verifyDatabase: verify } = await import("./stores/postgres/verify.ts");
+  const database = await openDatabase({ url: requireUrl(place), realm });
+  try {
+    return await verify(database, { session: foldRow, agent: foldAgent });
+  } finally {
+    await database.close();
+  }
+}
+
+interface OpenedPlace extends KeptPlace {
+  close(): Promise<void>;
+}
+
+interface Opening {
+  readonly role: "from" | "to";
+  readonly isDry: boolean;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly warn: (sentence: string) => void;
+}
+
+function openPlace(address: StoreAddress, opening: Opening): Promise<OpenedPlace> {
+  if (ADDRESS.test(address.place)) return openDatabasePlace(address, opening);
+  return openFolder(resolve(process.cwd(), address.place), opening);
+}
+
+async function openDatabasePlace({ place, realm = REALM }: StoreAddress, { warn }: Opening): Promise<OpenedPlace> {
+  const url = requireUrl(place);
+  const { openDatabase } = await import("./stores/postgres/open.ts");
+  const { placeOf } = await import("./stores/postgres/connection.ts");
+  const database = await openDatabase({ url, realm, warn });
+  const sessions = database.store("session", foldRow);
+  const agents = database.store("agent", foldAgent);
+  return {
+    name: `realm ${realm} of ${placeOf(url)}`,
+    sessions,
+    agents: {
+      isThere: async () => (await agents.sessions.page({ max: 1 })).length > 0,
+      open: async () => agents,
+    },
+    config: await database.config(),
+    close: async () => {
+      await sessions.close();
+      await agents.close();
+      await database.close();
+    },
+  };
+}
+
+/** Never with the text itself: it may hold a password. */
+function requireUrl(place: string): string {
+  if (!isDatabase(place)) {
+    const scheme = ADDRESS.exec(place)?.[0] ?? "";
+    throw invalid(`a store at ${scheme} is not known; name a folder, or a database as postgres://USER@HOST/DATABASE`);
+  }
+  if (URL.canParse(place)) return place;
+  throw invalid("the address of the database is no URL; write postgres://USER@HOST/DATABASE");
+}
+
+async function openFolder(folder: string, { role, isDry, env, warn }: Opening): Promise<OpenedPlace> {
+  if (role === "from") requireState(folder);
+  else requireRoom(folder);
+  const isMissing = !existsSync(folder);
+  if (isMissing && isDry) return emptyPlace(folder);
+  makeFolder(folder);
+  refuseLinksIn(folder);
+  const sessions = await openEmbeddedStore(folder, { warn });
+  const agentsFolder = join(folder, AGENTS);
+  let agents: Store<AgentEntryBody, AgentRow> | undefined;
+  return {
+    name: folder,
+    sessions,
+    agents: {
+      isThere: async () => existsSync(agentsFolder),
+      open: async () => {
+        if (isDry && !existsSync(agentsFolder)) return createStoreInMemory({ foldRow: foldAgent });
+        const { openStore } = await import("./stores/embedded/open.ts");
+        agents ??= openStore({ folder: agentsFolder, foldRow: foldAgent, host: { pid: process.pid, isRunning }, warn });
+        return agents;
+      },
+    },
+    config: await openConfigFile({ stateFolder: folder, env, warn }, defaultConfig()),
+    close: async () => {
+      await agents?.close();
+      await sessions.close();
+    },
+  };
+}
+
+function emptyPlace(name: string): OpenedPlace {
+  const agents = createStoreInMemory({ foldRow: foldAgent });
+  return {
+    name,
+    sessions: createInMemoryStore(),
+    agents: { isThere: async () => false, open: async () => agents },
+    config: createConfigInMemory(),
+    close: async () => {},
+  };
+}
+
+/** What lies in a state folder and hardly in another. */
+const STATE_NAMES: readonly string[] = ["log", AGENTS, "config_state.json"];
+
+function isState(folder: string): boolean {
+  return namesIn(folder).some((name) => STATE_NAMES.includes(name));
+}
+
+function namesIn(folder: string): readonly string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
+  }
+}
+
+/** Opening a folder makes a store of it: a slip in its name must not. */
+function requireState(folder: string): void {
+  if (isState(folder)) return;
+  const near = [join(folder, ".rkat", "realms"), join(folder, "realms"), folder]
+    .flatMap((parent) => namesIn(parent).map((name) => join(parent, name)))
+    .filter(isState);
+  const hint =
+    near.length === 0 ? "rkat doctor says where sessions are kept" : `did you mean ${near.slice(0, 3).join(" or ")}?`;
+  throw invalid(`nothing is kept in ${folder}; ${hint}`);
+}
+
+function requireRoom(folder: string): void {
+  const names = namesIn(folder);
+  if (names.length === 0 || isState(folder)) return;
+  throw invalid(`${folder} holds other things; name a folder that is new, empty, or keeps a realm already`);
+}
+
+function makeFolder(folder: string): void {
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+  } catch (cause) {
+    throw new RuntimeError("SESSION_STORE_ERROR", `cannot make the folder ${folder}: ${messageOf(cause)}`, { cause });
+  }
+}
+
+/** A folder of a state folder is part of it, and what is copied there would be written into what is read. */
+function refuseNested(from: string, to: string): void {
+  if (ADDRESS.test(from) || ADDRESS.test(to)) return;
+  const [source, target] = [realPath(from), realPath(to)];
+  for (const [outer, inner] of [
+    [source, target],
+    [target, source],
+  ] as const) {
+    const way = relative(outer, inner);
+    if (way !== "" && !way.startsWith("..")) throw invalid(`${inner} lies in ${outer}; copy to a folder beside it`);
+  }
+}
+
+/** Of what is not there yet, that of the folder it will be in. */
+function realPath(path: string): string {
+  const whole = resolve(process.cwd(), path);
+  if (existsSync(whole) || dirname(whole) === whole) return realpathSync(whole);
+  return join(realPath(dirname(whole)), relative(dirname(whole), whole));
+}
+
+function invalid(message: string): RuntimeError {
+  return new RuntimeError("INVALID_PARAMS", message);
+}

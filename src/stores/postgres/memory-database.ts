@@ -1,0 +1,304 @@
+import type { Fragment, ISql } from "postgres";
+import type { Chunk, LexicalMatches, MemoryStore, Neighbour, Scope, TermQuery } from "../../ports/memory.ts";
+import { LENGTH_SHARE, SATURATION } from "../../text/bm25.ts";
+import { keyOf } from "../recall/posting-page.ts";
+import { arrayText } from "./connection.ts";
+import { indexBehind } from "./memory-index.ts";
+import { fromRow, type MemoryLog } from "./memory-log.ts";
+import { createVectorExtension } from "./memory-pgvector.ts";
+import { numbersOf, putVectors } from "./memory-vectors.ts";
+import { inTransaction } from "./transaction.ts";
+
+/** A search that takes longer is given up: it would be of no use to whoever asked. */
+const SEARCH_MS_MAX = 10_000;
+
+/**
+ * A shared memory that is searched where it is kept: nothing is on this machine, and nothing is read but what is found.
+ * Vectors are compared by pgvector where the database has it, and otherwise read and compared while a scope has few.
+ */
+export function createDatabaseMemory(log: MemoryLog, warn: (sentence: string) => void): MemoryStore {
+  const { connection, realm } = log;
+  const compare = createComparison(log, warn);
+  /** Below it, every chunk has a vector of the embedder, or is gone. */
+  const doneTo = new Map<string, number>();
+  const read: MemoryStore["read"] = (ids, holding) => {
+    const wanted = holding && { keys: arrayText(holding.terms.map(keyOf)), scope: holding.scope };
+    return connection.ask((sql) => readChunks(sql, realm, { ids, wanted }));
+  };
+  return {
+    cursor: log.cursor,
+    behind: log.behind,
+    add: async (batch) => {
+      await log.add(batch);
+      await indexBehind(log);
+    },
+    drop: log.drop,
+    read,
+    match: async (query, scope) => {
+      const isIndexed = scope.sessionId === undefined && scope.among === undefined;
+      // What another process has added may not be in the table yet: then it is brought there.
+      if (isIndexed) await indexBehind(log);
+      return bounded(log, (sql) => rank(sql, { realm, isIndexed, scope }, query));
+    },
+    nearest: compare,
+    vectors: {
+      missing: async (embedderId, max) => {
+        const from = doneTo.get(embedderId) ?? 0;
+        const { ids, lastId } = await bounded(log, (sql) => missingIds(sql, { realm, embedderId, from, max }));
+        doneTo.set(embedderId, (ids[0] ?? lastId + 1) - 1);
+        return read(ids);
+      },
+      put: (embedderId, vectors) => putVectors(log, embedderId, vectors),
+    },
+    status: async (embedderId) => {
+      const [row] = await connection.ask(
+        (sql) => sql`
+          select known.chunks, known.bytes, coalesce(shelf.vectors, 0) as vectors,
+            coalesce(shelf.dimensions, 0) as dimensions
+          from rkat.memory_realms as known
+          left join rkat.memory_embedders as shelf on shelf.realm = known.realm and shelf.embedder = ${embedderId}
+          where known.realm = ${realm}`,
+      );
+      const [entries, vectors] = [Number(row?.chunks ?? 0), Number(row?.vectors ?? 0)];
+      const bytes = Number(row?.bytes ?? 0) + vectors * Number(row?.dimensions ?? 0);
+      return { entries, pending: entries - vectors, bytes, index: "exact" };
+    },
+    close: async () => {},
+  };
+}
+
+/** Asks something that looks at many rows. */
+function bounded<T>({ connection }: MemoryLog, work: (sql: ISql) => Promise<T>): Promise<T> {
+  const asked = async (held: ISql): Promise<T> => {
+    const [, result] = await Promise.all([
+      held`select set_config('statement_timeout', ${String(SEARCH_MS_MAX)}, true)`,
+      work(held),
+    ]);
+    return result;
+  };
+  return connection.ask((sql) => inTransaction(sql, asked, "read only"));
+}
+
+/** Rows called `chunk` that lie in a scope. */
+function within(sql: ISql, realm: string, { sessionId, among, discardedOnly, upToSeq }: Scope): Fragment {
+  const isNobody = sessionId !== undefined && among?.has(sessionId) === false;
+  const sessions = isNobody ? [] : sessionId === undefined ? among : [sessionId];
+  const isCut = sessionId !== undefined && upToSeq !== undefined && Number.isFinite(upToSeq);
+  return sql`chunk.realm = ${realm}
+    ${sessions === undefined ? sql`` : sql`and chunk.session_id = any(${arrayText(sessions)}::text[])`}
+    ${isCut ? sql`and chunk.seq <= ${Math.floor(upToSeq)}` : sql``}
+    ${discardedOnly ? sql`and chunk.is_discarded` : sql``}`;
+}
+
+interface Wanted {
+  readonly keys: string;
+  readonly scope: Scope;
+}
+
+async function readChunks(
+  sql: ISql,
+  realm: string,
+  { ids, wanted }: { readonly ids: readonly number[]; readonly wanted: Wanted | undefined },
+): Promise<readonly Chunk[]> {
+  const rows = await sql<
+    { id: number; session_id: string; seq: number; body: string; before: number | null; after: number | null }[]
+  >`
+    select chunk.id, chunk.session_id, chunk.seq, chunk.body,
+      (select max(id) from rkat.memory_chunks as other where other.realm = ${realm}
+        and other.session_id = chunk.session_id and other.id < chunk.id) as before,
+      (select min(id) from rkat.memory_chunks as other where other.realm = ${realm}
+        and other.session_id = chunk.session_id and other.id > chunk.id) as after
+    from unnest(${arrayText(ids)}::bigint[]) with ordinality as asked (id, place)
+    join rkat.memory_chunks as chunk on chunk.realm = ${realm} and chunk.id = asked.id
+    ${wanted === undefined ? sql`` : sql`where ${within(sql, realm, wanted.scope)} and chunk.keys && ${wanted.keys}::bigint[]`}
+    order by asked.place`;
+  return rows.map((row) => ({
+    id: Number(row.id),
+    ...fromRow(row),
+    before: Number(row.before ?? 0),
+    after: Number(row.after ?? 0),
+  }));
+}
+
+interface Place {
+  readonly realm: string;
+  /** Whether it is asked of the inverted table; the chunks of some sessions are looked at themselves. */
+  readonly isIndexed: boolean;
+  readonly scope: Scope;
+}
+
+/**
+ * BM25 of the chunks that hold any of the terms, and the best of them, in one statement. Values are cut to single precision:
+ * sums in two orders are the same then, and two chunks that say the same are equals.
+ */
+async function rank(sql: ISql, place: Place, { weights, max, equalsMax }: TermQuery): Promise<LexicalMatches> {
+  const byKey = new Map([...weights].map(([term, weight]) => [keyOf(term), weight]));
+  const keys = arrayText(byKey.keys());
+  const rows = await sql<{ what: "scope" | "holders" | "best"; id: number; value: number }[]>`
+    with asked as (
+      select * from unnest(${keys}::bigint[], ${arrayText(byKey.values())}::float8[]) as asked (key, weight)
+    ), scope as materialized (
+      ${totals(sql, place)}
+    ), hits as materialized (
+      ${hits(sql, place, keys)}
+    ), holders as materialized (
+      select key, count(*) as holders from hits group by key
+    ), worths as (
+      select key, coalesce(nullif(terms / greatest(chunks, 1), 0), 1) as length_mean,
+        weight * ln(1 + greatest(chunks - holders, 0) / (holders + 0.5) + 0.5 / (holders + 0.5))
+          * ${SATURATION + 1}::float8 as worth
+      from asked join holders using (key) cross join scope
+    ), ranked as materialized (
+      select id, sum(worth * count / (count + ${SATURATION}::float8
+        * (1 + ${LENGTH_SHARE}::float8 * (length / length_mean - 1))))::real as value
+      from hits join worths using (key) group by id
+    ), levels as (
+      select value from ranked where value > 0 group by value order by value desc limit ${max}
+    ), placed as (
+      select id, value, row_number() over (partition by value order by id desc) as place
+      from ranked where value >= (select min(value) from levels)
+    ), best as (
+      select id, value from placed where place <= ${equalsMax} order by value desc, id desc limit ${max}
+    )
+    select 'scope' as what, chunks::bigint as id, 0::float8 as value from scope
+    union all select 'holders', key, holders from holders
+    union all select 'best', id, value from best`;
+  const holders = new Map(rows.flatMap(({ what, id, value }) => (what === "holders" ? [[Number(id), value]] : [])));
+  return {
+    best: rows
+      .filter(({ what }) => what === "best")
+      .map(({ id, value }) => ({ id: Number(id), value }))
+      .sort((a, b) => b.value - a.value || b.id - a.id),
+    chunks: Number(rows.find(({ what }) => what === "scope")?.id ?? 0),
+    holders: new Map([...weights.keys()].map((term) => [term, holders.get(keyOf(term)) ?? 0])),
+  };
+}
+
+/** Chunks of a scope and the sum of their lengths. */
+function totals(sql: ISql, { realm, isIndexed, scope }: Place): Fragment {
+  if (isIndexed && !scope.discardedOnly) {
+    return sql`select coalesce(sum(chunks), 0)::float8 as chunks, coalesce(sum(terms), 0)::float8 as terms
+      from rkat.memory_index where realm = ${realm}`;
+  }
+  return sql`select count(*)::float8 as chunks, coalesce(sum(length), 0)::float8 as terms
+    from rkat.memory_chunks as chunk where ${within(sql, realm, scope)} ${isIndexed ? indexed(sql, realm) : sql``}`;
+}
+
+/** What another process has added meanwhile and is not in the table yet must not be counted either. */
+function indexed(sql: ISql, realm: string): Fragment {
+  return sql`and chunk.id <= (select indexed_id from rkat.memory_index where realm = ${realm})`;
+}
+
+function hits(sql: ISql, { realm, isIndexed, scope }: Place, keys: string): Fragment {
+  if (!isIndexed) {
+    return sql`select held.key, chunk.id, held.count, chunk.length
+      from rkat.memory_chunks as chunk, unnest(chunk.keys, chunk.counts) as held (key, count)
+      where ${within(sql, realm, scope)} and held.key = any(${keys}::bigint[])`;
+  }
+  return sql`select term.key, term.id, term.count, term.length from rkat.memory_terms as term
+    ${scope.discardedOnly ? sql`join rkat.memory_chunks as chunk on ${within(sql, realm, scope)} and chunk.id = term.id` : sql``}
+    where term.realm = ${realm} and term.key = any(${keys}::bigint[])`;
+}
+
+interface Missing {
+  readonly realm: string;
+  readonly embedderId: string;
+  readonly from: number;
+  readonly max: number;
+}
+
+async function missingIds(sql: ISql, { realm, embedderId, from, max }: Missing) {
+  const rows = await sql<{ id: number | null; last_id: number }[]>`
+    select missing.id, known.last_id from rkat.memory_realms as known left join lateral (
+      select chunk.id from rkat.memory_chunks as chunk
+      where chunk.realm = ${realm} and chunk.id > ${from} and not exists (
+        select 1 from rkat.memory_vectors as vector
+        where vector.realm = ${realm} and vector.embedder = ${embedderId} and vector.id = chunk.id)
+      order by chunk.id limit ${max}
+    ) as missing on true where known.realm = ${realm} order by missing.id`;
+  return {
+    ids: rows.flatMap(({ id }) => (id === null ? [] : [Number(id)])),
+    lastId: Number(rows[0]?.last_id ?? from),
+  };
+}
+
+/** More vectors than these are not read to be compared: words alone answer then. */
+const COMPARED_MAX = 20_000;
+const PAGE_VECTORS_MAX = 2_000;
+
+/** Reads the vectors of a scope, page by page, and keeps the nearest. */
+function createComparison(log: MemoryLog, warn: (sentence: string) => void): MemoryStore["nearest"] {
+  const { realm } = log;
+  const extension = createVectorExtension(log);
+  let isTold = false;
+  const isComparable = async (embedderId: string, vector: Float32Array): Promise<boolean> => {
+    const [row] = await log.connection.ask(
+      (sql) => sql`select dimensions from rkat.memory_embedders where realm = ${realm} and embedder = ${embedderId}`,
+    );
+    return row !== undefined && Number(row.dimensions) === vector.length;
+  };
+  const pageOf = (embedderId: string, scope: Scope, after: number) =>
+    bounded(
+      log,
+      (sql) => sql<{ id: number; data: Buffer }[]>`
+        select vector.id, vector.data from rkat.memory_vectors as vector
+        join rkat.memory_chunks as chunk on chunk.realm = vector.realm and chunk.id = vector.id
+        where vector.realm = ${realm} and vector.embedder = ${embedderId} and vector.id > ${after}
+          and ${within(sql, realm, scope)}
+        order by vector.id limit ${PAGE_VECTORS_MAX}`,
+    );
+  const isTooLarge = async (embedderId: string, scope: Scope): Promise<boolean> => {
+    const [row] = await bounded(
+      log,
+      (sql) => sql`
+        select count(*) as found from (
+          select 1 from rkat.memory_vectors as vector
+          join rkat.memory_chunks as chunk on chunk.realm = vector.realm and chunk.id = vector.id
+          where vector.realm = ${realm} and vector.embedder = ${embedderId} and ${within(sql, realm, scope)}
+          limit ${COMPARED_MAX + 1}) as looked`,
+    );
+    return Number(row?.found ?? 0) > COMPARED_MAX;
+  };
+  return async (embedderId, vector, { scope, max }) => {
+    if (max <= 0 || !(await isComparable(embedderId, vector))) return [];
+    if (await extension.isThere()) {
+      await extension.bringUp(embedderId);
+      return bounded(log, (sql) => extension.nearest(sql, { embedderId, vector, max }, within(sql, realm, scope)));
+    }
+    if (await isTooLarge(embedderId, scope)) {
+      if (!isTold) warn(TOO_LARGE);
+      isTold = true;
+      return [];
+    }
+    const asked = normalised(vector);
+    const best: Neighbour[] = [];
+    for (let after = 0; ; ) {
+      const rows = await pageOf(embedderId, scope, after);
+      for (const { id, data } of rows) {
+        best.push({ id: Number(id), similarity: cosine(asked, numbersOf(data)) });
+      }
+      best.sort((a, b) => b.similarity - a.similarity || a.id - b.id).splice(max);
+      if (rows.length < PAGE_VECTORS_MAX) return best;
+      after = Number(rows.at(-1)?.id);
+    }
+  };
+}
+
+const TOO_LARGE =
+  `more than ${COMPARED_MAX} vectors are not compared in the database: searches of the whole project are by words alone; ` +
+  'install pgvector in the database, or set [memory] index = "local", to search by meaning, too';
+
+function normalised(vector: Float32Array): Float32Array {
+  const length = Math.hypot(...vector);
+  return length === 0 ? vector : vector.map((value) => value / length);
+}
+
+function cosine(asked: Float32Array, numbers: Int8Array): number {
+  let [dot, squares] = [0, 0];
+  for (let index = 0; index < numbers.length; index += 1) {
+    const number = numbers[index] ?? 0;
+    dot += (asked[index] ?? 0) * number;
+    squares += number * number;
+  }
+  return squares === 0 ? 0 : dot / Math.sqrt(squares);
+}

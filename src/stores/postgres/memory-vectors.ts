@@ -1,0 +1,77 @@
+import type { TransactionSql } from "postgres";
+import { RuntimeError } from "../../contract/error.ts";
+import type { MemoryStore } from "../../ports/memory.ts";
+import { quantise } from "../recall/vector-files.ts";
+import { arrayText } from "./connection.ts";
+import type { MemoryLog } from "./memory-log.ts";
+import { inTransaction } from "./transaction.ts";
+
+type NewVectors = Parameters<MemoryStore["vectors"]["put"]>[1];
+
+/** How many vectors one statement carries. */
+const SLICE_VECTORS_MAX = 2_000;
+
+/** Keeps vectors as 8-bit numbers, which is all that is compared; a chunk that has one keeps it. */
+export async function putVectors(log: MemoryLog, embedderId: string, vectors: NewVectors): Promise<void> {
+  const dimensions = vectors[0]?.vector.length;
+  if (dimensions === undefined) return;
+  const other = vectors.find(({ vector }) => vector.length !== dimensions);
+  if (other !== undefined) throw refusal(embedderId, dimensions, other.vector.length);
+  for (let from = 0; from < vectors.length; from += SLICE_VECTORS_MAX) {
+    const slice = vectors.slice(from, from + SLICE_VECTORS_MAX);
+    const rows = {
+      ids: arrayText(slice.map(({ id }) => id)),
+      data: arrayText(slice.map(({ vector }) => toBytes(vector).toString("hex"))),
+    };
+    await log.connection.ask((sql) =>
+      inTransaction(sql, (held) => putSlice(held, { realm: log.realm, embedderId, dimensions }, rows)),
+    );
+  }
+}
+
+function refusal(embedderId: string, expected: number, found: number): RuntimeError {
+  const message = `embedder ${embedderId} has vectors of ${expected} dimensions, and was given one of ${found}`;
+  return new RuntimeError("SESSION_STORE_ERROR", message);
+}
+
+function toBytes(vector: Float32Array): Buffer {
+  const numbers = new Int8Array(vector.length);
+  quantise(vector, numbers);
+  return Buffer.from(numbers.buffer);
+}
+
+/** A vector as it is kept: of 8-bit numbers. */
+export function numbersOf(data: Buffer): Int8Array {
+  return new Int8Array(data.buffer, data.byteOffset, data.length);
+}
+
+async function putSlice(
+  sql: TransactionSql,
+  {
+    realm,
+    embedderId,
+    dimensions,
+  }: { readonly realm: string; readonly embedderId: string; readonly dimensions: number },
+  { ids, data }: { readonly ids: string; readonly data: string },
+): Promise<void> {
+  // Its row is held by whoever puts vectors or takes chunks away, one after the other.
+  await sql`
+    insert into rkat.memory_embedders (realm, embedder, dimensions) values (${realm}, ${embedderId}, ${dimensions})
+    on conflict do nothing`;
+  const [known] = await sql`
+    select dimensions, last_put from rkat.memory_embedders
+    where realm = ${realm} and embedder = ${embedderId} for no key update`;
+  if (Number(known?.dimensions) !== dimensions) throw refusal(embedderId, Number(known?.dimensions), dimensions);
+  const put = Number(known?.last_put) + 1;
+  await sql`
+    with added as (
+      insert into rkat.memory_vectors (realm, embedder, id, put, data)
+      select ${realm}, ${embedderId}, chunk.id, ${put}, decode(given.data, 'hex')
+      from unnest(${ids}::bigint[], ${data}::text[]) as given (id, data)
+      join rkat.memory_chunks as chunk on chunk.realm = ${realm} and chunk.id = given.id
+      on conflict do nothing
+      returning 1
+    )
+    update rkat.memory_embedders set last_put = ${put}, vectors = vectors + (select count(*) from added)
+    where realm = ${realm} and embedder = ${embedderId} and exists (select 1 from added)`;
+}

@@ -1,0 +1,139 @@
+import type { Command } from "commander";
+import { asRuntimeError, RuntimeError } from "../../../contract/error.ts";
+import type { CopyReport } from "../../../service/store-copy.ts";
+import { requireRealmId } from "../../wire/realm.ts";
+import { withoutControls } from "../../wire/terminal-text.ts";
+import { jsonFlag } from "../flags.ts";
+import { describeHelp, holdCommands } from "../help.ts";
+import { counted, createPaint, grouped, writeJson } from "../io.ts";
+import type { Invocation } from "../parts.ts";
+import { createBar } from "../progress.ts";
+
+interface CopyFlags {
+  readonly realm?: string;
+  readonly toRealm?: string;
+  readonly dryRun?: boolean;
+  readonly forceConfig?: boolean;
+  readonly json?: boolean;
+}
+
+/** Declares `rkat store` and what it holds. */
+export function addStoreCommand(program: Command, invocation: Invocation): void {
+  const store = program
+    .command("store")
+    .summary("move what is kept to another place")
+    .description("Moves what a realm keeps between folders and databases.");
+  holdCommands(store);
+  describeHelp(store, {
+    examples: [["rkat store copy .rkat/realms/NAME postgres://rkat@db/rkat", "and start using it"]],
+  });
+  const copy = store
+    .command("copy")
+    .summary("copy everything that is kept from one place to another")
+    .description(
+      "Copies sessions, agents, blobs and the realm's configuration from one place to another, and reads back what it wrote. A place is a state folder or a database. What is at the target already is compared and continued, never overwritten: stopped at any point, run it again. Memory is not copied; it is made anew at the first search.",
+    )
+    .usage("FROM TO [options]")
+    .argument("<from>")
+    .argument("<to>")
+    .option("--to-realm <name>", "the realm of the database TO, where it is not that of --realm")
+    .option("--dry-run", "compare, and say what would be copied; nothing is written")
+    .option("--force-config", "replace a configuration at TO that differs")
+    .addOption(jsonFlag())
+    .action((from: string, to: string, _flags: unknown, self: Command) =>
+      copyKept(invocation, { from, to }, self.optsWithGlobals<CopyFlags>()),
+    );
+  describeHelp(copy, {
+    examples: [
+      ["rkat store copy .rkat/realms/NAME postgres://rkat@db/rkat", "a folder to a database; rkat doctor names it"],
+      ["rkat store copy postgres://rkat@db/rkat ./back-up", "and back; a new folder is made"],
+      ["rkat store copy ./a postgres://rkat@db/rkat --realm team --dry-run", "a realm of its own; nothing is written"],
+    ],
+    notes: [
+      ["Realms", "A database holds several: --realm names one, and without it `default` is meant. A folder is one."],
+      ["Passwords", "Leave it out of the URL and set PGPASSWORD: others see what a command was started with."],
+      [
+        "Exit codes",
+        "0 TO has everything of FROM · 1 something was left as it is or is being written, and is named ·",
+        "2 a place is wrong · 31 a place cannot be read or written; run it again to go on",
+      ],
+    ],
+  });
+}
+
+async function copyKept(
+  { io, parts, exitWith }: Invocation,
+  { from, to }: { readonly from: string; readonly to: string },
+  flags: CopyFlags,
+): Promise<void> {
+  const { realm, toRealm = realm, dryRun, forceConfig } = flags;
+  const [isFromUrl, isToUrl] = [from, to].map((place) => URL_LIKE.test(place));
+  if (realm !== undefined && !isFromUrl && !isToUrl)
+    throw new RuntimeError("INVALID_PARAMS", "--realm names a realm of a database, and both places are folders");
+  if (flags.toRealm !== undefined && !isToUrl)
+    throw new RuntimeError("INVALID_PARAMS", "--to-realm names a realm of a database, and TO is a folder");
+  for (const name of [realm, toRealm]) if (name !== undefined) requireRealmId(name);
+  const { yellow } = createPaint(io.stderr, io.env);
+  const bar = createBar(io);
+  const warn = (sentence: string): void => {
+    bar.clear();
+    io.stderr.write(`${yellow(`! ${withoutControls(sentence)}`)}\n`);
+  };
+  const report = await parts
+    .copyStore(
+      { place: from, realm },
+      { place: to, realm: toRealm },
+      {
+        dryRun,
+        forceConfig,
+        signal: io.interrupt,
+        env: io.env,
+        warn,
+        progress: ({ what, done, total }) => bar.show(what, done, total),
+      },
+    )
+    .catch((thrown: unknown) => {
+      // A place that is named wrongly is refused before anything is copied.
+      if (asRuntimeError(thrown).code !== "INVALID_PARAMS") warn("what was copied stays; run it again to go on");
+      throw thrown;
+    })
+    .finally(bar.clear);
+  exitWith(report.ok ? 0 : 1);
+  if (flags.json) return writeJson(io, report);
+  for (const sentence of [...report.problems, ...report.behind]) warn(sentence);
+  io.stdout.write(`${describe(report)}\n`);
+}
+
+const URL_LIKE = /^[a-z][a-z0-9+.-]*:\/\//i;
+
+function describe(report: CopyReport): string {
+  const { sessions, agents, blobs, configuration } = report;
+  const logs = (noun: string, { total, copied, continued, equal, entries }: CopyReport["sessions"]): string => {
+    const parts = [
+      copied === 0 ? "" : `${grouped(copied)} copied`,
+      continued === 0 ? "" : `${grouped(continued)} continued`,
+      equal === 0 ? "" : `${grouped(equal)} there already`,
+    ].filter((part) => part !== "");
+    const left = total - copied - continued - equal;
+    if (left > 0) parts.push(`${grouped(left)} left as they are`);
+    const added = entries === 0 ? "" : ` (${counted(entries, "entry")})`;
+    return `${counted(total, noun)}${parts.length === 0 ? "" : `: ${parts.join(", ")}`}${added}`;
+  };
+  const lines = [
+    logs("session", sessions),
+    ...(agents.total === 0 ? [] : [logs("agent", agents)]),
+    ...(blobs.total === 0
+      ? []
+      : [`${counted(blobs.total, "blob")}: ${grouped(blobs.copied)} copied, ${grouped(blobs.equal)} there already`]),
+    ...(configuration === "none" ? [] : [`configuration: ${CONFIGURATION[configuration]}`]),
+  ];
+  return [...lines, verdictOf(report)].join("\n");
+}
+
+function verdictOf({ ok: isWhole, dry_run: isDry }: CopyReport): string {
+  if (isDry) return "Nothing was written: this is what a copy would do.";
+  if (!isWhole) return "Something of FROM is not at TO; it is named above.";
+  return "Everything of FROM is at TO and was compared entry by entry. Memory is made anew at the first search.";
+}
+
+const CONFIGURATION = { copied: "copied", equal: "there already", kept: "left as it is" } as const;

@@ -1,0 +1,71 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { loadConfig } from "../src/config/load-config.ts";
+import { openRestServer, SCENARIOS, settleFolder, TOKEN } from "../src/conformance/conformance.ts";
+import { type Driver, openRuntimeDriver } from "../src/conformance/driver.ts";
+import { type ModelServer, openModelServer } from "../src/conformance/model-server.ts";
+import { createRestDriver } from "../src/conformance/rest-driver.ts";
+import { readPresent } from "../src/conformance/tell-scenario.ts";
+import type { Capability } from "../src/contract/capability.ts";
+import { openRuntime } from "../src/runtime-on-disk.ts";
+import { readIfThere } from "../src/surfaces/wire/realm.ts";
+import { essenceOf, type Opened, tell, useStage } from "./parity/stage.ts";
+import { databaseFor, withPostgres } from "./support/postgres.ts";
+
+const ALL: readonly Capability[] = ["session-store", "memory-store", "session-compaction"];
+const DOOR = join(import.meta.dirname, "../src/cli.ts");
+const MS_MAX = 120_000;
+
+withPostgres("every scenario with the realm in a database", () => {
+  const root = mkdtempSync(join(tmpdir(), "rkat-parity-database-"));
+  const openInFolder = useStage();
+  const drivers: Driver[] = [];
+  let models: ModelServer;
+  let reference: Opened;
+  let ways: readonly { readonly way: string; readonly opened: Opened }[] = [];
+
+  const settle = async (name: string) => {
+    const url = await databaseFor(name);
+    const stage = { folder: root, modelUrl: models.url, features: ALL, env: { PATH: process.env.PATH } };
+    const { folder, env } = await settleFolder(name, stage);
+    return { folder, env: { ...env, RKAT_STORE_URL: url } };
+  };
+  const openRuntimeThere = async (): Promise<Driver> => {
+    const { folder, env } = await settle("runtime");
+    const { config } = await loadConfig({ cwd: folder, home: folder, env, readFile: readIfThere });
+    return openRuntimeDriver("runtime", () => openRuntime({ config, env, projectRoot: folder }));
+  };
+  const openRestThere = async (): Promise<Driver> => {
+    const { folder, env } = await settle("rest");
+    const start = { command: process.execPath, args: [DOOR, "serve"], cwd: folder, env };
+    return createRestDriver({ ...(await openRestServer(start)), token: TOKEN });
+  };
+
+  beforeAll(async () => {
+    models = await openModelServer(0);
+    reference = await openInFolder("runtime", ALL);
+    const opened = Object.entries({ runtime: await openRuntimeThere(), rest: await openRestThere() });
+    drivers.push(...opened.map(([, driver]) => driver));
+    ways = await Promise.all(
+      opened.map(async ([way, driver]) => ({ way, opened: { driver, present: await readPresent(driver) } })),
+    );
+  }, MS_MAX);
+  afterAll(async () => {
+    await Promise.all(drivers.map((driver) => driver.close()));
+    await models.close();
+    rmSync(root, { recursive: true, force: true });
+  });
+
+  for (const { name, title } of SCENARIOS) {
+    it(`[F11] [G7] ${name}: ${title}`, { timeout: MS_MAX }, async () => {
+      const telling = await tell(reference, name);
+      for (const { way, opened } of ways) {
+        const same = await tell(opened, name);
+        expect({ way, verdict: same.verdict }).toEqual({ way, verdict: { kind: "ok" } });
+        expect({ way, told: essenceOf(same) }).toEqual({ way, told: essenceOf(telling) });
+      }
+    });
+  }
+});
