@@ -254,6 +254,15 @@ class SessionMethods(Handle):
         compactions: list[results.Compaction] = answer["compactions"]
         return compactions
 
+    async def summary_sources(self, compaction_id: str) -> list[results.ReadSummarySource]:
+        """Say which messages each sentence of a compaction's summary comes from, by its names, numbers and words.
+
+        - `compaction_id`: the compaction, by its id
+        """
+        answer = await self._request("session/summary_sources", compaction_id=compaction_id)
+        sentences: list[results.ReadSummarySource] = answer["sentences"]
+        return sentences
+
     async def undo_compaction(self, compaction_id: str) -> list[str]:
         """Undo a compaction: the context is what it would be without it; later turns stay.
 

@@ -40,6 +40,9 @@ OPERATIONS: dict[str, Operation] = {
     "listModelCalls": Operation("session/model_calls", "GET /sessions/{session_id}/model_calls"),
     "compactSession": Operation("session/compact", "POST /sessions/{session_id}/compact"),
     "listCompactions": Operation("session/compactions", "GET /sessions/{session_id}/compactions"),
+    "readSummarySources": Operation(
+        "session/summary_sources", "GET /sessions/{session_id}/compactions/{compaction_id}/sources"
+    ),
     "undoCompaction": Operation("session/compact_undo", "POST /sessions/{session_id}/compactions/{compaction_id}/undo"),
     "expandCompaction": Operation(
         "session/compact_expand", "POST /sessions/{session_id}/compactions/{compaction_id}/expand"

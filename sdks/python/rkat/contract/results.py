@@ -724,6 +724,15 @@ class Compaction(TypedDict):
     """What was brought back into the context since."""
 
 
+class ReadSummarySource(TypedDict):
+    """What `readSummarySources` answers."""
+
+    text: str
+    """The sentence, bullet or row, as it stands in the summary."""
+    seqs: list[int]
+    """The messages it comes from, by their seqs, the likeliest first; at most 4."""
+
+
 class ExpandResult(TypedDict):
     """What `expandCompaction` answers."""
 
