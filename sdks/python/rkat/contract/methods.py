@@ -359,3 +359,12 @@ class AgentMethods(Handle):
         """Say what an agent remembers: counts, tiers, summaries, the last compaction and the next."""
         answer: results.AgentStatus = await self._request("agent/status")
         return answer
+
+    async def history(self, *, limit: int | None = None, before_seq: int | None = None) -> results.AgentHistory:
+        """Read the summaries an agent's memories ever had, newest first.
+
+        - `limit`: show the summaries of so many compactions: 50 without it, 200 at most
+        - `before_seq`: only summaries before the one with this seq
+        """
+        answer: results.AgentHistory = await self._request("agent/history", limit=limit, before_seq=before_seq)
+        return answer
