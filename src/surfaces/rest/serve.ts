@@ -9,7 +9,7 @@ import type { Host } from "../wire/host.ts";
 import { errorAnswer } from "../wire/http-answer.ts";
 import { type HttpService, openHttpServer, type Target } from "../wire/http-server.ts";
 import { beginsTurn, watchTurns, within } from "../wire/running-turns.ts";
-import { createConsoleRoutes } from "./console.ts";
+import { createConsoleRoutes } from "./console-routes.ts";
 import { createEventStreams, streamTurn, wantsEvents } from "./event-streams.ts";
 import { createHostRoutes } from "./host-routes.ts";
 import { createOperationRoutes } from "./operation-routes.ts";
