@@ -13,7 +13,7 @@ import { addMcpCommand, settleServerCommand } from "./commands/mcp.ts";
 import { addMemoryCommand } from "./commands/memory.ts";
 import { addBlobCommand, addCapabilitiesCommand, addModelsCommand } from "./commands/models.ts";
 import { addResumeCommands, addRunCommand, DEFAULT_COMMAND, settleResume } from "./commands/run.ts";
-import { addRpcCommand, addServeCommand } from "./commands/serve.ts";
+import { addConsoleCommand, addRpcCommand, addServeCommand } from "./commands/serve.ts";
 import { addSessionCommand } from "./commands/session.ts";
 import { addTokenCommand } from "./commands/token.ts";
 import { addTrustCommand } from "./commands/trust.ts";
@@ -89,6 +89,7 @@ function declareProgram(program: Command, invocation: Invocation): void {
   addUsageCommand(program, invocation);
   addBlobCommand(program, invocation);
   program.commandsGroup("Serve");
+  addConsoleCommand(program, invocation);
   addServeCommand(program, invocation);
   addRpcCommand(program, invocation);
   addMcpCommand(program, invocation);

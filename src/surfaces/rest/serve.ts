@@ -45,10 +45,11 @@ export async function openRestServer(service: RestService): Promise<RestServer> 
   const turns = createTurnRequests();
   const streams = createEventStreams({ realm, clock, log });
   const find = createFind({ ...service, runtime }, [
+    // First: where there is a console, it shows what the plain page does.
+    ...(service.console === true ? createConsoleRoutes() : []),
     ...createHostRoutes({ runtime, host: about, version, turns }),
     ...createOperationRoutes({ realm, turns }),
     streams.route,
-    ...(service.console === true ? createConsoleRoutes() : []),
   ]);
   const server = await openHttpServer({ ...service, find, answerFailure: errorAnswer });
   return {
