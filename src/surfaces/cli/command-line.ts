@@ -2,6 +2,7 @@ import { Command, CommanderError } from "commander";
 import { RuntimeError } from "../../contract/error.ts";
 import { withoutControls } from "../wire/terminal-text.ts";
 import { addChatCommand } from "./chat/chat-command.ts";
+import { addAccessCommand } from "./commands/access.ts";
 import { addAgentCommand } from "./commands/agent.ts";
 import { addCompactCommand } from "./commands/compact.ts";
 import { addCompletionCommand } from "./commands/completion.ts";
@@ -94,6 +95,7 @@ function declareProgram(program: Command, invocation: Invocation): void {
   addRpcCommand(program, invocation);
   addMcpCommand(program, invocation);
   addTokenCommand(program, invocation);
+  addAccessCommand(program, invocation);
   program.commandsGroup("Set up; each command has a --help of its own");
   addDemoCommand(program, invocation);
   addInitCommand(program, invocation);
