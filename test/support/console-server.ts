@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { type Caller, createCaller } from "./rest-server.ts";
 
-const DOOR = join(import.meta.dirname, "../../dist/cli.js");
+export const DOOR = join(import.meta.dirname, "../../dist/cli.js");
 
 interface ServerOptions {
   readonly flags?: readonly string[];
@@ -74,7 +74,7 @@ export async function serveConsole({ flags = [], env = {} }: ServerOptions = {})
 }
 
 /** The first line of stdout; throws, with what it said of it, for a process that ends without one. */
-function firstLine(child: ChildProcess): Promise<string> {
+export function firstLine(child: ChildProcess): Promise<string> {
   return new Promise((resolve, reject) => {
     let stdout = "";
     let stderr = "";
