@@ -31,6 +31,37 @@ export function Badge({ tone = "plain", children }: { tone?: Tone; children: Com
 }
 export type Tone = "plain" | "good" | "warn" | "bad" | "live";
 
+/** What is known of a thing, name by name. */
+export function Facts({ rows }: { rows: readonly (readonly [string, ComponentChildren])[] }): JSX.Element {
+  return (
+    <dl class="facts">
+      {rows.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>
+            <bdi>{value}</bdi>
+          </dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+/** How much of a whole something is, from 0 to 1, by length and by its number. */
+export function Meter({ name, part, text }: { name: string; part: number; text: string }): JSX.Element {
+  return (
+    <div class="meter">
+      <span class="meter-name">
+        <bdi>{name}</bdi>
+      </span>
+      <span class="meter-track">
+        <span class="meter-fill" style={{ width: `${Math.max(0, Math.min(1, part)) * 100}%` }} />
+      </span>
+      <span class="meter-text">{text}</span>
+    </div>
+  );
+}
+
 /** What was asked of the server, as far as it has answered. */
 export interface Asked<T> {
   readonly value: T | undefined;
@@ -97,6 +128,8 @@ export function Action(props: {
   children: ComponentChildren;
   class?: string;
   title?: string;
+  /** Its name for those who do not see what it stands beside. */
+  label?: string;
   isOff?: boolean;
 }): JSX.Element {
   const isDoing = useSignal(false);
@@ -118,6 +151,7 @@ export function Action(props: {
         type="button"
         class={props.class ?? ""}
         title={props.title}
+        aria-label={props.label}
         disabled={isDoing.value || props.isOff === true}
         aria-busy={isDoing.value}
         onClick={() => void act()}
