@@ -52,7 +52,8 @@ export function askedOf({ path, parameters, body }: Operation): Asked {
     return String(exampleOf(name, schema));
   });
   const needed = parameters.filter((one) => one.in === "query" && one.required);
-  const query = new URLSearchParams(needed.map((one) => [one.name, String(exampleOf(one.name, one.schema))]));
+  const said = needed.map((one): [string, string] => [one.name, String(exampleOf(one.name, one.schema))]);
+  const query = new URLSearchParams(said);
   return {
     path: query.size === 0 ? filled : `${filled}?${query}`,
     body: body === undefined ? undefined : JSON.stringify(bodyExample(body)),
@@ -136,7 +137,10 @@ export const IDIOMS: Readonly<Record<string, { readonly typeScript: string; read
     python: 'client.session("SESSION_ID").turn("And then?")',
   },
   listSessions: { typeScript: "client.listSessions({ limit: 20 })", python: "client.list_sessions(limit=20)" },
-  readSession: { typeScript: 'client.readSession("SESSION_ID")', python: 'client.read_session("SESSION_ID")' },
+  readSession: {
+    typeScript: 'client.session("SESSION_ID").read()',
+    python: 'client.session("SESSION_ID").read()',
+  },
   readHistory: {
     typeScript: 'client.session("SESSION_ID").history()',
     python: 'client.session("SESSION_ID").history()',

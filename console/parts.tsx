@@ -47,6 +47,11 @@ export function Facts({ rows }: { rows: readonly (readonly [string, ComponentChi
   );
 }
 
+/** Our own sentences, with what stands between backticks as code. */
+export function Prose({ text }: { text: string }): JSX.Element {
+  return <>{text.split("`").map((part, index) => (index % 2 === 1 ? <code key={index}>{part}</code> : part))}</>;
+}
+
 /** How much of a whole something is, from 0 to 1, by length and by its number. */
 export function Meter({ name, part, text }: { name: string; part: number; text: string }): JSX.Element {
   return (
@@ -108,18 +113,22 @@ export function useAsked<T>(ask: () => Promise<T>, of: readonly unknown[]): Aske
 
 /** What was asked for, or why it is not there. */
 export function Answer<T>({ asked, children }: { asked: Asked<T>; children: (value: T) => JSX.Element }): JSX.Element {
-  if (asked.value !== undefined) return children(asked.value);
-  if (asked.problem !== undefined) {
-    return (
-      <Note kind="bad">
-        {asked.problem}{" "}
-        <button type="button" class="quiet" onClick={asked.again}>
-          Try again
-        </button>
-      </Note>
-    );
-  }
-  return <Spinner what="Loading" />;
+  const { value, problem } = asked;
+  if (value === undefined && problem === undefined) return <Spinner what="Loading" />;
+  return (
+    <>
+      {problem !== undefined && (
+        <Note kind="bad">
+          {problem}{" "}
+          <button type="button" class="quiet" onClick={asked.again}>
+            Try again
+          </button>
+        </Note>
+      )}
+      {/* What was there before stays to be read. */}
+      {value !== undefined && children(value)}
+    </>
+  );
 }
 
 /** A button that does something at the server: it waits for the answer, and says what went wrong beside itself. */

@@ -141,7 +141,13 @@ function Tiers({ status, context }: { status: AgentStatus; context: AgentContext
 }
 
 function Summary({ text }: { text: string | undefined }): JSX.Element {
-  return text === undefined ? <Empty>None yet.</Empty> : <div class="text">{text}</div>;
+  if (text === undefined) return <Empty>None yet.</Empty>;
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard
+    <div class="text long" tabIndex={0}>
+      {text}
+    </div>
+  );
 }
 
 type Range = AgentStatus["recent_range"];

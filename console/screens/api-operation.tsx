@@ -2,7 +2,7 @@ import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { exampleIn, LANGUAGES } from "../api-examples.ts";
 import { type Document, fieldsOf, type Operation, type Schema, typeOf } from "../openapi.ts";
-import { Badge } from "../parts.tsx";
+import { Badge, Prose } from "../parts.tsx";
 import { linkTo } from "../router.ts";
 import { BASE, may, tokenAtHand } from "../server.ts";
 import { TryIt } from "./api-try.tsx";
@@ -18,8 +18,14 @@ export function OperationView({ operation, document }: { operation: Operation; d
           <span class={`verb ${method.toLowerCase()}`}>{method}</span> <code class="text">{path}</code>{" "}
           {scope !== undefined && <Badge tone={mayDo(scope) ? "good" : "warn"}>needs the scope {scope}</Badge>}
         </p>
-        <p>{summary}</p>
-        {description !== undefined && <p class="soft">{description}</p>}
+        <p>
+          <Prose text={summary} />
+        </p>
+        {description !== undefined && (
+          <p class="soft">
+            <Prose text={description} />
+          </p>
+        )}
       </div>
       <Takes operation={operation} />
       <Examples operation={operation} />
@@ -108,7 +114,11 @@ function Field(props: { name: string; schema: Schema; note: string; isAnswer?: b
   return (
     <li>
       <code>{name}</code> <code class="soft text">{typeOf(schema)}</code> {note !== "" && <Badge>{note}</Badge>}
-      {description !== undefined && <div>{description}</div>}
+      {description !== undefined && (
+        <div>
+          <Prose text={description} />
+        </div>
+      )}
       {fallback !== undefined && <div class="soft">Without it: {JSON.stringify(fallback)}</div>}
       {examples.length > 0 && (
         <div class="soft">

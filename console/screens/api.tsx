@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { type Document, type Operation, operationsOf } from "../openapi.ts";
-import { Answer, Empty, useAsked } from "../parts.tsx";
+import { Answer, Empty, Prose, useAsked } from "../parts.tsx";
 import { linkTo } from "../router.ts";
 import { BASE, request } from "../server.ts";
 import { OperationView } from "./api-operation.tsx";
@@ -93,7 +93,9 @@ function Overview({ document, count }: { document: Document; count: number }): J
   const codes = Object.entries(document.components.schemas.Error?.["x-codes"] ?? {});
   return (
     <div class="stack">
-      <p>{document.info.description}</p>
+      <p>
+        <Prose text={document.info.description} />
+      </p>
       <p>
         {count} routes, version {document.info.version}, at <code>{BASE}</code>. The same for programs:{" "}
         <a href={`${BASE}/openapi.json`}>openapi.json</a>. The same operations are served over JSON-RPC and MCP, and are
@@ -117,7 +119,9 @@ function Overview({ document, count }: { document: Document; count: number }): J
                     <code>{code}</code>
                   </td>
                   <td class="number">{status}</td>
-                  <td>{meaning}</td>
+                  <td>
+                    <Prose text={meaning} />
+                  </td>
                 </tr>
               ))}
             </tbody>

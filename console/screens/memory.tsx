@@ -30,7 +30,7 @@ export function MemoryScreen(): JSX.Element {
     <div class="stack">
       <h1>Memory</h1>
       <Search key={`${q} ${scope} ${session}`} q={q} scope={scope} session={session} />
-      {q === "" ? <Status /> : <Found q={q} scope={scope} session={session} />}
+      {q === "" ? <Status /> : <Found key={`${q} ${scope} ${session}`} q={q} scope={scope} session={session} />}
     </div>
   );
 }
@@ -101,7 +101,7 @@ function Found({ q, scope, session }: Asking): JSX.Element {
   const asked = useAsked(() => {
     const where = scope === "session" ? { sessionId: session } : {};
     return client().searchMemory(q, { ...where, limit: HITS, everything: scope !== "left" });
-  }, [q, scope, session]);
+  }, []);
   return (
     <Answer asked={asked}>
       {({ results, mode }) => (
@@ -149,8 +149,8 @@ export function Hits({ hits }: { hits: readonly Hit[] }): JSX.Element {
           <pre class="text said" tabIndex={0}>
             {hit.content}
           </pre>
-          <div class="meters">
-            <Meter name="Sure by" part={hit.score} text={percent(hit.score)} />
+          <div class="whys">
+            <Meter name="Score" part={hit.score} text={percent(hit.score)} />
             {hit.why !== undefined && (
               <>
                 <Meter name="Words" part={hit.why.words} text={percent(hit.why.words)} />

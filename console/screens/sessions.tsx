@@ -32,13 +32,20 @@ export function SessionsScreen(): JSX.Element {
   const asked = useAsked(() => ask(wanted + 1), [label, wanted]);
   useEffect(() => {
     newest.value = [];
+  }, [asked.value]);
+  useEffect(() => {
+    let isCurrent = true;
     const look = async (): Promise<void> => {
       if (document.visibilityState !== "visible") return;
       // What cannot be asked now is asked again soon, and what was there stays to be read.
-      newest.value = await ask(PAGE).catch(() => newest.value);
+      const seen = await ask(PAGE).catch(() => undefined);
+      if (isCurrent && seen !== undefined) newest.value = seen;
     };
     const timer = setInterval(() => void look(), LOOK_MS);
-    return () => clearInterval(timer);
+    return () => {
+      isCurrent = false;
+      clearInterval(timer);
+    };
   }, [label]);
   const find = (q: string): void =>
     replace(linkTo(["sessions"], { q: q === "" ? undefined : q, label: query.get("label") ?? undefined }));
@@ -172,7 +179,7 @@ function Row({ session, again }: { session: SessionSummary; again: () => void })
       <td class="number wide">{formatCount(session.message_count)}</td>
       <td class="number wide">{formatTokens(session.total_tokens)}</td>
       <td class="number">{formatCost(session.cost)}</td>
-      <td class="wide" title={formatTime(session.updated_at)}>
+      <td class="wide when" title={formatTime(session.updated_at)}>
         {formatAgo(session.updated_at)}
       </td>
       {may("run") && (
@@ -193,10 +200,14 @@ async function createSession(): Promise<void> {
   go(linkTo(["sessions", session.id]));
 }
 
-/** What was seen last of the newest, and of the others what was asked for. */
+/** What was seen last of the newest, and of those that are older what was asked for. */
 function joined(newest: readonly SessionSummary[], asked: readonly SessionSummary[]): readonly SessionSummary[] {
+  const oldest = newest.at(-1);
+  if (oldest === undefined) return asked;
+  if (newest.length < PAGE) return newest;
   const seen = new Set(newest.map(({ session_id }) => session_id));
-  return [...newest, ...asked.filter(({ session_id }) => !seen.has(session_id))];
+  const isOlder = (one: SessionSummary): boolean => one.updated_at <= oldest.updated_at && !seen.has(one.session_id);
+  return [...newest, ...asked.filter(isOlder)];
 }
 
 function labelsOf(label: string): { labels: Record<string, string> } {
