@@ -1,11 +1,13 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
-import type { AgentContext, AgentStatus } from "../../src/contract/agent.ts";
+import type { AgentContext, AgentHistory, AgentStatus } from "../../src/contract/agent.ts";
 import { formatCount, formatTime } from "../format.ts";
 import { Action, Answer, Badge, Empty, Facts, Note, useAsked } from "../parts.tsx";
 import { linkTo, place, replace } from "../router.ts";
 import { client, may } from "../server.ts";
 import { Hits } from "./memory.tsx";
+
+type PastSummary = AgentHistory["summaries"][number];
 
 /** One agent: what it is shown of its life, in three tiers. */
 export function AgentScreen({ name }: { name: string }): JSX.Element {
@@ -29,6 +31,7 @@ export function AgentScreen({ name }: { name: string }): JSX.Element {
             <Life status={status} again={asked.again} name={name} />
             <Tiers status={status} context={context} />
             <Recall name={name} />
+            <Past key={status.compactions} name={name} />
             {may("run") && <Additions name={name} again={asked.again} />}
             <details class="card">
               <summary>All of it, as the model is shown it</summary>
@@ -159,6 +162,53 @@ function immediateRange({ immediate }: AgentContext): Range {
 
 function rangeText(range: Range): string {
   return range === undefined ? "" : `Memories ${formatCount(range.from_seq)} to ${formatCount(range.to_seq)}.`;
+}
+
+const TIERS = { recent: "recent", longterm: "long-term" } as const;
+
+/** Every summary there was, so that one can see what a later one has lost. */
+function Past({ name }: { name: string }): JSX.Element {
+  const before = useSignal<number | undefined>(undefined);
+  const older = useSignal<readonly PastSummary[]>([]);
+  const asked = useAsked(async () => {
+    const { summaries, next_before_seq } = await client()
+      .agent(name)
+      .history(before.value === undefined ? {} : { beforeSeq: before.value });
+    older.value = [...older.value, ...summaries];
+    return { next: next_before_seq };
+  }, [before.value]);
+  return (
+    <section class="card stack" aria-labelledby="past">
+      <h2 id="past">Summaries it had</h2>
+      <Answer asked={asked}>
+        {({ next }) => (
+          <>
+            {older.value.length === 0 && <Empty>Nothing was summarised yet.</Empty>}
+            {older.value.map(({ seq, tier, from, to, created_at, summary }) => (
+              <details key={`${seq} ${tier}`}>
+                <summary>
+                  {formatTime(created_at)} · {TIERS[tier]} · memories {formatCount(from)} to {formatCount(to)}
+                </summary>
+                <pre class="text">{summary}</pre>
+              </details>
+            ))}
+            {next !== undefined && (
+              <div>
+                <button
+                  type="button"
+                  onClick={() => {
+                    before.value = next;
+                  }}
+                >
+                  Show older
+                </button>
+              </div>
+            )}
+          </>
+        )}
+      </Answer>
+    </section>
+  );
 }
 
 function Recall({ name }: { name: string }): JSX.Element {

@@ -75,6 +75,23 @@ withBrowser("the screen of agents", () => {
     expect(page.url()).toContain("#/agents/ada?q=who");
   });
 
+  it("[G8] compacts on demand, and keeps every summary there was to be looked at", async () => {
+    const server = await serveConsole();
+    await server.call("PATCH /config", { agent_memory: { immediate_window: 2, recent_window: 2 } });
+    await server.stop();
+    await server.start();
+    for (let day = 1; day <= 4; day += 1) {
+      await server.call("POST /agents/ada/memories", { content: `On day ${day} it rained for ${day} hours.` });
+    }
+    const page = await openPage(`${server.url}/#/agents/ada`);
+    await page.getByText("Nothing was summarised yet.").waitFor();
+    await page.getByRole("button", { name: "Compact now" }).click();
+    await page.getByText(/recent · memories 1 to \d/).click();
+    await page.locator("details[open] pre").getByText("day 1").waitFor();
+    await page.getByRole("img", { name: /Memories by tier: recent 1 to \d, immediate \d to 4/ }).waitFor();
+    await expectAccessible(page);
+  });
+
   it("[G8] shows memories as text, and has no form for a token that may only read", async () => {
     const server = await serveConsole();
     await server.call("POST /agents/ada/memories", { content: HOSTILE, metadata: { [HOSTILE]: HOSTILE } });

@@ -24,7 +24,7 @@ export interface InputPlaces {
 const WITH_BODY: readonly string[] = ["POST", "PUT", "PATCH"];
 const LABEL: JsonSchema = { type: "array", items: { type: "string" }, description: "key=value; may be repeated" };
 const SEQUENCE: JsonSchema = { type: "integer", minimum: 0, description: "only events after this one" };
-const SESSION_ID: JsonSchema = { type: "string", format: "uuid" };
+const SESSION_ID: JsonSchema = { type: "string", format: "uuid", description: "the session, by its id" };
 
 /** Where the fields of an operation's input stand. What a query cannot hold has a form of its own there. */
 export function inputPlaces(name: OperationName): InputPlaces {
