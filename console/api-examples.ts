@@ -41,12 +41,12 @@ function inputExample({ parameters, body }: Operation): Record<string, unknown> 
 }
 
 /** What is asked of a server: the path with what belongs into it, what is in the query, and the body. */
-export interface Asked {
+interface Asked {
   readonly path: string;
   readonly body: string | undefined;
 }
 
-export function askedOf({ path, parameters, body }: Operation): Asked {
+function askedOf({ path, parameters, body }: Operation): Asked {
   const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => {
     const schema = parameters.find((one) => one.name === name)?.schema ?? {};
     return String(exampleOf(name, schema));

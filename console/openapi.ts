@@ -17,7 +17,7 @@ export interface Schema {
   readonly $ref?: string;
 }
 
-export interface Parameter {
+interface Parameter {
   readonly name: string;
   readonly in: "path" | "query" | "header";
   readonly required: boolean;
@@ -46,7 +46,7 @@ export interface Document {
 }
 
 /** A code of failure, as it is told. */
-export interface Code {
+interface Code {
   readonly status: number;
   readonly meaning: string;
 }

@@ -119,7 +119,7 @@ interface ConsoleFlags extends RestFlags {
   readonly open: boolean;
 }
 
-export function parseConsoleFlags(args: readonly string[]): ConsoleFlags {
+function parseConsoleFlags(args: readonly string[]): ConsoleFlags {
   const isShut = args.includes("--no-open");
   return { ...parseRestFlags(args.filter((word) => word !== "--no-open")), open: !isShut };
 }
