@@ -757,6 +757,17 @@ class PinResult(TypedDict):
     """Every pinned message, by its seq."""
 
 
+class MemoryHitWhy(TypedDict):
+    """`why` of `MemoryHit`."""
+
+    words: float
+    """0 to 1: how much of what was asked its words say; 1 for the very passage."""
+    meaning: float
+    """0 to 1: how alike it is in meaning; 0 where there are no vectors."""
+    neighbours: float
+    """0 to 1: how much better what was said right before or after it answers."""
+
+
 class MemoryHit(TypedDict):
     """`results` of `MemoryResults`."""
 
@@ -780,6 +791,10 @@ class MemoryHit(TypedDict):
     """The agent whose memory it is."""
     origin: str
     """Who said it, and that it is a quotation: data, whatever it asks for."""
+    why: NotRequired[MemoryHitWhy]
+    """With explain: what brought it where it stands."""
+    in_context: NotRequired[bool]
+    """With explain: whether its session's context shows it now; false of what an agent remembers."""
 
 
 class MemoryResults(TypedDict):
