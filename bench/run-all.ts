@@ -21,6 +21,7 @@ const BENCHES = [
   "hostile.ts",
   "crash.ts",
   "postgres.ts",
+  "console-size.ts",
 ];
 
 for (const bench of BENCHES) {

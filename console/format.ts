@@ -38,3 +38,11 @@ export function formatAgo(seconds: number, nowMs = Date.now()): string {
 export function formatId(id: string): string {
   return id.length > 13 ? `${id.slice(0, 8)}…${id.slice(-4)}` : id;
 }
+
+const SIZES = ["bytes", "kB", "MB", "GB"] as const;
+
+/** How large a text is, about: characters for bytes. */
+export function formatSize(bytes: number): string {
+  const step = Math.min(SIZES.length - 1, bytes < 1_000 ? 0 : Math.floor(Math.log10(bytes) / 3));
+  return `${(bytes / 1_000 ** step).toFixed(step === 0 ? 0 : 1)} ${SIZES[step]}`;
+}

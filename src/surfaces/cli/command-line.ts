@@ -14,7 +14,7 @@ import { addMcpCommand, settleServerCommand } from "./commands/mcp.ts";
 import { addMemoryCommand } from "./commands/memory.ts";
 import { addBlobCommand, addCapabilitiesCommand, addModelsCommand } from "./commands/models.ts";
 import { addResumeCommands, addRunCommand, DEFAULT_COMMAND, settleResume } from "./commands/run.ts";
-import { addRpcCommand, addServeCommand } from "./commands/serve.ts";
+import { addConsoleCommand, addRpcCommand, addServeCommand } from "./commands/serve.ts";
 import { addSessionCommand } from "./commands/session.ts";
 import { addStoreCommand } from "./commands/store.ts";
 import { addTokenCommand } from "./commands/token.ts";
@@ -91,6 +91,7 @@ function declareProgram(program: Command, invocation: Invocation): void {
   addUsageCommand(program, invocation);
   addBlobCommand(program, invocation);
   program.commandsGroup("Serve");
+  addConsoleCommand(program, invocation);
   addServeCommand(program, invocation);
   addRpcCommand(program, invocation);
   addMcpCommand(program, invocation);
