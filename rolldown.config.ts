@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { globSync, readFileSync } from "node:fs";
 import { defineConfig, type Plugin } from "rolldown";
 
 /** What is derived from the schemas for callers is bundled as its value: a client then loads no schema, and no zod. */
@@ -15,12 +15,18 @@ const wireTable = {
 const consolePage: Plugin = {
   name: "console-page",
   generateBundle(_, bundle) {
-    const asset = (name: string): string => {
-      const source = readFileSync(`console/${name}`, "utf8");
+    const asset = (name: string, paths: readonly string[]): string => {
+      const source = paths.map((path) => readFileSync(path, "utf8")).join("");
       return this.getFileName(this.emitFile({ type: "asset", name, source }));
     };
+    // The theme first: screens say what differs from it.
+    const styles = ["console/theme.css", ...globSync("console/screens/**/*.css").sort()];
     const entry = Object.values(bundle).find((file) => file.type === "chunk" && file.isEntry);
-    const names = { icon: asset("icon.svg"), style: asset("theme.css"), script: entry?.fileName ?? "" };
+    const names = {
+      icon: asset("icon.svg", ["console/icon.svg"]),
+      style: asset("console.css", styles),
+      script: entry?.fileName ?? "",
+    };
     const page = readFileSync("console/index.html", "utf8").replace(
       /\{(icon|style|script)\}/g,
       (_whole, name: string) => (name === "icon" ? names.icon : name === "style" ? names.style : names.script),

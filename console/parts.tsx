@@ -97,6 +97,8 @@ export function Action(props: {
   children: ComponentChildren;
   class?: string;
   title?: string;
+  /** Its name for those who do not see what it stands beside. */
+  label?: string;
   isOff?: boolean;
 }): JSX.Element {
   const isDoing = useSignal(false);
@@ -118,6 +120,7 @@ export function Action(props: {
         type="button"
         class={props.class ?? ""}
         title={props.title}
+        aria-label={props.label}
         disabled={isDoing.value || props.isOff === true}
         aria-busy={isDoing.value}
         onClick={() => void act()}

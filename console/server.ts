@@ -75,8 +75,13 @@ export function failed(thrown: unknown): string {
   return sentenceOf(thrown);
 }
 
+/** The code of what the server, or the client, refused. */
+export function codeOf(thrown: unknown): string | undefined {
+  return thrown instanceof RuntimeError ? thrown.code : undefined;
+}
+
 function isUnauthorized(thrown: unknown): boolean {
-  return thrown instanceof RuntimeError && thrown.code === "UNAUTHORIZED";
+  return codeOf(thrown) === "UNAUTHORIZED";
 }
 
 function sentenceOf(thrown: unknown): string {

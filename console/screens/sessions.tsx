@@ -9,7 +9,7 @@ import { client, may } from "../server.ts";
 const PAGE = 1_000;
 const LOOK_MS = 5_000;
 
-const TONES: Readonly<Record<string, Tone>> = {
+export const TONES: Readonly<Record<string, Tone>> = {
   running: "live",
   waiting: "warn",
   interrupted: "bad",
