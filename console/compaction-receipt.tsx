@@ -40,8 +40,8 @@ const ITEMS_MAX = 200;
 /** The facts of what was taken out by where they are now, what is worst off first. */
 export function Receipt({ view, compaction }: { view: SessionView; compaction: Compaction }): JSX.Element {
   const { receipt } = compaction;
-  const worst = CLASSES.findLast(([name]) => receipt[name] > 0)?.[0];
-  const chosen = useSignal<FactClass | undefined>(worst);
+  // What is lost is to be seen without a click; the rest would hide the messages below.
+  const chosen = useSignal<FactClass | undefined>(receipt.lost > 0 ? "lost" : undefined);
   const unverified = receipt.unverified ?? [];
   const items = receipt.items.filter(({ status }) => status === chosen.value);
   const meaning = CLASSES.find(([name]) => name === chosen.value)?.[2];
@@ -58,7 +58,7 @@ export function Receipt({ view, compaction }: { view: SessionView; compaction: C
             aria-pressed={chosen.value === name}
             disabled={receipt[name] === 0}
             onClick={() => {
-              chosen.value = name;
+              chosen.value = chosen.value === name ? undefined : name;
             }}
           >
             <span class={`swatch fact-${name}`} aria-hidden="true" /> {formatCount(receipt[name])} {words}

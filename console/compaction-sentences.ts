@@ -22,13 +22,25 @@ export function splitSentences(text: string): readonly string[] {
   return [...segmenter.segment(text)].map(({ segment }) => segment);
 }
 
-/** Reads messages against what stands for them: by the receipt's facts first, and by words where it has none. */
-export function createComparison(compaction: Compaction): (said: Said, text: string) => readonly Sentence[] {
+/**
+ * Reads messages against what stands for them: by the facts of the receipts first, and by words where they have none. A
+ * fact of what an earlier compaction took out counts as kept where this summary still has it word for word.
+ */
+export function createComparison(
+  compaction: Compaction,
+  earlier: readonly Compaction[],
+): (said: Said, text: string) => readonly Sentence[] {
   const { summary, rules = [], receipt } = compaction;
+  const inherited = earlier
+    .flatMap((one) => one.receipt.items)
+    .map((item) => {
+      return { ...item, status: summary.includes(item.text) ? ("in_summary" as const) : ("recoverable" as const) };
+    });
+  const all = [...receipt.items, ...inherited];
   const told = [...splitSentences(summary), ...rules.filter(({ follows }) => follows).map(({ text }) => text)];
   const sets = told.map(wordsOf).filter(({ size }) => size > 0);
   return (said, text) => {
-    const items = receipt.items.filter(({ seq }) => seq === said.seq);
+    const items = all.filter(({ seq }) => seq === said.seq);
     return splitSentences(text).map((sentence) => {
       const facts = items
         .filter((item) => sentence.includes(item.text))

@@ -54,7 +54,7 @@ export function Standing(props: {
       {rules.length > 0 && (
         <>
           <h3>Your rules, carried on word for word</h3>
-          <ul class="plain">
+          <ul class="bare">
             {rules.map(({ seq, text, follows }) => (
               <li key={`${seq} ${text}`}>
                 <span class="text">{text}</span>{" "}
@@ -75,7 +75,7 @@ export function Standing(props: {
               ? "Nothing it was made from says this; the sentences were cut from the summary."
               : "Nothing it was made from says this; the sentences are still in the summary."}
           </p>
-          <ul class="plain">
+          <ul class="bare">
             {receipt.invented.map(({ text, sentence }, index) => (
               <li key={index}>
                 <bdi class="mono">{text}</bdi> <span class="soft text">{sentence}</span>
@@ -108,7 +108,7 @@ function Stayed({ view, compaction }: { view: SessionView; compaction: Compactio
     <>
       <h3>Stayed as it was</h3>
       {kept.length === 0 && <p class="soft">Nothing but the system prompt.</p>}
-      <ul class="plain">
+      <ul class="bare">
         {kept.map(({ from_seq, to_seq }) => (
           <li key={from_seq}>
             <a href={linkTo(["sessions", view.id], { seq: from_seq })}>

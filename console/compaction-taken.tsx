@@ -22,24 +22,28 @@ interface Row {
 export function Taken(props: {
   view: SessionView;
   compaction: Compaction;
+  /** Those before it whose summaries went into its own. */
+  earlier: readonly Compaction[];
   messages: readonly Said[];
   goTo: number | undefined;
 }): JSX.Element {
-  const { view, compaction, messages, goTo } = props;
+  const { view, compaction, earlier, messages, goTo } = props;
   const isOnlyMissing = useSignal(false);
   const picked = useSignal<ReadonlySet<number>>(new Set());
   const told = useSignal<string | undefined>(undefined);
   const rows = useMemo((): readonly Row[] => {
-    const compare = createComparison(compaction);
+    const compare = createComparison(compaction, earlier);
     return messages.map((said) => ({ said, sentences: hasSentences(said) ? compare(said, textOf(said)) : [] }));
   }, [messages, compaction.compaction_id]);
   const missing = rows.reduce((sum, { sentences }) => sum + sentences.filter((one) => one.isMissing).length, 0);
   const shown = isOnlyMissing.value ? rows.filter(({ sentences }) => sentences.some((one) => one.isMissing)) : rows;
   const bringBack = async (seqs: readonly number[]): Promise<void> => {
     const results: ExpandResult[] = [];
-    for (const { from_seq, to_seq } of rangesOf(seqs, messages)) {
-      const range = { fromSeq: from_seq, toSeq: to_seq };
-      results.push(await view.handle.expandCompaction(compaction.compaction_id, range));
+    for (const { compaction_id, discarded } of [...earlier, compaction]) {
+      const own = seqs.filter((seq) => discarded.some(({ from_seq, to_seq }) => from_seq <= seq && seq <= to_seq));
+      for (const { from_seq, to_seq } of rangesOf(own, messages)) {
+        results.push(await view.handle.expandCompaction(compaction_id, { fromSeq: from_seq, toSeq: to_seq }));
+      }
     }
     await view.refresh();
     picked.value = new Set();

@@ -33,5 +33,5 @@ const CALLS_MAX = 200;
 
 export async function readModelCalls(id: string): Promise<ModelCalls> {
   const dispatch = client().dispatch as unknown as (name: string, input: unknown) => Promise<ModelCalls>;
-  return dispatch("listModelCalls", { session_id: id, limit: CALLS_MAX });
+  return dispatch("listModelCalls", { session_id: id, limit: CALLS_MAX }).catch(() => NO_CALLS);
 }

@@ -41,7 +41,7 @@ export function TranscriptMessage(props: {
         </a>
         {isPinned && <Badge tone="warn">pinned</Badge>}
         {hasLeft && (
-          <a class="badge" href={linkTo(["sessions", view.id, "compactions", compactionOf(view, said.seq)])}>
+          <a class="badge" href={linkTo(["sessions", view.id, "compactions", standingIn(view)], { seq: said.seq })}>
             not shown to the model any more
           </a>
         )}
@@ -57,12 +57,9 @@ export function TranscriptMessage(props: {
   );
 }
 
-/** The newest compaction that took a message out. */
-function compactionOf({ compactions }: SessionView, seq: number): string {
-  const found = compactions.value.findLast(
-    ({ undone, discarded }) => !undone && discarded.some(({ from_seq, to_seq }) => from_seq <= seq && seq <= to_seq),
-  );
-  return found?.compaction_id ?? "";
+/** The compaction whose summary stands for what the model is not shown. */
+function standingIn({ compactions }: SessionView): string {
+  return compactions.value.findLast(({ undone }) => !undone)?.compaction_id ?? "";
 }
 
 function MessageActions(props: {

@@ -60,8 +60,10 @@ export function VirtualList<T>(props: {
     if (element === null || inner === null) return;
     const look = (): void => {
       const top = element.scrollTop;
+      // Only whoever goes up leaves the end: it may also be what is there that has grown.
+      const isUp = top < view.value.top - 1;
       view.value = { top, height: element.clientHeight };
-      isAtEnd.current = top + element.clientHeight >= element.scrollHeight - END_PX;
+      isAtEnd.current = (isAtEnd.current && !isUp) || top + element.clientHeight >= element.scrollHeight - END_PX;
       const at = now.current;
       const index = indexAt(at.offsets, top);
       const item = at.items[index];

@@ -18,10 +18,14 @@ const COMPARED_MAX = 1_000;
 /** One compaction: what it took out, what stands for it, what became of the facts, and the way back. */
 export function CompactionScreen({ view, id }: { view: SessionView; id: string }): JSX.Element {
   const compaction = view.compactions.value.find(({ compaction_id }) => compaction_id === id);
+  const earlier = compaction === undefined ? [] : chainOf(view.compactions.value, compaction);
   const asked = useAsked(async () => {
     if (compaction === undefined) return undefined;
     const [messages, sentences] = await Promise.all([
-      view.messagesIn(compaction.discarded, COMPARED_MAX),
+      view.messagesIn(
+        [...earlier, compaction].flatMap(({ discarded }) => discarded),
+        COMPARED_MAX,
+      ),
       readSentences(view.id, compaction),
     ]);
     return { messages, sentences };
@@ -44,6 +48,7 @@ export function CompactionScreen({ view, id }: { view: SessionView; id: string }
             <Taken
               view={view}
               compaction={compaction}
+              earlier={earlier}
               messages={found?.messages ?? []}
               goTo={Number.isInteger(seq) ? seq : undefined}
             />
@@ -53,6 +58,12 @@ export function CompactionScreen({ view, id }: { view: SessionView; id: string }
       </Answer>
     </div>
   );
+}
+
+/** The compactions before one whose summaries went into its own, oldest first: it stands for what they took out too. */
+function chainOf(all: readonly Compaction[], compaction: Compaction): readonly Compaction[] {
+  const before = all.find(({ compaction_id }) => compaction_id === compaction.superseded);
+  return before === undefined ? [] : [...chainOf(all, before), before];
 }
 
 function Facts({ view, compaction }: { view: SessionView; compaction: Compaction }): JSX.Element {
@@ -109,7 +120,9 @@ function Size(props: { name: string; tokens: number; of: number; messages: numbe
   return (
     <div class="size">
       <span>{name}</span>
-      <meter min={0} max={Math.max(1, of)} value={tokens} aria-label={`${name}: ${formatCount(tokens)} tokens`} />
+      <span class="size-bar" aria-hidden="true">
+        <span style={{ width: `${(100 * tokens) / Math.max(1, of)}%` }} />
+      </span>
       <span>
         {formatTokens(tokens)} tokens, {formatCount(messages)} messages
       </span>
