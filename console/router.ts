@@ -33,7 +33,7 @@ export function go(link: string): void {
 }
 
 /** A link that was cut off in the middle of a character still leads somewhere. */
-function decoded(part: string): string {
+export function decoded(part: string): string {
   try {
     return decodeURIComponent(part);
   } catch {

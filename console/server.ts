@@ -2,6 +2,7 @@ import { signal } from "@preact/signals";
 import type { Client } from "../src/client.ts";
 import { connect, RuntimeError } from "../src/clients/browser.ts";
 import type { Scope } from "../src/contract/caller.ts";
+import { decoded } from "./router.ts";
 
 /** Where the page was served from, whatever prefix a proxy has put before it. */
 export const BASE = new URL(".", location.href.replace(/#.*$/, "")).href.replace(/\/$/, "");
@@ -19,16 +20,23 @@ export const state = signal<State>({ kind: "connecting" });
 
 /** A token in the address is taken out of it at once: addresses are shown, kept and copied. */
 function takeToken(): string | undefined {
-  const given = /^#token=([^&]+)$/.exec(location.hash)?.[1];
+  const [, given] = /^#token=([^&]+)$/.exec(location.hash) ?? [];
   if (given !== undefined) {
     history.replaceState(null, "", `${location.pathname}${location.search}`);
-    sessionStorage.setItem(TOKEN, decodeURIComponent(given));
+    sessionStorage.setItem(TOKEN, decoded(given));
   }
   return sessionStorage.getItem(TOKEN) ?? undefined;
 }
 
+// An address with a token may also be given to a page that is open already.
+window.addEventListener("hashchange", () => {
+  if (location.hash.startsWith("#token=")) void open();
+});
+
 /** Connects with the token at hand; leads to the login where the server asks for another. */
 export async function open(token = takeToken()): Promise<void> {
+  // No header could carry it, so no server has it.
+  if (token !== undefined && !/^[\x21-\x7e]+$/.test(token)) return leave(WRONG);
   state.value = { kind: "connecting" };
   try {
     const client = await connect({ url: BASE, ...(token === undefined ? {} : { token }) });
@@ -36,16 +44,14 @@ export async function open(token = takeToken()): Promise<void> {
     if (token !== undefined) sessionStorage.setItem(TOKEN, token);
     state.value = { kind: "ready", client, may: (scope) => scopes.includes(scope) };
   } catch (thrown) {
-    const sentence = sentenceOf(thrown);
-    if (!isUnauthorized(thrown)) {
-      state.value = { kind: "away", sentence };
-      return;
-    }
-    sessionStorage.removeItem(TOKEN);
-    const isFirst = token === undefined;
-    state.value = { kind: "login", sentence: isFirst ? undefined : "That token is not one of this server's." };
+    if (isUnauthorized(thrown)) return leave(token === undefined ? undefined : WRONG);
+    // A token that may not even read shows nothing; another may.
+    if (thrown instanceof RuntimeError && thrown.code === "PERMISSION_DENIED") return leave(`${thrown.message}.`);
+    state.value = { kind: "away", sentence: sentenceOf(thrown) };
   }
 }
+
+const WRONG = "That token is not one of this server's.";
 
 /** Forgets the token. */
 export function leave(sentence?: string): void {

@@ -22,6 +22,7 @@ export const PARTS: Parts = {
   serveRpc: async () => 0,
   serveMcp: async () => 0,
   serveRest: async () => 0,
+  serveConsole: async () => 0,
   inspectMcpServers,
   toml: async () => ({ parse: parseToml, format: formatToml }),
   loadConformance: async () => {

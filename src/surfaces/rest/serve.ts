@@ -9,7 +9,7 @@ import type { Host } from "../wire/host.ts";
 import { errorAnswer } from "../wire/http-answer.ts";
 import { type HttpService, openHttpServer, type Target } from "../wire/http-server.ts";
 import { beginsTurn, watchTurns, within } from "../wire/running-turns.ts";
-import { createConsoleRoutes } from "./console.ts";
+import { createConsoleRoutes } from "./console-routes.ts";
 import { createEventStreams, streamTurn, wantsEvents } from "./event-streams.ts";
 import { createHostRoutes } from "./host-routes.ts";
 import { createOperationRoutes } from "./operation-routes.ts";
@@ -45,10 +45,11 @@ export async function openRestServer(service: RestService): Promise<RestServer> 
   const turns = createTurnRequests();
   const streams = createEventStreams({ realm, clock, log });
   const find = createFind({ ...service, runtime }, [
+    // First: where there is a console, it shows what the plain page does.
+    ...(service.console === true ? createConsoleRoutes() : []),
     ...createHostRoutes({ runtime, host: about, version, turns }),
     ...createOperationRoutes({ realm, turns }),
     streams.route,
-    ...(service.console === true ? createConsoleRoutes() : []),
   ]);
   const server = await openHttpServer({ ...service, find, answerFailure: errorAnswer });
   return {

@@ -93,6 +93,11 @@ class ClientMethods(Handle):
         answer: results.UsageReport = await self._request("usage/read", by=by, since=since, labels=labels)
         return answer
 
+    async def access(self) -> results.ReadAccessResult:
+        """Say who asks, and what it may do."""
+        answer: results.ReadAccessResult = await self._request("access/get")
+        return answer
+
     async def capabilities(self) -> results.Capabilities:
         """Say what this runtime can do and what was left out."""
         answer: results.Capabilities = await self._request("capabilities/get")

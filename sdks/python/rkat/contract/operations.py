@@ -62,6 +62,7 @@ OPERATIONS: dict[str, Operation] = {
     "setConfig": Operation("config/set", "PUT /config"),
     "patchConfig": Operation("config/patch", "PATCH /config"),
     "readUsage": Operation("usage/read", "GET /usage"),
+    "readAccess": Operation("access/get", "GET /access"),
     "readCapabilities": Operation("capabilities/get", "GET /capabilities"),
     "readModels": Operation("models/catalog", "GET /models/catalog"),
 }

@@ -961,6 +961,27 @@ class UsageReport(TypedDict):
     """All of it, each call once."""
 
 
+Scope: TypeAlias = Literal[
+    "read",
+    "run",
+    "tools",
+    "approve",
+    "config",
+    "admin",
+]
+
+
+class ReadAccessResult(TypedDict):
+    """What `readAccess` answers."""
+
+    name: NotRequired[str]
+    """The name of the token; absent for the user of the process."""
+    scopes: list[Scope]
+    """What whoever asks may do."""
+    labels: dict[str, str]
+    """Only sessions with these labels are there for it."""
+
+
 class CapabilityRow(TypedDict):
     """`capabilities` of `Capabilities`."""
 

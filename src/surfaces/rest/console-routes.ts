@@ -29,6 +29,8 @@ const PAGE_HEADERS = {
   "x-frame-options": "DENY",
   "referrer-policy": "no-referrer",
   "cross-origin-opener-policy": "same-origin",
+  // It names the files, and may name others tomorrow.
+  "cache-control": "no-cache",
 };
 /** A file of another content has another name. */
 const FILE_HEADERS = { "cache-control": "public, max-age=31536000, immutable" };
@@ -42,10 +44,12 @@ interface PageFile {
 /** The console: a page and its files, served to anybody; what it shows, it asks for with a token as any client does. */
 export function createConsoleRoutes(folder = builtFolder()): readonly AnsweredRoute[] {
   const page = readPage(folder);
-  const files = page === undefined ? new Map<string, PageFile>() : readFiles(join(folder, "assets"));
   const open = { method: "GET", scope: undefined, isPage: true } as const;
+  // What is missing is told where one looks for it; the plain page of the operations stays.
+  if (page === undefined) return [{ ...open, path: "/", serve: notBuilt }];
+  const files = readFiles(join(folder, "assets"));
   return [
-    { ...open, path: "/", serve: (request) => (page === undefined ? notBuilt() : send(page, request, PAGE_HEADERS)) },
+    { ...open, path: "/", serve: (request) => send(page, request, PAGE_HEADERS) },
     {
       ...open,
       path: "/assets/{file}",
@@ -54,8 +58,17 @@ export function createConsoleRoutes(folder = builtFolder()): readonly AnsweredRo
         return file === undefined ? nothingAt(request.path) : send(file, request, FILE_HEADERS);
       },
     },
+    { ...open, path: "/docs", serve: () => REFERENCE },
   ];
 }
+
+/** From where one is, whatever prefix a proxy has put before it. */
+const REFERENCE: Answer = {
+  status: 302,
+  type: "text/plain; charset=utf-8",
+  text: "the operations are shown at ./#/api\n",
+  headers: { location: "./#/api" },
+};
 
 /** In the package it is there; in a clone it is made by the build. */
 function builtFolder(): string {
