@@ -18,6 +18,7 @@ import { EventCursor, EventPage, ListEvents, OneScope } from "./event-page.ts";
 import { ExternalEvent, ExternalEventOutcome, InjectContext, InjectedContext } from "./inject.ts";
 import { positive, written } from "./input.ts";
 import { MemoryResults, MemorySearch, MemoryStatusReport } from "./memory.ts";
+import { MODEL_CALL_OPERATIONS } from "./model-call.ts";
 import { message_index, running_behavior } from "./rewrite.ts";
 import { REWRITE_OPERATIONS } from "./rewrite-operations.ts";
 import {
@@ -185,6 +186,7 @@ export const OPERATIONS = {
     scope: "read",
     requires: "session-store",
   },
+  ...MODEL_CALL_OPERATIONS,
   compactSession: {
     summary: "Compact a session's context now, or preview what that would keep, drop and cost.",
     input: z.strictObject({ session_id: SessionId, ...CompactNow }),

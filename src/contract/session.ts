@@ -359,6 +359,19 @@ export const ReadContext = z.strictObject({
   at_seq: written("--at <seq>", positive.optional().describe("at the model call with this seq, as in events")),
 });
 
+const PartKind = z.enum(["system", "summary", "pinned", "expanded", "turn", "tool_output", "memory"]);
+export type PartKind = z.infer<typeof PartKind>;
+
+/** How much of a context is of each kind. */
+export const ContextKinds = z.array(
+  z.object({
+    kind: PartKind.describe(
+      "what it is; of the turns, tool_output is what tools gave, memory what was recalled by them",
+    ),
+    tokens: whole.describe("how large it is, about"),
+  }),
+);
+
 /** What the model is shown. */
 export const SessionContext = z.object({
   messages: SeqMessages.describe("what the model is shown, in its order"),
@@ -373,6 +386,7 @@ export const SessionContext = z.object({
       }),
     )
     .describe("what the context is made of, in the order of the messages"),
+  kinds: ContextKinds.describe("what fills it, each kind once; together it is estimated_tokens"),
   tool_tokens: whole.describe("what the tools' descriptions add to every request, about"),
   context_window: whole.optional().describe("tokens the model can see at once, when that is known"),
   auto_compact_threshold: whole

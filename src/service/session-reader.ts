@@ -1,7 +1,8 @@
 import { RuntimeError } from "../contract/error.ts";
 import type { SessionContext, SessionHistory, SessionInfo, SessionSummary } from "../contract/session.ts";
 import { CONTRACT_VERSION } from "../contract/version.ts";
-import { describeContext, type Hash } from "../core/context.ts";
+import type { Hash } from "../core/context.ts";
+import { describeContext } from "../core/describe-context.ts";
 import { textOfEntry } from "../core/entry-events.ts";
 import { foldSession, type SessionState } from "../core/session-state.ts";
 import type { SessionRow, Store } from "../ports/store.ts";
@@ -13,9 +14,11 @@ interface ReaderParts {
   readonly store: Store;
   readonly live: LiveSessions;
   readonly hash: Hash;
-  /** How large a session's context may grow, and what its tools add. */
-  sizesOf(session: LiveSession): Pick<SessionContext, "tool_tokens" | "context_window" | "auto_compact_threshold">;
+  sizesOf(session: LiveSession): ContextSizes;
 }
+
+/** How large a session's context may grow, and what its tools add. */
+export type ContextSizes = Pick<SessionContext, "tool_tokens" | "context_window" | "auto_compact_threshold">;
 
 type Reads = "readSession" | "listSessions" | "readHistory" | "readContext" | "readEventCursor" | "listEvents";
 

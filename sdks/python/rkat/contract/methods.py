@@ -228,6 +228,15 @@ class SessionMethods(Handle):
         answer: results.SessionContext = await self._request("session/context", at_seq=at_seq)
         return answer
 
+    async def model_calls(self, *, limit: int | None = None, before_seq: int | None = None) -> results.ModelCalls:
+        """List a session's model calls with what filled the context of each, the newest, oldest first.
+
+        - `limit`: show at most so many: 200 without it, 1000 at most
+        - `before_seq`: only calls before the one with this seq
+        """
+        answer: results.ModelCalls = await self._request("session/model_calls", limit=limit, before_seq=before_seq)
+        return answer
+
     async def compact(self, *, preview: bool | None = None, instructions: str | None = None) -> results.CompactResult:
         """Compact a session's context now, or preview what that would keep, drop and cost.
 

@@ -37,6 +37,7 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "listRewrites": Operation("session/transcript_rewrites", "GET /sessions/{session_id}/transcript-rewrites"),
     "readContext": Operation("session/context", "GET /sessions/{session_id}/context"),
+    "listModelCalls": Operation("session/model_calls", "GET /sessions/{session_id}/model_calls"),
     "compactSession": Operation("session/compact", "POST /sessions/{session_id}/compact"),
     "listCompactions": Operation("session/compactions", "GET /sessions/{session_id}/compactions"),
     "undoCompaction": Operation("session/compact_undo", "POST /sessions/{session_id}/compactions/{compaction_id}/undo"),

@@ -386,6 +386,26 @@ class ContextPart(TypedDict):
     """How large it is, about."""
 
 
+SessionContextKindKind: TypeAlias = Literal[
+    "system",
+    "summary",
+    "pinned",
+    "expanded",
+    "turn",
+    "tool_output",
+    "memory",
+]
+
+
+class SessionContextKind(TypedDict):
+    """`kinds` of `SessionContext`."""
+
+    kind: SessionContextKindKind
+    """What it is; of the turns, tool_output is what tools gave, memory what was recalled by them."""
+    tokens: int
+    """How large it is, about."""
+
+
 class SessionContext(TypedDict):
     """What `readContext` answers."""
 
@@ -397,12 +417,67 @@ class SessionContext(TypedDict):
     """The hash of it, as recorded with the call when it was made."""
     parts: list[ContextPart]
     """What the context is made of, in the order of the messages."""
+    kinds: list[SessionContextKind]
+    """What fills it, each kind once; together it is estimated_tokens."""
     tool_tokens: int
     """What the tools' descriptions add to every request, about."""
     context_window: NotRequired[int]
     """Tokens the model can see at once, when that is known."""
     auto_compact_threshold: NotRequired[int]
     """The size at which the context is compacted; absent without session-compaction."""
+
+
+class ModelCallsCall(TypedDict):
+    """`calls` of `ModelCalls`."""
+
+    seq: int
+    """Its number in the session's log; readContext shows with at_seq what it was shown."""
+    turn: int
+    """The session's turn it was made in, from 1."""
+    at: str
+    """When it was made, in RFC 3339."""
+    model: str
+    """The model that was called."""
+    tokens: int
+    """How large the context was that it was shown, about; the sum of the parts."""
+    tool_tokens: int
+    """What the descriptions of the tools the session now has add, about."""
+    parts: list[SessionContextKind]
+    """What filled the context, each kind once."""
+    context_window: NotRequired[int]
+    """Tokens the model can see at once, when that is known."""
+    threshold: NotRequired[int]
+    """The size at which the context is compacted; absent without session-compaction."""
+    usage: NotRequired[Usage]
+    """What it took, attempts that failed with it; absent where nobody told."""
+    cost: NotRequired[Cost]
+    """What that cost; absent where no price is known."""
+
+
+class ModelCallsCompaction(TypedDict):
+    """`compactions` of `ModelCalls`."""
+
+    seq: int
+    """Its number in the session's log."""
+    compaction_id: str
+    """Its id."""
+    tokens_before: int
+    """How large the context was, about."""
+    tokens_after: int
+    """How large it was after, about."""
+    undone: bool
+    """Whether it was undone since."""
+
+
+class ModelCalls(TypedDict):
+    """What `listModelCalls` answers."""
+
+    calls: list[ModelCallsCall]
+    """The calls, oldest first."""
+    compactions: list[ModelCallsCompaction]
+    """The compactions among these calls, oldest first; each is in one page."""
+    next_before_seq: NotRequired[int]
+    """before_seq of the page of older calls; absent where there are none."""
 
 
 class SeqRange(TypedDict):
