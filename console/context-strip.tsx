@@ -1,8 +1,8 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import type { ModelCalls } from "../src/contract/model-call.ts";
 import { formatCost, formatCount, formatTime, formatTokens } from "./format.ts";
-import type { ModelCall, ModelCalls } from "./model-calls.ts";
 import { go, linkTo } from "./router.ts";
 
 /** The parts of a context from the bottom of a bar to its top, and what they are called. */
@@ -24,6 +24,7 @@ const STEP_MAX = 26;
 /** A limit that lies this much higher than any bar would make all of them flat: it is told in words then. */
 const FAR = 2.5;
 
+type ModelCall = ModelCalls["calls"][number];
 type Mark = ModelCalls["compactions"][number];
 type Item =
   | { readonly kind: "call"; readonly seq: number; readonly call: ModelCall }

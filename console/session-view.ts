@@ -2,8 +2,8 @@ import { batch, computed, type ReadonlySignal, type Signal, signal } from "@prea
 import type { Session } from "../src/client.ts";
 import type { Compaction, SeqRange } from "../src/contract/compaction.ts";
 import type { AgentEvent } from "../src/contract/event.ts";
+import type { ModelCalls } from "../src/contract/model-call.ts";
 import type { SessionHistory, SessionInfo } from "../src/contract/session.ts";
-import { type ModelCalls, NO_CALLS, readModelCalls } from "./model-calls.ts";
 import { client, codeOf, failed } from "./server.ts";
 import { type Remark, remarkOf } from "./transcript-remarks.ts";
 
@@ -53,6 +53,8 @@ export interface SessionView {
   close(): void;
 }
 
+const NO_CALLS: ModelCalls = { calls: [], compactions: [] };
+
 const PAGE = 100;
 const AWAY_MS = 3_000;
 const EVENT_PAGES_MAX = 10;
@@ -76,6 +78,8 @@ export function openSessionView(id: string): SessionView {
   const hasLeft = computed(() => leaving(compactions.value, pins.value));
   /** What is said of the answer that streams is in the log by now. */
   let isSettled = false;
+  /** There are calls of the model that are not known here; the server reads the whole log to size them. */
+  let hasCalled = true;
 
   const loadPage = async (offset: number, limit: number): Promise<readonly Said[]> => {
     const page = await handle.history({ offset, limit });
@@ -132,17 +136,19 @@ export function openSessionView(id: string): SessionView {
   };
 
   const readAround = async (): Promise<void> => {
+    const areCallsOld = hasCalled;
+    hasCalled = false;
     const [waiting, pinned, made, called] = await Promise.all([
       client().listApprovals({ sessionId: id }),
       orNothing(handle.pins()),
       orNothing(handle.compactions()),
-      orNothing(readModelCalls(id)),
+      areCallsOld ? orNothing(handle.modelCalls()) : undefined,
     ]);
     batch(() => {
       approvals.value = waiting.approvals;
       pins.value = new Set(pinned?.pins ?? []);
       compactions.value = made ?? [];
-      calls.value = called ?? NO_CALLS;
+      if (called !== undefined) calls.value = called;
     });
   };
 
@@ -188,10 +194,16 @@ export function openSessionView(id: string): SessionView {
         break;
       case "text_complete":
       case "tool_call_requested":
+        isSettled = true;
+        break;
       case "turn_completed":
       case "run_completed":
       case "run_failed":
         isSettled = true;
+        hasCalled = true;
+        break;
+      case "compaction_completed":
+        hasCalled = true;
         break;
       case "transcript_rewrite_committed":
         messages.clear();
@@ -299,7 +311,11 @@ export function openSessionView(id: string): SessionView {
     },
     remarksBetween: (seq, next) =>
       [...remarks.values()].filter((one) => one.seq > seq && one.seq < next).sort((one, other) => one.seq - other.seq),
-    refresh,
+    refresh: async () => {
+      // Whoever asks has changed something, perhaps what a bar or a mark is about.
+      hasCalled = true;
+      await refresh();
+    },
     close: () => ending.abort("left"),
   };
 }
