@@ -8,7 +8,7 @@ import { Action, Badge, Empty, Note } from "./parts.tsx";
 import { linkTo } from "./router.ts";
 import { may } from "./server.ts";
 import type { Said, SessionView } from "./session-view.ts";
-import { MessageBody, textOf } from "./transcript-message.tsx";
+import { MessageBody, textOf, WHO } from "./transcript-message.tsx";
 import { VirtualList } from "./virtual-list.tsx";
 
 const ROW_PX = 110;
@@ -52,7 +52,10 @@ export function Taken(props: {
   return (
     <section class="column" aria-label="Taken out">
       <div class="row">
-        <h2>Taken out: {formatCount(messages.length)} messages</h2>
+        <h2>
+          Taken out: {formatCount(messages.length)} messages
+          {earlier.length > 0 && <span class="soft">, by this compaction and those before it</span>}
+        </h2>
         <span class="grow" />
         <label class="choice">
           <input
@@ -136,7 +139,7 @@ function TakenMessage(props: {
             onChange={(event) => pick(event.currentTarget.checked)}
           />
         )}
-        <strong>{NAMES[said.role]}</strong>
+        <strong>{WHO[said.role]}</strong>
         <a class="soft" href={linkTo(["sessions", view.id], { seq: said.seq })}>
           #{said.seq}
         </a>
@@ -147,7 +150,7 @@ function TakenMessage(props: {
             class="quiet"
             does={() => bringBack([said.seq])}
             title="The model is shown it again, with the rest of its turn"
-            label={`Bring message ${said.seq} back`}
+            label={`Bring back message ${said.seq}`}
           >
             Bring back
           </Action>
@@ -173,14 +176,6 @@ function TakenMessage(props: {
     </div>
   );
 }
-
-const NAMES: Readonly<Record<Said["role"], string>> = {
-  user: "You",
-  block_assistant: "Model",
-  system: "System prompt",
-  system_notice: "Notice",
-  tool_results: "Tools",
-};
 
 function titleOf({ facts }: Sentence): string {
   const gone = facts.filter(({ status }) => status === "recoverable" || status === "lost").map(({ text }) => text);

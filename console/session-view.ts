@@ -4,7 +4,7 @@ import type { Compaction, SeqRange } from "../src/contract/compaction.ts";
 import type { AgentEvent } from "../src/contract/event.ts";
 import type { ModelCalls } from "../src/contract/model-call.ts";
 import type { SessionHistory, SessionInfo } from "../src/contract/session.ts";
-import { client, codeOf, failed } from "./server.ts";
+import { client, failed, has } from "./server.ts";
 import { type Remark, remarkOf } from "./transcript-remarks.ts";
 
 /** A message of the history. */
@@ -140,9 +140,9 @@ export function openSessionView(id: string): SessionView {
     hasCalled = false;
     const [waiting, pinned, made, called] = await Promise.all([
       client().listApprovals({ sessionId: id }),
-      orNothing(handle.pins()),
-      orNothing(handle.compactions()),
-      areCallsOld ? orNothing(handle.modelCalls()) : undefined,
+      has("session_compaction") ? handle.pins() : undefined,
+      has("session_compaction") ? handle.compactions() : undefined,
+      areCallsOld ? handle.modelCalls() : undefined,
     ]);
     batch(() => {
       approvals.value = waiting.approvals;
@@ -332,16 +332,6 @@ function leaving(compactions: readonly Compaction[], pins: ReadonlySet<number>):
   const isIn = (ranges: readonly SeqRange[], seq: number): boolean =>
     ranges.some(({ from_seq, to_seq }) => from_seq <= seq && seq <= to_seq);
   return (seq) => isIn(out, seq) && !isIn(back, seq) && !pins.has(seq);
-}
-
-/** A server may be without what only adds to a session. */
-async function orNothing<T>(asked: Promise<T>): Promise<T | undefined> {
-  try {
-    return await asked;
-  } catch (thrown) {
-    if (codeOf(thrown) === "CAPABILITY_UNAVAILABLE" || codeOf(thrown) === "METHOD_NOT_FOUND") return undefined;
-    throw thrown;
-  }
 }
 
 function coalesced(work: () => Promise<void>): () => Promise<void> {

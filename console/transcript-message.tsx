@@ -6,11 +6,12 @@ import { Fold } from "./fold.tsx";
 import { formatSize, formatTime } from "./format.ts";
 import { Action, Badge } from "./parts.tsx";
 import { go, linkTo } from "./router.ts";
-import { may } from "./server.ts";
+import { has, may } from "./server.ts";
 import type { Said as SaidMessage, SessionView } from "./session-view.ts";
 import { beginningOf, LongText, Said, wordsOf } from "./transcript-text.tsx";
 
-const WHO: Readonly<Record<SaidMessage["role"], string>> = {
+/** Who says it. */
+export const WHO: Readonly<Record<SaidMessage["role"], string>> = {
   user: "You",
   block_assistant: "Model",
   system: "System prompt",
@@ -81,7 +82,7 @@ function MessageActions(props: {
   const of = `message ${said.seq}`;
   return (
     <span class="message-actions">
-      {said.role !== "system" && (
+      {said.role !== "system" && has("session_compaction") && (
         <Action
           class="quiet"
           does={pin}

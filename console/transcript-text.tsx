@@ -7,7 +7,7 @@ import { client } from "./server.ts";
 
 /** So much is shown at once; a page that holds a megabyte in sight is slow for everybody. */
 const CHARS_MAX = 20_000;
-const BLOB = /the full output is blob ([\w-]{1,200}) …\]/;
+const BLOB = /the full output is blob ([\w:-]{1,200}) …\]/;
 
 /** A text as it is, and nothing else: whatever it holds, it is no markup. */
 export function LongText({ text, isCode = false }: { text: string; isCode?: boolean }): JSX.Element {

@@ -7,6 +7,9 @@ const BESIDE = 8;
 /** As far from the end as this, one is still taken to read along. */
 const END_PX = 40;
 
+/** Where a browser keeps what is seen in its place by itself, whatever changes above it. */
+const IS_ANCHORED = CSS.supports("overflow-anchor", "auto");
+
 /**
  * A list of which only what is seen is in the page: ten thousand rows cost as much as twenty. Rows may be of any height,
  * and change it; one that was not yet shown is taken to be as high as the others were on the average.
@@ -29,8 +32,8 @@ export function VirtualList<T>(props: {
   // Before anything is measured, the rows of the place where one begins are shown, not those of the top.
   const view = useSignal({ top: follows ? Number.MAX_SAFE_INTEGER : 0, height: 800 });
   const isAtEnd = useRef(follows);
-  /** The row at the upper edge, and how far it is scrolled over: it stays there whatever changes above it. */
-  const anchor = useRef<{ readonly key: string; readonly index: number; readonly over: number } | undefined>(undefined);
+  /** The row that is to stay at the upper edge while what is around it is measured. */
+  const held = useRef<{ readonly key: string; readonly over: number } | undefined>(undefined);
   const measured = useSignal(0);
 
   const mean = meanOf(heights.current, estimate);
@@ -39,10 +42,13 @@ export function VirtualList<T>(props: {
   const first = Math.max(0, indexAt(offsets, Math.min(view.value.top, total - view.value.height)) - BESIDE);
   const last = Math.min(items.length, indexAt(offsets, view.value.top + view.value.height) + 1 + BESIDE);
   void measured.value;
-  const now = useRef({ items, keyOf, offsets });
-  now.current = { items, keyOf, offsets };
 
-  const measure = (): void => {
+  const rowOf = (key: string): HTMLElement | undefined => {
+    for (const row of rows.current?.children ?? [])
+      if (row instanceof HTMLElement && row.dataset.key === key) return row;
+    return undefined;
+  };
+  const measure = (): boolean => {
     let hasChanged = false;
     for (const row of rows.current?.children ?? []) {
       if (!(row instanceof HTMLElement)) continue;
@@ -53,49 +59,68 @@ export function VirtualList<T>(props: {
       hasChanged = true;
     }
     if (hasChanged) measured.value += 1;
+    return hasChanged;
+  };
+  const look = (): void => {
+    const element = outer.current;
+    if (element === null) return;
+    const top = element.scrollTop;
+    // Only whoever goes up leaves the end: it may also be what is there that has grown.
+    const isUp = top < view.value.top - 1;
+    view.value = { top, height: element.clientHeight };
+    isAtEnd.current = (isAtEnd.current && !isUp) || top + element.clientHeight >= element.scrollHeight - END_PX;
+    if (IS_ANCHORED || held.current !== undefined) return;
+    for (const row of rows.current?.children ?? []) {
+      if (!(row instanceof HTMLElement) || row.offsetTop + row.offsetHeight <= top) continue;
+      held.current = { key: row.dataset.key ?? "", over: top - row.offsetTop };
+      return;
+    }
+  };
+  /** At once: a browser's own way there is slow, and stops at what is measured on it. */
+  const move = (event: KeyboardEvent): void => {
+    const element = outer.current;
+    if (element === null || event.target !== element) return;
+    const page = element.clientHeight * 0.9;
+    const top = { Home: 0, End: total, PageUp: element.scrollTop - page, PageDown: element.scrollTop + page }[
+      event.key
+    ];
+    if (top === undefined) return;
+    event.preventDefault();
+    held.current = undefined;
+    isAtEnd.current = event.key === "End";
+    element.scrollTop = top;
+    look();
   };
 
   useEffect(() => {
     const [element, inner] = [outer.current, rows.current];
     if (element === null || inner === null) return;
-    const look = (): void => {
-      const top = element.scrollTop;
-      // Only whoever goes up leaves the end: it may also be what is there that has grown.
-      const isUp = top < view.value.top - 1;
-      view.value = { top, height: element.clientHeight };
-      isAtEnd.current = (isAtEnd.current && !isUp) || top + element.clientHeight >= element.scrollHeight - END_PX;
-      const at = now.current;
-      const index = indexAt(at.offsets, top);
-      const item = at.items[index];
-      if (item !== undefined) anchor.current = { key: at.keyOf(item), index, over: top - (at.offsets[index] ?? 0) };
-    };
     const sizes = new ResizeObserver(() => {
       view.value = { top: element.scrollTop, height: element.clientHeight };
       measure();
     });
+    const letGo = (): void => {
+      held.current = undefined;
+    };
     sizes.observe(element);
     sizes.observe(inner);
     element.addEventListener("scroll", look, { passive: true });
-    return () => {
-      sizes.disconnect();
-      element.removeEventListener("scroll", look);
-    };
+    for (const kind of ["wheel", "pointerdown", "touchstart"]) element.addEventListener(kind, letGo, { passive: true });
+    return () => sizes.disconnect();
   }, []);
 
   useLayoutEffect(() => {
     const element = outer.current;
     if (element === null) return;
-    measure();
+    const hasChanged = measure();
     if (follows && isAtEnd.current) {
       element.scrollTop = element.scrollHeight;
       return;
     }
-    const held = anchor.current;
-    if (held === undefined) return;
-    const isThere = items[held.index] !== undefined && keyOf(items[held.index] as T) === held.key; // Looked at just before.
-    const index = isThere ? held.index : items.findIndex((item) => keyOf(item) === held.key);
-    const top = (offsets[index] ?? 0) + held.over;
-    if (index >= 0 && Math.abs(element.scrollTop - top) > 1) element.scrollTop = top;
+    const row = held.current === undefined ? undefined : rowOf(held.current.key);
+    if (row === undefined || held.current === undefined) return;
+    element.scrollTop = row.offsetTop + held.current.over;
+    if (!hasChanged) held.current = undefined;
   });
 
   useLayoutEffect(() => {
@@ -103,29 +128,29 @@ export function VirtualList<T>(props: {
     const index = items.findIndex((item) => keyOf(item) === goTo);
     if (index < 0 || outer.current === null) return;
     isAtEnd.current = false;
-    anchor.current = { key: goTo, index, over: 0 };
+    held.current = { key: goTo, over: 0 };
     view.value = { ...view.value, top: offsets[index] ?? 0 };
     outer.current.scrollTop = offsets[index] ?? 0;
   }, [goTo, items.length === 0]);
 
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard
-    <div class="virtual" ref={outer} role="feed" aria-label={label} tabIndex={0}>
-      <div class="virtual-space" style={{ height: `${total}px` }}>
-        <div class="virtual-rows" ref={rows} style={{ transform: `translateY(${offsets[first] ?? 0}px)` }}>
-          {items.slice(first, last).map((item, at) => (
-            <article
-              key={keyOf(item)}
-              data-key={keyOf(item)}
-              class="virtual-row"
-              aria-posinset={first + at + 1}
-              aria-setsize={items.length}
-            >
-              {show(item, first + at)}
-            </article>
-          ))}
-        </div>
+    <div class="virtual" ref={outer} role="feed" aria-label={label} tabIndex={0} onKeyDown={move}>
+      <div class="virtual-space" style={{ height: `${offsets[first] ?? 0}px` }} />
+      <div ref={rows}>
+        {items.slice(first, last).map((item, at) => (
+          <article
+            key={keyOf(item)}
+            data-key={keyOf(item)}
+            class="virtual-row"
+            aria-posinset={first + at + 1}
+            aria-setsize={items.length}
+          >
+            {show(item, first + at)}
+          </article>
+        ))}
       </div>
+      <div class="virtual-space" style={{ height: `${total - (offsets[last] ?? total)}px` }} />
     </div>
   );
 }

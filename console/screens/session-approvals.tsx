@@ -45,7 +45,12 @@ function Question({ view, approval }: { view: SessionView; approval: Approval })
           <LongText text={JSON.stringify(call.args, null, 2)} isCode />
         </div>
       ))}
-      {!may("approve") && <p class="soft">Answering needs a token with the scope approve.</p>}
+      {!may("approve") && (
+        <p class="soft">
+          To answer here one needs a token with the scope approve. On the machine of the server,{" "}
+          <code>rkat session answer {view.id} allow</code> does it too.
+        </p>
+      )}
       {may("approve") && (
         <div class="row">
           <Action class="primary" does={answer("allow")}>

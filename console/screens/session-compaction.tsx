@@ -140,7 +140,7 @@ function Undo(props: { view: SessionView; compaction: Compaction; onLeave: () =>
     await view.refresh();
   };
   return (
-    <div class="note" role="status">
+    <div class="note asks" role="status">
       <p>
         The model is shown again what this compaction took out, and the summary goes: the context grows by about{" "}
         {formatTokens(Math.max(0, compaction.tokens_before - compaction.tokens_after))} tokens. What was said since

@@ -113,7 +113,7 @@ function Previewed({ preview }: { preview: Preview }): JSX.Element {
   if (made === undefined) return <Note kind="plain">Nothing would be compacted: {result.reason}.</Note>;
   const { messages_before, messages_after, tokens_before, tokens_after, cost, receipt } = made;
   return (
-    <div class="note" role="status">
+    <div class="note asks" role="status">
       <p>
         It would take {formatCount(Math.max(0, messages_before - messages_after))} of {formatCount(messages_before)}{" "}
         messages out of the context: about {formatTokens(tokens_before)} tokens would become{" "}

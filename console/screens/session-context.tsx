@@ -5,7 +5,7 @@ import { formatCount, formatTime, formatTokens } from "../format.ts";
 import { Answer, Badge, useAsked } from "../parts.tsx";
 import { linkTo } from "../router.ts";
 import type { SessionView } from "../session-view.ts";
-import { MessageBody } from "../transcript-message.tsx";
+import { MessageBody, WHO } from "../transcript-message.tsx";
 import { VirtualList } from "../virtual-list.tsx";
 
 const ROW_PX = 90;
@@ -68,7 +68,7 @@ function Shown(props: { view: SessionView; context: SessionContext; isPast: bool
             <div class={`message shown ${hasLeft(said) ? "left" : ""}`} data-seq={said.seq}>
               <span class={`shown-part part-${kind}`} aria-hidden="true" />
               <div class="message-head">
-                <strong>{KINDS[kind] ?? kind}</strong>
+                <strong>{kind === "summary" ? KINDS.summary : WHO[said.role]}</strong>
                 {kind === "summary" && said.role === "user" && said.compaction_id !== undefined ? (
                   <a href={linkTo(["sessions", view.id, "compactions", said.compaction_id])}>its compaction</a>
                 ) : (
@@ -77,7 +77,9 @@ function Shown(props: { view: SessionView; context: SessionContext; isPast: bool
                   </a>
                 )}
                 {part !== undefined && part.seqs[0] === said.seq && (
-                  <span class="soft">{formatTokens(part.estimated_tokens)} tokens in this part</span>
+                  <span class="soft">
+                    {KINDS[part.kind] ?? part.kind} of {formatTokens(part.estimated_tokens)} tokens
+                  </span>
                 )}
                 {hasLeft(said) && <Badge>not shown any more</Badge>}
               </div>
@@ -96,8 +98,6 @@ const KINDS: Readonly<Record<string, string>> = {
   pinned: "Pinned",
   expanded: "Brought back",
   turn: "Turn",
-  tool_output: "Tool output",
-  notice: "Notice",
 };
 
 function kindOf(said: ShownMessage, part: string | undefined): string {

@@ -4,7 +4,7 @@ import { ContextStrip } from "../context-strip.tsx";
 import { formatCost, formatCount, formatId, formatTime, formatTokens } from "../format.ts";
 import { Action, Badge, Note, Spinner } from "../parts.tsx";
 import { linkTo, place } from "../router.ts";
-import { may } from "../server.ts";
+import { has, may } from "../server.ts";
 import { openSessionView, type SessionView } from "../session-view.ts";
 import { Transcript } from "../transcript.tsx";
 import { Approvals } from "./session-approvals.tsx";
@@ -128,7 +128,7 @@ function Head({ view, part }: { view: SessionView; part: string | undefined }): 
         </Note>
       )}
       <nav class="tabs" aria-label="Parts of the session">
-        {TABS.map(([name, of]) => (
+        {TABS.filter(([, of]) => of !== "compactions" || has("session_compaction")).map(([name, of]) => (
           <a
             key={name}
             href={linkTo(["sessions", view.id, ...(of === undefined ? [] : [of])])}
