@@ -11,6 +11,7 @@ import {
   ExpandInput,
   ExpandResult,
   PinResult,
+  SummarySources,
   UndoResult,
 } from "./compaction.ts";
 import { CONFIG_OPERATIONS } from "./config.ts";
@@ -206,6 +207,17 @@ export const OPERATIONS = {
     http: "GET /sessions/{session_id}/compactions",
     mcp: "meerkat_compactions",
     cli: "rkat compact list ID",
+    scope: "read",
+    requires: "session-compaction",
+  },
+  readSummarySources: {
+    summary: "Say which messages each sentence of a compaction's summary comes from, by its names, numbers and words.",
+    input: z.strictObject({ session_id: SessionId, compaction_id: ExpandInput.compaction_id }),
+    output: SummarySources,
+    rpc: "session/summary_sources",
+    http: "GET /sessions/{session_id}/compactions/{compaction_id}/sources",
+    mcp: "meerkat_summary_sources",
+    cli: "rkat compact sources ID CID",
     scope: "read",
     requires: "session-compaction",
   },

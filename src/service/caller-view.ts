@@ -35,6 +35,7 @@ const UNPLACED: Readonly<Record<Unplaced, "everyone" | "nobody" | "own">> = {
   readAgentContext: "nobody",
   compactAgent: "nobody",
   readAgentStatus: "nobody",
+  readAgentHistory: "nobody",
   listAgents: "nobody",
   readConfig: "everyone",
   setConfig: "everyone",

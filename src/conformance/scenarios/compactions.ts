@@ -68,6 +68,12 @@ export const COMPACTIONS: readonly Scenario[] = [
           compactions: [{ compaction_id: "{compaction}", undone: false }],
         },
       },
+      { call: "readHistory", input: { session_id: "{session}" }, keep: { first: "messages.0.seq" } },
+      {
+        call: "readSummarySources",
+        input: { session_id: "{session}", compaction_id: "{compaction}" },
+        result: { sentences: [{ text: "The staging host listens on port 4711.", seqs: ["{first}"] }] },
+      },
       { call: "readSession", input: { session_id: "{session}" }, result: { message_count: 4 } },
       {
         call: "undoCompaction",

@@ -114,6 +114,11 @@ export const MEMORIES: readonly Scenario[] = [
         input: { agent: "ada-{run}" },
         result: { count: 2, notes: 1, compactions: 1, recent_range: { from_seq: 1, to_seq: 1 }, immediate_count: 1 },
       },
+      {
+        call: "readAgentHistory",
+        input: { agent: "ada-{run}" },
+        result: { summaries: [{ tier: "recent", from: 1, to: 1, summary: "A heron stood in the pond." }] },
+      },
       { call: "listAgents", input: {} },
     ],
   },

@@ -254,6 +254,15 @@ class SessionMethods(Handle):
         compactions: list[results.Compaction] = answer["compactions"]
         return compactions
 
+    async def summary_sources(self, compaction_id: str) -> list[results.ReadSummarySource]:
+        """Say which messages each sentence of a compaction's summary comes from, by its names, numbers and words.
+
+        - `compaction_id`: the compaction, by its id
+        """
+        answer = await self._request("session/summary_sources", compaction_id=compaction_id)
+        sentences: list[results.ReadSummarySource] = answer["sentences"]
+        return sentences
+
     async def undo_compaction(self, compaction_id: str) -> list[str]:
         """Undo a compaction: the context is what it would be without it; later turns stay.
 
@@ -349,4 +358,13 @@ class AgentMethods(Handle):
     async def status(self) -> results.AgentStatus:
         """Say what an agent remembers: counts, tiers, summaries, the last compaction and the next."""
         answer: results.AgentStatus = await self._request("agent/status")
+        return answer
+
+    async def history(self, *, limit: int | None = None, before_seq: int | None = None) -> results.AgentHistory:
+        """Read the summaries an agent's memories ever had, newest first.
+
+        - `limit`: show the summaries of so many compactions: 50 without it, 200 at most
+        - `before_seq`: only summaries before the one with this seq
+        """
+        answer: results.AgentHistory = await self._request("agent/history", limit=limit, before_seq=before_seq)
         return answer

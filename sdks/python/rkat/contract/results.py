@@ -724,6 +724,15 @@ class Compaction(TypedDict):
     """What was brought back into the context since."""
 
 
+class ReadSummarySource(TypedDict):
+    """What `readSummarySources` answers."""
+
+    text: str
+    """The sentence, bullet or row, as it stands in the summary."""
+    seqs: list[int]
+    """The messages it comes from, by their seqs, the likeliest first; at most 4."""
+
+
 class ExpandResult(TypedDict):
     """What `expandCompaction` answers."""
 
@@ -886,6 +895,32 @@ class AgentStatus(TypedDict):
     """Whether one is running."""
     last_error: NotRequired[str]
     """Why the last compaction failed; absent when it did not."""
+
+
+class AgentHistorySummary(TypedDict):
+    """`summaries` of `AgentHistory`."""
+
+    seq: int
+    """Its number in the agent's log; both summaries of a compaction have the same."""
+    created_at: str
+    """When it was made, in RFC 3339."""
+    tier: Literal["recent", "longterm"]
+    """recent: the short-term summary; longterm: the long-term one."""
+    from: int
+    """The number of the first memory it speaks for."""
+    to: int
+    """The number of the last, which is in."""
+    summary: str
+    """The summary itself."""
+
+
+class AgentHistory(TypedDict):
+    """What `readAgentHistory` answers."""
+
+    summaries: list[AgentHistorySummary]
+    """The summaries, newest first."""
+    next_before_seq: NotRequired[int]
+    """before_seq of the page of older ones; absent where there are none."""
 
 
 class AgentSummary(TypedDict):
