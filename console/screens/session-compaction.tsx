@@ -26,7 +26,7 @@ export function CompactionScreen({ view, id }: { view: SessionView; id: string }
         [...earlier, compaction].flatMap(({ discarded }) => discarded),
         COMPARED_MAX,
       ),
-      readSentences(view.id, compaction),
+      readSentences(view, compaction),
     ]);
     return { messages, sentences };
   }, [view, id, compaction === undefined]);

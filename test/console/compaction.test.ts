@@ -7,7 +7,7 @@ import { type ConsoleServer, serveConsole } from "../support/console-server.ts";
 vi.setConfig({ testTimeout: 120_000 });
 
 const FIRST =
-  "We build the service Heron. Never restart the database between 09:00 and 17:00. Marta likes her reports in blue ink on Fridays.";
+  "We build the service Heron. Never restart the database between 09:00 and 17:00. The painter left a ladder in the hall. Marta likes her reports in blue ink on Fridays.";
 const message = (page: Page, seq: number) => page.locator(`.message[data-seq="${seq}"]`);
 const LEFT = "not shown to the model any more";
 
@@ -38,13 +38,16 @@ withBrowser("a compaction in the console", () => {
     await message(page, 2).getByRole("link", { name: LEFT }).click();
     await page.getByRole("heading", { name: /^Compaction of/ }).waitFor();
     await expectAccessible(page);
+    const source = page.locator(".summary-sentence", { hasText: "Never restart" }).getByRole("link");
+    await source.click();
+    await page.locator('.found[data-seq="2"]').waitFor();
     await page.getByLabel(/^Only the \d+ sentences/).check();
-    await message(page, 2).locator(".missing", { hasText: "Marta" }).waitFor();
+    await message(page, 2).locator(".missing", { hasText: "ladder" }).waitFor();
     await page.getByRole("button", { name: "Bring back message 2" }).click();
     await page.getByText(/The model is shown #2.* again/).waitFor();
     await message(page, 2).getByText("shown to the model again").waitFor();
     const { messages } = (await server.call(`GET /sessions/${id}/context`)).body;
-    expect(JSON.stringify(messages)).toContain("Marta likes her reports in blue ink on Fridays.");
+    expect(JSON.stringify(messages)).toContain("The painter left a ladder in the hall.");
     await page.getByRole("link", { name: "Transcript" }).click();
     await page.getByRole("feed").focus();
     await page.keyboard.press("Home");
@@ -66,7 +69,7 @@ withBrowser("a compaction in the console", () => {
     await page.keyboard.press("Home");
     await page.getByText(LEFT).waitFor({ state: "detached" });
     const { messages } = (await server.call(`GET /sessions/${id}/context`)).body;
-    expect(JSON.stringify(messages)).toContain("Marta likes her reports");
+    expect(JSON.stringify(messages)).toContain("a ladder in the hall");
   });
 
   it("[G8] shows what compacting now would do and cost before it does it", async () => {
@@ -77,7 +80,7 @@ withBrowser("a compaction in the console", () => {
       await server.call(`POST /sessions/${session_id}/messages`, { prompt });
     }
     const page = await openPage(`${server.url}/#/sessions/${session_id}/compactions`);
-    await page.getByLabel(/must not leave out/).fill("keep what Marta likes");
+    await page.getByLabel(/must not leave out/).fill("keep what the painter left");
     await page.getByRole("button", { name: "See what it would do" }).click();
     await page.getByText(/It would take \d+ of \d+ messages out/).waitFor();
     expect(((await server.call(`GET /sessions/${session_id}/compactions`)).body.compactions as unknown[]).length).toBe(
@@ -85,7 +88,7 @@ withBrowser("a compaction in the console", () => {
     );
     await page.getByRole("button", { name: "Compact", exact: true }).click();
     await page.getByRole("heading", { name: /^Compaction of/ }).waitFor();
-    await page.getByText("keep what Marta likes").waitFor();
+    await page.getByText("keep what the painter left").waitFor();
   });
 
   it("[G8] tells the numbers of a bar by the keyboard alone, and opens what the model was shown at that call", async () => {

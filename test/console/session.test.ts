@@ -30,7 +30,7 @@ withBrowser("a session in the console", () => {
     await page.getByText("Once upon a time.", { exact: true }).waitFor();
     await page.getByText("idle", { exact: true }).waitFor();
     expect(await page.locator(".message").count()).toBe(2);
-    expect(await page.locator(".strip-link").count()).toBe(1);
+    await page.locator(".strip-link").waitFor();
     await expectAccessible(page);
   });
 
@@ -124,10 +124,7 @@ withBrowser("a session in the console", () => {
       { calls: [{ id: "c2", name: "wipe", args: { what: "table" } }] },
       { text: "The disk is wiped, the table is not." },
     ]);
-    const { url, runtime } = await serveRest(
-      { model: scripted, tools: [tool] },
-      { console: true, token: "secret" },
-    );
+    const { url, runtime } = await serveRest({ model: scripted, tools: [tool] }, { console: true, token: "secret" });
     const session = await runtime.createSession();
     const turn = session.turn("Wipe.");
     const page = await openPage(`${url}/#token=secret`);
@@ -141,7 +138,7 @@ withBrowser("a session in the console", () => {
     await page.getByLabel(/Why not/).fill("the table is needed");
     await page.getByRole("button", { name: "Deny" }).click();
     await page.getByText("The disk is wiped, the table is not.").waitFor();
-    await page.getByText("Denied: the table is needed").waitFor();
+    await page.getByText("Denied by RKAT_TOKEN: the table is needed").waitFor();
     expect(ran).toEqual(["disk"]);
     await turn;
   });
