@@ -19,6 +19,7 @@ const BENCHES = [
   "load.ts",
   "hostile.ts",
   "crash.ts",
+  "console-size.ts",
 ];
 
 for (const bench of BENCHES) {

@@ -1,5 +1,6 @@
 import { useSignal } from "@preact/signals";
 import type { ComponentType, JSX } from "preact";
+import { useEffect } from "preact/hooks";
 import { Note, Spinner } from "./parts.tsx";
 import { linkTo, place } from "./router.ts";
 import { AgentsScreen } from "./screens/agents.tsx";
@@ -46,6 +47,10 @@ export function App(): JSX.Element {
 function Shell(): JSX.Element {
   const [name = "", ...path] = place.value.path;
   const screen = SCREENS.find((one) => one.name === name) ?? SCREENS[0];
+  useEffect(() => {
+    document.title = [...path, screen.title, "rkat"].join(" · ");
+    document.getElementById("main")?.scrollTo(0, 0);
+  }, [place.value.path.join("/")]);
   return (
     <div class="shell">
       <button type="button" class="skip" onClick={skip}>

@@ -76,7 +76,7 @@ export function Receipt({ view, compaction }: { view: SessionView; compaction: C
         </p>
       )}
       {items.length > 0 && (
-        <ul class="facts">
+        <ul class="fact-list">
           {items.slice(0, ITEMS_MAX).map(({ kind, text, seq }, index) => (
             <li key={index}>
               <span class="soft">{kind}</span> <bdi class="mono">{text}</bdi>{" "}

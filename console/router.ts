@@ -32,6 +32,12 @@ export function go(link: string): void {
   location.hash = link;
 }
 
+/** Goes there without a step back from it: what one types while looking is no place of its own. */
+export function replace(link: string): void {
+  history.replaceState(null, "", link);
+  hash.value = location.hash;
+}
+
 /** A link that was cut off in the middle of a character still leads somewhere. */
 export function decoded(part: string): string {
   try {

@@ -65,6 +65,14 @@ export function tokenAtHand(): string | undefined {
   return sessionStorage.getItem(TOKEN) ?? undefined;
 }
 
+/** Asks what is no operation of the client, such as whether the server is ready; with the token at hand. */
+export function request(path: string, init: RequestInit = {}): Promise<Response> {
+  const token = tokenAtHand();
+  const headers = new Headers(init.headers);
+  if (token !== undefined) headers.set("authorization", `Bearer ${token}`);
+  return fetch(`${BASE}${path}`, { ...init, headers });
+}
+
 /** The client; screens are only shown while there is one. */
 export function client(): Client {
   if (state.value.kind !== "ready") throw new Error("no screen is shown before the server answers");

@@ -127,7 +127,7 @@ function Head({ view, part }: { view: SessionView; part: string | undefined }): 
           <bdi>{view.problem}</bdi>
         </Note>
       )}
-      <nav class="tabs" aria-label="Parts of the session">
+      <nav class="session-tabs" aria-label="Parts of the session">
         {TABS.filter(([, of]) => of !== "compactions" || has("session_compaction")).map(([name, of]) => (
           <a
             key={name}

@@ -80,7 +80,7 @@ async function startConsole(...flags: string[]): Promise<string> {
     const closed = new Promise((resolve) => child.once("close", resolve));
     child.kill("SIGKILL");
     await closed;
-    rmSync(project, { recursive: true });
+    rmSync(project, { recursive: true, maxRetries: 10 });
   });
   return firstLine(child);
 }

@@ -47,7 +47,8 @@ export async function serveConsole({ flags = [], env = {} }: ServerOptions = {})
   };
   onTestFinished(async () => {
     await stop();
-    rmSync(folder, { recursive: true });
+    // A child of the server's, which makes vectors, may still be about to end.
+    rmSync(folder, { recursive: true, maxRetries: 10 });
   });
   const url = await start("0");
   return {

@@ -1,10 +1,12 @@
 import type { Message } from "../../contract/message.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { type Atom, atomsIn } from "../../text/atoms.ts";
+import { canonical, canonicalPiece, isWhole } from "../../text/canonical.ts";
+import { collectOffers, figuresIn } from "../../text/numbers.ts";
 import { stemsOf } from "../../text/words.ts";
 import { blocksOf } from "./cut-sentences.ts";
 import { piecesOf, wholeTextsOf } from "./exactness.ts";
-import { indexFacts } from "./occurrence.ts";
+import { spellingsOf } from "./occurrence.ts";
 import { RESULT_END_CHARS_MAX } from "./specifics.ts";
 
 /** A sentence of a summary and the messages it comes from, the likeliest first; none where nothing says it. */
@@ -46,7 +48,7 @@ export async function summarySources(
 ): Promise<readonly SummarySource[]> {
   const claims = claimsOf(summary);
   const wanted = new Set(claims.flatMap(({ words }) => [...words]));
-  const names = new Map(claims.flatMap((claim) => claim.names.map((name) => [keyOf(name), name] as const)));
+  const names = new Map(claims.flatMap((claim) => [...claim.names]));
   const read: Read[] = [];
   for (const one of messages.slice(-MESSAGES_MAX)) read.push(await readMessage(one, { wanted, names, breathe }));
   const weightOf = createWeights(read);
@@ -54,7 +56,7 @@ export async function summarySources(
   const sources: SummarySource[] = [];
   for (const claim of claims) {
     await breathe();
-    sources.push({ text: claim.text, seqs: choose(claim, candidatesFor(claim, read, { weightOf, known })) });
+    sources.push({ text: claim.text, seqs: choose(candidatesFor(claim, read, { weightOf, known })) });
   }
   return sources;
 }
@@ -62,8 +64,12 @@ export async function summarySources(
 interface Claim {
   readonly text: string;
   readonly words: ReadonlySet<string>;
-  readonly names: readonly Atom[];
+  /** What it names, by what tells two of them apart. */
+  readonly names: ReadonlyMap<string, Finds>;
 }
+
+/** Whether a message, in canonical form and with what its numbers may stand for, has a name. */
+type Finds = (text: string, offers: ReadonlySet<string>) => boolean;
 
 /** The sentences that say something; a heading does not. */
 function claimsOf(summary: string): readonly Claim[] {
@@ -71,15 +77,32 @@ function claimsOf(summary: string): readonly Claim[] {
     .filter(({ kind }) => kind !== "heading")
     .flatMap(({ sentences }) => sentences)
     .slice(0, SENTENCES_MAX)
-    .map(({ text }) => ({ text, words: wordsOf(text), names: atomsIn(text) }));
+    .map(({ text }) => {
+      const names = new Map(atomsIn(text).map((atom) => [`${atom.kind} ${atom.text}`, finderOf(atom)]));
+      return { text, words: wordsOf(text), names };
+    });
 }
 
 function wordsOf(text: string): ReadonlySet<string> {
   return new Set(stemsOf(text).map((stem) => stem.slice(0, KIN_CHARS)));
 }
 
-function keyOf({ kind, text }: Atom): string {
-  return `${kind} ${text}`;
+/** Read once: ten thousand messages are asked for each of a summary's names. */
+function finderOf({ kind, text }: Atom): Finds {
+  const figures = kind === "number" ? figuresIn(text) : [];
+  const spellings = kind === "number" ? [canonicalPiece(text)] : spellingsOf(text);
+  return (said, offers) => {
+    if (figures.length > 0 && figures.every(({ needs }) => needs.some((need) => offers.has(need)))) return true;
+    return spellings.some((spelling) => hasWhole(said, spelling));
+  };
+}
+
+function hasWhole(text: string, piece: string): boolean {
+  if (piece === "") return false;
+  for (let at = text.indexOf(piece); at >= 0; at = text.indexOf(piece, at + 1)) {
+    if (isWhole(text, at, at + piece.length)) return true;
+  }
+  return false;
 }
 
 /** What of a message the summary speaks of. */
@@ -92,19 +115,21 @@ interface Read {
 
 async function readMessage(
   { seq, message }: NumberedMessage,
-  asked: { wanted: ReadonlySet<string>; names: ReadonlyMap<string, Atom>; breathe: Clock["breathe"] },
+  { wanted, names, breathe }: { wanted: ReadonlySet<string>; names: Claim["names"]; breathe: Clock["breathe"] },
 ): Promise<Read> {
-  const { wanted, names, breathe } = asked;
-  const texts = wholeTextsOf(message).flatMap(endsOf).flatMap(piecesOf);
   const passages: ReadonlySet<string>[] = [];
-  for (const text of texts) {
+  const found = new Set<string>();
+  for (const text of wholeTextsOf(message).flatMap(endsOf).flatMap(piecesOf)) {
     await breathe();
     const words = new Set([...wordsOf(text)].filter((word) => wanted.has(word)));
     if (words.size > 0) passages.push(words);
+    if (names.size === 0) continue;
+    const said = canonical(text);
+    const offers = new Set<string>();
+    collectOffers(text, offers);
+    for (const [key, finds] of names) if (!found.has(key) && finds(said, offers)) found.add(key);
   }
-  if (names.size === 0) return { seq, passages, names: new Set() };
-  const facts = await indexFacts(texts, breathe);
-  return { seq, passages, names: new Set([...names].flatMap(([key, name]) => (facts.has(name) ? [key] : []))) };
+  return { seq, passages, names: found };
 }
 
 /** A tool's output may be endless; it is read at both ends. */
@@ -132,7 +157,7 @@ interface Candidate {
   readonly score: number;
   /** By their share of the sentence. */
   readonly words: ReadonlyMap<string, number>;
-  readonly names: ReadonlySet<string>;
+  readonly names: readonly string[];
 }
 
 function candidatesFor(
@@ -142,39 +167,42 @@ function candidatesFor(
 ): readonly Candidate[] {
   const total = [...claim.words].reduce((sum, word) => sum + weightOf(word), 0);
   const shares = new Map([...claim.words].map((word) => [word, weightOf(word) / total]));
-  const keys = new Set(claim.names.map(keyOf));
-  const isKnown = keys.size === 0 || [...keys].some((key) => known.has(key));
+  const keys = [...claim.names.keys()];
+  const isKnown = keys.length === 0 || keys.some((key) => known.has(key));
   const candidates: Candidate[] = [];
   for (const { seq, passages, names } of read) {
-    const own = new Set([...keys].filter((key) => names.has(key)));
+    const own = keys.filter((key) => names.has(key));
+    if (passages.length === 0) continue;
     const { covered, words } = bestPassage(passages, shares);
-    const least = own.size > 0 ? SAID_WITH_NAME_MIN : isKnown ? SAID_MIN : SAID_ALL_BUT_NAMES_MIN;
-    const isChance = own.size === 0 && words.size < Math.min(WORDS_MIN, claim.words.size);
+    const least = own.length > 0 ? SAID_WITH_NAME_MIN : isKnown ? SAID_MIN : SAID_ALL_BUT_NAMES_MIN;
+    const isChance = own.length === 0 && words.size < Math.min(WORDS_MIN, claim.words.size);
     if (covered < least || isChance || words.size === 0) continue;
-    candidates.push({ seq, score: covered + own.size / Math.max(1, keys.size), words, names: own });
+    candidates.push({ seq, score: covered + own.length / Math.max(1, keys.length), words, names: own });
   }
   // Of equals the first that said it.
   return candidates.sort((a, b) => b.score - a.score || a.seq - b.seq);
 }
 
 function bestPassage(passages: readonly ReadonlySet<string>[], shares: ReadonlyMap<string, number>) {
-  let best: { covered: number; words: ReadonlyMap<string, number> } = { covered: 0, words: new Map() };
+  let [covered, best] = [0, NO_WORDS];
   for (const passage of passages) {
-    const words = new Map([...shares].filter(([word]) => passage.has(word)));
-    const covered = [...words.values()].reduce((sum, share) => sum + share, 0);
-    if (covered > best.covered) best = { covered, words };
+    let sum = 0;
+    for (const [word, share] of shares) if (passage.has(word)) sum += share;
+    if (sum > covered) [covered, best] = [sum, passage];
   }
-  return best;
+  return { covered, words: new Map([...shares].filter(([word]) => best.has(word))) };
 }
 
+const NO_WORDS: ReadonlySet<string> = new Set();
+
 /** The best few: each says something of the sentence that those before it do not. */
-function choose(claim: Claim, candidates: readonly Candidate[]): readonly number[] {
+function choose(candidates: readonly Candidate[]): readonly number[] {
   const seqs: number[] = [];
   const said = new Set<string>();
   for (const { seq, words, names } of candidates) {
     if (seqs.length === SEQS_MAX) break;
     const gained = [...words].reduce((sum, [word, share]) => sum + (said.has(word) ? 0 : share), 0);
-    const isNaming = claim.names.some((name) => names.has(keyOf(name)) && !said.has(keyOf(name)));
+    const isNaming = names.some((name) => !said.has(name));
     if (seqs.length > 0 && !isNaming && gained < GAIN_MIN) continue;
     seqs.push(seq);
     for (const one of [...words.keys(), ...names]) said.add(one);

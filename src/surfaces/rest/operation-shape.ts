@@ -153,12 +153,18 @@ export function restSchema(name: OperationName): JsonSchema {
   const schema = operationSchema(name, "output");
   const { properties = {}, required = [] } = schema;
   if (NAMES_SESSION.includes(name)) {
-    const session_id = { type: "string" };
+    const session_id = { type: "string", description: "the session that was asked about" };
     return { ...schema, properties: { session_id, ...properties }, required: ["session_id", ...required] };
   }
   if (name !== "readSession") return schema;
-  const times = Object.fromEntries(TIMES.map((field) => [field, { type: "string", format: "date-time" }]));
+  const times = Object.fromEntries(TIMES.map((field) => [field, timeSchema(properties[field])]));
   return { ...schema, properties: { ...properties, ...times } };
+}
+
+/** Said as the field is, but for the form. */
+function timeSchema({ description }: JsonSchema = {}): JsonSchema {
+  const words = typeof description === "string" ? description.replace(/, in seconds of Unix time$/, "") : "a moment";
+  return { type: "string", format: "date-time", description: `${words}, in RFC 3339` };
 }
 
 function rfc3339(seconds: unknown): unknown {
