@@ -43,7 +43,7 @@ withBrowser("a compaction in the console", () => {
     await page.locator('.found[data-seq="2"]').waitFor();
     await page.getByLabel(/^Only the \d+ sentences/).check();
     await message(page, 2).locator(".missing", { hasText: "ladder" }).waitFor();
-    await page.getByRole("button", { name: "Bring back message 2" }).click();
+    await page.getByRole("button", { name: "Bring back message 2", exact: true }).click();
     await page.getByText(/The model is shown #2.* again/).waitFor();
     await message(page, 2).getByText("shown to the model again").waitFor();
     const { messages } = (await server.call(`GET /sessions/${id}/context`)).body;
