@@ -88,8 +88,12 @@ async function show(within: Browser, address: string) {
     requestAnimationFrame(look);
   `);
   await page.goto(address);
-  const painted = await page.waitForFunction("window.paintedMs");
-  const paintMs = Number(await painted.jsonValue());
+  await page.locator(".message[data-seq]").first().waitFor();
+  const paintMs = Number(
+    await page.evaluate(
+      "new Promise((tell) => { const ask = () => window.paintedMs ? tell(window.paintedMs) : setTimeout(ask, 20); ask(); })",
+    ),
+  );
   const tools = await context.newCDPSession(page);
   await tools.send("Performance.enable");
   await tools.send("HeapProfiler.collectGarbage");
