@@ -39,6 +39,13 @@ export function formatId(id: string): string {
   return id.length > 13 ? `${id.slice(0, 8)}…${id.slice(-4)}` : id;
 }
 
+/** A span of time in the unit one would say it in. */
+export function formatDuration(ms: number): string {
+  if (ms < 1_000) return `${Math.round(ms)} ms`;
+  if (ms < 60_000) return `${(ms / 1_000).toFixed(ms < 10_000 ? 1 : 0)} s`;
+  return `${Math.round(ms / 60_000)} min`;
+}
+
 const SIZES = ["bytes", "kB", "MB", "GB"] as const;
 
 /** How large a text is, about: characters for bytes. */

@@ -11,7 +11,7 @@ const TOKEN = "rkat-token";
 
 type State =
   | { readonly kind: "connecting" }
-  | { readonly kind: "ready"; readonly client: Client; may(scope: Scope): boolean }
+  | { readonly kind: "ready"; readonly client: Client; may(scope: Scope): boolean; has(capability: string): boolean }
   | { readonly kind: "login"; readonly sentence: string | undefined }
   | { readonly kind: "away"; readonly sentence: string };
 
@@ -40,9 +40,10 @@ export async function open(token = takeToken()): Promise<void> {
   state.value = { kind: "connecting" };
   try {
     const client = await connect({ url: BASE, ...(token === undefined ? {} : { token }) });
-    const { scopes } = await client.readAccess();
+    const [{ scopes }, { capabilities }] = await Promise.all([client.readAccess(), client.readCapabilities()]);
+    const there = capabilities.filter(({ status }) => status === "Available").map(({ id }) => id);
     if (token !== undefined) sessionStorage.setItem(TOKEN, token);
-    state.value = { kind: "ready", client, may: (scope) => scopes.includes(scope) };
+    state.value = { kind: "ready", client, may: (scope) => scopes.includes(scope), has: (id) => there.includes(id) };
   } catch (thrown) {
     if (isUnauthorized(thrown)) return leave(token === undefined ? undefined : WRONG);
     // A token that may not even read shows nothing; another may.
@@ -81,6 +82,11 @@ export function client(): Client {
 /** Whether the token at hand may do this: what it may not has no button. */
 export function may(scope: Scope): boolean {
   return state.value.kind === "ready" && state.value.may(scope);
+}
+
+/** Whether the server has a part that can be left out, as `capabilities/get` names it. */
+export function has(capability: string): boolean {
+  return state.value.kind === "ready" && state.value.has(capability);
 }
 
 /** What went wrong, in a sentence. A token that counts no more leads back to the login. */

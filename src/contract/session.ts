@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { CompactionCadence, CompactionSettings } from "./compaction.ts";
-import { TerminalCause, Usage } from "./event.ts";
+import { BudgetType, TerminalCause, Usage } from "./event.ts";
 import { BudgetLimits, nonnegative, positive, SKILL_FIELDS, UNSERVED, written } from "./input.ts";
 import { Content, Message } from "./message.ts";
 import { Cost } from "./money.ts";
@@ -303,7 +303,18 @@ export type SessionSummary = z.infer<typeof SessionSummary>;
 export const SessionInfo = z.object({
   ...Known,
   provider: z.string().describe("who serves the model"),
+  title: z.string().describe("the beginning of the first thing the user said; empty before"),
   usage: Usage.optional().describe("what the tokens are made of; absent for a session of before that was kept"),
+  budgets: z
+    .array(
+      z.object({
+        type: BudgetType.describe("what is limited"),
+        limit: z.number().describe("how much there is: tokens, milliseconds of a turn, calls, or US dollars"),
+        used: z.number().optional().describe("how much of it is used; absent for time, which each turn has anew"),
+      }),
+    )
+    .optional()
+    .describe("the limits it was made with; absent without any, and for a session of before that was kept"),
   last_assistant_text: z.string().optional().describe("what the assistant said last"),
   session_compaction_cadence: CompactionCadence.optional().describe("when it was compacted, in its own boundaries"),
 });

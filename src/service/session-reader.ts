@@ -138,10 +138,25 @@ async function describeSession(store: Store, row: SessionRow): Promise<SessionIn
     total_tokens: row.total_tokens,
     model: row.model,
     provider: row.provider,
+    title: row.title,
+    ...budgetsOf(row),
     ...(row.usage === undefined ? {} : { usage: row.usage }),
     session_compaction_cadence: row.cadence,
     ...(last === undefined ? {} : { last_assistant_text: textOfEntry(last, row.text_seq) }),
   };
+}
+
+function budgetsOf({ budget, total_tokens, usage }: SessionRow): Pick<SessionInfo, "budgets"> {
+  const { max_tokens, max_duration_ms, max_tool_calls, max_cost } = budget?.limits ?? {};
+  const budgets = [
+    ...(max_tokens === undefined ? [] : [{ type: "tokens" as const, limit: max_tokens, used: total_tokens }]),
+    ...(max_duration_ms === undefined ? [] : [{ type: "time" as const, limit: max_duration_ms }]),
+    ...(max_tool_calls === undefined
+      ? []
+      : [{ type: "tool_calls" as const, limit: max_tool_calls, used: budget?.tool_calls ?? 0 }]),
+    ...(max_cost === undefined ? [] : [{ type: "cost" as const, limit: max_cost, used: usage?.cost?.amount ?? 0 }]),
+  ];
+  return budgets.length === 0 ? {} : { budgets };
 }
 
 async function commonOf(store: Store, row: SessionRow) {

@@ -112,6 +112,17 @@ class Usage(TypedDict):
     """What it cost by the prices of its time; absent where no price is known."""
 
 
+class SessionInfoBudget(TypedDict):
+    """`budgets` of `SessionInfo`."""
+
+    type: Literal["tokens", "time", "tool_calls", "cost"]
+    """What is limited."""
+    limit: float
+    """How much there is: tokens, milliseconds of a turn, calls, or US dollars."""
+    used: NotRequired[float]
+    """How much of it is used; absent for time, which each turn has anew."""
+
+
 class CompactionCadence(TypedDict):
     """`session_compaction_cadence` of `SessionInfo`."""
 
@@ -152,8 +163,12 @@ class SessionInfo(TypedDict):
     """The labels it was made with."""
     provider: str
     """Who serves the model."""
+    title: str
+    """The beginning of the first thing the user said; empty before."""
     usage: NotRequired[Usage]
     """What the tokens are made of; absent for a session of before that was kept."""
+    budgets: NotRequired[list[SessionInfoBudget]]
+    """The limits it was made with; absent without any, and for a session of before that was kept."""
     last_assistant_text: NotRequired[str]
     """What the assistant said last."""
     session_compaction_cadence: NotRequired[CompactionCadence]
