@@ -9,11 +9,6 @@ import { client } from "../server.ts";
 const HITS = 20;
 
 /** What a hit says of itself when it is asked to. */
-type Hit = MemoryHit & {
-  readonly why?: { readonly words: number; readonly meaning: number; readonly neighbours: number };
-  readonly in_context?: boolean;
-};
-
 /** Where to look, as the address has it. */
 const SCOPES = [
   ["everything", "Everything that was said"],
@@ -119,7 +114,7 @@ function Found({ q, scope, session }: Asking): JSX.Element {
 }
 
 /** What was found, the best first, with why. */
-export function Hits({ hits }: { hits: readonly Hit[] }): JSX.Element {
+export function Hits({ hits }: { hits: readonly MemoryHit[] }): JSX.Element {
   return (
     <ol class="hits" aria-label="What was found">
       {hits.map((hit) => (
