@@ -8,7 +8,6 @@ import { client } from "../server.ts";
 
 const HITS = 20;
 
-/** What a hit says of itself when it is asked to. */
 /** Where to look, as the address has it. */
 const SCOPES = [
   ["everything", "Everything that was said"],
