@@ -8,12 +8,6 @@ import { client } from "../server.ts";
 
 const HITS = 20;
 
-/** What a hit says of itself when it is asked to. */
-type Hit = MemoryHit & {
-  readonly why?: { readonly words: number; readonly meaning: number; readonly neighbours: number };
-  readonly in_context?: boolean;
-};
-
 /** Where to look, as the address has it. */
 const SCOPES = [
   ["everything", "Everything that was said"],
@@ -100,7 +94,7 @@ function Search({ q, scope, session }: Asking): JSX.Element {
 function Found({ q, scope, session }: Asking): JSX.Element {
   const asked = useAsked(() => {
     const where = scope === "session" ? { sessionId: session } : {};
-    return client().searchMemory(q, { ...where, limit: HITS, everything: scope !== "left" });
+    return client().searchMemory(q, { ...where, limit: HITS, everything: scope !== "left", explain: true });
   }, []);
   return (
     <Answer asked={asked}>
@@ -119,14 +113,14 @@ function Found({ q, scope, session }: Asking): JSX.Element {
 }
 
 /** What was found, the best first, with why. */
-export function Hits({ hits }: { hits: readonly Hit[] }): JSX.Element {
+export function Hits({ hits }: { hits: readonly MemoryHit[] }): JSX.Element {
   return (
     <ol class="hits" aria-label="What was found">
       {hits.map((hit) => (
         <li key={`${hit.session_id} ${hit.agent} ${hit.seq}`} class="card hit">
           <div class="row">
             <Badge>{hit.role}</Badge>
-            {hit.in_context !== undefined && (
+            {hit.in_context !== undefined && hit.agent === undefined && (
               <Badge tone={hit.in_context ? "good" : "plain"}>
                 {hit.in_context ? "in the context now" : "not in the context"}
               </Badge>
