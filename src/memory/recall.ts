@@ -26,7 +26,7 @@ export interface Hit {
 }
 
 /** What brought a hit where it stands, 0 to 1 each. */
-export interface Why {
+interface Why {
   /** How much of the question its words say. */
   readonly words: number;
   /** How alike it is in meaning; 0 without vectors. */

@@ -22,8 +22,19 @@ export const MEMORIES: readonly Scenario[] = [
       { call: "compactSession", input: { session_id: "{session}" }, result: { compacted: true } },
       {
         call: "searchMemory",
-        input: { query: QUERY, ...HERE },
-        result: { results: [{ content: /behind the blue door/, session_id: "{session}", turn: 1, role: "user" }] },
+        input: { query: QUERY, ...HERE, explain: true },
+        result: {
+          results: [
+            {
+              content: /behind the blue door/,
+              session_id: "{session}",
+              turn: 1,
+              role: "user",
+              why: { neighbours: 0 },
+              in_context: false,
+            },
+          ],
+        },
       },
       {
         call: "startTurn",

@@ -912,21 +912,24 @@ class AgentStatus(TypedDict):
     """Why the last compaction failed; absent when it did not."""
 
 
-class AgentHistorySummary(TypedDict):
-    """`summaries` of `AgentHistory`."""
-
-    seq: int
-    """Its number in the agent's log; both summaries of a compaction have the same."""
-    created_at: str
-    """When it was made, in RFC 3339."""
-    tier: Literal["recent", "longterm"]
-    """recent: the short-term summary; longterm: the long-term one."""
-    from: int
-    """The number of the first memory it speaks for."""
-    to: int
-    """The number of the last, which is in."""
-    summary: str
-    """The summary itself."""
+AgentHistorySummary = TypedDict(
+    "AgentHistorySummary",
+    {
+        # Its number in the agent's log; both summaries of a compaction have the same.
+        "seq": int,
+        # When it was made, in RFC 3339.
+        "created_at": str,
+        # recent: the short-term summary; longterm: the long-term one.
+        "tier": Literal["recent", "longterm"],
+        # The number of the first memory it speaks for.
+        "from": int,
+        # The number of the last, which is in.
+        "to": int,
+        # The summary itself.
+        "summary": str,
+    },
+)
+"""`summaries` of `AgentHistory`."""
 
 
 class AgentHistory(TypedDict):
