@@ -67,7 +67,7 @@ function Shell(): JSX.Element {
         ))}
         <span class="grow" />
         <button type="button" class="quiet" onClick={nextTheme} title="Light, dark, or as the system has it">
-          {theme.value === "auto" ? "Auto" : theme.value === "dark" ? "Dark" : "Light"}
+          Theme: {theme.value}
         </button>
         {tokenAtHand() !== undefined && (
           <button type="button" class="quiet" onClick={() => leave()}>

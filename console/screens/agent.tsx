@@ -240,7 +240,7 @@ function Recall({ name }: { name: string }): JSX.Element {
 }
 
 function Recalled({ name, q }: { name: string; q: string }): JSX.Element {
-  const asked = useAsked(() => client().agent(name).recall(q), []);
+  const asked = useAsked(() => client().agent(name).recall(q, { explain: true }), []);
   return (
     <Answer asked={asked}>
       {({ results }) => (results.length === 0 ? <Empty>It remembers nothing of that.</Empty> : <Hits hits={results} />)}

@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { type Document, type Operation, operationsOf } from "../openapi.ts";
 import { Answer, Empty, Prose, useAsked } from "../parts.tsx";
 import { linkTo } from "../router.ts";
-import { BASE, request } from "../server.ts";
+import { BASE, request, tokenAtHand } from "../server.ts";
 import { OperationView } from "./api-operation.tsx";
 
 /** The document does not change while the server lives. */
@@ -98,8 +98,9 @@ function Overview({ document, count }: { document: Document; count: number }): J
       </p>
       <p>
         {count} routes, version {document.info.version}, at <code>{BASE}</code>. The same for programs:{" "}
-        <a href={`${BASE}/openapi.json`}>openapi.json</a>. The same operations are served over JSON-RPC and MCP, and are
-        methods of the clients in TypeScript and Python.
+        {/* A link cannot carry the token. */}
+        {tokenAtHand() === undefined ? <a href={`${BASE}/openapi.json`}>openapi.json</a> : <code>openapi.json</code>}.
+        The same operations are served over JSON-RPC and MCP, and are methods of the clients in TypeScript and Python.
       </p>
       <section aria-labelledby="codes">
         <h2 id="codes">Errors</h2>

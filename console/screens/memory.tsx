@@ -94,7 +94,7 @@ function Search({ q, scope, session }: Asking): JSX.Element {
 function Found({ q, scope, session }: Asking): JSX.Element {
   const asked = useAsked(() => {
     const where = scope === "session" ? { sessionId: session } : {};
-    return client().searchMemory(q, { ...where, limit: HITS, everything: scope !== "left" });
+    return client().searchMemory(q, { ...where, limit: HITS, everything: scope !== "left", explain: true });
   }, []);
   return (
     <Answer asked={asked}>
@@ -120,7 +120,7 @@ export function Hits({ hits }: { hits: readonly MemoryHit[] }): JSX.Element {
         <li key={`${hit.session_id} ${hit.agent} ${hit.seq}`} class="card hit">
           <div class="row">
             <Badge>{hit.role}</Badge>
-            {hit.in_context !== undefined && (
+            {hit.in_context !== undefined && hit.agent === undefined && (
               <Badge tone={hit.in_context ? "good" : "plain"}>
                 {hit.in_context ? "in the context now" : "not in the context"}
               </Badge>

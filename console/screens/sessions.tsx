@@ -5,7 +5,7 @@ import type { SessionSummary } from "../../src/contract/session.ts";
 import { formatAgo, formatCost, formatCount, formatTime, formatTokens } from "../format.ts";
 import { Action, Answer, Badge, Empty, type Tone, useAsked } from "../parts.tsx";
 import { go, linkTo, place, replace } from "../router.ts";
-import { client, may } from "../server.ts";
+import { client, failed, may } from "../server.ts";
 
 /** So many are asked for at once, and looked at again as time goes on. */
 const PAGE = 100;
@@ -38,7 +38,7 @@ export function SessionsScreen(): JSX.Element {
     const look = async (): Promise<void> => {
       if (document.visibilityState !== "visible") return;
       // What cannot be asked now is asked again soon, and what was there stays to be read.
-      const seen = await ask(PAGE).catch(() => undefined);
+      const seen = await ask(PAGE).catch((thrown: unknown) => void failed(thrown));
       if (isCurrent && seen !== undefined) newest.value = seen;
     };
     const timer = setInterval(() => void look(), LOOK_MS);

@@ -48,9 +48,9 @@ withBrowser("the login of the console", () => {
     await page.getByRole("alert").getByText("not one of this server's").waitFor();
     await page.getByLabel("Token").fill("s3cret");
     await page.keyboard.press("Enter");
-    await page.getByRole("heading", { name: "Sessions" }).waitFor();
+    await page.getByRole("heading", { name: "Sessions", exact: true }).waitFor();
     await page.reload();
-    await page.getByRole("heading", { name: "Sessions" }).waitFor();
+    await page.getByRole("heading", { name: "Sessions", exact: true }).waitFor();
     const other = await page.context().newPage();
     await other.goto(url);
     await other.getByLabel("Token").waitFor();
@@ -62,14 +62,14 @@ withBrowser("the login of the console", () => {
   it("[G8] takes the token from the address, and takes it out of there", async () => {
     const { url } = await serveConsole({ flags: ["--token", "s3/cret"] });
     const page = await openPage(`${url}/#token=s3%2Fcret`, { expects: REFUSED });
-    await page.getByRole("heading", { name: "Sessions" }).waitFor();
+    await page.getByRole("heading", { name: "Sessions", exact: true }).waitFor();
     expect(page.url()).toBe(`${url}/`);
     await page.getByRole("button", { name: "Log out" }).click();
     await page.evaluate("location.hash = 'token=%E0%A4%A'");
     await page.getByRole("alert").waitFor();
     expect(page.url()).toBe(`${url}/`);
     await page.evaluate("location.hash = 'token=s3%2Fcret'");
-    await page.getByRole("heading", { name: "Sessions" }).waitFor();
+    await page.getByRole("heading", { name: "Sessions", exact: true }).waitFor();
     expect(page.url()).toBe(`${url}/`);
   });
 
@@ -79,7 +79,6 @@ withBrowser("the login of the console", () => {
     const page = await openPage(`${server.url}/#token=${secret}`, { expects: REFUSED });
     await page.getByRole("button", { name: "New session" }).waitFor();
     await server.rkat("token", "revoke", "ada");
-    await page.getByRole("button", { name: "New session" }).click();
     await page.getByRole("alert").getByText("counts no more").waitFor();
     await page.getByLabel("Token").waitFor();
   });
@@ -115,8 +114,8 @@ withBrowser("the login of the console", () => {
 
   it("[G8] says when the server does not answer, and tries again", async () => {
     const server = await serveConsole();
-    const page = await openPage(server.url, { expects: [/ERR_CONNECTION_REFUSED/] });
-    await page.getByRole("heading", { name: "Sessions" }).waitFor();
+    const page = await openPage(server.url, { expects: [/ERR_CONNECTION/] });
+    await page.getByRole("heading", { name: "Sessions", exact: true }).waitFor();
     await server.stop();
     await page.getByRole("button", { name: "New session" }).click();
     await page.getByRole("alert").first().waitFor();

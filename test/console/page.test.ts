@@ -10,7 +10,7 @@ withBrowser("the console's page", () => {
     const { url, call } = await serveConsole();
     await call("POST /sessions", { prompt: "Say hello" });
     const page = await openPage(url);
-    await page.getByRole("heading", { name: "Sessions" }).waitFor();
+    await page.getByRole("heading", { name: "Sessions", exact: true }).waitFor();
     await page.getByRole("link", { name: "Say hello" }).waitFor();
     expect(await page.title()).toBe("Sessions · rkat");
     await expectAccessible(page);
@@ -41,13 +41,13 @@ withBrowser("the console's page", () => {
     const { url } = await serveConsole();
     const page = await openPage(url, { colorScheme: "light" });
     const ground = () => page.evaluate("getComputedStyle(document.body).backgroundColor");
-    await page.getByRole("button", { name: "Auto" }).click();
+    await page.getByRole("button", { name: "Theme: auto" }).click();
     const light = await ground();
-    await page.getByRole("button", { name: "Light" }).click();
-    await page.getByRole("button", { name: "Dark" }).waitFor();
+    await page.getByRole("button", { name: "Theme: light" }).click();
+    await page.getByRole("button", { name: "Theme: dark" }).waitFor();
     expect(await ground()).not.toBe(light);
     await page.reload();
-    await page.getByRole("button", { name: "Dark" }).waitFor();
+    await page.getByRole("button", { name: "Theme: dark" }).waitFor();
     expect(await ground()).not.toBe(light);
   });
 });

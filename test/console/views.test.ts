@@ -17,6 +17,11 @@ withBrowser("the screen of memory", () => {
     await page.keyboard.press("Enter");
     await page.getByText("The staging host listens at port 7443.").first().waitFor();
     expect(page.url()).toContain("#/memory?q=staging+port&scope=everything");
+    const hit = page.getByRole("listitem").filter({ hasText: "The staging host" }).first();
+    for (const part of ["Words", "Meaning", "Neighbours"]) {
+      expect(await hit.locator(".meter", { hasText: part }).textContent()).toMatch(/^\w+\d+ %$/);
+    }
+    await hit.getByText("in the context now").waitFor();
     await expectAccessible(page);
     await page.getByRole("link", { name: "Turn 1 of" }).first().click();
     await page.waitForURL(new RegExp(`#/sessions/${body.session_id}\\?seq=\\d+$`));
