@@ -20,6 +20,7 @@ const BENCHES = [
   "hostile.ts",
   "crash.ts",
   "console-size.ts",
+  "console.ts",
 ];
 
 for (const bench of BENCHES) {
