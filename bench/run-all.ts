@@ -22,6 +22,7 @@ const BENCHES = [
   "crash.ts",
   "postgres.ts",
   "console-size.ts",
+  "console.ts",
 ];
 
 for (const bench of BENCHES) {

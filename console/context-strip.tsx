@@ -6,7 +6,7 @@ import { formatCost, formatCount, formatTime, formatTokens } from "./format.ts";
 import { go, linkTo } from "./router.ts";
 
 /** The parts of a context from the bottom of a bar to its top, and what they are called. */
-export const PARTS = [
+const PARTS = [
   ["tools", "tools' descriptions"],
   ["system", "system prompt"],
   ["summary", "summary"],
@@ -16,7 +16,7 @@ export const PARTS = [
   ["turn", "turns"],
   ["tool_output", "tool output"],
 ] as const;
-export type Part = (typeof PARTS)[number][0];
+type Part = (typeof PARTS)[number][0];
 
 const HEIGHT = 88;
 const STEP_MIN = 7;
@@ -187,7 +187,7 @@ function Bar(props: { call: ModelCall; x: number; width: number; yOf: (tokens: n
 }
 
 /** What a call was shown, by part, in the order of the bar. */
-export function partsOf(call: Pick<ModelCall, "parts" | "tool_tokens">): readonly { kind: Part; tokens: number }[] {
+function partsOf(call: Pick<ModelCall, "parts" | "tool_tokens">): readonly { kind: Part; tokens: number }[] {
   return PARTS.map(([kind]) => {
     const own = call.parts.filter((part) => part.kind === kind).reduce((sum, { tokens }) => sum + tokens, 0);
     return { kind, tokens: kind === "tools" ? call.tool_tokens : own };

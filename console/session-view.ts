@@ -12,7 +12,7 @@ export type Said = SessionHistory["messages"][number];
 type Approvals = Awaited<ReturnType<ReturnType<typeof client>["listApprovals"]>>["approvals"];
 
 /** What a turn that runs has said so far, before it is in the log. */
-export interface Live {
+interface Live {
   readonly isAsking: boolean;
   readonly reasoning: string;
   readonly text: string;

@@ -47,7 +47,7 @@ export function TranscriptMessage(props: {
           </a>
         )}
         <span class="grow" />
-        {may("run") && <MessageActions {...{ view, said, index, isPinned, isReplacing }} />}
+        {may("run") && <MessageActions {...{ view, said, index, next, isPinned, isReplacing }} />}
       </div>
       {isReplacing.value ? (
         <Replace view={view} said={said} index={index} onLeave={() => (isReplacing.value = false)} />
@@ -67,16 +67,19 @@ function MessageActions(props: {
   view: SessionView;
   said: SaidMessage;
   index: number;
+  next: SaidMessage | undefined;
   isPinned: boolean;
   isReplacing: { value: boolean };
 }): JSX.Element {
-  const { view, said, index, isPinned, isReplacing } = props;
+  const { view, said, index, next, isPinned, isReplacing } = props;
   const pin = async (): Promise<void> => {
     await (isPinned ? view.handle.unpin(said.seq) : view.handle.pin(said.seq));
     await view.refresh();
   };
   const fork = async (): Promise<void> => {
-    const made = await view.handle.fork(index + 1);
+    // A call goes with what it gave: both are one message to whoever looks.
+    const end = next?.role === "tool_results" && said.role === "block_assistant" ? index + 2 : index + 1;
+    const made = await view.handle.fork(end);
     go(linkTo(["sessions", made.id]));
   };
   const of = `message ${said.seq}`;

@@ -1,6 +1,6 @@
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren, JSX } from "preact";
-import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 
 /** Rows above and below what is seen, so that scrolling finds them there. */
 const BESIDE = 8;
@@ -36,12 +36,14 @@ export function VirtualList<T>(props: {
   const held = useRef<{ readonly key: string; readonly over: number } | undefined>(undefined);
   const measured = useSignal(0);
 
-  const mean = meanOf(heights.current, estimate);
-  const offsets = offsetsOf(items, keyOf, heights.current, mean);
+  // Not with every scroll: it is the one thing here that takes longer the more rows there are.
+  const offsets = useMemo(
+    () => offsetsOf(items, keyOf, heights.current, meanOf(heights.current, estimate)),
+    [items, measured.value],
+  );
   const total = offsets.at(-1) ?? 0;
   const first = Math.max(0, indexAt(offsets, Math.min(view.value.top, total - view.value.height)) - BESIDE);
   const last = Math.min(items.length, indexAt(offsets, view.value.top + view.value.height) + 1 + BESIDE);
-  void measured.value;
 
   const rowOf = (key: string): HTMLElement | undefined => {
     for (const row of rows.current?.children ?? [])
@@ -171,9 +173,11 @@ function offsetsOf<T>(
 ): Float64Array {
   const offsets = new Float64Array(items.length + 1);
   let top = 0;
-  for (const [index, item] of items.entries()) {
+  let index = 0;
+  for (const item of items) {
     offsets[index] = top;
     top += heights.get(keyOf(item)) ?? mean;
+    index += 1;
   }
   offsets[items.length] = top;
   return offsets;

@@ -1,4 +1,5 @@
 import type { JSX } from "preact";
+import { useMemo } from "preact/hooks";
 import type { SessionContext } from "../../src/contract/session.ts";
 import { ContextStrip } from "../context-strip.tsx";
 import { formatCount, formatTime, formatTokens } from "../format.ts";
@@ -45,6 +46,7 @@ type ShownMessage = SessionContext["messages"][number];
 function Shown(props: { view: SessionView; context: SessionContext; isPast: boolean }): JSX.Element {
   const { view, context, isPast } = props;
   const { messages, parts, estimated_tokens, tool_tokens } = context;
+  const places = useMemo(() => messages.map((_, index) => index), [messages]);
   const hasLeft = (message: ShownMessage): boolean => isPast && leftSince(view, message);
   const left = messages.filter(hasLeft).length;
   return (
@@ -55,7 +57,7 @@ function Shown(props: { view: SessionView; context: SessionContext; isPast: bool
         {isPast && (left === 0 ? "All of it is still shown." : `${formatCount(left)} of them are not shown any more.`)}
       </p>
       <VirtualList
-        items={messages.map((_, index) => index)}
+        items={places}
         keyOf={String}
         estimate={ROW_PX}
         label="Messages the model was shown"
