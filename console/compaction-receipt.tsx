@@ -6,7 +6,7 @@ import { linkTo } from "./router.ts";
 import type { SessionView } from "./session-view.ts";
 
 /** Where facts of what was taken out are now, from the safest to the worst. */
-export const CLASSES = [
+const CLASSES = [
   ["in_summary", "in the summary", "The summary says it."],
   ["in_tail", "in what stayed", "The turns that stayed say it too."],
   ["pinned", "pinned", "A pinned message says it."],
