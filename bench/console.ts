@@ -100,6 +100,8 @@ async function show(within: Browser, address: string) {
   const { metrics } = await tools.send("Performance.getMetrics");
   const metric = (name: string): number => metrics.find((one) => one.name === name)?.value ?? Number.NaN;
   const told = { paintMs, heapMb: metric("JSHeapUsedSize") / 1e6, nodes: metric("Nodes") };
+  // What it asks for besides must not be in the way of the next.
+  await page.locator(".strip-link").first().waitFor();
   await context.close();
   return told;
 }

@@ -216,14 +216,15 @@ export function openSessionView(id: string): SessionView {
   };
 
   /** Hears what happens until the view is closed; a server that is away is asked again and again. */
-  const follow = async (from: number): Promise<void> => {
+  const follow = async (from: number, known: number): Promise<void> => {
     let seen = from;
     while (!ending.signal.aborted) {
       try {
         for await (const { seq, event, timestamp_ms } of handle.events({ after: seen, signal: ending.signal })) {
           if (seq !== 0) seen = seq;
           note(seq, event, timestamp_ms);
-          if (event.type === "stream_truncated") await comeBack();
+          if (seq !== 0 && seq <= known) version.value += 1;
+          else if (event.type === "stream_truncated") await comeBack();
           else hear(event);
         }
         if (info.value?.state === "archived" || ending.signal.aborted) return;
@@ -267,10 +268,13 @@ export function openSessionView(id: string): SessionView {
 
   const start = async (): Promise<void> => {
     try {
+      const scope = { type: "session" as const, session_id: id };
+      // Asked before the messages: what is told up to there is in them.
+      const { cursor } = await client().dispatch("readEventCursor", { scope });
       await readTail();
       const oldest = messages.get(Math.max(0, count.value - PAGE));
       // What was said last is told again, so that what befell it is known too.
-      follow((oldest?.seq ?? 1) - 1);
+      follow((oldest?.seq ?? 1) - 1, cursor.sequence);
       await readAround();
     } catch (thrown) {
       problem.value = failed(thrown);
