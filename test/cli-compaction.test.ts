@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { CAPABILITY_ABSENT } from "../src/contract/capability.ts";
 import type { Compaction } from "../src/contract/compaction.ts";
-import type { SessionContext } from "../src/contract/session.ts";
+import type { SessionContext } from "../src/contract/session-context.ts";
 import { useCommandLine } from "./support/command-line.ts";
 import { CONFIGURATION, FACTS, fact, NO_MODEL, OFFLINE, summarisedBy } from "./support/compacting-command-line.ts";
 

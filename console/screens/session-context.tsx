@@ -1,6 +1,6 @@
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
-import type { SessionContext } from "../../src/contract/session.ts";
+import type { SessionContext } from "../../src/contract/session-context.ts";
 import { ContextStrip } from "../context-strip.tsx";
 import { formatCount, formatTime, formatTokens } from "../format.ts";
 import { Answer, Badge, useAsked } from "../parts.tsx";

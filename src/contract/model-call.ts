@@ -2,7 +2,8 @@ import { z } from "zod";
 import { Usage } from "./event.ts";
 import { positive, written } from "./input.ts";
 import { Cost } from "./money.ts";
-import { ContextKinds, SessionId } from "./session.ts";
+import { SessionId } from "./session.ts";
+import { ContextKinds } from "./session-context.ts";
 
 const count = z.number().int().nonnegative();
 

@@ -28,15 +28,14 @@ import {
   ForkedSession,
   ListSessions,
   MessagePage,
-  ReadContext,
   RunResult,
-  SessionContext,
   SessionHistory,
   SessionId,
   SessionInfo,
   SessionPage,
   StartTurn,
 } from "./session.ts";
+import { ReadContext, SessionContext } from "./session-context.ts";
 import { USAGE_OPERATIONS } from "./usage.ts";
 
 interface Operation {

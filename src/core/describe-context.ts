@@ -1,6 +1,6 @@
 import { isRecallTool } from "../contract/memory.ts";
 import type { AssistantMessage, ToolResultsMessage } from "../contract/message.ts";
-import type { PartKind, SessionContext } from "../contract/session.ts";
+import type { PartKind, SessionContext } from "../contract/session-context.ts";
 import { assembleContext, type Hash, hashContext, isIn, type Placed, type ShownState } from "./context.ts";
 import { contentTokens, estimateTokens } from "./tokens.ts";
 

@@ -1,6 +1,7 @@
 import type { Entry } from "../contract/entry.ts";
 import type { Usage } from "../contract/event.ts";
-import type { PartKind, SessionSettings } from "../contract/session.ts";
+import type { SessionSettings } from "../contract/session.ts";
+import type { PartKind } from "../contract/session-context.ts";
 import type { Clock } from "../ports/clock.ts";
 import { createTally } from "./describe-context.ts";
 import { addUsage, applyEntry, applyUnshown, beginFold, NO_USAGE, showAnew } from "./session-state.ts";

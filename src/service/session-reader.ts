@@ -1,5 +1,6 @@
 import { RuntimeError } from "../contract/error.ts";
-import type { SessionContext, SessionHistory, SessionInfo, SessionSummary } from "../contract/session.ts";
+import type { SessionHistory, SessionInfo, SessionSummary } from "../contract/session.ts";
+import type { SessionContext } from "../contract/session-context.ts";
 import { CONTRACT_VERSION } from "../contract/version.ts";
 import type { Hash } from "../core/context.ts";
 import { describeContext } from "../core/describe-context.ts";

@@ -1,5 +1,5 @@
 import type { ModelCalls } from "../../contract/model-call.ts";
-import type { PartKind, SessionContext } from "../../contract/session.ts";
+import type { PartKind, SessionContext } from "../../contract/session-context.ts";
 import { alignColumns, counted, createPaint, grouped, type Io, type Paint } from "./io.ts";
 
 const COLUMNS_DEFAULT = 80;
