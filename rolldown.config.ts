@@ -1,4 +1,5 @@
-import { defineConfig } from "rolldown";
+import { globSync, readFileSync } from "node:fs";
+import { defineConfig, type Plugin } from "rolldown";
 
 /** What is derived from the schemas for callers is bundled as its value: a client then loads no schema, and no zod. */
 const wireTable = {
@@ -7,6 +8,30 @@ const wireTable = {
     if (!id.endsWith("/contract/wire-table.ts")) return null;
     const { WIRE_TABLE } = await import(id);
     return `export const WIRE_TABLE = ${JSON.stringify(WIRE_TABLE)};`;
+  },
+};
+
+/** The console's page, with the names that its files have by what is in them: a browser may keep them for ever. */
+const consolePage: Plugin = {
+  name: "console-page",
+  generateBundle(_, bundle) {
+    const asset = (name: string, paths: readonly string[]): string => {
+      const source = paths.map((path) => readFileSync(path, "utf8")).join("");
+      return this.getFileName(this.emitFile({ type: "asset", name, source }));
+    };
+    // The theme first: screens say what differs from it.
+    const styles = ["console/theme.css", ...globSync("console/screens/**/*.css").sort()];
+    const entry = Object.values(bundle).find((file) => file.type === "chunk" && file.isEntry);
+    const names = {
+      icon: asset("icon.svg", ["console/icon.svg"]),
+      style: asset("console.css", styles),
+      script: entry?.fileName ?? "",
+    };
+    const page = readFileSync("console/index.html", "utf8").replace(
+      /\{(icon|style|script)\}/g,
+      (_whole, name: string) => (name === "icon" ? names.icon : name === "style" ? names.style : names.script),
+    );
+    this.emitFile({ type: "asset", fileName: "index.html", source: page });
   },
 };
 
@@ -42,5 +67,19 @@ export default defineConfig([
     platform: "browser",
     plugins: [wireTable],
     output: { dir: "dist", format: "esm" },
+  },
+  {
+    input: { console: "console/main.tsx" },
+    platform: "browser",
+    plugins: [wireTable, consolePage],
+    transform: { jsx: { runtime: "automatic", importSource: "preact" } },
+    output: {
+      dir: "dist/console",
+      format: "esm",
+      minify: true,
+      entryFileNames: "assets/[name]-[hash].js",
+      chunkFileNames: "assets/[name]-[hash].js",
+      assetFileNames: "assets/[name]-[hash][extname]",
+    },
   },
 ]);

@@ -21,6 +21,8 @@ const BENCHES = [
   "hostile.ts",
   "crash.ts",
   "postgres.ts",
+  "console-size.ts",
+  "console.ts",
 ];
 
 for (const bench of BENCHES) {

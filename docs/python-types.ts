@@ -45,6 +45,23 @@ export interface PythonTypes {
   readonly classes: readonly string[];
 }
 
+/** Words of Python that a class has no field of; a type with one is called into being. */
+const KEYWORDS = [
+  "from",
+  "in",
+  "is",
+  "as",
+  "if",
+  "class",
+  "def",
+  "with",
+  "import",
+  "global",
+  "lambda",
+  "pass",
+  "return",
+];
+
 /** Names programs know already, by those the place in the contract would give. */
 const KEPT: Readonly<Record<string, string>> = {
   CapabilitiesCapability: "CapabilityRow",
@@ -114,18 +131,28 @@ export function createPythonTypes(io: Direction, contract: Readonly<Record<strin
   const define = (name: string, schema: Schema, about: string): void => {
     const { properties = {}, required = [] } = schema;
     const isTotal = required.length > 0;
+    const isCalled = Object.keys(properties).some((field) => KEYWORDS.includes(field));
     const fields = Object.entries(properties).map(([field, inner]) => {
       // What is said of the field need not be true of every other of its class.
       const { description, ...bare } = inner;
       const type = of(bare, name + pascal(field), `\`${field}\` of \`${name}\`.`);
       const isNotRequired = isTotal && !required.includes(field);
-      return `    ${field}: ${isNotRequired ? `NotRequired[${type}]` : type}\n${description === undefined ? "" : docstring(sentence(description), 4)}`;
+      const known = isNotRequired ? `NotRequired[${type}]` : type;
+      if (isCalled)
+        return `${description === undefined ? "" : `        # ${sentence(description)}\n`}        "${field}": ${known},\n`;
+      return `    ${field}: ${known}\n${description === undefined ? "" : docstring(sentence(description), 4)}`;
     });
+    const what = sentence(said.get(name) ?? schema.description ?? about);
+    if (isCalled) {
+      const total = isTotal ? "" : "    total=False,\n";
+      classes.set(
+        name,
+        `${name} = TypedDict(\n    "${name}",\n    {\n${fields.join("")}    },\n${total})\n${docstring(what, 0)}`.trimEnd(),
+      );
+      return;
+    }
     const head = `class ${name}(TypedDict${isTotal ? "" : ", total=False"}):\n`;
-    classes.set(
-      name,
-      `${head}${docstring(sentence(said.get(name) ?? schema.description ?? about), 4)}\n${fields.join("")}`.trimEnd(),
-    );
+    classes.set(name, `${head}${docstring(what, 4)}\n${fields.join("")}`.trimEnd());
   };
 
   return {

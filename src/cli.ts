@@ -186,6 +186,13 @@ function parts(io: Io): Parts {
       const called = { command: "rkat serve", purpose: "cli" } as const;
       return startRest({ ...io, ...called, args: words, stdin, stdout, stderr }, { loadConfig, openRuntime });
     },
+    serveConsole: async (words) => {
+      const { startConsole } = await import("./surfaces/rest/start.ts");
+      const { createBrowserOpener } = await import("./surfaces/rest/open-browser.ts");
+      const { stdin, stdout, stderr, platform } = process;
+      const open = createBrowserOpener({ platform, env: io.env, isTerminal: io.stdout.isTerminal });
+      return startConsole({ ...io, args: words, stdin, stdout, stderr }, { loadConfig, openRuntime }, open);
+    },
   };
 }
 

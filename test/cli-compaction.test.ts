@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { CAPABILITY_ABSENT } from "../src/contract/capability.ts";
 import type { Compaction } from "../src/contract/compaction.ts";
-import type { SessionContext } from "../src/contract/session.ts";
+import type { SessionContext } from "../src/contract/session-context.ts";
 import { useCommandLine } from "./support/command-line.ts";
 import { CONFIGURATION, FACTS, fact, NO_MODEL, OFFLINE, summarisedBy } from "./support/compacting-command-line.ts";
 
@@ -365,4 +365,24 @@ it("every word of it has a help with an example, in at most 100 columns", async 
     expect(stdout).toContain("\nExamples\n  rkat ");
     expect(stdout.split("\n").filter((each) => each.length > 100)).toEqual([]);
   }
+});
+
+describe("what is seen of a context", () => {
+  it("[C20] [C21] is drawn as bars, and a summary's sentences lead to their messages", async () => {
+    const id = await talk();
+    await text("compact", "run", id);
+    const shown = await text("session", "context", id);
+    expect(shown).toMatch(/\n5 messages, about [\d,]+ .*tokens\n[≡▓█·│]+\n[\s\S]*▓ summary +[\d,]+\n█ turns /);
+    const calls = await text("session", "calls", id);
+    expect(calls).toMatch(
+      /^SEQ +TURN +TOKENS\n(?:\d+ +\d+ +[\d,]+ +[▚≡▓█·│]+\n)+\d+ +▼ compacted: [\d,]+ → [\d,]+ tokens\n/,
+    );
+    expect(await text("session", "context", id, "--calls")).toBe(calls);
+    const { calls: told } = await json("session", "calls", id);
+    expect(await text("session", "calls", id, "--limit", "4")).toContain(`--before ${told[1].seq}\n`);
+    const { sentences } = await json("compact", "sources", id);
+    expect(sentences.length).toBeGreaterThan(0);
+    expect(sentences.every(({ seqs }: { seqs: number[] }) => seqs.length > 0)).toBe(true);
+    expect(await text("compact", "sources", id)).toContain(`${sentences[0].text}\n   seq ${sentences[0].seqs[0]}`);
+  });
 });

@@ -50,6 +50,11 @@ describe("rkat memory search", () => {
       ),
     });
     expect(text.map((each) => each.trim()).join(" ")).toBe(fact(2));
+    // [D12] What brought it there, and where it is now.
+    const explained = await run(["memory", "search", fact(2), "--explain"], { env });
+    expect(explained.stdout.split("\n")[1]).toMatch(
+      /^ {6}words 1\.00, meaning \d\.\d\d, neighbours 0\.00; not in the context now$/,
+    );
   });
 
   it("[D2] --json is the operation's answer, and --limit bounds it, at 20 at most", async () => {

@@ -285,11 +285,11 @@ describe("a request that is not from here", () => {
         `Sec-Fetch-Mode: ${mode}`,
         `Sec-Fetch-Dest: ${dest}`,
       ]);
-    expect(await from("/docs", "navigate", "document")).toBe(200);
-    expect(await from("/docs", "navigate", "iframe")).toBe(403);
-    expect(await from("/docs", "no-cors", "image")).toBe(403);
+    expect(await from("/", "navigate", "document")).toBe(200);
+    expect(await from("/", "navigate", "iframe")).toBe(403);
+    expect(await from("/", "no-cors", "image")).toBe(403);
     expect(await from("/sessions", "navigate", "document")).toBe(403);
-    const page = await fetch(`${url}/docs`);
+    const page = await fetch(`${url}/`);
     expect(page.headers.get("x-frame-options")).toBe("DENY");
     expect(page.headers.get("content-security-policy")).toContain("frame-ancestors 'none'");
   });

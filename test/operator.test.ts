@@ -64,7 +64,7 @@ describe("the log of a server in a process of its own", () => {
     await call("GET /sessions");
     await expect.poll(() => said.stderr, TIMEOUT).toContain("operation=listSessions");
     const [first, second, third] = linesOf(said);
-    expect(first).toBe(`rkat serve: listening at ${url} (docs at ${url}/docs); try`);
+    expect(first).toBe(`rkat serve: listening at ${url} (console at ${url}/); try`);
     expect(second).toMatch(/^ {2}curl /);
     expect(third).toMatch(
       /^time=\S+ level=info kind=request id=\S+ token=anonymous operation=listSessions method=GET route=\/sessions status=200 ms=\S+ bytes=\d+$/,

@@ -168,6 +168,30 @@ export const roomFaults: Rule = (files) =>
     });
   });
 
+/** What the browser's half may see: the public client as pages have it, types of the contract, and its small framework. */
+const CONSOLE_MAY_IMPORT: readonly { readonly to: RegExp; readonly kinds: readonly Import["kind"][] }[] = [
+  { to: /^console\//, kinds: ["static", "type", "dynamic"] },
+  { to: /^src\/clients\/browser\.ts$/, kinds: ["static", "type"] },
+  { to: /^src\/(?:client\.ts$|contract\/)/, kinds: ["type"] },
+  { to: /^(?:preact|preact\/hooks|@preact\/signals)$/, kinds: ["static", "type"] },
+];
+
+/** The console is proof of the public client: with anything else of `src` it would show what no client can. */
+export const consoleFaults: Rule = (files) =>
+  files
+    .filter((file) => /^console\/.*\.tsx?$/.test(file.path))
+    .flatMap((file) =>
+      importsOf(file)
+        .filter(({ target, specifier, kind }) => {
+          const name = target ?? specifier;
+          return !CONSOLE_MAY_IMPORT.some(({ to, kinds }) => to.test(name) && kinds.includes(kind));
+        })
+        .map(
+          ({ specifier }) =>
+            `${file.path} imports ${specifier}: the console sees src/clients/browser.ts, types of the contract, and Preact`,
+        ),
+    );
+
 function strayImports(file: SourceFile): readonly string[] {
   return importsOf(file).flatMap(({ specifier }) => {
     const name = packageOf(specifier);

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { projectFiles } from "./source-files.ts";
 import {
+  consoleFaults,
   cycleFaults,
   exportFaults,
   folderFaults,
@@ -22,6 +23,7 @@ const file = (path: string, text: string) => ({ path, text });
 describe("the project", () => {
   it("imports only downwards", () => expect(layerFaults(files)).toEqual([]));
   it("keeps the rooms of a layer apart", () => expect(roomFaults(files)).toEqual([]));
+  it("has a console that sees the public client alone", () => expect(consoleFaults(files)).toEqual([]));
   it("keeps each dependency in its home", () => expect(homeFaults(files, manifest)).toEqual([]));
   it("touches the machine only where it may", () => expect(machineFaults(files)).toEqual([]));
   it("has no file that is too long", () => expect(lengthFaults(files)).toEqual([]));
@@ -113,6 +115,19 @@ describe("the rules bite", () => {
     expect(at("src/surfaces/cli/chat/conversation.ts", "../parts.ts")).toEqual([]);
     expect(at("src/service/agent/agents.ts", "../dispatch.ts")).toEqual([]);
     expect(at("src/surfaces/rest/serve.test.ts", "../rpc/serve.ts")).toEqual([]);
+  });
+
+  it("on a console that sees more than a client does, and not on types of the contract", () => {
+    const at = (specifier: string, how = "import") =>
+      consoleFaults([file("console/screens/memory.tsx", `${how} { a } from "${specifier}";\n`)]);
+    expect(at("../../src/contract/memory.ts")).toEqual([
+      "console/screens/memory.tsx imports ../../src/contract/memory.ts: the console sees src/clients/browser.ts, types of the contract, and Preact",
+    ]);
+    const others = ["../../src/service/dispatch.ts", "../../src/client.ts", "node:path", "uplot"];
+    expect(others.flatMap((specifier) => at(specifier))).toHaveLength(4);
+    expect(at("../../src/contract/memory.ts", "import type")).toEqual([]);
+    const good = ["../../src/clients/browser.ts", "../parts.tsx", "preact/hooks", "@preact/signals"];
+    expect(good.flatMap((specifier) => at(specifier))).toEqual([]);
   });
 
   it("on a cycle, also through types", () => {

@@ -194,3 +194,37 @@ export const AgentSummary = z.object({
   created_at: z.string().describe("when it first remembered something, in RFC 3339"),
   updated_at: z.string().describe("when it last remembered something, in RFC 3339"),
 });
+
+const COMPACTIONS_DEFAULT = 50;
+const COMPACTIONS_MAX = 200;
+
+export const ReadAgentHistory = z.strictObject({
+  agent: AgentName,
+  limit: written(
+    "--limit <n>",
+    positive
+      .default(COMPACTIONS_DEFAULT)
+      .transform((limit) => Math.min(limit, COMPACTIONS_MAX))
+      .describe(
+        `show the summaries of so many compactions: ${COMPACTIONS_DEFAULT} without it, ${COMPACTIONS_MAX} at most`,
+      ),
+  ),
+  before_seq: written("--before <seq>", positive.optional().describe("only summaries before the one with this seq")),
+});
+
+export const AgentHistory = z.object({
+  summaries: z
+    .array(
+      z.object({
+        seq: count.describe("its number in the agent's log; both summaries of a compaction have the same"),
+        created_at: z.string().describe("when it was made, in RFC 3339"),
+        tier: z.enum(["recent", "longterm"]).describe("recent: the short-term summary; longterm: the long-term one"),
+        from: count.describe("the number of the first memory it speaks for"),
+        to: count.describe("the number of the last, which is in"),
+        summary: z.string().describe("the summary itself"),
+      }),
+    )
+    .describe("the summaries, newest first"),
+  next_before_seq: count.optional().describe("before_seq of the page of older ones; absent where there are none"),
+});
+export type AgentHistory = z.infer<typeof AgentHistory>;

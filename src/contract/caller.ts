@@ -20,6 +20,32 @@ export interface Caller {
   readonly maxCostPerDay?: number;
 }
 
+/** Who asks, as it is told. */
+const Access = z.object({
+  name: z.string().optional().describe("the name of the token; absent for the user of the process"),
+  scopes: z.array(Scope).describe("what whoever asks may do"),
+  labels: z.record(z.string(), z.string()).describe("only sessions with these labels are there for it"),
+});
+
+/** The row of the table about whoever asks. */
+export const ACCESS_OPERATIONS = {
+  readAccess: {
+    summary: "Say who asks, and what it may do.",
+    input: z.object({}),
+    output: Access,
+    rpc: "access/get",
+    http: "GET /access",
+    mcp: "meerkat_access",
+    cli: "rkat access",
+    scope: "read",
+  },
+} as const;
+
+export function describeAccess(caller: Caller | undefined): z.infer<typeof Access> {
+  const scopes = SCOPES.filter((scope) => hasScope(caller, scope));
+  return { ...(caller === undefined ? {} : { name: caller.name }), scopes, labels: { ...caller?.labels } };
+}
+
 /** Something that whoever runs a server may want to know afterwards: who did what, never what was said. */
 export interface AuditFact {
   readonly what: string;

@@ -242,3 +242,14 @@ export const PinResult = z.object({
   seq: count.describe("the message, by its seq"),
   pins: z.array(count).describe("every pinned message, by its seq"),
 });
+
+export const SummarySources = z.object({
+  sentences: z
+    .array(
+      z.object({
+        text: z.string().describe("the sentence, bullet or row, as it stands in the summary"),
+        seqs: z.array(count).describe("the messages it comes from, by their seqs, the likeliest first; at most 4"),
+      }),
+    )
+    .describe("the sentences of the summary in their order, headings left out; no seqs where no message says it"),
+});

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { AGENT_OPERATIONS } from "./agent-operations.ts";
 import { APPROVAL_OPERATIONS } from "./approval-operations.ts";
 import type { Scope } from "./caller.ts";
+import { ACCESS_OPERATIONS } from "./caller.ts";
 import { Capabilities, type Capability, ContractVersion, ModelsCatalog } from "./capability.ts";
 import {
   Compaction,
@@ -10,6 +11,7 @@ import {
   ExpandInput,
   ExpandResult,
   PinResult,
+  SummarySources,
   UndoResult,
 } from "./compaction.ts";
 import { CONFIG_OPERATIONS } from "./config.ts";
@@ -17,6 +19,7 @@ import { EventCursor, EventPage, ListEvents, OneScope } from "./event-page.ts";
 import { ExternalEvent, ExternalEventOutcome, InjectContext, InjectedContext } from "./inject.ts";
 import { positive, written } from "./input.ts";
 import { MemoryResults, MemorySearch, MemoryStatusReport } from "./memory.ts";
+import { MODEL_CALL_OPERATIONS } from "./model-call.ts";
 import { message_index, running_behavior } from "./rewrite.ts";
 import { REWRITE_OPERATIONS } from "./rewrite-operations.ts";
 import {
@@ -25,15 +28,14 @@ import {
   ForkedSession,
   ListSessions,
   MessagePage,
-  ReadContext,
   RunResult,
-  SessionContext,
   SessionHistory,
   SessionId,
   SessionInfo,
   SessionPage,
   StartTurn,
 } from "./session.ts";
+import { ReadContext, SessionContext } from "./session-context.ts";
 import { USAGE_OPERATIONS } from "./usage.ts";
 
 interface Operation {
@@ -184,6 +186,7 @@ export const OPERATIONS = {
     scope: "read",
     requires: "session-store",
   },
+  ...MODEL_CALL_OPERATIONS,
   compactSession: {
     summary: "Compact a session's context now, or preview what that would keep, drop and cost.",
     input: z.strictObject({ session_id: SessionId, ...CompactNow }),
@@ -203,6 +206,17 @@ export const OPERATIONS = {
     http: "GET /sessions/{session_id}/compactions",
     mcp: "meerkat_compactions",
     cli: "rkat compact list ID",
+    scope: "read",
+    requires: "session-compaction",
+  },
+  readSummarySources: {
+    summary: "Say which messages each sentence of a compaction's summary comes from, by its names, numbers and words.",
+    input: z.strictObject({ session_id: SessionId, compaction_id: ExpandInput.compaction_id }),
+    output: SummarySources,
+    rpc: "session/summary_sources",
+    http: "GET /sessions/{session_id}/compactions/{compaction_id}/sources",
+    mcp: "meerkat_summary_sources",
+    cli: "rkat compact sources ID CID",
     scope: "read",
     requires: "session-compaction",
   },
@@ -334,6 +348,7 @@ export const OPERATIONS = {
   },
   ...CONFIG_OPERATIONS,
   ...USAGE_OPERATIONS,
+  ...ACCESS_OPERATIONS,
   readCapabilities: {
     summary: "Say what this runtime can do and what was left out.",
     input: z.object({}),

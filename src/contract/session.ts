@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { CompactionCadence, CompactionSettings } from "./compaction.ts";
-import { TerminalCause, Usage } from "./event.ts";
+import { BudgetType, TerminalCause, Usage } from "./event.ts";
 import { BudgetLimits, nonnegative, positive, SKILL_FIELDS, UNSERVED, written } from "./input.ts";
 import { Content, Message } from "./message.ts";
 import { Cost } from "./money.ts";
@@ -303,13 +303,24 @@ export type SessionSummary = z.infer<typeof SessionSummary>;
 export const SessionInfo = z.object({
   ...Known,
   provider: z.string().describe("who serves the model"),
+  title: z.string().describe("the beginning of the first thing the user said; empty before"),
   usage: Usage.optional().describe("what the tokens are made of; absent for a session of before that was kept"),
+  budgets: z
+    .array(
+      z.object({
+        type: BudgetType.describe("what is limited"),
+        limit: z.number().describe("how much there is: tokens, milliseconds of a turn, calls, or US dollars"),
+        used: z.number().optional().describe("how much of it is used; absent for time, which each turn has anew"),
+      }),
+    )
+    .optional()
+    .describe("the limits it was made with; absent without any, and for a session of before that was kept"),
   last_assistant_text: z.string().optional().describe("what the assistant said last"),
   session_compaction_cadence: CompactionCadence.optional().describe("when it was compacted, in its own boundaries"),
 });
 export type SessionInfo = z.infer<typeof SessionInfo>;
 
-const SeqMessages = z.array(
+export const SeqMessages = z.array(
   z.intersection(Message, z.object({ seq: whole.describe("its number in the session's log") })),
 );
 
@@ -359,30 +370,3 @@ export const ForkedSession = z.object({
   ...Named,
   message_count: whole.describe("messages the new session begins with"),
 });
-
-export const ReadContext = z.strictObject({
-  session_id: SessionId,
-  at_seq: written("--at <seq>", positive.optional().describe("at the model call with this seq, as in events")),
-});
-
-/** What the model is shown. */
-export const SessionContext = z.object({
-  messages: SeqMessages.describe("what the model is shown, in its order"),
-  estimated_tokens: whole.describe("how large it is, about"),
-  sha256: z.string().describe("the hash of it, as recorded with the call when it was made"),
-  parts: z
-    .array(
-      z.object({
-        kind: z.string().describe("system, summary, pinned, expanded or turn"),
-        seqs: z.tuple([whole, whole]).describe("the first and the last seq of its messages"),
-        estimated_tokens: whole.describe("how large it is, about"),
-      }),
-    )
-    .describe("what the context is made of, in the order of the messages"),
-  tool_tokens: whole.describe("what the tools' descriptions add to every request, about"),
-  context_window: whole.optional().describe("tokens the model can see at once, when that is known"),
-  auto_compact_threshold: whole
-    .optional()
-    .describe("the size at which the context is compacted; absent without session-compaction"),
-});
-export type SessionContext = z.infer<typeof SessionContext>;

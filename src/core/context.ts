@@ -1,16 +1,14 @@
 import type { CompactionCadence, ContextPart, SeqRange } from "../contract/compaction.ts";
 import type { EntryBody, EntryBodyOf } from "../contract/entry.ts";
 import type { Message } from "../contract/message.ts";
-import type { SessionContext } from "../contract/session.ts";
 import { pinnedIn, reshapeMessage, summaryMessage } from "./compaction/shown-messages.ts";
-import { estimateTokens } from "./tokens.ts";
 import { applyPruned } from "./transcript-text.ts";
 
 /** The hex SHA-256 of a text, handed in: this layer sees no library. */
 export type Hash = (text: string) => string;
 
 /** As much of a session's state as says what the model is shown. */
-interface ShownState {
+export interface ShownState {
   readonly shown: readonly Placed[];
   readonly pins: ReadonlySet<number>;
   readonly compactions: readonly CompactionRecord[];
@@ -38,42 +36,6 @@ export function chainHash(message: Message, before: string, hash: Hash): string 
   const next = { before, hash: hash(`${before}\n${JSON.stringify(message)}`) };
   chained.set(message, next);
   return next.hash;
-}
-
-/** The context with where its parts come from. */
-export function describeContext(state: ShownState, hash: Hash): Omit<SessionContext, "tool_tokens"> {
-  const messages = assembleContext(state);
-  return {
-    messages: state.shown.map(({ seq, message }) => ({ ...message, seq })),
-    estimated_tokens: estimateTokens(messages),
-    sha256: hashContext(messages, hash),
-    parts: partsOf(state),
-  };
-}
-
-/** The system message, the summary, what was pinned or brought back, then a part for each turn. */
-function partsOf({ shown, pins, compactions }: ShownState): SessionContext["parts"] {
-  const parts: SessionContext["parts"] = [];
-  const standing = compactions.findLast((record) => !record.undone);
-  for (const { seq, message } of shown) {
-    const kind = kindOf(message, { isPinned: pins.has(seq), isExpanded: isIn(standing?.expanded ?? [], seq) });
-    const last = parts.at(-1);
-    const estimated_tokens = estimateTokens([message]);
-    const isBeginning = last === undefined || last.kind !== kind || kind === "system" || kind === "summary";
-    if (isBeginning || message.role === "user") parts.push({ kind, seqs: [seq, seq], estimated_tokens });
-    else {
-      last.seqs = [Math.min(last.seqs[0], seq), Math.max(last.seqs[1], seq)];
-      last.estimated_tokens += estimated_tokens;
-    }
-  }
-  return parts;
-}
-
-function kindOf(message: Message, how: { isPinned: boolean; isExpanded: boolean }): string {
-  if (message.role === "system") return "system";
-  if (message.role === "user" && message.compaction_id !== undefined) return "summary";
-  if (how.isPinned) return "pinned";
-  return how.isExpanded ? "expanded" : "turn";
 }
 
 /** A message and the seq of the entry that holds it. */

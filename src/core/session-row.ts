@@ -31,6 +31,7 @@ function applyBody(row: Changing<SessionRow>, { body, seq, timestamp_ms }: Entry
       row.model = model;
       row.provider = provider;
       row.labels = labels;
+      if (row.budget !== undefined) row.budget = { ...row.budget, limits: body.settings.budget_limits };
       return;
     }
     case "turn_opened":
@@ -44,9 +45,14 @@ function applyBody(row: Changing<SessionRow>, { body, seq, timestamp_ms }: Entry
       if (body.message.role === "block_assistant" && assistantText(body.message) !== "") row.text_seq = seq;
       return;
     case "notice":
-    case "tool_results":
       row.message_count += 1;
       return;
+    case "tool_results": {
+      row.message_count += 1;
+      const counted = body.calls.filter((call) => call.counted).length;
+      if (row.budget !== undefined) row.budget = { ...row.budget, tool_calls: row.budget.tool_calls + counted };
+      return;
+    }
     case "assistant":
       row.message_count += 1;
       addTo(row, body, timestamp_ms);
@@ -120,6 +126,7 @@ function newRow(session_id: string, created_at_ms: number): SessionRow {
     total_tokens: 0,
     usage: NO_USAGE,
     spent: [],
+    budget: { limits: {}, tool_calls: 0 },
     model: "",
     provider: "",
     title: "",

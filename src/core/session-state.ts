@@ -71,9 +71,17 @@ export function isWaiting({ approval }: Pick<SessionState, "approval">): boolean
 
 /** Folds a log from its first entry. */
 export function foldSession(sessionId: string, entries: readonly Entry[]): SessionState {
-  const [first] = entries;
+  const state = beginFold(sessionId, entries);
+  for (const entry of entries) applyUnshown(state, entry);
+  // Once for all: what is shown after each of a long log's compactions is nobody's question here.
+  showAnew(state);
+  return state;
+}
+
+/** The state before the first entry of a log. */
+export function beginFold(sessionId: string, [first]: readonly Entry[]): SessionState {
   if (first?.body.kind !== "session_created") throw new Error(`log of session ${sessionId} has no beginning`);
-  const state: SessionState = {
+  return {
     sessionId,
     settings: first.body.settings,
     transcript: [],
@@ -103,10 +111,6 @@ export function foldSession(sessionId: string, entries: readonly Entry[]): Sessi
     lastText: undefined,
     archived: false,
   };
-  for (const entry of entries) applyBody(state, entry);
-  // Once for all: what is shown after each of a long log's compactions is nobody's question here.
-  showAnew(state);
-  return state;
 }
 
 /**
@@ -129,7 +133,7 @@ export function foldAhead(state: SessionState, bodies: readonly EntryBody[]): Om
 
 /** Advances the state by one entry. */
 export function applyEntry(state: SessionState, entry: Entry): void {
-  applyBody(state, entry);
+  applyUnshown(state, entry);
   if (SHOWS_ANEW.has(entry.body.kind)) showAnew(state);
 }
 
@@ -144,8 +148,8 @@ const SHOWS_ANEW: ReadonlySet<EntryBody["kind"]> = new Set([
   "rewritten",
 ]);
 
-/** Everything but what is shown after a change of it. */
-function applyBody(state: SessionState, entry: Entry): void {
+/** The same but for what is shown after a change of it, which `showAnew` makes up for. */
+export function applyUnshown(state: SessionState, entry: Entry): void {
   const { body, seq } = entry;
   state.lastSeq = seq + entry.span - 1;
   state.cadence = advanceCadence(state.cadence, body);
@@ -262,7 +266,7 @@ function place(state: SessionState, placed: Placed): void {
   state.shownMediaBytes += mediaBytes(placed.message);
 }
 
-function showAnew(state: SessionState): void {
+export function showAnew(state: SessionState): void {
   state.shown = showTranscript(state.transcript, state.compactions, state.pins);
   state.shownTokens = estimateTokens(state.shown.map((placed) => placed.message));
   state.shownMediaBytes = state.shown.reduce((sum, placed) => sum + mediaBytes(placed.message), 0);

@@ -38,7 +38,7 @@ function estimateMessage(message: Message): number {
   }
 }
 
-function contentTokens(content: Content): number {
+export function contentTokens(content: Content): number {
   if (typeof content === "string") return textTokens(content);
   return content.reduce((sum, block) => sum + blockTokens(block), 0);
 }

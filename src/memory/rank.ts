@@ -87,14 +87,22 @@ export type Score = (evidence: Evidence) => number;
 
 /** How sure a hit answers a question, 0 to 1, on a scale that means the same for every question and scope. */
 export function createScore(query: string, weights: ReadonlyMap<string, number>, matches: LexicalMatches): Score {
-  const asked = plainWords(query.slice(0, QUERY_CHARS_MAX));
-  const worths = worthsOf(weights, matches);
+  const read = createWordScore(query, weights, matches);
   return ({ text, likeness }) => {
-    const exactness = exactnessOf(asked, text);
+    const { exactness, byWords } = read(text);
     if (exactness > 0) return exactness;
-    const byWords = sharpen(coverage(text, worths));
     const byMeaning = likeness ?? 0;
     return NOT_EXACT_MAX * (1 - (1 - byWords) * (1 - byMeaning));
+  };
+}
+
+/** How much of a question a text says, 0 to 1: as a passage, where it is one, and by its words. */
+export function createWordScore(query: string, weights: ReadonlyMap<string, number>, matches: LexicalMatches) {
+  const asked = plainWords(query.slice(0, QUERY_CHARS_MAX));
+  const worths = worthsOf(weights, matches);
+  return (text: string): { readonly exactness: number; readonly byWords: number } => {
+    const exactness = exactnessOf(asked, text);
+    return { exactness, byWords: exactness > 0 ? 1 : sharpen(coverage(text, worths)) };
   };
 }
 

@@ -167,6 +167,25 @@ describe("recall by words", () => {
     ]);
   });
 
+  it("[D12] says what brought a hit where it stands, where that is asked for", async () => {
+    const store = await storeOf([
+      { text: "Which port does the staging database use?" },
+      { text: "It is 6543, the usual one was taken." },
+      { text: "Let us paint the fence blue next spring.", session: "s2" },
+    ]);
+    const recall = createRecall({ store, embedder: undefined, now: () => NOW });
+    const query = "the port of the staging database";
+    const asked = { scope: { discardedOnly: false }, limit: 5, signal };
+    const { hits } = await recall(query, { ...asked, explain: true });
+    const [question, answer] = hits;
+    expect(question?.why).toEqual({ words: expect.closeTo(0.8, 0), meaning: 0, neighbours: 0 });
+    // It shares no word with the question: what was said before it does.
+    expect(answer?.why).toEqual({ words: expect.closeTo(0, 0), meaning: 0, neighbours: 1 });
+    expect((await recall(query, asked)).hits).toEqual(hits.map(({ why: _, ...hit }) => hit));
+    const { hits: exact } = await recall("Let us paint the fence blue next spring.", { ...asked, explain: true });
+    expect(exact[0]?.why).toEqual({ words: 1, meaning: 0, neighbours: 0 });
+  });
+
   it("[D5] answers an empty question with nothing and stop words with what holds them", async () => {
     const store = await storeOf([...TALK, { text: "To be or not to be.", session: "play" }]);
     expect(await ask(store, "  ?! ")).toEqual({ hits: [], mode: "lexical" });

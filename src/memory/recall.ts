@@ -7,6 +7,7 @@ import {
   byValue,
   createLikeness,
   createScore,
+  createWordScore,
   descending,
   type Fused,
   fuse,
@@ -19,6 +20,18 @@ export interface Hit {
   readonly score: number;
   /** How many chunks were found that say the same. */
   readonly copies: number;
+  /** Only where it was asked for. */
+  readonly why?: Why;
+}
+
+/** What brought a hit where it stands, 0 to 1 each. */
+interface Why {
+  /** How much of the question its words say. */
+  readonly words: number;
+  /** How alike it is in meaning; 0 without vectors. */
+  readonly meaning: number;
+  /** How much better what was said right before or after it answers; 0 where it stands by itself. */
+  readonly neighbours: number;
 }
 
 export interface Recalled {
@@ -33,6 +46,8 @@ interface RecallOptions {
   readonly limit: number;
   /** What scores less is not shown and takes no place; 0 unless it is said. */
   readonly scoreMin?: number;
+  /** Whether hits say why they stand where they do. */
+  readonly explain?: boolean;
   readonly signal: AbortSignal;
 }
 
@@ -47,7 +62,7 @@ export interface RecallParts {
 /** Finds again what was said, by words and by meaning. */
 export function createRecall({ store, embedder, now }: RecallParts): Recall {
   const searchByMeaning = embedder === undefined ? undefined : createSearchByMeaning(store, embedder);
-  return async (query, { scope, limit, scoreMin = 0, signal }) => {
+  return async (query, { scope, limit, scoreMin = 0, explain = false, signal }) => {
     const weights = weightsOf(query, now());
     if (weights.size === 0) return { hits: [], mode: "lexical" };
     const [matches, meaning] = await Promise.all([
@@ -55,8 +70,8 @@ export function createRecall({ store, embedder, now }: RecallParts): Recall {
       searchByMeaning?.(query, scope, signal),
     ]);
     signal.throwIfAborted();
-    const found = await inContext(store, { weights, matches, meaning }, scope);
-    const hits = toHits(found, { query, weights, matches, meaning, limit, scoreMin });
+    const { found, lifts } = await inContext(store, { weights, matches, meaning }, scope);
+    const hits = toHits(found, { query, weights, matches, meaning, limit, scoreMin, ...(explain ? { lifts } : {}) });
     return { hits, mode: meaning ? "hybrid" : "lexical" };
   };
 }
@@ -104,7 +119,7 @@ function createSearchByMeaning(store: MemoryStore, embedder: Embedder): SearchBy
   };
 }
 
-async function inContext(store: MemoryStore, findings: Findings, scope: Scope): Promise<readonly Chunk[]> {
+async function inContext(store: MemoryStore, findings: Findings, scope: Scope) {
   const { weights, matches, meaning } = findings;
   const nearest = meaning?.neighbours.map(({ id, similarity }) => ({ id, value: similarity })) ?? [];
   const byTerms = { list: matches.best, chunks: matches.chunks, rest: 0, weight: BY_TERMS_WEIGHT };
@@ -117,7 +132,18 @@ async function inContext(store: MemoryStore, findings: Findings, scope: Scope): 
     : (await store.read(ids)).filter((chunk) => isIn(scope, chunk));
   const chunks = [...found, ...beside];
   const byId = new Map(chunks.map((chunk) => [chunk.id, chunk]));
-  return rankInContext(fused, chunks).flatMap(({ id }) => byId.get(id) ?? []);
+  const inOrder = rankInContext(fused, chunks).flatMap(({ id }) => byId.get(id) ?? []);
+  return { found: inOrder, lifts: liftsOf(fused, byId) };
+}
+
+/** How much better the neighbours of a chunk answer than it does itself, 0 to 1. */
+function liftsOf(fused: Fused, chunks: ReadonlyMap<number, Chunk>): (chunk: Chunk) => number {
+  const worthOf = (id: number): number => (chunks.has(id) ? (fused.values.get(id) ?? fused.floor) : fused.floor);
+  return ({ id, before, after }) => {
+    const own = worthOf(id);
+    const best = Math.max(own, worthOf(before), worthOf(after));
+    return best > fused.floor ? (best - own) / (best - fused.floor) : 0;
+  };
 }
 
 /** Of chunks beside those found, what matches itself: only the store knows what was discarded. */
@@ -142,7 +168,12 @@ function isIn({ sessionId, among, upToSeq }: Scope, { session_id, seq }: Chunk):
   return sessionId === undefined || (session_id === sessionId && (upToSeq === undefined || seq <= upToSeq));
 }
 
-type HitOptions = Findings & { readonly query: string; readonly limit: number; readonly scoreMin: number };
+type HitOptions = Findings & {
+  readonly query: string;
+  readonly limit: number;
+  readonly scoreMin: number;
+  readonly lifts?: (chunk: Chunk) => number;
+};
 
 function toHits(found: readonly Chunk[], options: HitOptions): readonly Hit[] {
   const { query, weights, matches, meaning, limit, scoreMin } = options;
@@ -158,7 +189,15 @@ function toHits(found: readonly Chunk[], options: HitOptions): readonly Hit[] {
     .filter((hit) => hit.score >= scoreMin);
   const best = askedAgainLast(exactFirst(scored), weights).slice(0, limit);
   const scores = descending(best.map((hit) => hit.score));
-  return best.map(({ chunk, copies }, index) => ({ chunk, copies, score: scores[index] ?? 0 }));
+  const hits = best.map(({ chunk, copies }, index) => ({ chunk, copies, score: scores[index] ?? 0 }));
+  const { lifts } = options;
+  if (lifts === undefined) return hits;
+  const read = createWordScore(query, weights, matches);
+  return hits.map((hit) => {
+    const { chunk } = hit;
+    const meaningOf = likenessOf.get(chunk.id) ?? 0;
+    return { ...hit, why: { words: read(chunk.text).byWords, meaning: meaningOf, neighbours: lifts(chunk) } };
+  });
 }
 
 const LOOKED_AT_MIN = 100;

@@ -1,6 +1,7 @@
 import type { CompactionCadence } from "../contract/compaction.ts";
 import type { Entry, EntryBody, NewEntry } from "../contract/entry.ts";
 import type { Usage } from "../contract/event.ts";
+import type { SessionSettings } from "../contract/session.ts";
 import type { Signals } from "./signals.ts";
 
 /** The append-only logs of sessions, or of whatever else is told in entries: the truth everything else is folded from. */
@@ -53,6 +54,8 @@ export interface SessionRow extends LogRow {
   readonly usage?: Usage;
   /** The same by day, model and who asked; bounded, and absent in a row of before it was kept. */
   readonly spent?: readonly Spent[];
+  /** What it may use, and the calls of tools it has used of that; absent in a row of before it was kept. */
+  readonly budget?: { readonly limits: SessionSettings["budget_limits"]; readonly tool_calls: number };
   readonly model: string;
   readonly provider: string;
   /** The beginning of the first thing the user said. */

@@ -36,10 +36,12 @@ const UNPLACED: Readonly<Record<Unplaced, "everyone" | "nobody" | "own">> = {
   readAgentContext: "nobody",
   compactAgent: "nobody",
   readAgentStatus: "nobody",
+  readAgentHistory: "nobody",
   listAgents: "nobody",
   readConfig: "everyone",
   setConfig: "everyone",
   patchConfig: "everyone",
+  readAccess: "everyone",
   readCapabilities: "everyone",
   readModels: "everyone",
 };

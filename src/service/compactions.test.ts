@@ -82,6 +82,26 @@ describe("compacting by hand", () => {
     expect(done.compaction?.kept).toEqual(compaction?.kept);
   });
 
+  it("[C21] each sentence of a summary leads to the messages it comes from, also through an earlier summary", async () => {
+    const { session } = await noted(
+      {},
+      "The newest build is 1007. Build 1000 is in /srv/build/0/out.log. It never snowed.",
+    );
+    const first = await session.compact();
+    await session.turn(`Something else. ${LINE}`);
+    await session.turn(`And on. ${LINE}`);
+    const second = await session.compact();
+    for (const { compaction } of [first, second]) {
+      const { sentences } = await session.summarySources(compaction?.compaction_id ?? "");
+      expect(sentences).toEqual([
+        { text: "The newest build is 1007.", seqs: [await seqOf(session, "Build 1007")] },
+        { text: "Build 1000 is in /srv/build/0/out.log.", seqs: [await seqOf(session, "Build 1000")] },
+        { text: "It never snowed.", seqs: [] },
+      ]);
+    }
+    await expect(session.summarySources("nothing")).rejects.toMatchObject({ code: "SESSION_NOT_FOUND" });
+  });
+
   it("[C18] a preview of a short history does not count a summary longer than what it is of", async () => {
     const { runtime } = scriptedRuntime(({ tools }) => ({ text: tools.length === 0 ? "They counted." : "Noted." }), {
       store: createInMemoryStore(),

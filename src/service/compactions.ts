@@ -7,7 +7,7 @@ import type { Compacting } from "../core/compaction/prepare.ts";
 import { pinnedIn } from "../core/compaction/shown-messages.ts";
 import type { Placed } from "../core/context.ts";
 import type { Asking } from "../core/model-call.ts";
-import type { KeptCompaction } from "../core/rewrites.ts";
+import { type KeptCompaction, saidIn, transcriptAfter } from "../core/rewrites.ts";
 import type { SessionState } from "../core/session-state.ts";
 import { estimateTokens } from "../core/tokens.ts";
 import { closeLeftovers } from "../core/turn-end.ts";
@@ -32,6 +32,7 @@ export interface CompactionParts extends TurnParts {
 type Operations =
   | "compactSession"
   | "listCompactions"
+  | "readSummarySources"
   | "undoCompaction"
   | "expandCompaction"
   | "pinMessage"
@@ -43,7 +44,7 @@ type Operations =
  * gate lets none of them through.
  */
 export function createCompactions(
-  fixed: Pick<CompactionParts, "store" | "live" | "locked" | "memory">,
+  fixed: Pick<CompactionParts, "store" | "clock" | "live" | "locked" | "memory">,
   current: () => CompactionParts,
 ): Pick<Service, Operations> {
   const { store, live, locked } = fixed;
@@ -57,6 +58,15 @@ export function createCompactions(
     listCompactions: async ({ session_id }) => {
       const { state } = await live.findFresh(session_id);
       return structuredClone({ compactions: state.compactions.map(describeCompaction) });
+    },
+    readSummarySources: async ({ session_id, compaction_id }) => {
+      const { state } = await live.findFresh(session_id);
+      const { body, madeFrom, madeAfter } = recordOf(state, compaction_id);
+      const { summarySources } = await import("../core/grounding/summary-sources.ts");
+      // What an earlier summary spoke for is read as it was said, so a sentence leads to its first source.
+      const source = saidIn(transcriptAfter(state, madeAfter)).slice(0, madeFrom);
+      const sentences = await summarySources(body.summary, source, fixed.clock.breathe);
+      return { sentences: sentences.map(({ text, seqs }) => ({ text, seqs: [...seqs] })) };
     },
     undoCompaction: async ({ session_id, compaction_id }) => {
       const session = await live.find(session_id);

@@ -52,6 +52,23 @@ describe("memory", () => {
     expect((await runtime.dispatch("searchMemory", { query: "rain", limit: 0 })).results).toEqual([]);
   });
 
+  it("[D12] tells of each hit whether its session's context shows it, through compaction, pin and undoing", async () => {
+    const { runtime, session } = await talked();
+    const isShown = async (query: string): Promise<unknown> => {
+      const { results } = await runtime.searchMemory(query, { everything: true, explain: true });
+      return [results[0]?.content.slice(0, 8), results[0]?.in_context, typeof results[0]?.why?.words];
+    };
+    expect(await isShown("what was the vault code?")).toEqual(["The vaul", false, "number"]);
+    expect(await isShown(`Turn 23. ${LINE}`)).toEqual(["Turn 23.", true, "number"]);
+    await session.pin(2);
+    expect(await isShown("what was the vault code?")).toEqual(["The vaul", true, "number"]);
+    await session.unpin(2);
+    await session.undoCompaction((await session.compactions())[0]?.compaction_id ?? "");
+    expect(await isShown("what was the vault code?")).toEqual(["The vaul", true, "number"]);
+    const { results } = await runtime.searchMemory("vault code", { everything: true });
+    expect(Object.keys(results[0] ?? {})).not.toContain("in_context");
+  });
+
   it("[D1] what an undone compaction had taken out is no longer memory, but still history", async () => {
     const { runtime, session } = await talked();
     const [first] = await session.compactions();

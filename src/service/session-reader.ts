@@ -1,7 +1,9 @@
 import { RuntimeError } from "../contract/error.ts";
-import type { SessionContext, SessionHistory, SessionInfo, SessionSummary } from "../contract/session.ts";
+import type { SessionHistory, SessionInfo, SessionSummary } from "../contract/session.ts";
+import type { SessionContext } from "../contract/session-context.ts";
 import { CONTRACT_VERSION } from "../contract/version.ts";
-import { describeContext, type Hash } from "../core/context.ts";
+import type { Hash } from "../core/context.ts";
+import { describeContext } from "../core/describe-context.ts";
 import { textOfEntry } from "../core/entry-events.ts";
 import { foldSession, type SessionState } from "../core/session-state.ts";
 import type { SessionRow, Store } from "../ports/store.ts";
@@ -13,9 +15,11 @@ interface ReaderParts {
   readonly store: Store;
   readonly live: LiveSessions;
   readonly hash: Hash;
-  /** How large a session's context may grow, and what its tools add. */
-  sizesOf(session: LiveSession): Pick<SessionContext, "tool_tokens" | "context_window" | "auto_compact_threshold">;
+  sizesOf(session: LiveSession): ContextSizes;
 }
+
+/** How large a session's context may grow, and what its tools add. */
+export type ContextSizes = Pick<SessionContext, "tool_tokens" | "context_window" | "auto_compact_threshold">;
 
 type Reads = "readSession" | "listSessions" | "readHistory" | "readContext" | "readEventCursor" | "listEvents";
 
@@ -135,10 +139,25 @@ async function describeSession(store: Store, row: SessionRow): Promise<SessionIn
     total_tokens: row.total_tokens,
     model: row.model,
     provider: row.provider,
+    title: row.title,
+    ...budgetsOf(row),
     ...(row.usage === undefined ? {} : { usage: row.usage }),
     session_compaction_cadence: row.cadence,
     ...(last === undefined ? {} : { last_assistant_text: textOfEntry(last, row.text_seq) }),
   };
+}
+
+function budgetsOf({ budget, total_tokens, usage }: SessionRow): Pick<SessionInfo, "budgets"> {
+  const { max_tokens, max_duration_ms, max_tool_calls, max_cost } = budget?.limits ?? {};
+  const budgets = [
+    ...(max_tokens === undefined ? [] : [{ type: "tokens" as const, limit: max_tokens, used: total_tokens }]),
+    ...(max_duration_ms === undefined ? [] : [{ type: "time" as const, limit: max_duration_ms }]),
+    ...(max_tool_calls === undefined
+      ? []
+      : [{ type: "tool_calls" as const, limit: max_tool_calls, used: budget?.tool_calls ?? 0 }]),
+    ...(max_cost === undefined ? [] : [{ type: "cost" as const, limit: max_cost, used: usage?.cost?.amount ?? 0 }]),
+  ];
+  return budgets.length === 0 ? {} : { budgets };
 }
 
 async function commonOf(store: Store, row: SessionRow) {

@@ -1,4 +1,4 @@
-import type { Caller } from "../contract/caller.ts";
+import { type Caller, describeAccess } from "../contract/caller.ts";
 import type { Capabilities, Capability, ModelsCatalog } from "../contract/capability.ts";
 import { RuntimeError } from "../contract/error.ts";
 import type { Content } from "../contract/message.ts";
@@ -28,6 +28,7 @@ import {
   type LockedWork,
 } from "./live-sessions.ts";
 import { createMemoryOperations } from "./memory-operations.ts";
+import { createModelCalls } from "./model-calls.ts";
 import { requireMayAllow, requireMayPrepare, rulesFor } from "./permissions.ts";
 import { createRewrites } from "./rewrites.ts";
 import { createSessionReader } from "./session-reader.ts";
@@ -204,13 +205,12 @@ export function createSessionService(parts: ServiceParts): SessionService {
     ending: ending.signal,
   });
 
-  const sizesOf = (session: LiveSession) => {
-    const { settings } = session.state;
+  const sizesOf = (session: LiveSession, settings = session.state.settings) => {
     const began = current();
     const context_window = began.windowOf(settings);
     const compacting = began.compaction && compactingFor(began.compaction, settings, context_window);
     return {
-      tool_tokens: toolTokens(chooseTools(began, session, undefined).values()),
+      tool_tokens: toolTokens(chooseTools(began, { ...session, state: { settings } }, undefined).values()),
       ...(context_window === undefined ? {} : { context_window }),
       ...(compacting === undefined ? {} : { auto_compact_threshold: compacting.threshold }),
     };
@@ -229,6 +229,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
       return { interrupted: true };
     },
     ...createSessionReader({ store, live, hash: parts.hash, sizesOf }),
+    ...createModelCalls({ store, live, clock, sizesOf }),
     ...createCompactions({ ...parts, live, locked }, () => ({ ...current(), live, locked })),
     ...createRewrites({ ...parts, live, locked }, () => ({ ...current(), live, locked })),
     ...createMemoryOperations({
@@ -264,6 +265,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
       if (blob === undefined) throw new RuntimeError("INVALID_PARAMS", `blob_id: there is no blob ${blob_id}`);
       return { blob_id, media_type: blob.mediaType, data: Buffer.from(blob.data).toString("base64") };
     },
+    readAccess: async (_, { caller }) => describeAccess(caller),
     readCapabilities: async () => parts.describeCapabilities(),
     readModels: async () => configuration.current().catalogue(),
   };

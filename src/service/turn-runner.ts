@@ -239,7 +239,7 @@ async function closeBroken(
 /** A session's own tools win over the runtime's of the same name. */
 export function chooseTools(
   parts: TurnParts,
-  live: LiveSession,
+  live: Pick<LiveSession, "tools"> & { readonly state: Pick<SessionState, "settings"> },
   overlay: TurnInput["overlay"],
   caller?: Caller,
 ): ReadonlyMap<string, Tool> {

@@ -44,6 +44,17 @@ describe("agents of a runtime", () => {
     expect(prompt).toBe(
       `You are ada.\n\n## Older Memories (Summary)\n${longterm_summary}\n\n## Recent Past (Summary)\n${recent_summary}\n\n---\n${immediate.map(({ content }) => content).join("\n")}\n---`,
     );
+    const { summaries } = await ada.history();
+    expect(summaries.map(({ tier, from, to }) => [tier, from, to])).toEqual([
+      ["recent", 6, 9],
+      ["longterm", 1, 5],
+      ["recent", 1, 5],
+    ]);
+    expect(summaries.slice(0, 2).map(({ summary }) => summary)).toEqual([recent_summary, longterm_summary]);
+    const newest = await ada.history({ limit: 1 });
+    expect(newest).toEqual({ summaries: summaries.slice(0, 2), next_before_seq: summaries[0]?.seq });
+    expect(await ada.history({ beforeSeq: newest.next_before_seq ?? 0 })).toEqual({ summaries: summaries.slice(2) });
+    expect(await runtime.agent("eve").history()).toEqual({ summaries: [] });
     expect((await ada.context({ immediate: 2 })).immediate.map(({ seq }) => seq)).toEqual([12, 13]);
     expect((await ada.context({ immediate: 13 })).immediate.map(({ seq }) => seq)).toEqual(
       Array.from({ length: 13 }, (_, at) => at + 1),

@@ -37,6 +37,7 @@ const PARTS: Parts = {
   serveRpc: async () => 0,
   serveMcp: async () => 0,
   serveRest: async () => 0,
+  serveConsole: async () => 0,
   createScriptedModel: async (script) => createScriptedModel(script),
   inspectModels: async () => ({
     providers: [],

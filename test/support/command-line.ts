@@ -27,6 +27,7 @@ export const PARTS: Parts = {
   serveMcp: async () => 0,
   serveRest: async () => 0,
   inspectDatabase,
+  serveConsole: async () => 0,
   inspectMcpServers,
   toml: async () => ({ parse: parseToml, format: formatToml }),
   loadConformance: async () => {

@@ -57,6 +57,23 @@ export const COMPACTIONS: readonly Scenario[] = [
           ],
         },
       },
+      {
+        call: "listModelCalls",
+        input: { session_id: "{session}" },
+        result: {
+          calls: [
+            { turn: 1, model: "conformance-summary", parts: [{ kind: "turn" }], usage: { input_tokens: 10 } },
+            { turn: 2, parts: [{ kind: "summary" }, { kind: "turn" }], threshold: 200 },
+          ],
+          compactions: [{ compaction_id: "{compaction}", undone: false }],
+        },
+      },
+      { call: "readHistory", input: { session_id: "{session}" }, keep: { first: "messages.0.seq" } },
+      {
+        call: "readSummarySources",
+        input: { session_id: "{session}", compaction_id: "{compaction}" },
+        result: { sentences: [{ text: "The staging host listens on port 4711.", seqs: ["{first}"] }] },
+      },
       { call: "readSession", input: { session_id: "{session}" }, result: { message_count: 4 } },
       {
         call: "undoCompaction",

@@ -275,6 +275,7 @@ export const REFUSALS: readonly Scenario[] = [
       missing("restoreRevision", { revision: `sha256:${"0".repeat(64)}`, reason: { kind: "edit" } }),
       missing("listRewrites"),
       missing("readContext"),
+      missing("listModelCalls"),
       missing("archiveSession"),
       { call: "readEventCursor", input: SCOPE, error: { code: "SESSION_NOT_FOUND" } },
       { call: "listEvents", input: SCOPE, error: { code: "SESSION_NOT_FOUND" } },

@@ -22,8 +22,19 @@ export const MEMORIES: readonly Scenario[] = [
       { call: "compactSession", input: { session_id: "{session}" }, result: { compacted: true } },
       {
         call: "searchMemory",
-        input: { query: QUERY, ...HERE },
-        result: { results: [{ content: /behind the blue door/, session_id: "{session}", turn: 1, role: "user" }] },
+        input: { query: QUERY, ...HERE, explain: true },
+        result: {
+          results: [
+            {
+              content: /behind the blue door/,
+              session_id: "{session}",
+              turn: 1,
+              role: "user",
+              why: { neighbours: 0 },
+              in_context: false,
+            },
+          ],
+        },
       },
       {
         call: "startTurn",
@@ -113,6 +124,11 @@ export const MEMORIES: readonly Scenario[] = [
         call: "readAgentStatus",
         input: { agent: "ada-{run}" },
         result: { count: 2, notes: 1, compactions: 1, recent_range: { from_seq: 1, to_seq: 1 }, immediate_count: 1 },
+      },
+      {
+        call: "readAgentHistory",
+        input: { agent: "ada-{run}" },
+        result: { summaries: [{ tier: "recent", from: 1, to: 1, summary: "A heron stood in the pond." }] },
       },
       { call: "listAgents", input: {} },
     ],

@@ -106,7 +106,7 @@ function hasExit(text: string, offers: ReadonlySet<string>): boolean {
 }
 
 /** How one name may be written: a version with and without its v, an address without its scheme, an issue as a number. */
-function spellingsOf(text: string): string[] {
+export function spellingsOf(text: string): string[] {
   const piece = canonicalPiece(text);
   const spellings = [piece];
   const version = /^v?(\d+\.\d.*)$/u.exec(piece)?.[1];

@@ -64,6 +64,7 @@ export function createAgentOperations(parts: AgentOperationParts): {
       readAgentContext: async (...given) => (await operations()).readAgentContext(...given),
       compactAgent: async (...given) => (await operations()).compactAgent(...given),
       readAgentStatus: async (...given) => (await operations()).readAgentStatus(...given),
+      readAgentHistory: async (...given) => (await operations()).readAgentHistory(...given),
       listAgents: async (...given) => (mayHaveAgents() ? (await operations()).listAgents(...given) : { agents: [] }),
     },
     store: async () => (mayHaveAgents() ? (await opened()).store : undefined),

@@ -95,6 +95,8 @@ export interface Paint {
   readonly red: Brush;
   readonly green: Brush;
   readonly yellow: Brush;
+  readonly blue: Brush;
+  readonly magenta: Brush;
   readonly cyan: Brush;
 }
 
@@ -108,6 +110,8 @@ export function createPaint(output: Output, env: Io["env"]): Paint {
     red: brush("red"),
     green: brush("green"),
     yellow: brush("yellow"),
+    blue: brush("blue"),
+    magenta: brush("magenta"),
     cyan: brush("cyan"),
   };
 }

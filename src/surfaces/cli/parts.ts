@@ -47,6 +47,8 @@ export interface Parts {
   serveMcp(args: readonly string[]): Promise<number>;
   /** Serves HTTP until it is interrupted; returns the exit code. */
   serveRest(args: readonly string[]): Promise<number>;
+  /** Serves the console until it is interrupted, and opens it where somebody can see it; returns the exit code. */
+  serveConsole(args: readonly string[]): Promise<number>;
   readonly inspectMcpServers: typeof inspectMcpServers;
   /** Reads and writes the configuration's own format; a text that is none of it throws INVALID_PARAMS with the name. */
   toml(): Promise<{ parse(text: string, name: string): JsonTable; format(table: JsonTable): string }>;

@@ -258,7 +258,7 @@ export async function streamTurn({ response, clock, sessionId }: TurnStream, wor
     await writeDelivery(writer, next.value, { session_id: session_id ?? "", newId: clock.newId });
   }
   const { status, text } = await answered;
-  writer.end({ type: status === OK ? "result" : "error", data: JSON.parse(text) });
+  writer.end({ type: status === OK ? "result" : "error", data: JSON.parse(String(text)) });
   return undefined;
 }
 

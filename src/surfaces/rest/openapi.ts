@@ -1,3 +1,4 @@
+import type { Scope } from "../../contract/caller.ts";
 import { CAPABILITY_ABSENT } from "../../contract/capability.ts";
 import { ERRORS } from "../../contract/error.ts";
 import { OPERATIONS, type OperationName } from "../../contract/operations.ts";
@@ -29,6 +30,8 @@ interface OpenApiOperation {
   readonly requestBody?: unknown;
   readonly responses: Readonly<Record<string, unknown>>;
   readonly security?: readonly object[];
+  /** What a token must be allowed to do; absent for what is no row of the table. */
+  readonly "x-scope"?: Scope;
 }
 
 interface OpenApiParameter {
@@ -91,6 +94,7 @@ function operationOf(name: OperationName, places: InputPlaces, hasBody: boolean)
   return {
     operationId: name,
     summary: operation.summary,
+    "x-scope": operation.scope,
     ...need,
     parameters: [
       ...parametersOf(places.inPath, "path", () => true),
@@ -146,6 +150,9 @@ function errorSchema(): JsonSchema {
       details: {},
     },
     required: ["error", "code", "category", "message"],
+    "x-codes": Object.fromEntries(
+      Object.entries(ERRORS).map(([code, { http, meaning }]) => [code, { status: http, meaning }]),
+    ),
   };
 }
 

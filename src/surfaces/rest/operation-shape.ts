@@ -24,7 +24,7 @@ export interface InputPlaces {
 const WITH_BODY: readonly string[] = ["POST", "PUT", "PATCH"];
 const LABEL: JsonSchema = { type: "array", items: { type: "string" }, description: "key=value; may be repeated" };
 const SEQUENCE: JsonSchema = { type: "integer", minimum: 0, description: "only events after this one" };
-const SESSION_ID: JsonSchema = { type: "string", format: "uuid" };
+const SESSION_ID: JsonSchema = { type: "string", format: "uuid", description: "the session, by its id" };
 
 /** Where the fields of an operation's input stand. What a query cannot hold has a form of its own there. */
 export function inputPlaces(name: OperationName): InputPlaces {
@@ -154,12 +154,18 @@ export function restSchema(name: OperationName): JsonSchema {
   const schema = operationSchema(name, "output");
   const { properties = {}, required = [] } = schema;
   if (NAMES_SESSION.includes(name)) {
-    const session_id = { type: "string" };
+    const session_id = { type: "string", description: "the session that was asked about" };
     return { ...schema, properties: { session_id, ...properties }, required: ["session_id", ...required] };
   }
   if (name !== "readSession") return schema;
-  const times = Object.fromEntries(TIMES.map((field) => [field, { type: "string", format: "date-time" }]));
+  const times = Object.fromEntries(TIMES.map((field) => [field, timeSchema(properties[field])]));
   return { ...schema, properties: { ...properties, ...times } };
+}
+
+/** Said as the field is, but for the form. */
+function timeSchema({ description }: JsonSchema = {}): JsonSchema {
+  const words = typeof description === "string" ? description.replace(/, in seconds of Unix time$/, "") : "a moment";
+  return { type: "string", format: "date-time", description: `${words}, in RFC 3339` };
 }
 
 function rfc3339(seconds: unknown): unknown {

@@ -9,6 +9,7 @@ import type { Host } from "../wire/host.ts";
 import { errorAnswer } from "../wire/http-answer.ts";
 import { type HttpService, openHttpServer, type Target } from "../wire/http-server.ts";
 import { beginsTurn, watchTurns, within } from "../wire/running-turns.ts";
+import { createConsoleRoutes } from "./console-routes.ts";
 import { createEventStreams, streamTurn, wantsEvents } from "./event-streams.ts";
 import { createHostRoutes } from "./host-routes.ts";
 import { createOperationRoutes } from "./operation-routes.ts";
@@ -20,6 +21,8 @@ export interface RestService extends Omit<HttpService, "find" | "answerFailure">
   readonly runtime: Asked;
   readonly about: Host;
   readonly version: string;
+  /** Whether the console is served at `/`. */
+  readonly console?: boolean;
 }
 
 export interface RestServer {
@@ -42,6 +45,8 @@ export async function openRestServer(service: RestService): Promise<RestServer> 
   const turns = createTurnRequests();
   const streams = createEventStreams({ realm, clock, log });
   const find = createFind({ ...service, runtime }, [
+    // First: where there is a console, it shows what the plain page does.
+    ...(service.console === true ? createConsoleRoutes() : []),
     ...createHostRoutes({ runtime, host: about, version, turns }),
     ...createOperationRoutes({ realm, turns }),
     streams.route,

@@ -12,8 +12,15 @@ import {
   text,
 } from "../wire/flags.ts";
 import { urlHost } from "../wire/guard.ts";
-import { type ServerIo, type ServerParts, serveUntil, startServer } from "../wire/start.ts";
-import { restUsage } from "../wire/usage.ts";
+import {
+  type ServerIo,
+  type ServerKind,
+  type ServerParts,
+  type Serving,
+  serveUntil,
+  startServer,
+} from "../wire/start.ts";
+import { consoleUsage, restUsage } from "../wire/usage.ts";
 import { openRestServer } from "./serve.ts";
 
 export interface RestIo extends ServerIo {
@@ -27,25 +34,63 @@ export interface RestIo extends ServerIo {
 export function startRest(io: RestIo, parts: ServerParts): Promise<number> {
   const { command, purpose, version } = io;
   return startServer(io, parts, {
-    command,
+    ...kindOf(command, purpose),
     usage: restUsage(command, purpose),
     parseFlags: parseRestFlags,
+    http: ({ host, port, ...flags }, { rest }) => ({ ...flags, host: host ?? rest.host, port: port ?? rest.port }),
+    serve: (serving) =>
+      serveHttp(io, version, serving, (url, token) => {
+        serving.log(greeting(url, { hasToken: token !== undefined, hasConsole: serving.flags.console }));
+        if (serving.flags.json) io.stdout.write(`${JSON.stringify({ url })}\n`);
+      }),
+  });
+}
+
+/** The same server for whoever wants to look: on a free port of this machine, quiet, its page's address on stdout. */
+export function startConsole(
+  io: ServerIo,
+  parts: ServerParts,
+  /** Undefined where there is nobody to see what it opens. */
+  openBrowser: ((url: string) => void) | undefined,
+): Promise<number> {
+  const command = "rkat console";
+  return startServer<ConsoleFlags>(io, parts, {
+    ...kindOf(command, "cli"),
+    usage: consoleUsage(command),
+    parseFlags: parseConsoleFlags,
+    http: ({ host = "127.0.0.1", port = 0, logForm = "off", ...flags }) => ({ ...flags, host, port, logForm }),
+    serve: (serving) =>
+      serveHttp(io, io.version, serving, (url, token) => {
+        const address = pageAddress(url, token);
+        io.stdout.write(`${serving.flags.json ? JSON.stringify({ url: address }) : address}\n`);
+        // What a command is called with everybody on the machine can read, and it would hold the token.
+        if (serving.flags.open && token === undefined) openBrowser?.(address);
+      }),
+  });
+}
+
+type Shared = "command" | "realmFor" | "mayKeepInProject" | "tellsPaths" | "closeMsMax";
+
+function kindOf(command: string, purpose: RestIo["purpose"]): Pick<ServerKind<RestFlags>, Shared> {
+  return {
+    command,
     realmFor: async ({ realm }) => ({ realm, purpose }),
     mayKeepInProject: true,
     tellsPaths: ({ exposePaths }) => exposePaths,
-    http: ({ host, port, ...flags }, { rest }) => ({ ...flags, host: host ?? rest.host, port: port ?? rest.port }),
     closeMsMax: undefined,
-    serve: async (serving) => {
-      const { http, flags } = serving;
-      if (http === undefined) throw new Error("this server listens or is none");
-      const server = await openRestServer({ ...serving, ...http, version });
-      const greet = (url: string): void => {
-        serving.log(greeting(url, http.token !== undefined));
-        if (flags.json) io.stdout.write(`${JSON.stringify({ url })}\n`);
-      };
-      await serveUntil(io.interrupt, { ...serving, http }, { server, greet });
-    },
-  });
+  };
+}
+
+async function serveHttp<F extends RestFlags>(
+  { interrupt }: ServerIo,
+  version: string,
+  serving: Serving<F>,
+  greet: (url: string, token: string | undefined) => void,
+): Promise<void> {
+  const { http, flags } = serving;
+  if (http === undefined) throw new Error("this server listens or is none");
+  const server = await openRestServer({ ...serving, ...http, version, console: flags.console });
+  await serveUntil(interrupt, { ...serving, http }, { server, greet: (url) => greet(url, http.token) });
 }
 
 interface RestFlags extends ServerFlags, HttpFlags {
@@ -53,6 +98,7 @@ interface RestFlags extends ServerFlags, HttpFlags {
   readonly port: number | undefined;
   readonly exposePaths: boolean;
   readonly json: boolean;
+  readonly console: boolean;
 }
 
 /** Reads the flags; throws INVALID_PARAMS for one that is unknown or wrong. */
@@ -65,7 +111,17 @@ export function parseRestFlags(args: readonly string[]): RestFlags {
     ...httpFlags(values),
     exposePaths: values["expose-paths"] === true,
     json: values.json === true,
+    console: values["no-console"] !== true,
   };
+}
+
+interface ConsoleFlags extends RestFlags {
+  readonly open: boolean;
+}
+
+function parseConsoleFlags(args: readonly string[]): ConsoleFlags {
+  const isShut = args.includes("--no-open");
+  return { ...parseRestFlags(args.filter((word) => word !== "--no-open")), open: !isShut };
 }
 
 function hostOf(address: string): string {
@@ -81,13 +137,25 @@ const OPTIONS = {
   port: text,
   "expose-paths": flag,
   json: flag,
+  "no-console": flag,
 } as const;
 
 const WILDCARD = /\/\/(?:0\.0\.0\.0|\[::\]):/;
 
-function greeting(url: string, hasToken: boolean): string {
-  const near = url.replace(WILDCARD, `//${urlHost("127.0.0.1")}:`);
+/** The address as somebody on this machine reaches it. */
+function nearby(url: string): string {
+  return url.replace(WILDCARD, `//${urlHost("127.0.0.1")}:`);
+}
+
+/** Behind the number sign, which no browser sends to any server, and which the page takes out of the address. */
+function pageAddress(url: string, token: string | undefined): string {
+  return `${nearby(url)}/${token === undefined ? "" : `#token=${encodeURIComponent(token)}`}`;
+}
+
+function greeting(url: string, { hasToken, hasConsole }: { hasToken: boolean; hasConsole: boolean }): string {
+  const near = nearby(url);
   const bearer = hasToken ? ' -H "Authorization: Bearer $RKAT_TOKEN"' : "";
   const body = `-H "Content-Type: application/json" -d '{"prompt":"Hello!","model":"offline"}'`;
-  return `listening at ${url} (docs at ${near}/docs); try\n  curl ${near}/sessions${bearer} ${body}`;
+  const page = hasConsole ? `console at ${near}/` : `docs at ${near}/docs`;
+  return `listening at ${url} (${page}); try\n  curl ${near}/sessions${bearer} ${body}`;
 }

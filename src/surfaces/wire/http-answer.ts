@@ -9,7 +9,7 @@ import { sessionIdIn } from "./events.ts";
 export interface Answer {
   readonly status: number;
   readonly type: string;
-  readonly text: string;
+  readonly text: string | Uint8Array;
   readonly headers?: Readonly<Record<string, string>>;
   /** What went wrong, for the line of the log; the text says it to the client. */
   readonly error?: Pick<RuntimeError, "code" | "message">;

@@ -3,13 +3,14 @@ export function restUsage(command: string, purpose: "cli" | "server"): string {
   const realm = purpose === "cli" ? "that of the project in the current folder" : "a fresh realm of its own";
   return `Usage: ${command} [options]
 
-Serves sessions over HTTP: REST, events as server-sent events, and an OpenAPI document at /openapi.json and /docs.
+Serves sessions over HTTP: a console for browsers at /, REST, events as server-sent events, and an OpenAPI document at /openapi.json.
 A turn goes on when its client leaves; ask for its events, or for the session, to see how it ended.
 
 Options:
   --host ADDRESS           where to listen, instead of [rest] host or 127.0.0.1; beyond loopback a token is needed
   --port N                 instead of [rest] port or 8080; 0 takes any free one
 ${HTTP_LINES}
+  --no-console             serve no console at /, and a plain page of the operations at /docs
   --expose-paths           tell clients where things are kept
   --json                   print {"url": …} on stdout once it listens
   --realm ID               work on this realm; without one, on ${realm}
@@ -27,6 +28,32 @@ Examples:
   RKAT_TOKEN=$(openssl rand -hex 32) ${command} --host 0.0.0.0
   curl http://127.0.0.1:8080/sessions -H "Content-Type: application/json" -d '{"prompt":"Hello!","model":"offline"}'
   curl -N http://127.0.0.1:8080/sessions/SESSION_ID/events -H "Last-Event-ID: 0"
+`;
+}
+
+/** The help of `rkat console`. */
+export function consoleUsage(command: string): string {
+  return `Usage: ${command} [options]
+
+Shows the project's sessions in a browser: serves the console on a free port, prints its address, and opens it at a terminal with a display.
+An address that holds a token is printed and not opened; the page takes the token out of it.
+
+Options:
+  --port N                 listen at this port instead of any free one
+  --no-open                open no browser
+  --json                   print {"url": …} on stdout instead of the address alone
+  --host ADDRESS           where to listen, instead of 127.0.0.1; beyond loopback a token is needed
+${HTTP_LINES.replace("text unless given, json or off; RKAT_LOG does the same", "text, json, or off unless given")}
+  --realm ID               work on this realm; without one, on that of the project in the current folder
+  --isolated               work on a fresh realm of its own
+  --state-root PATH        where realms are kept
+${PLACE_LINES}
+${END_LINES}
+
+Examples:
+  ${command}
+  ${command} --port 8080 --no-open
+  ${command} --tools workspace
 `;
 }
 

@@ -100,6 +100,11 @@ class ClientMethods(Handle):
         answer: results.UsageReport = await self._request("usage/read", by=by, since=since, labels=labels)
         return answer
 
+    async def access(self) -> results.ReadAccessResult:
+        """Say who asks, and what it may do."""
+        answer: results.ReadAccessResult = await self._request("access/get")
+        return answer
+
     async def capabilities(self) -> results.Capabilities:
         """Say what this runtime can do and what was left out."""
         answer: results.Capabilities = await self._request("capabilities/get")
@@ -230,6 +235,15 @@ class SessionMethods(Handle):
         answer: results.SessionContext = await self._request("session/context", at_seq=at_seq)
         return answer
 
+    async def model_calls(self, *, limit: int | None = None, before_seq: int | None = None) -> results.ModelCalls:
+        """List a session's model calls with what filled the context of each, the newest, oldest first.
+
+        - `limit`: show at most so many: 200 without it, 1000 at most
+        - `before_seq`: only calls before the one with this seq
+        """
+        answer: results.ModelCalls = await self._request("session/model_calls", limit=limit, before_seq=before_seq)
+        return answer
+
     async def compact(self, *, preview: bool | None = None, instructions: str | None = None) -> results.CompactResult:
         """Compact a session's context now, or preview what that would keep, drop and cost.
 
@@ -246,6 +260,15 @@ class SessionMethods(Handle):
         answer = await self._request("session/compactions")
         compactions: list[results.Compaction] = answer["compactions"]
         return compactions
+
+    async def summary_sources(self, compaction_id: str) -> list[results.ReadSummarySource]:
+        """Say which messages each sentence of a compaction's summary comes from, by its names, numbers and words.
+
+        - `compaction_id`: the compaction, by its id
+        """
+        answer = await self._request("session/summary_sources", compaction_id=compaction_id)
+        sentences: list[results.ReadSummarySource] = answer["sentences"]
+        return sentences
 
     async def undo_compaction(self, compaction_id: str) -> list[str]:
         """Undo a compaction: the context is what it would be without it; later turns stay.
@@ -342,4 +365,13 @@ class AgentMethods(Handle):
     async def status(self) -> results.AgentStatus:
         """Say what an agent remembers: counts, tiers, summaries, the last compaction and the next."""
         answer: results.AgentStatus = await self._request("agent/status")
+        return answer
+
+    async def history(self, *, limit: int | None = None, before_seq: int | None = None) -> results.AgentHistory:
+        """Read the summaries an agent's memories ever had, newest first.
+
+        - `limit`: show the summaries of so many compactions: 50 without it, 200 at most
+        - `before_seq`: only summaries before the one with this seq
+        """
+        answer: results.AgentHistory = await self._request("agent/history", limit=limit, before_seq=before_seq)
         return answer

@@ -37,8 +37,12 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "listRewrites": Operation("session/transcript_rewrites", "GET /sessions/{session_id}/transcript-rewrites"),
     "readContext": Operation("session/context", "GET /sessions/{session_id}/context"),
+    "listModelCalls": Operation("session/model_calls", "GET /sessions/{session_id}/model_calls"),
     "compactSession": Operation("session/compact", "POST /sessions/{session_id}/compact"),
     "listCompactions": Operation("session/compactions", "GET /sessions/{session_id}/compactions"),
+    "readSummarySources": Operation(
+        "session/summary_sources", "GET /sessions/{session_id}/compactions/{compaction_id}/sources"
+    ),
     "undoCompaction": Operation("session/compact_undo", "POST /sessions/{session_id}/compactions/{compaction_id}/undo"),
     "expandCompaction": Operation(
         "session/compact_expand", "POST /sessions/{session_id}/compactions/{compaction_id}/expand"
@@ -54,6 +58,7 @@ OPERATIONS: dict[str, Operation] = {
     "readAgentContext": Operation("agent/context", "GET /agents/{agent}/context"),
     "compactAgent": Operation("agent/compact", "POST /agents/{agent}/compact"),
     "readAgentStatus": Operation("agent/status", "GET /agents/{agent}"),
+    "readAgentHistory": Operation("agent/history", "GET /agents/{agent}/history"),
     "listAgents": Operation("agent/list", "GET /agents"),
     "readEventCursor": Operation("events/latest_cursor", "GET /sessions/{session_id}/events/cursor"),
     "listEvents": Operation("events/list_since", "GET /sessions/{session_id}/events/list"),
@@ -62,6 +67,7 @@ OPERATIONS: dict[str, Operation] = {
     "setConfig": Operation("config/set", "PUT /config"),
     "patchConfig": Operation("config/patch", "PATCH /config"),
     "readUsage": Operation("usage/read", "GET /usage"),
+    "readAccess": Operation("access/get", "GET /access"),
     "readCapabilities": Operation("capabilities/get", "GET /capabilities"),
     "readModels": Operation("models/catalog", "GET /models/catalog"),
 }

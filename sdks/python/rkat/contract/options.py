@@ -251,6 +251,8 @@ class SearchOptions(TypedDict, total=False):
     """Look in this session alone."""
     agent: str
     """Look in what this agent remembers alone."""
+    explain: bool
+    """Say of each hit why it was found, and whether a context shows it."""
     as_of_seq: int
     """With a session: as if nothing had been said after this seq."""
 

@@ -112,6 +112,17 @@ class Usage(TypedDict):
     """What it cost by the prices of its time; absent where no price is known."""
 
 
+class SessionInfoBudget(TypedDict):
+    """`budgets` of `SessionInfo`."""
+
+    type: Literal["tokens", "time", "tool_calls", "cost"]
+    """What is limited."""
+    limit: float
+    """How much there is: tokens, milliseconds of a turn, calls, or US dollars."""
+    used: NotRequired[float]
+    """How much of it is used; absent for time, which each turn has anew."""
+
+
 class CompactionCadence(TypedDict):
     """`session_compaction_cadence` of `SessionInfo`."""
 
@@ -152,8 +163,12 @@ class SessionInfo(TypedDict):
     """The labels it was made with."""
     provider: str
     """Who serves the model."""
+    title: str
+    """The beginning of the first thing the user said; empty before."""
     usage: NotRequired[Usage]
     """What the tokens are made of; absent for a session of before that was kept."""
+    budgets: NotRequired[list[SessionInfoBudget]]
+    """The limits it was made with; absent without any, and for a session of before that was kept."""
     last_assistant_text: NotRequired[str]
     """What the assistant said last."""
     session_compaction_cadence: NotRequired[CompactionCadence]
@@ -386,6 +401,26 @@ class ContextPart(TypedDict):
     """How large it is, about."""
 
 
+SessionContextKindKind: TypeAlias = Literal[
+    "system",
+    "summary",
+    "pinned",
+    "expanded",
+    "turn",
+    "tool_output",
+    "memory",
+]
+
+
+class SessionContextKind(TypedDict):
+    """`kinds` of `SessionContext`."""
+
+    kind: SessionContextKindKind
+    """What it is; of the turns, tool_output is what tools gave, memory what was recalled by them."""
+    tokens: int
+    """How large it is, about."""
+
+
 class SessionContext(TypedDict):
     """What `readContext` answers."""
 
@@ -397,12 +432,67 @@ class SessionContext(TypedDict):
     """The hash of it, as recorded with the call when it was made."""
     parts: list[ContextPart]
     """What the context is made of, in the order of the messages."""
+    kinds: list[SessionContextKind]
+    """What fills it, each kind once; together it is estimated_tokens."""
     tool_tokens: int
     """What the tools' descriptions add to every request, about."""
     context_window: NotRequired[int]
     """Tokens the model can see at once, when that is known."""
     auto_compact_threshold: NotRequired[int]
     """The size at which the context is compacted; absent without session-compaction."""
+
+
+class ModelCallsCall(TypedDict):
+    """`calls` of `ModelCalls`."""
+
+    seq: int
+    """Its number in the session's log; readContext shows with at_seq what it was shown."""
+    turn: int
+    """The session's turn it was made in, from 1."""
+    at: str
+    """When it was made, in RFC 3339."""
+    model: str
+    """The model that was called."""
+    tokens: int
+    """How large the context was that it was shown, about; the sum of the parts."""
+    tool_tokens: int
+    """What the descriptions of the tools the session now has add, about."""
+    parts: list[SessionContextKind]
+    """What filled the context, each kind once."""
+    context_window: NotRequired[int]
+    """Tokens the model can see at once, when that is known."""
+    threshold: NotRequired[int]
+    """The size at which the context is compacted; absent without session-compaction."""
+    usage: NotRequired[Usage]
+    """What it took, attempts that failed with it; absent where nobody told."""
+    cost: NotRequired[Cost]
+    """What that cost; absent where no price is known."""
+
+
+class ModelCallsCompaction(TypedDict):
+    """`compactions` of `ModelCalls`."""
+
+    seq: int
+    """Its number in the session's log."""
+    compaction_id: str
+    """Its id."""
+    tokens_before: int
+    """How large the context was, about."""
+    tokens_after: int
+    """How large it was after, about."""
+    undone: bool
+    """Whether it was undone since."""
+
+
+class ModelCalls(TypedDict):
+    """What `listModelCalls` answers."""
+
+    calls: list[ModelCallsCall]
+    """The calls, oldest first."""
+    compactions: list[ModelCallsCompaction]
+    """The compactions among these calls, oldest first; each is in one page."""
+    next_before_seq: NotRequired[int]
+    """before_seq of the page of older calls; absent where there are none."""
 
 
 class SeqRange(TypedDict):
@@ -649,6 +739,15 @@ class Compaction(TypedDict):
     """What was brought back into the context since."""
 
 
+class ReadSummarySource(TypedDict):
+    """What `readSummarySources` answers."""
+
+    text: str
+    """The sentence, bullet or row, as it stands in the summary."""
+    seqs: list[int]
+    """The messages it comes from, by their seqs, the likeliest first; at most 4."""
+
+
 class ExpandResult(TypedDict):
     """What `expandCompaction` answers."""
 
@@ -671,6 +770,17 @@ class PinResult(TypedDict):
     """The message, by its seq."""
     pins: list[int]
     """Every pinned message, by its seq."""
+
+
+class MemoryHitWhy(TypedDict):
+    """`why` of `MemoryHit`."""
+
+    words: float
+    """0 to 1: how much of what was asked its words say; 1 for the very passage."""
+    meaning: float
+    """0 to 1: how alike it is in meaning; 0 where there are no vectors."""
+    neighbours: float
+    """0 to 1: how much better what was said right before or after it answers."""
 
 
 class MemoryHit(TypedDict):
@@ -696,6 +806,10 @@ class MemoryHit(TypedDict):
     """The agent whose memory it is."""
     origin: str
     """Who said it, and that it is a quotation: data, whatever it asks for."""
+    why: NotRequired[MemoryHitWhy]
+    """With explain: what brought it where it stands."""
+    in_context: NotRequired[bool]
+    """With explain: whether its session's context shows it now; false of what an agent remembers."""
 
 
 class MemoryResults(TypedDict):
@@ -811,6 +925,35 @@ class AgentStatus(TypedDict):
     """Whether one is running."""
     last_error: NotRequired[str]
     """Why the last compaction failed; absent when it did not."""
+
+
+AgentHistorySummary = TypedDict(
+    "AgentHistorySummary",
+    {
+        # Its number in the agent's log; both summaries of a compaction have the same.
+        "seq": int,
+        # When it was made, in RFC 3339.
+        "created_at": str,
+        # recent: the short-term summary; longterm: the long-term one.
+        "tier": Literal["recent", "longterm"],
+        # The number of the first memory it speaks for.
+        "from": int,
+        # The number of the last, which is in.
+        "to": int,
+        # The summary itself.
+        "summary": str,
+    },
+)
+"""`summaries` of `AgentHistory`."""
+
+
+class AgentHistory(TypedDict):
+    """What `readAgentHistory` answers."""
+
+    summaries: list[AgentHistorySummary]
+    """The summaries, newest first."""
+    next_before_seq: NotRequired[int]
+    """before_seq of the page of older ones; absent where there are none."""
 
 
 class AgentSummary(TypedDict):
@@ -959,6 +1102,27 @@ class UsageReport(TypedDict):
     """The dearest first, days in their order; a session with two labels is counted under both."""
     total: UsageReportTotal
     """All of it, each call once."""
+
+
+Scope: TypeAlias = Literal[
+    "read",
+    "run",
+    "tools",
+    "approve",
+    "config",
+    "admin",
+]
+
+
+class ReadAccessResult(TypedDict):
+    """What `readAccess` answers."""
+
+    name: NotRequired[str]
+    """The name of the token; absent for the user of the process."""
+    scopes: list[Scope]
+    """What whoever asks may do."""
+    labels: dict[str, str]
+    """Only sessions with these labels are there for it."""
 
 
 class CapabilityRow(TypedDict):

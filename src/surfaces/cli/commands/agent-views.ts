@@ -24,6 +24,26 @@ export async function showAgentContext(
   io.stderr.write(`${createPaint(io.stderr, io.env).dim(strangerText(agent))}\n`);
 }
 
+/** Prints the summaries an agent ever had, newest first. */
+export async function showAgentHistory(
+  io: Io,
+  { runtime }: Opened,
+  { agent, ...flags }: ContextFlags & { readonly agent: string },
+): Promise<void> {
+  const answer = await runtime.dispatch("readAgentHistory", { agent, ...fieldsOf("readAgentHistory", flags) });
+  if (flags.json) return writeJson(io, answer);
+  const { bold, dim } = createPaint(io.stdout, io.env);
+  for (const { seq, created_at, tier, from, to, summary } of answer.summaries) {
+    const name = tier === "recent" ? "short-term" : "long-term";
+    io.stdout.write(`${bold(`${name} summary of memories ${from} to ${to}`)}  ${dim(`seq ${seq}, ${created_at}`)}\n`);
+    io.stdout.write(`${withoutControls(summary).trimEnd()}\n\n`);
+  }
+  if (answer.summaries.length === 0) io.stdout.write("No memories were compacted.\n");
+  const { next_before_seq } = answer;
+  if (next_before_seq !== undefined)
+    io.stdout.write(`${dim(`Older ones: rkat agent history ${agent} --before ${next_before_seq}`)}\n`);
+}
+
 /** Prints the agents of this folder, a line each, by name. */
 export async function listAgents(io: Io, { runtime }: Opened, { json }: { readonly json?: boolean }): Promise<void> {
   const answer = await runtime.dispatch("listAgents", {});

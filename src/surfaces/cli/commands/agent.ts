@@ -4,7 +4,14 @@ import { describeHelp, holdCommands } from "../help.ts";
 import { withSessions } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
 import { compactAgent, type NoteFlags, type RememberFlags, remember, takeNote } from "./agent-changes.ts";
-import { type ContextFlags, listAgents, nameArgument, showAgentContext, showAgentStatus } from "./agent-views.ts";
+import {
+  type ContextFlags,
+  listAgents,
+  nameArgument,
+  showAgentContext,
+  showAgentHistory,
+  showAgentStatus,
+} from "./agent-views.ts";
 
 /** Declares `rkat agent`: what agents remember, for as long as they live. */
 export function addAgentCommand(program: Command, invocation: Invocation): void {
@@ -116,6 +123,18 @@ function addReads(parent: Command, invocation: Invocation): void {
       withSessions(invocation, (opened) => showAgentStatus(io, opened, { agent, ...flags })),
     );
   describeHelp(status, { examples: [["rkat agent status ada", "in a chat, @memory-status does the same"]] });
+  const history = parent
+    .command("history")
+    .summary("show every summary an agent ever had")
+    .description("Shows the summaries that an agent's memories were compacted into, newest first.")
+    .addArgument(nameArgument())
+    .usage("NAME [options]");
+  addFieldFlags(history, "readAgentHistory")
+    .addOption(jsonFlag())
+    .action((agent: string, flags: ContextFlags) =>
+      withSessions(invocation, (opened) => showAgentHistory(io, opened, { agent, ...flags })),
+    );
+  describeHelp(history, { examples: [["rkat agent history ada --limit 3", "those of the last three compactions"]] });
   const list = parent
     .command("list")
     .summary("list the agents of this folder")

@@ -18,6 +18,7 @@ import {
   printCompaction,
   type ShowCompactionFlags,
   showCompaction,
+  showSources,
 } from "./compaction-views.ts";
 import { rangesText, receiptTotals, unverifiedTotals } from "./receipt-lines.ts";
 import { compactionLine } from "./turn-view.ts";
@@ -32,6 +33,7 @@ export function addCompactCommand(program: Command, invocation: Invocation): voi
     );
   addRun(compact, invocation);
   addReads(compact, invocation);
+  addSources(compact, invocation);
   addChanges(compact, invocation);
   describeHelp(compact, {
     examples: [
@@ -94,6 +96,24 @@ function addReads(parent: Command, invocation: Invocation): void {
     examples: [
       ["rkat compact show last", "the newest compaction of the last session"],
       ["rkat compact show last ~1 --all", "the one before, with everything it took out"],
+    ],
+    notes: [["A compaction is named by", COMPACTION_HINT, "without a name it is the newest"]],
+  });
+}
+
+function addSources(parent: Command, invocation: Invocation): void {
+  const { io } = invocation;
+  const sources = parent
+    .command("sources")
+    .summary("show where a summary's sentences come from")
+    .description("Shows which messages each sentence of a compaction's summary comes from, by their seqs.");
+  onCompaction(sources, invocation, (opened, named, flags: UndoFlags) =>
+    showSources(io, opened, { ...named, ...flags }),
+  );
+  describeHelp(sources, {
+    examples: [
+      ["rkat compact sources last", "a sentence that no message says is marked"],
+      ["rkat compact sources last ~1 --json | jq '.sentences[] | select(.seqs == [])'", "for scripts"],
     ],
     notes: [["A compaction is named by", COMPACTION_HINT, "without a name it is the newest"]],
   });

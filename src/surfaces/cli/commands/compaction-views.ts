@@ -25,6 +25,23 @@ export async function showCompaction(
   await printCompaction(io, opened, { id, compaction, all, allHint });
 }
 
+/** Prints a summary sentence by sentence, each with the messages it comes from. */
+export async function showSources(
+  io: Io,
+  opened: Opened,
+  { id, word, json }: Named & { readonly json?: boolean },
+): Promise<void> {
+  const { compaction_id } = await findCompaction(opened, { id, word });
+  const sources = await opened.runtime.dispatch("readSummarySources", { session_id: id, compaction_id });
+  if (json) return writeJson(io, sources);
+  const paint = createPaint(io.stdout, io.env);
+  for (const { text, seqs } of sources.sentences) {
+    const from = seqs.length === 0 ? paint.yellow("no message says it") : paint.dim(`seq ${seqs.join(", ")}`);
+    io.stdout.write(`${withoutControls(text)}\n   ${from}\n`);
+  }
+  if (sources.sentences.length === 0) io.stdout.write("This compaction has no summary.\n");
+}
+
 type Shown = NonNullable<CompactResult["compaction"]>;
 
 const COLUMNS_DEFAULT = 120;

@@ -66,6 +66,7 @@ function addSearches(parent: Command, invocation: Invocation): void {
     examples: [
       ["rkat memory history heron", "also what is still in a context"],
       ["rkat memory history heron --agent ada", "everything an agent remembers"],
+      ["rkat memory history heron --explain", "why each was found, and whether a context shows it"],
       ["rkat memory history heron --json | jq '.results[].session_id'", "for scripts"],
     ],
     notes: NOTES,
@@ -224,7 +225,15 @@ function hitLines(hit: MemoryHit, view: HitView): readonly string[] {
   const age = ageOf(Math.floor(Date.parse(created_at) / 1_000), view.nowMs);
   const place = agent === undefined ? `${shortId(session_id)} turn ${turn} seq ${seq}` : `${agent} memory ${turn}`;
   const head = `${bold(score.toFixed(2))}  ${dim(`${age}  ${oneLine(place, PLACE_CHARS_MAX)}`)}  ${speakerOf(hit)}`;
-  return [head, ...textLines(hit.content, view).map((line) => `${INDENT}${line}`.trimEnd())];
+  return [head, ...whyLines(hit, dim), ...textLines(hit.content, view).map((line) => `${INDENT}${line}`.trimEnd())];
+}
+
+/** Why it was found, where that was asked for. */
+function whyLines({ why, in_context }: MemoryHit, dim: Paint["dim"]): readonly string[] {
+  if (why === undefined) return [];
+  const { words, meaning, neighbours } = why;
+  const parts = Object.entries({ words, meaning, neighbours }).map(([name, share]) => `${name} ${share.toFixed(2)}`);
+  return [`${INDENT}${dim(`${parts.join(", ")}; ${in_context === true ? "in" : "not in"} the context now`)}`];
 }
 
 const PLACE_CHARS_MAX = 80;

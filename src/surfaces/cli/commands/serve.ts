@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { restUsage, rpcUsage } from "../../wire/usage.ts";
+import { consoleUsage, restUsage, rpcUsage } from "../../wire/usage.ts";
 import { describeServer } from "../help.ts";
 import type { Invocation } from "../parts.ts";
 
@@ -17,6 +17,22 @@ export function addServeCommand(program: Command, invocation: Invocation): void 
       invocation.exitWith(await invocation.parts.serveRest(args.toSpliced(args.indexOf("serve"), 1)));
     });
   describeServer(command, restUsage("rkat serve", "cli"));
+}
+
+/** Declares `rkat console`, which hands its flags to the server as they are. */
+export function addConsoleCommand(program: Command, invocation: Invocation): void {
+  const command = program
+    .command("console")
+    .summary("look at sessions, contexts, compactions and memory in a browser")
+    .description("Shows the project's sessions in a browser; rkat console --help lists its flags.")
+    .helpOption(false)
+    .allowUnknownOption()
+    .allowExcessArguments()
+    .action(async () => {
+      const { args } = invocation.io;
+      invocation.exitWith(await invocation.parts.serveConsole(args.toSpliced(args.indexOf("console"), 1)));
+    });
+  describeServer(command, consoleUsage("rkat console"));
 }
 
 /** Declares `rkat rpc`, which hands its flags to the server as they are. */

@@ -2,10 +2,12 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { AgentEvent } from "../../../contract/event.ts";
 import type { EventPage } from "../../../contract/event-page.ts";
 import type { AssistantBlock, Content, Message } from "../../../contract/message.ts";
-import type { SessionContext, SessionInfo, SessionSummary } from "../../../contract/session.ts";
+import type { SessionInfo, SessionSummary } from "../../../contract/session.ts";
+import type { SessionContext } from "../../../contract/session-context.ts";
 import type { Runtime } from "../../../runtime.ts";
 import { formatSessionRef } from "../../wire/events.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
+import { callBars, contextBar } from "../context-strip.ts";
 import { fieldsOf } from "../flags.ts";
 import {
   ageOf,
@@ -38,6 +40,11 @@ export interface ShowFlags {
 }
 
 export interface ContextFlags {
+  readonly calls?: boolean;
+  readonly json?: boolean;
+}
+
+export interface CallsFlags {
   readonly json?: boolean;
 }
 
@@ -108,10 +115,13 @@ async function compactedRow({ runtime, config }: Opened, info: SessionInfo): Pro
 }
 
 export async function showContext(
-  { io }: Invocation,
-  { runtime }: Opened,
-  { id: session_id, ...flags }: ContextFlags & { readonly id: string },
+  invocation: Invocation,
+  opened: Opened,
+  { id: session_id, calls, ...flags }: ContextFlags & { readonly id: string },
 ): Promise<void> {
+  if (calls === true) return showCalls(invocation, opened, { id: session_id, ...flags });
+  const { io } = invocation;
+  const { runtime } = opened;
   const context = await runtime.dispatch("readContext", { session_id, ...fieldsOf("readContext", flags) });
   if (flags.json) return writeJson(io, context);
   const paint = createPaint(io.stdout, io.env);
@@ -119,7 +129,26 @@ export async function showContext(
   for (const line of transcriptLines(shown, paint)) io.stdout.write(`${line}\n`);
   const { messages, estimated_tokens, sha256 } = context;
   const size = `${counted(messages.length, "message")}, about ${counted(estimated_tokens, "token")}`;
+  io.stdout.write(`${contextBar(context, io).join("\n")}\n`);
   io.stdout.write(`${paint.dim(`${size}, sha256 ${sha256}`)}\n`);
+}
+
+export async function showCalls(
+  { io }: Invocation,
+  { runtime }: Opened,
+  { id: session_id, ...flags }: CallsFlags & { readonly id: string },
+): Promise<void> {
+  const answer = await runtime.dispatch("listModelCalls", { session_id, ...fieldsOf("listModelCalls", flags) });
+  if (flags.json) return writeJson(io, answer);
+  if (answer.calls.length === 0) {
+    io.stdout.write("No model was called.\n");
+    return;
+  }
+  io.stdout.write(`${callBars(answer, io).join("\n")}\n`);
+  const { next_before_seq } = answer;
+  if (next_before_seq === undefined) return;
+  const { dim } = createPaint(io.stdout, io.env);
+  io.stdout.write(`${dim(`Older ones: rkat session calls ${shortId(session_id)} --before ${next_before_seq}`)}\n`);
 }
 
 /** The kind of the part that holds a seq: the narrowest, since a summary's seq may lie within a turn's. */

@@ -18,10 +18,12 @@ import {
 } from "./change-session.ts";
 import { addRewrites } from "./rewrite-session.ts";
 import {
+  type CallsFlags,
   type ContextFlags,
   type EventsFlags,
   type ListFlags,
   type ShowFlags,
+  showCalls,
   showContext,
   showEvents,
   showList,
@@ -86,7 +88,9 @@ function addReads(parent: Command, invocation: Invocation): void {
     .command("context")
     .summary("show what the model is shown")
     .description("Shows what the model is shown now, or was shown at an earlier call.");
-  addFieldFlags(context, "readContext").addOption(jsonFlag());
+  addFieldFlags(context, "readContext")
+    .option("--calls", "instead, a bar for each of the newest model calls, as rkat session calls")
+    .addOption(jsonFlag());
   onSession(context, invocation, (opened, id, flags: ContextFlags) =>
     showContext(invocation, opened, { id, ...flags }),
   );
@@ -94,6 +98,20 @@ function addReads(parent: Command, invocation: Invocation): void {
     examples: [
       ["rkat session context last", "as its next call will see it, after compactions"],
       ["rkat session context last --at 42", "as the model call at seq 42 saw it"],
+      ["rkat session context last --calls", "how it grew and was compacted"],
+    ],
+    notes: [SELECTOR_NOTE],
+  });
+  const calls = parent
+    .command("calls")
+    .summary("show what filled the context of each model call")
+    .description("Shows the newest model calls, oldest first, with what filled the context of each, and compactions.");
+  addFieldFlags(calls, "listModelCalls").addOption(jsonFlag());
+  onSession(calls, invocation, (opened, id, flags: CallsFlags) => showCalls(invocation, opened, { id, ...flags }));
+  describeHelp(calls, {
+    examples: [
+      ["rkat session calls last", "a bar a call, against the threshold"],
+      ["rkat session calls last --json | jq '.calls[].usage.input_tokens'", "for scripts"],
     ],
     notes: [SELECTOR_NOTE],
   });

@@ -1,0 +1,134 @@
+import { useSignal } from "@preact/signals";
+import type { ComponentType, JSX } from "preact";
+import { useEffect } from "preact/hooks";
+import { Note, Spinner } from "./parts.tsx";
+import { linkTo, place } from "./router.ts";
+import { AgentsScreen } from "./screens/agents.tsx";
+import { ApiScreen } from "./screens/api.tsx";
+import { MemoryScreen } from "./screens/memory.tsx";
+import { ServerScreen } from "./screens/server.tsx";
+import { SessionScreen } from "./screens/session.tsx";
+import { SessionsScreen } from "./screens/sessions.tsx";
+import { leave, open, state, tokenAtHand } from "./server.ts";
+import { nextTheme, theme } from "./theme.ts";
+
+interface Screen {
+  readonly name: string;
+  readonly title: string;
+  readonly Show: ComponentType<{ path: readonly string[] }>;
+}
+
+/** The screens by the first part of their address; the first is where one begins. */
+const SCREENS: readonly [Screen, ...Screen[]] = [
+  {
+    name: "sessions",
+    title: "Sessions",
+    Show: ({ path }) => (path[0] ? <SessionScreen path={path} /> : <SessionsScreen />),
+  },
+  { name: "memory", title: "Memory", Show: MemoryScreen },
+  { name: "agents", title: "Agents", Show: AgentsScreen },
+  { name: "server", title: "Server", Show: ServerScreen },
+  { name: "api", title: "API", Show: ApiScreen },
+];
+
+export function App(): JSX.Element {
+  switch (state.value.kind) {
+    case "connecting":
+      return <Spinner what="Connecting" />;
+    case "login":
+      return <Login sentence={state.value.sentence} />;
+    case "away":
+      return <Away sentence={state.value.sentence} />;
+    case "ready":
+      return <Shell />;
+  }
+}
+
+function Shell(): JSX.Element {
+  const [name = "", ...path] = place.value.path;
+  const screen = SCREENS.find((one) => one.name === name) ?? SCREENS[0];
+  useEffect(() => {
+    document.title = [...path, screen.title, "rkat"].join(" · ");
+    document.getElementById("main")?.scrollTo(0, 0);
+  }, [place.value.path.join("/")]);
+  return (
+    <div class="shell">
+      <button type="button" class="skip" onClick={skip}>
+        To the content
+      </button>
+      <nav class="nav" aria-label="Screens">
+        <a class="brand" href={linkTo(["sessions"])}>
+          rkat
+        </a>
+        {SCREENS.map((one) => (
+          <a key={one.name} href={linkTo([one.name])} aria-current={one === screen ? "page" : undefined}>
+            {one.title}
+          </a>
+        ))}
+        <span class="grow" />
+        <button type="button" class="quiet" onClick={nextTheme} title="Light, dark, or as the system has it">
+          Theme: {theme.value}
+        </button>
+        {tokenAtHand() !== undefined && (
+          <button type="button" class="quiet" onClick={() => leave()}>
+            Log out
+          </button>
+        )}
+      </nav>
+      <main class="main" id="main" tabIndex={-1}>
+        <screen.Show key={screen.name} path={path} />
+      </main>
+    </div>
+  );
+}
+
+/** The address belongs to the router: the way to the content must not change it. */
+function skip(): void {
+  document.getElementById("main")?.focus();
+}
+
+function Login({ sentence }: { sentence: string | undefined }): JSX.Element {
+  const token = useSignal("");
+  const submit = (event: Event): void => {
+    event.preventDefault();
+    if (token.value.trim() !== "") void open(token.value.trim());
+  };
+  return (
+    <main class="login">
+      <form onSubmit={submit} class="card">
+        <h1>rkat</h1>
+        <p>This server asks for a token. It is kept for this tab, and forgotten with it.</p>
+        {sentence !== undefined && <Note kind="bad">{sentence}</Note>}
+        <label>
+          Token
+          <input
+            type="password"
+            name="token"
+            autocomplete="current-password"
+            value={token}
+            onInput={(event) => {
+              token.value = event.currentTarget.value;
+            }}
+          />
+        </label>
+        <button type="submit" class="primary">
+          Log in
+        </button>
+      </form>
+    </main>
+  );
+}
+
+function Away({ sentence }: { sentence: string }): JSX.Element {
+  return (
+    <main class="login">
+      <div class="card">
+        <h1>rkat</h1>
+        <Note kind="bad">The server does not answer: {sentence}</Note>
+        <button type="button" class="primary" onClick={() => void open()}>
+          Try again
+        </button>
+      </div>
+    </main>
+  );
+}

@@ -1,0 +1,88 @@
+import { isRecallTool } from "../contract/memory.ts";
+import type { AssistantMessage, ToolResultsMessage } from "../contract/message.ts";
+import type { PartKind, SessionContext } from "../contract/session-context.ts";
+import { assembleContext, type Hash, hashContext, isIn, type Placed, type ShownState } from "./context.ts";
+import { contentTokens, estimateTokens } from "./tokens.ts";
+
+/** The context with where its parts come from. */
+export function describeContext(state: ShownState, hash: Hash): Omit<SessionContext, "tool_tokens"> {
+  const messages = assembleContext(state);
+  return {
+    messages: state.shown.map(({ seq, message }) => ({ ...message, seq })),
+    estimated_tokens: estimateTokens(messages),
+    sha256: hashContext(messages, hash),
+    parts: partsOf(state),
+    kinds: [...createTally()(state)].map(([kind, tokens]) => ({ kind, tokens })),
+  };
+}
+
+/** The system message, the summary, what was pinned or brought back, then a part for each turn. */
+function partsOf(state: ShownState): SessionContext["parts"] {
+  const parts: SessionContext["parts"] = [];
+  const kindOf = kindsOf(state);
+  for (const placed of state.shown) {
+    const { seq, message } = placed;
+    const kind = kindOf(placed);
+    const last = parts.at(-1);
+    const estimated_tokens = estimateTokens([message]);
+    const isBeginning = last === undefined || last.kind !== kind || kind === "system" || kind === "summary";
+    if (isBeginning || message.role === "user") parts.push({ kind, seqs: [seq, seq], estimated_tokens });
+    else {
+      last.seqs = [Math.min(last.seqs[0], seq), Math.max(last.seqs[1], seq)];
+      last.estimated_tokens += estimated_tokens;
+    }
+  }
+  return parts;
+}
+
+/** What each message stands in the context as. */
+function kindsOf({ pins, compactions }: Pick<ShownState, "pins" | "compactions">) {
+  const expanded = compactions.findLast((record) => !record.undone)?.expanded ?? [];
+  return ({ seq, message }: Placed): "system" | "summary" | "pinned" | "expanded" | "turn" => {
+    if (message.role === "system") return "system";
+    if (message.role === "user" && message.compaction_id !== undefined) return "summary";
+    if (pins.has(seq)) return "pinned";
+    return isIn(expanded, seq) ? "expanded" : "turn";
+  };
+}
+
+/** Sums up what is shown by its kinds. What only grew since the last time is read from where it ended. */
+export function createTally(): (state: ShownState) => ReadonlyMap<PartKind, number> {
+  let seen: readonly Placed[] = [];
+  let read = 0;
+  let sums = new Map<PartKind, number>();
+  let calls: ReadonlyMap<string, string> = new Map();
+  return (state) => {
+    if (state.shown !== seen) {
+      seen = state.shown;
+      read = 0;
+      sums = new Map();
+    }
+    const kindOf = kindsOf(state);
+    for (; read < seen.length; read += 1) {
+      const placed = seen[read];
+      if (placed === undefined) break;
+      const { message } = placed;
+      if (message.role === "block_assistant") calls = callsIn(message);
+      const kind = kindOf(placed);
+      const parts = kind === "turn" && message.role === "tool_results" ? resultParts(message, calls) : undefined;
+      for (const [part, tokens] of parts ?? [[kind, estimateTokens([message])] as const]) {
+        sums.set(part, (sums.get(part) ?? 0) + tokens);
+      }
+    }
+    return new Map(sums);
+  };
+}
+
+function callsIn({ blocks }: AssistantMessage): ReadonlyMap<string, string> {
+  return new Map(
+    blocks.flatMap((block) => (block.block_type === "tool_use" ? [[block.data.id, block.data.name] as const] : [])),
+  );
+}
+
+function resultParts({ results }: ToolResultsMessage, calls: ReadonlyMap<string, string>) {
+  return results.map(({ tool_use_id, content }): readonly [PartKind, number] => [
+    isRecallTool(calls.get(tool_use_id) ?? "") ? "memory" : "tool_output",
+    contentTokens(content),
+  ]);
+}

@@ -1,0 +1,211 @@
+import type { Message } from "../../contract/message.ts";
+import type { Clock } from "../../ports/clock.ts";
+import { type Atom, atomsIn } from "../../text/atoms.ts";
+import { canonical, canonicalPiece, isWhole } from "../../text/canonical.ts";
+import { collectOffers, figuresIn } from "../../text/numbers.ts";
+import { stemsOf } from "../../text/words.ts";
+import { blocksOf } from "./cut-sentences.ts";
+import { piecesOf, wholeTextsOf } from "./exactness.ts";
+import { spellingsOf } from "./occurrence.ts";
+import { RESULT_END_CHARS_MAX } from "./specifics.ts";
+
+/** A sentence of a summary and the messages it comes from, the likeliest first; none where nothing says it. */
+export interface SummarySource {
+  readonly text: string;
+  readonly seqs: readonly number[];
+}
+
+interface NumberedMessage {
+  readonly seq: number;
+  readonly message: Message;
+}
+
+/** More of a summary is not looked up. */
+const SENTENCES_MAX = 500;
+/** Of more messages the newest are read. */
+const MESSAGES_MAX = 20_000;
+/** Nobody follows more ways back from one sentence. */
+const SEQS_MAX = 4;
+/** Words that share this much of a beginning are taken for one. */
+const KIN_CHARS = 6;
+
+/** A passage says a sentence that shares so much of its words, weighed by how rare they are. */
+const SAID_MIN = 0.5;
+/** The same for one that names what the sentence names. */
+const SAID_WITH_NAME_MIN = 0.15;
+/** The same where nobody ever said what the sentence names: only its own words prove it. */
+const SAID_ALL_BUT_NAMES_MIN = 0.75;
+/** One word in common is chance. */
+const WORDS_MIN = 2;
+/** A further message must say so much that those before it do not. */
+const GAIN_MIN = 0.15;
+
+/** Where each sentence of a summary comes from: by the names and numbers it holds, and by its words. */
+export async function summarySources(
+  summary: string,
+  messages: readonly NumberedMessage[],
+  breathe: Clock["breathe"],
+): Promise<readonly SummarySource[]> {
+  const claims = claimsOf(summary);
+  const wanted = new Set(claims.flatMap(({ words }) => [...words]));
+  const names = new Map(claims.flatMap((claim) => [...claim.names]));
+  const read: Read[] = [];
+  for (const one of messages.slice(-MESSAGES_MAX)) read.push(await readMessage(one, { wanted, names, breathe }));
+  const weightOf = createWeights(read);
+  const known = new Set(read.flatMap((one) => [...one.names]));
+  const sources: SummarySource[] = [];
+  for (const claim of claims) {
+    await breathe();
+    sources.push({ text: claim.text, seqs: choose(candidatesFor(claim, read, { weightOf, known })) });
+  }
+  return sources;
+}
+
+interface Claim {
+  readonly text: string;
+  readonly words: ReadonlySet<string>;
+  /** What it names, by what tells two of them apart. */
+  readonly names: ReadonlyMap<string, Finds>;
+}
+
+/** Whether a message, in canonical form and with what its numbers may stand for, has a name. */
+type Finds = (text: string, offers: ReadonlySet<string>) => boolean;
+
+/** The sentences that say something; a heading does not. */
+function claimsOf(summary: string): readonly Claim[] {
+  return blocksOf(summary)
+    .filter(({ kind }) => kind !== "heading")
+    .flatMap(({ sentences }) => sentences)
+    .slice(0, SENTENCES_MAX)
+    .map(({ text }) => {
+      const names = new Map(atomsIn(text).map((atom) => [`${atom.kind} ${atom.text}`, finderOf(atom)]));
+      return { text, words: wordsOf(text), names };
+    });
+}
+
+function wordsOf(text: string): ReadonlySet<string> {
+  return new Set(stemsOf(text).map((stem) => stem.slice(0, KIN_CHARS)));
+}
+
+/** Read once: ten thousand messages are asked for each of a summary's names. */
+function finderOf({ kind, text }: Atom): Finds {
+  const figures = kind === "number" ? figuresIn(text) : [];
+  const spellings = kind === "number" ? [canonicalPiece(text)] : spellingsOf(text);
+  return (said, offers) => {
+    if (figures.length > 0 && figures.every(({ needs }) => needs.some((need) => offers.has(need)))) return true;
+    return spellings.some((spelling) => hasWhole(said, spelling));
+  };
+}
+
+function hasWhole(text: string, piece: string): boolean {
+  if (piece === "") return false;
+  for (let at = text.indexOf(piece); at >= 0; at = text.indexOf(piece, at + 1)) {
+    if (isWhole(text, at, at + piece.length)) return true;
+  }
+  return false;
+}
+
+/** What of a message the summary speaks of. */
+interface Read {
+  readonly seq: number;
+  /** The words of each of its passages. */
+  readonly passages: readonly ReadonlySet<string>[];
+  readonly names: ReadonlySet<string>;
+}
+
+async function readMessage(
+  { seq, message }: NumberedMessage,
+  { wanted, names, breathe }: { wanted: ReadonlySet<string>; names: Claim["names"]; breathe: Clock["breathe"] },
+): Promise<Read> {
+  const passages: ReadonlySet<string>[] = [];
+  const found = new Set<string>();
+  for (const text of wholeTextsOf(message).flatMap(endsOf).flatMap(piecesOf)) {
+    await breathe();
+    const words = new Set([...wordsOf(text)].filter((word) => wanted.has(word)));
+    if (words.size > 0) passages.push(words);
+    if (names.size === 0) continue;
+    const said = canonical(text);
+    const offers = new Set<string>();
+    collectOffers(text, offers);
+    for (const [key, finds] of names) if (!found.has(key) && finds(said, offers)) found.add(key);
+  }
+  return { seq, passages, names: found };
+}
+
+/** A tool's output may be endless; it is read at both ends. */
+function endsOf(text: string): readonly string[] {
+  if (text.length <= 2 * RESULT_END_CHARS_MAX) return [text];
+  return [text.slice(0, RESULT_END_CHARS_MAX), text.slice(-RESULT_END_CHARS_MAX)];
+}
+
+/** A few messages know nothing of rarity; these stand in for the language. */
+const MESSAGES_ASSUMED = 50;
+
+function createWeights(read: readonly Read[]): (word: string) => number {
+  const holders = new Map<string, number>();
+  for (const { passages } of read) {
+    const words = new Set(passages.flatMap((passage) => [...passage]));
+    for (const word of words) holders.set(word, (holders.get(word) ?? 0) + 1);
+  }
+  const seen = Math.max(read.length, MESSAGES_ASSUMED) + 1;
+  return (word) => Math.log(1 + seen / ((holders.get(word) ?? 0) + 1));
+}
+
+/** A message that may say a sentence, with what it says of it. */
+interface Candidate {
+  readonly seq: number;
+  readonly score: number;
+  /** By their share of the sentence. */
+  readonly words: ReadonlyMap<string, number>;
+  readonly names: readonly string[];
+}
+
+function candidatesFor(
+  claim: Claim,
+  read: readonly Read[],
+  { weightOf, known }: { weightOf: (word: string) => number; known: ReadonlySet<string> },
+): readonly Candidate[] {
+  const total = [...claim.words].reduce((sum, word) => sum + weightOf(word), 0);
+  const shares = new Map([...claim.words].map((word) => [word, weightOf(word) / total]));
+  const keys = [...claim.names.keys()];
+  const isKnown = keys.length === 0 || keys.some((key) => known.has(key));
+  const candidates: Candidate[] = [];
+  for (const { seq, passages, names } of read) {
+    const own = keys.filter((key) => names.has(key));
+    if (passages.length === 0) continue;
+    const { covered, words } = bestPassage(passages, shares);
+    const least = own.length > 0 ? SAID_WITH_NAME_MIN : isKnown ? SAID_MIN : SAID_ALL_BUT_NAMES_MIN;
+    const isChance = own.length === 0 && words.size < Math.min(WORDS_MIN, claim.words.size);
+    if (covered < least || isChance || words.size === 0) continue;
+    candidates.push({ seq, score: covered + own.length / Math.max(1, keys.length), words, names: own });
+  }
+  // Of equals the first that said it.
+  return candidates.sort((a, b) => b.score - a.score || a.seq - b.seq);
+}
+
+function bestPassage(passages: readonly ReadonlySet<string>[], shares: ReadonlyMap<string, number>) {
+  let [covered, best] = [0, NO_WORDS];
+  for (const passage of passages) {
+    let sum = 0;
+    for (const [word, share] of shares) if (passage.has(word)) sum += share;
+    if (sum > covered) [covered, best] = [sum, passage];
+  }
+  return { covered, words: new Map([...shares].filter(([word]) => best.has(word))) };
+}
+
+const NO_WORDS: ReadonlySet<string> = new Set();
+
+/** The best few: each says something of the sentence that those before it do not. */
+function choose(candidates: readonly Candidate[]): readonly number[] {
+  const seqs: number[] = [];
+  const said = new Set<string>();
+  for (const { seq, words, names } of candidates) {
+    if (seqs.length === SEQS_MAX) break;
+    const gained = [...words].reduce((sum, [word, share]) => sum + (said.has(word) ? 0 : share), 0);
+    const isNaming = names.some((name) => !said.has(name));
+    if (seqs.length > 0 && !isNaming && gained < GAIN_MIN) continue;
+    seqs.push(seq);
+    for (const one of [...words.keys(), ...names]) said.add(one);
+  }
+  return seqs;
+}

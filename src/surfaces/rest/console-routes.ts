@@ -1,0 +1,112 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, extname, join } from "node:path";
+import { gzipSync } from "node:zlib";
+import { RuntimeError } from "../../contract/error.ts";
+import { type Answer, errorAnswer } from "../wire/http-answer.ts";
+import type { AnsweredRoute, RestRequest } from "./router.ts";
+
+const TYPES: Readonly<Record<string, string>> = {
+  ".html": "text/html; charset=utf-8",
+  ".js": "text/javascript; charset=utf-8",
+  ".css": "text/css; charset=utf-8",
+  ".svg": "image/svg+xml",
+};
+
+/** Nothing but its own files, nothing inline, in nobody's frame: what a session says cannot become anything but text. */
+const PAGE_HEADERS = {
+  "content-security-policy": [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self' data:",
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+  ].join("; "),
+  "x-frame-options": "DENY",
+  "referrer-policy": "no-referrer",
+  "cross-origin-opener-policy": "same-origin",
+  // It names the files, and may name others tomorrow.
+  "cache-control": "no-cache",
+};
+/** A file of another content has another name. */
+const FILE_HEADERS = { "cache-control": "public, max-age=31536000, immutable" };
+
+interface PageFile {
+  readonly type: string;
+  readonly bytes: Uint8Array;
+  readonly gzipped: Uint8Array;
+}
+
+/** The console: a page and its files, served to anybody; what it shows, it asks for with a token as any client does. */
+export function createConsoleRoutes(folder = builtFolder()): readonly AnsweredRoute[] {
+  const page = readPage(folder);
+  const open = { method: "GET", scope: undefined, isPage: true } as const;
+  // What is missing is told where one looks for it; the plain page of the operations stays.
+  if (page === undefined) return [{ ...open, path: "/", serve: notBuilt }];
+  const files = readFiles(join(folder, "assets"));
+  return [
+    { ...open, path: "/", serve: (request) => send(page, request, PAGE_HEADERS) },
+    {
+      ...open,
+      path: "/assets/{file}",
+      serve: (request) => {
+        const file = files.get(request.params.file ?? "");
+        return file === undefined ? nothingAt(request.path) : send(file, request, FILE_HEADERS);
+      },
+    },
+    { ...open, path: "/docs", serve: () => REFERENCE },
+  ];
+}
+
+/** From where one is, whatever prefix a proxy has put before it. */
+const REFERENCE: Answer = {
+  status: 302,
+  type: "text/plain; charset=utf-8",
+  text: "the operations are shown at ./#/api\n",
+  headers: { location: "./#/api" },
+};
+
+/** In the package it is there; in a clone it is made by the build. */
+function builtFolder(): string {
+  return join(dirname(createRequire(import.meta.url).resolve("rkat/package.json")), "dist", "console");
+}
+
+function readPage(folder: string): PageFile | undefined {
+  try {
+    return readPageFile(join(folder, "index.html"));
+  } catch {
+    return undefined;
+  }
+}
+
+function readFiles(folder: string): ReadonlyMap<string, PageFile> {
+  return new Map(readdirSync(folder).map((name) => [name, readPageFile(join(folder, name))]));
+}
+
+function readPageFile(path: string): PageFile {
+  const bytes = readFileSync(path);
+  return { type: TYPES[extname(path)] ?? "application/octet-stream", bytes, gzipped: gzipSync(bytes) };
+}
+
+function send({ type, bytes, gzipped }: PageFile, { headers }: RestRequest, more: Answer["headers"]): Answer {
+  const isGzipped = /\bgzip\b/.test(String(headers["accept-encoding"] ?? ""));
+  const encoding = isGzipped ? { "content-encoding": "gzip" } : {};
+  return {
+    status: 200,
+    type,
+    text: isGzipped ? gzipped : bytes,
+    headers: { ...more, ...encoding, vary: "accept-encoding" },
+  };
+}
+
+function notBuilt(): Answer {
+  return errorAnswer(new RuntimeError("METHOD_NOT_FOUND", "the console is not built here; run npm run build"));
+}
+
+function nothingAt(path: string): Answer {
+  return errorAnswer(new RuntimeError("METHOD_NOT_FOUND", `there is nothing at ${path}`));
+}

@@ -1,0 +1,112 @@
+import type { Page } from "playwright-core";
+import { expect, it, vi } from "vitest";
+import { expectAccessible, openPage, withBrowser } from "../support/browser.ts";
+import { type ConsoleServer, serveConsole } from "../support/console-server.ts";
+
+// A server and a browser are started, and the machine may be busy.
+vi.setConfig({ testTimeout: 120_000 });
+
+const FIRST =
+  "We build the service Heron. Never restart the database between 09:00 and 17:00. The painter left a ladder in the hall. Marta likes her reports in blue ink on Fridays.";
+const message = (page: Page, seq: number) => page.locator(`.message[data-seq="${seq}"]`);
+const LEFT = "not shown to the model any more";
+
+/** A session whose first turns are out of the context, with a summary too short for all they said. */
+async function compactedSession({ call }: ConsoleServer): Promise<string> {
+  const compaction = { recent_turn_budget: 1, max_summary_tokens: 60 };
+  const { session_id } = (await call("POST /sessions", { prompt: FIRST, compaction })).body;
+  const facts = [
+    "The build number is 4711 and the release branch is release/24.3.",
+    "The load balancer is lb-7.internal and its health check is GET /healthz every 15 s.",
+    "The logs are kept for 30 days in the bucket heron-logs-eu.",
+    "The job warm-cache runs at 04:30 and keeps 9000 entries.",
+    "What is the build number?",
+  ];
+  for (const prompt of facts) await call(`POST /sessions/${session_id}/messages`, { prompt });
+  const { status } = await call(`POST /sessions/${session_id}/compact`, {});
+  expect(status).toBe(200);
+  return String(session_id);
+}
+
+withBrowser("a compaction in the console", () => {
+  it("[G8] leads from a message the model is not shown to the sentence that was lost, and brings it back", async () => {
+    const server = await serveConsole();
+    const id = await compactedSession(server);
+    const page = await openPage(`${server.url}/#/sessions/${id}`);
+    await page.getByRole("feed").focus();
+    await page.keyboard.press("Home");
+    await message(page, 2).getByRole("link", { name: LEFT }).click();
+    await page.getByRole("heading", { name: /^Compaction of/ }).waitFor();
+    await expectAccessible(page);
+    const source = page.locator(".summary-sentence", { hasText: "Never restart" }).getByRole("link");
+    await source.click();
+    await page.locator('.found[data-seq="2"]').waitFor();
+    await page.getByLabel(/^Only the \d+ sentences/).check();
+    await message(page, 2).locator(".missing", { hasText: "ladder" }).waitFor();
+    await page.getByRole("button", { name: "Bring back message 2", exact: true }).click();
+    await page.getByText(/The model is shown #2.* again/).waitFor();
+    await message(page, 2).getByText("shown to the model again").waitFor();
+    const { messages } = (await server.call(`GET /sessions/${id}/context`)).body;
+    expect(JSON.stringify(messages)).toContain("The painter left a ladder in the hall.");
+    await page.getByRole("link", { name: "Transcript" }).click();
+    await page.getByRole("feed").focus();
+    await page.keyboard.press("Home");
+    await message(page, 2).waitFor();
+    await message(page, 2).getByText(LEFT).waitFor({ state: "detached" });
+  });
+
+  it("[G8] tells what an undo undoes, and brings the messages back on the page", async () => {
+    const server = await serveConsole();
+    const id = await compactedSession(server);
+    const page = await openPage(`${server.url}/#/sessions/${id}/compactions`);
+    await page.locator(".cards a").first().click();
+    await page.getByRole("button", { name: "Undo …" }).click();
+    await page.getByText(/the context grows by about/).waitFor();
+    await page.getByRole("button", { name: "Undo it" }).click();
+    await page.getByText(/^undone/).waitFor();
+    await page.getByRole("link", { name: "Transcript" }).click();
+    await page.getByRole("feed").waitFor();
+    await page.keyboard.press("Home");
+    await page.getByText(LEFT).waitFor({ state: "detached" });
+    const { messages } = (await server.call(`GET /sessions/${id}/context`)).body;
+    expect(JSON.stringify(messages)).toContain("a ladder in the hall");
+  });
+
+  it("[G8] shows what compacting now would do and cost before it does it", async () => {
+    const server = await serveConsole();
+    const compaction = { recent_turn_budget: 1 };
+    const { session_id } = (await server.call("POST /sessions", { prompt: FIRST, compaction })).body;
+    for (const prompt of ["What is 1 + 1?", "What is 2 + 2?", "What is 3 + 3?"]) {
+      await server.call(`POST /sessions/${session_id}/messages`, { prompt });
+    }
+    const page = await openPage(`${server.url}/#/sessions/${session_id}/compactions`);
+    await page.getByLabel(/must not leave out/).fill("keep what the painter left");
+    await page.getByRole("button", { name: "See what it would do" }).click();
+    await page.getByText(/It would take \d+ of \d+ messages out/).waitFor();
+    expect(((await server.call(`GET /sessions/${session_id}/compactions`)).body.compactions as unknown[]).length).toBe(
+      0,
+    );
+    await page.getByRole("button", { name: "Compact", exact: true }).click();
+    await page.getByRole("heading", { name: /^Compaction of/ }).waitFor();
+    await page.getByText("keep what the painter left").waitFor();
+  });
+
+  it("[G8] tells the numbers of a bar by the keyboard alone, and opens what the model was shown at that call", async () => {
+    const server = await serveConsole();
+    const id = await compactedSession(server);
+    const page = await openPage(`${server.url}/#/sessions/${id}`);
+    await page.locator(".strip-link").nth(3).waitFor();
+    await page.locator('.strip-link[tabindex="0"]').focus();
+    await page.keyboard.press("Home");
+    await page.keyboard.press("ArrowRight");
+    const told = await page.locator(".strip-told").textContent();
+    expect(told).toMatch(/^Call #\d+ [\d,]+ tokens shown to the model · turn 2/);
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { name: /^What the model was shown at call #\d+/ }).waitFor();
+    await message(page, 2).getByText("not shown any more").waitFor();
+    await page.getByRole("link", { name: "Now", exact: true }).click();
+    await page.getByRole("heading", { name: "What the model is shown now" }).waitFor();
+    await page.getByText("Summary", { exact: true }).waitFor();
+    await expectAccessible(page);
+  });
+});

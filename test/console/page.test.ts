@@ -1,0 +1,53 @@
+import { expect, it, vi } from "vitest";
+import { expectAccessible, openPage, withBrowser } from "../support/browser.ts";
+import { serveConsole } from "../support/console-server.ts";
+
+// A server and a browser are started, and the machine may be busy.
+vi.setConfig({ testTimeout: 180_000 });
+
+withBrowser("the console's page", () => {
+  it("[G8] is served at the root, shows the sessions, and keeps to its policy", async () => {
+    const { url, call } = await serveConsole();
+    await call("POST /sessions", { prompt: "Say hello" });
+    const page = await openPage(url);
+    await page.getByRole("heading", { name: "Sessions", exact: true }).waitFor();
+    await page.getByRole("link", { name: "Say hello" }).waitFor();
+    expect(await page.title()).toBe("Sessions · rkat");
+    await expectAccessible(page);
+  });
+
+  it("[G8] has every screen under an address of its own, in light and dark, wide and narrow", async () => {
+    const { url, call } = await serveConsole();
+    await call("POST /sessions", { prompt: "The staging host listens at port 7443.", labels: { team: "a" } });
+    await call("POST /agents/ada/memories", { content: "The staging host listens at port 7443." });
+    const page = await openPage(`${url}/`);
+    const screens = ["sessions", "memory", "memory?q=staging+host", "agents", "agents/ada?q=port"];
+    for (const screen of [...screens, "server", "api", "api/createSession", "nothing"]) {
+      await page.setViewportSize({ width: 1_600, height: 900 });
+      await page.goto(`${url}/#/${screen}`);
+      await page.getByRole("heading", { level: 1 }).waitFor();
+      await page.locator(".spinner").first().waitFor({ state: "detached" });
+      for (const colorScheme of ["light", "dark"] as const) {
+        await page.emulateMedia({ colorScheme });
+        await expectAccessible(page);
+      }
+      await page.setViewportSize({ width: 360, height: 740 });
+      const beyond = await page.evaluate("(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)(main)");
+      expect({ screen, beyond }).toEqual({ screen, beyond: 0 });
+    }
+  });
+
+  it("[G8] keeps the colours one has chosen", async () => {
+    const { url } = await serveConsole();
+    const page = await openPage(url, { colorScheme: "light" });
+    const ground = () => page.evaluate("getComputedStyle(document.body).backgroundColor");
+    await page.getByRole("button", { name: "Theme: auto" }).click();
+    const light = await ground();
+    await page.getByRole("button", { name: "Theme: light" }).click();
+    await page.getByRole("button", { name: "Theme: dark" }).waitFor();
+    expect(await ground()).not.toBe(light);
+    await page.reload();
+    await page.getByRole("button", { name: "Theme: dark" }).waitFor();
+    expect(await ground()).not.toBe(light);
+  });
+});
