@@ -49,6 +49,25 @@ describe("the session service", () => {
     await expect(runtime.session(session.id).turn("More?")).rejects.toMatchObject({ code: "SESSION_NOT_FOUND" });
   });
 
+  it("[G8] tells a session's limits with what is used of them, and none where none were set", async () => {
+    const look: Tool = { name: "look", description: "looks", inputSchema: {}, execute: () => "a pond" };
+    const steps = [{ calls: [{ name: "look" }] }, { text: "A pond." }, { text: "Hi." }];
+    const { runtime } = scriptedRuntime(steps, { store: createInMemoryStore(), tools: [look] });
+    const budgetLimits = { maxTokens: 1_000, maxToolCalls: 5, maxDurationMs: 60_000 };
+    const limited = await runtime.createSession("Look.", { budgetLimits });
+    const { title, budgets, total_tokens } = await runtime.readSession(limited.id);
+    expect({ title, budgets }).toEqual({
+      title: "Look.",
+      budgets: [
+        { type: "tokens", limit: 1_000, used: total_tokens },
+        { type: "time", limit: 60_000 },
+        { type: "tool_calls", limit: 5, used: 1 },
+      ],
+    });
+    const free = await runtime.createSession("Hi.");
+    expect((await runtime.readSession(free.id)).budgets).toBeUndefined();
+  });
+
   it("[F1] without a store, turns work and what needs one says so", async () => {
     const { runtime } = scriptedRuntime([{ text: "one" }, { text: "two" }]);
     const session = await runtime.createSession("First.");
