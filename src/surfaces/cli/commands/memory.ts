@@ -66,7 +66,7 @@ function addSearches(parent: Command, invocation: Invocation): void {
     examples: [
       ["rkat memory history heron", "also what is still in a context"],
       ["rkat memory history heron --agent ada", "everything an agent remembers"],
-      ["rkat memory history heron --explain", "why each was found, and whether a context shows it"],
+      ["rkat memory history heron --explain", "why each was found"],
       ["rkat memory history heron --json | jq '.results[].session_id'", "for scripts"],
     ],
     notes: NOTES,
