@@ -2,12 +2,14 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
+import { toNewEntries } from "../../src/core/entry-events.ts";
 import { foldRow } from "../../src/core/session-row.ts";
 import type { Store } from "../../src/ports/store.ts";
 import { createInMemoryStore, type Runtime } from "../../src/runtime.ts";
 import { openEmbeddedStore } from "../../src/runtime-on-disk.ts";
 import type { Delivery } from "../../src/service/event-queue.ts";
 import { openDatabase } from "../../src/stores/postgres/open.ts";
+import { created, idOf } from "../support/entries.ts";
 import { databaseFor, withPostgres } from "../support/postgres.ts";
 import { scriptedRuntime } from "../support/runtime.ts";
 
@@ -221,5 +223,22 @@ describe("a word that comes late", () => {
     // It holds the session, looks at what is new, and finds nothing to do.
     expect(await session.compact()).toMatchObject({ compacted: false });
     expect(durable(await reading).at(-1)?.event.type).toBe("run_completed");
+  });
+});
+
+withPostgres("a database behind a pooler", () => {
+  it("[F11] is looked at however often readers come and go", async () => {
+    const open = await inDatabase(true)();
+    const [here, elsewhere] = [await open(), await open()];
+    const [id, other] = [idOf(1), idOf(2)];
+    const heard = Promise.withResolvers<number>();
+    const deafen = here.signals.hear(id, heard.resolve);
+    // Oftener than it is looked.
+    const crowd = setInterval(() => here.signals.hear(other, () => {})(), 10);
+    await elsewhere.log.append(id, 0, toNewEntries([created]));
+    expect(await heard.promise).toBe(1);
+    clearInterval(crowd);
+    deafen();
+    await Promise.all([here.close(), elsewhere.close()]);
   });
 });

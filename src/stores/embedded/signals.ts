@@ -34,6 +34,7 @@ export function createFolderSignals({ folder, catchUp, endOf, warn }: FolderSign
   let timer: NodeJS.Timeout | undefined;
   let gathering: NodeJS.Timeout | undefined;
   let isBlind = false;
+  let everyMs = 0;
 
   const read = (): void => {
     gathering = undefined;
@@ -77,11 +78,13 @@ export function createFolderSignals({ folder, catchUp, endOf, warn }: FolderSign
     gathering = undefined;
   };
   const attend = (): void => {
-    const isNeeded = hearers.heard().length > 0;
-    if (isNeeded && timer !== undefined && !isBlind) return;
+    const neededMs = hearers.heard().length === 0 ? 0 : isBlind ? LOOK_MS_BLIND : LOOK_MS;
+    // Where readers come and go all the time, looks that began anew with each of them would never come.
+    if (neededMs === everyMs) return;
     rest();
-    if (!isNeeded) return;
-    timer = setInterval(look, isBlind ? LOOK_MS_BLIND : LOOK_MS).unref();
+    everyMs = neededMs;
+    if (neededMs === 0) return;
+    timer = setInterval(look, neededMs).unref();
     if (!isBlind) openWatcher();
   };
   return {

@@ -41,6 +41,7 @@ export function createChannel({ connection, realm, isPooled, warn }: ChannelPart
   let waiting = new Map<string, Word>();
   let saying: NodeJS.Timeout | undefined;
   let timer: NodeJS.Timeout | undefined;
+  let everyMs = 0;
   let looking: Promise<void> | undefined;
   let ear: Sql | undefined;
   let deafness = isPooled ? DEAF_MAX : 0;
@@ -126,12 +127,15 @@ export function createChannel({ connection, realm, isPooled, warn }: ChannelPart
   };
   /** Listens and looks as long as somebody hears. */
   const attend = (): void => {
-    clearInterval(timer);
-    timer = undefined;
     for (const id of reached.keys()) if (!hearers.isHeard(id)) reached.delete(id);
-    if (isClosed || (hearers.heard().length === 0 && others.size === 0)) return;
-    if (ear === undefined && deafness < DEAF_MAX) openEar().catch(() => {});
-    timer = setInterval(attendNow, deafness >= DEAF_MAX ? LOOK_MS_DEAF : LOOK_MS).unref();
+    const isNeeded = !isClosed && (hearers.heard().length > 0 || others.size > 0);
+    if (isNeeded && ear === undefined && deafness < DEAF_MAX) openEar().catch(() => {});
+    const neededMs = !isNeeded ? 0 : deafness >= DEAF_MAX ? LOOK_MS_DEAF : LOOK_MS;
+    // Where readers come and go all the time, looks that began anew with each of them would never come.
+    if (neededMs === everyMs) return;
+    clearInterval(timer);
+    everyMs = neededMs;
+    if (isNeeded) timer = setInterval(attendNow, neededMs).unref();
   };
 
   return {
@@ -154,8 +158,7 @@ export function createChannel({ connection, realm, isPooled, warn }: ChannelPart
       isClosed = true;
       clearInterval(timer);
       clearTimeout(saying);
-      if (waiting.size > 0) await sayAll();
-      await looking;
+      await Promise.all([waiting.size > 0 ? sayAll() : undefined, looking]);
       await closeEar();
     },
   };
