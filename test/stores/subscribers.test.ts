@@ -1,6 +1,8 @@
+import { hash } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import connect from "postgres";
 import { afterAll, describe, expect, it } from "vitest";
 import { toNewEntries } from "../../src/core/entry-events.ts";
 import { foldRow } from "../../src/core/session-row.ts";
@@ -223,6 +225,36 @@ describe("a word that comes late", () => {
     // It holds the session, looks at what is new, and finds nothing to do.
     expect(await session.compact()).toMatchObject({ compacted: false });
     expect(durable(await reading).at(-1)?.event.type).toBe("run_completed");
+  });
+});
+
+withPostgres("a word that is not true", () => {
+  it("[F11] [H4] does not keep a reader from what is", async () => {
+    const url = await databaseFor("subscribers");
+    const realm = "told";
+    const open = async () => {
+      const database = await openDatabase({ url, realm });
+      const store = database.store("session", foldRow);
+      return { ...store, close: () => store.close().finally(database.close) };
+    };
+    const make = async () => scriptedRuntime(() => ({ text: "Yes." }), { store: await open() }).runtime;
+    const [here, elsewhere] = [await make(), await make()];
+    const { id } = await here.createDeferredSession("Begin.");
+    const reader = here.subscribe(id, { after: 0 });
+    const reading = readTurns(reader, 2);
+    await elsewhere.session(id).turn("One.");
+
+    // Any role of the database may say this, whatever its realm.
+    const sql = connect(url, { max: 1 });
+    const told = Promise.withResolvers<void>();
+    const channel = `rkat_${hash("sha256", realm).slice(0, 16)}`;
+    await sql.listen(channel, (words) => words.includes("999999999") && told.resolve());
+    await sql.notify(channel, `log ${id} 999999999`);
+    await told.promise;
+    await elsewhere.session(id).turn("Two.");
+
+    expect(durable(await reading).at(-1)?.event.type).toBe("run_completed");
+    await Promise.all([here.close(), elsewhere.close(), sql.end()]);
   });
 });
 
