@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import connect from "postgres";
-import { afterAll, describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it, vi } from "vitest";
 import { toNewEntries } from "../../src/core/entry-events.ts";
 import { foldRow } from "../../src/core/session-row.ts";
 import type { Store } from "../../src/ports/store.ts";
@@ -272,5 +272,24 @@ withPostgres("a database behind a pooler", () => {
     clearInterval(crowd);
     deafen();
     await Promise.all([here.close(), elsewhere.close()]);
+  });
+});
+
+describe("a folder that is gone", () => {
+  it("[F11] [F7] is told of once, and does not end whoever listens to it", async () => {
+    const folder = mkdtempSync(join(root, "gone-"));
+    const warned: string[] = [];
+    const store = await openEmbeddedStore(folder, { warn: (sentence) => warned.push(sentence) });
+    await store.log.append(idOf(1), 0, toNewEntries([created]));
+    vi.useFakeTimers({ toFake: ["setInterval"] });
+    // The second is not at hand: where it ends is looked up in a file.
+    const deafen = [1, 2].map((number) => store.signals.hear(idOf(number), () => {}));
+    rmSync(folder, { recursive: true, force: true });
+    // What a look throws is thrown here, and would end a process.
+    vi.advanceTimersByTime(3_000);
+    vi.useRealTimers();
+    expect(warned).toEqual([expect.stringContaining("what other processes append cannot be read")]);
+    for (const end of deafen) end();
+    await store.close().catch(() => {});
   });
 });

@@ -34,22 +34,30 @@ export function createFolderSignals({ folder, catchUp, endOf, warn }: FolderSign
   let timer: NodeJS.Timeout | undefined;
   let gathering: NodeJS.Timeout | undefined;
   let isBlind = false;
+  let isUnreadable = false;
   let everyMs = 0;
 
-  const read = (): void => {
-    gathering = undefined;
+  /** Nobody waits for what a timer does: what it throws would end the process. */
+  const attempt = (work: () => void): void => {
     try {
-      catchUp();
+      work();
+      isUnreadable = false;
     } catch (error) {
       // Whoever reads the log is told as well; the next look tries again.
-      if (!isBlind) warn(`what other processes append cannot be read: ${messageOf(error)}`);
+      if (!isUnreadable) warn(`what other processes append cannot be read: ${messageOf(error)}`);
+      isUnreadable = true;
     }
   };
-  /** What is in a segment that was filled and closed since is found by where the logs end. */
-  const look = (): void => {
-    read();
-    for (const id of hearers.heard()) grown(id);
+  const read = (): void => {
+    gathering = undefined;
+    attempt(catchUp);
   };
+  /** What is in a segment that was filled and closed since is found by where the logs end. */
+  const look = (): void =>
+    attempt(() => {
+      catchUp();
+      for (const id of hearers.heard()) grown(id);
+    });
   const grown = (sessionId: string): void => {
     if (hearers.isHeard(sessionId)) hearers.tell(sessionId, endOf(sessionId));
   };
