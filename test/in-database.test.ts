@@ -114,6 +114,16 @@ withPostgres("a runtime whose realm is in a database", () => {
       message:
         "openRuntime: store.url is not usable; write an address of PostgreSQL, like postgres://rkat@db.example.com/rkat",
     });
+    for (const store of [`postgres://rkat:${PASSWORD}%zz@host/db`, "postgres://%zz@host/db"]) {
+      await expect(openRuntime({ ...base, store })).rejects.toMatchObject({
+        code: "INVALID_PARAMS",
+        message: expect.stringMatching(/^openRuntime: store.url is not usable; .* with its signs percent-encoded$/),
+      });
+    }
+    const attributes = "postgres://rkat@host/db?target_session_attrs=fast";
+    await expect(openRuntime({ ...base, store: attributes })).rejects.toThrow(
+      "write ?target_session_attrs= with one of",
+    );
     await expect(openRuntime(base)).rejects.toThrow("stateFolder is missing");
     const config = { ...defaultConfig(), memory: { ...defaultConfig().memory, index: "database" as const } };
     await expect(openRuntime({ ...base, config, stateFolder: newFolder() })).rejects.toThrow(

@@ -4,21 +4,38 @@ import { common, flag, oneOf, wait, whole } from "./values.ts";
 
 const EXAMPLE = "postgres://rkat@db.example.com/rkat";
 const SSL_MODES = ["disable", "prefer", "require", "verify-full"];
+const SESSION_ATTRIBUTES = ["read-write", "read-only", "primary", "standby", "prefer-standby"];
 /** Of one process; a server that wants more has more to gain from a second one. */
 const POOL_MAX = 1_000;
 
 /** Says what to write instead of an address that names no database; undefined when it names one. */
 function faultOf(url: string): string | undefined {
-  if (!URL.canParse(url)) return `write an address like ${EXAMPLE}, with its signs percent-encoded`;
-  const { protocol, hostname, searchParams } = new URL(url);
+  const encoded = `write an address like ${EXAMPLE}, with its signs percent-encoded`;
+  if (!URL.canParse(url)) return encoded;
+  const { protocol, hostname, username, password, searchParams } = new URL(url);
   if (!/^postgres(?:ql)?:$/.test(protocol)) return `write an address of PostgreSQL, like ${EXAMPLE}`;
+  if (!isEncoded(username) || !isEncoded(password)) return encoded;
   if (hostname === "") return `write the host, too, like ${EXAMPLE}`;
   if (searchParams.has("password") || searchParams.has("user")) {
     return "write user and password before the host, or in PGUSER and PGPASSWORD";
   }
   const mode = searchParams.get("sslmode");
   if (mode !== null && !SSL_MODES.includes(mode)) return `write ?sslmode= with one of ${SSL_MODES.join(", ")}`;
+  const attributes = searchParams.get("target_session_attrs");
+  if (attributes !== null && !SESSION_ATTRIBUTES.includes(attributes)) {
+    return `write ?target_session_attrs= with one of ${SESSION_ATTRIBUTES.join(", ")}`;
+  }
   return undefined;
+}
+
+/** A `%` that stands for itself is written `%25`. */
+function isEncoded(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 const databaseUrl = z.string({ error: "write an address in quotes" }).superRefine((url, { addIssue }) => {

@@ -111,8 +111,10 @@ export async function* subscribe(
     };
     /** What another process has added; a turn that begins there is told to be there. */
     const catchUpElsewhere = async function* (): AsyncGenerator<Delivery> {
-      readTo = grownTo;
+      // A word may say more than is true: it is not remembered.
+      grownTo = 0;
       await live.refresh(session);
+      readTo = session.state.lastSeq;
       for await (const delivery of catchUp()) {
         yield delivery;
         if (delivery.event.type === "run_started" && delivery.seq > lastHere) yield elsewhere(delivery.timestamp_ms);

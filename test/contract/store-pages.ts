@@ -1,3 +1,4 @@
+import { hash } from "node:crypto";
 import fc from "fast-check";
 import { expect } from "vitest";
 import type { EntryBody } from "../../src/contract/entry.ts";
@@ -10,8 +11,10 @@ type Open = () => Promise<Store>;
 type Labels = Readonly<Record<string, string>>;
 
 const NOW = Date.parse("2026-05-04T10:00:00.000Z");
+/** More than an index of a database holds, however it packs it. */
+const LONG = Array.from({ length: 100 }, (_, at) => hash("sha256", String(at))).join("");
 /** Keys that are something else to an object, and texts that a database may not be able to hold. */
-const HOSTILE = ["__proto__", "constructor", "toString", "a\u0000b", "\ud800", "x\udfff", "", "team'; --", "🦦"];
+const HOSTILE = ["__proto__", "constructor", "toString", "a\u0000b", "\ud800", "x\udfff", "", "team'; --", "🦦", LONG];
 
 const archived: EntryBody = { kind: "archived" };
 const asking: EntryBody = {

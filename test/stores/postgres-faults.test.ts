@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { expect, it } from "vitest";
 import { toNewEntries } from "../../src/core/entry-events.ts";
 import type { Store } from "../../src/ports/store.ts";
+import { openDatabase } from "../../src/stores/postgres/open.ts";
 import { type CutProxy, openCutProxy } from "../support/cut-proxy.ts";
 import { answered, created, idOf, said } from "../support/entries.ts";
 import { databaseFor, withPostgres } from "../support/postgres.ts";
@@ -104,6 +105,26 @@ withPostgres("a database whose connection ends at any question", () => {
     expect(await store.log.read(ID, 1, bodies.length)).toEqual(whole);
     expect(await store.sessions.get(ID)).toMatchObject({ last_seq: bodies.length });
     await store.close();
+    await proxy.close();
+  });
+
+  it("[F11] says of a change of the configuration that nobody knows what became of it, and makes it once at most", async () => {
+    const url = await databaseFor("faults");
+    const proxy = await openCutProxy(Number(new URL(url).port));
+    const away = await openDatabase({ url: proxy.urlOf(url), realm: "changed" });
+    const config = await away.config();
+
+    proxy.cutAt(1, "before");
+    const change = config.change(() => ({ model: "offline" }));
+    await expect(change).rejects.toMatchObject({
+      code: "SESSION_STORE_ERROR",
+      message: expect.stringMatching(/^the database was lost while the configuration of realm changed in /),
+    });
+    expect(await config.change(({ generation }) => ({ generation }))).toEqual({
+      generation: 1,
+      layer: { generation: 0 },
+    });
+    await away.close();
     await proxy.close();
   });
 });

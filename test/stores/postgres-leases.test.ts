@@ -2,9 +2,12 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import connect from "postgres";
 import { expect, it } from "vitest";
 import { toNewEntries } from "../../src/core/entry-events.ts";
 import type { Hold, Store } from "../../src/ports/store.ts";
+import { createConnection } from "../../src/stores/postgres/connection.ts";
+import { createSessionLocks } from "../../src/stores/postgres/leases.ts";
 import { openCutProxy } from "../support/cut-proxy.ts";
 import { created, idOf, said } from "../support/entries.ts";
 import { databaseFor, withPostgres } from "../support/postgres.ts";
@@ -16,6 +19,7 @@ const REALM = "holders";
 const LEASE_MS = 1_500;
 const WAIT = { timeout: 60_000, interval: 20 };
 const LONG_MS = 120_000;
+const SHORT_MS = 60_000;
 const EVERYTHING = 100;
 
 /** Takes a session as soon as its holder is taken for dead. */
@@ -133,5 +137,108 @@ withPostgres("a process that is away for longer than its lease", () => {
       await here.close();
     },
     LONG_MS,
+  );
+});
+
+withPostgres("processes that share a database", () => {
+  it(
+    "[F11] [F9] that ask for a session at once, after they held nothing for long, have it one at a time",
+    async () => {
+      const url = await databaseFor("leases");
+      const all = await Promise.all([1, 2, 3].map(() => openPostgresStore({ url, realm: REALM, leaseMs: LEASE_MS })));
+      const [first] = all;
+      if (first === undefined) throw new Error("there are three");
+      await append(first, "created");
+      const sql = connect(url, { max: 1 });
+      const waiting = connect(url, { max: 1 });
+
+      // All of them wait for the row, so that each has begun before any other is done.
+      const asked = await sql.begin(async (held) => {
+        await held`select from rkat.sessions where id = ${ID} for update`;
+        const holds = all.map((store) => store.locks.hold(ID).catch((error: Error) => error));
+        const count = () => waiting`select count(*)::int from pg_stat_activity where wait_event_type = 'Lock'`;
+        await expect.poll(async () => (await count())[0]?.count, WAIT).toBe(all.length);
+        return { holds };
+      });
+      const holds = await Promise.all(asked.holds);
+
+      expect(holds.filter((hold) => !(hold instanceof Error))).toHaveLength(1);
+      for (const hold of holds) if (!(hold instanceof Error)) await hold.release();
+      for (const store of all) await store.close();
+      await Promise.all([sql.end(), waiting.end()]);
+    },
+    LONG_MS,
+  );
+
+  it(
+    "[F11] have back what one of them let go of while the database was away",
+    async () => {
+      const url = await databaseFor("leases");
+      const proxy = await openCutProxy(Number(new URL(url).port));
+      const away = await openPostgresStore({ url: proxy.urlOf(url), realm: REALM, leaseMs: LEASE_MS });
+      const here = await openPostgresStore({ url, realm: REALM, leaseMs: LEASE_MS });
+      await append(here, "created");
+      const hold = await away.locks.hold(ID);
+      // It goes on with another session, so that it does not seem dead.
+      const other = await away.locks.hold(idOf(2));
+
+      proxy.cut();
+      await expect(hold.release()).rejects.toMatchObject({ code: "SESSION_STORE_ERROR" });
+      proxy.pass();
+
+      const attempt = () =>
+        here.locks.hold(ID).then(
+          () => "taken",
+          (error: Error) => error.message,
+        );
+      await expect.poll(attempt, WAIT).toBe("taken");
+      await other.release();
+      await Promise.all([away.close(), here.close()]);
+      await proxy.close();
+    },
+    LONG_MS,
+  );
+
+  it(
+    "[F11] a session that is let go of and taken again in one breath stays taken",
+    async () => {
+      const url = await databaseFor("leases");
+      const proxy = await openCutProxy(Number(new URL(url).port));
+      const store = await openPostgresStore({ url: proxy.urlOf(url), realm: REALM });
+      await append(store, "created");
+      const first = await store.locks.hold(ID);
+
+      // What lets go is lost on its way and said again, and nothing else may come in between.
+      proxy.cutAt(1, "before");
+      const [, second] = await Promise.all([first.release(), store.locks.hold(ID)]);
+      await append(store, "held");
+
+      expect(await store.locks.isHeld(ID)).toBe(true);
+      await second.release();
+      await store.close();
+      await proxy.close();
+    },
+    LONG_MS,
+  );
+
+  it(
+    "[F11] one that was without its database for long is closed without waiting for every look it missed",
+    async () => {
+      const url = await databaseFor("leases");
+      const proxy = await openCutProxy(Number(new URL(url).port));
+      await (await openPostgresStore({ url, realm: REALM })).close();
+      const options = { url: proxy.urlOf(url), poolMax: 2, isPooled: false, patienceMs: LEASE_MS };
+      const connection = createConnection(options);
+      const parts = { connection, realm: REALM, kind: "session", owner: "one", leaseMs: LEASE_MS };
+      const locks = createSessionLocks({ ...parts, tellInterrupt: () => {} });
+      await locks.hold(ID);
+      proxy.cut();
+      // Each makes it look, which is tried for as long as a lease: one after the other they would take minutes.
+      for (let word = 1; word <= 100; word += 1) locks.interrupted(ID);
+      await locks.close();
+      await connection.close();
+      await proxy.close();
+    },
+    SHORT_MS,
   );
 });

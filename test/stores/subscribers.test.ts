@@ -1,13 +1,17 @@
+import { hash } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, describe, expect, it } from "vitest";
+import connect from "postgres";
+import { afterAll, describe, expect, it, vi } from "vitest";
+import { toNewEntries } from "../../src/core/entry-events.ts";
 import { foldRow } from "../../src/core/session-row.ts";
 import type { Store } from "../../src/ports/store.ts";
 import { createInMemoryStore, type Runtime } from "../../src/runtime.ts";
 import { openEmbeddedStore } from "../../src/runtime-on-disk.ts";
 import type { Delivery } from "../../src/service/event-queue.ts";
 import { openDatabase } from "../../src/stores/postgres/open.ts";
+import { created, idOf } from "../support/entries.ts";
 import { databaseFor, withPostgres } from "../support/postgres.ts";
 import { scriptedRuntime } from "../support/runtime.ts";
 
@@ -221,5 +225,71 @@ describe("a word that comes late", () => {
     // It holds the session, looks at what is new, and finds nothing to do.
     expect(await session.compact()).toMatchObject({ compacted: false });
     expect(durable(await reading).at(-1)?.event.type).toBe("run_completed");
+  });
+});
+
+withPostgres("a word that is not true", () => {
+  it("[F11] [H4] does not keep a reader from what is", async () => {
+    const url = await databaseFor("subscribers");
+    const realm = "told";
+    const open = async () => {
+      const database = await openDatabase({ url, realm });
+      const store = database.store("session", foldRow);
+      return { ...store, close: () => store.close().finally(database.close) };
+    };
+    const make = async () => scriptedRuntime(() => ({ text: "Yes." }), { store: await open() }).runtime;
+    const [here, elsewhere] = [await make(), await make()];
+    const { id } = await here.createDeferredSession("Begin.");
+    const reader = here.subscribe(id, { after: 0 });
+    const reading = readTurns(reader, 2);
+    await elsewhere.session(id).turn("One.");
+
+    // Any role of the database may say this, whatever its realm.
+    const sql = connect(url, { max: 1 });
+    const told = Promise.withResolvers<void>();
+    const channel = `rkat_${hash("sha256", realm).slice(0, 16)}`;
+    await sql.listen(channel, (words) => words.includes("999999999") && told.resolve());
+    await sql.notify(channel, `log ${id} 999999999`);
+    await told.promise;
+    await elsewhere.session(id).turn("Two.");
+
+    expect(durable(await reading).at(-1)?.event.type).toBe("run_completed");
+    await Promise.all([here.close(), elsewhere.close(), sql.end()]);
+  });
+});
+
+withPostgres("a database behind a pooler", () => {
+  it("[F11] is looked at however often readers come and go", async () => {
+    const open = await inDatabase(true)();
+    const [here, elsewhere] = [await open(), await open()];
+    const [id, other] = [idOf(1), idOf(2)];
+    const heard = Promise.withResolvers<number>();
+    const deafen = here.signals.hear(id, heard.resolve);
+    // Oftener than it is looked.
+    const crowd = setInterval(() => here.signals.hear(other, () => {})(), 10);
+    await elsewhere.log.append(id, 0, toNewEntries([created]));
+    expect(await heard.promise).toBe(1);
+    clearInterval(crowd);
+    deafen();
+    await Promise.all([here.close(), elsewhere.close()]);
+  });
+});
+
+describe("a folder that is gone", () => {
+  it("[F11] [F7] is told of once, and does not end whoever listens to it", async () => {
+    const folder = mkdtempSync(join(root, "gone-"));
+    const warned: string[] = [];
+    const store = await openEmbeddedStore(folder, { warn: (sentence) => warned.push(sentence) });
+    await store.log.append(idOf(1), 0, toNewEntries([created]));
+    vi.useFakeTimers({ toFake: ["setInterval"] });
+    // The second is not at hand: where it ends is looked up in a file.
+    const deafen = [1, 2].map((number) => store.signals.hear(idOf(number), () => {}));
+    rmSync(folder, { recursive: true, force: true });
+    // What a look throws is thrown here, and would end a process.
+    vi.advanceTimersByTime(3_000);
+    vi.useRealTimers();
+    expect(warned).toEqual([expect.stringContaining("what other processes append cannot be read")]);
+    for (const end of deafen) end();
+    await store.close().catch(() => {});
   });
 });

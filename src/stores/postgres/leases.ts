@@ -1,3 +1,4 @@
+import type { Sql } from "postgres";
 import { RuntimeError } from "../../contract/error.ts";
 import type { SessionLocks } from "../../ports/store.ts";
 import { arrayText, type Connection } from "./connection.ts";
@@ -33,9 +34,15 @@ export function createSessionLocks({ connection, realm, kind, owner, leaseMs, ..
   const held = new Map<string, AbortController>();
   /** Asked for, and nobody knows yet whose they are. */
   const arriving = new Set<string>();
+  /** No longer held here, and the database could not be told: as long as this process lives, nobody else could take them. */
+  const untold = new Set<string>();
+  /** Those that are being told of. */
+  const freeing = new Map<string, Promise<void>>();
   const lease = `${leaseMs} milliseconds`;
   let timer: NodeJS.Timeout | undefined;
   let looking: Promise<void> = Promise.resolve();
+  let isLookWaiting = false;
+  let isClosing = false;
 
   const beat = async (): Promise<void> => {
     // A session may be let go and taken again before the answer comes, and that hold is not what it speaks of.
@@ -53,15 +60,25 @@ export function createSessionLocks({ connection, realm, kind, owner, leaseMs, ..
     );
     // What was taken is lost: its turn is stopped, and its appends are refused.
     for (const { id } of asked) holds.get(id)?.abort();
+    for (const id of untold) if (!held.has(id)) await free(id);
+    keepBeating();
   };
   // A database that is away is told of by the turn's own appends; the next beat tries again.
   const look = (): void => {
-    looking = looking.then(beat).catch(() => {});
+    // One waits at most: those of a long absence would be waited for one after the other by whoever closes.
+    if (isLookWaiting) return;
+    isLookWaiting = true;
+    looking = looking
+      .then(() => {
+        isLookWaiting = false;
+        return isClosing ? undefined : beat();
+      })
+      .catch(() => {});
   };
   const keepBeating = (): void => {
     const everyMs = Math.min(LOOK_MS, leaseMs / BEATS_A_LEASE);
     timer ??= setInterval(look, everyMs).unref();
-    if (held.size === 0) {
+    if (held.size + untold.size === 0) {
       clearInterval(timer);
       timer = undefined;
     }
@@ -69,7 +86,12 @@ export function createSessionLocks({ connection, realm, kind, owner, leaseMs, ..
   const release = async (sessionId: string): Promise<void> => {
     if (!held.delete(sessionId)) return;
     keepBeating();
-    await connection.ask(
+    await free(sessionId);
+  };
+  /** Lets others have a session; what cannot be told now is told with a later beat. */
+  const free = async (sessionId: string): Promise<void> => {
+    untold.add(sessionId);
+    const asked = connection.ask(
       (sql) => sql`
         with freed as (
           update rkat.sessions set owner = null, is_interrupted = false
@@ -78,7 +100,25 @@ export function createSessionLocks({ connection, realm, kind, owner, leaseMs, ..
         delete from rkat.sessions
         where realm = ${realm} and id = ${sessionId} and owner = ${owner} and folded is null`,
     );
+    const over = asked.then(
+      () => void untold.delete(sessionId),
+      () => {},
+    );
+    freeing.set(sessionId, over);
+    await over;
+    freeing.delete(sessionId);
+    await asked;
   };
+  /**
+   * The owner that a session had when the statement began, if it was dead then. Another may take the session while this one
+   * waits for its row, and that it lives is not seen by a statement that began before.
+   */
+  const dead = (sql: Sql, sessionId: string) => sql`
+    select before.owner from rkat.sessions before
+    where before.realm = ${realm} and before.id = ${sessionId} and not exists (
+      select from rkat.processes p
+      where p.realm = before.realm and p.owner = before.owner and p.until > clock_timestamp()
+    )`;
   /** Asked of every row of a page: all that are asked at once are one statement. */
   let asking: { readonly ids: Set<string>; readonly answer: Promise<ReadonlySet<string>> } | undefined;
   const whichAreHeld = async (ids: ReadonlySet<string>): Promise<ReadonlySet<string>> => {
@@ -101,6 +141,9 @@ export function createSessionLocks({ connection, realm, kind, owner, leaseMs, ..
       held.set(sessionId, interrupted);
       arriving.add(sessionId);
       try {
+        // On another connection it could come before what frees the last hold, and be freed by that.
+        await freeing.get(sessionId);
+        untold.delete(sessionId);
         const taken = await connection.ask(
           (sql) => sql`
             with beat as (
@@ -110,20 +153,19 @@ export function createSessionLocks({ connection, realm, kind, owner, leaseMs, ..
             )
             insert into rkat.sessions as s (realm, id, kind, owner) values (${realm}, ${sessionId}, ${kind}, ${owner})
             on conflict (realm, id) do update set owner = ${owner}, is_interrupted = false
-            where s.owner is null or s.owner = ${owner} or not exists (
-              select from rkat.processes p
-              where p.realm = s.realm and p.owner = s.owner and p.until > clock_timestamp()
-            )
+            where s.owner is null or s.owner = ${owner} or s.owner = (${dead(sql, sessionId)})
             returning s.id`,
         );
         if (taken.length === 0) throw busy;
       } catch (error) {
         held.delete(sessionId);
+        // It may have been taken before the database was lost.
+        if (error !== busy) untold.add(sessionId);
         throw error;
       } finally {
         arriving.delete(sessionId);
+        keepBeating();
       }
-      keepBeating();
       return {
         interrupted: interrupted.signal,
         release: async () => {
@@ -156,10 +198,13 @@ export function createSessionLocks({ connection, realm, kind, owner, leaseMs, ..
       if (held.has(sessionId)) look();
     },
     close: async () => {
-      await Promise.allSettled([...held.keys()].map(release));
+      isClosing = true;
+      const told = await Promise.allSettled([...held.keys()].map(release));
       clearInterval(timer);
       await looking;
-      // With it go those that ended without a word, a day ago or longer. A database that is away forgets us by itself.
+      // A database that is away forgets us by itself.
+      if (told.some(({ status }) => status === "rejected")) return;
+      // With it go those that ended without a word, a day ago or longer.
       await connection
         .askOnce(
           (sql) => sql`

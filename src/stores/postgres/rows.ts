@@ -1,3 +1,4 @@
+import { hash } from "node:crypto";
 import type { Sql } from "postgres";
 import type { LogRow, RowQuery, SessionStore } from "../../ports/store.ts";
 import { pageOf } from "../page.ts";
@@ -82,5 +83,11 @@ export const ROWS_MAX = 2_147_483_647;
  * text of the database may hold every character.
  */
 export function labelsOf(realm: string, labels: Readonly<Record<string, string>> = {}): readonly string[] {
-  return Object.entries(labels).map((label) => JSON.stringify([realm, ...label]));
+  return Object.entries(labels).map((label) => {
+    const written = JSON.stringify([realm, ...label]);
+    return written.length > LABEL_CHARS_MAX ? hash("sha256", written) : written;
+  });
 }
+
+/** An index takes no entry of more than 2,712 bytes, and a character has up to three: what is longer goes by its hash. */
+const LABEL_CHARS_MAX = 800;

@@ -35,12 +35,15 @@ export function createChannel({ connection, realm, isPooled, warn }: ChannelPart
   const name = `rkat_${createHash("sha256").update(realm).digest("hex").slice(0, 16)}`;
   const others = new Set<(kind: "interrupt" | "config", what: string) => void>();
   const hearers = createHearers(() => attend());
-  /** The furthest each heard log is known to reach, and what only looking found the last time. */
+  /** The furthest each heard log is known to reach. */
   const reached = new Map<string, number>();
+  /** The furthest that others said of it, and what only looking found the last time. */
+  const said = new Map<string, number>();
   let unheard = new Set<string>();
   let waiting = new Map<string, Word>();
   let saying: NodeJS.Timeout | undefined;
   let timer: NodeJS.Timeout | undefined;
+  let everyMs = 0;
   let looking: Promise<void> | undefined;
   let ear: Sql | undefined;
   let deafness = isPooled ? DEAF_MAX : 0;
@@ -59,7 +62,9 @@ export function createChannel({ connection, realm, isPooled, warn }: ChannelPart
       const [kind, what = "", seq] = line.split(" ");
       if (kind === "log") {
         unheard.delete(what);
-        hearLog(what, Number(seq));
+        // Whoever may use the database may say anything: it is not taken for how far the log reaches.
+        if (hearers.isHeard(what)) said.set(what, Number(seq));
+        if (Number(seq) > (reached.get(what) ?? 0)) hearers.tell(what, Number(seq));
       }
       if (kind === "interrupt" || kind === "config") for (const heard of others) heard(kind, what);
     }
@@ -91,7 +96,8 @@ export function createChannel({ connection, realm, isPooled, warn }: ChannelPart
     );
     const isDeaf = [...unheard].some((id) => hearers.isHeard(id));
     // Where a log ended when it was first looked at is no news.
-    unheard = new Set(rows.filter(({ id, last_seq }) => last_seq > (reached.get(id) ?? last_seq)).map(({ id }) => id));
+    const known = (id: string): number => Math.max(reached.get(id) ?? Number.POSITIVE_INFINITY, said.get(id) ?? 0);
+    unheard = new Set(rows.filter(({ id, last_seq }) => last_seq > known(id)).map(({ id }) => id));
     for (const { id, last_seq } of rows) hearLog(id, last_seq);
     if (isDeaf && ear !== undefined) await openEar();
   };
@@ -126,12 +132,15 @@ export function createChannel({ connection, realm, isPooled, warn }: ChannelPart
   };
   /** Listens and looks as long as somebody hears. */
   const attend = (): void => {
+    for (const known of [reached, said]) for (const id of known.keys()) if (!hearers.isHeard(id)) known.delete(id);
+    const isNeeded = !isClosed && (hearers.heard().length > 0 || others.size > 0);
+    if (isNeeded && ear === undefined && deafness < DEAF_MAX) openEar().catch(() => {});
+    const neededMs = !isNeeded ? 0 : deafness >= DEAF_MAX ? LOOK_MS_DEAF : LOOK_MS;
+    // Where readers come and go all the time, looks that began anew with each of them would never come.
+    if (neededMs === everyMs) return;
     clearInterval(timer);
-    timer = undefined;
-    for (const id of reached.keys()) if (!hearers.isHeard(id)) reached.delete(id);
-    if (isClosed || (hearers.heard().length === 0 && others.size === 0)) return;
-    if (ear === undefined && deafness < DEAF_MAX) openEar().catch(() => {});
-    timer = setInterval(attendNow, deafness >= DEAF_MAX ? LOOK_MS_DEAF : LOOK_MS).unref();
+    everyMs = neededMs;
+    if (isNeeded) timer = setInterval(attendNow, neededMs).unref();
   };
 
   return {
@@ -154,8 +163,7 @@ export function createChannel({ connection, realm, isPooled, warn }: ChannelPart
       isClosed = true;
       clearInterval(timer);
       clearTimeout(saying);
-      if (waiting.size > 0) await sayAll();
-      await looking;
+      await Promise.all([waiting.size > 0 ? sayAll() : undefined, looking]);
       await closeEar();
     },
   };

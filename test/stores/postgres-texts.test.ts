@@ -1,0 +1,55 @@
+import fc from "fast-check";
+import connect from "postgres";
+import { expect, it } from "vitest";
+import { toNewEntries } from "../../src/core/entry-events.ts";
+import { arrayText } from "../../src/stores/postgres/connection.ts";
+import { byEffort } from "../support/effort.ts";
+import { created, idOf, said } from "../support/entries.ts";
+import { databaseFor, withPostgres } from "../support/postgres.ts";
+import { openPostgresStore } from "../support/postgres-store.ts";
+
+const LONG_MS = 120_000;
+
+withPostgres("texts in a database", () => {
+  it("[F11] [H5] come back from an array as they were, whatever they are made of", async () => {
+    const sql = connect(await databaseFor("texts"), { max: 1, fetch_types: false });
+    const signs = fc.constantFrom(
+      '"',
+      "\\",
+      "{",
+      "}",
+      ",",
+      "NULL",
+      "\n",
+      "\t",
+      "\u0001",
+      "\u0085",
+      "\u2028",
+      " ",
+      "é",
+      "🦦",
+    );
+    const text = fc.oneof(fc.string({ unit: signs }), fc.string({ unit: "grapheme" }));
+    const property = fc.asyncProperty(fc.array(text), async (texts) => {
+      const rows =
+        await sql`select one from unnest(${arrayText(texts)}::text[]) with ordinality as t (one, at) order by at`;
+      expect(rows.map(({ one }) => one)).toEqual(texts);
+    });
+    await fc.assert(property, { numRuns: byEffort({ usual: 200, full: 5_000 }) });
+    await sql.end();
+  });
+
+  it(
+    "[F11] [H5] are kept when they are long and all of it must be quoted",
+    async () => {
+      const store = await openPostgresStore({ url: await databaseFor("texts"), realm: "texts" });
+      const long = '"\\'.repeat(10_000_000);
+      await store.log.append(idOf(1), 0, toNewEntries([created, said(long)]));
+      const [, kept] = await store.log.read(idOf(1), 1, 2);
+      // As one answer: what differs would be shown whole.
+      expect(JSON.stringify(kept?.body) === JSON.stringify(said(long))).toBe(true);
+      await store.close();
+    },
+    LONG_MS,
+  );
+});
