@@ -142,11 +142,14 @@ const LOST = new Set([
   "EPIPE",
   "ETIMEDOUT",
   "EAI_AGAIN",
-  // It is shutting down, has crashed, is starting, or has no connection left.
+  // It is shutting down, has crashed, is starting, let an idle connection go, or has no connection left.
   "57P01",
   "57P02",
   "57P03",
+  "57P05",
   "53300",
+  // It may only read since another has taken its place: nothing was done, and a new connection finds that other.
+  "25006",
 ]);
 
 /** Whether the database was lost: what was asked may have been done or not. */
