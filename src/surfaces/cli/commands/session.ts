@@ -17,6 +17,7 @@ import {
   unpinMessage,
 } from "./change-session.ts";
 import { addRewrites } from "./rewrite-session.ts";
+import { type PageFlags, writeSessionPage } from "./session-file.ts";
 import {
   type CallsFlags,
   type ContextFlags,
@@ -75,12 +76,19 @@ function addReads(parent: Command, invocation: Invocation): void {
     .summary("show a session and how far it got")
     .description("Shows what a session is and how far it got.")
     .option("--history", "and everything that was said")
+    .addOption(new Option("--html <file>", "instead, write it as one page that any browser shows").conflicts("history"))
+    .option("-f, --force", "with --html, overwrite the file that is there")
     .addOption(jsonFlag());
-  onSession(show, invocation, (opened, id, flags: ShowFlags) => showSession(invocation, opened, { id, ...flags }));
+  onSession(show, invocation, (opened, id, flags: ShowFlags | PageFlags) =>
+    "html" in flags
+      ? writeSessionPage(invocation, opened, { id, ...flags })
+      : showSession(invocation, opened, { id, ...flags }),
+  );
   describeHelp(show, {
     examples: [
       ["rkat session show last", "model, tokens, state, labels"],
       ["rkat session show ~1 --history", "what was said, each message with its index and seq"],
+      ["rkat session show last --html last.html", "the session as the console shows it, in a file to read or pass on"],
     ],
     notes: [SELECTOR_NOTE],
   });
