@@ -60,6 +60,12 @@ describe("rkat session show --html", () => {
     for (const [words, sentence] of refusals) {
       expect(await write(...words)).toEqual({ code: 2, stdout: "", stderr: `Error: ${sentence}\n` });
     }
+    const stray = await run("session", "show", "last", "--force");
+    expect(stray).toEqual({
+      code: 2,
+      stdout: "",
+      stderr: "Error: --force: it is about the file of --html; name one\n",
+    });
     expect(readdirSync(line.cwd)).toEqual(before);
     expect(readFileSync(at("mine.txt"), "utf8")).toBe("mine");
     expect(await write("mine.txt", "--force")).toMatchObject({ code: 0 });

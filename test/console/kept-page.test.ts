@@ -40,6 +40,8 @@ withBrowser("a session in a file", () => {
     await server.call(`POST /sessions/${id}/messages`, { prompt: "And where are the logs?" });
     const page = await keptPage(server, id);
     await page.getByRole("feed").getByText("And where are the logs?").waitFor();
+    const isAtEnd = "(({ scrollTop, clientHeight, scrollHeight }) => scrollHeight - scrollTop - clientHeight < 2)";
+    await page.waitForFunction(`${isAtEnd}(document.querySelector('[role="feed"]'))`);
     expect(await page.locator(".strip-link").count()).toBe(6);
     await expectAccessible(page);
     // What chooses which facts are listed changes nothing.

@@ -149,7 +149,10 @@ async function readBlobs(
   let room = BLOBS_CHARS_MAX;
   for (const blob_id of new Set(ids.toReversed())) {
     // Who says the words of a cut need not have cut anything.
-    const blob = await dispatch("readBlob", { blob_id }, { signal }).catch(() => undefined);
+    const blob = await dispatch("readBlob", { blob_id }, { signal }).catch((thrown: unknown) => {
+      if (signal.aborted) throw thrown;
+      return undefined;
+    });
     if (blob === undefined || blob.data.length > room) continue;
     room -= blob.data.length;
     blobs.push(blob);

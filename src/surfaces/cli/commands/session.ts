@@ -1,4 +1,5 @@
 import { Argument, type Command, Option } from "commander";
+import { RuntimeError } from "../../../contract/error.ts";
 import { addFieldFlags, json, jsonFlag, wholeFrom, withoutIt } from "../flags.ts";
 import { describeHelp, holdCommands } from "../help.ts";
 import { type Opened, withCompaction, withSessions } from "../open-runtime.ts";
@@ -79,11 +80,11 @@ function addReads(parent: Command, invocation: Invocation): void {
     .addOption(new Option("--html <file>", "instead, write it as one page that any browser shows").conflicts("history"))
     .option("-f, --force", "with --html, overwrite the file that is there")
     .addOption(jsonFlag());
-  onSession(show, invocation, (opened, id, flags: ShowFlags | PageFlags) =>
-    "html" in flags
-      ? writeSessionPage(invocation, opened, { id, ...flags })
-      : showSession(invocation, opened, { id, ...flags }),
-  );
+  onSession(show, invocation, async (opened, id, flags: ShowFlags | PageFlags) => {
+    if ("html" in flags) return writeSessionPage(invocation, opened, { id, ...flags });
+    if ("force" in flags) throw new RuntimeError("INVALID_PARAMS", "--force: it is about the file of --html; name one");
+    return showSession(invocation, opened, { id, ...flags });
+  });
   describeHelp(show, {
     examples: [
       ["rkat session show last", "model, tokens, state, labels"],
