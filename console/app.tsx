@@ -1,6 +1,9 @@
 import { useSignal } from "@preact/signals";
 import type { ComponentType, JSX } from "preact";
 import { useEffect } from "preact/hooks";
+import type { KeptSession } from "../src/contract/kept-session.ts";
+import { formatTime } from "./format.ts";
+import { kept } from "./kept.ts";
 import { Note, Spinner } from "./parts.tsx";
 import { linkTo, place } from "./router.ts";
 import { AgentsScreen } from "./screens/agents.tsx";
@@ -40,7 +43,7 @@ export function App(): JSX.Element {
     case "away":
       return <Away sentence={state.value.sentence} />;
     case "ready":
-      return <Shell />;
+      return kept === undefined ? <Shell /> : <KeptShell kept={kept} />;
   }
 }
 
@@ -66,9 +69,7 @@ function Shell(): JSX.Element {
           </a>
         ))}
         <span class="grow" />
-        <button type="button" class="quiet" onClick={nextTheme} title="Light, dark, or as the system has it">
-          Theme: {theme.value}
-        </button>
+        <ThemeButton />
         {tokenAtHand() !== undefined && (
           <button type="button" class="quiet" onClick={() => leave()}>
             Log out
@@ -79,6 +80,41 @@ function Shell(): JSX.Element {
         <screen.Show key={screen.name} path={path} />
       </main>
     </div>
+  );
+}
+
+/** The screens of the one session that a file holds; every other address leads to it. */
+function KeptShell({ kept }: { kept: KeptSession }): JSX.Element {
+  const { session_id, title } = kept.session;
+  const [, id, ...rest] = place.value.path;
+  useEffect(() => {
+    document.title = [title || session_id, "rkat"].join(" · ");
+  }, []);
+  return (
+    <div class="shell">
+      <button type="button" class="skip" onClick={skip}>
+        To the content
+      </button>
+      <nav class="nav" aria-label="This page">
+        <a class="brand" href={linkTo(["sessions", session_id])}>
+          rkat
+        </a>
+        <p class="kept-note">A session as it was on {formatTime(kept.kept_at)}, in a file. Nothing is sent anywhere.</p>
+        <span class="grow" />
+        <ThemeButton />
+      </nav>
+      <main class="main" id="main" tabIndex={-1}>
+        <SessionScreen path={[session_id, ...(id === session_id ? rest : [])]} />
+      </main>
+    </div>
+  );
+}
+
+function ThemeButton(): JSX.Element {
+  return (
+    <button type="button" class="quiet" onClick={nextTheme} title="Light, dark, or as the system has it">
+      Theme: {theme.value}
+    </button>
   );
 }
 

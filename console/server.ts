@@ -2,6 +2,7 @@ import { signal } from "@preact/signals";
 import type { Client } from "../src/client.ts";
 import { connect, RuntimeError } from "../src/clients/browser.ts";
 import type { Scope } from "../src/contract/caller.ts";
+import { createKeptRuntime, kept } from "./kept.ts";
 import { decoded } from "./router.ts";
 
 /** Where the page was served from, whatever prefix a proxy has put before it. */
@@ -39,7 +40,8 @@ export async function open(token = takeToken()): Promise<void> {
   if (token !== undefined && !/^[\x21-\x7e]+$/.test(token)) return leave(WRONG);
   state.value = { kind: "connecting" };
   try {
-    const client = await connect({ url: BASE, ...(token === undefined ? {} : { token }) });
+    const server = { url: BASE, ...(token === undefined ? {} : { token }) };
+    const client = await connect(kept === undefined ? server : { runtime: createKeptRuntime(kept) });
     const [{ scopes }, { capabilities }] = await Promise.all([client.readAccess(), client.readCapabilities()]);
     const there = capabilities.filter(({ status }) => status === "Available").map(({ id }) => id);
     if (token !== undefined) sessionStorage.setItem(TOKEN, token);

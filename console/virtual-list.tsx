@@ -32,6 +32,9 @@ export function VirtualList<T>(props: {
   // Before anything is measured, the rows of the place where one begins are shown, not those of the top.
   const view = useSignal({ top: follows ? Number.MAX_SAFE_INTEGER : 0, height: 800 });
   const isAtEnd = useRef(follows);
+  /** How large the list was when it was last brought to its end or scrolled, and whether somebody has touched it since. */
+  const size = useRef("");
+  const isTouched = useRef(false);
   /** The row that is to stay at the upper edge while what is around it is measured. */
   const held = useRef<{ readonly key: string; readonly over: number } | undefined>(undefined);
   const measured = useSignal(0);
@@ -67,10 +70,14 @@ export function VirtualList<T>(props: {
     const element = outer.current;
     if (element === null) return;
     const top = element.scrollTop;
-    // Only whoever goes up leaves the end: it may also be what is there that has grown.
-    const isUp = top < view.value.top - 1;
+    // Only whoever goes up leaves the end: it may also be what is there, or around it, that has grown or become less.
+    const isMoved = isTouched.current || sizeOf(element) === size.current;
+    const isUp = isMoved && top < view.value.top - 1;
+    const isThere = top + element.clientHeight >= element.scrollHeight - END_PX;
+    size.current = sizeOf(element);
     view.value = { top, height: element.clientHeight };
-    isAtEnd.current = (isAtEnd.current && !isUp) || top + element.clientHeight >= element.scrollHeight - END_PX;
+    isAtEnd.current = (isAtEnd.current && !isUp) || isThere;
+    if (isThere) isTouched.current = false;
     if (IS_ANCHORED || held.current !== undefined) return;
     for (const row of rows.current?.children ?? []) {
       if (!(row instanceof HTMLElement) || row.offsetTop + row.offsetHeight <= top) continue;
@@ -103,6 +110,7 @@ export function VirtualList<T>(props: {
     });
     const letGo = (): void => {
       held.current = undefined;
+      isTouched.current = true;
     };
     sizes.observe(element);
     sizes.observe(inner);
@@ -117,6 +125,7 @@ export function VirtualList<T>(props: {
     const hasChanged = measure();
     if (follows && isAtEnd.current) {
       element.scrollTop = element.scrollHeight;
+      size.current = sizeOf(element);
       return;
     }
     const row = held.current === undefined ? undefined : rowOf(held.current.key);
@@ -155,6 +164,10 @@ export function VirtualList<T>(props: {
       <div class="virtual-space" style={{ height: `${total - (offsets[last] ?? total)}px` }} />
     </div>
   );
+}
+
+function sizeOf({ clientHeight, scrollHeight }: Element): string {
+  return `${clientHeight} of ${scrollHeight}`;
 }
 
 function meanOf(heights: ReadonlyMap<string, number>, estimate: number): number {

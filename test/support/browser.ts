@@ -48,13 +48,14 @@ export async function openPage(url: string, { expects = [], ...options }: PageOp
   const tell = (fault: string): void => {
     if (!expects.some((expected) => expected.test(fault))) faults.push(fault);
   };
-  const { origin } = new URL(url);
+  // A file has nobody to ask but itself.
+  const own = url.startsWith("file:") ? url.replace(/#.*$/, "") : `${new URL(url).origin}/`;
   page.on("console", (message) => {
     if (message.type() === "error" || message.type() === "warning") tell(`console: ${message.text()}`);
   });
   page.on("pageerror", (error) => tell(`thrown: ${error.message}`));
   context.on("request", (request) => {
-    if (!request.url().startsWith(`${origin}/`)) tell(`asked elsewhere: ${request.url()}`);
+    if (!request.url().startsWith(own)) tell(`asked elsewhere: ${request.url()}`);
   });
   await page.exposeFunction("tellViolation", (violation: string) => tell(`policy: ${violation}`));
   await page.addInitScript(`document.addEventListener("securitypolicyviolation", (event) => {

@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import { dirname, extname, join } from "node:path";
+import { extname, join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { RuntimeError } from "../../contract/error.ts";
+import { builtConsoleFolder, consoleNotBuilt } from "../wire/console-folder.ts";
 import { type Answer, errorAnswer } from "../wire/http-answer.ts";
 import type { AnsweredRoute, RestRequest } from "./router.ts";
 
@@ -42,7 +42,7 @@ interface PageFile {
 }
 
 /** The console: a page and its files, served to anybody; what it shows, it asks for with a token as any client does. */
-export function createConsoleRoutes(folder = builtFolder()): readonly AnsweredRoute[] {
+export function createConsoleRoutes(folder = builtConsoleFolder()): readonly AnsweredRoute[] {
   const page = readPage(folder);
   const open = { method: "GET", scope: undefined, isPage: true } as const;
   // What is missing is told where one looks for it; the plain page of the operations stays.
@@ -69,11 +69,6 @@ const REFERENCE: Answer = {
   text: "the operations are shown at ./#/api\n",
   headers: { location: "./#/api" },
 };
-
-/** In the package it is there; in a clone it is made by the build. */
-function builtFolder(): string {
-  return join(dirname(createRequire(import.meta.url).resolve("rkat/package.json")), "dist", "console");
-}
 
 function readPage(folder: string): PageFile | undefined {
   try {
@@ -104,7 +99,7 @@ function send({ type, bytes, gzipped }: PageFile, { headers }: RestRequest, more
 }
 
 function notBuilt(): Answer {
-  return errorAnswer(new RuntimeError("METHOD_NOT_FOUND", "the console is not built here; run npm run build"));
+  return errorAnswer(consoleNotBuilt());
 }
 
 function nothingAt(path: string): Answer {

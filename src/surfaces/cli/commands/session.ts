@@ -1,4 +1,5 @@
 import { Argument, type Command, Option } from "commander";
+import { RuntimeError } from "../../../contract/error.ts";
 import { addFieldFlags, json, jsonFlag, wholeFrom, withoutIt } from "../flags.ts";
 import { describeHelp, holdCommands } from "../help.ts";
 import { type Opened, withCompaction, withSessions } from "../open-runtime.ts";
@@ -17,6 +18,7 @@ import {
   unpinMessage,
 } from "./change-session.ts";
 import { addRewrites } from "./rewrite-session.ts";
+import { type PageFlags, writeSessionPage } from "./session-file.ts";
 import {
   type CallsFlags,
   type ContextFlags,
@@ -75,12 +77,19 @@ function addReads(parent: Command, invocation: Invocation): void {
     .summary("show a session and how far it got")
     .description("Shows what a session is and how far it got.")
     .option("--history", "and everything that was said")
+    .addOption(new Option("--html <file>", "instead, write it as one page that any browser shows").conflicts("history"))
+    .option("-f, --force", "with --html, overwrite the file that is there")
     .addOption(jsonFlag());
-  onSession(show, invocation, (opened, id, flags: ShowFlags) => showSession(invocation, opened, { id, ...flags }));
+  onSession(show, invocation, async (opened, id, flags: ShowFlags | PageFlags) => {
+    if ("html" in flags) return writeSessionPage(invocation, opened, { id, ...flags });
+    if ("force" in flags) throw new RuntimeError("INVALID_PARAMS", "--force: it is about the file of --html; name one");
+    return showSession(invocation, opened, { id, ...flags });
+  });
   describeHelp(show, {
     examples: [
       ["rkat session show last", "model, tokens, state, labels"],
       ["rkat session show ~1 --history", "what was said, each message with its index and seq"],
+      ["rkat session show last --html last.html", "the session as the console shows it, in a file to read or pass on"],
     ],
     notes: [SELECTOR_NOTE],
   });

@@ -1,0 +1,97 @@
+import type { Client } from "../src/client.ts";
+import { RuntimeError } from "../src/clients/browser.ts";
+import type { KeptElement, KeptSession } from "../src/contract/kept-session.ts";
+import type { OperationName, OperationOutput } from "../src/contract/operations.ts";
+
+type Fields = Readonly<Record<string, unknown>>;
+type Answers = { readonly [N in OperationName]?: (input: Fields) => OperationOutput<N> };
+type Messages = KeptSession["messages"];
+
+const ELEMENT: KeptElement = "kept-session";
+
+/** The session this page holds, where it was written as a file; undefined where a server has sent it. */
+export const kept = readKept();
+
+function readKept(): KeptSession | undefined {
+  const text = document.getElementById(ELEMENT)?.textContent;
+  return text ? JSON.parse(text) : undefined; // Written together with this script.
+}
+
+/** Answers for the session as it was kept, so that the client need not know that no server is there. */
+export function createKeptRuntime(session: KeptSession): Pick<Client, "dispatch" | "subscribe"> {
+  const answers = answersOf(session);
+  const dispatch = async (name: OperationName, input: unknown): Promise<unknown> => {
+    const answer = answers[name];
+    if (answer === undefined) throw notKept(`no answer to ${name}`);
+    return answer(Object(input));
+  };
+  return {
+    dispatch: dispatch as Client["dispatch"], // Each answer has the type of its operation.
+    subscribe: async function* (_, { after = 0, signal } = {}) {
+      for (const { cursor, timestamp_ms, payload } of session.events) {
+        if (cursor.sequence > after) yield { seq: cursor.sequence, timestamp_ms, event: payload };
+      }
+      // Nothing happens any more: a stream that ended would be taken for a server that is away.
+      await new Promise((resolve) => signal?.addEventListener("abort", resolve));
+    },
+  };
+}
+
+function answersOf(session: KeptSession): Answers {
+  const { session_id } = session.session;
+  const scope = { type: "session", session_id } as const;
+  const messagesAt = (places: readonly number[]): Messages => places.flatMap((place) => session.messages[place] ?? []);
+  const latest_cursor = { scope, sequence: session.events.at(-1)?.cursor.sequence ?? 0 };
+  const { contract_version } = session.capabilities;
+  return {
+    readAccess: () => ({ scopes: ["read"], labels: {} }),
+    readCapabilities: () => session.capabilities,
+    readSession: () => session.session,
+    readHistory: ({ offset, limit }) => {
+      const from = numberOr(offset, 0);
+      const messages = messagesAt(session.history.slice(from, from + numberOr(limit, session.history.length)));
+      const message_count = session.history.length;
+      const has_more = from + messages.length < message_count;
+      return { session_id, message_count, offset: from, has_more, messages };
+    },
+    readEventCursor: () => ({ contract_version, cursor: latest_cursor }),
+    listEvents: ({ cursor }) => {
+      const after = numberOr(Object(cursor).sequence, 0);
+      const events = session.events.filter((event) => event.cursor.sequence > after);
+      const from_cursor = { scope, sequence: after };
+      return { contract_version, scope, from_cursor, latest_cursor, events, has_more: false };
+    },
+    listModelCalls: () => session.calls,
+    listCompactions: () => ({ compactions: [...session.compactions] }),
+    readSummarySources: ({ compaction_id }) =>
+      session.sources.find((one) => one.compaction_id === compaction_id) ?? { sentences: [] },
+    listPins: () => ({ pins: [...session.pins] }),
+    // A question can be answered only where it was asked.
+    listApprovals: () => ({ approvals: [] }),
+    readContext: ({ at_seq }) => {
+      const found = session.contexts.find((one) => one.at_seq === at_seq);
+      if (found !== undefined) {
+        const parts = found.parts.flatMap((place) => session.parts[place] ?? []);
+        return { ...found.context, messages: messagesAt(found.messages), parts };
+      }
+      const calls = session.contexts.filter((one) => one.at_seq !== undefined).length;
+      throw notKept(`what the model was shown at its newest ${calls} calls, and not at this one`);
+    },
+    readBlob: ({ blob_id }) => {
+      const blob = session.blobs.find((one) => one.blob_id === blob_id);
+      if (blob === undefined) throw notKept("the beginning and the end of this output, and not all of it");
+      return blob;
+    },
+  };
+}
+
+function numberOr(value: unknown, otherwise: number): number {
+  return typeof value === "number" ? value : otherwise;
+}
+
+function notKept(what: string): RuntimeError {
+  return new RuntimeError(
+    "CAPABILITY_UNAVAILABLE",
+    `this page holds ${what}; where it was written, rkat shows the rest`,
+  );
+}

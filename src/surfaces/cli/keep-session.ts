@@ -1,0 +1,161 @@
+import type { AgentEvent, AgentEventType } from "../../contract/event.ts";
+import type { EventPage } from "../../contract/event-page.ts";
+import type { KeptContext, KeptSession } from "../../contract/kept-session.ts";
+import type { OperationOutput } from "../../contract/operations.ts";
+import type { SessionHistory } from "../../contract/session.ts";
+import type { Runtime } from "../../runtime.ts";
+
+type SeqMessage = SessionHistory["messages"][number];
+type Part = KeptSession["parts"][number];
+
+/** What the model was shown is kept of so many calls, the newest. */
+export const CONTEXTS_MAX = 50;
+/** So much of what was too long for the context is kept; each is whole or not there. */
+const BLOBS_CHARS_MAX = 8 * 1024 * 1024;
+
+interface Keeping {
+  readonly dispatch: Runtime["dispatch"];
+  readonly session_id: string;
+  readonly version: string;
+  readonly keptAt: Date;
+  readonly signal: AbortSignal;
+}
+
+/** Reads a session with everything that its screens of the console ask for. */
+export async function keepSession(keeping: Keeping): Promise<KeptSession> {
+  const { dispatch, session_id, version, keptAt, signal } = keeping;
+  const call = { signal };
+  const capabilities = await dispatch("readCapabilities", {}, call);
+  const session = await dispatch("readSession", { session_id }, call);
+  const { messages } = await dispatch("readHistory", { session_id }, call);
+  const calls = await dispatch("listModelCalls", { session_id }, call);
+  const said = createTable<SeqMessage>();
+  const parts = createTable<Part>();
+  const history = messages.map(said.placeOf);
+  return {
+    kept_at: keptAt.toISOString(),
+    version,
+    capabilities,
+    // As it is for those messages, though more may have been said since.
+    session: { ...session, message_count: messages.length },
+    history,
+    events: await readEvents(keeping),
+    calls,
+    ...(await readCompactions(keeping, capabilities)),
+    contexts: await readContexts(keeping, calls.calls, { said, parts }),
+    blobs: await readBlobs(keeping, messages),
+    messages: said.rows,
+    parts: parts.rows,
+  };
+}
+
+interface Table<T> {
+  readonly rows: T[];
+  placeOf(row: T): number;
+}
+
+/** Contexts are made of the same things over and over: one that is there already is not kept again. */
+function createTable<T>(): Table<T> {
+  const places = new Map<string, number>();
+  const rows: T[] = [];
+  return {
+    rows,
+    placeOf: (row) => {
+      const text = JSON.stringify(row);
+      const place = places.get(text) ?? rows.push(row) - 1;
+      places.set(text, place);
+      return place;
+    },
+  };
+}
+
+/** What befell turns; the rest of the events say what the messages say. */
+const TOLD: readonly AgentEventType[] = [
+  "run_failed",
+  "run_completed",
+  "retrying",
+  "tool_execution_timed_out",
+  "tool_approval_answered",
+  "compaction_failed",
+  "budget_warning",
+  "extraction_failed",
+  "hook_denied",
+  "hook_failed",
+  "background_job_completed",
+  "transcript_rewrite_committed",
+];
+
+async function readEvents({ dispatch, session_id, signal }: Keeping): Promise<EventPage["events"]> {
+  const scope = { type: "session", session_id };
+  const found: EventPage["events"] = [];
+  let cursor: EventPage["latest_cursor"] | undefined;
+  for (;;) {
+    const input = { scope, ...(cursor === undefined ? {} : { cursor }) };
+    const { events, has_more } = await dispatch("listEvents", input, { signal });
+    found.push(...events.filter(({ payload }) => isTold(payload)));
+    cursor = events.at(-1)?.cursor;
+    if (!has_more || cursor === undefined) return found;
+  }
+}
+
+function isTold(event: AgentEvent): boolean {
+  if (event.type === "run_completed") return event.terminal_cause_kind !== undefined;
+  return TOLD.includes(event.type);
+}
+
+async function readCompactions(
+  { dispatch, session_id, signal }: Keeping,
+  { capabilities }: KeptSession["capabilities"],
+): Promise<Pick<KeptSession, "compactions" | "sources" | "pins">> {
+  const isThere = capabilities.some(({ id, status }) => id === "session_compaction" && status === "Available");
+  if (!isThere) return { compactions: [], sources: [], pins: [] };
+  const { compactions } = await dispatch("listCompactions", { session_id }, { signal });
+  const sources: KeptSession["sources"][number][] = [];
+  for (const { compaction_id } of compactions) {
+    const read = await dispatch("readSummarySources", { session_id, compaction_id }, { signal });
+    sources.push({ compaction_id, ...read });
+  }
+  const { pins } = await dispatch("listPins", { session_id }, { signal });
+  return { compactions, sources, pins };
+}
+
+async function readContexts(
+  { dispatch, session_id, signal }: Keeping,
+  calls: KeptSession["calls"]["calls"],
+  tables: { readonly said: Table<SeqMessage>; readonly parts: Table<Part> },
+): Promise<readonly KeptContext[]> {
+  const places = [{}, ...calls.slice(-CONTEXTS_MAX).map(({ seq }) => ({ at_seq: seq }))];
+  const contexts: KeptContext[] = [];
+  for (const place of places) {
+    const { messages, parts, ...context } = await dispatch("readContext", { session_id, ...place }, { signal });
+    const named = { messages: messages.map(tables.said.placeOf), parts: parts.map(tables.parts.placeOf) };
+    contexts.push({ ...place, context, ...named });
+  }
+  return contexts;
+}
+
+/** In tool output that was cut, and of an image that is kept by reference. */
+const BLOB = /the full output is blob (sha256:[0-9a-f]{64}) …\]|"blob_id":"(sha256:[0-9a-f]{64})"/g;
+
+/** The newest first: what has no room is the oldest. */
+async function readBlobs(
+  { dispatch, signal }: Keeping,
+  messages: readonly SeqMessage[],
+): Promise<readonly OperationOutput<"readBlob">[]> {
+  const ids = messages.flatMap((message) => {
+    return [...JSON.stringify(message).matchAll(BLOB)].map(([, cut, image]) => cut ?? image ?? "");
+  });
+  const blobs: OperationOutput<"readBlob">[] = [];
+  let room = BLOBS_CHARS_MAX;
+  for (const blob_id of new Set(ids.toReversed())) {
+    // Who says the words of a cut need not have cut anything.
+    const blob = await dispatch("readBlob", { blob_id }, { signal }).catch((thrown: unknown) => {
+      if (signal.aborted) throw thrown;
+      return undefined;
+    });
+    if (blob === undefined || blob.data.length > room) continue;
+    room -= blob.data.length;
+    blobs.push(blob);
+  }
+  return blobs;
+}
