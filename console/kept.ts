@@ -1,11 +1,10 @@
 import type { Client } from "../src/client.ts";
 import { RuntimeError } from "../src/clients/browser.ts";
-import type { KeptElement, KeptSession } from "../src/contract/kept-session.ts";
+import type { KeptElement, KeptPlaces, KeptSession } from "../src/contract/kept-session.ts";
 import type { OperationName, OperationOutput } from "../src/contract/operations.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 type Answers = { readonly [N in OperationName]?: (input: Fields) => OperationOutput<N> };
-type Messages = KeptSession["messages"];
 
 const ELEMENT: KeptElement = "kept-session";
 
@@ -40,7 +39,7 @@ export function createKeptRuntime(session: KeptSession): Pick<Client, "dispatch"
 function answersOf(session: KeptSession): Answers {
   const { session_id } = session.session;
   const scope = { type: "session", session_id } as const;
-  const messagesAt = (places: readonly number[]): Messages => places.flatMap((place) => session.messages[place] ?? []);
+  const history = rowsAt(session.messages, session.history);
   const latest_cursor = { scope, sequence: session.events.at(-1)?.cursor.sequence ?? 0 };
   const { contract_version } = session.capabilities;
   return {
@@ -49,8 +48,8 @@ function answersOf(session: KeptSession): Answers {
     readSession: () => session.session,
     readHistory: ({ offset, limit }) => {
       const from = numberOr(offset, 0);
-      const messages = messagesAt(session.history.slice(from, from + numberOr(limit, session.history.length)));
-      const message_count = session.history.length;
+      const messages = history.slice(from, from + numberOr(limit, history.length));
+      const message_count = history.length;
       const has_more = from + messages.length < message_count;
       return { session_id, message_count, offset: from, has_more, messages };
     },
@@ -71,8 +70,8 @@ function answersOf(session: KeptSession): Answers {
     readContext: ({ at_seq }) => {
       const found = session.contexts.find((one) => one.at_seq === at_seq);
       if (found !== undefined) {
-        const parts = found.parts.flatMap((place) => session.parts[place] ?? []);
-        return { ...found.context, messages: messagesAt(found.messages), parts };
+        const messages = rowsAt(session.messages, found.messages);
+        return { ...found.context, messages, parts: rowsAt(session.parts, found.parts) };
       }
       const calls = session.contexts.filter((one) => one.at_seq !== undefined).length;
       throw notKept(`what the model was shown at its newest ${calls} calls, and not at this one`);
@@ -83,6 +82,10 @@ function answersOf(session: KeptSession): Answers {
       return blob;
     },
   };
+}
+
+function rowsAt<T>(rows: readonly T[], places: KeptPlaces): T[] {
+  return places.flatMap(([from, end]) => rows.slice(from, end));
 }
 
 function numberOr(value: unknown, otherwise: number): number {

@@ -22,7 +22,7 @@ export interface KeptSession {
   readonly session: SessionInfo;
   /** Every message of the history and the contexts once; elsewhere they are named by their place in here. */
   readonly messages: SessionHistory["messages"];
-  readonly history: readonly number[];
+  readonly history: KeptPlaces;
   /** Those that tell more than the messages do. */
   readonly events: EventPage["events"];
   readonly calls: ModelCalls;
@@ -40,6 +40,9 @@ export interface KeptSession {
 export interface KeptContext {
   readonly at_seq?: number;
   readonly context: Omit<SessionContext, "messages" | "parts">;
-  readonly messages: readonly number[];
-  readonly parts: readonly number[];
+  readonly messages: KeptPlaces;
+  readonly parts: KeptPlaces;
 }
+
+/** Places in a table in their order, neighbours as one: the first of them and the one after the last. */
+export type KeptPlaces = readonly (readonly [from: number, end: number])[];

@@ -94,7 +94,7 @@ withBrowser("a session in a file", () => {
     const { file, bytes } = JSON.parse(await server.rkat("session", "show", id, "--html", "long.html", "--json"));
     const { size, mode } = statSync(file);
     expect([size, mode & 0o777]).toEqual([bytes, 0o600]);
-    expect(bytes).toBeLessThan(1_200_000);
+    expect(bytes).toBeLessThan(1_000_000);
     await server.stop();
     const page = await openPage(pathToFileURL(file).href);
     await page.getByText("1,000 messages").waitFor();

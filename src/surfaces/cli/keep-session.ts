@@ -1,6 +1,6 @@
 import type { AgentEvent, AgentEventType } from "../../contract/event.ts";
 import type { EventPage } from "../../contract/event-page.ts";
-import type { KeptContext, KeptSession } from "../../contract/kept-session.ts";
+import type { KeptContext, KeptPlaces, KeptSession } from "../../contract/kept-session.ts";
 import type { OperationOutput } from "../../contract/operations.ts";
 import type { SessionHistory } from "../../contract/session.ts";
 import type { Runtime } from "../../runtime.ts";
@@ -31,7 +31,7 @@ export async function keepSession(keeping: Keeping): Promise<KeptSession> {
   const calls = await dispatch("listModelCalls", { session_id }, call);
   const said = createTable<SeqMessage>();
   const parts = createTable<Part>();
-  const history = messages.map(said.placeOf);
+  const history = said.placesOf(messages);
   return {
     kept_at: keptAt.toISOString(),
     version,
@@ -51,22 +51,30 @@ export async function keepSession(keeping: Keeping): Promise<KeptSession> {
 
 interface Table<T> {
   readonly rows: T[];
-  placeOf(row: T): number;
+  placesOf(rows: readonly T[]): KeptPlaces;
 }
 
 /** Contexts are made of the same things over and over: one that is there already is not kept again. */
 function createTable<T>(): Table<T> {
-  const places = new Map<string, number>();
+  const known = new Map<string, number>();
   const rows: T[] = [];
-  return {
-    rows,
-    placeOf: (row) => {
-      const text = JSON.stringify(row);
-      const place = places.get(text) ?? rows.push(row) - 1;
-      places.set(text, place);
-      return place;
-    },
+  const placeOf = (row: T): number => {
+    const text = JSON.stringify(row);
+    const place = known.get(text) ?? rows.push(row) - 1;
+    known.set(text, place);
+    return place;
   };
+  return { rows, placesOf: (given) => joined(given.map(placeOf)) };
+}
+
+function joined(places: readonly number[]): KeptPlaces {
+  const runs: [number, number][] = [];
+  for (const place of places) {
+    const last = runs.at(-1);
+    if (last?.[1] === place) last[1] = place + 1;
+    else runs.push([place, place + 1]);
+  }
+  return runs;
 }
 
 /** What befell turns; the rest of the events say what the messages say. */
@@ -128,7 +136,7 @@ async function readContexts(
   const contexts: KeptContext[] = [];
   for (const place of places) {
     const { messages, parts, ...context } = await dispatch("readContext", { session_id, ...place }, { signal });
-    const named = { messages: messages.map(tables.said.placeOf), parts: parts.map(tables.parts.placeOf) };
+    const named = { messages: tables.said.placesOf(messages), parts: tables.parts.placesOf(parts) };
     contexts.push({ ...place, context, ...named });
   }
   return contexts;

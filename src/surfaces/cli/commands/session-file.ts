@@ -40,7 +40,7 @@ export async function writeSessionPage(
   const { calls } = session.calls;
   const contexts = calls.length > CONTEXTS_MAX ? `, what the model was shown at its newest ${CONTEXTS_MAX} calls` : "";
   io.stderr.write(
-    `Wrote ${html}: ${bytesText(page.length)}, ${counted(session.history.length, "message")}${contexts}.\n`,
+    `Wrote ${html}: ${bytesText(page.length)}, ${counted(session.session.message_count, "message")}${contexts}.\n`,
   );
   io.stderr.write("Whoever has the file can read all of it.\n");
 }
