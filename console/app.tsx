@@ -1,6 +1,6 @@
 import { useSignal } from "@preact/signals";
 import type { ComponentType, JSX } from "preact";
-import { useEffect } from "preact/hooks";
+import { useEffect, useErrorBoundary } from "preact/hooks";
 import { Note, Spinner } from "./parts.tsx";
 import { linkTo, place } from "./router.ts";
 import { AgentsScreen } from "./screens/agents.tsx";
@@ -45,11 +45,15 @@ export function App(): JSX.Element {
 }
 
 function Shell(): JSX.Element {
-  const [name = "", ...path] = place.value.path;
-  const screen = SCREENS.find((one) => one.name === name) ?? SCREENS[0];
+  const [name = "", ...below] = place.value.path;
+  const found = SCREENS.find((one) => one.name === name);
+  const screen = found ?? SCREENS[0];
+  const path = found === undefined ? [] : below;
   useEffect(() => {
     document.title = [...path, screen.title, "rkat"].join(" · ");
     document.getElementById("main")?.scrollTo(0, 0);
+    // On a narrow page the names of the screens are wider than it is.
+    document.querySelector(".nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
   }, [place.value.path.join("/")]);
   return (
     <div class="shell">
@@ -76,8 +80,29 @@ function Shell(): JSX.Element {
         )}
       </nav>
       <main class="main" id="main" tabIndex={-1}>
-        <screen.Show key={screen.name} path={path} />
+        <Screened key={screen.name} screen={screen} path={path} />
       </main>
+    </div>
+  );
+}
+
+/** A screen, or why it cannot be shown: such as an answer of a server that is not of this page's version. */
+function Screened({ screen, path }: { screen: Screen; path: readonly string[] }): JSX.Element {
+  const [thrown, forget] = useErrorBoundary();
+  useEffect(forget, [path.join("/")]);
+  if (thrown === undefined) return <screen.Show path={path} />;
+  return (
+    <div class="stack">
+      <h1>{screen.title}</h1>
+      <Note kind="bad">
+        This cannot be shown: {thrown instanceof Error ? thrown.message : String(thrown)}. The server may be of another
+        version than this page.
+      </Note>
+      <div class="row">
+        <button type="button" class="primary" onClick={() => location.reload()}>
+          Load the page again
+        </button>
+      </div>
     </div>
   );
 }
