@@ -59,7 +59,7 @@ withBrowser("the console against the odds", () => {
     const { url, call } = await serveConsole();
     const { session_id } = (await call("POST /sessions", { prompt: "Say hello" })).body;
     const page = await openPage(url);
-    const opened = page.waitForRequest(/\/events/);
+    const opened = page.waitForRequest(/\/sessions\/[^/]+\/events$/);
     await page.goto(`${url}/#/sessions/${session_id}`);
     const stream = await opened;
     await page.getByRole("feed").waitFor();
