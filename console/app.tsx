@@ -1,6 +1,6 @@
 import { useSignal } from "@preact/signals";
 import type { ComponentType, JSX } from "preact";
-import { useEffect } from "preact/hooks";
+import { useEffect, useErrorBoundary } from "preact/hooks";
 import type { KeptSession } from "../src/contract/kept-session.ts";
 import { formatTime } from "./format.ts";
 import { kept } from "./kept.ts";
@@ -48,11 +48,15 @@ export function App(): JSX.Element {
 }
 
 function Shell(): JSX.Element {
-  const [name = "", ...path] = place.value.path;
-  const screen = SCREENS.find((one) => one.name === name) ?? SCREENS[0];
+  const [name = "", ...below] = place.value.path;
+  const found = SCREENS.find((one) => one.name === name);
+  const screen = found ?? SCREENS[0];
+  const path = found === undefined ? [] : below;
   useEffect(() => {
     document.title = [...path, screen.title, "rkat"].join(" · ");
     document.getElementById("main")?.scrollTo(0, 0);
+    // On a narrow page the names of the screens are wider than it is.
+    document.querySelector(".nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
   }, [place.value.path.join("/")]);
   return (
     <div class="shell">
@@ -77,7 +81,7 @@ function Shell(): JSX.Element {
         )}
       </nav>
       <main class="main" id="main" tabIndex={-1}>
-        <screen.Show key={screen.name} path={path} />
+        <Screened key={screen.name} screen={screen} path={path} />
       </main>
     </div>
   );
@@ -106,6 +110,27 @@ function KeptShell({ kept }: { kept: KeptSession }): JSX.Element {
       <main class="main" id="main" tabIndex={-1}>
         <SessionScreen path={[session_id, ...(id === session_id ? rest : [])]} />
       </main>
+    </div>
+  );
+}
+
+/** A screen, or why it cannot be shown: such as an answer of a server that is not of this page's version. */
+function Screened({ screen, path }: { screen: Screen; path: readonly string[] }): JSX.Element {
+  const [thrown, forget] = useErrorBoundary();
+  useEffect(forget, [path.join("/")]);
+  if (thrown === undefined) return <screen.Show path={path} />;
+  return (
+    <div class="stack">
+      <h1>{screen.title}</h1>
+      <Note kind="bad">
+        This cannot be shown: {thrown instanceof Error ? thrown.message : String(thrown)}. The server may be of another
+        version than this page.
+      </Note>
+      <div class="row">
+        <button type="button" class="primary" onClick={() => location.reload()}>
+          Load the page again
+        </button>
+      </div>
     </div>
   );
 }

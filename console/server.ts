@@ -3,7 +3,7 @@ import type { Client } from "../src/client.ts";
 import { connect, RuntimeError } from "../src/clients/browser.ts";
 import type { Scope } from "../src/contract/caller.ts";
 import { createKeptRuntime, kept } from "./kept.ts";
-import { decoded } from "./router.ts";
+import { decoded, replace } from "./router.ts";
 
 /** Where the page was served from, whatever prefix a proxy has put before it. */
 export const BASE = new URL(".", location.href.replace(/#.*$/, "")).href.replace(/\/$/, "");
@@ -21,11 +21,9 @@ export const state = signal<State>({ kind: "connecting" });
 
 /** A token in the address is taken out of it at once: addresses are shown, kept and copied. */
 function takeToken(): string | undefined {
-  const [, given] = /^#token=([^&]+)$/.exec(location.hash) ?? [];
-  if (given !== undefined) {
-    history.replaceState(null, "", `${location.pathname}${location.search}`);
-    sessionStorage.setItem(TOKEN, decoded(given));
-  }
+  const [, given] = /^#token=(.*)$/s.exec(location.hash) ?? [];
+  if (given !== undefined) replace(`${location.pathname}${location.search}`);
+  if (given !== undefined && given !== "") sessionStorage.setItem(TOKEN, decoded(given));
   return sessionStorage.getItem(TOKEN) ?? undefined;
 }
 
@@ -34,19 +32,26 @@ window.addEventListener("hashchange", () => {
   if (location.hash.startsWith("#token=")) void open();
 });
 
+/** How often it was connected: what an earlier attempt is told counts no more. */
+let attempts = 0;
+
 /** Connects with the token at hand; leads to the login where the server asks for another. */
 export async function open(token = takeToken()): Promise<void> {
   // No header could carry it, so no server has it.
   if (token !== undefined && !/^[\x21-\x7e]+$/.test(token)) return leave(WRONG);
+  attempts += 1;
+  const attempt = attempts;
   state.value = { kind: "connecting" };
   try {
     const server = { url: BASE, ...(token === undefined ? {} : { token }) };
     const client = await connect(kept === undefined ? server : { runtime: createKeptRuntime(kept) });
     const [{ scopes }, { capabilities }] = await Promise.all([client.readAccess(), client.readCapabilities()]);
+    if (attempt !== attempts) return;
     const there = capabilities.filter(({ status }) => status === "Available").map(({ id }) => id);
     if (token !== undefined) sessionStorage.setItem(TOKEN, token);
     state.value = { kind: "ready", client, may: (scope) => scopes.includes(scope), has: (id) => there.includes(id) };
   } catch (thrown) {
+    if (attempt !== attempts) return;
     if (isUnauthorized(thrown)) return leave(token === undefined ? undefined : WRONG);
     // A token that may not even read shows nothing; another may.
     if (thrown instanceof RuntimeError && thrown.code === "PERMISSION_DENIED") return leave(`${thrown.message}.`);
@@ -58,6 +63,7 @@ const WRONG = "That token is not one of this server's.";
 
 /** Forgets the token. */
 export function leave(sentence?: string): void {
+  attempts += 1;
   sessionStorage.removeItem(TOKEN);
   state.value = { kind: "login", sentence };
 }

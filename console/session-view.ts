@@ -5,6 +5,7 @@ import type { AgentEvent } from "../src/contract/event.ts";
 import type { ModelCalls } from "../src/contract/model-call.ts";
 import type { SessionHistory, SessionInfo } from "../src/contract/session.ts";
 import { client, failed, has } from "./server.ts";
+import { untilSeen, whenHidden } from "./tab-in-sight.ts";
 import { type Remark, remarkOf } from "./transcript-remarks.ts";
 
 /** A message of the history. */
@@ -215,25 +216,38 @@ export function openSessionView(id: string): SessionView {
     refresh().catch(() => {}); // Whoever follows tells that the server is away.
   };
 
-  /** Hears what happens until the view is closed; a server that is away is asked again and again. */
+  /**
+   * Hears what happens until the view is closed; a server that is away is asked again and again. A browser has six
+   * connections to a server for all of its tabs: one that nobody looks at holds none, or a seventh would not even load.
+   */
   const follow = async (from: number, known: number): Promise<void> => {
     let seen = from;
     while (!ending.signal.aborted) {
+      const signal = AbortSignal.any([ending.signal, whenHidden(ending.signal)]);
       try {
-        for await (const { seq, event, timestamp_ms } of handle.events({ after: seen, signal: ending.signal })) {
+        for await (const { seq, event, timestamp_ms } of handle.events({ after: seen, signal })) {
           if (seq !== 0) seen = seq;
           note(seq, event, timestamp_ms);
           if (seq !== 0 && seq <= known) version.value += 1;
           else if (event.type === "stream_truncated") await comeBack();
           else hear(event);
         }
-        if (info.value?.state === "archived" || ending.signal.aborted) return;
+        if (info.value?.state === "archived" && !signal.aborted) return;
       } catch (thrown) {
-        if (ending.signal.aborted) return;
-        failed(thrown);
-        isHearing.value = false;
+        if (!signal.aborted) {
+          failed(thrown);
+          isHearing.value = false;
+        }
       }
-      await pause(AWAY_MS, ending.signal);
+      if (ending.signal.aborted) return;
+      if (!signal.aborted) {
+        await pause(AWAY_MS, ending.signal);
+        continue;
+      }
+      // What streams meanwhile is not told again; it is read whole once it is in the log.
+      live.value = NOT_LIVE;
+      await untilSeen(ending.signal);
+      if (!ending.signal.aborted) await comeBack();
     }
   };
 

@@ -104,7 +104,8 @@ function Overview({ document, count }: { document: Document; count: number }): J
       </p>
       <section aria-labelledby="codes">
         <h2 id="codes">Errors</h2>
-        <div class="scroll-x">
+        {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard */}
+        <section class="scroll-x" tabIndex={0} aria-label="Codes of errors">
           <table>
             <thead>
               <tr>
@@ -127,7 +128,7 @@ function Overview({ document, count }: { document: Document; count: number }): J
               ))}
             </tbody>
           </table>
-        </div>
+        </section>
       </section>
     </div>
   );

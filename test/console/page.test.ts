@@ -32,9 +32,20 @@ withBrowser("the console's page", () => {
         await expectAccessible(page);
       }
       await page.setViewportSize({ width: 360, height: 740 });
+      await expectAccessible(page);
       const beyond = await page.evaluate("(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)(main)");
       expect({ screen, beyond }).toEqual({ screen, beyond: 0 });
     }
+  });
+
+  it("[G8] shows on a narrow page too which screen one is on", async () => {
+    const { url } = await serveConsole();
+    const page = await openPage(`${url}/#/api`, { viewport: { width: 360, height: 740 } });
+    const link = page.getByRole("link", { name: "API", exact: true });
+    await link.waitFor();
+    const isWhole =
+      "(({ left, right }) => left >= 0 && right <= innerWidth)(document.querySelector('.nav [aria-current]').getBoundingClientRect())";
+    await expect.poll(() => page.evaluate(isWhole)).toBe(true);
   });
 
   it("[G8] keeps the colours one has chosen", async () => {

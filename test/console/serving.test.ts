@@ -42,6 +42,8 @@ describe("what serves the console", () => {
       const plain = await fetch(`${url}/${name}`, { headers: { "accept-encoding": "identity" } });
       expect(plain.headers.get("content-encoding")).toBe(null);
       expect(await plain.text()).toBe(await file.text());
+      const refused = await fetch(`${url}/${name}`, { headers: { "accept-encoding": "gzip;q=0, identity" } });
+      expect(refused.headers.get("content-encoding")).toBe(null);
     }
     for (const path of [
       "assets/nothing.js",

@@ -25,6 +25,7 @@ const PAGE_HEADERS = {
     "form-action 'none'",
     "frame-ancestors 'none'",
     "require-trusted-types-for 'script'",
+    "trusted-types 'none'",
   ].join("; "),
   "x-frame-options": "DENY",
   "referrer-policy": "no-referrer",
@@ -88,7 +89,7 @@ function readPageFile(path: string): PageFile {
 }
 
 function send({ type, bytes, gzipped }: PageFile, { headers }: RestRequest, more: Answer["headers"]): Answer {
-  const isGzipped = /\bgzip\b/.test(String(headers["accept-encoding"] ?? ""));
+  const isGzipped = /\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))/i.test(String(headers["accept-encoding"] ?? ""));
   const encoding = isGzipped ? { "content-encoding": "gzip" } : {};
   return {
     status: 200,
