@@ -36,7 +36,7 @@ const CHARSET = /<meta charset="utf-8" \/>/;
 const ICON = /<link rel="icon" href="\.\/([^"]+)" \/>/;
 const STYLE = /<link rel="stylesheet" href="\.\/([^"]+)" \/>/;
 const SCRIPT = /<script type="module" src="\.\/([^"]+)"><\/script>/;
-const APP = /<div id="app"><\/div>/;
+const APP = /<div id="app">[^\n]*<\/div>/;
 
 function inline(bytes: Buffer): string {
   const text = bytes.toString("utf8");
