@@ -131,6 +131,11 @@ const Compaction = z.strictObject({
     .describe(
       "`model`: the session's model judges what a summary claims, in a call more for each compaction; without it, `off`",
     ),
+  native: flag
+    .optional()
+    .describe(
+      "`true`: a provider's own compaction is kept beside the summary and sent in its place, in a call more for each; without it, `false`",
+    ),
 });
 
 const Rest = z.strictObject({

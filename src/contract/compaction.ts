@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { Judgement, Usage } from "./event.ts";
+import { Judgement, NativeFacts, Usage } from "./event.ts";
 import { nonnegative, positive, written } from "./input.ts";
 import { Message } from "./message.ts";
 
@@ -94,6 +94,15 @@ export type CompactionTrigger = z.infer<typeof CompactionTrigger>;
 const Reshape = z.enum(["as_is", "without_reasoning", "text_only"]);
 export type Reshape = z.infer<typeof Reshape>;
 
+/** A provider's own compaction as the log keeps it. */
+export const KeptNative = NativeFacts.extend({
+  /** Where it was made: another server may go by the same names, and pass over what it does not know. */
+  host: z.string().optional(),
+  /** As the provider gave it. */
+  item: z.record(z.string(), z.unknown()),
+});
+export type KeptNative = z.infer<typeof KeptNative>;
+
 /** What is recorded of a compaction, in the log and on every wire. */
 export const CompactionFacts = {
   compaction_id: z.string().describe("its id"),
@@ -125,6 +134,7 @@ export const CompactionFacts = {
     .optional()
     .describe("rules of the user that left the context, oldest first; those that follow stand below the summary"),
   judged: Judgement.optional().describe("what a judge found in the summary; only where one was asked"),
+  native: NativeFacts.optional().describe("the provider's own compaction, which is kept beside the summary"),
   usage: Usage.describe("the tokens the summary took"),
   cadence: CompactionCadence.describe("when it was, in the session's own boundaries"),
 };
@@ -132,6 +142,11 @@ export const CompactionFacts = {
 /** What a compaction is on every wire. */
 export const Compaction = z.object({
   ...CompactionFacts,
+  native: NativeFacts.extend({
+    refused: z.boolean().describe("whether the provider refused it since, so that the summary is sent"),
+  })
+    .optional()
+    .describe("the provider's own compaction, which is kept beside the summary"),
   seq: count.describe("its number in the session's log"),
   kept: z.array(SeqRange).describe("the messages that stayed as they were"),
   undone: z.boolean().describe("whether it was undone"),

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { Answer, AskedEntry } from "./approval.ts";
-import { CompactionFacts, ContextPart, PrunedResult, SeqRange } from "./compaction.ts";
+import { CompactionFacts, ContextPart, KeptNative, PrunedResult, SeqRange } from "./compaction.ts";
 import { AgentEvent, ErrorClass, TerminalCause, Usage } from "./event.ts";
 import { Content, Message, StopReason } from "./message.ts";
 import { Cost } from "./money.ts";
@@ -61,6 +61,8 @@ export const EntryBody = z.discriminatedUnion("kind", [
     model: z.string(),
     /** Of the context the model was shown. */
     context_sha256: z.string(),
+    /** In whose place the provider was sent its own compaction: the summary of this one. */
+    native_of: z.string().optional(),
   }),
   z.object({ kind: z.literal("assistant"), message: messageOf("block_assistant"), usage: Usage.optional(), by }),
   z.object({
@@ -96,6 +98,7 @@ export const EntryBody = z.discriminatedUnion("kind", [
   z.object({
     kind: z.literal("compacted"),
     ...CompactionFacts,
+    native: KeptNative.optional(),
     shows: z.array(ContextPart),
     pruned: z.array(PrunedResult),
     by,

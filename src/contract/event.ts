@@ -27,6 +27,14 @@ export const Judgement = z.object({
 });
 export type Judgement = z.infer<typeof Judgement>;
 
+/** A provider's own compaction, as it is told: what it says, only that provider can read. */
+export const NativeFacts = z.object({
+  provider: z.string().describe("whose it is"),
+  model: z.string().describe("the model it is for"),
+  bytes: count.describe("how large it is, as JSON"),
+  usage: Usage.describe("what it took; the usage of the compaction has it in it"),
+});
+
 export const TerminalCause = z.enum([
   "unknown",
   "hook_denied",
@@ -247,8 +255,14 @@ export const AgentEvent = z.discriminatedUnion("type", [
     messages_before: count.describe("messages of the context before"),
     messages_after: count.describe("messages of the context after"),
     judged: Judgement.optional().describe("what a judge found in the summary; only where one was asked"),
+    native: NativeFacts.optional().describe("the provider's own compaction, which is kept beside the summary"),
   }),
   event("compaction_failed", "the context stays as it was", { error }),
+  event("native_compaction_refused", "a provider refused its own compaction; the summary is sent instead", {
+    compaction_id: z.string().describe("the compaction it was kept with"),
+    provider: z.string().describe("who refused it"),
+    error,
+  }),
   event("budget_warning", "a budget is nearly used up", {
     budget_type: BudgetType.describe("which budget"),
     used: count.describe("how much of it is used: tokens, whole seconds, calls, or millionths of a US dollar"),

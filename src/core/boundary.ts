@@ -1,6 +1,5 @@
 import type { CompactionTrigger } from "../contract/compaction.ts";
 import { messageOf } from "../contract/error.ts";
-import type { Message } from "../contract/message.ts";
 import type { ModelClient, ToolSpec } from "../ports/model.ts";
 import { judgeBoundary, type Verdict } from "./compaction/policy.ts";
 import type { Compacting } from "./compaction/prepare.ts";
@@ -14,6 +13,7 @@ interface AtBoundary {
   readonly state: SessionState;
   readonly model: ModelClient;
   readonly tools: ReadonlyMap<string, ToolSpec>;
+  readonly skill?: string | undefined;
   readonly compacting: Compacting | undefined;
   append: CompactionJob["append"];
 }
@@ -53,18 +53,10 @@ export function judgeTurnBoundary(
 
 /** Compacts now; false when there was nothing to take out or it failed, which the events tell. */
 export async function runDueCompaction(turn: AtBoundary, asking: Asking, trigger: CompactionTrigger): Promise<boolean> {
-  const { state, compacting, append } = turn;
+  const { state, compacting, skill, append } = turn;
   if (compacting === undefined) return false;
   // Most sessions end before they are compacted, so what only a compaction needs is loaded by the first.
   const { runCompaction } = await import("./compaction/run-compaction.ts");
-  const outcome = await runCompaction({ state, compacting, asking, trigger, append });
+  const outcome = await runCompaction({ state, compacting, asking, trigger, tools: [...turn.tools.values()], skill, append });
   return outcome.compacted;
-}
-
-/** The request's messages with a skill at the end of the system prompt. */
-export function withSkill(messages: readonly Message[], skill: string | undefined): readonly Message[] {
-  if (skill === undefined) return messages;
-  const [first, ...rest] = messages;
-  if (first?.role === "system") return [{ ...first, content: `${first.content}\n\n${skill}` }, ...rest];
-  return [{ role: "system", content: skill, created_at: first?.created_at ?? "" }, ...messages];
 }

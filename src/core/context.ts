@@ -19,6 +19,14 @@ export function assembleContext(state: Pick<ShownState, "shown">): readonly Mess
   return state.shown.map((placed) => placed.message);
 }
 
+/** The request's messages with a skill at the end of the system prompt. */
+export function withSkill(messages: readonly Message[], skill: string | undefined): readonly Message[] {
+  if (skill === undefined) return messages;
+  const [first, ...rest] = messages;
+  if (first?.role === "system") return [{ ...first, content: `${first.content}\n\n${skill}` }, ...rest];
+  return [{ role: "system", content: skill, created_at: first?.created_at ?? "" }, ...messages];
+}
+
 const chained = new WeakMap<Message, { readonly before: string; readonly hash: string }>();
 
 /**
@@ -63,6 +71,8 @@ export interface CompactionRecord<Body extends Showing = EntryBodyOf<"compacted"
   readonly undone: boolean;
   /** What was brought back since. */
   readonly expanded: readonly SeqRange[];
+  /** The provider refused its own compaction of it. */
+  readonly nativeRefused?: true;
 }
 
 /**

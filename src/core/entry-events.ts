@@ -1,3 +1,4 @@
+import type { KeptNative } from "../contract/compaction.ts";
 import type { Entry, EntryBody, EntryBodyOf, NewEntry, TurnEnd } from "../contract/entry.ts";
 import type { AgentEvent } from "../contract/event.ts";
 import type { AssistantMessage } from "../contract/message.ts";
@@ -47,9 +48,10 @@ export function eventsOf(body: EntryBody, source: EventSource): readonly AgentEv
     case "event":
       return [body.event];
     case "compacted": {
-      const { summary_tokens, messages_before, messages_after, judged } = body;
+      const { summary_tokens, messages_before, messages_after, judged, native } = body;
       const verdicts = judged === undefined ? {} : { judged };
-      return [{ type: "compaction_completed", summary_tokens, messages_before, messages_after, ...verdicts }];
+      const own = native === undefined ? {} : { native: nativeFacts(native) };
+      return [{ type: "compaction_completed", summary_tokens, messages_before, messages_after, ...verdicts, ...own }];
     }
     case "compaction_failed":
       return [{ type: "compaction_failed", error: body.error }];
@@ -58,6 +60,11 @@ export function eventsOf(body: EntryBody, source: EventSource): readonly AgentEv
     case "turn_closed":
       return turnEndEvents(body.end, source);
   }
+}
+
+/** What is told of a provider's own compaction: what it says stays between the log and the provider. */
+export function nativeFacts({ provider, model, bytes, usage }: KeptNative) {
+  return { provider, model, bytes, usage };
 }
 
 /** Sizes bodies for the log: a body takes a seq for each of its events or its messages, and one when it has none. */

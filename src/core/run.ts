@@ -67,6 +67,8 @@ export interface Run {
   /** The context was compacted because the provider found it too long, and no answer has come since. */
   isRecovering: boolean;
   recoveries: number;
+  /** The provider's own compaction that the call is made without, after one with it was refused. */
+  leftOut: { readonly compactionId: string; readonly error: string } | undefined;
 }
 
 export function createRun(turn: Turn, before?: Progress): Run {
@@ -81,6 +83,7 @@ export function createRun(turn: Turn, before?: Progress): Run {
     turns: before?.turns ?? 0,
     isRecovering: false,
     recoveries: 0,
+    leftOut: undefined,
   };
 }
 

@@ -207,6 +207,7 @@ export function applyUnshown(state: SessionState, entry: Entry): void {
     case "event":
       if (body.event.type === "budget_warning") state.warned.add(body.event.budget_type);
       if (body.event.type === "compaction_started") state.isCompacting = true;
+      if (body.event.type === "native_compaction_refused") refuseNative(state, body.event.compaction_id);
       return;
     case "compacted":
       count(state, body.usage);
@@ -275,6 +276,12 @@ export function showAnew(state: SessionState): void {
 function keptCompaction(state: SessionState, seq: number, body: EntryBodyOf<"compacted">): KeptCompaction {
   const madeFrom = saidIn(state.transcript).length;
   return { seq, body, madeFrom, madeAfter: state.rewrites.length, undone: false, undoneByHand: false, expanded: [] };
+}
+
+function refuseNative(state: SessionState, compactionId: string): void {
+  state.compactions = state.compactions.map((one) =>
+    one.body.compaction_id === compactionId ? { ...one, nativeRefused: true } : one,
+  );
 }
 
 /** Calls are closed before a transcript is rewritten, so none are open and no notice waits. */

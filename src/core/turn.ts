@@ -4,11 +4,13 @@ import type { EntryBody, TurnEnd } from "../contract/entry.ts";
 import type { TerminalCause, Usage } from "../contract/event.ts";
 import type { AssistantBlock, Content, Message, StopReason, ToolUseBlock } from "../contract/message.ts";
 import type { Clock } from "../ports/clock.ts";
+import type { NativeSummary } from "../ports/model.ts";
 import { askedEntry, ruleAgain, ruleOn } from "./approval.ts";
-import { judgeTurnBoundary, runDueCompaction, withSkill } from "./boundary.ts";
-import { assembleContext, hashContext } from "./context.ts";
+import { judgeTurnBoundary, runDueCompaction } from "./boundary.ts";
+import { assembleContext, hashContext, withSkill } from "./context.ts";
 import { type Extraction, extractOutput } from "./extraction.ts";
 import { type Asking, ask, type ModelAnswer } from "./model-call.ts";
+import { nativeSummaryIn } from "./native-summary.ts";
 import {
   causeOf,
   checkBudget,
@@ -80,22 +82,24 @@ async function loop(run: Run, opening: EntryBody[]): Promise<TurnOutcome | typeo
     }
     if (stop !== undefined) return closeBy(run, unsaved, causeOf(stop));
     const { settings } = turn.state;
-    const messages = await openCall(run, unsaved, run.turns);
+    const { messages, native } = await openCall(run, unsaved, run.turns);
     run.turns += 1;
     const answer = await ask(asking(run), {
       messages: withSkill(messages, turn.skill),
       tools: [...turn.tools.values()],
       maxOutputTokens: outputLimit(settings.max_tokens, turn.model.contextWindow),
       providerParams: settings.provider_params,
+      native,
     });
     if (!answer.ok) {
-      if (!(await recoversFrom(run, answer))) return closeFailed(run, answer);
+      if (!leavesOut(run, answer, native) && !(await recoversFrom(run, answer))) return closeFailed(run, answer);
       unsaved = [];
       continue;
     }
     run.isRecovering = false;
     const calls = answer.blocks.filter((block) => block.block_type === "tool_use");
-    unsaved = [assistantEntry(turn, answer.blocks, { stopReason: answer.stopReason, usage: answer.usage })];
+    const { stopReason, usage } = answer;
+    unsaved = [...refusedNative(run), assistantEntry(turn, answer.blocks, { stopReason, usage })];
     if (calls.length === 0) return finish(run, unsaved, answer);
     const served = await serveCalls(run, unsaved, calls);
     if (served === WAITING) return WAITING;
@@ -121,6 +125,26 @@ async function compactIfDue(run: Run, unsaved: readonly EntryBody[]): Promise<bo
   return true;
 }
 
+/**
+ * Whether a call that carried the provider's own compaction, and was refused, is made again without it. What a refusal is
+ * about no two providers say alike, so the answer decides: only where there is one was the compaction to blame.
+ */
+function leavesOut(run: Run, { because, failure }: Failed, native: NativeSummary | undefined): boolean {
+  if (native === undefined || because !== "failure" || failure.kind !== "invalid_request") return false;
+  run.leftOut = { compactionId: native.compactionId, error: failure.message };
+  run.recoveries += 1;
+  return true;
+}
+
+function refusedNative(run: Run): readonly EntryBody[] {
+  const { leftOut, turn } = run;
+  if (leftOut === undefined) return [];
+  run.leftOut = undefined;
+  const { compactionId: compaction_id, error } = leftOut;
+  const { provider } = turn.model;
+  return [{ kind: "event", event: { type: "native_compaction_refused", compaction_id, provider, error } }];
+}
+
 /** A context the provider finds too long is compacted once, and the call made again. */
 async function recoversFrom(run: Run, { because, failure }: Failed): Promise<boolean> {
   if (because !== "failure" || failure.kind !== "context_exceeded" || run.isRecovering) return false;
@@ -141,19 +165,30 @@ function openTurn(turn: Turn, prompt: Content, instructions: readonly string[]):
   return opening;
 }
 
+interface Opened {
+  readonly messages: readonly Message[];
+  readonly native: NativeSummary | undefined;
+}
+
 /** Saves what is to be saved before a call, and returns the context the call is recorded with. */
-async function openCall(run: Run, unsaved: readonly EntryBody[], step: number): Promise<readonly Message[]> {
+async function openCall(run: Run, unsaved: readonly EntryBody[], step: number): Promise<Opened> {
   const { turn } = run;
-  let messages: readonly Message[] = [];
+  const { model, compacting } = turn;
+  let opened: Opened = { messages: [], native: undefined };
   await turn.append(() => {
-    messages = assembleContext(foldAhead(turn.state, unsaved));
+    const ahead = foldAhead(turn.state, unsaved);
+    const messages = assembleContext(ahead);
+    const isOn = compacting?.native === true && run.leftOut === undefined;
+    const native = nativeSummaryIn(messages, { model, compactions: ahead.compactions, isOn });
+    opened = { messages, native };
     const context_sha256 = hashContext(messages, turn.hash);
+    const carried = native === undefined ? {} : { native_of: native.compactionId };
     return [
       ...stillUnsaved(run, unsaved),
-      { kind: "model_called", turn_number: step, model: turn.model.modelId, context_sha256 },
+      { kind: "model_called", turn_number: step, model: model.modelId, context_sha256, ...carried },
     ];
   });
-  return messages;
+  return opened;
 }
 
 function asking(run: Run): Asking {

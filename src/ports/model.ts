@@ -18,6 +18,18 @@ export interface ModelRequest {
   /** Ask for JSON of this schema, where the provider can be held to it. */
   readonly outputSchema?: JsonObject | undefined;
   readonly stopSequences?: readonly string[] | undefined;
+  /** Whoever cannot send it sends the messages as they are, and they say as much. */
+  readonly native?: NativeSummary | undefined;
+}
+
+/** A provider's own compaction of earlier messages, for the place of a summary; only that provider can read it. */
+export interface NativeSummary {
+  /** The summary it stands for: the message with this id. */
+  readonly compactionId: string;
+  /** As the provider gave it. */
+  readonly item: JsonObject;
+  /** What is said after it, in words; empty for nothing. */
+  readonly following: string;
 }
 
 /** Why a call failed, in terms a policy can decide by. */
@@ -59,6 +71,22 @@ export type ModelPart =
     }
   | { readonly type: "failed"; readonly failure: ModelFailure };
 
+/** A provider's own way to compact a conversation. */
+export interface NativeCompaction {
+  /** Whether it can be told what not to leave out. */
+  readonly takesInstructions: boolean;
+  /**
+   * Compacts the messages of the request, and promises what the `stream` of a model does. What it gives is the content of
+   * a block `server_tool_content`; an answer without one is an answer that gives none.
+   */
+  stream(request: NativeRequest, signal: AbortSignal): AsyncIterable<ModelPart>;
+}
+
+export interface NativeRequest extends Pick<ModelRequest, "messages" | "tools" | "maxOutputTokens" | "native"> {
+  /** The whole prompt, instead of the provider's own. */
+  readonly instructions?: string | undefined;
+}
+
 /** A model that can be asked. */
 export interface ModelClient {
   readonly provider: string;
@@ -69,6 +97,8 @@ export interface ModelClient {
   readonly prices?: ModelPrices | undefined;
   /** The address it is asked at; absent where there is none, or it is not known. */
   readonly url?: string | undefined;
+  /** Absent where its provider has none. */
+  readonly compaction?: NativeCompaction | undefined;
   /** Which parameter it cannot take, and why, as `name: why`; absent where all are passed on as they are. */
   refuseParams?(params: JsonObject): string | undefined;
   /**

@@ -18,7 +18,7 @@ export type AnswerEnd =
   | { readonly type: "error"; readonly error: unknown };
 
 /** Writing a long tool input, or thinking in secret, streams nothing to show and must not be taken for a stall. */
-const SIGN_OF_LIFE: ModelPart = { type: "text_delta", delta: "" };
+export const SIGN_OF_LIFE: ModelPart = { type: "text_delta", delta: "" };
 
 interface OpenBlock {
   readonly kind: "text" | "reasoning";

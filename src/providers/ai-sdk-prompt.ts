@@ -19,12 +19,21 @@ import { callId, type Dialect, replayMetadata } from "./ai-sdk-dialect.ts";
  * The conversation as the AI SDK wants it. A message is converted once and remembered by its object, so a turn pays
  * for what is new, not for the history before it.
  */
-export function buildPrompt(messages: readonly Message[], dialect: Dialect): LanguageModelV4Prompt {
+export function buildPrompt(
+  messages: readonly Message[],
+  dialect: Dialect,
+  native?: NativeMessages,
+): LanguageModelV4Prompt {
   const prompt: LanguageModelV4Prompt = [];
   let systemEnd = 0;
   let assistant: AssistantMessage | undefined;
   for (const message of messages) {
     if (message.role === "block_assistant") assistant = message;
+    if (native !== undefined && message.role === "user" && message.compaction_id === native.compactionId) {
+      prompt.push(native.message);
+      if (native.following !== "") prompt.push({ role: "user", content: [{ type: "text", text: native.following }] });
+      continue;
+    }
     const converted = remembered(message, assistant, dialect);
     if (converted === undefined) continue;
     if (converted.role !== "system") {
@@ -38,6 +47,13 @@ export function buildPrompt(messages: readonly Message[], dialect: Dialect): Lan
     }
   }
   return dialect.family === "anthropic" ? withCachePoints(prompt, systemEnd) : prompt;
+}
+
+/** What stands in the place of a summary. */
+export interface NativeMessages {
+  readonly compactionId: string;
+  readonly message: LanguageModelV4Message;
+  readonly following: string;
 }
 
 type Converted = LanguageModelV4Message | undefined;

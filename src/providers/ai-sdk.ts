@@ -5,11 +5,19 @@ import type {
   SharedV4ProviderOptions,
 } from "@ai-sdk/provider";
 import type { JsonObject } from "../contract/session.ts";
-import type { ModelClient, ModelPart, ModelRequest, ModelResolver, ToolSpec } from "../ports/model.ts";
+import type {
+  ModelClient,
+  ModelPart,
+  ModelRequest,
+  ModelResolver,
+  NativeCompaction,
+  ToolSpec,
+} from "../ports/model.ts";
 import { Answer, type AnswerEnd, type StreamPart } from "./ai-sdk-answer.ts";
+import { CompactionAnswer, compactingApi, compactingRequest, itemMessage } from "./ai-sdk-compaction.ts";
 import { type AiSdkModel, type Dialect, dialectOf } from "./ai-sdk-dialect.ts";
 import { refuseParams, splitParams } from "./ai-sdk-params.ts";
-import { buildPrompt } from "./ai-sdk-prompt.ts";
+import { buildPrompt, type NativeMessages } from "./ai-sdk-prompt.ts";
 import { drain } from "./http-stream.ts";
 import { abortFailure, CUT_OFF, classifyFailure, type FailureContext } from "./model-failure.ts";
 
@@ -38,13 +46,26 @@ export function createAiSdkModel(model: AiSdkModel, options: AiSdkModelOptions =
     dialect,
     blame: { provider, secrets: options.secrets, isKeyless: options.isKeyless },
   };
+  const stream = (request: ModelRequest, signal: AbortSignal) =>
+    streamAnswer(asked, { request: withStops(request, options.stopSequences), answer: new Answer(), signal });
   return {
     provider,
     modelId: options.modelId ?? model.modelId,
     contextWindow: options.contextWindow,
     url: options.url,
+    compaction: compactionOf(asked),
     refuseParams: (params) => refuseParams(params, dialect),
-    stream: (request, signal) => streamAnswer(asked, withStops(request, options.stopSequences), signal),
+    stream,
+  };
+}
+
+function compactionOf(asked: AskedModel): NativeCompaction | undefined {
+  const api = compactingApi(asked.dialect);
+  if (api === undefined) return undefined;
+  return {
+    takesInstructions: api === "anthropic",
+    stream: (request, signal) =>
+      streamAnswer(asked, { request: compactingRequest(request, api), answer: new CompactionAnswer(), signal }),
   };
 }
 
@@ -64,7 +85,13 @@ function withStops(request: ModelRequest, stopSequences: readonly string[] | und
 
 type Reader = ReadableStreamDefaultReader<StreamPart>;
 
-async function* streamAnswer(asked: AskedModel, request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelPart> {
+interface Call {
+  readonly request: ModelRequest;
+  readonly answer: Pick<Answer, "ready" | "take">;
+  readonly signal: AbortSignal;
+}
+
+async function* streamAnswer(asked: AskedModel, { request, answer, signal }: Call): AsyncGenerator<ModelPart> {
   const call = new AbortController();
   let reader: Reader | undefined;
   // The controller reaches a connection whose stream the package dropped; the reader wakes a read that ignores it.
@@ -75,7 +102,6 @@ async function* streamAnswer(asked: AskedModel, request: ModelRequest, signal: A
   signal.addEventListener("abort", hangUp, { once: true });
   let end: AnswerEnd | undefined;
   try {
-    const answer = new Answer();
     if (signal.aborted) hangUp();
     else reader = await openReader(asked, request, call.signal);
     while (reader !== undefined && end === undefined) {
@@ -92,7 +118,7 @@ async function* streamAnswer(asked: AskedModel, request: ModelRequest, signal: A
     if (end?.type === "finish" && reader !== undefined) void drain(reader);
     else hangUp();
   }
-  yield lastPart(end, asked, signal);
+  yield lastPart(end, blameFor(request, asked), signal);
 }
 
 /** Opens the stream, or rejects as soon as the call is given up, whether or not the model heeds its signal. */
@@ -111,11 +137,20 @@ async function openReader(asked: AskedModel, request: ModelRequest, signal: Abor
   }
 }
 
-function lastPart(end: AnswerEnd | undefined, asked: AskedModel, signal: AbortSignal): ModelPart {
+/** What only the provider can read is worth nothing to whoever reads why it refused it. */
+function blameFor({ native }: ModelRequest, { blame }: AskedModel): FailureContext {
+  if (native === undefined) return blame;
+  const opaque = Object.values(native.item).filter((value) => typeof value === "string" && value.length > WORD_CHARS_MAX);
+  return { ...blame, secrets: [...(blame.secrets ?? []), ...opaque.map(String)] };
+}
+
+const WORD_CHARS_MAX = 32;
+
+function lastPart(end: AnswerEnd | undefined, blame: FailureContext, signal: AbortSignal): ModelPart {
   if (end !== undefined && end.type !== "error") return end;
   if (signal.aborted) return { type: "failed", failure: abortFailure(signal) };
   if (end === undefined) return { type: "failed", failure: CUT_OFF };
-  return { type: "failed", failure: classifyFailure(end.error, asked.blame) };
+  return { type: "failed", failure: classifyFailure(end.error, blame) };
 }
 
 function ignore(): void {}
@@ -130,7 +165,7 @@ function buildCallOptions(
   const stopSequences = request.stopSequences ?? standard.stopSequences;
   return {
     ...standard,
-    prompt: buildPrompt(request.messages, dialect),
+    prompt: buildPrompt(request.messages, dialect, nativeIn(request, own, dialect)),
     abortSignal,
     includeRawChunks: false,
     ...(request.maxOutputTokens === undefined ? {} : { maxOutputTokens: request.maxOutputTokens }),
@@ -139,6 +174,13 @@ function buildCallOptions(
     ...(stopSequences === undefined || stopSequences.length === 0 ? {} : { stopSequences: [...stopSequences] }),
     ...providerOptionsOf(own, dialect),
   };
+}
+
+/** The summary as the provider itself wrote it, where it can be sent. */
+function nativeIn({ native }: ModelRequest, params: JsonObject, dialect: Dialect): NativeMessages | undefined {
+  if (native === undefined) return undefined;
+  const message = itemMessage(native.item, params, dialect);
+  return message && { compactionId: native.compactionId, message, following: native.following };
 }
 
 function toolOf(tool: ToolSpec, dialect: Dialect): LanguageModelV4FunctionTool {

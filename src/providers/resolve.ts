@@ -49,13 +49,14 @@ export function createModelResolver(options: ModelResolverOptions): ModelResolve
 export function withPrices(model: ModelClient, configured: ConfiguredPrices = {}): ModelClient {
   const prices = configuredPrices(configured, model.modelId);
   if (prices === undefined) return model;
-  const { provider, modelId, contextWindow, url } = model;
+  const { provider, modelId, contextWindow, url, compaction } = model;
   return {
     provider,
     modelId,
     contextWindow,
     url,
     prices,
+    compaction,
     // A model of one's own may be an instance of a class.
     refuseParams: (params) => model.refuseParams?.(params),
     stream: (request, signal) => model.stream(request, signal),

@@ -129,7 +129,10 @@ async function compactNow(
   const append = appendingTo(store, session, { watch, by });
   const asking = { ...askingOf(parts, session, { client: watch?.model ?? client, signal }), append };
   const { runCompaction } = await import("../core/compaction/run-compaction.ts");
-  const job = { state, compacting, asking, trigger: "manual" as const, instructions, append };
+  const tools = chooseTools(parts, session, undefined);
+  const skill = parts.skillFor(tools);
+  const calls = { tools: [...tools.values()], skill };
+  const job = { state, compacting, asking, trigger: "manual" as const, instructions, ...calls, append };
   const outcome = await runCompaction(job).finally(() => watch?.end({}));
   if (!outcome.compacted) {
     if (signal.aborted) throw new RuntimeError("REQUEST_CANCELLED", "the compaction was interrupted; nothing changed");

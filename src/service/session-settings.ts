@@ -180,6 +180,8 @@ export interface CompactionOptions extends Partial<CompactionConfig> {
   readonly cutInvented?: boolean;
   /** Who judges what a summary claims: the session's model in a call more, or a judge of one's own; nobody unless said. */
   readonly judge?: "off" | "model" | Judge;
+  /** Whether the provider's own compaction is kept beside the summary, and sent in its place; it is not unless said. */
+  readonly native?: boolean;
 }
 
 /** The configuration's section. */
@@ -188,6 +190,7 @@ export interface ConfiguredCompaction extends CompactionSettings {
   readonly prune_tool_results?: boolean | undefined;
   readonly cut_invented?: boolean | undefined;
   readonly judge?: "off" | "model" | undefined;
+  readonly native?: boolean | undefined;
 }
 
 const SETTINGS = {
@@ -205,6 +208,7 @@ const CODE = [
   "pruneToolResults",
   "cutInvented",
   "judge",
+  "native",
 ];
 
 /** Composes the capability. Throws INVALID_PARAMS, in a sentence, for an option that is unknown or wrong. */
@@ -219,11 +223,18 @@ export function composeCompaction(
     prune_tool_results = true,
     cut_invented = true,
     judge: asked,
+    native = false,
     ...settings
   } = configured;
   const judge = options.judge ?? asked;
   if (strategy === CASCADE && options.compactor !== undefined) {
     throw invalid(`compaction.strategy: "${CASCADE}" is not for a compactor of one's own; leave one of the two out`);
+  }
+  const isNative = options.native ?? native;
+  if (typeof isNative !== "boolean") throw invalid("compaction.native: give true or false");
+  if (isNative && options.curator !== undefined) {
+    const why = "would stand in the place of what a curator of one's own writes";
+    throw invalid(`compaction.native: the provider's compaction ${why}; leave one of the two out`);
   }
   const given = Object.entries(SETTINGS).flatMap(([name, wire]) => {
     // The keys of SETTINGS are those of a configuration.
@@ -236,6 +247,7 @@ export function composeCompaction(
     pruneToolResults: options.pruneToolResults ?? prune_tool_results,
     cutInvented: options.cutInvented ?? cut_invented,
     judge: judge === "off" ? undefined : judge,
+    native: isNative,
     compactor: options.compactor,
     curator: options.curator,
     hooks: {

@@ -301,6 +301,7 @@ export interface CompactionPart {
   readonly pruneToolResults: boolean;
   readonly cutInvented: boolean;
   readonly judge: "model" | Judge | undefined;
+  readonly native: boolean;
   readonly compactor: Compactor | undefined;
   readonly curator: Curator | undefined;
   readonly hooks: CompactionHooks;
@@ -334,6 +335,7 @@ export function compactingFor(
     prune: part.pruneToolResults,
     cutInvented: part.cutInvented,
     judge: part.judge,
+    native: part.native,
     curator: part.curator,
     hooks: part.hooks,
     extract: part.extract,

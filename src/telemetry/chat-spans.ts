@@ -37,13 +37,21 @@ export interface UndecidedChat {
 
 /** The model, each call of it told as a span. */
 export function watchModel(model: ModelClient, watching: ChatSpans): ModelClient {
-  const { provider, modelId, contextWindow, prices, url } = model;
+  const { provider, modelId, contextWindow, prices, url, compaction } = model;
   return {
     provider,
     modelId,
     contextWindow,
     prices,
     url,
+    compaction: compaction && {
+      takesInstructions: compaction.takesInstructions,
+      stream: (request, signal) => {
+        // What it gives is for the provider alone: no span tells it, whatever spans are allowed to tell.
+        const hidden = { ...watching, spans: { ...watching.spans, capturesContent: false } };
+        return streamInSpan({ ...model, stream: () => compaction.stream(request, signal) }, hidden, { request, signal });
+      },
+    },
     stream: (request, signal) => streamInSpan(model, watching, { request, signal }),
   };
 }

@@ -3,6 +3,7 @@ import { RuntimeError } from "../../contract/error.ts";
 import type { Message } from "../../contract/message.ts";
 import type { CompactionConfig, CompactionContext, CompactionResult, Compactor } from "../../ports/compactor.ts";
 import type { CompactionRecord } from "../context.ts";
+import { nativeFacts } from "../entry-events.ts";
 import { COMPACTION_PROMPT, isSummary, summaryMessage, turnsOf } from "./shown-messages.ts";
 import { prepareForSummary } from "./summary-input.ts";
 
@@ -108,10 +109,11 @@ export class DefaultCompactor implements Compactor {
 }
 
 /** A compaction as every wire shows it. */
-export function describeCompaction({ seq, body, undone, expanded }: CompactionRecord): Compaction {
-  const { kind: _kind, shows, pruned: _pruned, ...facts } = body;
+export function describeCompaction({ seq, body, undone, expanded, nativeRefused }: CompactionRecord): Compaction {
+  const { kind: _kind, shows, pruned: _pruned, native, ...facts } = body;
   const kept = shows.filter((part) => "from_seq" in part);
-  return { ...facts, seq, kept, undone, expanded: [...expanded] };
+  const own = native === undefined ? {} : { native: { ...nativeFacts(native), refused: nativeRefused === true } };
+  return { ...facts, ...own, seq, kept, undone, expanded: [...expanded] };
 }
 
 /** What a compaction can never take out of a context, in tokens. */

@@ -29,6 +29,8 @@ export interface Compacting {
   readonly cutInvented: boolean;
   /** Who judges what a summary claims; `model`: the session's own. Absent: nobody. */
   readonly judge: "model" | Judge | undefined;
+  /** Whether the provider's own compaction is kept and sent, where it has one. */
+  readonly native: boolean;
   readonly curator: Curator | undefined;
   readonly hooks: CompactionHooks;
   readonly extract: ExtractSummary;

@@ -2,13 +2,17 @@ import type { CompactionTrigger, UserRule } from "../../contract/compaction.ts";
 import type { EntryBody, EntryBodyOf } from "../../contract/entry.ts";
 import { messageOf } from "../../contract/error.ts";
 import type { Usage } from "../../contract/event.ts";
-import { advanceCadence, messagesOf } from "../context.ts";
+import type { Message } from "../../contract/message.ts";
+import type { ToolSpec } from "../../ports/model.ts";
+import { advanceCadence, messagesOf, type Placed } from "../context.ts";
 import { type Asking, waitFor } from "../model-call.ts";
-import type { SessionState } from "../session-state.ts";
+import { isSummaryOf } from "../native-summary.ts";
+import { addUsage, type SessionState } from "../session-state.ts";
 import { estimateTokens } from "../tokens.ts";
 import { summariseByCascade } from "./cascade.ts";
 import { type Passed, passGates } from "./gates.ts";
 import { type Grounded, ground, ungrounded, type Written } from "./ground.ts";
+import { compactNatively } from "./native.ts";
 import { keptOf, type Plan, partsOf, rangesOf } from "./plan.ts";
 import { describeCompaction } from "./policy.ts";
 import { type Compacting, type Prepared, prepare, rangesIn, retainFrom } from "./prepare.ts";
@@ -25,6 +29,9 @@ export interface CompactionJob {
   readonly asking: Asking;
   readonly trigger: CompactionTrigger;
   readonly instructions?: string | undefined;
+  /** What the session's calls are made with. */
+  readonly tools?: readonly ToolSpec[] | undefined;
+  readonly skill?: string | undefined;
   append(bodies: readonly EntryBody[] | (() => readonly EntryBody[])): Promise<void>;
 }
 
@@ -177,7 +184,18 @@ async function commit(job: CompactionJob, prepared: Prepared, grounded: Grounded
   const { judged, invented, inventedCut, unverified } = grounded;
   const summary = summaryWithRules({ summary: grounded.summary, rules });
   const receipt = await receiptOf(job, prepared, { passed, retained, summary, invented, inventedCut, unverified });
-  const notes = [...retained.notes, ...grounded.notes, ...passed.notes, ...leftOut].map(asking.redact);
+  const made = { summary: grounded.summary, rules, created_at, compaction_id };
+  const own = await compactNatively({
+    compacting,
+    asking,
+    tools: job.tools ?? [],
+    skill: job.skill,
+    instructions: job.instructions,
+    compactions: state.compactions,
+    leaving: leavingBy(prepared, passed),
+    isSummaryFirst: isSummaryOf(messagesOf(passed.shown).find(({ role }) => role !== "system"), made),
+  });
+  const notes = [...retained.notes, ...grounded.notes, ...passed.notes, ...leftOut, ...own.notes].map(asking.redact);
   await breathe();
   await job.append(() => {
     // What was said meanwhile, such as an injected text, stands after what was planned.
@@ -206,7 +224,8 @@ async function commit(job: CompactionJob, prepared: Prepared, grounded: Grounded
       receipt,
       ...(rules.length === 0 ? {} : { rules }),
       ...(judged === undefined ? {} : { judged }),
-      usage: grounded.usage,
+      ...(own.native === undefined ? {} : { native: own.native }),
+      usage: addUsage(grounded.usage, own.usage),
       cadence: state.cadence,
     };
     return [{ ...body, cadence: advanceCadence(state.cadence, body) }];
@@ -279,6 +298,20 @@ function supersededBy({ source }: Prepared, { plan }: { readonly plan: Plan }): 
   const earlier = source.shown.map(({ message }) => message).find(isSummary);
   const isCarried = plan.items.some((item) => "message" in item && item.message === earlier);
   return earlier?.compaction_id === undefined || isCarried ? {} : { superseded: earlier.compaction_id };
+}
+
+/** What leaves the context by a plan, as a summariser is shown it, after the system message. */
+function leavingBy(prepared: Prepared, passed: Extract<Passed, { ok: true }>): readonly Message[] {
+  const { source, summarised } = prepared;
+  const gone = new Set(passed.plan.discarded);
+  if (gone.size === 0) return [];
+  const { superseded } = supersededBy(prepared, passed);
+  const leaves = (placed: Placed): boolean => {
+    const { message } = placed;
+    if (message.role === "system" || gone.has(placed)) return true;
+    return message.role === "user" && superseded !== undefined && message.compaction_id === superseded;
+  };
+  return source.shown.flatMap((placed, at) => (leaves(placed) ? summarised.slice(at, at + 1) : []));
 }
 
 interface Settled extends Pick<Grounded, "summary" | "invented" | "inventedCut" | "unverified"> {

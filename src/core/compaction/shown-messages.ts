@@ -48,7 +48,11 @@ interface WithRules {
 export function summaryWithRules({ summary, rules = [] }: WithRules): string {
   const following = rules.filter(({ follows }) => follows);
   if (following.length === 0) return summary;
-  return `${summary}\n\n${RULES_INTRO}\n${following.map(({ text }) => `- ${text}`).join("\n")}`;
+  return `${summary}\n\n${RULES_INTRO}\n${rulesText(following)}`;
+}
+
+export function rulesText(rules: readonly UserRule[]): string {
+  return rules.map(({ text }) => `- ${text}`).join("\n");
 }
 
 export function isSummary(message: Message | undefined): message is UserMessage {

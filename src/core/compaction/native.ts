@@ -1,0 +1,122 @@
+import type { KeptNative } from "../../contract/compaction.ts";
+import type { Usage } from "../../contract/event.ts";
+import type { Message } from "../../contract/message.ts";
+import type { JsonObject } from "../../contract/session.ts";
+import type { ModelClient, NativeCompaction, NativeRequest, ToolSpec } from "../../ports/model.ts";
+import { type CompactionRecord, withSkill } from "../context.ts";
+import { type Asking, ask, type ModelAnswer } from "../model-call.ts";
+import { hostOf, nativeSummaryIn } from "../native-summary.ts";
+import { NO_USAGE } from "../session-state.ts";
+import { estimateTokens, toolTokens } from "../tokens.ts";
+import type { Compacting } from "./prepare.ts";
+import { quiet } from "./summarise.ts";
+
+export interface NativeWork {
+  readonly asking: Asking;
+  readonly compacting: Pick<Compacting, "native" | "compactor">;
+  readonly compactions: readonly CompactionRecord[];
+  /** What leaves the context, the system message first, and the earlier summary where it leaves, too. */
+  readonly leaving: readonly Message[];
+  /** Whether the new summary is the first thing the model is told. */
+  readonly isSummaryFirst: boolean;
+  readonly tools: readonly ToolSpec[];
+  readonly skill: string | undefined;
+  readonly instructions: string | undefined;
+}
+
+/** What the provider made; without it, why not. */
+export interface NativeOutcome {
+  readonly native?: KeptNative;
+  readonly usage: Usage;
+  readonly notes: readonly string[];
+}
+
+const NOTHING: NativeOutcome = { usage: NO_USAGE, notes: [] };
+
+/** Several times what any provider gives; a log is read whole, so what is in it has a bound. */
+const NATIVE_BYTES_MAX = 512 * 1_024;
+
+/**
+ * Asks the provider for its own compaction of exactly what leaves the context. The summary stands without it, so whatever
+ * goes wrong is a note, and it is not asked twice.
+ */
+export async function compactNatively(work: NativeWork): Promise<NativeOutcome> {
+  const { asking, compacting, leaving } = work;
+  if (!compacting.native || leaving.every(({ role }) => role === "system")) return NOTHING;
+  const { compaction, provider } = asking.model;
+  if (compaction === undefined) return without(`${provider} has none for ${asking.model.modelId}`);
+  const refusal = refusalOf(work, compaction);
+  if (refusal !== undefined) return without(refusal);
+  const once = { ...quiet(asking), model: asCompacting(asking.model, compaction, work), retry: NO_RETRY(asking) };
+  // Its whole request is what it compacts: it is made where the instructions are known.
+  const answer = await ask(once, requestOf(work));
+  return answer.ok ? kept(asking.model, answer) : without(answer.failure.message);
+}
+
+const NO_RETRY = ({ retry }: Asking): Asking["retry"] => ({ ...retry, maxRetries: 0 });
+
+function without(why: string, usage: Usage = NO_USAGE): NativeOutcome {
+  return { usage, notes: [`no compaction of the provider's own is kept beside the summary: ${why}`] };
+}
+
+/** The estimate can be below what the provider counts. */
+const WINDOW_SHARE = 0.9;
+
+function refusalOf(work: NativeWork, { takesInstructions }: NativeCompaction): string | undefined {
+  const { asking, isSummaryFirst, instructions } = work;
+  const { provider, contextWindow = Number.POSITIVE_INFINITY } = asking.model;
+  if (!isSummaryFirst) return "something else than the summary comes first in the context";
+  if (instructions !== undefined && !takesInstructions) return `${provider} takes no instructions for it`;
+  const { messages, tools, maxOutputTokens = 0 } = requestOf(work);
+  const tokens = estimateTokens(messages) + toolTokens(tools) + maxOutputTokens;
+  if (tokens > contextWindow * WINDOW_SHARE) return `about ${tokens} tokens leave the context, too many for one call`;
+  return undefined;
+}
+
+/** Without the session's own tools and system prompt a provider may refuse the calls it is shown. */
+function requestOf(work: NativeWork): Omit<NativeRequest, "instructions"> {
+  const { asking, compacting, compactions, leaving, tools, skill } = work;
+  return {
+    messages: withSkill(leaving, skill),
+    tools,
+    maxOutputTokens: compacting.compactor.maxSummaryTokens(),
+    native: nativeSummaryIn(leaving, { model: asking.model, compactions, isOn: true }),
+  };
+}
+
+/** The model with its provider's compaction for an answer, so that it is timed, priced and interrupted like one. */
+function asCompacting(model: ModelClient, compaction: NativeCompaction, work: NativeWork): ModelClient {
+  const { provider, modelId, contextWindow, prices, url } = model;
+  const instructions = promptOf(work);
+  return {
+    provider,
+    modelId,
+    contextWindow,
+    prices,
+    url,
+    stream: (request, signal) => compaction.stream({ ...request, instructions }, signal),
+  };
+}
+
+/** Instructions take the place of the provider's own prompt, so they are given with ours. */
+function promptOf({ compacting, instructions }: NativeWork): string | undefined {
+  if (instructions === undefined) return undefined;
+  const more = "Call no tools; answer with the summary alone.";
+  return `${compacting.compactor.compactionPrompt()}\n\nAdditional instructions: ${instructions}\n\n${more}`;
+}
+
+function kept(model: ModelClient, { blocks, usage, stopReason }: Extract<ModelAnswer, { ok: true }>): NativeOutcome {
+  const { provider, modelId } = model;
+  const given = blocks.find((block) => block.block_type === "server_tool_content");
+  const item = given?.data.content;
+  if (!isObject(item)) return without(`${provider} gave none, and stopped with ${stopReason}`, usage);
+  const bytes = new TextEncoder().encode(JSON.stringify(item)).length;
+  if (bytes > NATIVE_BYTES_MAX) return without(`that of ${provider} has ${bytes} bytes, too many to keep`, usage);
+  const host = hostOf(model);
+  const native = { provider, model: modelId, bytes, usage, item, ...(host === undefined ? {} : { host }) };
+  return { native, usage, notes: [] };
+}
+
+function isObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,52 @@
+import type { KeptNative } from "../contract/compaction.ts";
+import type { EntryBodyOf } from "../contract/entry.ts";
+import type { Message } from "../contract/message.ts";
+import type { ModelClient, NativeSummary } from "../ports/model.ts";
+import { RULES_INTRO, rulesText, summaryMessage } from "./compaction/shown-messages.ts";
+import type { CompactionRecord } from "./context.ts";
+
+/** What decides whether a call carries a provider's own compaction. */
+interface Sending {
+  readonly model: ModelClient;
+  readonly compactions: readonly CompactionRecord[];
+  /** Whether it is wanted at all. */
+  readonly isOn: boolean;
+}
+
+/**
+ * The provider's own compaction for the place of the summary in these messages; undefined where there is none, where it
+ * is another model's, or was refused. The summary must come first: a provider takes what it compacted for the beginning.
+ */
+export function nativeSummaryIn(messages: readonly Message[], sending: Sending): NativeSummary | undefined {
+  const { model, compactions, isOn } = sending;
+  if (!isOn || model.compaction === undefined) return undefined;
+  const first = messages.find(({ role }) => role !== "system");
+  const id = first?.role === "user" ? first.compaction_id : undefined;
+  if (id === undefined) return undefined;
+  const record = compactions.find(({ body, undone }) => body.compaction_id === id && !undone);
+  const native = record?.body.native;
+  if (record === undefined || native === undefined || record.nativeRefused === true) return undefined;
+  if (!isFor(native, model) || !isSummaryOf(first, record.body)) return undefined;
+  return { compactionId: id, item: native.item, following: followingOf(record.body) };
+}
+
+function isFor(native: KeptNative, model: ModelClient): boolean {
+  return native.provider === model.provider && native.model === model.modelId && native.host === hostOf(model);
+}
+
+/** Of an address no more is kept than whose it is: the rest may hold what gives access. */
+export function hostOf({ url }: Pick<ModelClient, "url">): string | undefined {
+  return url !== undefined && URL.canParse(url) ? new URL(url).host : undefined;
+}
+
+type Summarised = Pick<EntryBodyOf<"compacted">, "summary" | "rules" | "created_at" | "compaction_id">;
+
+/** Whether a message is the summary as we wrote it, and not what a compactor of one's own made of it. */
+export function isSummaryOf(message: Message | undefined, body: Summarised): boolean {
+  return message?.role === "user" && message.content === summaryMessage(body).content;
+}
+
+/** Every rule, also those the summary says itself: what the provider's own compaction says of them nobody knows. */
+function followingOf({ rules = [] }: Summarised): string {
+  return rules.length === 0 ? "" : `${RULES_INTRO}\n${rulesText(rules)}`;
+}
