@@ -45,6 +45,11 @@ export function remarkOf(event: AgentEvent): Pick<Remark, "tone" | "text"> | und
     }
     case "compaction_failed":
       return { tone: "warn", text: `A compaction failed, and the context stays as it was: ${event.error}` };
+    case "native_compaction_refused":
+      return {
+        tone: "warn",
+        text: `${event.provider} refused its own compaction, and the summary is sent instead: ${event.error}`,
+      };
     case "budget_warning":
       return { tone: "warn", text: `${event.percent} % of the session's ${BUDGETS[event.budget_type]} are used.` };
     case "extraction_failed":

@@ -4,7 +4,7 @@ import type { Compaction } from "../../src/contract/compaction.ts";
 import { Receipt } from "../compaction-receipt.tsx";
 import { Standing } from "../compaction-summary.tsx";
 import { Taken } from "../compaction-taken.tsx";
-import { formatCost, formatCount, formatTime, formatTokens } from "../format.ts";
+import { formatCost, formatCount, formatSize, formatTime, formatTokens } from "../format.ts";
 import { Action, Answer, Badge, Note, useAsked } from "../parts.tsx";
 import { linkTo, place } from "../router.ts";
 import { may } from "../server.ts";
@@ -67,7 +67,8 @@ function chainOf(all: readonly Compaction[], compaction: Compaction): readonly C
 }
 
 function Facts({ view, compaction }: { view: SessionView; compaction: Compaction }): JSX.Element {
-  const { tokens_before, tokens_after, messages_before, messages_after, usage, notes, instructions } = compaction;
+  const { tokens_before, tokens_after, messages_before, messages_after, usage, notes, instructions, native } =
+    compaction;
   const isAsking = useSignal(false);
   return (
     <section class="stack" aria-label="The compaction">
@@ -106,6 +107,14 @@ function Facts({ view, compaction }: { view: SessionView; compaction: Compaction
           </>
         )}
       </p>
+      {native !== undefined && (
+        <p class="soft">
+          Beside the summary, the log keeps a compaction of <bdi>{native.provider}</bdi>'s own,{" "}
+          {formatSize(native.bytes)}, that nobody else can read.{" "}
+          {native.refused ? "It was refused since" : <>Calls of {native.model} carry it</>}
+          {native.refused ? ", so the summary is sent." : " in the place of the summary."}
+        </p>
+      )}
       {notes.map((note) => (
         <Note key={note} kind="plain">
           <bdi>{note}</bdi>

@@ -49,7 +49,8 @@ export function watchModel(model: ModelClient, watching: ChatSpans): ModelClient
       stream: (request, signal) => {
         // What it gives is for the provider alone: no span tells it, whatever spans are allowed to tell.
         const hidden = { ...watching, spans: { ...watching.spans, capturesContent: false } };
-        return streamInSpan({ ...model, stream: () => compaction.stream(request, signal) }, hidden, { request, signal });
+        const compacting = { provider, modelId, contextWindow, url, stream: () => compaction.stream(request, signal) };
+        return streamInSpan(compacting, hidden, { request, signal });
       },
     },
     stream: (request, signal) => streamInSpan(model, watching, { request, signal }),

@@ -44,7 +44,11 @@ export const anthropicWire: WireFormat = {
   }),
 };
 
+/** The text of a compaction is the provider's own words, and its signature is what is opaque. */
+export const COMPACTED_TEXT = "Claude's own words about all of it.";
+
 function render(scenario: Scenario): readonly string[] {
+  if (scenario.compaction !== undefined) return renderCompaction(scenario.compaction.opaque, scenario.usage);
   const { reasoning, text = [], toolCalls = [], usage } = scenario;
   const frames = [event({ type: "message_start", message: opening(usage) }), event({ type: "ping" })];
   let index = 0;
@@ -79,6 +83,20 @@ function render(scenario: Scenario): readonly string[] {
   frames.push(event({ type: "message_delta", delta: { stop_reason, stop_sequence: null }, usage: counted }));
   frames.push(event({ type: "message_stop" }));
   return frames;
+}
+
+/** The block comes whole with its start; what it took is told by its iteration alone. */
+function renderCompaction(signature: string, { input, output }: Scenario["usage"] = { input: 0, output: 0 }) {
+  const content_block = { type: "compaction", content: COMPACTED_TEXT, signature };
+  const iterations = [{ type: "compaction", input_tokens: input, output_tokens: output }];
+  const usage = { output_tokens: 0, iterations };
+  return [
+    event({ type: "message_start", message: opening() }),
+    event({ type: "content_block_start", index: 0, content_block }),
+    event({ type: "content_block_stop", index: 0 }),
+    event({ type: "message_delta", delta: { stop_reason: "compaction", stop_sequence: null }, usage }),
+    event({ type: "message_stop" }),
+  ];
 }
 
 function opening({ input, cacheRead = 0, cacheWrite = 0 }: Scenario["usage"] = { input: 0, output: 0 }): object {

@@ -55,6 +55,13 @@ function render(scenario: Scenario): readonly string[] {
   emit("response.created", { response: responseOf(scenario, "in_progress") });
   emit("response.in_progress", { response: responseOf(scenario, "in_progress") });
   let output_index = 0;
+  if (scenario.compaction !== undefined) {
+    const item = { id: "cmp_01", type: "compaction" };
+    emit("response.output_item.added", { output_index, item: { ...item, encrypted_content: "" } });
+    const { opaque: encrypted_content } = scenario.compaction;
+    emit("response.output_item.done", { output_index, item: { ...item, encrypted_content } });
+    output_index += 1;
+  }
   if (reasoning !== undefined) {
     renderReasoning(emit, output_index, reasoning);
     output_index += 1;

@@ -14,6 +14,8 @@ export interface Scenario {
     readonly cacheWrite?: number;
   };
   readonly stop?: "end" | "length";
+  /** The provider's own compaction of what it was sent, with what only it can read. */
+  readonly compaction?: { readonly opaque: string };
 }
 
 /** What a provider refuses, with the status and body it really sends. */

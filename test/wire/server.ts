@@ -4,9 +4,11 @@ import type { AddressInfo } from "node:net";
 import type { Json, Refusal, Scenario, WireFormat } from "./scenario.ts";
 
 /** How the server treats one request. */
-type Reply =
+export type Reply =
   | { readonly kind: "answer"; readonly scenario: Scenario }
   | { readonly kind: "refuse"; readonly refusal: Refusal; readonly headers?: Readonly<Record<string, string>> }
+  /** Refuses the request with this body. */
+  | { readonly kind: "reject"; readonly status: number; readonly body: unknown }
   /** A web page, as the front door of some other service shows. */
   | { readonly kind: "page" }
   /** Refuses in plain text that never ends. */
@@ -89,6 +91,10 @@ async function send(format: WireFormat, reply: Reply, response: ServerResponse):
   if (reply.kind === "flood") {
     response.writeHead(500, { "content-type": "text/plain" });
     while (!response.destroyed) await write(response, "boom ".repeat(1_000));
+    return;
+  }
+  if (reply.kind === "reject") {
+    response.writeHead(reply.status, { "content-type": "application/json" }).end(JSON.stringify(reply.body));
     return;
   }
   if (reply.kind === "refuse") {

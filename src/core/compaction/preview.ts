@@ -99,9 +99,13 @@ export async function previewCompaction(
   const judging = compacting.judge === "model" ? [judgeRequest([], messagesOf(source.shown), { clock, model })] : [];
   // A judge reads the summary, too.
   const readTokens = [...writing, ...judging].reduce((sum, { messages }) => sum + estimateTokens(messages), 0);
+  // The provider's own compaction reads what leaves, and may write as much as a summary.
+  const native = compacting.native && model.compaction !== undefined ? [estimateTokens(prepared.leaving)] : [];
+  const nativeTokens = native.reduce((sum, tokens) => sum + tokens, 0);
+  const longest = summaryTokensMax * (1 + native.length);
   const cost = {
-    input_tokens: hasSummary ? readTokens + judging.length * summaryTokensMax : 0,
-    max_output_tokens: hasSummary ? judging.reduce((sum, one) => sum + one.maxOutputTokens, summaryTokensMax) : 0,
+    input_tokens: hasSummary ? readTokens + judging.length * summaryTokensMax + nativeTokens : 0,
+    max_output_tokens: hasSummary ? judging.reduce((sum, one) => sum + one.maxOutputTokens, longest) : 0,
   };
   return { compacted: false, compaction: { ...compaction, cost } };
 }

@@ -85,6 +85,7 @@ const TOLD: readonly AgentEventType[] = [
   "tool_execution_timed_out",
   "tool_approval_answered",
   "compaction_failed",
+  "native_compaction_refused",
   "budget_warning",
   "extraction_failed",
   "hook_denied",

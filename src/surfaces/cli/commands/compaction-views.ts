@@ -2,7 +2,18 @@ import type { Compaction, CompactResult } from "../../../contract/compaction.ts"
 import { RuntimeError } from "../../../contract/error.ts";
 import type { SessionHistory } from "../../../contract/session.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
-import { ageOf, alignColumns, counted, createPaint, grouped, type Io, oneLine, type Paint, writeJson } from "../io.ts";
+import {
+  ageOf,
+  alignColumns,
+  bytesText,
+  counted,
+  createPaint,
+  grouped,
+  type Io,
+  oneLine,
+  type Paint,
+  writeJson,
+} from "../io.ts";
 import type { Opened } from "../open-runtime.ts";
 import { shortId } from "../session-selector.ts";
 import { placeText, rangesText, receiptLines } from "./receipt-lines.ts";
@@ -98,6 +109,7 @@ function factRows(compaction: Shown, messages: SessionHistory["messages"] | unde
     ...stateRows(compaction),
     ...notes.map((note): Fact => ["note", oneLine(note, NOTE_CHARS_MAX)]),
     ...judgedRows(compaction),
+    ...nativeRows(compaction),
     ["cost", costText(compaction)],
   ];
 }
@@ -142,6 +154,14 @@ function judgedRows({ judged }: Shown): readonly Fact[] {
   const found = `${grouped(supported)} supported, ${grouped(contradicted)} contradicted, ${grouped(unverified)} unverified`;
   const spent = `${grouped(usage.input_tokens)} tokens in / ${grouped(usage.output_tokens)} out`;
   return [["judged", `${found}; of the cost, ${spent}`]];
+}
+
+function nativeRows({ native }: Shown): readonly Fact[] {
+  if (native === undefined) return [];
+  const { provider, model, usage, refused } = native;
+  const spent = `${grouped(usage.input_tokens)} tokens in / ${grouped(usage.output_tokens)} out`;
+  const use = refused ? "refused since, so the summary is sent" : `sent to ${model} in the place of the summary`;
+  return [["native", `item of ${provider}, ${bytesText(native.bytes)}, ${use}; of the cost, ${spent}`]];
 }
 
 function tokensText({ tokens_before, tokens_after, cost }: Shown): string {
@@ -191,8 +211,15 @@ export async function listCompactions(
   const { dim } = createPaint(io.stdout, io.env);
   const now = Date.now();
   const replaced = new Set(compactions.flatMap(({ undone, superseded = "" }) => (undone ? [] : [superseded])));
-  const rows = compactions.map((compaction) => [...factsOf(compaction, now), stateOf(compaction, replaced)]);
-  const head = ["ID", "WHEN", "WHY", "MESSAGES", "TOKENS", "LOST", "STATE"];
+  const hasNative = compactions.some(({ native }) => native !== undefined);
+  const nativeOf = ({ native }: Compaction): string[] =>
+    !hasNative ? [] : [native === undefined ? "" : `${native.provider}, ${bytesText(native.bytes)}`];
+  const rows = compactions.map((compaction) => [
+    ...factsOf(compaction, now),
+    ...nativeOf(compaction),
+    stateOf(compaction, replaced),
+  ]);
+  const head = ["ID", "WHEN", "WHY", "MESSAGES", "TOKENS", "LOST", ...(hasNative ? ["NATIVE ITEM"] : []), "STATE"];
   for (const [index, line] of alignColumns([head, ...alignRight(rows)]).entries()) {
     const isPale = ["undone", "replaced"].includes(rows[index - 1]?.at(-1) ?? "undone");
     io.stdout.write(`${isPale ? dim(line) : line}\n`);

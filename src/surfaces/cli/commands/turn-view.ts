@@ -128,6 +128,10 @@ export function noticeOf(event: AgentEvent): string | undefined {
       return oneLine(event.reason, SENTENCE_CHARS_MAX);
     case "compaction_failed":
       return `compaction failed: ${oneLine(event.error, SENTENCE_CHARS_MAX)}`;
+    case "native_compaction_refused": {
+      const reason = oneLine(event.error, SENTENCE_CHARS_MAX);
+      return `${event.provider} refused its own compaction, so the summary is sent: ${reason}`;
+    }
     default:
       return undefined;
   }
@@ -191,10 +195,11 @@ export function compactionLine(event: AgentEventOf<"compaction_started" | "compa
     const size = `about ${counted(event.estimated_history_tokens, "token")}`;
     return `compacting ${counted(event.message_count, "message")}, ${size}…`;
   }
-  const { messages_before, messages_after, summary_tokens, judged } = event;
+  const { messages_before, messages_after, summary_tokens, judged, native } = event;
   const change = `${grouped(messages_before)} → ${grouped(messages_after)} messages`;
   const found = judged && `; judged: ${judged.contradicted} contradicted, ${judged.unverified} unverified`;
-  return `compacted: ${change}, a summary of ${counted(summary_tokens, "token")}${found ?? ""}`;
+  const kept = native && `; beside it, ${native.provider}'s own`;
+  return `compacted: ${change}, a summary of ${counted(summary_tokens, "token")}${found ?? ""}${kept ?? ""}`;
 }
 
 function warningLine({ budget_type, used, limit, percent }: AgentEventOf<"budget_warning">): string {
