@@ -1,9 +1,11 @@
 import type { KeptNative } from "../contract/compaction.ts";
-import type { EntryBodyOf } from "../contract/entry.ts";
+import type { EntryBody, EntryBodyOf } from "../contract/entry.ts";
 import type { Message } from "../contract/message.ts";
 import type { ModelClient, NativeSummary } from "../ports/model.ts";
 import { RULES_INTRO, rulesText, summaryMessage } from "./compaction/shown-messages.ts";
 import type { CompactionRecord } from "./context.ts";
+import type { ModelAnswer } from "./model-call.ts";
+import type { Run } from "./run.ts";
 
 /** What decides whether a call carries a provider's own compaction. */
 interface Sending {
@@ -49,4 +51,27 @@ export function isSummaryOf(message: Message | undefined, body: Summarised): boo
 /** Every rule, also those the summary says itself: what the provider's own compaction says of them nobody knows. */
 function followingOf({ rules = [] }: Summarised): string {
   return rules.length === 0 ? "" : `${RULES_INTRO}\n${rulesText(rules)}`;
+}
+
+type Failed = Extract<ModelAnswer, { ok: false }>;
+
+/**
+ * Whether a call that carried the provider's own compaction, and was refused, is made again without it. What a refusal is
+ * about no two providers say alike, so the answer decides: only where there is one was the compaction to blame.
+ */
+export function leavesOut(run: Run, { because, failure }: Failed, native: NativeSummary | undefined): boolean {
+  if (native === undefined || because !== "failure" || failure.kind !== "invalid_request") return false;
+  run.leftOut = { compactionId: native.compactionId, error: failure.message };
+  run.recoveries += 1;
+  return true;
+}
+
+/** What is told once a call without it was answered. */
+export function refusedNative(run: Run): readonly EntryBody[] {
+  const { leftOut, turn } = run;
+  if (leftOut === undefined) return [];
+  run.leftOut = undefined;
+  const { compactionId: compaction_id, error } = leftOut;
+  const { provider } = turn.model;
+  return [{ kind: "event", event: { type: "native_compaction_refused", compaction_id, provider, error } }];
 }

@@ -10,7 +10,7 @@ import { judgeTurnBoundary, runDueCompaction } from "./boundary.ts";
 import { assembleContext, hashContext, withSkill } from "./context.ts";
 import { type Extraction, extractOutput } from "./extraction.ts";
 import { type Asking, ask, type ModelAnswer } from "./model-call.ts";
-import { nativeSummaryIn } from "./native-summary.ts";
+import { leavesOut, nativeSummaryIn, refusedNative } from "./native-summary.ts";
 import {
   causeOf,
   checkBudget,
@@ -123,26 +123,6 @@ async function compactIfDue(run: Run, unsaved: readonly EntryBody[]): Promise<bo
   await turn.append(() => stillUnsaved(run, unsaved));
   await runDueCompaction(turn, asking(run), verdict === "overflow" ? "overflow" : "threshold");
   return true;
-}
-
-/**
- * Whether a call that carried the provider's own compaction, and was refused, is made again without it. What a refusal is
- * about no two providers say alike, so the answer decides: only where there is one was the compaction to blame.
- */
-function leavesOut(run: Run, { because, failure }: Failed, native: NativeSummary | undefined): boolean {
-  if (native === undefined || because !== "failure" || failure.kind !== "invalid_request") return false;
-  run.leftOut = { compactionId: native.compactionId, error: failure.message };
-  run.recoveries += 1;
-  return true;
-}
-
-function refusedNative(run: Run): readonly EntryBody[] {
-  const { leftOut, turn } = run;
-  if (leftOut === undefined) return [];
-  run.leftOut = undefined;
-  const { compactionId: compaction_id, error } = leftOut;
-  const { provider } = turn.model;
-  return [{ kind: "event", event: { type: "native_compaction_refused", compaction_id, provider, error } }];
 }
 
 /** A context the provider finds too long is compacted once, and the call made again. */

@@ -603,6 +603,21 @@ class Judgement(TypedDict):
     """What judging took; the usage of the compaction has it in it."""
 
 
+class CompactResultCompactionNative(TypedDict):
+    """`native` of `CompactResultCompaction`."""
+
+    provider: str
+    """Whose it is."""
+    model: str
+    """The model it is for."""
+    bytes: int
+    """How large it is, as JSON."""
+    usage: Usage
+    """What it took; the usage of the compaction has it in it."""
+    refused: bool
+    """Whether the provider refused it since, so that the summary is sent."""
+
+
 class CompactResultCompactionCost(TypedDict):
     """`cost` of `CompactResultCompaction`."""
 
@@ -655,6 +670,8 @@ class CompactResultCompaction(TypedDict):
     """Rules of the user that left the context, oldest first; those that follow stand below the summary."""
     judged: NotRequired[Judgement]
     """What a judge found in the summary; only where one was asked."""
+    native: NotRequired[CompactResultCompactionNative]
+    """The provider's own compaction, which is kept beside the summary."""
     usage: Usage
     """The tokens the summary took."""
     cadence: CompactionCadence
@@ -725,6 +742,8 @@ class Compaction(TypedDict):
     """Rules of the user that left the context, oldest first; those that follow stand below the summary."""
     judged: NotRequired[Judgement]
     """What a judge found in the summary; only where one was asked."""
+    native: NotRequired[CompactResultCompactionNative]
+    """The provider's own compaction, which is kept beside the summary."""
     usage: Usage
     """The tokens the summary took."""
     cadence: CompactionCadence
