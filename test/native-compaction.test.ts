@@ -8,6 +8,7 @@ import { SUMMARY_PREFIX } from "../src/core/compaction/shown-messages.ts";
 import { hashContext } from "../src/core/context.ts";
 import { createInMemoryStore, createRuntime, type RuntimeOptions } from "../src/runtime.ts";
 import { openRuntime } from "../src/runtime-on-disk.ts";
+import { keepSession } from "../src/surfaces/cli/keep-session.ts";
 import { configWith, listen } from "./support/runtime.ts";
 import { openTracing } from "./support/tracing.ts";
 import { anthropicWire, COMPACTED_TEXT } from "./wire/anthropic.ts";
@@ -276,7 +277,11 @@ describe.each(WIRES)("a compaction of $provider's own", ({ format, provider, oth
     const { refused: _, ...native } = compaction?.native ?? { refused: false };
     expect(told.at(-1)).toMatchObject({ type: "compaction_completed", native });
     expect(native).toMatchObject({ bytes: expect.any(Number) });
-    expect(JSON.stringify(told)).not.toContain(OPAQUE);
+    const { dispatch } = opened.runtime;
+    const { signal } = new AbortController();
+    const page = await keepSession({ dispatch, session_id: session.id, version: "1", keptAt: new Date(0), signal });
+    expect(page.compactions).toMatchObject([{ native }]);
+    expect(JSON.stringify([told, page])).not.toContain(OPAQUE);
   });
 
   it("[C13] survives the process", async () => {
