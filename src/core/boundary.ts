@@ -5,7 +5,7 @@ import { judgeBoundary, type Verdict } from "./compaction/policy.ts";
 import type { Compacting } from "./compaction/prepare.ts";
 import type { CompactionJob } from "./compaction/run-compaction.ts";
 import type { Asking } from "./model-call.ts";
-import type { SessionState } from "./session-state.ts";
+import type { Ahead, SessionState } from "./session-state.ts";
 import { toolTokens } from "./tokens.ts";
 
 /** What a boundary knows of its turn. */
@@ -21,20 +21,17 @@ interface AtBoundary {
 const BYTES_PER_TOKEN = 4;
 
 /** Whether the context is to be compacted before the next call; `ahead` is the state that call would be made in. */
-export function judgeTurnBoundary(
-  turn: AtBoundary,
-  ahead: Omit<SessionState, "transcript">,
-): Verdict | { readonly error: string } {
-  const { compacting, model, tools } = turn;
+export function judgeTurnBoundary(turn: AtBoundary, ahead: Ahead): Verdict | { readonly error: string } {
+  const { state, compacting, model, tools } = turn;
   if (compacting === undefined) return "not_due";
-  const { cadence, lastInputTokens, shown, shownTokens, shownMediaBytes, settings } = ahead;
+  const { cadence, lastInputTokens, added, shownTokens, shownMediaBytes, settings } = ahead;
   const last = Math.max(
     cadence.last_compaction_boundary_index ?? -1,
     cadence.last_compaction_attempt_boundary_index ?? -1,
   );
   const facts = {
     lastInputTokens,
-    messageCount: shown.length,
+    messageCount: state.shown.length + added.length,
     estimatedHistoryTokens: shownTokens,
     lastCompactionBoundaryIndex: last < 0 ? undefined : last,
     sessionBoundaryIndex: cadence.session_boundary_index,
@@ -57,6 +54,14 @@ export async function runDueCompaction(turn: AtBoundary, asking: Asking, trigger
   if (compacting === undefined) return false;
   // Most sessions end before they are compacted, so what only a compaction needs is loaded by the first.
   const { runCompaction } = await import("./compaction/run-compaction.ts");
-  const outcome = await runCompaction({ state, compacting, asking, trigger, tools: [...turn.tools.values()], skill, append });
+  const outcome = await runCompaction({
+    state,
+    compacting,
+    asking,
+    trigger,
+    tools: [...turn.tools.values()],
+    skill,
+    append,
+  });
   return outcome.compacted;
 }

@@ -19,12 +19,21 @@ export function assembleContext(state: Pick<ShownState, "shown">): readonly Mess
   return state.shown.map((placed) => placed.message);
 }
 
+/** By the message they begin with: the same request begins with the same message each time, as caches of it ask for. */
+const skilled = new WeakMap<Message, { readonly skill: string; readonly system: Message }>();
+
 /** The request's messages with a skill at the end of the system prompt. */
 export function withSkill(messages: readonly Message[], skill: string | undefined): readonly Message[] {
-  if (skill === undefined) return messages;
   const [first, ...rest] = messages;
-  if (first?.role === "system") return [{ ...first, content: `${first.content}\n\n${skill}` }, ...rest];
-  return [{ role: "system", content: skill, created_at: first?.created_at ?? "" }, ...messages];
+  if (skill === undefined || first === undefined) return messages;
+  const isSystem = first.role === "system";
+  const known = skilled.get(first);
+  const system: Message =
+    known?.skill === skill
+      ? known.system
+      : { role: "system", content: isSystem ? `${first.content}\n\n${skill}` : skill, created_at: first.created_at };
+  skilled.set(first, { skill, system });
+  return [system, ...(isSystem ? rest : messages)];
 }
 
 const chained = new WeakMap<Message, { readonly before: string; readonly hash: string }>();

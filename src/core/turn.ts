@@ -7,7 +7,7 @@ import type { Clock } from "../ports/clock.ts";
 import type { NativeSummary } from "../ports/model.ts";
 import { askedEntry, ruleAgain, ruleOn } from "./approval.ts";
 import { judgeTurnBoundary, runDueCompaction } from "./boundary.ts";
-import { assembleContext, hashContext, withSkill } from "./context.ts";
+import { assembleContext, hashContext, messagesOf, withSkill } from "./context.ts";
 import { type Extraction, extractOutput } from "./extraction.ts";
 import { type Asking, ask, type ModelAnswer } from "./model-call.ts";
 import { leavesOut, nativeSummaryIn, refusedNative } from "./native-summary.ts";
@@ -156,10 +156,10 @@ async function openCall(run: Run, unsaved: readonly EntryBody[], step: number): 
   const { model, compacting } = turn;
   let opened: Opened = { messages: [], native: undefined };
   await turn.append(() => {
-    const ahead = foldAhead(turn.state, unsaved);
-    const messages = assembleContext(ahead);
+    const { added, compactions } = foldAhead(turn.state, unsaved);
+    const messages = [...assembleContext(turn.state), ...messagesOf(added)];
     const isOn = compacting?.native === true && run.leftOut === undefined;
-    const native = nativeSummaryIn(messages, { model, compactions: ahead.compactions, isOn });
+    const native = nativeSummaryIn(messages, { model, compactions, isOn });
     opened = { messages, native };
     const context_sha256 = hashContext(messages, turn.hash);
     const carried = native === undefined ? {} : { native_of: native.compactionId };
