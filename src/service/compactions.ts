@@ -14,14 +14,8 @@ import { closeLeftovers } from "../core/turn-end.ts";
 import type { ModelClient, ModelResolver } from "../ports/model.ts";
 import type { Service } from "./dispatch.ts";
 import { appendEntries, emitLive, type LiveSession, type LiveSessions, type LockedWork } from "./live-sessions.ts";
-import {
-  appendingTo,
-  chooseTools,
-  compactingIn,
-  requireReachableFor,
-  sessionWork,
-  type TurnParts,
-} from "./turn-runner.ts";
+import { appendingTo, compactingIn, requireReachableFor, sessionWork, type TurnParts } from "./turn-runner.ts";
+import { chooseTools } from "./turn-tools.ts";
 
 export interface CompactionParts extends TurnParts {
   readonly live: LiveSessions;

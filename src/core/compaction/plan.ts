@@ -1,7 +1,7 @@
 import type { ContextPart, SeqRange } from "../../contract/compaction.ts";
 import type { Message } from "../../contract/message.ts";
 import type { CompactionResult } from "../../ports/compactor.ts";
-import { isIn, type Placed, showTranscript } from "../context.ts";
+import { isIn, type Placed, showTranscript, standingIn } from "../context.ts";
 import type { SessionState } from "../session-state.ts";
 import { estimateTokens } from "../tokens.ts";
 import { SUMMARY_PREFIX, turnsOf } from "./shown-messages.ts";
@@ -193,7 +193,7 @@ export function shownWith(
   more: { ranges?: readonly SeqRange[]; pin?: number },
 ): readonly Placed[] {
   const { ranges = [], pin } = more;
-  const standing = compactions.findLast((record) => !record.undone);
+  const standing = standingIn({ compactions });
   const expanded = compactions.map((one) =>
     one === standing ? { ...one, expanded: [...one.expanded, ...ranges] } : one,
   );
