@@ -187,9 +187,8 @@ const LOOKED_AT_PER_CHAR = 8;
 function plain(text: string, charsMax: number): string {
   const words = text
     .slice(0, charsMax * LOOKED_AT_PER_CHAR)
-    .replaceAll(/[\p{C}\p{Z}\s]+/gu, " ")
     .replaceAll(/["“”„«»]/gu, "'")
-    .replaceAll(/[[\]{}()<>·…;`]/gu, "")
+    .replaceAll(/[\p{C}\p{Z}\s[\]{}()<>·…;`]+/gu, " ")
     .trim();
   if (words.length <= charsMax && text.length <= charsMax * LOOKED_AT_PER_CHAR) return words;
   const cut = words.slice(0, charsMax);
