@@ -15,6 +15,7 @@ const PARTS = [
   ["memory", "memory"],
   ["turn", "turns"],
   ["tool_output", "tool output"],
+  ["evicted", "evicted tool output"],
 ] as const;
 type Part = (typeof PARTS)[number][0];
 
@@ -162,7 +163,7 @@ function StripLink(props: {
       {item.kind === "call" ? (
         <Bar call={item.call} x={x + 1} width={Math.max(2, width - 2)} yOf={yOf} />
       ) : (
-        <g class={`strip-mark ${item.mark.undone ? "undone" : ""}`}>
+        <g class={`strip-mark ${isEviction(item.mark) ? "eviction" : ""} ${item.mark.undone ? "undone" : ""}`}>
           <line x1={x + width / 2} x2={x + width / 2} y1={0} y2={HEIGHT} />
           <path d={`M${x + width / 2 - 4} ${HEIGHT + 9}l4 -8l4 8z`} />
         </g>
@@ -194,11 +195,16 @@ function partsOf(call: Pick<ModelCall, "parts" | "tool_tokens">): readonly { kin
   }).filter(({ tokens }) => tokens > 0);
 }
 
+/** No summary was made: only tool output became one line each. */
+function isEviction({ trigger }: Mark): boolean {
+  return trigger === "eviction";
+}
+
 function sentenceOf(item: Item): string {
   if (item.kind === "compaction") {
     const { tokens_before, tokens_after, undone } = item.mark;
     const change = `${formatCount(tokens_before)} tokens became ${formatCount(tokens_after)}`;
-    return `Compaction at ${item.seq}: ${change}${undone ? "; it was undone" : ""}`;
+    return `${isEviction(item.mark) ? "Eviction of tool output" : "Compaction"} at ${item.seq}: ${change}${undone ? "; it was undone" : ""}`;
   }
   const names = new Map<string, string>(PARTS);
   const parts = partsOf(item.call).map(({ kind, tokens }) => `${names.get(kind)} ${formatCount(tokens)}`);
@@ -251,6 +257,10 @@ function Told(props: {
         <li>
           <span class="swatch mark" aria-hidden="true" />
           compaction
+        </li>
+        <li>
+          <span class="swatch mark eviction" aria-hidden="true" />
+          eviction
         </li>
       </ul>
     </>

@@ -204,6 +204,7 @@ export function openSessionView(id: string): SessionView {
         hasCalled = true;
         break;
       case "compaction_completed":
+      case "context_evicted":
         hasCalled = true;
         break;
       case "transcript_rewrite_committed":

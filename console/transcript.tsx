@@ -88,11 +88,13 @@ function isTold(said: Said, before: Said | undefined): boolean {
 }
 
 function CompactionMark({ id, compaction }: { id: string; compaction: Compaction }): JSX.Element {
-  const { compaction_id, messages_before, messages_after, tokens_before, tokens_after, undone } = compaction;
+  const { compaction_id, messages_before, messages_after, tokens_before, tokens_after, undone, evicted } = compaction;
   return (
     <p class="remark compaction-mark">
       <span>
-        Compacted here: {formatCount(messages_before)} messages became {formatCount(messages_after)},{" "}
+        {evicted === undefined
+          ? `Compacted here: ${formatCount(messages_before)} messages became ${formatCount(messages_after)}, `
+          : `Evicted here: ${formatCount(evicted.outputs)} tool outputs became one line each, `}
         {formatTokens(tokens_before)} tokens became {formatTokens(tokens_after)}.
       </span>{" "}
       {undone && <Badge>undone</Badge>}{" "}

@@ -4,7 +4,7 @@ import { type Compose, composeOver, ownLayer } from "./config/config-layers.ts";
 import { type Config, defaultConfig, fixedAtStart, modelConfig, policyOf } from "./config/load-config.ts";
 import { MCP_CONNECT_TIMEOUT_MS } from "./config/mcp-servers.ts";
 import { requirePermitted } from "./config/trust.ts";
-import { CAPABILITY_ABSENT, type Capability } from "./contract/capability.ts";
+import type { Capability } from "./contract/capability.ts";
 import type { ConfiguredRealm } from "./contract/config.ts";
 import { RuntimeError } from "./contract/error.ts";
 import { MEMORY_SKILL } from "./contract/memory.ts";
@@ -27,12 +27,12 @@ import { createModelResolver, withPrices } from "./providers/resolve.ts";
 import { type AgentHome, createAgentOperations } from "./service/agent/agent-operations.ts";
 import { createAgentSource } from "./service/agent/agents.ts";
 import { createCallerView, sessionsWith } from "./service/caller-view.ts";
+import { adviceFor } from "./service/capability-advice.ts";
 import { belowCeiling, belowModelCeiling, lowerOf, requireBelow, type ToolCeiling } from "./service/ceiling.ts";
 import { createConfiguration } from "./service/configuration.ts";
 import { createDispatch, type Dispatch, describeCapabilities, requireCapability } from "./service/dispatch.ts";
 import { translateFailures } from "./service/live-sessions.ts";
 import { searchForTools } from "./service/memory-operations.ts";
-import type { Advice } from "./service/operation-calls.ts";
 import { createPermits, createProjectAnswers } from "./service/permissions.ts";
 import { createRuntimeCalls, type Runtime } from "./service/runtime-calls.ts";
 import { requireOptions } from "./service/runtime-options.ts";
@@ -41,7 +41,7 @@ import { type Configured, createSessionService } from "./service/session-service
 import { type CompactionOptions, composeCompaction } from "./service/session-settings.ts";
 import { subscribe } from "./service/subscriptions.ts";
 import { createSystemClock } from "./service/system-clock.ts";
-import { type CompactionPart, requireReachableFor } from "./service/turn-runner.ts";
+import { type CompactionPart, evicts, requireReachableFor } from "./service/turn-runner.ts";
 import { createUsageSums } from "./service/usage.ts";
 import { createConfigInMemory, createStoreInMemory } from "./stores/in-memory.ts";
 import { createMemoryStoreInMemory } from "./stores/recall/in-memory.ts";
@@ -56,6 +56,7 @@ import {
 } from "./tools/builtin.ts";
 import { createMcpTools, type McpTools, type SlotParts } from "./tools/mcp/mcp-tools.ts";
 import { secretsOf } from "./tools/mcp/variables.ts";
+import { createRecallOutput } from "./tools/recall-output.ts";
 import { secretsIn } from "./tools/shell.ts";
 
 export type { Runtime } from "./service/runtime-calls.ts";
@@ -138,19 +139,21 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
   const { program: shellProgram, timeout_ms } = config.shell;
   const builtins = createBuiltinTools({ root, clock, env, shellProgram, shellTimeoutSecs: timeout_ms / 1_000 });
   const mcp = mcpToolsOf(mcpServers, { env, root, clock, warn: (sentence) => warn(redact(sentence)) });
+  const recallOutput = createRecallOutput(async (sessionId) => (await live.find(sessionId)).state.transcript);
   const ceiling = ceilingOf(options, config);
   const derive = (changed: Config): Configured & { readonly config: Config } => {
     const known = mergeModels(changed.models);
     const memoryScope = options.memory?.scope ?? changed.memory.scope;
     const seen = (labels?: Readonly<Record<string, string>>) => sessionsWith(store, labels);
     const recall = memory && searchForTools(memory, { scope: memoryScope, telemetry, sessionsWith: seen });
+    const compaction = compactionOf(options, changed, config);
     const memoryTools = recall && createMemoryTools(recall);
     return {
       config: changed,
       policy: policyOf(changed),
       permitFor: createPermits({ layers: changed.permissions, root, shellProgram }),
       approvalMs: changed.tools.approval_timeout_ms,
-      compaction: compactionOf(options, changed, config),
+      compaction,
       memoryScope,
       windowOf: ({ model }) => {
         if (ownModel?.modelId === model) return ownModel.contextWindow;
@@ -169,6 +172,8 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
           ...(options.tools ?? []),
         ];
       },
+      recallOutputFor: (settings) =>
+        compaction && evicts(compaction, settings) ? recallOutput(belowCeiling(settings.tools, ceiling)) : undefined,
       models: belowModelCeiling(
         preferOwn(
           ownModel && withPrices(ownModel, changed.prices),
@@ -275,7 +280,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
         await serversEnded;
       },
     },
-    adviceFor(config),
+    adviceFor(config.features),
   );
 }
 
@@ -284,26 +289,6 @@ async function probeStore(store: Store, sessionId: string): Promise<void> {
   await store.sessions.get(sessionId);
   const hold = await store.locks.hold(sessionId);
   await hold.release();
-}
-
-const COMPOSED_BY: Readonly<Record<Capability, string>> = {
-  "session-store": "give createRuntime a store",
-  "memory-store": "give createRuntime a memory, {} for one in this process",
-  "session-compaction": "give createRuntime compaction: true",
-};
-
-/** What to do about a capability that was left out, for whoever composed the runtime. */
-function adviceFor({ features }: Config): Advice {
-  // The keys of the table are the capabilities.
-  const names = Object.keys(COMPOSED_BY) as Capability[];
-  const rows = names.map((name) => {
-    const { code, message } = CAPABILITY_ABSENT[name];
-    const fix = features.includes(name)
-      ? `use openRuntime, or ${COMPOSED_BY[name]}`
-      : `add ${name} to the features of the configuration`;
-    return [code, `${message.replace(/ \(.*$/, "")}: ${fix}`];
-  });
-  return Object.fromEntries(rows);
 }
 
 function memoryOf(

@@ -67,13 +67,15 @@ function chainOf(all: readonly Compaction[], compaction: Compaction): readonly C
 }
 
 function Facts({ view, compaction }: { view: SessionView; compaction: Compaction }): JSX.Element {
-  const { tokens_before, tokens_after, messages_before, messages_after, usage, notes, instructions, native } =
+  const { tokens_before, tokens_after, messages_before, messages_after, usage, notes, instructions, native, evicted } =
     compaction;
   const isAsking = useSignal(false);
   return (
     <section class="stack" aria-label="The compaction">
       <div class="row">
-        <h2>Compaction of {formatTime(compaction.created_at)}</h2>
+        <h2>
+          {evicted === undefined ? "Compaction" : "Eviction"} of {formatTime(compaction.created_at)}
+        </h2>
         <Badge>{TRIGGERS[compaction.trigger]}</Badge>
         {compaction.undone && <Badge tone="warn">undone: the model is shown everything it took out</Badge>}
         <span class="grow" />
@@ -96,7 +98,14 @@ function Facts({ view, compaction }: { view: SessionView; compaction: Compaction
         <Size name="Before" tokens={tokens_before} of={tokens_before} messages={messages_before} />
         <Size name="After" tokens={tokens_after} of={tokens_before} messages={messages_after} />
       </div>
-      <p class="soft">
+      {evicted !== undefined && (
+        <p class="soft">
+          {formatCount(evicted.outputs)} tool outputs became one line each: {formatCount(evicted.superseded)} that the
+          same call gave again later, {formatCount(evicted.failed)} of failed calls, {formatCount(evicted.large)} old
+          and large ones. No model was asked; it can read them again with recall_output.
+        </p>
+      )}
+      <p class="soft" hidden={evicted !== undefined}>
         The summary took {formatCount(usage.input_tokens)} tokens of input and {formatCount(usage.output_tokens)} of
         output{usage.cost === undefined ? "" : `, ${formatCost(usage.cost)}`}, of the model{" "}
         <bdi>{compaction.model}</bdi>.

@@ -54,6 +54,7 @@ export const TRIGGERS = {
   threshold: "the context had grown to its threshold",
   overflow: "the context no longer fitted the model",
   manual: "somebody asked for it",
+  eviction: "tool output made room",
 } as const;
 
 interface Preview {

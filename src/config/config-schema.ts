@@ -124,6 +124,12 @@ const Compaction = z.strictObject({
   strategy: oneOf(["summary", "cascade"])
     .optional()
     .meta(common("one summary, or one of the recent past and one of all before; without it, `summary`", "cascade")),
+  evict: flag
+    .optional()
+    .meta(common("tool output leaves the context before anything is summarised, unless `false`", false)),
+  evict_at: fraction("write a fraction above 0 and up to 1, like 0.6")
+    .optional()
+    .describe("the part of the threshold from which on tool output is evicted; without it, 0.6"),
   prune_tool_results: flag.optional().describe("large old tool results are shown as references, unless `false`"),
   cut_invented: flag.optional().describe("what a summary says and its source does not is cut from it, unless `false`"),
   judge: oneOf(["off", "model"])

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { Judgement, NativeFacts, Usage } from "./event.ts";
-import { nonnegative, positive, written } from "./input.ts";
+import { nonnegative, positive, share, written } from "./input.ts";
 import { Message } from "./message.ts";
 
 const count = z.number().int().nonnegative();
@@ -86,8 +86,8 @@ const UserRule = z.object({
 });
 export type UserRule = z.infer<typeof UserRule>;
 
-/** Threshold: the context grew to it. Overflow: it no longer fits the model. Manual: someone asked. */
-const CompactionTrigger = z.enum(["threshold", "overflow", "manual"]);
+/** Threshold: the context grew to it. Overflow: it no longer fits the model. Manual: someone asked. Eviction: only tool output went. */
+export const CompactionTrigger = z.enum(["threshold", "overflow", "manual", "eviction"]);
 export type CompactionTrigger = z.infer<typeof CompactionTrigger>;
 
 /** How far the kept messages had to be simplified for every provider to accept them. */
@@ -102,14 +102,35 @@ export const KeptNative = NativeFacts.extend({
   item: z.record(z.string(), z.unknown()),
 });
 export type KeptNative = z.infer<typeof KeptNative>;
+/** The strategy and the trigger of a compaction by which only tool output leaves the context. */
+export const EVICTION = "eviction";
+
+/** The tool by which a model reads an output again that has left its context. */
+export const RECALL_OUTPUT = "recall_output";
+
+/** Why a tool's output left the context without a summary. */
+export const EvictionReason = z.enum(["superseded", "failed", "large"]);
+export type EvictionReason = z.infer<typeof EvictionReason>;
+
+/** What an eviction took out: how many outputs, and why. */
+const Evicted = z.object({
+  outputs: count.describe("tool outputs that became one line each"),
+  superseded: count.describe("of them, those the same call gave again later"),
+  failed: count.describe("of them, those of calls of earlier turns that failed"),
+  large: count.describe("of them, those that were old and large"),
+  up_to_seq: count.describe("the message that holds the last of them; what is up to it is not evicted from again"),
+});
+export type Evicted = z.infer<typeof Evicted>;
 
 /** What is recorded of a compaction, in the log and on every wire. */
 export const CompactionFacts = {
   compaction_id: z.string().describe("its id"),
   created_at: z.string().describe("when it was made, in RFC 3339"),
-  strategy: z.string().describe("how the context was rebuilt: summary, or cascade of two"),
+  strategy: z
+    .string()
+    .describe("how the context was rebuilt: summary, cascade of two, or eviction of tool output alone"),
   trigger: CompactionTrigger.describe(
-    "threshold: it grew; overflow: it no longer fits the model; manual: it was asked",
+    "threshold: it grew; overflow: it no longer fits the model; manual: it was asked; eviction: before any of these",
   ),
   summary_by: z
     .enum(["model", "curator", "extractive", "none"])
@@ -133,6 +154,7 @@ export const CompactionFacts = {
     .array(UserRule)
     .optional()
     .describe("rules of the user that left the context, oldest first; those that follow stand below the summary"),
+  evicted: Evicted.optional().describe("of an eviction: what it took out, and why"),
   judged: Judgement.optional().describe("what a judge found in the summary; only where one was asked"),
   native: NativeFacts.optional().describe("the provider's own compaction, which is kept beside the summary"),
   usage: Usage.describe("the tokens the summary took"),
@@ -164,6 +186,8 @@ export const PrunedResult = z.object({
   tool_use_id: z.string(),
   tokens: count,
   content: z.string(),
+  /** Of one that was evicted: why. A pin or an expansion shows it whole again. */
+  reason: EvictionReason.optional(),
 });
 
 /** What a session may ask for instead of the configuration's. */
@@ -180,6 +204,14 @@ export const CompactionSettings = z.strictObject({
     .optional()
     .describe("the longest summary, in tokens; without it, 4096, or a quarter of the threshold of a small model"),
   min_turns_between_compactions: nonnegative.optional().describe("model calls between two compactions; without it, 3"),
+  evict: z
+    .boolean({ error: "write true or false" })
+    .optional()
+    .describe("whether tool output leaves the context before anything is summarised; it does unless false"),
+  evict_at: share
+    .optional()
+    .describe("evict from this share of the threshold on; without it, 0.6")
+    .meta({ examples: [0.6] }),
 });
 export type CompactionSettings = z.infer<typeof CompactionSettings>;
 

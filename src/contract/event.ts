@@ -263,6 +263,15 @@ export const AgentEvent = z.discriminatedUnion("type", [
     provider: z.string().describe("who refused it"),
     error,
   }),
+  event("context_evicted", "tool output became one line each, which recall_output shows whole; no model was asked", {
+    compaction_id: z.string().describe("the eviction's id, by which it is listed and undone as a compaction is"),
+    outputs: count.describe("outputs that became one line each"),
+    superseded: count.describe("of them, those the same call gave again later"),
+    failed: count.describe("of them, those of calls of earlier turns that failed"),
+    large: count.describe("of them, those that were old and large"),
+    tokens_before: count.describe("how large the context was, about"),
+    tokens_after: count.describe("how large it is after, about"),
+  }),
   event("budget_warning", "a budget is nearly used up", {
     budget_type: BudgetType.describe("which budget"),
     used: count.describe("how much of it is used: tokens, whole seconds, calls, or millionths of a US dollar"),

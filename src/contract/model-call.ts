@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { CompactionTrigger } from "./compaction.ts";
 import { Usage } from "./event.ts";
 import { positive, written } from "./input.ts";
 import { Cost } from "./money.ts";
@@ -45,6 +46,9 @@ export const ModelCalls = z.object({
         compaction_id: z.string().describe("its id"),
         tokens_before: count.describe("how large the context was, about"),
         tokens_after: count.describe("how large it was after, about"),
+        trigger: CompactionTrigger.optional().describe(
+          "why it was made, where the server tells; eviction: only tool output became one line each",
+        ),
         undone: z.boolean().describe("whether it was undone since"),
       }),
     )

@@ -9,14 +9,14 @@ export const ReadContext = z.strictObject({
   at_seq: written("--at <seq>", positive.optional().describe("at the model call with this seq, as in events")),
 });
 
-const PartKind = z.enum(["system", "summary", "pinned", "expanded", "turn", "tool_output", "memory"]);
+const PartKind = z.enum(["system", "summary", "pinned", "expanded", "turn", "tool_output", "evicted", "memory"]);
 export type PartKind = z.infer<typeof PartKind>;
 
 /** How much of a context is of each kind. */
 export const ContextKinds = z.array(
   z.object({
     kind: PartKind.describe(
-      "what it is; of the turns, tool_output is what tools gave, memory what was recalled by them",
+      "what it is; of the turns, tool_output is what tools gave, evicted the lines that stand for what they gave, memory what was recalled by them",
     ),
     tokens: whole.describe("how large it is, about"),
   }),
@@ -37,6 +37,15 @@ export const SessionContext = z.object({
     )
     .describe("what the context is made of, in the order of the messages"),
   kinds: ContextKinds.describe("what fills it, each kind once; together it is estimated_tokens"),
+  evicted: z
+    .object({
+      outputs: whole.describe("tool outputs of which one line is shown each"),
+      tokens: whole.describe("how large they are in the log, about"),
+    })
+    .optional()
+    .describe(
+      "what stands in the context as one line each, which recall_output shows whole; absent where nothing does",
+    ),
   tool_tokens: whole.describe("what the tools' descriptions add to every request, about"),
   context_window: whole.optional().describe("tokens the model can see at once, when that is known"),
   auto_compact_threshold: whole

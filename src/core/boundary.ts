@@ -1,6 +1,7 @@
-import type { CompactionTrigger } from "../contract/compaction.ts";
+import { type CompactionTrigger, RECALL_OUTPUT } from "../contract/compaction.ts";
 import { messageOf } from "../contract/error.ts";
 import type { ModelClient, ToolSpec } from "../ports/model.ts";
+import type { Approvals } from "./approval.ts";
 import { judgeBoundary, type Verdict } from "./compaction/policy.ts";
 import type { Compacting } from "./compaction/prepare.ts";
 import type { CompactionJob } from "./compaction/run-compaction.ts";
@@ -46,6 +47,33 @@ export function judgeTurnBoundary(turn: AtBoundary, ahead: Ahead): Verdict | { r
   } catch (thrown) {
     return { error: `the compactor failed: ${messageOf(thrown)}` };
   }
+}
+
+/**
+ * Lets tool output leave the context before the next call, where that is due; true where it did. `ahead` is the state
+ * that call would be made in, once `save` has saved it; `isDue`: a compaction is, which this may make needless.
+ */
+export async function evictIfDue(
+  turn: AtBoundary & { readonly approvals: Approvals },
+  at: { readonly ahead: Ahead; readonly isNewTurn: boolean; readonly isDue: boolean },
+  asking: Asking,
+  save: () => Promise<void>,
+): Promise<boolean> {
+  const { state, compacting, append, approvals } = turn;
+  const { ahead, isNewTurn, isDue } = at;
+  const { evictFrom = Number.POSITIVE_INFINITY } = compacting ?? {};
+  const size = Math.max(ahead.lastInputTokens, ahead.shownTokens);
+  if (compacting === undefined || ahead.cadence.session_boundary_index === 0 || size < evictFrom) return false;
+  const { chooseEvictions, isTaskDone } = await import("./compaction/evict.ts");
+  const shown = [...state.shown, ...ahead.added];
+  if (!isDue && !isNewTurn && !isTaskDone({ ...ahead, shown })) return false;
+  if (chooseEvictions({ ...ahead, shown }).length === 0) return false;
+  // What the model may not read again must not be taken from it.
+  const { verdict } = await approvals.permit({ id: "", name: RECALL_OUTPUT, args: { seq: 1 } });
+  if (verdict === "deny" || (verdict === "ask" && approvals.unattended !== undefined)) return false;
+  await save();
+  const { runEviction } = await import("./compaction/run-eviction.ts");
+  return runEviction({ state, compacting, asking, append });
 }
 
 /** Compacts now; false when there was nothing to take out or it failed, which the events tell. */

@@ -1,8 +1,8 @@
-import type { CompactionCadence, ContextPart, SeqRange } from "../contract/compaction.ts";
+import type { CompactionCadence, ContextPart, Reshape, SeqRange } from "../contract/compaction.ts";
 import type { EntryBody, EntryBodyOf } from "../contract/entry.ts";
 import type { Message } from "../contract/message.ts";
 import { pinnedIn, reshapeMessage, summaryMessage } from "./compaction/shown-messages.ts";
-import { applyPruned } from "./transcript-text.ts";
+import { applyPruned, type Pruned } from "./transcript-text.ts";
 
 /** The hex SHA-256 of a text, handed in: this layer sees no library. */
 export type Hash = (text: string) => string;
@@ -93,7 +93,7 @@ export function showTranscript(
   compactions: readonly CompactionRecord<Showing>[],
   pins: ReadonlySet<number>,
 ): Placed[] {
-  const standing = compactions.findLast((record) => !record.undone);
+  const standing = standingIn({ compactions });
   if (standing === undefined) return [...transcript];
   const systems = transcript[0]?.message.role === "system" ? 1 : 0;
   const cut = systems + standing.madeFrom;
@@ -104,15 +104,41 @@ export function showTranscript(
   ];
 }
 
-function rebuild(
-  past: readonly Placed[],
-  { seq, body, expanded }: CompactionRecord<Showing>,
-  pins: ReadonlySet<number>,
-): Placed[] {
+/** The compaction that says what is shown: the newest that was not undone. */
+export function standingIn<R extends { readonly undone: boolean }>(of: { readonly compactions: readonly R[] }) {
+  return of.compactions.findLast((record) => !record.undone);
+}
+
+/** What a compaction still shows as references: of what was evicted, what is pinned or was brought back is whole again. */
+export function prunedBy(
+  { body, expanded }: Pick<CompactionRecord<Showing>, "body" | "expanded">,
+  isPinned: (seq: number) => boolean,
+): readonly Pruned[] {
+  return body.pruned.filter(({ seq, reason }) => reason === undefined || !(isIn(expanded, seq) || isPinned(seq)));
+}
+
+/** What is evicted from what is shown now. */
+export function evictedFrom({ compactions, pins, shown }: ShownState): readonly Pruned[] {
+  const standing = standingIn({ compactions });
+  if (standing === undefined || !standing.body.pruned.some(({ reason }) => reason !== undefined)) return [];
+  const seqs = new Set(shown.map(({ seq }) => seq));
+  const pinned = new Set([...pinnedIn(shown, pins)].map(({ seq }) => seq));
+  return prunedBy(standing, (seq) => pinned.has(seq)).filter(
+    ({ seq, reason }) => reason !== undefined && seqs.has(seq),
+  );
+}
+
+function rebuild(past: readonly Placed[], record: CompactionRecord<Showing>, pins: ReadonlySet<number>): Placed[] {
+  const { seq, body, expanded } = record;
   const shown: Placed[] = [];
   const kept = body.shows.filter((part) => "from_seq" in part);
   const pinned = pinnedIn(past, pins);
   const back = past.filter((placed) => (isIn(expanded, placed.seq) || pinned.has(placed)) && !isIn(kept, placed.seq));
+  const pinnedSeqs = new Set([...pinned].map((placed) => placed.seq));
+  const pruned = Map.groupBy(
+    prunedBy(record, (at) => pinnedSeqs.has(at)),
+    (result) => result.seq,
+  );
   // What was brought back stands before the first kept message that is younger, so the order of time holds.
   const order = new Map(past.map((placed, index) => [placed.seq, index]));
   const asBefore = ({ seq: at, message }: Placed): Placed => ({
@@ -130,7 +156,8 @@ function rebuild(
     }
     for (const placed of past.filter((one) => isIn([part], one.seq))) {
       flush(order.get(placed.seq) ?? 0);
-      shown.push({ seq: placed.seq, message: asKept(placed, body) });
+      const references = pruned.get(placed.seq) ?? [];
+      shown.push({ seq: placed.seq, message: asKept(placed, { pruned: references, reshape: body.reshape }) });
     }
   }
   flush(Number.POSITIVE_INFINITY);
@@ -145,7 +172,10 @@ function messageOfPart(part: Exclude<ContextPart, SeqRange>, body: Showing): Mes
 }
 
 /** A kept message as the compaction shows it: large old results as references, simplified where that was needed. */
-export function asKept({ seq, message }: Placed, body: Pick<Showing, "pruned" | "reshape">): Message {
+export function asKept(
+  { seq, message }: Placed,
+  body: { readonly pruned: readonly Pruned[]; readonly reshape: Reshape },
+): Message {
   const pruned = body.pruned.filter((result) => result.seq === seq);
   const kept = message.role === "tool_results" && pruned.length > 0 ? applyPruned(message, pruned) : message;
   return reshapeMessage(kept, body.reshape);
@@ -172,6 +202,8 @@ export function advanceCadence(cadence: CompactionCadence, body: EntryBody): Com
       if (body.message.role !== "block_assistant") return cadence;
       return { ...cadence, session_boundary_index: session_boundary_index + 1 };
     case "compacted":
+      // An eviction neither delays nor forbids a compaction.
+      if (body.evicted !== undefined) return cadence;
       return { ...cadence, last_compaction_boundary_index: session_boundary_index };
     // Undone by a person, it is not to be made again at the very next boundary.
     case "compaction_undone":

@@ -1,18 +1,30 @@
 import { isRecallTool } from "../contract/memory.ts";
 import type { AssistantMessage, ToolResultsMessage } from "../contract/message.ts";
 import type { PartKind, SessionContext } from "../contract/session-context.ts";
-import { assembleContext, type Hash, hashContext, isIn, type Placed, type ShownState } from "./context.ts";
+import {
+  assembleContext,
+  evictedFrom,
+  type Hash,
+  hashContext,
+  isIn,
+  type Placed,
+  type ShownState,
+  standingIn,
+} from "./context.ts";
 import { contentTokens, estimateTokens } from "./tokens.ts";
 
 /** The context with where its parts come from. */
 export function describeContext(state: ShownState, hash: Hash): Omit<SessionContext, "tool_tokens"> {
   const messages = assembleContext(state);
+  const evicted = evictedFrom(state);
+  const tokens = evicted.reduce((sum, one) => sum + one.tokens, 0);
   return {
     messages: state.shown.map(({ seq, message }) => ({ ...message, seq })),
     estimated_tokens: estimateTokens(messages),
     sha256: hashContext(messages, hash),
     parts: partsOf(state),
-    kinds: [...createTally()(state)].map(([kind, tokens]) => ({ kind, tokens })),
+    kinds: [...createTally()(state)].map(([kind, size]) => ({ kind, tokens: size })),
+    ...(evicted.length === 0 ? {} : { evicted: { outputs: evicted.length, tokens } }),
   };
 }
 
@@ -37,7 +49,7 @@ function partsOf(state: ShownState): SessionContext["parts"] {
 
 /** What each message stands in the context as. */
 function kindsOf({ pins, compactions }: Pick<ShownState, "pins" | "compactions">) {
-  const expanded = compactions.findLast((record) => !record.undone)?.expanded ?? [];
+  const expanded = standingIn({ compactions })?.expanded ?? [];
   return ({ seq, message }: Placed): "system" | "summary" | "pinned" | "expanded" | "turn" => {
     if (message.role === "system") return "system";
     if (message.role === "user" && message.compaction_id !== undefined) return "summary";
@@ -52,11 +64,13 @@ export function createTally(): (state: ShownState) => ReadonlyMap<PartKind, numb
   let read = 0;
   let sums = new Map<PartKind, number>();
   let calls: ReadonlyMap<string, string> = new Map();
+  let evicted: ReadonlySet<string> = new Set();
   return (state) => {
     if (state.shown !== seen) {
       seen = state.shown;
       read = 0;
       sums = new Map();
+      evicted = new Set(evictedFrom(state).map(({ seq, tool_use_id }) => `${seq} ${tool_use_id}`));
     }
     const kindOf = kindsOf(state);
     for (; read < seen.length; read += 1) {
@@ -65,7 +79,10 @@ export function createTally(): (state: ShownState) => ReadonlyMap<PartKind, numb
       const { message } = placed;
       if (message.role === "block_assistant") calls = callsIn(message);
       const kind = kindOf(placed);
-      const parts = kind === "turn" && message.role === "tool_results" ? resultParts(message, calls) : undefined;
+      const parts =
+        kind === "turn" && message.role === "tool_results"
+          ? resultParts(placed.seq, message, { calls, evicted })
+          : undefined;
       for (const [part, tokens] of parts ?? [[kind, estimateTokens([message])] as const]) {
         sums.set(part, (sums.get(part) ?? 0) + tokens);
       }
@@ -80,9 +97,13 @@ function callsIn({ blocks }: AssistantMessage): ReadonlyMap<string, string> {
   );
 }
 
-function resultParts({ results }: ToolResultsMessage, calls: ReadonlyMap<string, string>) {
-  return results.map(({ tool_use_id, content }): readonly [PartKind, number] => [
-    isRecallTool(calls.get(tool_use_id) ?? "") ? "memory" : "tool_output",
-    contentTokens(content),
-  ]);
+function resultParts(
+  seq: number,
+  { results }: ToolResultsMessage,
+  known: { readonly calls: ReadonlyMap<string, string>; readonly evicted: ReadonlySet<string> },
+) {
+  return results.map(({ tool_use_id, content }): readonly [PartKind, number] => {
+    if (known.evicted.has(`${seq} ${tool_use_id}`)) return ["evicted", contentTokens(content)];
+    return [isRecallTool(known.calls.get(tool_use_id) ?? "") ? "memory" : "tool_output", contentTokens(content)];
+  });
 }

@@ -1,4 +1,4 @@
-import type { KeptNative } from "../contract/compaction.ts";
+import type { Evicted, KeptNative } from "../contract/compaction.ts";
 import type { Entry, EntryBody, EntryBodyOf, NewEntry, TurnEnd } from "../contract/entry.ts";
 import type { AgentEvent } from "../contract/event.ts";
 import type { AssistantMessage } from "../contract/message.ts";
@@ -48,6 +48,7 @@ export function eventsOf(body: EntryBody, source: EventSource): readonly AgentEv
     case "event":
       return [body.event];
     case "compacted": {
+      if (body.evicted !== undefined) return [evictedEvent(body, body.evicted)];
       const { summary_tokens, messages_before, messages_after, judged, native } = body;
       const verdicts = judged === undefined ? {} : { judged };
       const own = native === undefined ? {} : { native: nativeFacts(native) };
@@ -94,6 +95,12 @@ const NO_SOURCE: EventSource = { sessionId: "", textAt: () => "" };
 export function spanOf(body: EntryBody): number {
   const messages = body.kind === "rewritten" && "messages" in body.to ? body.to.messages.length : 0;
   return Math.max(1, eventsOf(body, NO_SOURCE).length, messages);
+}
+
+function evictedEvent(body: EntryBodyOf<"compacted">, evicted: Evicted): AgentEvent {
+  const { compaction_id, tokens_before, tokens_after } = body;
+  const { up_to_seq: _point, ...counts } = evicted;
+  return { type: "context_evicted", compaction_id, ...counts, tokens_before, tokens_after };
 }
 
 function rewriteEvent({ commit, row }: EntryBodyOf<"rewritten">, source: EventSource): AgentEvent {

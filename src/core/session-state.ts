@@ -3,7 +3,7 @@ import type { Entry, EntryBody, EntryBodyOf } from "../contract/entry.ts";
 import type { BudgetType, Usage } from "../contract/event.ts";
 import type { Content, Message, ToolUseBlock } from "../contract/message.ts";
 import type { SessionSettings } from "../contract/session.ts";
-import { advanceCadence, NO_CADENCE, type Placed, showTranscript } from "./context.ts";
+import { advanceCadence, NO_CADENCE, type Placed, showTranscript, standingIn } from "./context.ts";
 import { addCost } from "./cost.ts";
 import { spanOf } from "./entry-events.ts";
 import { judgeCompactions, type KeptCompaction, type RewriteRecord, rewrite, saidIn } from "./rewrites.ts";
@@ -215,9 +215,14 @@ export function applyUnshown(state: SessionState, entry: Entry): void {
       return;
     case "compacted":
       count(state, body.usage);
+      state.compactions = [...state.compactions, keptCompaction(state, seq, body)];
+      if (body.evicted !== undefined) {
+        // Both thresholds are judged on what is left: the model has not counted that yet.
+        state.lastInputTokens = Math.max(0, state.lastInputTokens - (body.tokens_before - body.tokens_after));
+        return;
+      }
       state.lastInputTokens = 0;
       state.isCompacting = false;
-      state.compactions = [...state.compactions, keptCompaction(state, seq, body)];
       return;
     case "compaction_failed":
       if (body.usage !== undefined) count(state, body.usage);
@@ -233,7 +238,7 @@ export function applyUnshown(state: SessionState, entry: Entry): void {
     }
     case "expanded": {
       const { compactions } = state;
-      const standing = compactions.findLast((record) => !record.undone);
+      const standing = standingIn(state);
       state.compactions = compactions.map((one) =>
         one === standing ? { ...one, expanded: [...one.expanded, ...body.ranges] } : one,
       );
@@ -279,7 +284,9 @@ export function showAnew(state: SessionState): void {
 
 function keptCompaction(state: SessionState, seq: number, body: EntryBodyOf<"compacted">): KeptCompaction {
   const madeFrom = saidIn(state.transcript).length;
-  return { seq, body, madeFrom, madeAfter: state.rewrites.length, undone: false, undoneByHand: false, expanded: [] };
+  // An eviction keeps everything else as it is shown, what was brought back by hand with it.
+  const expanded = body.evicted === undefined ? [] : (standingIn(state)?.expanded ?? []);
+  return { seq, body, madeFrom, madeAfter: state.rewrites.length, undone: false, undoneByHand: false, expanded };
 }
 
 function refuseNative(state: SessionState, compactionId: string): void {

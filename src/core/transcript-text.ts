@@ -1,3 +1,4 @@
+import type { EvictionReason } from "../contract/compaction.ts";
 import type { AssistantBlock, Content, Message, ToolResult, ToolResultsMessage } from "../contract/message.ts";
 import { contentText, estimateTokens } from "./tokens.ts";
 
@@ -230,6 +231,8 @@ export interface Pruned {
   readonly tool_use_id: string;
   readonly tokens: number;
   readonly content: string;
+  /** Of one that was evicted: why. */
+  readonly reason?: EvictionReason | undefined;
 }
 
 interface Placed {

@@ -6,7 +6,7 @@ import type { AssistantBlock, Content, Message, StopReason, ToolUseBlock } from 
 import type { Clock } from "../ports/clock.ts";
 import type { NativeSummary } from "../ports/model.ts";
 import { askedEntry, ruleAgain, ruleOn } from "./approval.ts";
-import { judgeTurnBoundary, runDueCompaction } from "./boundary.ts";
+import { evictIfDue, judgeTurnBoundary, runDueCompaction } from "./boundary.ts";
 import { assembleContext, hashContext, messagesOf, withSkill } from "./context.ts";
 import { type Extraction, extractOutput } from "./extraction.ts";
 import { type Asking, ask, type ModelAnswer } from "./model-call.ts";
@@ -114,21 +114,46 @@ type Failed = Extract<ModelAnswer, { ok: false }>;
 /** Compacts before a call when that is due. True: what was to be saved is, and the context may be another. */
 async function compactIfDue(run: Run, unsaved: readonly EntryBody[]): Promise<boolean> {
   const { turn } = run;
-  const verdict = judgeTurnBoundary(turn, foldAhead(turn.state, unsaved));
-  if (verdict === "not_due") return false;
+  const ahead = foldAhead(turn.state, unsaved);
+  let verdict = judgeTurnBoundary(turn, ahead);
+  const at = {
+    ahead,
+    isNewTurn: unsaved.some(({ kind }) => kind === "turn_opened"),
+    isDue: verdict === "due" || verdict === "overflow",
+  };
+  let isSaved = false;
+  const save = async (): Promise<void> => {
+    if (!isSaved) await turn.append(() => stillUnsaved(run, unsaved));
+    isSaved = true;
+  };
+  const hasEvicted = await evictIfDue(turn, at, asking(run), save);
+  // What is left decides whether anything is to be summarised.
+  if (hasEvicted) verdict = judgeTurnBoundary(turn, foldAhead(turn.state, []));
+  if (verdict === "not_due") return isSaved;
+  await save();
   if (typeof verdict === "object") {
-    await turn.append(() => [...stillUnsaved(run, unsaved), { kind: "compaction_failed", error: verdict.error }]);
+    await turn.append([{ kind: "compaction_failed", error: verdict.error }]);
     return true;
   }
-  await turn.append(() => stillUnsaved(run, unsaved));
   await runDueCompaction(turn, asking(run), verdict === "overflow" ? "overflow" : "threshold");
   return true;
 }
+
+/** The provider's word goes before the estimate: a context must be as much shorter as a compaction would make it. */
+const RECOVERED_SHARE = 0.5;
 
 /** A context the provider finds too long is compacted once, and the call made again. */
 async function recoversFrom(run: Run, { because, failure }: Failed): Promise<boolean> {
   if (because !== "failure" || failure.kind !== "context_exceeded" || run.isRecovering) return false;
   run.isRecovering = true;
+  const { state } = run.turn;
+  const sizeBefore = state.shownTokens;
+  const at = { ahead: state, isNewTurn: false, isDue: true };
+  const hasEvicted = await evictIfDue(run.turn, at, asking(run), async () => {});
+  if (hasEvicted && state.shownTokens <= sizeBefore * RECOVERED_SHARE) {
+    run.recoveries += 1;
+    return true;
+  }
   const isShorter = await runDueCompaction(run.turn, asking(run), "overflow");
   if (isShorter) run.recoveries += 1;
   return isShorter;

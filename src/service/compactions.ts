@@ -1,11 +1,11 @@
 import type { SeqRange } from "../contract/compaction.ts";
 import { RuntimeError } from "../contract/error.ts";
 import type { OperationInput } from "../contract/operations.ts";
-import { planExpansion, shownWith } from "../core/compaction/plan.ts";
+import { planExpansion, planReturn, rangesOf, shownWith } from "../core/compaction/plan.ts";
 import { describeCompaction } from "../core/compaction/policy.ts";
 import type { Compacting } from "../core/compaction/prepare.ts";
 import { pinnedIn } from "../core/compaction/shown-messages.ts";
-import type { Placed } from "../core/context.ts";
+import { evictedFrom, type Placed } from "../core/context.ts";
 import type { Asking } from "../core/model-call.ts";
 import { type KeptCompaction, saidIn, transcriptAfter } from "../core/rewrites.ts";
 import type { SessionState } from "../core/session-state.ts";
@@ -14,14 +14,8 @@ import { closeLeftovers } from "../core/turn-end.ts";
 import type { ModelClient, ModelResolver } from "../ports/model.ts";
 import type { Service } from "./dispatch.ts";
 import { appendEntries, emitLive, type LiveSession, type LiveSessions, type LockedWork } from "./live-sessions.ts";
-import {
-  appendingTo,
-  chooseTools,
-  compactingIn,
-  requireReachableFor,
-  sessionWork,
-  type TurnParts,
-} from "./turn-runner.ts";
+import { appendingTo, compactingIn, requireReachableFor, sessionWork, type TurnParts } from "./turn-runner.ts";
+import { chooseTools } from "./turn-tools.ts";
 
 export interface CompactionParts extends TurnParts {
   readonly live: LiveSessions;
@@ -181,16 +175,26 @@ async function expand(parts: CompactionParts, session: LiveSession, input: Opera
   }
   if (to_seq < from_seq) throw new RuntimeError("INVALID_PARAMS", `to_seq: write ${from_seq} or more, or leave it out`);
   const wanted = record.body.discarded.flatMap((range) => within(range, { from_seq, to_seq }));
-  if (wanted.length === 0) {
-    const took = record.body.discarded.map((range) => `${range.from_seq}–${range.to_seq}`).join(", ");
+  const taken = record.body.pruned.filter(({ reason }) => reason !== undefined);
+  const isAskedFor = ({ seq }: { readonly seq: number }): boolean => from_seq <= seq && seq <= to_seq;
+  if (wanted.length === 0 && !taken.some(isAskedFor)) {
+    const ranges = [...record.body.discarded, ...rangesOf(taken, state.transcript)];
+    const took = ranges.map((range) => `${range.from_seq}–${range.to_seq}`).join(", ");
     throw new RuntimeError("INVALID_PARAMS", `from_seq: the compaction took out the seqs ${took || "of none"}`);
   }
   const { threshold } = compactingOf(parts, state, parts.windowOf(state.settings));
   // What grows to the threshold would be compacted away again before the next answer.
   const room = max_tokens ?? Math.max(0, threshold - state.shownTokens);
-  const { expanded, leftOut, smallestLeftOut } = planExpansion(state, wanted, room);
+  const names = new Set(taken.map(nameOf));
+  const lines = evictedFrom(state).filter((one) => isAskedFor(one) && names.has(nameOf(one)));
+  const outputs = planReturn(state, lines, room);
+  const turns = planExpansion(state, wanted, room - outputs.tokens);
+  const expanded = [...turns.expanded, ...outputs.expanded];
+  const leftOut = [...turns.leftOut, ...outputs.leftOut];
   if (expanded.length === 0 && leftOut.length > 0) {
-    const message = `max_tokens: ${room} is not enough, the smallest of these turns takes about ${smallestLeftOut} tokens`;
+    const [what, least] =
+      turns.leftOut.length > 0 ? ["turns", turns.smallestLeftOut] : ["outputs", outputs.smallestLeftOut];
+    const message = `max_tokens: ${room} is not enough, the smallest of these ${what} takes about ${least} tokens`;
     throw new RuntimeError("INVALID_PARAMS", message);
   }
   await requireAcceptable(state, shownWith(state, { ranges: expanded }));
@@ -199,6 +203,10 @@ async function expand(parts: CompactionParts, session: LiveSession, input: Opera
     parts.memory?.indexLater(state);
   }
   return { expanded: [...expanded], left_out: [...leftOut], ...sizeOf(state) };
+}
+
+function nameOf({ seq, tool_use_id }: { readonly seq: number; readonly tool_use_id: string }): string {
+  return `${seq} ${tool_use_id}`;
 }
 
 async function pin(parts: CompactionParts, session: LiveSession, seq: number) {

@@ -3,7 +3,8 @@ import { RuntimeError } from "../contract/error.ts";
 import type { MemoryHit, MemoryResults, MemorySearch } from "../contract/memory.ts";
 import type { Compacting } from "../core/compaction/prepare.ts";
 import type { Recover } from "../core/compaction/receipt.ts";
-import type { Placed } from "../core/context.ts";
+import { pinnedIn } from "../core/compaction/shown-messages.ts";
+import { type Placed, prunedBy, standingIn } from "../core/context.ts";
 import type { SessionState } from "../core/session-state.ts";
 import type { Hit } from "../memory/recall.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -79,9 +80,11 @@ const NOTHING: ReadonlySet<number> = new Set();
 async function shownIn(sessionId: string, live: LiveSessions): Promise<ReadonlySet<number>> {
   try {
     const { state } = await live.findFresh(sessionId);
-    const standing = state.compactions.findLast(({ undone }) => !undone);
+    const standing = standingIn(state);
+    const pinned = new Set([...pinnedIn(state.shown, state.pins)].map(({ seq }) => seq));
     // What is shown as a reference is not shown.
-    const pruned = new Set(standing?.body.pruned.map(({ seq }) => seq));
+    const references = standing === undefined ? [] : prunedBy(standing, (seq) => pinned.has(seq));
+    const pruned = new Set(references.map(({ seq }) => seq));
     return new Set(state.shown.map(({ seq }) => seq).filter((seq) => !pruned.has(seq)));
   } catch (thrown) {
     // A session that is gone, or that there is no room for, must not take the answer with it.

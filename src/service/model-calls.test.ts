@@ -79,7 +79,7 @@ describe("a session's model calls", () => {
     expect(calls.map(({ turn }) => turn)).toEqual([1, 2, 2, 3, 3, 4, 5, 6, 7, 8, 9, 10]);
     expect(calls[0]).toMatchObject({ model: "scripted", usage: expect.anything(), at: expect.stringMatching(/Z$/) });
     const { seq, compaction_id, tokens_before, tokens_after } = compaction ?? {};
-    expect(compactions).toEqual([{ seq, compaction_id, tokens_before, tokens_after, undone: true }]);
+    expect(compactions).toEqual([{ seq, trigger: "manual", compaction_id, tokens_before, tokens_after, undone: true }]);
     expect(next_before_seq).toBeUndefined();
   });
 

@@ -41,8 +41,8 @@ export function createModelCalls({ store, live, clock, sizesOf }: ModelCallParts
         calls: sized.map(describe),
         compactions: session.state.compactions
           .filter(({ seq }) => after < seq && seq <= last)
-          .map(({ seq, undone, body: { compaction_id, tokens_before, tokens_after } }) => {
-            return { seq, compaction_id, tokens_before, tokens_after, undone };
+          .map(({ seq, undone, body: { compaction_id, trigger, tokens_before, tokens_after } }) => {
+            return { seq, compaction_id, trigger, tokens_before, tokens_after, undone };
           }),
         ...(previous === undefined || first === undefined ? {} : { next_before_seq: first.entry.seq }),
       };

@@ -11,7 +11,8 @@ import { closeLeftovers } from "../core/turn-end.ts";
 import type { Service } from "./dispatch.ts";
 import { appendEntries, type LiveSession, type LiveSessions, type LockedWork } from "./live-sessions.ts";
 import { pageOf } from "./session-reader.ts";
-import { chooseTools, requireReachableFor, type TurnParts } from "./turn-runner.ts";
+import { requireReachableFor, type TurnParts } from "./turn-runner.ts";
+import { chooseTools } from "./turn-tools.ts";
 
 interface RewriteParts extends TurnParts {
   readonly live: LiveSessions;

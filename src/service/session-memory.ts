@@ -2,7 +2,7 @@ import { messageOf, RuntimeError } from "../contract/error.ts";
 import type { MemoryStatusReport } from "../contract/memory.ts";
 import { rangesOf } from "../core/compaction/plan.ts";
 import { CASCADE, readSections } from "../core/compaction/shown-messages.ts";
-import type { CompactionRecord } from "../core/context.ts";
+import { type CompactionRecord, evictedFrom } from "../core/context.ts";
 import { everSaid } from "../core/rewrites.ts";
 import { foldSession, type SessionState } from "../core/session-state.ts";
 import { chunksOf, recallsIn } from "../memory/chunk.ts";
@@ -279,7 +279,9 @@ async function chunksSince(
  */
 function hiddenIn(state: SessionState) {
   if (state.compactions.length === 0) return [];
-  const shown = new Set(state.shown.map(({ seq }) => seq));
+  // Of what was evicted only a line is shown.
+  const evicted = new Set(evictedFrom(state).map(({ seq }) => seq));
+  const shown = new Set(state.shown.map(({ seq }) => seq).filter((seq) => !evicted.has(seq)));
   const said = new Set(state.transcript.map(({ seq }) => seq));
   const cascades = new Map(cascadesIn(state).map((record) => [record.seq, record]));
   const isHidden = (seq: number): boolean => {

@@ -41,14 +41,8 @@ import {
   type SessionDefaults,
   settleSettings,
 } from "./session-settings.ts";
-import {
-  chooseTools,
-  compactingFor,
-  type FixedParts,
-  requireReachableFor,
-  runSessionTurn,
-  type TurnParts,
-} from "./turn-runner.ts";
+import { compactingFor, type FixedParts, requireReachableFor, runSessionTurn, type TurnParts } from "./turn-runner.ts";
+import { allTools, chooseTools } from "./turn-tools.ts";
 
 /** What follows from the configuration, which may change between two turns. */
 export interface Configured extends Omit<TurnParts, keyof FixedParts> {
@@ -105,7 +99,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
     requireParams(model, settings);
     requirePrice(model, withDayLimit(settings, call.caller));
     if (began.compaction !== undefined) {
-      const tools = [...began.toolsFor(settings), ...(call.tools ?? [])];
+      const tools = allTools(began, settings, { own: call.tools ?? [] });
       requireReachableFor(began.compaction, settings, { tools, pinTokens: 0, contextWindow: model.contextWindow });
     }
     const { prompt, initial_turn } = input;

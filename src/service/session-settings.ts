@@ -176,6 +176,10 @@ export interface CompactionOptions extends Partial<CompactionConfig> {
   readonly afterCompaction?: CompactionHooks["after"];
   /** Whether large old tool results are shown as references; they are unless this is false. */
   readonly pruneToolResults?: boolean;
+  /** Whether tool output that is superseded, failed, or old and large leaves the context before anything is summarised. */
+  readonly evict?: boolean;
+  /** The share of the threshold from which on that is done; 0.6 unless given. */
+  readonly evictAt?: number;
   /** Whether what a summary invents is cut from it; it is unless this is false. */
   readonly cutInvented?: boolean;
   /** Who judges what a summary claims: the session's model in a call more, or a judge of one's own; nobody unless said. */
@@ -206,6 +210,8 @@ const CODE = [
   "beforeCompaction",
   "afterCompaction",
   "pruneToolResults",
+  "evict",
+  "evictAt",
   "cutInvented",
   "judge",
   "native",
@@ -236,13 +242,13 @@ export function composeCompaction(
     const why = "would stand in the place of what a curator of one's own writes";
     throw invalid(`compaction.native: the provider's compaction ${why}; leave one of the two out`);
   }
-  const given = Object.entries(SETTINGS).flatMap(([name, wire]) => {
+  const sizes = Object.entries(SETTINGS).flatMap(([name, wire]) => {
     // The keys of SETTINGS are those of a configuration.
     const value = options[name as keyof CompactionConfig];
     return value === undefined ? [] : [[wire, checked(name, value)]];
   });
   return {
-    settings: { ...settings, ...Object.fromEntries(given) },
+    settings: { ...settings, ...Object.fromEntries(sizes), ...evictionOf(options) },
     strategy,
     pruneToolResults: options.pruneToolResults ?? prune_tool_results,
     cutInvented: options.cutInvented ?? cut_invented,
@@ -256,6 +262,14 @@ export function composeCompaction(
     },
     extract,
   };
+}
+
+function evictionOf({ evict, evictAt }: CompactionOptions): Pick<CompactionSettings, "evict" | "evict_at"> {
+  if (evict !== undefined && typeof evict !== "boolean") throw invalid("compaction.evict: write true or false");
+  if (evictAt !== undefined && !(evictAt > 0 && evictAt <= 1)) {
+    throw invalid("compaction.evictAt: write a number above 0 and up to 1");
+  }
+  return { ...given("evict", evict), ...given("evict_at", evictAt) };
 }
 
 function checked(name: string, value: number): number {

@@ -1,9 +1,9 @@
 import type { Caller } from "../contract/caller.ts";
-import type { CompactionSettings } from "../contract/compaction.ts";
+import { type CompactionSettings, RECALL_OUTPUT } from "../contract/compaction.ts";
 import type { EntryBody, TurnEnd } from "../contract/entry.ts";
 import { asRuntimeError, RuntimeError } from "../contract/error.ts";
 import type { Content } from "../contract/message.ts";
-import type { RunResult, SessionSettings, StartTurn, ToolFilter } from "../contract/session.ts";
+import type { RunResult, SessionSettings, StartTurn } from "../contract/session.ts";
 import type { Permit } from "../core/approval.ts";
 import { COMPACTION_DEFAULTS, DefaultCompactor, requireReachable, thresholdFor } from "../core/compaction/policy.ts";
 import { type Compacting, CUSTOM } from "../core/compaction/prepare.ts";
@@ -26,6 +26,7 @@ import type { Tool } from "../ports/tool.ts";
 import { appendEntries, emitLive, type LiveSession } from "./live-sessions.ts";
 import { withMemory } from "./memory-operations.ts";
 import type { SessionMemory } from "./session-memory.ts";
+import { chooseTools, type ToolParts } from "./turn-tools.ts";
 
 /** What turns have whatever is configured. */
 export interface FixedParts {
@@ -45,7 +46,7 @@ export interface FixedParts {
 }
 
 /** What turns run with; what follows from the configuration is what it was when they began. */
-export interface TurnParts extends FixedParts {
+export interface TurnParts extends FixedParts, ToolParts {
   readonly policy: TurnPolicy;
   /** What a session's rules say of its tools' calls, and how long a person's word is waited for. */
   permitFor(state: SessionState, tools: ReadonlyMap<string, Tool>): Permit;
@@ -54,8 +55,6 @@ export interface TurnParts extends FixedParts {
   readonly compaction: CompactionPart | undefined;
   /** What a session's model can see at once, as far as it is known without asking for the model. */
   windowOf(settings: SessionSettings): number | undefined;
-  /** The tools a session has besides its own: by its settings, as far as they are ready, and the runtime's custom ones. */
-  toolsFor(settings: SessionSettings, caller?: Caller): readonly Tool[];
 }
 
 export interface TurnInput {
@@ -82,13 +81,15 @@ export async function runSessionTurn(
 ): Promise<RunResult | typeof WAITING> {
   await parts.prepareTools(live.state.settings, input.signal);
   const tools = chooseTools(parts, live, input.overlay, input.caller);
+  // A tool of somebody else's by this name shows something else.
+  const mayEvict = tools.has(RECALL_OUTPUT) && tools.get(RECALL_OUTPUT) === parts.recallOutputFor(live.state.settings);
   const { telemetry } = parts;
-  if (telemetry === undefined) return runOn(parts, live, { ...input, tools, watch: undefined });
+  if (telemetry === undefined) return runOn(parts, live, { ...input, tools, mayEvict, watch: undefined });
   const { output_schema } = live.state.settings;
   const work = { kind: "turn" as const, tools, wantsJson: output_schema !== undefined, ...sessionWork(live) };
   const watch = (await telemetry()).watch({ ...work, ...input });
   try {
-    const result = await runOn(parts, live, { ...input, model: watch.model, tools: watch.tools, watch });
+    const result = await runOn(parts, live, { ...input, model: watch.model, tools: watch.tools, mayEvict, watch });
     watch.end(typeof result === "symbol" ? {} : { result });
     return result;
   } catch (thrown) {
@@ -102,17 +103,23 @@ export function sessionWork({ state }: LiveSession) {
   return { sessionId: state.sessionId, isCompacted: () => state.compactions.some(({ undone }) => !undone) };
 }
 
-type Equipped = TurnInput & { readonly tools: ReadonlyMap<string, Tool>; readonly watch: Watch | undefined };
+interface Equipped extends TurnInput {
+  readonly tools: ReadonlyMap<string, Tool>;
+  /** Whether the model can read again what is evicted. */
+  readonly mayEvict: boolean;
+  readonly watch: Watch | undefined;
+}
 
 async function runOn(parts: TurnParts, live: LiveSession, input: Equipped): Promise<RunResult | typeof WAITING> {
   const { store, clock, policy, redact, hash, checkApart } = parts;
   const { model, tools } = input;
+  const compacting = compactingIn(parts, live.state, model.contextWindow);
   const turn: Turn = {
     state: live.state,
     model,
     tools,
     skill: parts.skillFor(tools),
-    compacting: compactingIn(parts, live.state, model.contextWindow),
+    compacting: compacting && (input.mayEvict ? compacting : { ...compacting, evictFrom: undefined }),
     policy,
     clock,
     signal: input.signal,
@@ -236,27 +243,6 @@ async function closeBroken(
   for (const event of eventsOf(closed, source)) emitLive(live, clock, event);
 }
 
-/** A session's own tools win over the runtime's of the same name. */
-export function chooseTools(
-  parts: TurnParts,
-  live: Pick<LiveSession, "tools"> & { readonly state: Pick<SessionState, "settings"> },
-  overlay: TurnInput["overlay"],
-  caller?: Caller,
-): ReadonlyMap<string, Tool> {
-  const { settings } = live.state;
-  const all = [...parts.toolsFor(settings, caller), ...live.tools];
-  const isOffered = (name: string): boolean =>
-    passes(settings.tool_filter, name) &&
-    (overlay?.allowed_tools?.includes(name) ?? true) &&
-    !(overlay?.blocked_tools?.includes(name) ?? false);
-  return new Map(all.filter((tool) => isOffered(tool.name)).map((tool) => [tool.name, tool]));
-}
-
-function passes(filter: ToolFilter, name: string): boolean {
-  if (filter === "All") return true;
-  return "Allow" in filter ? filter.Allow.includes(name) : !filter.Deny.includes(name);
-}
-
 export function toResult(live: LiveSession, outcome: TurnOutcome): RunResult {
   const { sessionId: session_id, usage, turnUsage } = live.state;
   const { end } = outcome;
@@ -308,6 +294,9 @@ export interface CompactionPart {
   readonly extract: ExtractSummary;
 }
 
+/** The share of the threshold from which on tool output leaves the context. */
+const EVICT_AT = 0.6;
+
 /** A summary takes no more than this share of a threshold that follows from the model's window. */
 const SUMMARY_SHARE_MAX = 0.25;
 
@@ -332,6 +321,7 @@ export function compactingFor(
     strategy: part.compactor === undefined ? part.strategy : CUSTOM,
     threshold,
     minTurnsBetweenCompactions,
+    evictFrom: evicts(part, session) ? threshold * (settings.evict_at ?? EVICT_AT) : undefined,
     prune: part.pruneToolResults,
     cutInvented: part.cutInvented,
     judge: part.judge,
@@ -341,6 +331,14 @@ export function compactingFor(
     extract: part.extract,
     recovering: undefined,
   };
+}
+
+/** Whether tool output may leave the contexts of a session; who wants no references is given none unasked. */
+export function evicts(
+  { settings, pruneToolResults }: CompactionPart,
+  { compaction }: Pick<SessionSettings, "compaction">,
+) {
+  return compaction?.evict ?? settings.evict ?? pruneToolResults;
 }
 
 /** A small model's summary must leave room for what it summarises; what was asked for is taken at its word. */

@@ -1,13 +1,17 @@
 import { hash } from "node:crypto";
+import type { EntryBody } from "../../src/contract/entry.ts";
 import { RuntimeError } from "../../src/contract/error.ts";
 import type { Message } from "../../src/contract/message.ts";
 import { grammarFaults } from "../../src/core/compaction/grammar.ts";
-import { planExpansion, shownWith } from "../../src/core/compaction/plan.ts";
+import { planExpansion, planReturn, shownWith } from "../../src/core/compaction/plan.ts";
 import type { CompactionOutcome } from "../../src/core/compaction/run-compaction.ts";
+import { runEviction } from "../../src/core/compaction/run-eviction.ts";
 import { turnsOf } from "../../src/core/compaction/shown-messages.ts";
-import type { Placed } from "../../src/core/context.ts";
+import { evictedFrom, type Placed } from "../../src/core/context.ts";
 import { planRewrite, splice, type Wanted } from "../../src/core/plan-rewrite.ts";
 import { findRevision, revisionOf, transcriptAfter } from "../../src/core/rewrites.ts";
+import type { Clock } from "../../src/ports/clock.ts";
+import { createScriptedModel } from "../../src/providers/scripted.ts";
 import { createRandom } from "../crash/random.ts";
 import type { Random } from "../support/random-history.ts";
 import { createVirtualClock } from "../support/virtual-clock.ts";
@@ -21,9 +25,13 @@ export interface RandomSession extends FoldedSession {
   readonly random: Random;
   addTurns(turnsMax: number): Promise<void>;
   compact(): Promise<CompactionOutcome>;
+  /** Lets tool output leave the context; false where nothing could. */
+  evict(): Promise<boolean>;
+  /** A session that begins with all that was said. */
+  fork(): Promise<RandomSession>;
   pin(): Promise<void>;
   unpin(): Promise<void>;
-  /** Brings back part of what a standing compaction took out. */
+  /** Brings back part of what a standing compaction took out, or outputs that were evicted. */
   expand(): Promise<void>;
   /** Undoes one of the standing compactions, not only the newest. */
   undo(): Promise<void>;
@@ -35,21 +43,40 @@ export interface RandomSession extends FoldedSession {
 
 export async function createRandomSession(seed: number, wording: Wording): Promise<RandomSession> {
   const random = createRandom(seed);
+  const folded = createFoldedSession(chance(random, 0.7) ? "be brief" : undefined);
+  const session = withActions(folded, { random, wording, partsBefore: 0 });
+  await session.addTurns(wording.turnsMax);
+  return session;
+}
+
+interface Living {
+  readonly random: Random;
+  readonly wording: Wording;
+  /** What was said in the session it was forked from: ids of calls go on from there. */
+  readonly partsBefore: number;
+}
+
+function withActions(session: FoldedSession, { random, wording, partsBefore }: Living): RandomSession {
   const { isWordless, strategy } = wording;
-  const session = createFoldedSession(chance(random, 0.7) ? "be brief" : undefined);
   const { state, append } = session;
   const clock = createVirtualClock();
-  let parts = 0;
+  let parts = partsBefore;
   const addTurns = (turnsMax: number): Promise<void> => {
     parts += 1;
     return append(randomEntries(random, parts, { turnsMax, isWordless }));
   };
-  await addTurns(wording.turnsMax);
   return {
     ...session,
     random,
     addTurns,
     compact: () => compactRandomly({ session, random, clock, isWordless, strategy }),
+    evict: () => evictNow(session, clock),
+    fork: async () => {
+      const fork = createFoldedSession(state.settings.system_prompt);
+      const said = state.transcript.filter(({ message }) => message.role !== "system");
+      await fork.append(said.map(({ message }): EntryBody => ({ kind: "imported", message })));
+      return withActions(fork, { random, wording, partsBefore: parts });
+    },
     pin: () => pin(session, random),
     unpin: async () => {
       const seq = pick(random, [...state.pins]);
@@ -145,9 +172,22 @@ async function pin({ state, append }: FoldedSession, random: Random): Promise<vo
   if (isTaken(shownWith(state, { pin: seq }))) await append([{ kind: "pinned", seq, pinned: true }]);
 }
 
+async function evictNow({ state, append }: FoldedSession, clock: Clock): Promise<boolean> {
+  const model = createScriptedModel(() => ({ text: "nobody asks it" }));
+  return runEviction({ state, compacting: { recovering: undefined }, asking: { model, clock }, append });
+}
+
 /** As the service does it: whole turns of the range that is asked for, unless a provider would not take them. */
 async function expand(session: FoldedSession, random: Random): Promise<void> {
   const { state, append } = session;
+  const lines = evictedFrom(state);
+  if (lines.length > 0 && chance(random, 0.5)) {
+    const asked = lines.filter(() => chance(random, 0.4));
+    const back = [...planReturn(state, asked, pick(random, [400, 4_000, 100_000]) ?? 0).expanded];
+    if (back.length > 0 && isTaken(shownWith(state, { ranges: back })))
+      await append([{ kind: "expanded", ranges: back }]);
+    return;
+  }
   const range = pick(random, pick(random, standingIn(session))?.body.discarded ?? []);
   if (range === undefined) return;
   const from_seq = range.from_seq + below(random, range.to_seq - range.from_seq + 1);

@@ -1,9 +1,10 @@
 import type { ContextPart, SeqRange } from "../../contract/compaction.ts";
 import type { Message } from "../../contract/message.ts";
 import type { CompactionResult } from "../../ports/compactor.ts";
-import { isIn, type Placed, showTranscript } from "../context.ts";
+import { isIn, type Placed, showTranscript, standingIn } from "../context.ts";
 import type { SessionState } from "../session-state.ts";
-import { estimateTokens } from "../tokens.ts";
+import { contentTokens, estimateTokens } from "../tokens.ts";
+import type { Pruned } from "../transcript-text.ts";
 import { SUMMARY_PREFIX, turnsOf } from "./shown-messages.ts";
 
 /** One thing of a rebuilt context: a kept message, or something new in its place. */
@@ -187,13 +188,37 @@ export function planExpansion(state: SessionState, wanted: readonly SeqRange[], 
   return { expanded: rangesOf(back, transcript), leftOut: rangesOf(left, transcript), smallestLeftOut };
 }
 
+/** Chooses which evicted outputs are shown whole again: those of whole messages, the newest first, as many as fit. */
+export function planReturn(
+  { transcript }: Pick<SessionState, "transcript">,
+  evicted: readonly Pruned[],
+  tokensMax: number,
+): Expansion & { readonly tokens: number } {
+  const costs = new Map<number, number>();
+  for (const { seq, tokens, content } of evicted) {
+    costs.set(seq, (costs.get(seq) ?? 0) + tokens - contentTokens(content));
+  }
+  const back: Numbered[] = [];
+  const left: Numbered[] = [];
+  let tokens = 0;
+  let smallestLeftOut = 0;
+  for (const { seq } of transcript.filter((placed) => costs.has(placed.seq)).toReversed()) {
+    const cost = costs.get(seq) ?? 0;
+    const fits = tokens + cost <= tokensMax;
+    if (fits) tokens += cost;
+    else smallestLeftOut = smallestLeftOut === 0 ? cost : Math.min(smallestLeftOut, cost);
+    (fits ? back : left).unshift({ seq });
+  }
+  return { expanded: rangesOf(back, transcript), leftOut: rangesOf(left, transcript), smallestLeftOut, tokens };
+}
+
 /** The context as it would be with these ranges back in it, and these messages pinned. */
 export function shownWith(
   { transcript, compactions, pins }: SessionState,
   more: { ranges?: readonly SeqRange[]; pin?: number },
 ): readonly Placed[] {
   const { ranges = [], pin } = more;
-  const standing = compactions.findLast((record) => !record.undone);
+  const standing = standingIn({ compactions });
   const expanded = compactions.map((one) =>
     one === standing ? { ...one, expanded: [...one.expanded, ...ranges] } : one,
   );

@@ -3,7 +3,7 @@ import type { Message } from "../../contract/message.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { CompactionHooks, CompactionResult, Compactor, Curator } from "../../ports/compactor.ts";
 import type { Judge } from "../../ports/judge.ts";
-import { asKept, type Placed } from "../context.ts";
+import { asKept, type Placed, prunedBy, standingIn } from "../context.ts";
 import type { SessionState } from "../session-state.ts";
 import { estimateTokens } from "../tokens.ts";
 import { findPrunable } from "../transcript-text.ts";
@@ -23,6 +23,8 @@ export interface Compacting {
   /** The size at which a context is compacted. */
   readonly threshold: number;
   readonly minTurnsBetweenCompactions: number;
+  /** The size at which tool output begins to leave the context; undefined where it may not. */
+  readonly evictFrom: number | undefined;
   /** Whether large old tool results become references. */
   readonly prune: boolean;
   /** Whether what a summary invents is cut from it. */
@@ -59,11 +61,8 @@ export function prepare(
   how: { trigger: CompactionTrigger; contextWindow: number | undefined },
 ): Prepared | { readonly nothing: string } {
   const transcript = [...state.transcript];
-  const logged = new Set(transcript);
-  const seqs = new Set(transcript.map(({ seq }) => seq));
-  const shown = [...state.shown];
-  // A message that is shown pruned or simplified is another object with the seq of the one in the log.
-  const source: Source = { shown, isLogged: (placed) => logged.has(placed) || seqs.has(placed.seq) };
+  const source = sourceOf(state, transcript);
+  const { shown } = source;
   const tokensTarget = targetOf(state.shownTokens, how);
   const retained = retainFrom(
     { state, transcript, source, tokensTarget, trigger: how.trigger },
@@ -84,6 +83,14 @@ export function prepare(
   return { source, transcript, retained, summarised, leaving, tokensTarget };
 }
 
+/** What is shown, at this moment. */
+export function sourceOf(state: Pick<SessionState, "shown">, transcript: readonly Placed[]): Source {
+  const logged = new Set(transcript);
+  const seqs = new Set(transcript.map(({ seq }) => seq));
+  // A message that is shown pruned or simplified is another object with the seq of the one in the log.
+  return { shown: [...state.shown], isLogged: (placed) => logged.has(placed) || seqs.has(placed.seq) };
+}
+
 /** What a summary takes before it says anything. */
 const INTRODUCTION_TOKENS = estimateTokens([summaryMessage({ summary: "", created_at: "", compaction_id: "" })]);
 
@@ -99,7 +106,7 @@ interface Situation {
 export function retainFrom(situation: Situation, compacting: Compacting, summary: string): Retained {
   const { state, transcript, source, trigger, tokensTarget } = situation;
   const { compactor, prune } = compacting;
-  const standing = state.compactions.findLast((record) => !record.undone);
+  const standing = standingIn(state);
   const retained = retain({
     source,
     draft: rebuild(
@@ -111,7 +118,7 @@ export function retainFrom(situation: Situation, compacting: Compacting, summary
     pins: state.pins,
     transcript,
     trigger,
-    prunedBefore: standing?.body.pruned ?? [],
+    prunedBefore: standing === undefined ? [] : prunedBy(standing, () => false),
     prune,
     tokensTarget,
     summaryTokens: compactor.maxSummaryTokens(),
@@ -140,7 +147,7 @@ function targetOf(shownTokens: number, { contextWindow }: { contextWindow: numbe
 }
 
 function prunesMore({ compactions }: SessionState, { pruned }: Retained): boolean {
-  const standing = compactions.findLast((record) => !record.undone);
+  const standing = standingIn({ compactions });
   const before = new Set((standing?.body.pruned ?? []).map(({ seq, tool_use_id }) => `${seq} ${tool_use_id}`));
   return pruned.some(({ seq, tool_use_id }) => !before.has(`${seq} ${tool_use_id}`));
 }

@@ -23,6 +23,7 @@ const SEGMENTS: readonly Segment[] = [
   { kind: "expanded", name: "expanded", glyph: "▒", brush: "green" },
   { kind: "turn", name: "turns", glyph: "█", brush: "bold" },
   { kind: "tool_output", name: "tool output", glyph: "▤", brush: "blue" },
+  { kind: "evicted", name: "evicted", glyph: "┄", brush: "dim" },
   { kind: "memory", name: "memory", glyph: "◇", brush: "magenta" },
 ];
 const FREE = { name: "free", glyph: "·" } as const;
@@ -30,7 +31,10 @@ const MARK = "│";
 
 type Filled = Segment & { readonly tokens: number };
 
-type Sized = Pick<SessionContext, "kinds" | "parts" | "tool_tokens" | "context_window" | "auto_compact_threshold"> & {
+type Sized = Pick<
+  SessionContext,
+  "kinds" | "parts" | "evicted" | "tool_tokens" | "context_window" | "auto_compact_threshold"
+> & {
   readonly messages: { readonly length: number };
 };
 
@@ -121,7 +125,9 @@ function legend(context: Sized, { filled, used, scale }: Told, paint: Paint): re
   ];
 }
 
-function partsText({ parts }: Sized, kind: Segment["kind"]): string {
+function partsText({ parts, evicted }: Sized, kind: Segment["kind"]): string {
+  if (kind === "evicted" && evicted !== undefined)
+    return `${counted(evicted.outputs, "tool output")}, about ${grouped(evicted.tokens)} tokens in the log`;
   const count = parts.filter((part) => part.kind === kind).length;
   if (kind === "turn") return counted(count, "turn");
   return kind === "pinned" || kind === "expanded" ? counted(count, "part") : "";
@@ -157,10 +163,10 @@ export function callBars(
     seq: call.seq,
     line: `${heads[at + 1]}${barOf(filled, { scale, cells, threshold: call.threshold }, paint)}`,
   }));
-  const marks = compactions.map(({ seq, tokens_before, tokens_after, undone }) => ({
+  const marks = compactions.map(({ seq, trigger, tokens_before, tokens_after, undone }) => ({
     seq,
     line: paint.cyan(
-      `${String(seq).padEnd(heads[0]?.indexOf("TURN") ?? 0)}▼ compacted: ${grouped(tokens_before)} → ${grouped(tokens_after)} tokens${undone ? ", undone since" : ""}`,
+      `${String(seq).padEnd(heads[0]?.indexOf("TURN") ?? 0)}${trigger === "eviction" ? "▽ evicted" : "▼ compacted"}: ${grouped(tokens_before)} → ${grouped(tokens_after)} tokens${undone ? ", undone since" : ""}`,
     ),
   }));
   const shown = new Set(rows.flatMap(({ filled }) => filled.map(({ kind }) => kind)));

@@ -137,7 +137,7 @@ function count(counts: Counts, model: readonly [provider: string, model: string]
     }
   }
   if (body.kind === "compacted") {
-    counts.compactions.add(["ok"]);
+    counts.compactions.add([body.evicted === undefined ? "ok" : "evicted"]);
     counts.saved.add([], Math.max(0, body.tokens_before - body.tokens_after));
     spend(body.usage);
   }

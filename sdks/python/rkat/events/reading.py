@@ -35,6 +35,7 @@ _REQUIRED: dict[str, dict[str, tuple[type, ...]]] = {
     "compaction_started": {"input_tokens": _COUNT, "estimated_history_tokens": _COUNT, "message_count": _COUNT},
     "compaction_completed": {"summary_tokens": _COUNT, "messages_before": _COUNT, "messages_after": _COUNT},
     "compaction_failed": {"error": _TEXT},
+    "context_evicted": {"compaction_id": _TEXT, "outputs": _COUNT, "tokens_before": _COUNT, "tokens_after": _COUNT},
     "budget_warning": {"budget_type": _TEXT, "used": _COUNT, "limit": _COUNT, "percent": _NUMBER},
     "retrying": {"attempt": _COUNT, "max_attempts": _COUNT, "error": _TEXT, "delay_ms": _COUNT},
     "skills_resolved": {"skills": _LIST, "injection_bytes": _COUNT},

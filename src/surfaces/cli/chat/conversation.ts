@@ -15,6 +15,7 @@ import {
   watchTurn,
   withSessionRef,
 } from "../commands/start-turn.ts";
+import { evictionLine } from "../commands/turn-view.ts";
 import { grouped, type Io } from "../io.ts";
 import type { Opened } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
@@ -136,6 +137,8 @@ export function createConversation(io: Io, opened: Opened, start: ChatStart): Co
 
 /** What a chat says of a compaction, which changes what the model knows of the talk. */
 function remark(event: AgentEvent): string | undefined {
+  if (event.type === "context_evicted")
+    return `(${evictionLine(event)}; the model can read them again, /undo brings them back)`;
   if (event.type !== "compaction_completed") return undefined;
   const { messages_before, messages_after } = event;
   const change = `${grouped(messages_before)} → ${grouped(messages_after)} messages`;

@@ -98,13 +98,13 @@ async function transcriptOf(
 type Fact = readonly [name: string, fact: string];
 
 function factRows(compaction: Shown, messages: SessionHistory["messages"] | undefined): readonly Fact[] {
-  const { kept, discarded, receipt, notes } = compaction;
+  const { kept, discarded, receipt, notes, evicted } = compaction;
   const pruned = receipt.pruned.length === 0 ? "" : `, ${counted(receipt.pruned.length, "result")} as a reference`;
   return [
     ...(compaction.cost === undefined ? madeRows(compaction) : []),
     ["messages", `${grouped(compaction.messages_before)} → ${grouped(compaction.messages_after)}`],
     ["tokens", tokensText(compaction)],
-    ["taken out", placeText(discarded, messages)],
+    ["taken out", evicted === undefined ? placeText(discarded, messages) : evictedText(evicted)],
     ["kept", `${placeText(kept, messages)}${pruned}`],
     ...stateRows(compaction),
     ...notes.map((note): Fact => ["note", oneLine(note, NOTE_CHARS_MAX)]),
@@ -114,12 +114,23 @@ function factRows(compaction: Shown, messages: SessionHistory["messages"] | unde
   ];
 }
 
+function evictedText({ outputs, superseded, failed, large }: NonNullable<Shown["evicted"]>): string {
+  const why = [
+    [superseded, "superseded"],
+    [failed, "of failed calls"],
+    [large, "old and large"],
+  ] as const;
+  const parts = why.flatMap(([number, word]) => (number === 0 ? [] : [`${grouped(number)} ${word}`]));
+  return `${counted(outputs, "tool output")}: ${parts.join(", ")}`;
+}
+
 const NOTE_CHARS_MAX = 1_000;
 
 const REASONS: Readonly<Record<Compaction["trigger"], string>> = {
   threshold: "the context grew to the threshold",
   overflow: "the context no longer fitted the model",
   manual: "somebody asked for it",
+  eviction: "tool output made room before anything was summarised",
 };
 
 function madeRows({ created_at, trigger, instructions, summary_by, model }: Shown): readonly Fact[] {
@@ -131,11 +142,12 @@ function madeRows({ created_at, trigger, instructions, summary_by, model }: Show
     extractive: "nobody: its sentences are the conversation's own",
     none: "nobody: only tool results became references",
   };
+  const writer = trigger === "eviction" ? "nobody: only tool output became one line each" : writers[summary_by];
   return [
     ["when", `${age}, ${moment}`],
     ["why", `${trigger}: ${REASONS[trigger]}`],
     ...(instructions === undefined ? [] : [["told to", oneLine(instructions, NOTE_CHARS_MAX)] as const]),
-    ["written by", writers[summary_by]],
+    ["written by", writer],
   ];
 }
 

@@ -140,6 +140,7 @@ export function noticeOf(event: AgentEvent): string | undefined {
 /** A tool or a summariser at work, in as few words as tell it apart. */
 export function activityOf(event: AgentEvent): string | undefined {
   if (event.type === "compaction_started" || event.type === "compaction_completed") return compactionLine(event);
+  if (event.type === "context_evicted") return evictionLine(event);
   if (event.type === "tool_call_requested") return `${toolName(event)}${callHint(event)}`;
   if (event.type !== "tool_execution_completed" || !event.is_error) return undefined;
   return `${toolName(event)} failed: ${oneLine(event.result, RESULT_CHARS_MAX)}`;
@@ -173,6 +174,8 @@ export function verboseLineOf(event: AgentEvent): string | undefined {
     case "compaction_started":
     case "compaction_completed":
       return compactionLine(event);
+    case "context_evicted":
+      return evictionLine(event);
     // Pieces of what another event tells whole.
     case "text_delta":
     case "text_complete":
@@ -200,6 +203,12 @@ export function compactionLine(event: AgentEventOf<"compaction_started" | "compa
   const found = judged && `; judged: ${judged.contradicted} contradicted, ${judged.unverified} unverified`;
   const kept = native && `; beside it, ${native.provider}'s own`;
   return `compacted: ${change}, a summary of ${counted(summary_tokens, "token")}${found ?? ""}${kept ?? ""}`;
+}
+
+/** An eviction as one line. */
+export function evictionLine({ outputs, tokens_before, tokens_after }: AgentEventOf<"context_evicted">): string {
+  const change = `${grouped(tokens_before)} → ${grouped(tokens_after)} tokens`;
+  return `evicted: ${counted(outputs, "tool output")}, about ${change}`;
 }
 
 function warningLine({ budget_type, used, limit, percent }: AgentEventOf<"budget_warning">): string {

@@ -1,0 +1,197 @@
+import { type EvictionReason, RECALL_OUTPUT } from "../../contract/compaction.ts";
+import type { Content, Message, ToolResult, ToolUseBlock } from "../../contract/message.ts";
+
+import { type Placed, standingIn } from "../context.ts";
+import type { SessionState } from "../session-state.ts";
+import { contentText, contentTokens } from "../tokens.ts";
+import type { Pruned } from "../transcript-text.ts";
+import { isSummary, pinnedIn } from "./shown-messages.ts";
+
+/** Smaller outputs stay: the line that takes their place says hardly less. */
+const EVICT_TOKENS_MIN = 100;
+/** An output of this size is large. */
+const LARGE_TOKENS_MIN = 1_000;
+/** A large output is old once it is of neither of the newest turns, */
+const RECENT_TURNS = 2;
+/** or so many tool exchanges came after it: one turn may be a day's work. */
+const RECENT_EXCHANGES = 8;
+/** Freeing less of a context than this is not worth what rewriting a provider's cache of it costs. */
+const FREED_SHARE_MIN = 0.05;
+
+export type Eviction = Pruned & { readonly reason: EvictionReason };
+
+type Evictable = Pick<SessionState, "shown" | "shownTokens" | "compactions" | "pins">;
+
+/**
+ * The tool outputs that may leave the context, oldest first, each with the line that takes its place; none where that
+ * is not worth it. Only what stands after the last output that was ever evicted is looked at, so no eviction changes
+ * what an earlier one has left, and what a person undid is not done again.
+ */
+export function chooseEvictions({ shown, shownTokens, compactions, pins }: Evictable): readonly Eviction[] {
+  const standing = standingIn({ compactions });
+  // Kept messages that had to be simplified are not what the log has: they stay as they are.
+  if (standing !== undefined && standing.body.reshape !== "as_is") return [];
+  const isMade = (one: (typeof compactions)[number]): boolean => one.undoneByHand || !one.undone;
+  const point = compactions.findLast((one) => one.body.evicted !== undefined && isMade(one))?.body.evicted?.up_to_seq;
+  const from = shown.findLastIndex(({ seq }) => seq === point) + 1;
+  const spared = new Set([...pinnedIn(shown, pins)].map(({ seq }) => seq));
+  const known = new Set(standing?.body.pruned.map(({ seq, tool_use_id }) => `${seq} ${tool_use_id}`));
+  const expanded = standing?.expanded ?? [];
+  const isSpared = (seq: number, result: ToolResult): boolean =>
+    seq === standing?.seq ||
+    spared.has(seq) ||
+    known.has(`${seq} ${result.tool_use_id}`) ||
+    expanded.some(({ from_seq, to_seq }) => from_seq <= seq && seq <= to_seq);
+  const found = evictable(exchangesIn(shown.slice(from)), isSpared);
+  const freed = found.reduce((sum, { tokens, content }) => sum + tokens - contentTokens(content), 0);
+  return freed >= shownTokens * FREED_SHARE_MIN ? found : [];
+}
+
+/** Whether a task was marked as done since the last eviction: what led to it is over. */
+export function isTaskDone({ shown, compactions }: Pick<Evictable, "shown" | "compactions">): boolean {
+  const last = compactions.findLast(({ body }) => body.evicted !== undefined)?.seq ?? 0;
+  const { exchanges } = exchangesIn(shown);
+  return exchanges.some(
+    ({ seq, results, calls }) =>
+      seq > last && results.some((result) => !result.is_error && marksDone(calls.get(result.tool_use_id))),
+  );
+}
+
+function marksDone(call: ToolUseBlock["data"] | undefined): boolean {
+  return call?.name === "task_update" && call.args.status === "completed";
+}
+
+interface Exchange {
+  readonly seq: number;
+  readonly results: readonly ToolResult[];
+  /** The calls they answer, by their ids, which are known to this exchange alone. */
+  readonly calls: ReadonlyMap<string, ToolUseBlock["data"]>;
+  /** How many turns had begun. */
+  readonly turn: number;
+}
+
+function exchangesIn(shown: readonly Placed[]): { readonly exchanges: readonly Exchange[]; readonly turns: number } {
+  const exchanges: Exchange[] = [];
+  let calls: Exchange["calls"] = new Map();
+  let turns = 0;
+  for (const { seq, message } of shown) {
+    if (message.role === "user" && !isSummary(message)) turns += 1;
+    if (message.role === "block_assistant") calls = callsIn(message);
+    if (message.role === "tool_results") exchanges.push({ seq, results: message.results, calls, turn: turns });
+  }
+  return { exchanges, turns };
+}
+
+function callsIn({ blocks }: Extract<Message, { role: "block_assistant" }>): Exchange["calls"] {
+  return new Map(blocks.flatMap((block) => (block.block_type === "tool_use" ? [[block.data.id, block.data]] : [])));
+}
+
+function evictable(
+  { exchanges, turns }: ReturnType<typeof exchangesIn>,
+  isSpared: (seq: number, result: ToolResult) => boolean,
+): readonly Eviction[] {
+  const found: Eviction[] = [];
+  const givenLater = new Set<string>();
+  for (const [after, { seq, results, calls, turn }] of exchanges.toReversed().entries()) {
+    const turnsAfter = turns - turn;
+    const isOld = turnsAfter >= RECENT_TURNS || after >= RECENT_EXCHANGES;
+    const keys = results.map(({ tool_use_id }) => keyOf(calls.get(tool_use_id)));
+    // By its id a result is found again: where two share one, neither is.
+    const isTold = new Set(results.map(({ tool_use_id }) => tool_use_id)).size === results.length;
+    // The newest exchange is what the model has not read yet.
+    for (const [at, result] of after === 0 || !isTold ? [] : [...results.entries()].toReversed()) {
+      if (isSpared(seq, result)) continue;
+      const tokens = contentTokens(result.content);
+      if (tokens < EVICT_TOKENS_MIN) continue;
+      const reason = reasonFor({
+        isSuperseded: givenLater.has(keys[at] ?? ""),
+        hasFailed: result.is_error && turnsAfter > 0,
+        isLarge: isOld && tokens >= LARGE_TOKENS_MIN,
+      });
+      if (reason === undefined) continue;
+      const call = results.length > 1 ? at + 1 : undefined;
+      const name = calls.get(result.tool_use_id)?.name ?? "an unknown tool";
+      const content = lineFor({ name, content: result.content, tokens, seq, call, reason });
+      if (contentTokens(content) >= tokens) continue;
+      found.unshift({ seq, tool_use_id: result.tool_use_id, tokens, content, reason });
+    }
+    for (const [at, { is_error }] of results.entries()) if (!is_error) givenLater.add(keys[at] ?? "");
+    givenLater.delete("");
+  }
+  return found;
+}
+
+function reasonFor(of: {
+  readonly isSuperseded: boolean;
+  readonly hasFailed: boolean;
+  readonly isLarge: boolean;
+}): EvictionReason | undefined {
+  if (of.isSuperseded) return "superseded";
+  if (of.hasFailed) return "failed";
+  return of.isLarge ? "large" : undefined;
+}
+
+/** The tool and its arguments, the same for calls that ask for the same; empty where that cannot be told. */
+function keyOf(call: ToolUseBlock["data"] | undefined): string {
+  if (call === undefined || call.args_error !== undefined) return "";
+  const args = canonical(call.args, 0);
+  return args === undefined ? "" : `${call.name} ${args}`;
+}
+
+/** Arguments are a model's words: nested deeper, they are not compared. */
+const DEPTH_MAX = 32;
+
+/** JSON whose names are in order; undefined for what is nested too deep. */
+function canonical(value: unknown, depth: number): string | undefined {
+  if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null";
+  if (depth >= DEPTH_MAX) return undefined;
+  const isList = Array.isArray(value);
+  const entries = isList ? [...value.entries()] : Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+  const parts: string[] = [];
+  for (const [name, inner] of entries) {
+    const text = canonical(inner, depth + 1);
+    if (text === undefined) return undefined;
+    parts.push(isList ? text : `${JSON.stringify(name)}:${text}`);
+  }
+  return isList ? `[${parts.join(",")}]` : `{${parts.join(",")}}`;
+}
+
+const NUMBER = new Intl.NumberFormat("en-US");
+const NAME_CHARS_MAX = 64;
+const WORDS_CHARS_MAX = 60;
+
+interface Line {
+  readonly name: string;
+  readonly content: Content;
+  readonly tokens: number;
+  readonly seq: number;
+  /** Which of several results of one message it is, from 1. */
+  readonly call: number | undefined;
+  readonly reason: EvictionReason;
+}
+
+function lineFor({ name, content, tokens, seq, call, reason }: Line): string {
+  const where = call === undefined ? `seq: ${seq}` : `seq: ${seq}, call: ${call}`;
+  const why = reason === "superseded" ? "called again later, left the context" : "left the context";
+  const what = `${plain(name, NAME_CHARS_MAX)} "${plain(contentText(content), WORDS_CHARS_MAX)}"`;
+  return `[${what} · about ${NUMBER.format(tokens)} tokens · ${why}; ${RECALL_OUTPUT}(${where}) shows it]`;
+}
+
+/** Enough of a text to find its first words in, whatever stands between them. */
+const LOOKED_AT_PER_CHAR = 8;
+
+/**
+ * The first words of a text that somebody else wrote, on one line. Nothing that a line like this is made of is left in
+ * it: it can neither end the line it stands in nor pass for another.
+ */
+function plain(text: string, charsMax: number): string {
+  const words = text
+    .slice(0, charsMax * LOOKED_AT_PER_CHAR)
+    .replaceAll(/["“”„«»]/gu, "'")
+    .replaceAll(/[\p{C}\p{Z}\s[\]{}()<>·…;`]+/gu, " ")
+    .trim();
+  if (words.length <= charsMax && text.length <= charsMax * LOOKED_AT_PER_CHAR) return words;
+  const cut = words.slice(0, charsMax);
+  const end = cut.lastIndexOf(" ");
+  return `${(end > charsMax / 2 ? cut.slice(0, end) : cut).toWellFormed()}…`;
+}

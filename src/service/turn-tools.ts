@@ -1,0 +1,45 @@
+import type { Caller } from "../contract/caller.ts";
+import { isRecallTool } from "../contract/memory.ts";
+import type { SessionSettings, StartTurn, ToolFilter } from "../contract/session.ts";
+import type { Tool } from "../ports/tool.ts";
+
+/** Where sessions have their tools from. */
+export interface ToolParts {
+  /** The tools a session has besides its own: by its settings, as far as they are ready, and the runtime's custom ones. */
+  toolsFor(settings: SessionSettings, caller?: Caller): readonly Tool[];
+  /** The tool a session reads evicted output with; undefined where nothing is evicted or its settings leave it out. */
+  recallOutputFor(settings: SessionSettings): Tool | undefined;
+}
+
+/** A session's own tools win over the runtime's of the same name. */
+export function chooseTools(
+  parts: ToolParts,
+  live: { readonly tools: readonly Tool[]; readonly state: { readonly settings: SessionSettings } },
+  overlay: StartTurn["flow_tool_overlay"],
+  caller?: Caller,
+): ReadonlyMap<string, Tool> {
+  const { settings } = live.state;
+  const all = allTools(parts, settings, { own: live.tools, caller });
+  const isOffered = (name: string): boolean =>
+    passes(settings.tool_filter, name) &&
+    (overlay?.allowed_tools?.includes(name) ?? true) &&
+    !(overlay?.blocked_tools?.includes(name) ?? false);
+  return new Map(all.filter((tool) => isOffered(tool.name)).map((tool) => [tool.name, tool]));
+}
+
+/** The tools of a session before any filter, with the one for what they gave and was evicted. */
+export function allTools(
+  parts: ToolParts,
+  settings: SessionSettings,
+  { own, caller }: { readonly own: readonly Tool[]; readonly caller?: Caller | undefined },
+): readonly Tool[] {
+  const tools = [...parts.toolsFor(settings, caller), ...own];
+  // What searches memory gives nothing worth evicting.
+  const recall = tools.some(({ name }) => !isRecallTool(name)) ? parts.recallOutputFor(settings) : undefined;
+  return recall === undefined ? tools : [recall, ...tools];
+}
+
+function passes(filter: ToolFilter, name: string): boolean {
+  if (filter === "All") return true;
+  return "Allow" in filter ? filter.Allow.includes(name) : !filter.Deny.includes(name);
+}
