@@ -154,6 +154,8 @@ export function advanceCadence(cadence: CompactionCadence, body: EntryBody): Com
       return { ...cadence, session_boundary_index: session_boundary_index + 1 };
     case "compacted":
       return { ...cadence, last_compaction_boundary_index: session_boundary_index };
+    // What was tried in vain is not tried again at the very next boundary.
+    case "compaction_dropped":
     // Undone by a person, it is not to be made again at the very next boundary.
     case "compaction_undone":
       return { ...cadence, last_compaction_attempt_boundary_index: session_boundary_index };

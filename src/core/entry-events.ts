@@ -47,9 +47,23 @@ export function eventsOf(body: EntryBody, source: EventSource): readonly AgentEv
     case "event":
       return [body.event];
     case "compacted": {
-      const { summary_tokens, messages_before, messages_after, judged } = body;
-      const verdicts = judged === undefined ? {} : { judged };
-      return [{ type: "compaction_completed", summary_tokens, messages_before, messages_after, ...verdicts }];
+      const { judged, prepared, waited_ms } = body;
+      return [
+        {
+          type: "compaction_completed",
+          ...summarisedIn(body),
+          ...(judged === undefined ? {} : { judged }),
+          ...(waited_ms === undefined ? {} : { prepared: prepared !== undefined, waited_ms }),
+        },
+      ];
+    }
+    case "compaction_prepared": {
+      const { compaction_id, usage } = body.compaction;
+      return [{ type: "compaction_prepared", compaction_id, ...summarisedIn(body.compaction), usage }];
+    }
+    case "compaction_dropped": {
+      const { reason, usage } = body;
+      return [{ type: "compaction_dropped", reason, ...(usage === undefined ? {} : { usage }) }];
     }
     case "compaction_failed":
       return [{ type: "compaction_failed", error: body.error }];
@@ -58,6 +72,12 @@ export function eventsOf(body: EntryBody, source: EventSource): readonly AgentEv
     case "turn_closed":
       return turnEndEvents(body.end, source);
   }
+}
+
+type Summarised = Pick<EntryBodyOf<"compacted">, "summary_tokens" | "messages_before" | "messages_after" | "economy">;
+
+function summarisedIn({ summary_tokens, messages_before, messages_after, economy }: Summarised): Summarised {
+  return { summary_tokens, messages_before, messages_after, ...(economy === undefined ? {} : { economy }) };
 }
 
 /** Sizes bodies for the log: a body takes a seq for each of its events or its messages, and one when it has none. */

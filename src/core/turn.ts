@@ -81,6 +81,7 @@ async function loop(run: Run, opening: EntryBody[]): Promise<TurnOutcome | typeo
     if (stop !== undefined) return closeBy(run, unsaved, causeOf(stop));
     const { settings } = turn.state;
     const messages = await openCall(run, unsaved, run.turns);
+    turn.behind?.consider();
     run.turns += 1;
     const answer = await ask(asking(run), {
       messages: withSkill(messages, turn.skill),
@@ -117,7 +118,7 @@ async function compactIfDue(run: Run, unsaved: readonly EntryBody[]): Promise<bo
     return true;
   }
   await turn.append(() => stillUnsaved(run, unsaved));
-  await runDueCompaction(turn, asking(run), verdict === "overflow" ? "overflow" : "threshold");
+  await runDueCompaction(turn, asking(run), verdict);
   return true;
 }
 
@@ -125,7 +126,7 @@ async function compactIfDue(run: Run, unsaved: readonly EntryBody[]): Promise<bo
 async function recoversFrom(run: Run, { because, failure }: Failed): Promise<boolean> {
   if (because !== "failure" || failure.kind !== "context_exceeded" || run.isRecovering) return false;
   run.isRecovering = true;
-  const isShorter = await runDueCompaction(run.turn, asking(run), "overflow");
+  const isShorter = await runDueCompaction(run.turn, asking(run), "refused");
   if (isShorter) run.recoveries += 1;
   return isShorter;
 }

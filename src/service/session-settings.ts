@@ -1,4 +1,4 @@
-import type { CompactionSettings } from "../contract/compaction.ts";
+import { type CompactionPolicy, CompactionSettings } from "../contract/compaction.ts";
 import { RuntimeError } from "../contract/error.ts";
 import { asksForNothing, WHY_UNSERVED } from "../contract/input.ts";
 import { type SkillRow, skillsWith } from "../contract/memory.ts";
@@ -165,7 +165,7 @@ function isAsItIs(settings: SessionSettings, field: keyof typeof AT_CREATION, va
 }
 
 /** How sessions are compacted; what is left out follows from the configuration, then from the model. */
-export interface CompactionOptions extends Partial<CompactionConfig> {
+export interface CompactionOptions extends Partial<CompactionConfig>, PolicyOptions {
   /** A compactor of one's own decides when, and what stays. Gates, receipt, pins and undo hold for it, too. */
   readonly compactor?: Compactor;
   /** Writes the summary instead of the model. */
@@ -180,6 +180,16 @@ export interface CompactionOptions extends Partial<CompactionConfig> {
   readonly cutInvented?: boolean;
   /** Who judges what a summary claims: the session's model in a call more, or a judge of one's own; nobody unless said. */
   readonly judge?: "off" | "model" | Judge;
+}
+
+/** What may be said of when a session is compacted, besides numbers. */
+interface PolicyOptions {
+  /** At the threshold, or when that pays by the model's prices; the threshold unless said. */
+  readonly policy?: CompactionPolicy;
+  /** Whether summaries are made behind turns, before they are needed; only with the policy `economy` unless said. */
+  readonly prepare?: boolean;
+  /** The share of the threshold at which one is prepared; 0.8 unless said. */
+  readonly prepareAt?: number;
 }
 
 /** The configuration's section. */
@@ -197,6 +207,12 @@ const SETTINGS = {
   minTurnsBetweenCompactions: "min_turns_between_compactions",
 } as const satisfies Record<keyof CompactionConfig, keyof CompactionSettings>;
 
+const POLICY = {
+  policy: "policy",
+  prepare: "prepare",
+  prepareAt: "prepare_at",
+} as const satisfies Record<keyof PolicyOptions, keyof CompactionSettings>;
+
 const CODE = [
   "compactor",
   "curator",
@@ -213,7 +229,7 @@ export function composeCompaction(
   configured: ConfiguredCompaction,
   extract: ExtractSummary,
 ): CompactionPart {
-  requireNames(options, [...Object.keys(SETTINGS), ...CODE]);
+  requireNames(options, [...Object.keys(SETTINGS), ...Object.keys(POLICY), ...CODE]);
   const {
     strategy = "summary",
     prune_tool_results = true,
@@ -230,8 +246,18 @@ export function composeCompaction(
     const value = options[name as keyof CompactionConfig];
     return value === undefined ? [] : [[wire, checked(name, value)]];
   });
+  const policies = Object.entries(POLICY).flatMap(([name, wire]) => {
+    // As above.
+    const value = options[name as keyof PolicyOptions];
+    if (value === undefined) return [];
+    const read = CompactionSettings.shape[wire].safeParse(value);
+    if (!read.success) throw invalid(`compaction.${name}: ${read.error.issues[0]?.message}`);
+    return [[wire, value]];
+  });
+  const all: CompactionSettings = { ...settings, ...Object.fromEntries([...given, ...policies]) };
+  requirePolicy({ compactor: options.compactor }, all);
   return {
-    settings: { ...settings, ...Object.fromEntries(given) },
+    settings: all,
     strategy,
     pruneToolResults: options.pruneToolResults ?? prune_tool_results,
     cutInvented: options.cutInvented ?? cut_invented,
@@ -244,6 +270,15 @@ export function composeCompaction(
     },
     extract,
   };
+}
+
+/** Refuses a policy that nobody could follow: what a compactor of one's own would take out is not known before. */
+export function requirePolicy(
+  { compactor }: Pick<CompactionPart, "compactor">,
+  settings: Pick<CompactionSettings, "policy"> | undefined,
+): void {
+  if (compactor === undefined || settings?.policy !== "economy") return;
+  throw invalid('compaction.policy: "economy" is not for a compactor of one\'s own; leave one of the two out');
 }
 
 function checked(name: string, value: number): number {

@@ -25,6 +25,7 @@ import type { OpenTelemetry, Watch } from "../ports/telemetry.ts";
 import type { Tool } from "../ports/tool.ts";
 import { appendEntries, emitLive, type LiveSession } from "./live-sessions.ts";
 import { withMemory } from "./memory-operations.ts";
+import type { Preparations } from "./preparations.ts";
 import type { SessionMemory } from "./session-memory.ts";
 
 /** What turns have whatever is configured. */
@@ -46,6 +47,8 @@ export interface FixedParts {
 
 /** What turns run with; what follows from the configuration is what it was when they began. */
 export interface TurnParts extends FixedParts {
+  /** Makes compactions ready behind turns. */
+  readonly preparations: Pick<Preparations, "behind" | "rest">;
   readonly policy: TurnPolicy;
   /** What a session's rules say of its tools' calls, and how long a person's word is waited for. */
   permitFor(state: SessionState, tools: ReadonlyMap<string, Tool>): Permit;
@@ -83,12 +86,18 @@ export async function runSessionTurn(
   await parts.prepareTools(live.state.settings, input.signal);
   const tools = chooseTools(parts, live, input.overlay, input.caller);
   const { telemetry } = parts;
-  if (telemetry === undefined) return runOn(parts, live, { ...input, tools, watch: undefined });
+  if (telemetry === undefined) return runOn(parts, live, { ...input, tools, watch: undefined, bare: input.model });
   const { output_schema } = live.state.settings;
   const work = { kind: "turn" as const, tools, wantsJson: output_schema !== undefined, ...sessionWork(live) };
   const watch = (await telemetry()).watch({ ...work, ...input });
   try {
-    const result = await runOn(parts, live, { ...input, model: watch.model, tools: watch.tools, watch });
+    const result = await runOn(parts, live, {
+      ...input,
+      model: watch.model,
+      tools: watch.tools,
+      watch,
+      bare: input.model,
+    });
     watch.end(typeof result === "symbol" ? {} : { result });
     return result;
   } catch (thrown) {
@@ -102,17 +111,26 @@ export function sessionWork({ state }: LiveSession) {
   return { sessionId: state.sessionId, isCompacted: () => state.compactions.some(({ undone }) => !undone) };
 }
 
-type Equipped = TurnInput & { readonly tools: ReadonlyMap<string, Tool>; readonly watch: Watch | undefined };
+type Equipped = TurnInput & {
+  readonly tools: ReadonlyMap<string, Tool>;
+  readonly watch: Watch | undefined;
+  /** The model as it is asked for what is no part of the turn. */
+  readonly bare: ModelClient;
+};
 
 async function runOn(parts: TurnParts, live: LiveSession, input: Equipped): Promise<RunResult | typeof WAITING> {
   const { store, clock, policy, redact, hash, checkApart } = parts;
-  const { model, tools } = input;
+  const { model, tools, bare, traceparent } = input;
+  const { telemetry, preparations } = parts;
+  const compacting = compactingIn(parts, live.state, model.contextWindow);
+  const making = { policy, telemetry, compacting, model: bare, tools, by: input.caller?.name, traceparent };
   const turn: Turn = {
     state: live.state,
     model,
     tools,
     skill: parts.skillFor(tools),
-    compacting: compactingIn(parts, live.state, model.contextWindow),
+    compacting,
+    behind: preparations.behind(live, making),
     policy,
     clock,
     signal: input.signal,
@@ -145,6 +163,7 @@ async function runOn(parts: TurnParts, live: LiveSession, input: Equipped): Prom
     throw error;
   } finally {
     parts.memory?.indexLater(live.state);
+    preparations.rest(live, making);
   }
 }
 
@@ -195,6 +214,8 @@ function signed(bodies: readonly EntryBody[], by: string | undefined): readonly 
       case "call_failed":
       case "extraction_attempt":
       case "compacted":
+      case "compaction_prepared":
+      case "compaction_dropped":
       case "compaction_failed":
         return { ...body, by };
       default:
@@ -307,6 +328,9 @@ export interface CompactionPart {
   readonly extract: ExtractSummary;
 }
 
+/** The share of the threshold at which a summary is made ready, where summaries are. */
+const PREPARE_AT = 0.8;
+
 /** A summary takes no more than this share of a threshold that follows from the model's window. */
 const SUMMARY_SHARE_MAX = 0.25;
 
@@ -326,7 +350,11 @@ export function compactingFor(
     maxSummaryTokens: summaryTokens(settings, threshold),
     minTurnsBetweenCompactions,
   });
+  const { policy = "threshold", prepare = policy === "economy", prepare_at = PREPARE_AT } = settings;
   return {
+    policy,
+    prepares: prepare,
+    prepareAt: Math.floor(threshold * prepare_at),
     compactor: part.compactor ?? compactor,
     strategy: part.compactor === undefined ? part.strategy : CUSTOM,
     threshold,

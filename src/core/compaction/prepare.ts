@@ -1,4 +1,4 @@
-import type { CompactionTrigger, SeqRange } from "../../contract/compaction.ts";
+import type { CompactionPolicy, CompactionTrigger, SeqRange } from "../../contract/compaction.ts";
 import type { Message } from "../../contract/message.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { CompactionHooks, CompactionResult, Compactor, Curator } from "../../ports/compactor.ts";
@@ -23,6 +23,11 @@ export interface Compacting {
   /** The size at which a context is compacted. */
   readonly threshold: number;
   readonly minTurnsBetweenCompactions: number;
+  readonly policy: CompactionPolicy;
+  /** Whether summaries are made behind turns, so that a turn waits for one only when the context would not fit. */
+  readonly prepares: boolean;
+  /** The size from which on that is done, and from which on it is asked whether compacting pays. */
+  readonly prepareAt: number;
   /** Whether large old tool results become references. */
   readonly prune: boolean;
   /** Whether what a summary invents is cut from it. */
