@@ -97,10 +97,11 @@ function keep(turn: number, state: SessionState, unsaved: readonly EntryBody[]):
 
 async function passBoundary(session: FoldedSession, unsaved: readonly EntryBody[], compacting: Compacting) {
   const { state, append } = session;
-  const at = { state, model: MODEL, tools: TOOLS, compacting, append };
+  const { clock } = askingFor(MODEL, append);
+  const at = { state, model: MODEL, tools: TOOLS, compacting, clock, hash: (text: string) => text, append };
   const verdict = judgeTurnBoundary(at, foldAhead(state, unsaved));
   await append(unsaved);
-  if (verdict !== "not_due") await runDueCompaction(at, askingFor(MODEL, append), "threshold");
+  if (verdict !== "not_due") await runDueCompaction(at, askingFor(MODEL, append), "due");
   await append([{ kind: "model_called", turn_number: 0, model: "scripted", context_sha256: "" }]);
 }
 
@@ -110,11 +111,12 @@ function measureWindows(boundaries: readonly Boundary[], compacting: Compacting)
   const early = timings.filter(({ boundary }) => isIn(boundary.turn, EARLY_TURN));
   const late = timings.filter(({ boundary }) => isIn(boundary.turn, LATE_TURN));
   const pairs = Array.from({ length: Math.max(early.length, late.length) }, (_, at) => [early[at], late[at]]).flat();
+  const { clock } = askingFor(MODEL, async () => {});
   for (let round = 0; round < ROUNDS; round += 1) {
     for (const timing of pairs) {
       if (timing === undefined) continue;
       const { state, unsaved } = timing.boundary;
-      const at = { state, model: MODEL, tools: TOOLS, compacting, append: async () => {} };
+      const at = { state, model: MODEL, tools: TOOLS, compacting, clock };
       timing.decide.push(timeUs(() => judgeTurnBoundary(at, foldAhead(state, unsaved))));
       timing.fold.push(timeUs(() => foldAhead(state, unsaved)));
     }

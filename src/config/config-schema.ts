@@ -120,6 +120,15 @@ const Compaction = z.strictObject({
   max_summary_tokens: whole(1)
     .optional()
     .meta(common("without it, 4096, or a quarter of the threshold of a small model", 4_096)),
+  policy: oneOf(["threshold", "economy"])
+    .optional()
+    .meta(common("at the threshold, or when that is cheaper than going on; without it, `threshold`", "economy")),
+  prepare: flag
+    .optional()
+    .meta(common("summaries are made behind turns, before they are needed; without it, with `economy` only", true)),
+  prepare_at: fraction("write a fraction above 0 and up to 1, like 0.8")
+    .optional()
+    .describe("the share of the threshold at which one is prepared; without it, 0.8"),
   min_turns_between_compactions: whole(0).optional().describe("model calls between two; without it, 3"),
   strategy: oneOf(["summary", "cascade"])
     .optional()

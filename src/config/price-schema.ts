@@ -18,6 +18,11 @@ export const Price = z.strictObject({
     .optional()
     .meta({ description: "for those that are put into the cache; without it, as input", examples: [3.75] }),
   output: dollars.meta({ description: "for a million tokens of output", examples: [15] }),
+  cache_minutes: z
+    .number({ error: "write a number of minutes above 0, like 60" })
+    .positive({ error: "write a number of minutes above 0, like 60" })
+    .optional()
+    .meta({ description: "how long the provider keeps what it has cached; without it, 5", examples: [60] }),
   as_of: z.iso
     .date({ error: 'write a day in quotes, like "2026-11-16"' })
     .optional()

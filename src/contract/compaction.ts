@@ -2,6 +2,7 @@ import { z } from "zod";
 import { Judgement, NativeFacts, Usage } from "./event.ts";
 import { nonnegative, positive, share, written } from "./input.ts";
 import { Message } from "./message.ts";
+import { Economy } from "./money.ts";
 
 const count = z.number().int().nonnegative();
 
@@ -158,6 +159,17 @@ export const CompactionFacts = {
   judged: Judgement.optional().describe("what a judge found in the summary; only where one was asked"),
   native: NativeFacts.optional().describe("the provider's own compaction, which is kept beside the summary"),
   usage: Usage.describe("the tokens the summary took"),
+  economy: Economy.optional().describe("whether it pays; absent where no price of the model is known"),
+  prepared: z
+    .object({
+      seq: count.describe("the entry since which it was ready"),
+      at: z.string().describe("when it was made ready, in RFC 3339"),
+    })
+    .optional()
+    .describe("that its summary was made behind a turn, before it was needed"),
+  waited_ms: count
+    .optional()
+    .describe("how long the turn waited for the summary; only of sessions whose compactions are prepared"),
   cadence: CompactionCadence.describe("when it was, in the session's own boundaries"),
 };
 
@@ -190,6 +202,12 @@ export const PrunedResult = z.object({
   reason: EvictionReason.optional(),
 });
 
+/** Threshold: a context is compacted when it has grown to its threshold. Economy: when that is cheaper than going on. */
+const CompactionPolicy = z.enum(["threshold", "economy"], { error: "write threshold or economy" });
+export type CompactionPolicy = z.infer<typeof CompactionPolicy>;
+
+const SHARE = { error: "write a fraction above 0 and up to 1, like 0.8" };
+
 /** What a session may ask for instead of the configuration's. */
 export const CompactionSettings = z.strictObject({
   auto_compact_threshold: written(
@@ -212,6 +230,27 @@ export const CompactionSettings = z.strictObject({
     .optional()
     .describe("evict from this share of the threshold on; without it, 0.6")
     .meta({ examples: [0.6] }),
+  policy: written(
+    "--compact-policy <policy>",
+    CompactionPolicy.optional().describe(
+      "threshold: a new session's context is compacted at its threshold; economy: when that pays, by the model's prices",
+    ),
+  ),
+  prepare: written(
+    "--compact-prepare",
+    z
+      .boolean({ error: "write true or false" })
+      .optional()
+      .describe(
+        "summaries of a new session are made behind its turns, before they are needed; economy does unless false",
+      ),
+  ),
+  prepare_at: z
+    .number(SHARE)
+    .positive(SHARE)
+    .max(1, SHARE)
+    .optional()
+    .describe("the share of the threshold at which a summary is prepared; without it, 0.8"),
 });
 export type CompactionSettings = z.infer<typeof CompactionSettings>;
 

@@ -37,6 +37,24 @@ export type TurnEnd = z.infer<typeof TurnEnd>;
 /** Who asked for it, by name; absent where it was the user of the process, and in logs of before names were kept. */
 const by = z.string().optional();
 
+const Compacted = {
+  ...CompactionFacts,
+  native: KeptNative.optional(),
+  shows: z.array(ContextPart),
+  pruned: z.array(PrunedResult),
+};
+
+/** What a prepared compaction was made from. */
+const CompactionBasis = z.object({
+  /** Messages of the transcript, the system message among them: what comes after them was said since. */
+  transcript: count,
+  /** Messages of the context. */
+  shown: count,
+  /** Of those messages and their seqs, and of what else decides how they are compacted. */
+  sha256: z.string(),
+});
+export type CompactionBasis = z.infer<typeof CompactionBasis>;
+
 /** What one record of a session's log says. History is only ever added to. */
 export const EntryBody = z.discriminatedUnion("kind", [
   z.object({
@@ -95,12 +113,21 @@ export const EntryBody = z.discriminatedUnion("kind", [
    * From here on the context is the system message and `shows`. Nothing is deleted: what is not shown any more is
    * in the entries before this one.
    */
+  z.object({ kind: z.literal("compacted"), ...Compacted, by }),
+  /**
+   * A compaction that was made behind a turn and changes nothing yet: a `compacted` entry made of it does, at a boundary at
+   * which the context is due, as long as what it covers is what `basis` says. Its usage counts here and not there.
+   */
+  z.object({ kind: z.literal("compaction_prepared"), compaction: z.object(Compacted), basis: CompactionBasis, by }),
+  /**
+   * A prepared compaction that will not be made, by its id; without one, a preparation that came to nothing, whose usage
+   * counts here.
+   */
   z.object({
-    kind: z.literal("compacted"),
-    ...CompactionFacts,
-    native: KeptNative.optional(),
-    shows: z.array(ContextPart),
-    pruned: z.array(PrunedResult),
+    kind: z.literal("compaction_dropped"),
+    compaction_id: z.string().optional(),
+    reason: z.string(),
+    usage: Usage.optional(),
     by,
   }),
   z.object({ kind: z.literal("compaction_failed"), error: z.string(), usage: Usage.optional(), by }),

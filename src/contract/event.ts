@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { Answer, AskedCall, approval_id } from "./approval.ts";
 import { Content, ContentBlock, StopReason } from "./message.ts";
-import { Cost } from "./money.ts";
+import { Cost, Economy } from "./money.ts";
 import { RewriteRecord } from "./rewrite.ts";
 
 const count = z.number().int().nonnegative();
@@ -161,6 +161,13 @@ const turn_cost = Cost.optional().describe(
   "what the turn cost, its compactions included; absent where no price is known",
 );
 
+const economy = Economy.optional().describe("whether it pays; absent where no price of the model is known");
+const summarised = {
+  summary_tokens: count.describe("how long the summary is"),
+  messages_before: count.describe("messages of the context before"),
+  messages_after: count.describe("messages of the context after"),
+};
+
 const event = <const T extends string, F extends z.ZodRawShape>(type: T, meaning: string, fields: F) =>
   z.object({ type: z.literal(type).describe(meaning), ...fields });
 
@@ -249,13 +256,30 @@ export const AgentEvent = z.discriminatedUnion("type", [
     input_tokens: count.describe("tokens of the last model call's input"),
     estimated_history_tokens: count.describe("how large the context is, about"),
     message_count: count.describe("messages of the context"),
+    economy,
   }),
   event("compaction_completed", "the context was compacted", {
-    summary_tokens: count.describe("how long the summary is"),
-    messages_before: count.describe("messages of the context before"),
-    messages_after: count.describe("messages of the context after"),
+    ...summarised,
     judged: Judgement.optional().describe("what a judge found in the summary; only where one was asked"),
     native: NativeFacts.optional().describe("the provider's own compaction, which is kept beside the summary"),
+    economy,
+    prepared: z
+      .boolean()
+      .optional()
+      .describe("whether its summary was there before it was needed; only of sessions that prepare them"),
+    waited_ms: count
+      .optional()
+      .describe("how long the turn waited for the summary, in milliseconds; only of sessions that prepare them"),
+  }),
+  event("compaction_prepared", "a summary was made behind a turn, for when the context has to be compacted", {
+    compaction_id: z.string().describe("the id the compaction will have"),
+    ...summarised,
+    usage: usage("the summary"),
+    economy,
+  }),
+  event("compaction_dropped", "a compaction that was prepared, or was to be, is not made", {
+    reason: z.string().describe("why, in a sentence"),
+    usage: Usage.optional().describe("what it took; absent where that was nothing"),
   }),
   event("compaction_failed", "the context stays as it was", { error }),
   event("native_compaction_refused", "a provider refused its own compaction; the summary is sent instead", {

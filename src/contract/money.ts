@@ -1,6 +1,7 @@
 import { z } from "zod";
 
 const amount = z.number().nonnegative();
+const count = z.number().int().nonnegative();
 
 /** What calls of models cost. Amounts have at most nine decimals, so that sums of them are exact. */
 export const Cost = z.object({
@@ -28,6 +29,21 @@ export const ModelPrices = Rates.extend({
     .optional()
     .describe("what a call charges whose input is longer"),
   as_of: z.string().optional().describe("the day on which they held, as 2026-11-16"),
+  cache_minutes: z
+    .number()
+    .positive()
+    .optional()
+    .describe("how long the provider keeps what it has cached; without it, 5"),
   source: z.string().optional().describe("where they are from"),
 });
 export type ModelPrices = z.infer<typeof ModelPrices>;
+
+/** Whether a compaction pays: what it saves and what it costs, by the prices and the cache of that moment. */
+export const Economy = z.object({
+  saves: amount.describe("what the calls that are expected cost less without what it takes out"),
+  costs: amount.describe("what the summary costs, and putting what stays into the provider's cache anew"),
+  currency: z.literal("USD").describe("what both are counted in"),
+  calls: count.describe("model calls that are expected to follow"),
+  cache: z.enum(["warm", "cold"]).describe("whether the provider still had the context in its cache"),
+});
+export type Economy = z.infer<typeof Economy>;

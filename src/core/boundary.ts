@@ -1,12 +1,19 @@
 import { type CompactionTrigger, RECALL_OUTPUT } from "../contract/compaction.ts";
 import { messageOf } from "../contract/error.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Compactor } from "../ports/compactor.ts";
 import type { ModelClient, ToolSpec } from "../ports/model.ts";
 import type { Approvals } from "./approval.ts";
-import { judgeBoundary, type Verdict } from "./compaction/policy.ts";
+import { readBudget } from "./budget.ts";
+import { type BoundaryFacts, filling, isHeldBack, judgeBoundary, type Verdict } from "./compaction/policy.ts";
 import type { Compacting } from "./compaction/prepare.ts";
 import type { CompactionJob } from "./compaction/run-compaction.ts";
+import { decidesByPrice, idleMsOf, paysNow } from "./compaction/when-it-pays.ts";
+import type { Hash, Placed } from "./context.ts";
+import { withCost } from "./cost.ts";
 import type { Asking } from "./model-call.ts";
-import type { Ahead, SessionState } from "./session-state.ts";
+import type { Behind } from "./run.ts";
+import { type Ahead, addUsage, type SessionState } from "./session-state.ts";
 import { toolTokens } from "./tokens.ts";
 
 /** What a boundary knows of its turn. */
@@ -16,23 +23,48 @@ interface AtBoundary {
   readonly tools: ReadonlyMap<string, ToolSpec>;
   readonly skill?: string | undefined;
   readonly compacting: Compacting | undefined;
+  readonly behind?: Behind | undefined;
+  readonly clock: Clock;
+  readonly hash: Hash;
   append: CompactionJob["append"];
 }
 
 const BYTES_PER_TOKEN = 4;
 
 /** Whether the context is to be compacted before the next call; `ahead` is the state that call would be made in. */
-export function judgeTurnBoundary(turn: AtBoundary, ahead: Ahead): Verdict | { readonly error: string } {
-  const { state, compacting, model, tools } = turn;
+export function judgeTurnBoundary(
+  turn: Omit<AtBoundary, "append" | "hash">,
+  ahead: Ahead,
+): Verdict | { readonly error: string } {
+  const { state, compacting, model } = turn;
   if (compacting === undefined) return "not_due";
-  const { cadence, lastInputTokens, added, shownTokens, shownMediaBytes, settings } = ahead;
+  const shown = () => [...state.shown, ...ahead.added];
+  const facts = factsOf({ ...turn, compacting }, ahead, state.shown.length + ahead.added.length);
+  const idleMs = idleMsOf(ahead, turn.clock.now());
+  try {
+    const verdict = judgeBoundary(facts, judgeFor(compacting, { state: ahead, model, idleMs, shown }));
+    // Nobody waits for a summary while the context fits: it is made behind the turn, and used when it is there.
+    return verdict === "due" && compacting.prepares && ahead.prepared === undefined ? "not_due" : verdict;
+  } catch (thrown) {
+    return { error: `the compactor failed: ${messageOf(thrown)}` };
+  }
+}
+
+type Situated = Pick<AtBoundary, "model" | "tools"> & { readonly compacting: Compacting };
+
+function factsOf(
+  { compacting, model, tools }: Situated,
+  state: Omit<SessionState, "transcript" | "shown">,
+  messageCount: number,
+): BoundaryFacts {
+  const { cadence, lastInputTokens, shownTokens, shownMediaBytes, settings } = state;
   const last = Math.max(
     cadence.last_compaction_boundary_index ?? -1,
     cadence.last_compaction_attempt_boundary_index ?? -1,
   );
-  const facts = {
+  return {
     lastInputTokens,
-    messageCount: state.shown.length + added.length,
+    messageCount,
     estimatedHistoryTokens: shownTokens,
     lastCompactionBoundaryIndex: last < 0 ? undefined : last,
     sessionBoundaryIndex: cadence.session_boundary_index,
@@ -42,10 +74,59 @@ export function judgeTurnBoundary(turn: AtBoundary, ahead: Ahead): Verdict | { r
     requestBytes: shownMediaBytes + shownTokens * BYTES_PER_TOKEN,
     minTurnsBetweenCompactions: compacting.minTurnsBetweenCompactions,
   };
+}
+
+/** Who says whether a context that fits is due: the compactor, or what is cheaper. */
+function judgeFor(
+  compacting: Compacting,
+  at: {
+    readonly state: Omit<SessionState, "transcript" | "shown">;
+    readonly model: ModelClient;
+    readonly idleMs: number;
+    shown(): readonly Placed[];
+  },
+): Pick<Compactor, "shouldCompact"> {
+  const { compactor, minTurnsBetweenCompactions, prepareAt } = compacting;
+  if (!decidesByPrice(compacting, at.model)) return compactor;
+  return {
+    shouldCompact: (context) => {
+      const size = Math.max(context.lastInputTokens, context.estimatedHistoryTokens);
+      if (size < prepareAt || isHeldBack({ ...context, minTurnsBetweenCompactions })) return false;
+      return paysNow(at.state, compacting, { ...at, shown: at.shown() });
+    },
+  };
+}
+
+/** The share of the window from which on a summary is made ready whether or not it pays: soon it must be there. */
+const NEARLY_FULL = 0.9;
+
+/**
+ * Whether a compaction is worth being made ready behind the turn, of what is durable. `idleMs`: how long the model will not
+ * have been asked when it is used.
+ */
+export function isWorthPreparing(
+  at: Pick<AtBoundary, "state" | "model" | "tools" | "compacting">,
+  idleMs: number,
+): boolean {
+  const { state, compacting, model } = at;
+  if (compacting?.prepares !== true || state.prepared !== undefined || state.isCompacting) return false;
+  // What is open now could not stand at the end of what is covered.
+  if (state.openCalls.length > 0) return false;
+  const facts = factsOf({ ...at, compacting }, state, state.shown.length);
+  if (isHeldBack(facts) || !isWithinBudget(state, compacting, model)) return false;
+  const isLarge = Math.max(facts.lastInputTokens, facts.estimatedHistoryTokens) >= compacting.prepareAt;
+  if (!decidesByPrice(compacting, model)) return isLarge || isDue(compacting.compactor, facts);
+  return (
+    isLarge && (filling(facts) >= NEARLY_FULL || paysNow(state, compacting, { model, idleMs, shown: state.shown }))
+  );
+}
+
+function isDue(compactor: Compactor, facts: BoundaryFacts): boolean {
   try {
-    return judgeBoundary(facts, compacting.compactor);
-  } catch (thrown) {
-    return { error: `the compactor failed: ${messageOf(thrown)}` };
+    return compactor.shouldCompact(facts);
+  } catch {
+    // The boundary tells of a compactor that fails.
+    return false;
   }
 }
 
@@ -64,6 +145,8 @@ export async function evictIfDue(
   const { evictFrom = Number.POSITIVE_INFINITY } = compacting ?? {};
   const size = Math.max(ahead.lastInputTokens, ahead.shownTokens);
   if (compacting === undefined || ahead.cadence.session_boundary_index === 0 || size < evictFrom) return false;
+  // A summary that is ready, or nearly, is of the context as it is: to change that would be to throw it away.
+  if (state.prepared !== undefined || turn.behind?.isMaking() === true) return false;
   const { chooseEvictions, isTaskDone } = await import("./compaction/evict.ts");
   const shown = [...state.shown, ...ahead.added];
   if (!isDue && !isNewTurn && !isTaskDone({ ...ahead, shown })) return false;
@@ -76,20 +159,58 @@ export async function evictIfDue(
   return runEviction({ state, compacting, asking, append });
 }
 
-/** Compacts now; false when there was nothing to take out or it failed, which the events tell. */
-export async function runDueCompaction(turn: AtBoundary, asking: Asking, trigger: CompactionTrigger): Promise<boolean> {
+/** Whether what a summary takes leaves something of the session's budgets. */
+function isWithinBudget(
+  { settings, usage, shownTokens }: SessionState,
+  { compactor, curator }: Compacting,
+  { prices }: ModelClient,
+): boolean {
+  if (curator !== undefined) return true;
+  const { max_tokens, max_cost } = settings.budget_limits;
+  const taken = { input_tokens: shownTokens, output_tokens: compactor.maxSummaryTokens() };
+  const spent = { usage: addUsage(usage, withCost(taken, prices)), toolCalls: 0, elapsedMs: 0 };
+  return readBudget({ max_tokens, max_cost }, spent, { at: 1, given: new Set() }).exhausted === undefined;
+}
+
+/** Why a context is compacted: a verdict, or that the provider refused it as too long. */
+type Why = Exclude<Verdict, "not_due"> | "refused";
+
+/**
+ * Compacts: what is prepared is used; where nothing is, it is waited for only if the context would not fit. False when
+ * there was nothing to take out, it failed, or nobody waits for it, which the events tell.
+ */
+export async function runDueCompaction(turn: AtBoundary, asking: Asking, why: Why): Promise<boolean> {
   const { state, compacting, skill, append } = turn;
   if (compacting === undefined) return false;
+  const trigger: CompactionTrigger = why === "overflow" || why === "refused" ? "overflow" : "threshold";
+  const begunMs = asking.clock.now();
+  if (compacting.prepares) {
+    const mustFit = why !== "due";
+    if (mustFit && state.prepared === undefined) await turn.behind?.settled(asking.signal);
+    if (asking.signal.aborted) return false;
+    if (state.prepared !== undefined) {
+      const { publishPrepared } = await import("./compaction/published.ts");
+      const { hash } = turn;
+      const waiting = mustFit ? { waitingSinceMs: begunMs, tokensMax: roomFor(turn, why) } : {};
+      const published = await publishPrepared({ state, compacting, asking, hash, trigger, append, ...waiting });
+      if (published !== undefined) return true;
+    }
+    if (!mustFit) return false;
+  }
   // Most sessions end before they are compacted, so what only a compaction needs is loaded by the first.
   const { runCompaction } = await import("./compaction/run-compaction.ts");
-  const outcome = await runCompaction({
-    state,
-    compacting,
-    asking,
-    trigger,
-    tools: [...turn.tools.values()],
-    skill,
-    append,
-  });
+  const tools = [...turn.tools.values()];
+  const outcome = await runCompaction({ state, compacting, asking, trigger, begunMs, tools, skill, append });
   return outcome.compacted;
+}
+
+/** Where a provider refuses a context that the estimate says would fit, the estimate is wrong. */
+const REFUSED_SHARE = 0.5;
+
+/** What a context may take that did not fit. */
+function roomFor({ state, model, tools }: AtBoundary, why: Why): number | undefined {
+  if (why === "refused") return state.shownTokens * REFUSED_SHARE;
+  const { contextWindow } = model;
+  // Not as much as there is: the answer and the next results need room, too.
+  return contextWindow === undefined ? undefined : contextWindow * NEARLY_FULL - toolTokens(tools.values());
 }

@@ -205,6 +205,8 @@ export function advanceCadence(cadence: CompactionCadence, body: EntryBody): Com
       // An eviction neither delays nor forbids a compaction.
       if (body.evicted !== undefined) return cadence;
       return { ...cadence, last_compaction_boundary_index: session_boundary_index };
+    // What was tried in vain is not tried again at the very next boundary.
+    case "compaction_dropped":
     // Undone by a person, it is not to be made again at the very next boundary.
     case "compaction_undone":
       return { ...cadence, last_compaction_attempt_boundary_index: session_boundary_index };

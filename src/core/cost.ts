@@ -15,9 +15,19 @@ export function nanosOf({ amount }: Pick<Cost, "amount">): number {
 /** What a call took, with what it cost by these prices; as it is where nobody knows a price, or what it took. */
 export function withCost(usage: Usage, prices: ModelPrices | undefined): Usage {
   if (prices === undefined || usage.cost !== undefined || !hasTokens(usage)) return usage;
+  return { ...usage, cost: { amount: dollarsOf(priceOf(usage, prices)), currency: "USD" } };
+}
+
+/** What a call that takes this much costs, in whole billionths of a dollar. */
+export function priceOf(usage: Usage, prices: ModelPrices): number {
   const { above } = prices;
   const rates = above !== undefined && usage.input_tokens > above.input_tokens ? above : prices;
-  return { ...usage, cost: { amount: chargeOf(usage, rates) / NANOS, currency: "USD" } };
+  return chargeOf(usage, rates);
+}
+
+/** An amount of whole billionths in dollars. */
+export function dollarsOf(nanos: number): number {
+  return nanos / NANOS;
 }
 
 function chargeOf(usage: Usage, { input, output, cached_input = input, cache_write = input }: Rates): number {

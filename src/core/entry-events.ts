@@ -49,10 +49,24 @@ export function eventsOf(body: EntryBody, source: EventSource): readonly AgentEv
       return [body.event];
     case "compacted": {
       if (body.evicted !== undefined) return [evictedEvent(body, body.evicted)];
-      const { summary_tokens, messages_before, messages_after, judged, native } = body;
-      const verdicts = judged === undefined ? {} : { judged };
-      const own = native === undefined ? {} : { native: nativeFacts(native) };
-      return [{ type: "compaction_completed", summary_tokens, messages_before, messages_after, ...verdicts, ...own }];
+      const { judged, native, prepared, waited_ms } = body;
+      return [
+        {
+          type: "compaction_completed",
+          ...summarisedIn(body),
+          ...(judged === undefined ? {} : { judged }),
+          ...(native === undefined ? {} : { native: nativeFacts(native) }),
+          ...(waited_ms === undefined ? {} : { prepared: prepared !== undefined, waited_ms }),
+        },
+      ];
+    }
+    case "compaction_prepared": {
+      const { compaction_id, usage } = body.compaction;
+      return [{ type: "compaction_prepared", compaction_id, ...summarisedIn(body.compaction), usage }];
+    }
+    case "compaction_dropped": {
+      const { reason, usage } = body;
+      return [{ type: "compaction_dropped", reason, ...(usage === undefined ? {} : { usage }) }];
     }
     case "compaction_failed":
       return [{ type: "compaction_failed", error: body.error }];
@@ -66,6 +80,12 @@ export function eventsOf(body: EntryBody, source: EventSource): readonly AgentEv
 /** What is told of a provider's own compaction: what it says stays between the log and the provider. */
 export function nativeFacts({ provider, model, bytes, usage }: KeptNative) {
   return { provider, model, bytes, usage };
+}
+
+type Summarised = Pick<EntryBodyOf<"compacted">, "summary_tokens" | "messages_before" | "messages_after" | "economy">;
+
+function summarisedIn({ summary_tokens, messages_before, messages_after, economy }: Summarised): Summarised {
+  return { summary_tokens, messages_before, messages_after, ...(economy === undefined ? {} : { economy }) };
 }
 
 /** Sizes bodies for the log: a body takes a seq for each of its events or its messages, and one when it has none. */

@@ -1,7 +1,9 @@
 import type { EntryBodyOf } from "../contract/entry.ts";
 import type { Message } from "../contract/message.ts";
 import type { RewriteCommit } from "../contract/rewrite.ts";
+import type { SessionSettings } from "../contract/session.ts";
 import { type CompactionRecord, chainHash, type Hash, type Placed } from "./context.ts";
+import { assistantText } from "./tokens.ts";
 
 /** A rewrite as the fold keeps it, with the transcript it was made from. */
 export interface RewriteRecord {
@@ -112,4 +114,18 @@ function lengthAt(transcript: readonly Placed[], revision: string, hash: Hash): 
     if (asRevision(chain, hash) === revision) return at + 1;
   }
   return undefined;
+}
+
+/** Settings that say what a transcript begins with. */
+export function withSystemOf(settings: SessionSettings, [first]: readonly Placed[]): SessionSettings {
+  const { system_prompt: _before, ...rest } = settings;
+  return first?.message.role === "system" ? { ...rest, system_prompt: first.message.content } : rest;
+}
+
+/** The last thing a transcript has the model say. */
+export function lastTextIn(transcript: readonly Placed[]): { readonly seq: number; readonly text: string } | undefined {
+  const last = transcript.findLast(
+    ({ message }) => message.role === "block_assistant" && assistantText(message) !== "",
+  );
+  return last?.message.role === "block_assistant" ? { seq: last.seq, text: assistantText(last.message) } : undefined;
 }

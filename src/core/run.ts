@@ -33,6 +33,8 @@ export interface Turn {
   readonly skill: string | undefined;
   /** Absent without the capability. */
   readonly compacting: Compacting | undefined;
+  /** Absent where nothing is made ready. */
+  readonly behind?: Behind | undefined;
   readonly policy: TurnPolicy;
   readonly clock: Clock;
   readonly signal: AbortSignal;
@@ -53,6 +55,16 @@ export interface Turn {
   emit(event: AgentEvent): void;
   /** Keeps a text too large for the context and returns its blob id. */
   keep(text: string): Promise<string>;
+}
+
+/** A compaction that is made ready behind a turn. */
+export interface Behind {
+  /** Begins one of what is durable now, if it is worth it and none is being made. */
+  consider(): void;
+  /** Whether one is being made. */
+  isMaking(): boolean;
+  /** Resolves when the one that is being made is over, or the signal aborts; at once when none is. */
+  settled(signal: AbortSignal): Promise<void>;
 }
 
 /** What one run of the loop keeps besides the session's state. */

@@ -82,8 +82,17 @@ function applyBody(row: Changing<SessionRow>, { body, seq, timestamp_ms }: Entry
       row.archived = true;
       return;
     case "compacted":
+      // What a prepared one took was counted when it was prepared.
+      if (body.prepared === undefined) addTo(row, body, timestamp_ms);
+      return;
     case "compaction_failed":
       addTo(row, body, timestamp_ms);
+      return;
+    case "compaction_prepared":
+      addTo(row, { usage: body.compaction.usage, by: body.by }, timestamp_ms);
+      return;
+    case "compaction_dropped":
+      if (body.compaction_id === undefined) addTo(row, body, timestamp_ms);
       return;
     case "model_called":
     case "attempt_failed":

@@ -6,7 +6,15 @@ import type { SessionSettings } from "../contract/session.ts";
 import { advanceCadence, NO_CADENCE, type Placed, showTranscript, standingIn } from "./context.ts";
 import { addCost } from "./cost.ts";
 import { spanOf } from "./entry-events.ts";
-import { judgeCompactions, type KeptCompaction, type RewriteRecord, rewrite, saidIn } from "./rewrites.ts";
+import {
+  judgeCompactions,
+  type KeptCompaction,
+  lastTextIn,
+  type RewriteRecord,
+  rewrite,
+  saidIn,
+  withSystemOf,
+} from "./rewrites.ts";
 import { assistantText, estimateTokens, mediaBytes } from "./tokens.ts";
 
 /** What a session is now: the fold of its log. Whoever holds it applies each entry once, in order. */
@@ -29,8 +37,14 @@ export interface SessionState {
   cadence: CompactionCadence;
   /** A compaction began and has not ended: it runs, or its process ended. */
   isCompacting: boolean;
+  /** The compaction that is ready to be made; whether what it covers is still the same is for whoever makes it to see. */
+  prepared: PreparedRecord | undefined;
   /** Input tokens the model counted for its last answer; 0 after a compaction. */
   lastInputTokens: number;
+  /** When the model last answered, which is since when its provider's cache ages; 0 before the first answer. */
+  lastAnswerMs: number;
+  /** How long the newest turn came after the answer before it; 0 before there were two. */
+  lastPauseMs: number;
   /** Seq of the last event; the next append names it. */
   lastSeq: number;
   updatedAtMs: number;
@@ -55,6 +69,12 @@ export interface SessionState {
   readonly injected: Map<string, string>;
   lastText: { readonly seq: number; readonly text: string } | undefined;
   archived: boolean;
+}
+
+/** A prepared compaction, and the seq of its entry. */
+export interface PreparedRecord {
+  readonly seq: number;
+  readonly body: EntryBodyOf<"compaction_prepared">;
 }
 
 /** A question about calls, and the words it has got so far, by call. */
@@ -93,7 +113,10 @@ export function beginFold(sessionId: string, [first]: readonly Entry[]): Session
     pins: new Set(),
     cadence: NO_CADENCE,
     isCompacting: false,
+    prepared: undefined,
     lastInputTokens: 0,
+    lastAnswerMs: 0,
+    lastPauseMs: 0,
     lastSeq: 0,
     updatedAtMs: first.timestamp_ms,
     usage: NO_USAGE,
@@ -177,6 +200,7 @@ export function applyUnshown(state: SessionState, entry: Entry): void {
     case "turn_opened":
       applyMessage(state, seq, body.message);
       state.isTurnOpen = true;
+      if (state.lastAnswerMs > 0) state.lastPauseMs = Math.max(0, entry.timestamp_ms - state.lastAnswerMs);
       state.turnsOpened += 1;
       state.pendingPrompt = undefined;
       state.turnUsage = NO_USAGE;
@@ -188,6 +212,7 @@ export function applyUnshown(state: SessionState, entry: Entry): void {
       if (body.usage === undefined) return;
       count(state, body.usage);
       state.lastInputTokens = body.usage.input_tokens;
+      state.lastAnswerMs = entry.timestamp_ms;
       return;
     case "tool_results":
       applyMessage(state, seq, body.message);
@@ -214,7 +239,9 @@ export function applyUnshown(state: SessionState, entry: Entry): void {
       if (body.event.type === "native_compaction_refused") refuseNative(state, body.event.compaction_id);
       return;
     case "compacted":
-      count(state, body.usage);
+      // What a prepared one took was counted when it was prepared.
+      if (body.prepared === undefined) count(state, body.usage);
+      else if (state.prepared?.seq === body.prepared.seq) state.prepared = undefined;
       state.compactions = [...state.compactions, keptCompaction(state, seq, body)];
       if (body.evicted !== undefined) {
         // Both thresholds are judged on what is left: the model has not counted that yet.
@@ -223,6 +250,15 @@ export function applyUnshown(state: SessionState, entry: Entry): void {
       }
       state.lastInputTokens = 0;
       state.isCompacting = false;
+      return;
+    case "compaction_prepared":
+      count(state, body.compaction.usage);
+      state.prepared = { seq, body };
+      return;
+    case "compaction_dropped":
+      if (body.compaction_id === undefined) {
+        if (body.usage !== undefined) count(state, body.usage);
+      } else if (state.prepared?.body.compaction.compaction_id === body.compaction_id) state.prepared = undefined;
       return;
     case "compaction_failed":
       if (body.usage !== undefined) count(state, body.usage);
@@ -306,18 +342,6 @@ function applyRewrite(state: SessionState, seq: number, { to, commit }: EntryBod
   state.lastText = lastTextIn(state.transcript);
   // What the model counted was another context.
   state.lastInputTokens = 0;
-}
-
-function withSystemOf(settings: SessionSettings, [first]: readonly Placed[]): SessionSettings {
-  const { system_prompt: _before, ...rest } = settings;
-  return first?.message.role === "system" ? { ...rest, system_prompt: first.message.content } : rest;
-}
-
-function lastTextIn(transcript: readonly Placed[]): SessionState["lastText"] {
-  const last = transcript.findLast(
-    ({ message }) => message.role === "block_assistant" && assistantText(message) !== "",
-  );
-  return last?.message.role === "block_assistant" ? { seq: last.seq, text: assistantText(last.message) } : undefined;
 }
 
 function applyMessage(state: SessionState, seq: number, message: Message): void {

@@ -6,7 +6,7 @@ import type { AssistantBlock, Content, Message, StopReason, ToolUseBlock } from 
 import type { Clock } from "../ports/clock.ts";
 import type { NativeSummary } from "../ports/model.ts";
 import { askedEntry, ruleAgain, ruleOn } from "./approval.ts";
-import { evictIfDue, judgeTurnBoundary, runDueCompaction } from "./boundary.ts";
+import { evictIfDue, isWorthPreparing, judgeTurnBoundary, runDueCompaction } from "./boundary.ts";
 import { assembleContext, hashContext, messagesOf, withSkill } from "./context.ts";
 import { type Extraction, extractOutput } from "./extraction.ts";
 import { type Asking, ask, type ModelAnswer } from "./model-call.ts";
@@ -83,6 +83,7 @@ async function loop(run: Run, opening: EntryBody[]): Promise<TurnOutcome | typeo
     if (stop !== undefined) return closeBy(run, unsaved, causeOf(stop));
     const { settings } = turn.state;
     const { messages, native } = await openCall(run, unsaved, run.turns);
+    turn.behind?.consider();
     run.turns += 1;
     const answer = await ask(asking(run), {
       messages: withSkill(messages, turn.skill),
@@ -119,7 +120,8 @@ async function compactIfDue(run: Run, unsaved: readonly EntryBody[]): Promise<bo
   const at = {
     ahead,
     isNewTurn: unsaved.some(({ kind }) => kind === "turn_opened"),
-    isDue: verdict === "due" || verdict === "overflow",
+    // Before a summary is made ready, too: it may not be needed then.
+    isDue: verdict === "due" || verdict === "overflow" || isWorthPreparing(turn, 0),
   };
   let isSaved = false;
   const save = async (): Promise<void> => {
@@ -135,7 +137,7 @@ async function compactIfDue(run: Run, unsaved: readonly EntryBody[]): Promise<bo
     await turn.append([{ kind: "compaction_failed", error: verdict.error }]);
     return true;
   }
-  await runDueCompaction(turn, asking(run), verdict === "overflow" ? "overflow" : "threshold");
+  await runDueCompaction(turn, asking(run), verdict);
   return true;
 }
 
@@ -148,13 +150,13 @@ async function recoversFrom(run: Run, { because, failure }: Failed): Promise<boo
   run.isRecovering = true;
   const { state } = run.turn;
   const sizeBefore = state.shownTokens;
-  const at = { ahead: state, isNewTurn: false, isDue: true };
+  const at = { ahead: foldAhead(state, []), isNewTurn: false, isDue: true };
   const hasEvicted = await evictIfDue(run.turn, at, asking(run), async () => {});
   if (hasEvicted && state.shownTokens <= sizeBefore * RECOVERED_SHARE) {
     run.recoveries += 1;
     return true;
   }
-  const isShorter = await runDueCompaction(run.turn, asking(run), "overflow");
+  const isShorter = await runDueCompaction(run.turn, asking(run), "refused");
   if (isShorter) run.recoveries += 1;
   return isShorter;
 }

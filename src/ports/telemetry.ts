@@ -8,8 +8,8 @@ import type { Tool } from "./tool.ts";
 
 /** Work on a session that is to be watched. */
 export interface WatchedWork {
-  /** A turn, or a compaction that is part of none: one by hand, or of an agent's memories. */
-  readonly kind: "turn" | "compaction";
+  /** A turn, or a compaction that is part of none: one by hand, of an agent's memories, or one that is made ready. */
+  readonly kind: "turn" | "compaction" | "preparation";
   /** Absent for what is about no session. */
   readonly sessionId?: string | undefined;
   readonly model: ModelClient;

@@ -1,9 +1,11 @@
 import type { SeqRange } from "../contract/compaction.ts";
+import type { EntryBodyOf } from "../contract/entry.ts";
 import { RuntimeError } from "../contract/error.ts";
 import type { OperationInput } from "../contract/operations.ts";
 import { planExpansion, planReturn, rangesOf, shownWith } from "../core/compaction/plan.ts";
 import { describeCompaction } from "../core/compaction/policy.ts";
 import type { Compacting } from "../core/compaction/prepare.ts";
+import type { CompactionJob, CompactionOutcome } from "../core/compaction/run-compaction.ts";
 import { pinnedIn } from "../core/compaction/shown-messages.ts";
 import { evictedFrom, type Placed } from "../core/context.ts";
 import type { Asking } from "../core/model-call.ts";
@@ -14,10 +16,12 @@ import { closeLeftovers } from "../core/turn-end.ts";
 import type { ModelClient, ModelResolver } from "../ports/model.ts";
 import type { Service } from "./dispatch.ts";
 import { appendEntries, emitLive, type LiveSession, type LiveSessions, type LockedWork } from "./live-sessions.ts";
+import type { Preparations } from "./preparations.ts";
 import { appendingTo, compactingIn, requireReachableFor, sessionWork, type TurnParts } from "./turn-runner.ts";
 import { chooseTools } from "./turn-tools.ts";
 
 export interface CompactionParts extends TurnParts {
+  readonly preparations: Preparations;
   readonly live: LiveSessions;
   readonly locked: LockedWork;
   readonly models: ModelResolver;
@@ -115,24 +119,60 @@ async function compactNow(
   const compacting = compactingOf(parts, state, client.contextWindow);
   const { instructions } = input;
   if (input.preview) {
+    const ready = await readyFor(parts, state, instructions);
+    if (ready !== undefined) return { compacted: false, compaction: { ...describeReady(ready), cost: NO_COST } };
     const { previewCompaction } = await import("../core/compaction/preview.ts");
     return previewCompaction(state, compacting, { model: client, clock, instructions });
   }
   await appendEntries(store.log, session, () => closeLeftovers(state, clock));
+  // What is being made ready of the same is waited for, unless something else is wanted of it.
+  if (instructions === undefined) await parts.preparations.settled(state.sessionId, signal);
+  else await parts.preparations.stop(state.sessionId);
   const watch = await watchCompaction(parts, session, { client, ...asked });
   const append = appendingTo(store, session, { watch, by });
   const asking = { ...askingOf(parts, session, { client: watch?.model ?? client, signal }), append };
-  const { runCompaction } = await import("../core/compaction/run-compaction.ts");
   const tools = chooseTools(parts, session, undefined);
-  const skill = parts.skillFor(tools);
-  const calls = { tools: [...tools.values()], skill };
+  const calls = { tools: [...tools.values()], skill: parts.skillFor(tools) };
   const job = { state, compacting, asking, trigger: "manual" as const, instructions, ...calls, append };
-  const outcome = await runCompaction(job).finally(() => watch?.end({}));
+  const outcome = await compactBy(parts, job).finally(() => watch?.end({}));
   if (!outcome.compacted) {
     if (signal.aborted) throw new RuntimeError("REQUEST_CANCELLED", "the compaction was interrupted; nothing changed");
     return { compacted: false, reason: outcome.reason };
   }
   return { compacted: true, compaction: structuredClone(describeCompaction(recordOf(state, outcome.compactionId))) };
+}
+
+/** What is ready is used; what is not what is wanted now is dropped, and that told. */
+async function compactBy(parts: CompactionParts, job: CompactionJob): Promise<CompactionOutcome> {
+  const { state } = job;
+  const { hash } = parts;
+  const { droppedEntry, publishPrepared } = await import("../core/compaction/published.ts");
+  if ((await readyFor(parts, state, job.instructions)) !== undefined) {
+    const compactionId = await publishPrepared({ ...job, hash });
+    if (compactionId !== undefined) return { compacted: true, compactionId };
+  }
+  await job.append(() => (state.prepared === undefined ? [] : [droppedEntry(state.prepared, BY_HAND)]));
+  const { runCompaction } = await import("../core/compaction/run-compaction.ts");
+  return runCompaction(job);
+}
+
+const BY_HAND = "somebody asked for a compaction of what was said since as well";
+
+/** The entry by which what is prepared would be put into force; undefined where nothing is, or it is not what is wanted. */
+async function readyFor({ hash, clock }: CompactionParts, state: SessionState, instructions: string | undefined) {
+  const { prepared } = state;
+  if (prepared === undefined || instructions !== undefined) return undefined;
+  const { isUntouched, preparedEntry } = await import("../core/compaction/published.ts");
+  const late = state.transcript.slice(prepared.body.basis.transcript);
+  // A turn that came since is one that can be summarised, too.
+  if (late.some(({ message }) => message.role === "user") || !isUntouched(state, prepared, hash)) return undefined;
+  return preparedEntry({ state, trigger: "manual" }, prepared, clock.now());
+}
+
+const NO_COST = { input_tokens: 0, max_output_tokens: 0 };
+
+function describeReady(body: EntryBodyOf<"compacted">) {
+  return structuredClone(describeCompaction({ seq: 0, body, madeFrom: 0, undone: false, expanded: [] }));
 }
 
 async function watchCompaction(

@@ -117,6 +117,8 @@ export interface LiveSession {
   appending: Promise<void>;
   /** Whether this process runs a turn of it. */
   isRunning: boolean;
+  /** Settles when nothing of this process holds it for a moment only; who wants to hold it waits for that. */
+  moment: Promise<void>;
 }
 
 /** Starts a session's log. */
@@ -138,6 +140,7 @@ function liveSession(state: SessionState, tools: readonly Tool[]): LiveSession {
     onRest: new Set(),
     appending: Promise.resolve(),
     isRunning: false,
+    moment: Promise.resolve(),
   };
 }
 
@@ -194,6 +197,8 @@ export function giveTools(live: LiveSession, tools: readonly Tool[]): readonly s
 export interface LockedWork {
   /** Runs work as the session's turn, with the caller listening and able to stop it. */
   run<T>(session: LiveSession, call: CallContext, work: (signal: AbortSignal) => Promise<T>): Promise<T>;
+  /** Holds the session for a moment, which whoever comes next in this process waits for instead of being refused. */
+  brief(session: LiveSession, work: () => Promise<void>): Promise<void>;
   /** Interrupts what runs and resolves when it has ended, or when that takes too long. */
   stop(): Promise<void>;
 }
@@ -204,30 +209,41 @@ export function createLockedWork(parts: { store: Store; clock: Clock; live: Live
   const { clock, live } = parts;
   const { locks } = parts.store;
   const running = new Set<{ readonly sessionId: string; readonly ended: Promise<void> }>();
+  const run: LockedWork["run"] = async (session, call, work) => {
+    const { sessionId } = session.state;
+    const hold = await locks.hold(sessionId);
+    const { promise: ended, resolve: end } = Promise.withResolvers<void>();
+    const one = { sessionId, ended };
+    running.add(one);
+    if (call.listener !== undefined) session.listeners.add(call.listener);
+    session.isRunning = true;
+    try {
+      await live.refresh(session);
+      if (session.state.archived)
+        throw new RuntimeError("SESSION_NOT_FOUND", `session ${sessionId} is archived and runs no more turns`);
+      const { signal } = call;
+      return await work(signal === undefined ? hold.interrupted : AbortSignal.any([hold.interrupted, signal]));
+    } finally {
+      session.isRunning = false;
+      for (const wake of session.onRest) wake();
+      if (call.listener !== undefined) session.listeners.delete(call.listener);
+      // What others append while it runs, such as a text, must not come once somebody else has the session.
+      await session.appending;
+      await hold.release().finally(() => {
+        running.delete(one);
+        end();
+      });
+    }
+  };
   return {
     run: async (session, call, work) => {
-      const { sessionId } = session.state;
-      const hold = await locks.hold(sessionId);
-      const { promise: ended, resolve: end } = Promise.withResolvers<void>();
-      const run = { sessionId, ended };
-      running.add(run);
-      if (call.listener !== undefined) session.listeners.add(call.listener);
-      session.isRunning = true;
-      try {
-        await live.refresh(session);
-        if (session.state.archived)
-          throw new RuntimeError("SESSION_NOT_FOUND", `session ${sessionId} is archived and runs no more turns`);
-        const { signal } = call;
-        return await work(signal === undefined ? hold.interrupted : AbortSignal.any([hold.interrupted, signal]));
-      } finally {
-        session.isRunning = false;
-        for (const wake of session.onRest) wake();
-        if (call.listener !== undefined) session.listeners.delete(call.listener);
-        await hold.release().finally(() => {
-          running.delete(run);
-          end();
-        });
-      }
+      await session.moment;
+      return run(session, call, work);
+    },
+    brief: (session, work) => {
+      const held = run(session, {}, work);
+      session.moment = held.catch(() => {});
+      return held;
     },
     stop: async () => {
       const ending = [...running];

@@ -30,22 +30,31 @@ import {
 import { createMemoryOperations } from "./memory-operations.ts";
 import { createModelCalls } from "./model-calls.ts";
 import { requireMayAllow, requireMayPrepare, rulesFor } from "./permissions.ts";
+import { createPreparations } from "./preparations.ts";
 import { createRewrites } from "./rewrites.ts";
 import { createSessionReader } from "./session-reader.ts";
 import {
   overrideSettings,
   requireParams,
+  requirePolicy,
   requirePrice,
   requireServed,
   requireSkills,
   type SessionDefaults,
   settleSettings,
 } from "./session-settings.ts";
-import { compactingFor, type FixedParts, requireReachableFor, runSessionTurn, type TurnParts } from "./turn-runner.ts";
+import {
+  appendingTo,
+  compactingFor,
+  type FixedParts,
+  requireReachableFor,
+  runSessionTurn,
+  type TurnParts,
+} from "./turn-runner.ts";
 import { allTools, chooseTools } from "./turn-tools.ts";
 
 /** What follows from the configuration, which may change between two turns. */
-export interface Configured extends Omit<TurnParts, keyof FixedParts> {
+export interface Configured extends Omit<TurnParts, keyof FixedParts | "preparations"> {
   readonly models: ModelResolver;
   readonly defaults: SessionDefaults;
   readonly sessionsMax: number;
@@ -76,12 +85,16 @@ export interface SessionService {
 export function createSessionService(parts: ServiceParts): SessionService {
   const { store, clock, configuration } = parts;
   /** Asked for once by whatever begins: it goes on with what it began with. */
-  const current = () => ({ ...parts, ...configuration.current() });
+  const current = () => ({ ...parts, ...configuration.current(), preparations });
   const live = createLiveSessions(store, {
     sessionsMax: () => configuration.current().sessionsMax,
     isStored: parts.capabilities.has("session-store"),
   });
   const locked = createLockedWork({ store, clock, live });
+  const { redact, hash } = parts;
+  const appending = (session: LiveSession, told: Parameters<typeof appendingTo>[2]) =>
+    appendingTo(store, session, told);
+  const preparations = createPreparations({ clock, redact, hash, live, locked, appending });
 
   const createSession = async (input: CreateSession, call: CallContext) => {
     requireServed(input);
@@ -99,6 +112,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
     requireParams(model, settings);
     requirePrice(model, withDayLimit(settings, call.caller));
     if (began.compaction !== undefined) {
+      requirePolicy(began.compaction, settings.compaction);
       const tools = allTools(began, settings, { own: call.tools ?? [] });
       requireReachableFor(began.compaction, settings, { tools, pinTokens: 0, contextWindow: model.contextWindow });
     }
@@ -219,6 +233,8 @@ export function createSessionService(parts: ServiceParts): SessionService {
     interruptTurn: async ({ session_id }) => {
       const session = await live.findFresh(session_id);
       await store.locks.interrupt(session_id);
+      // What is made ready behind it is to be paid for, too.
+      void preparations.stop(session_id);
       await approvals.giveUp(session);
       return { interrupted: true };
     },
@@ -251,6 +267,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
       const session = await live.findFresh(session_id);
       if (session.state.archived) return { archived: true };
       await approvals.giveUp(session);
+      await preparations.stop(session_id);
       await locked.run(session, {}, () => appendEntries(store.log, session, [{ kind: "archived" }]));
       return { archived: true };
     },
@@ -263,9 +280,9 @@ export function createSessionService(parts: ServiceParts): SessionService {
     readCapabilities: async () => parts.describeCapabilities(),
     readModels: async () => configuration.current().catalogue(),
   };
-  const stop = (): Promise<void> => {
+  const stop = async (): Promise<void> => {
     ending.abort("the runtime closes");
-    return locked.stop();
+    await Promise.all([preparations.close(), locked.stop()]);
   };
   return { service, live, stop };
 }

@@ -1,4 +1,4 @@
-import type { CompactionSettings } from "../contract/compaction.ts";
+import { type CompactionPolicy, CompactionSettings } from "../contract/compaction.ts";
 import { RuntimeError } from "../contract/error.ts";
 import { asksForNothing, WHY_UNSERVED } from "../contract/input.ts";
 import { type SkillRow, skillsWith } from "../contract/memory.ts";
@@ -165,7 +165,7 @@ function isAsItIs(settings: SessionSettings, field: keyof typeof AT_CREATION, va
 }
 
 /** How sessions are compacted; what is left out follows from the configuration, then from the model. */
-export interface CompactionOptions extends Partial<CompactionConfig> {
+export interface CompactionOptions extends Partial<CompactionConfig>, PolicyOptions {
   /** A compactor of one's own decides when, and what stays. Gates, receipt, pins and undo hold for it, too. */
   readonly compactor?: Compactor;
   /** Writes the summary instead of the model. */
@@ -188,6 +188,16 @@ export interface CompactionOptions extends Partial<CompactionConfig> {
   readonly native?: boolean;
 }
 
+/** What may be said of when a session is compacted, besides numbers. */
+interface PolicyOptions {
+  /** At the threshold, or when that pays by the model's prices; the threshold unless said. */
+  readonly policy?: CompactionPolicy;
+  /** Whether summaries are made behind turns, before they are needed; only with the policy `economy` unless said. */
+  readonly prepare?: boolean;
+  /** The share of the threshold at which one is prepared; 0.8 unless said. */
+  readonly prepareAt?: number;
+}
+
 /** The configuration's section. */
 export interface ConfiguredCompaction extends CompactionSettings {
   readonly strategy?: string | undefined;
@@ -203,6 +213,12 @@ const SETTINGS = {
   maxSummaryTokens: "max_summary_tokens",
   minTurnsBetweenCompactions: "min_turns_between_compactions",
 } as const satisfies Record<keyof CompactionConfig, keyof CompactionSettings>;
+
+const POLICY = {
+  policy: "policy",
+  prepare: "prepare",
+  prepareAt: "prepare_at",
+} as const satisfies Record<keyof PolicyOptions, keyof CompactionSettings>;
 
 const CODE = [
   "compactor",
@@ -223,7 +239,7 @@ export function composeCompaction(
   configured: ConfiguredCompaction,
   extract: ExtractSummary,
 ): CompactionPart {
-  requireNames(options, [...Object.keys(SETTINGS), ...CODE]);
+  requireNames(options, [...Object.keys(SETTINGS), ...Object.keys(POLICY), ...CODE]);
   const {
     strategy = "summary",
     prune_tool_results = true,
@@ -247,8 +263,22 @@ export function composeCompaction(
     const value = options[name as keyof CompactionConfig];
     return value === undefined ? [] : [[wire, checked(name, value)]];
   });
+  const policies = Object.entries(POLICY).flatMap(([name, wire]) => {
+    // As above.
+    const value = options[name as keyof PolicyOptions];
+    if (value === undefined) return [];
+    const read = CompactionSettings.shape[wire].safeParse(value);
+    if (!read.success) throw invalid(`compaction.${name}: ${read.error.issues[0]?.message}`);
+    return [[wire, value]];
+  });
+  const all: CompactionSettings = {
+    ...settings,
+    ...Object.fromEntries([...sizes, ...policies]),
+    ...evictionOf(options),
+  };
+  requirePolicy({ compactor: options.compactor }, all);
   return {
-    settings: { ...settings, ...Object.fromEntries(sizes), ...evictionOf(options) },
+    settings: all,
     strategy,
     pruneToolResults: options.pruneToolResults ?? prune_tool_results,
     cutInvented: options.cutInvented ?? cut_invented,
@@ -270,6 +300,15 @@ function evictionOf({ evict, evictAt }: CompactionOptions): Pick<CompactionSetti
     throw invalid("compaction.evictAt: write a number above 0 and up to 1");
   }
   return { ...given("evict", evict), ...given("evict_at", evictAt) };
+}
+
+/** Refuses a policy that nobody could follow: what a compactor of one's own would take out is not known before. */
+export function requirePolicy(
+  { compactor }: Pick<CompactionPart, "compactor">,
+  settings: Pick<CompactionSettings, "policy"> | undefined,
+): void {
+  if (compactor === undefined || settings?.policy !== "economy") return;
+  throw invalid('compaction.policy: "economy" is not for a compactor of one\'s own; leave one of the two out');
 }
 
 function checked(name: string, value: number): number {

@@ -25,6 +25,7 @@ import type { OpenTelemetry, Watch } from "../ports/telemetry.ts";
 import type { Tool } from "../ports/tool.ts";
 import { appendEntries, emitLive, type LiveSession } from "./live-sessions.ts";
 import { withMemory } from "./memory-operations.ts";
+import type { Preparations } from "./preparations.ts";
 import type { SessionMemory } from "./session-memory.ts";
 import { chooseTools, type ToolParts } from "./turn-tools.ts";
 
@@ -47,6 +48,8 @@ export interface FixedParts {
 
 /** What turns run with; what follows from the configuration is what it was when they began. */
 export interface TurnParts extends FixedParts, ToolParts {
+  /** Makes compactions ready behind turns. */
+  readonly preparations: Pick<Preparations, "behind" | "rest">;
   readonly policy: TurnPolicy;
   /** What a session's rules say of its tools' calls, and how long a person's word is waited for. */
   permitFor(state: SessionState, tools: ReadonlyMap<string, Tool>): Permit;
@@ -84,12 +87,16 @@ export async function runSessionTurn(
   // A tool of somebody else's by this name shows something else.
   const mayEvict = tools.has(RECALL_OUTPUT) && tools.get(RECALL_OUTPUT) === parts.recallOutputFor(live.state.settings);
   const { telemetry } = parts;
-  if (telemetry === undefined) return runOn(parts, live, { ...input, tools, mayEvict, watch: undefined });
+  if (telemetry === undefined) {
+    return runOn(parts, live, { ...input, tools, mayEvict, watch: undefined, bare: input.model });
+  }
   const { output_schema } = live.state.settings;
   const work = { kind: "turn" as const, tools, wantsJson: output_schema !== undefined, ...sessionWork(live) };
   const watch = (await telemetry()).watch({ ...work, ...input });
   try {
-    const result = await runOn(parts, live, { ...input, model: watch.model, tools: watch.tools, mayEvict, watch });
+    const { model } = input;
+    const watched = { model: watch.model, tools: watch.tools, watch };
+    const result = await runOn(parts, live, { ...input, ...watched, mayEvict, bare: model });
     watch.end(typeof result === "symbol" ? {} : { result });
     return result;
   } catch (thrown) {
@@ -108,18 +115,24 @@ interface Equipped extends TurnInput {
   /** Whether the model can read again what is evicted. */
   readonly mayEvict: boolean;
   readonly watch: Watch | undefined;
+  /** The model as it is asked for what is no part of the turn. */
+  readonly bare: ModelClient;
 }
 
 async function runOn(parts: TurnParts, live: LiveSession, input: Equipped): Promise<RunResult | typeof WAITING> {
-  const { store, clock, policy, redact, hash, checkApart } = parts;
-  const { model, tools } = input;
-  const compacting = compactingIn(parts, live.state, model.contextWindow);
+  const { store, clock, policy, redact, hash, checkApart, telemetry, preparations } = parts;
+  const { model, tools, bare, traceparent } = input;
+  const skill = parts.skillFor(tools);
+  const composed = compactingIn(parts, live.state, model.contextWindow);
+  const compacting = composed && (input.mayEvict ? composed : { ...composed, evictFrom: undefined });
+  const making = { policy, telemetry, compacting, model: bare, tools, skill, by: input.caller?.name, traceparent };
   const turn: Turn = {
     state: live.state,
     model,
     tools,
-    skill: parts.skillFor(tools),
-    compacting: compacting && (input.mayEvict ? compacting : { ...compacting, evictFrom: undefined }),
+    skill,
+    compacting,
+    behind: preparations.behind(live, making),
     policy,
     clock,
     signal: input.signal,
@@ -152,6 +165,7 @@ async function runOn(parts: TurnParts, live: LiveSession, input: Equipped): Prom
     throw error;
   } finally {
     parts.memory?.indexLater(live.state);
+    preparations.rest(live, making);
   }
 }
 
@@ -202,6 +216,8 @@ function signed(bodies: readonly EntryBody[], by: string | undefined): readonly 
       case "call_failed":
       case "extraction_attempt":
       case "compacted":
+      case "compaction_prepared":
+      case "compaction_dropped":
       case "compaction_failed":
         return { ...body, by };
       default:
@@ -296,6 +312,8 @@ export interface CompactionPart {
 
 /** The share of the threshold from which on tool output leaves the context. */
 const EVICT_AT = 0.6;
+/** The share of the threshold at which a summary is made ready, where summaries are. */
+const PREPARE_AT = 0.8;
 
 /** A summary takes no more than this share of a threshold that follows from the model's window. */
 const SUMMARY_SHARE_MAX = 0.25;
@@ -316,7 +334,11 @@ export function compactingFor(
     maxSummaryTokens: summaryTokens(settings, threshold),
     minTurnsBetweenCompactions,
   });
+  const { policy = "threshold", prepare = policy === "economy", prepare_at = PREPARE_AT } = settings;
   return {
+    policy,
+    prepares: prepare,
+    prepareAt: Math.floor(threshold * prepare_at),
     compactor: part.compactor ?? compactor,
     strategy: part.compactor === undefined ? part.strategy : CUSTOM,
     threshold,

@@ -34,6 +34,7 @@ function watchWork(spans: Spans, work: WatchedWork): Watch {
   const { sessionId, signal, traceparent } = work;
   const turn = work.kind === "turn" ? beginTurn(spans, work) : undefined;
   const compactions = createCompactionSpans(spans, { sessionId, turn, traceparent });
+  if (work.kind === "preparation") compactions.prepare();
   const parent = (): OpenSpan | undefined => compactions.current() ?? turn;
   let undecided: UndecidedChat | undefined;
   let retry: Attributes = {};

@@ -82,6 +82,8 @@ function isError(output: unknown): boolean {
 export interface CompactionSpans {
   /** Undefined while none runs. */
   current(): OpenSpan | undefined;
+  /** One begins that is made ready for later: it ends when it is ready or dropped. */
+  prepare(): void;
   appended(body: EntryBody): void;
   /** Ends one that its surroundings broke. */
   leave(): void;
@@ -106,8 +108,21 @@ export function createCompactionSpans(spans: Spans, { sessionId, turn, tracepare
     });
   return {
     current: () => open,
+    prepare: () => {
+      open = begin();
+    },
     appended: (body) => {
       if (body.kind === "event" && body.event.type === "compaction_started") open = begin();
+      if (body.kind === "compaction_prepared") {
+        open?.set({ ...numbersOf(body.compaction), "rkat.compaction.prepared": true });
+        open?.set({ "rkat.compaction.summary": textContent(spans, body.compaction.summary) });
+        open?.end();
+        open = undefined;
+      }
+      if (body.kind === "compaction_dropped" && body.compaction_id === undefined) {
+        open?.end({ type: "compaction_dropped", message: body.reason });
+        open = undefined;
+      }
       if (body.kind !== "compacted" && body.kind !== "compaction_failed") return;
       // A compactor that fails before it has begun is told by its failure alone.
       const span = open ?? begin();
@@ -124,7 +139,7 @@ export function createCompactionSpans(spans: Spans, { sessionId, turn, tracepare
   };
 }
 
-function numbersOf({ receipt, ...body }: EntryBodyOf<"compacted">) {
+function numbersOf({ receipt, ...body }: EntryBodyOf<"compaction_prepared">["compaction"]) {
   return {
     "rkat.compaction.id": body.compaction_id,
     "rkat.compaction.trigger": body.trigger,

@@ -4,6 +4,7 @@ import { foldAhead } from "../../src/core/session-state.ts";
 import { createScriptedModel } from "../../src/providers/scripted.ts";
 import { composeCompaction } from "../../src/service/session-settings.ts";
 import { compactingFor } from "../../src/service/turn-runner.ts";
+import { createVirtualClock } from "../support/virtual-clock.ts";
 import { createFoldedSession } from "./folded-session.ts";
 
 const asks = (content: string) => ({
@@ -29,7 +30,7 @@ it("[C2] a boundary reads nothing of what was said before, so it costs the same 
       {},
       10_000,
     ),
-    append,
+    clock: createVirtualClock(),
   };
   expect(judgeTurnBoundary(at, foldAhead(at.state, [asks("And the host?")]))).toBe("not_due");
 });

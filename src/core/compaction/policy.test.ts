@@ -31,15 +31,15 @@ describe("the judgement at a boundary", () => {
     const roomy = new DefaultCompactor({ autoCompactThreshold: 9_500 });
     const roomyFacts = facts({ estimatedHistoryTokens: 7_000, toolTokens: 999, outputTokens: 16_000 });
     expect(judgeBoundary(roomyFacts, roomy)).toBe("not_due");
-    expect(judgeBoundary({ ...roomyFacts, toolTokens: 1_000 }, roomy)).toBe("due");
+    expect(judgeBoundary({ ...roomyFacts, toolTokens: 1_000 }, roomy)).toBe("full");
     expect(judge({ requestBytes: 15 * 1_024 * 1_024 })).toBe("not_due");
-    expect(judge({ requestBytes: 17 * 1_024 * 1_024 })).toBe("due");
+    expect(judge({ requestBytes: 17 * 1_024 * 1_024 })).toBe("full");
   });
 
   it("[C2] waits between compactions, also when the forecast or the bytes say otherwise", () => {
     const guarded = { lastCompactionBoundaryIndex: 8, toolTokens: 4_000, requestBytes: 1e9 };
     expect(judge({ ...guarded, estimatedHistoryTokens: 5_999 })).toBe("not_due");
-    expect(judge({ ...guarded, estimatedHistoryTokens: 5_999, lastCompactionBoundaryIndex: 7 })).toBe("due");
+    expect(judge({ ...guarded, estimatedHistoryTokens: 5_999, lastCompactionBoundaryIndex: 7 })).toBe("full");
   });
 
   it("[C4] does not wait when the context no longer fits", () => {

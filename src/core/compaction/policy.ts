@@ -20,8 +20,11 @@ export interface BoundaryFacts extends CompactionContext {
   readonly minTurnsBetweenCompactions: number;
 }
 
-/** `due`: compact before this call. `overflow`: the call would not fit, so no guard holds it back. */
-export type Verdict = "not_due" | "due" | "overflow";
+/**
+ * `due`: compact before this call. `full`: the same, and its answer or its bytes may not fit. `overflow`: the call would not
+ * fit, so no guard holds it back.
+ */
+export type Verdict = "not_due" | "due" | "full" | "overflow";
 
 /** Providers refuse requests of more bytes than this, whatever their tokens; the strictest of them. */
 const REQUEST_BYTES_MAX = 20 * 1_024 * 1_024;
@@ -30,16 +33,29 @@ const BYTES_SHARE = 0.8;
 const OUTPUT_SHARE_MAX = 0.2;
 
 /** Decides at a boundary, from numbers alone: it costs the same at every length of a session. */
-export function judgeBoundary(facts: BoundaryFacts, compactor: Compactor): Verdict {
-  const { contextWindow: window, sessionBoundaryIndex: index, lastCompactionBoundaryIndex: last } = facts;
+export function judgeBoundary(facts: BoundaryFacts, compactor: Pick<Compactor, "shouldCompact">): Verdict {
+  const { contextWindow: window, sessionBoundaryIndex: index } = facts;
   if (index === 0) return "not_due";
   // What the last call counted is no evidence: that call went through.
   if (window !== undefined && facts.estimatedHistoryTokens + facts.toolTokens >= window) return "overflow";
-  if (compactor.shouldCompact(facts)) return "due";
-  if (last !== undefined && index - last < facts.minTurnsBetweenCompactions) return "not_due";
-  const reserve = window === undefined ? 0 : Math.min(facts.outputTokens, window * OUTPUT_SHARE_MAX);
-  const isFull = window !== undefined && facts.estimatedHistoryTokens + facts.toolTokens + reserve >= window;
-  return isFull || facts.requestBytes >= REQUEST_BYTES_MAX * BYTES_SHARE ? "due" : "not_due";
+  const isDue = compactor.shouldCompact(facts);
+  if (!isHeldBack(facts) && (filling(facts) >= 1 || facts.requestBytes >= REQUEST_BYTES_MAX * BYTES_SHARE))
+    return "full";
+  return isDue ? "due" : "not_due";
+}
+
+/** Whether the last compaction, made or tried, is only a few boundaries ago. */
+export function isHeldBack(facts: CompactionContext & Pick<BoundaryFacts, "minTurnsBetweenCompactions">): boolean {
+  const { sessionBoundaryIndex: index, lastCompactionBoundaryIndex: last } = facts;
+  return last !== undefined && index - last < facts.minTurnsBetweenCompactions;
+}
+
+/** Which share of the window a call takes with its answer; 0 where the window is not known. */
+export function filling(facts: BoundaryFacts): number {
+  const { contextWindow: window } = facts;
+  if (window === undefined) return 0;
+  const reserve = Math.min(facts.outputTokens, window * OUTPUT_SHARE_MAX);
+  return (facts.estimatedHistoryTokens + facts.toolTokens + reserve) / window;
 }
 
 const WINDOW_SHARE = 0.8;

@@ -1,4 +1,4 @@
-import type { CompactionTrigger, SeqRange } from "../../contract/compaction.ts";
+import type { CompactionPolicy, CompactionTrigger, SeqRange } from "../../contract/compaction.ts";
 import type { Message } from "../../contract/message.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { CompactionHooks, CompactionResult, Compactor, Curator } from "../../ports/compactor.ts";
@@ -25,6 +25,11 @@ export interface Compacting {
   readonly minTurnsBetweenCompactions: number;
   /** The size at which tool output begins to leave the context; undefined where it may not. */
   readonly evictFrom: number | undefined;
+  readonly policy: CompactionPolicy;
+  /** Whether summaries are made behind turns, so that a turn waits for one only when the context would not fit. */
+  readonly prepares: boolean;
+  /** The size from which on that is done, and from which on it is asked whether compacting pays. */
+  readonly prepareAt: number;
   /** Whether large old tool results become references. */
   readonly prune: boolean;
   /** Whether what a summary invents is cut from it. */

@@ -13,10 +13,9 @@ import { inheritedFrom, originalsOf, recoverByExpanding, writeReceipt } from "./
 import { CASCADE, isSummary, summaryWithRules } from "./shown-messages.ts";
 import { requestOf } from "./summarise.ts";
 import { carryRules, inheritedRules } from "./user-rules.ts";
+import { economyOf, usualSummaryTokens } from "./when-it-pays.ts";
 
 const PREVIEW = "preview";
-/** What a summary usually takes of what it is of; the longest allowed is many times a short history. */
-const SUMMARY_SHARE = 0.2;
 
 /**
  * What compacting now would keep, drop and cost. No model is asked, so there is no summary: the receipt says what one
@@ -54,7 +53,7 @@ export async function previewCompaction(
   );
   const summaryTokensMax = hasSummary ? compactor.maxSummaryTokens() : 0;
   const leavingTokens = estimateTokens(messagesOf(plan.discarded));
-  const summaryTokens = Math.min(summaryTokensMax, Math.ceil(leavingTokens * SUMMARY_SHARE));
+  const summaryTokens = usualSummaryTokens(compacting, leavingTokens);
   const receipt = await writeReceipt({
     gone: originalsOf(transcript, { discarded: plan.discarded, pruned }),
     inherited: inheritedFrom(state, earlier),
@@ -107,5 +106,7 @@ export async function previewCompaction(
     input_tokens: hasSummary ? readTokens + judging.length * summaryTokensMax + nativeTokens : 0,
     max_output_tokens: hasSummary ? judging.reduce((sum, one) => sum + one.maxOutputTokens, longest) : 0,
   };
-  return { compacted: false, compaction: { ...compaction, cost } };
+  const usage = { input_tokens: cost.input_tokens, output_tokens: summaryTokens };
+  const economy = economyOf(state, compacting, { model, clock, made: { ...compaction, usage } });
+  return { compacted: false, compaction: { ...compaction, cost, ...(economy === undefined ? {} : { economy }) } };
 }

@@ -4,7 +4,7 @@ import { messageOf } from "../../contract/error.ts";
 import type { Usage } from "../../contract/event.ts";
 import type { Message } from "../../contract/message.ts";
 import type { ToolSpec } from "../../ports/model.ts";
-import { advanceCadence, messagesOf, type Placed } from "../context.ts";
+import { type Hash, messagesOf, type Placed } from "../context.ts";
 import { type Asking, waitFor } from "../model-call.ts";
 import { isSummaryOf } from "../native-summary.ts";
 import { addUsage, type SessionState } from "../session-state.ts";
@@ -14,13 +14,14 @@ import { type Passed, passGates } from "./gates.ts";
 import { type Grounded, ground, ungrounded, type Written } from "./ground.ts";
 import { compactNatively } from "./native.ts";
 import { keptOf, type Plan, partsOf, rangesOf } from "./plan.ts";
-import { describeCompaction } from "./policy.ts";
 import { type Compacting, type Prepared, prepare, rangesIn, retainFrom } from "./prepare.ts";
+import { basisOf, type Made, publishedEntry, tellHook } from "./published.ts";
 import { inheritedFrom, originalsOf, recoverByExpanding, writeReceipt } from "./receipt.ts";
 import type { Retained } from "./retain.ts";
 import { CASCADE, isSummary, summaryWithRules, withoutRulesIntro } from "./shown-messages.ts";
 import { extracted, type Summarised, summarise } from "./summarise.ts";
 import { carryRules, inheritedRules } from "./user-rules.ts";
+import { economyOf, priceNote } from "./when-it-pays.ts";
 
 /** One compaction of a session that is held. */
 export interface CompactionJob {
@@ -32,6 +33,10 @@ export interface CompactionJob {
   /** What the session's calls are made with. */
   readonly tools?: readonly ToolSpec[] | undefined;
   readonly skill?: string | undefined;
+  /** How long the model will not have been asked when it matters; without it, how long it has not been now. */
+  readonly idleMs?: number | undefined;
+  /** Since when somebody waits for it; without it, since it begins. */
+  readonly begunMs?: number | undefined;
   append(bodies: readonly EntryBody[] | (() => readonly EntryBody[])): Promise<void>;
 }
 
@@ -44,45 +49,80 @@ export type CompactionOutcome =
  * and whatever fails before it is told as `compaction_failed`. When there is nothing to take out, nothing is told.
  */
 export async function runCompaction(job: CompactionJob): Promise<CompactionOutcome> {
-  const { state, compacting, trigger, asking } = job;
-  const window = asking.model.contextWindow;
-  let prepared: ReturnType<typeof prepare>;
+  const { compacting, asking, trigger, begunMs = asking.clock.now() } = job;
+  const planned = await plan(job);
+  if ("nothing" in planned) return { compacted: false, reason: planned.nothing };
+  await job.append([started(job, "error" in planned ? undefined : planned)]);
+  const made = "error" in planned ? planned : await make(job, planned);
+  if ("error" in made) return fail(job, made.error, made.usage);
+  await job.append(() => {
+    const isWaitedFor = compacting.prepares && trigger !== "manual";
+    const waited = isWaitedFor ? { waited_ms: asking.clock.now() - begunMs } : {};
+    return [publishedEntry(job.state, made, waited)];
+  });
+  await tellHook(job, made.compaction.compaction_id);
+  return { compacted: true, compactionId: made.compaction.compaction_id };
+}
+
+type Unmade = { readonly error: string; readonly usage?: Usage | undefined };
+
+/**
+ * Makes a compaction as far as its entry, of a state that stays as it is meanwhile: whoever asks puts it into force later,
+ * or not.
+ */
+export async function prepareCompaction(
+  job: Omit<CompactionJob, "append">,
+  hash: Hash,
+): Promise<EntryBodyOf<"compaction_prepared"> | Unmade | { readonly nothing: string }> {
+  const planned = await plan(job);
+  if ("nothing" in planned || "error" in planned) return planned;
+  const made = await make(job, planned);
+  if ("error" in made) return made;
+  const { transcript, shown } = job.state;
+  const lengths = { transcript: transcript.length, shown: shown.length };
+  return { kind: "compaction_prepared", ...made, basis: { ...lengths, sha256: basisOf(job.state, lengths, hash) } };
+}
+
+type Making = Omit<CompactionJob, "append">;
+
+async function plan({ state, compacting, trigger, asking }: Making): Promise<Prepared | Unmade | { nothing: string }> {
   try {
     await asking.clock.breathe();
-    prepared = prepare(state, compacting, { trigger, contextWindow: window });
+    const prepared = prepare(state, compacting, { trigger, contextWindow: asking.model.contextWindow });
+    await asking.clock.breathe();
+    return prepared;
   } catch (thrown) {
-    await job.append([started(state)]);
-    return fail(job, messageOf(thrown));
+    return { error: messageOf(thrown) };
   }
-  if ("nothing" in prepared) return { compacted: false, reason: prepared.nothing };
-  await asking.clock.breathe();
-  await job.append([started(state)]);
+}
+
+/** The summary, what it is held against, and everything else that stands in the entry but for when it is. */
+async function make(job: Making, prepared: Prepared): Promise<Made | Unmade> {
+  const { compacting, trigger, asking } = job;
   const veto = await askHook(job, prepared);
-  if (veto !== undefined) return fail(job, veto);
+  if (veto !== undefined) return { error: veto };
   const summarised = await summaryFor(job, prepared);
-  if (!summarised.ok) return fail(job, summarised.error, summarised.usage);
+  if (!summarised.ok) return summarised;
   const grounded = await ground({ compacting, asking, source: messagesOf(prepared.source.shown) }, summarised);
   const { usage } = grounded;
-  const attempt = grounded.ok
-    ? await tryCommit(job, prepared, grounded)
-    : { compacted: false as const, reason: grounded.error };
-  if (attempt.compacted) return attempt;
+  const attempt = grounded.ok ? await tryMake(job, prepared, grounded) : { error: grounded.error };
+  if (!("error" in attempt)) return attempt;
   if (trigger !== "overflow" || summarised.by === "extractive" || summarised.by === "none") {
-    return fail(job, attempt.reason, usage);
+    return { error: attempt.error, usage };
   }
   // The session cannot go on as it is: sentences of the conversation are better than none.
   const { compactor, extract } = compacting;
-  const why = `the summary was refused (${attempt.reason})`;
+  const why = `the summary was refused (${attempt.error})`;
   const spare = await extracted({ compactor, extract, shown: prepared.summarised }, why, usage);
-  const last = await tryCommit(job, prepared, ungrounded(spare));
-  return last.compacted ? last : fail(job, last.reason, usage);
+  const last = await tryMake(job, prepared, ungrounded(spare));
+  return "error" in last ? { error: last.error, usage } : last;
 }
 
-async function tryCommit(job: CompactionJob, prepared: Prepared, grounded: Grounded): Promise<CompactionOutcome> {
+async function tryMake(job: Making, prepared: Prepared, grounded: Grounded): Promise<Made | Unmade> {
   try {
-    return await commit(job, prepared, grounded);
+    return await fill(job, prepared, grounded);
   } catch (thrown) {
-    if (thrown instanceof Rejected) return { compacted: false, reason: thrown.message };
+    if (thrown instanceof Rejected) return { error: thrown.message };
     throw thrown;
   }
 }
@@ -90,7 +130,8 @@ async function tryCommit(job: CompactionJob, prepared: Prepared, grounded: Groun
 /** A gate that did not open, or a compactor that failed: the context stays as it is. */
 class Rejected extends Error {}
 
-function started(state: SessionState): EntryBody {
+function started({ state, compacting, asking }: CompactionJob, planned: Prepared | undefined): EntryBody {
+  const economy = planned && economyOf(state, compacting, { ...asking, planned });
   return {
     kind: "event",
     event: {
@@ -98,6 +139,7 @@ function started(state: SessionState): EntryBody {
       input_tokens: state.lastInputTokens,
       estimated_history_tokens: state.shownTokens,
       message_count: state.shown.length,
+      ...(economy === undefined ? {} : { economy }),
     },
   };
 }
@@ -108,7 +150,7 @@ async function fail(job: CompactionJob, error: string, usage?: Usage): Promise<C
   return { compacted: false, reason: error };
 }
 
-async function askHook(job: CompactionJob, prepared: Prepared): Promise<string | undefined> {
+async function askHook(job: Making, prepared: Prepared): Promise<string | undefined> {
   const { compacting, state, trigger, asking } = job;
   const { before } = compacting.hooks;
   if (before === undefined) return undefined;
@@ -136,10 +178,7 @@ const NO_SUMMARY: Written = {
   notes: [],
 };
 
-async function summaryFor(
-  job: CompactionJob,
-  prepared: Prepared,
-): Promise<Written | Extract<Summarised, { ok: false }>> {
+async function summaryFor(job: Making, prepared: Prepared): Promise<Written | Extract<Summarised, { ok: false }>> {
   const { discarded } = prepared.retained.plan;
   // Only results become references: everything that was said still stands, and there is nothing to summarise.
   if (discarded.length === 0) return NO_SUMMARY;
@@ -159,7 +198,7 @@ async function summaryFor(
   return summarised.ok ? { ...summarised, summary: withoutRulesIntro(summarised.summary) } : summarised;
 }
 
-async function commit(job: CompactionJob, prepared: Prepared, grounded: Grounded): Promise<CompactionOutcome> {
+async function fill(job: Making, prepared: Prepared, grounded: Grounded): Promise<Made> {
   const { state, compacting, asking } = job;
   const { source, transcript } = prepared;
   const { breathe } = asking.clock;
@@ -198,13 +237,19 @@ async function commit(job: CompactionJob, prepared: Prepared, grounded: Grounded
       made,
     ),
   });
-  const notes = [...retained.notes, ...grounded.notes, ...passed.notes, ...leftOut, ...own.notes].map(asking.redact);
+  const usage = addUsage(grounded.usage, own.usage);
+  const priceless = priceNote(state, compacting, asking.model);
+  const told = [...retained.notes, ...grounded.notes, ...passed.notes, ...leftOut, ...own.notes, ...priceless];
+  const notes = told.map(asking.redact);
   await breathe();
-  await job.append(() => {
-    // What was said meanwhile, such as an injected text, stands after what was planned.
-    const late = state.transcript.slice(transcript.length);
-    const body: EntryBodyOf<"compacted"> = {
-      kind: "compacted",
+  const sizes = {
+    tokens_before: estimateTokens(messagesOf(source.shown)),
+    tokens_after: estimateTokens(messagesOf(passed.shown)),
+  };
+  const economy = economyOf(state, compacting, { ...asking, idleMs: job.idleMs, made: { ...sizes, usage } });
+  return {
+    basis: { transcript: transcript.length },
+    compaction: {
       compaction_id,
       created_at,
       strategy: compacting.strategy,
@@ -215,11 +260,10 @@ async function commit(job: CompactionJob, prepared: Prepared, grounded: Grounded
       ...(job.instructions === undefined ? {} : { instructions: job.instructions }),
       summary: grounded.summary,
       summary_tokens: grounded.tokens,
-      messages_before: source.shown.length + late.length,
-      messages_after: passed.shown.length + late.length,
-      tokens_before: estimateTokens(messagesOf([...source.shown, ...late])),
-      tokens_after: estimateTokens(messagesOf([...passed.shown, ...late])),
-      shows: [...partsOf(passed.plan, transcript), ...rangesOf(late, state.transcript)],
+      messages_before: source.shown.length,
+      messages_after: passed.shown.length,
+      ...sizes,
+      shows: partsOf(passed.plan, transcript),
       discarded: rangesOf(passed.plan.discarded, transcript),
       ...supersededBy(prepared, passed),
       pruned: [...retained.pruned],
@@ -228,13 +272,11 @@ async function commit(job: CompactionJob, prepared: Prepared, grounded: Grounded
       ...(rules.length === 0 ? {} : { rules }),
       ...(judged === undefined ? {} : { judged }),
       ...(own.native === undefined ? {} : { native: own.native }),
-      usage: addUsage(grounded.usage, own.usage),
+      usage,
+      ...(economy === undefined ? {} : { economy }),
       cadence: state.cadence,
-    };
-    return [{ ...body, cadence: advanceCadence(state.cadence, body) }];
-  });
-  await tellHook(job, compaction_id);
-  return { compacted: true, compactionId: compaction_id };
+    },
+  };
 }
 
 /** What was asked must be there to be answered, and what is gone must be spoken for. */
@@ -256,7 +298,7 @@ interface Carried {
 
 /** The gates, with the rules of the user that leave the context below the summary; they must not keep it from shrinking. */
 async function passWithRules(
-  { state, compacting, asking }: CompactionJob,
+  { state, compacting, asking }: Making,
   of: { readonly prepared: Prepared; readonly retained: Retained; readonly grounded: Grounded },
   pass: (rules: UserRule[]) => Passed,
 ): Promise<Carried> {
@@ -287,7 +329,7 @@ async function passWithRules(
   return { passed, rules, leftOut: leftOut === 0 ? [] : [`left out ${leftOut} rules of the user, beyond ${hint}`] };
 }
 
-function retainAgain({ state, compacting, trigger }: CompactionJob, prepared: Prepared, summary: string): Retained {
+function retainAgain({ state, compacting, trigger }: Making, prepared: Prepared, summary: string): Retained {
   if (prepared.retained.plan.discarded.length === 0) return prepared.retained;
   const { source, transcript, tokensTarget } = prepared;
   try {
@@ -322,7 +364,7 @@ interface Settled extends Pick<Grounded, "summary" | "invented" | "inventedCut" 
   readonly retained: Retained;
 }
 
-function receiptOf({ compacting, state, asking }: CompactionJob, prepared: Prepared, settled: Settled) {
+function receiptOf({ compacting, state, asking }: Making, prepared: Prepared, settled: Settled) {
   const { passed, retained, summary, invented, inventedCut, unverified } = settled;
   const { plan } = passed;
   const kept = keptOf(plan);
@@ -344,16 +386,4 @@ function receiptOf({ compacting, state, asking }: CompactionJob, prepared: Prepa
     breathe: asking.clock.breathe,
     recover: (compacting.recovering ?? recoverByExpanding)(prepared.transcript, asking.clock.breathe),
   });
-}
-
-async function tellHook({ compacting, state, asking }: CompactionJob, compactionId: string): Promise<void> {
-  const { after } = compacting.hooks;
-  const record = state.compactions.find(({ body }) => body.compaction_id === compactionId);
-  if (after === undefined || record === undefined) return;
-  try {
-    await waitFor(asking, () => after(describeCompaction(record)));
-  } catch (thrown) {
-    const error = asking.redact(messageOf(thrown));
-    asking.emit({ type: "hook_failed", hook_id: "after_compaction", point: "turn_boundary", error });
-  }
 }

@@ -33,7 +33,7 @@ export function countTurns(metrics: Metrics, { failed }: Told): Telemetry {
           }
         },
         end: (how) => {
-          if (how.error !== undefined) failed(kind, sessionId, how.error);
+          if (how.error !== undefined) failed(kind === "turn" ? kind : "compaction", sessionId, how.error);
           if (kind !== "turn") return;
           running -= 1;
           counts.turns.add([causeOf(how)]);
@@ -139,8 +139,11 @@ function count(counts: Counts, model: readonly [provider: string, model: string]
   if (body.kind === "compacted") {
     counts.compactions.add([body.evicted === undefined ? "ok" : "evicted"]);
     counts.saved.add([], Math.max(0, body.tokens_before - body.tokens_after));
-    spend(body.usage);
+    // What a prepared one took was counted when it was prepared.
+    if (body.prepared === undefined) spend(body.usage);
   }
+  if (body.kind === "compaction_prepared") spend(body.compaction.usage);
+  if (body.kind === "compaction_dropped" && body.compaction_id === undefined) spend(body.usage);
   if (body.kind === "compaction_failed") {
     counts.compactions.add(["failed"]);
     spend(body.usage);

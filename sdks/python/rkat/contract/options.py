@@ -87,6 +87,13 @@ class CompactionSettings(TypedDict, total=False):
     """The longest summary, in tokens; without it, 4096, or a quarter of the threshold of a small model."""
     min_turns_between_compactions: int
     """Model calls between two compactions; without it, 3."""
+    policy: Literal["threshold", "economy"]
+    """threshold: a new session's context is compacted at its threshold; economy: when that pays, by the model's prices.
+    """
+    prepare: bool
+    """Summaries of a new session are made behind its turns, before they are needed; economy does unless false."""
+    prepare_at: float
+    """The share of the threshold at which a summary is prepared; without it, 0.8."""
 
 
 class SessionOptions(TypedDict, total=False):

@@ -1,0 +1,185 @@
+import type { CompactionTrigger } from "../../contract/compaction.ts";
+import type { CompactionBasis, EntryBody, EntryBodyOf } from "../../contract/entry.ts";
+import { messageOf } from "../../contract/error.ts";
+import { advanceCadence, type Hash, hashContext, messagesOf, showTranscript } from "../context.ts";
+import { type Asking, waitFor } from "../model-call.ts";
+import type { PreparedRecord, SessionState } from "../session-state.ts";
+import { estimateTokens } from "../tokens.ts";
+import { removesEnough } from "./economy.ts";
+import { grammarFaults } from "./grammar.ts";
+import { rangesOf } from "./plan.ts";
+import { describeCompaction } from "./policy.ts";
+import type { Compacting } from "./prepare.ts";
+
+/** A compaction that is made and not yet in force, and of how much of the transcript it is. */
+export interface Made {
+  readonly compaction: EntryBodyOf<"compaction_prepared">["compaction"];
+  readonly basis: Pick<CompactionBasis, "transcript">;
+}
+
+type HowPublished = Partial<Pick<EntryBodyOf<"compacted">, "trigger" | "created_at" | "prepared" | "waited_ms">>;
+
+/** The entry that puts a compaction into force. What was said since it was planned stands after it. */
+export function publishedEntry(
+  state: Pick<SessionState, "transcript" | "cadence">,
+  { compaction, basis }: Made,
+  how: HowPublished,
+): EntryBodyOf<"compacted"> {
+  const late = state.transcript.slice(basis.transcript);
+  const lateTokens = estimateTokens(messagesOf(late));
+  const body: EntryBodyOf<"compacted"> = {
+    kind: "compacted",
+    ...compaction,
+    ...how,
+    messages_before: compaction.messages_before + late.length,
+    messages_after: compaction.messages_after + late.length,
+    tokens_before: compaction.tokens_before + lateTokens,
+    tokens_after: compaction.tokens_after + lateTokens,
+    shows: [...compaction.shows, ...rangesOf(late, state.transcript)],
+  };
+  return { ...body, cadence: advanceCadence(state.cadence, body) };
+}
+
+/**
+ * The hash of everything a compaction of so much of a session depends on: what is shown and where it stands in the log,
+ * pins, the compaction that stands with what was brought back of it, and that nothing was rewritten.
+ */
+export function basisOf(
+  state: SessionState,
+  { transcript, shown }: Pick<CompactionBasis, "transcript" | "shown">,
+  hash: Hash,
+): string {
+  const covered = state.shown.slice(0, shown);
+  const said = new Set(state.transcript.slice(0, transcript).map(({ seq }) => seq));
+  const standing = state.compactions.findLast(({ undone }) => !undone);
+  return hash(
+    JSON.stringify([
+      hashContext(messagesOf(covered), hash),
+      covered.map(({ seq }) => seq),
+      said.size,
+      standing?.seq ?? 0,
+      standing?.expanded ?? [],
+      state.rewrites.length,
+      [...state.pins].filter((seq) => said.has(seq)).sort((a, b) => a - b),
+    ]),
+  );
+}
+
+export function isUntouched(state: SessionState, { body }: PreparedRecord, hash: Hash): boolean {
+  return basisOf(state, body.basis, hash) === body.basis.sha256;
+}
+
+export interface Publishing {
+  readonly state: SessionState;
+  readonly compacting: Compacting;
+  readonly asking: Asking;
+  readonly hash: Hash;
+  readonly trigger: CompactionTrigger;
+  /** What the context may take at most afterwards; absent where any smaller one will do. */
+  readonly tokensMax?: number | undefined;
+  /** Since when the turn waits for it; absent where nobody waits. */
+  readonly waitingSinceMs?: number | undefined;
+  append(bodies: () => readonly EntryBody[]): Promise<void>;
+}
+
+/**
+ * Puts the prepared compaction into force, by one append, if what it covers is untouched; otherwise it is dropped, and that
+ * told. Returns its id, or undefined when there was none or it was dropped.
+ */
+export async function publishPrepared(publishing: Publishing): Promise<string | undefined> {
+  const { asking } = publishing;
+  let published: string | undefined;
+  // Judged when nothing else can be appended before: a text or a pin may come at any moment.
+  await publishing.append(() => {
+    const { prepared } = publishing.state;
+    if (prepared === undefined) return [];
+    const decided = decide(publishing, prepared);
+    if ("reason" in decided) return [droppedEntry(prepared, decided.reason)];
+    published = decided.entry.compaction_id;
+    return [startedEntry(publishing.state, decided.entry), decided.entry];
+  });
+  if (published !== undefined) await tellHook({ ...publishing, asking }, published);
+  return published;
+}
+
+/** A prepared compaction that will not be put into force. Its usage is told here, and was counted before. */
+export function droppedEntry({ body }: PreparedRecord, reason: string): EntryBodyOf<"compaction_dropped"> {
+  const { compaction_id, usage } = body.compaction;
+  return { kind: "compaction_dropped", compaction_id, reason, usage };
+}
+
+export const TOUCHED = "what it covers has changed since it was prepared";
+
+function decide(
+  publishing: Publishing,
+  prepared: PreparedRecord,
+): { entry: EntryBodyOf<"compacted"> } | { reason: string } {
+  const { state, hash, asking, tokensMax = Number.POSITIVE_INFINITY } = publishing;
+  if (!isUntouched(state, prepared, hash)) return { reason: TOUCHED };
+  const entry = preparedEntry(publishing, prepared, asking.clock.now());
+  const { tokens_before: tokensBefore, tokens_after: tokensAfter } = entry;
+  if (tokensAfter > tokensMax) return { reason: "so much was said since that the context would still not fit" };
+  if (!removesEnough({ tokensBefore, tokensAfter })) {
+    return { reason: "so much was said since that it would take out less than 5 % of the context" };
+  }
+  const fault = faultWith(state, entry);
+  return fault === undefined ? { entry } : { reason: `with what was said since, ${fault}` };
+}
+
+/** The entry a prepared compaction would be put into force by now. */
+export function preparedEntry(
+  { state, trigger, waitingSinceMs }: Pick<Publishing, "state" | "trigger" | "waitingSinceMs">,
+  { seq, body }: PreparedRecord,
+  nowMs: number,
+): EntryBodyOf<"compacted"> {
+  return publishedEntry(state, body, {
+    trigger,
+    created_at: new Date(nowMs).toISOString(),
+    prepared: { seq, at: body.compaction.created_at },
+    ...(trigger === "manual" ? {} : { waited_ms: waitingSinceMs === undefined ? 0 : nowMs - waitingSinceMs }),
+  });
+}
+
+/** Why a provider would reject the context, with what was said since; one that rejects it as it is now is not in use. */
+function faultWith(state: SessionState, body: EntryBodyOf<"compacted">): string | undefined {
+  const { transcript, compactions, pins } = state;
+  const madeFrom = transcript.length - (transcript[0]?.message.role === "system" ? 1 : 0);
+  const record = { seq: state.lastSeq + 1, body, madeFrom, undone: false, expanded: [] };
+  const indifferent = new Set(grammarFaults(messagesOf(state.shown)).map(({ grammar }) => grammar));
+  const found = [pins, NO_PINS]
+    .flatMap((pinned) => grammarFaults(messagesOf(showTranscript(transcript, [...compactions, record], pinned))))
+    .find(({ grammar }) => !indifferent.has(grammar));
+  return found && `${found.grammar} would reject it: ${found.fault}`;
+}
+
+const NO_PINS: ReadonlySet<number> = new Set();
+
+/** Whoever counts compactions by their beginnings and ends finds both, also of one that was there before it began. */
+function startedEntry(state: SessionState, { economy }: EntryBodyOf<"compacted">): EntryBody {
+  return {
+    kind: "event",
+    event: {
+      type: "compaction_started",
+      input_tokens: state.lastInputTokens,
+      estimated_history_tokens: state.shownTokens,
+      message_count: state.shown.length,
+      ...(economy === undefined ? {} : { economy }),
+    },
+  };
+}
+
+/** Tells whoever wants to know of a compaction that is in force. */
+export async function tellHook(
+  { compacting, state, asking }: Pick<Publishing, "compacting" | "state" | "asking">,
+  compactionId: string,
+): Promise<void> {
+  const { after } = compacting.hooks;
+  const record = state.compactions.find(({ body }) => body.compaction_id === compactionId);
+  if (after === undefined || record === undefined) return;
+  try {
+    await waitFor(asking, () => after(describeCompaction(record)));
+  } catch (thrown) {
+    const error = asking.redact(messageOf(thrown));
+    asking.emit({ type: "hook_failed", hook_id: "after_compaction", point: "turn_boundary", error });
+  }
+}

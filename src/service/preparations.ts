@@ -1,0 +1,223 @@
+import type { EntryBody } from "../contract/entry.ts";
+import { RuntimeError } from "../contract/error.ts";
+import { isWorthPreparing } from "../core/boundary.ts";
+import type { Compacting } from "../core/compaction/prepare.ts";
+import type { Hash } from "../core/context.ts";
+import type { Redact } from "../core/redact.ts";
+import type { Behind, TurnPolicy } from "../core/run.ts";
+import type { SessionState } from "../core/session-state.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { ModelClient, ToolSpec } from "../ports/model.ts";
+import type { OpenTelemetry, Watch } from "../ports/telemetry.ts";
+import { emitLive, type LiveSession, type LiveSessions, type LockedWork } from "./live-sessions.ts";
+
+/** Compactions that are made ready behind turns and while sessions rest: one a session, a few a process. */
+export interface Preparations {
+  /** What a turn has behind it. */
+  behind(session: LiveSession, making: Making): Behind;
+  /** Called at the end of a turn: what is worth it is made ready while the session rests. */
+  rest(session: LiveSession, making: Making): void;
+  /** Resolves when the one of a session is over, or the signal aborts. */
+  settled(sessionId: string, signal: AbortSignal): Promise<void>;
+  /** Stops that of a session and resolves when it is over and told. */
+  stop(sessionId: string): Promise<void>;
+  /** Stops all of them, and takes no more; resolves when they are over, or when that takes too long. */
+  close(): Promise<void>;
+}
+
+/** What a compaction is made with. */
+export interface Making {
+  readonly policy: Pick<TurnPolicy, "retry" | "calls">;
+  readonly telemetry: OpenTelemetry | undefined;
+  readonly compacting: Compacting | undefined;
+  readonly model: ModelClient;
+  readonly tools: ReadonlyMap<string, ToolSpec>;
+  readonly skill: string | undefined;
+  /** Who asked for the turn it is made behind, by name: what it takes is theirs. */
+  readonly by: string | undefined;
+  readonly traceparent: string | undefined;
+}
+
+interface PreparationParts {
+  readonly clock: Clock;
+  readonly redact: Redact;
+  readonly hash: Hash;
+  readonly live: LiveSessions;
+  readonly locked: LockedWork;
+  /** Appends to the log of a session that is held here. */
+  appending(session: LiveSession, told: { watch: Watch | undefined; by: string | undefined }): Append;
+}
+
+type Append = (bodies: () => readonly EntryBody[]) => Promise<void>;
+
+/** Each is a model call of minutes and a context in memory. */
+const PREPARATIONS_MAX = 4;
+/** A session rests when nothing was asked for so long; a process that ends with its turn begins nothing it cannot end. */
+const REST_MS = 1_000;
+const CLOSE_MS_MAX = 5_000;
+
+export function createPreparations(parts: PreparationParts): Preparations {
+  const { clock } = parts;
+  const running = new Map<string, { readonly stopping: AbortController; readonly over: Promise<void> }>();
+  const resting = new Map<string, AbortController>();
+  let isClosed = false;
+
+  const begin = (session: LiveSession, making: Making, idleMs: number | undefined): void => {
+    const { sessionId } = session.state;
+    const isTaken = isClosed || running.has(sessionId) || running.size >= PREPARATIONS_MAX;
+    if (isTaken || !isWorthPreparing({ ...making, state: session.state }, idleMs ?? 0)) return;
+    const stopping = new AbortController();
+    const over = prepareOne(parts, session, { ...making, idleMs, signal: stopping.signal })
+      // A store that fails here fails the session's next turn, which tells of it.
+      .catch(() => {})
+      .finally(() => running.delete(sessionId));
+    running.set(sessionId, { stopping, over });
+  };
+  const wake = (sessionId: string): void => {
+    resting.get(sessionId)?.abort("woken");
+    resting.delete(sessionId);
+  };
+  const settled = async (sessionId: string, signal: AbortSignal): Promise<void> => {
+    const over = running.get(sessionId)?.over;
+    if (over === undefined) return;
+    const ended = new AbortController();
+    const given = clock.sleep(Number.POSITIVE_INFINITY, AbortSignal.any([signal, ended.signal]));
+    await Promise.race([over, given]);
+    ended.abort("over");
+  };
+  const stop = async (sessionId: string): Promise<void> => {
+    wake(sessionId);
+    const one = running.get(sessionId);
+    one?.stopping.abort("stopped");
+    await one?.over;
+  };
+  return {
+    behind: (session, making) => ({
+      consider: () => {
+        wake(session.state.sessionId);
+        begin(session, making, undefined);
+      },
+      isMaking: () => running.has(session.state.sessionId),
+      settled: (signal) => settled(session.state.sessionId, signal),
+    }),
+    rest: (session, making) => {
+      const { state } = session;
+      const { sessionId, lastPauseMs } = state;
+      // As long as it rested before the last turn it may rest again; the provider's cache may not live that long.
+      if (isClosed || running.has(sessionId) || !isWorthPreparing({ ...making, state }, lastPauseMs)) return;
+      wake(sessionId);
+      const woken = new AbortController();
+      resting.set(sessionId, woken);
+      void clock.sleep(REST_MS, woken.signal).then(() => {
+        if (woken.signal.aborted) return;
+        wake(sessionId);
+        if (!session.isRunning) begin(session, making, lastPauseMs);
+      });
+    },
+    settled,
+    stop,
+    close: async () => {
+      isClosed = true;
+      const over = Promise.all([...running.keys(), ...resting.keys()].map(stop));
+      const done = new AbortController();
+      await Promise.race([over, clock.sleep(CLOSE_MS_MAX, done.signal)]);
+      done.abort("done");
+    },
+  };
+}
+
+interface One extends Making {
+  readonly idleMs: number | undefined;
+  readonly signal: AbortSignal;
+}
+
+/** Makes one of what the session is now, and records what came of it; the session goes on meanwhile. */
+async function prepareOne(parts: PreparationParts, session: LiveSession, one: One): Promise<void> {
+  const { clock, redact, hash } = parts;
+  const { compacting, model, signal, by, idleMs } = one;
+  if (compacting === undefined) return;
+  const state = snapshotOf(session.state);
+  const watch = await watchOne(one, session);
+  // What calls took that failed is recorded with what comes of it: a retry behind a turn is none of the turn's.
+  const failed: EntryBody[] = [];
+  const asking = {
+    model: watch?.model ?? model,
+    clock,
+    retry: one.policy.retry,
+    calls: one.policy.calls,
+    deadlineMs: Number.POSITIVE_INFINITY,
+    signal,
+    redact,
+    acceptsEmpty: false,
+    emit: () => {},
+    append: async (bodies: readonly EntryBody[]) => {
+      failed.push(...bodies.filter(({ kind }) => kind === "call_failed"));
+    },
+  };
+  try {
+    const { prepareCompaction } = await import("../core/compaction/run-compaction.ts");
+    const calls = { tools: [...one.tools.values()], skill: one.skill };
+    const made = await prepareCompaction({ state, compacting, asking, trigger: "threshold", idleMs, ...calls }, hash);
+    const outcome = "error" in made ? dropped(redact(made.error), made.usage) : made;
+    if ("nothing" in outcome && failed.length === 0) return;
+    const { TOUCHED, isUntouched } = await import("../core/compaction/published.ts");
+    const bodiesFor = (now: SessionState): readonly EntryBody[] => {
+      if ("nothing" in outcome) return failed;
+      if (outcome.kind === "compaction_dropped") return [...failed, outcome];
+      const { usage } = outcome.compaction;
+      if (now.prepared !== undefined) return [...failed, dropped("another was prepared meanwhile", usage)];
+      const isWhole = isUntouched(now, { seq: 0, body: outcome }, hash);
+      return [...failed, isWhole ? outcome : dropped(TOUCHED, usage)];
+    };
+    await record(parts, { sessionId: state.sessionId, watch, by }, bodiesFor);
+  } finally {
+    watch?.end({});
+  }
+}
+
+function dropped(reason: string, usage: (EntryBody & { kind: "compaction_dropped" })["usage"]) {
+  return { kind: "compaction_dropped" as const, reason, ...(usage === undefined ? {} : { usage }) };
+}
+
+/** What a compaction reads, apart from what the session becomes meanwhile. */
+function snapshotOf(state: SessionState): SessionState {
+  return { ...state, transcript: [...state.transcript], shown: [...state.shown], pins: new Set(state.pins) };
+}
+
+async function watchOne(
+  { telemetry, model, signal, traceparent }: One,
+  { state }: LiveSession,
+): Promise<Watch | undefined> {
+  if (telemetry === undefined) return undefined;
+  const work = { kind: "preparation" as const, model, tools: new Map(), wantsJson: false, signal, traceparent };
+  const isCompacted = () => state.compactions.some(({ undone }) => !undone);
+  return (await telemetry()).watch({ ...work, sessionId: state.sessionId, isCompacted });
+}
+
+const RECORD_ATTEMPTS_MAX = 12;
+const RECORD_WAIT_MS = 50;
+const RECORD_WAIT_MS_MAX = 15_000;
+
+/**
+ * Appends within the turn that runs here, or by holding the session for that moment. Where another process has it, that is
+ * waited for a while: what a summary took must be counted, and what was said meanwhile does not spoil it.
+ */
+async function record(
+  { clock, live, locked, appending }: PreparationParts,
+  { sessionId, ...told }: { sessionId: string; watch: Watch | undefined; by: string | undefined },
+  bodiesFor: (now: SessionState) => readonly EntryBody[],
+): Promise<void> {
+  const never = new AbortController().signal;
+  for (let attempt = 0; attempt < RECORD_ATTEMPTS_MAX; attempt += 1) {
+    const session = await live.find(sessionId);
+    const append = () => appending(session, told)(() => bodiesFor(session.state));
+    try {
+      return await (session.isRunning ? append() : locked.brief(session, append));
+    } catch (thrown) {
+      if (!(thrown instanceof RuntimeError) || thrown.code !== "SESSION_BUSY") throw thrown;
+    }
+    await clock.sleep(Math.min(RECORD_WAIT_MS * 2 ** attempt, RECORD_WAIT_MS_MAX), never);
+  }
+  const session = await live.find(sessionId);
+  emitLive(session, clock, { type: "compaction_dropped", reason: "another process has the session" });
+}
