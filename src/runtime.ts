@@ -208,6 +208,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     warn,
   });
   const { immediate_window: immediate, recent_window: recent } = config.agent_memory;
+  const spentToday = async (name: string): Promise<number> => (await usage.spentBy(name, clock.now())).amount;
   const agents = createAgentOperations({
     home: options.agents ?? agentsInMemory(clock),
     clock,
@@ -218,6 +219,8 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
       const asking = { clock, retry: policy.retry, calls: policy.calls, redact };
       return { models, profile: now.agent_memory.profile, profiles: now.profiles, asking };
     },
+    cutsInvented: () => configuration.current().config.compaction.cut_invented ?? true,
+    spentToday,
     telemetry,
     tell: options.log,
   });
@@ -253,7 +256,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     service,
     capabilities,
     view,
-    async (name) => (await usage.spentBy(name, clock.now())).amount,
+    spentToday,
   );
   const dispatch: Dispatch = async (...operation) => {
     if (isClosed) throw new RuntimeError("AGENT_ERROR", "this runtime is closed");
