@@ -219,7 +219,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
       const asking = { clock, retry: policy.retry, calls: policy.calls, redact };
       return { models, profile: now.agent_memory.profile, profiles: now.profiles, asking };
     },
-    cutsInvented: () => configuration.current().config.compaction.cut_invented ?? true,
+    cutsInvented: () => configuration.current().compaction?.cutInvented ?? true,
     spentToday,
     telemetry,
     tell: options.log,
@@ -252,12 +252,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
   });
   let isClosed = false;
   const view = createCallerView(store);
-  const call = createDispatch(
-    service,
-    capabilities,
-    view,
-    spentToday,
-  );
+  const call = createDispatch(service, capabilities, view, spentToday);
   const dispatch: Dispatch = async (...operation) => {
     if (isClosed) throw new RuntimeError("AGENT_ERROR", "this runtime is closed");
     return call(...operation);

@@ -232,9 +232,13 @@ export const AgentHistory = z.object({
         to: count.describe("the number of the last, which is in"),
         summary: z.string().describe("the summary itself"),
         by: Tier.shape.by.describe("who wrote it; extractive: sentences of what it sums up"),
-        receipt: ReceiptCounts.optional().describe("its receipt in numbers; absent of summaries of before there were any"),
+        receipt: ReceiptCounts.optional().describe(
+          "its receipt in numbers; absent of summaries of before there were any",
+        ),
         quality: LongtermQuality.optional().describe("of a long-term summary, how it stands to what it was made of"),
-        remaking: Remaking.optional().describe("of a long-term summary, the attempt to make it anew; absent without one"),
+        remaking: Remaking.optional().describe(
+          "of a long-term summary, the attempt to make it anew; absent without one",
+        ),
       }),
     )
     .describe("the summaries, newest first"),
@@ -246,7 +250,9 @@ export const ReadAgentReceipt = z.strictObject({
   agent: AgentName,
   seq: written(
     "--seq <n>",
-    positive.optional().describe("the compaction with this seq in the agent's log, as its history tells; without it, the last"),
+    positive
+      .optional()
+      .describe("the compaction with this seq in the agent's log, as its history tells; without it, the last"),
   ),
 });
 
@@ -270,7 +276,9 @@ export const AgentReceipt = z.object({
   usage: Usage.describe("the tokens it took"),
   notes: z.array(z.string()).describe("anything out of the ordinary: what was refused, why a summary is extractive"),
   recent: TierWithReceipt.describe("the short-term summary, of memories"),
-  longterm: TierWithReceipt.optional().describe("the long-term summary, of both summaries before; absent the first time"),
+  longterm: TierWithReceipt.optional().describe(
+    "the long-term summary, of both summaries before; absent the first time",
+  ),
   quality: LongtermQuality.optional().describe("how the long-term summary stands to what it was made of"),
   remaking: Remaking.optional().describe("the attempt to make the long-term summary anew; absent without one"),
 });

@@ -137,7 +137,7 @@ describe("a life of 10,000 memories", () => {
       await agents.operations.remember({ agent: "ada", content: `Memory ${number}.` }, {});
     }
     const both = await Promise.all([1, 2].map(() => agents.operations.compactAgent({ agent: "ada" }, {})));
-    expect(both[0]).toEqual({ compacted: true, recent_summary: expect.stringContaining("36 texts") });
+    expect(both[0]).toEqual({ compacted: true, recent_summary: "Memory 1. Memory 36." });
     expect(both[1]).toEqual(both[0]);
     expect(calls.length).toBe(1);
     await agents.close();

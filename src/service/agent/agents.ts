@@ -16,7 +16,14 @@ import { type AgentMemory, type AgentMemoryParts, createAgentMemory } from "./ag
 
 export type AgentOperations = Pick<
   Service,
-  "remember" | "takeNote" | "readAgentContext" | "compactAgent" | "readAgentStatus" | "readAgentHistory" | "readAgentReceipt" | "listAgents"
+  | "remember"
+  | "takeNote"
+  | "readAgentContext"
+  | "compactAgent"
+  | "readAgentStatus"
+  | "readAgentHistory"
+  | "readAgentReceipt"
+  | "listAgents"
 >;
 
 export interface AgentsParts

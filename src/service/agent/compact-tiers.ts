@@ -5,7 +5,7 @@ import type { Message } from "../../contract/message.ts";
 import { type CheckedTier, checkTier } from "../../core/agent/check-tier.ts";
 import { distinct, lengthOf, measureLongterm, stepsOf } from "../../core/agent/longterm-quality.ts";
 import { type AgentRow, isDoubtful, QUALITY_FLOOR, type Waterfall } from "../../core/agent/tiers.ts";
-import { type Recover, recoverByExpanding, writeReceipt } from "../../core/compaction/receipt.ts";
+import { type Recover, writeReceipt } from "../../core/compaction/receipt.ts";
 import { messagesOf, type Placed } from "../../core/context.ts";
 import { piecesOf } from "../../core/grounding/exactness.ts";
 import { indexTexts } from "../../core/grounding/occurrence.ts";
@@ -51,13 +51,13 @@ export async function compactTiers(work: TierWork): Promise<Made> {
   const gone = placed(await log.memories(fall.recent.from, fall.recent.to));
   const recent = await writeSummary(work, messagesOf(gone), notes);
   const longterm = chained && (await settleLongterm(work, older, chained));
-  const tail = messagesOf(placed(await log.memories(fall.recent.to + 1, row.count)));
+  const tail = messagesOf(placed(await log.memories(fall.recent.to + 1, fall.atCount)));
   const receipt = receiptFor(breathe);
   const receipts = {
     recent: await receipt(recent, {
       specifics: await specificsIn(gone, breathe),
       tail: [...tail, ...shown(longterm?.made)],
-      recover: recoverByExpanding(gone, breathe),
+      recover: recoverByTexts(textsIn(messagesOf(gone)), breathe),
     }),
     ...(longterm === undefined
       ? {}
@@ -94,7 +94,10 @@ function placed(memories: readonly VaultMemory[]): readonly Placed[] {
     memories.map(({ content }) => content),
     READ_BYTES_MAX,
   );
-  return memories.map(({ number, created_at_ms }, at) => ({ seq: number, message: said(texts[at] ?? "", created_at_ms) }));
+  return memories.map(({ number, created_at_ms }, at) => ({
+    seq: number,
+    message: said(texts[at] ?? "", created_at_ms),
+  }));
 }
 
 function messagesFrom(sources: readonly SourceSummary[]): readonly Message[] {
@@ -137,11 +140,7 @@ interface Longterm {
 }
 
 /** The long-term summary with its quality; where that is doubtful, the better of it and one made anew of the waterfall. */
-async function settleLongterm(
-  work: TierWork,
-  older: readonly SourceSummary[],
-  made: CheckedTier,
-): Promise<Longterm> {
+async function settleLongterm(work: TierWork, older: readonly SourceSummary[], made: CheckedTier): Promise<Longterm> {
   const { row, breathe } = work;
   const of = sourcesOf(older);
   const before = row.longterm === undefined ? 1 : (row.longterm_quality ?? 1);
@@ -215,7 +214,10 @@ async function remake(work: TierWork, sources: readonly SourceSummary[]): Promis
   const room = await work.roomBytes();
   const bytesMax = Math.max(room - CARRIED_BYTES, room / 2);
   let last: Awaited<ReturnType<SummariseTexts>> | undefined;
-  for (const texts of stepsOf(sources.map(({ text }) => text), { bytesMax, bytesOf })) {
+  for (const texts of stepsOf(
+    sources.map(({ text }) => text),
+    { bytesMax, bytesOf },
+  )) {
     last = await summarise(last === undefined ? texts : [last.summary, ...texts], signal, spend);
   }
   if (last === undefined) throw new Error("there is nothing to make it of");
@@ -246,7 +248,7 @@ function receiptFor(breathe: Clock["breathe"]) {
     });
 }
 
-/** A summary that is replaced stays in the log and in the history: what it says can be read there. */
+/** Memories and summaries that are shown no more stay in the log: what they say can be recalled, or read in the history. */
 function recoverByTexts(texts: readonly string[], breathe: Clock["breathe"]): Recover {
   const index = indexTexts(texts.flatMap(piecesOf), breathe);
   return async (specific) => ((await index.has(specific)) ? "expansion" : undefined);
