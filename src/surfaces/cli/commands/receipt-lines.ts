@@ -144,21 +144,26 @@ function kindLines({ items }: Receipt, view: ReceiptView): readonly string[] {
     const all = (byKind.get(kind) ?? []).filter(({ status }) => status !== "lost");
     if (all.length === 0) return [];
     const shown = view.isWhole ? all : all.slice(0, SHOWN_PER_KIND_MAX);
-    const title = `${view.paint.bold(KINDS[kind])}  ${view.paint.dim(placesOf(all))}`;
+    const title = `${view.paint.bold(KINDS[kind])}  ${view.paint.dim(placesOf(all, view))}`;
     return ["", title, ...itemLines(shown, view), ...moreLine(all.length - shown.length, view.allHint)];
   });
 }
 
-function placesOf(items: readonly Item[]): string {
+function placesOf(items: readonly Item[], view: ReceiptView): string {
   const byStatus = Map.groupBy(items, ({ status }) => status);
-  return [...byStatus].map(([status, those]) => `${those.length} ${PLACES[status]}`).join(", ");
+  return [...byStatus].map(([status, those]) => `${those.length} ${statusOf(status, view)}`).join(", ");
+}
+
+/** Memories have no tail: what is shown besides a summary is the other one, and the newest of them. */
+function statusOf(status: SpecificStatus, { of }: ReceiptView): string {
+  return of === "memories" && status === "in_tail" ? "shown" : PLACES[status];
 }
 
 const TEXT_CHARS_MIN = 30;
 
 function itemLines(items: readonly Item[], view: ReceiptView): readonly string[] {
   const { columns } = view;
-  const heads = alignColumns(items.map(({ status, seq }) => [" ", PLACES[status], placeOf(seq, view), "|"]));
+  const heads = alignColumns(items.map(({ status, seq }) => [" ", statusOf(status, view), placeOf(seq, view), "|"]));
   return items.map(({ text }, index) => {
     const head = heads[index]?.slice(0, -1) ?? "";
     return `${head}${oneLine(text, Math.max(TEXT_CHARS_MIN, columns - head.length))}`;
