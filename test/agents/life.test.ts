@@ -22,7 +22,10 @@ async function settle({ operations }: Agents, agent: string): Promise<void> {
   while ((await operations.readAgentStatus({ agent }, {})).compaction_running) await new Promise(setImmediate);
 }
 
-describe("a life of 10,000 memories", () => {
+/** Each of its 155 compactions writes two receipts. */
+const TIMEOUT_MS = 120_000;
+
+describe("a life of 10,000 memories", { timeout: TIMEOUT_MS }, () => {
   it("[E1] [E2] [E3] is compacted at the counts of the rule, and every memory is in exactly one tier all along", async () => {
     const { calls, summarise } = countingSummariser();
     const agents = agentsWith({ summarise });
