@@ -50,11 +50,7 @@ function standing({ invented, inventedCut }: CheckedTier): number {
   return inventedCut ? 0 : new Set(invented.map(({ sentence }) => sentence)).size;
 }
 
-export async function countIn(
-  text: string,
-  specifics: readonly Specific[],
-  breathe: Clock["breathe"],
-): Promise<number> {
+async function countIn(text: string, specifics: readonly Specific[], breathe: Clock["breathe"]): Promise<number> {
   const index = indexTexts(piecesOf(text), breathe);
   let count = 0;
   for (const specific of specifics) {
