@@ -16,7 +16,7 @@ const CLASSES = [
 export type FactClass = (typeof CLASSES)[number][0];
 
 /** The receipt of a compaction as a bar: what became of the facts it took out. */
-export function ReceiptBar({ receipt }: { receipt: Received }): JSX.Element {
+export function ReceiptBar({ receipt }: { receipt: Pick<Received, FactClass | "total"> }): JSX.Element {
   if (receipt.total === 0) return <p class="soft">What was taken out held no names, numbers, paths or rules.</p>;
   const told = CLASSES.filter(([name]) => receipt[name] > 0)
     .map(([name, words]) => `${formatCount(receipt[name])} ${words}`)

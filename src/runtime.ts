@@ -213,6 +213,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     warn,
   });
   const { immediate_window: immediate, recent_window: recent } = config.agent_memory;
+  const spentToday = async (name: string): Promise<number> => (await usage.spentBy(name, clock.now())).amount;
   const agents = createAgentOperations({
     home: options.agents ?? agentsInMemory(clock),
     clock,
@@ -223,6 +224,8 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
       const asking = { clock, retry: policy.retry, calls: policy.calls, redact };
       return { models, profile: now.agent_memory.profile, profiles: now.profiles, asking };
     },
+    cutsInvented: () => configuration.current().compaction?.cutInvented ?? true,
+    spentToday,
     telemetry,
     tell: options.log,
   });
@@ -254,12 +257,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
   });
   let isClosed = false;
   const view = createCallerView(store);
-  const call = createDispatch(
-    service,
-    capabilities,
-    view,
-    async (name) => (await usage.spentBy(name, clock.now())).amount,
-  );
+  const call = createDispatch(service, capabilities, view, spentToday);
   const dispatch: Dispatch = async (...operation) => {
     if (isClosed) throw new RuntimeError("AGENT_ERROR", "this runtime is closed");
     return call(...operation);

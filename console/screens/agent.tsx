@@ -1,6 +1,7 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import type { AgentContext, AgentHistory, AgentStatus } from "../../src/contract/agent.ts";
+import { ReceiptBar } from "../compaction-receipt.tsx";
 import { formatCount, formatTime } from "../format.ts";
 import { Action, Answer, Badge, Empty, Facts, Note, useAsked } from "../parts.tsx";
 import { linkTo, place, replace } from "../router.ts";
@@ -184,12 +185,16 @@ function Past({ name }: { name: string }): JSX.Element {
         {({ next }) => (
           <>
             {older.value.length === 0 && <Empty>Nothing was summarised yet.</Empty>}
-            {older.value.map(({ seq, tier, from, to, created_at, summary }) => (
-              <details key={`${seq} ${tier}`}>
+            {older.value.map((past) => (
+              <details key={`${past.seq} ${past.tier}`}>
                 <summary>
-                  {formatTime(created_at)} · {TIERS[tier]} · memories {formatCount(from)} to {formatCount(to)}
+                  {formatTime(past.created_at)} · {TIERS[past.tier]} · memories {formatCount(past.from)} to{" "}
+                  {formatCount(past.to)}
+                  {past.quality !== undefined && ` · quality ${past.quality.quality}`}
+                  {past.remaking?.outcome === "remade" && " · made anew"}
                 </summary>
-                <pre class="text">{summary}</pre>
+                <pre class="text">{past.summary}</pre>
+                <Kept past={past} />
               </details>
             ))}
             {next !== undefined && (
@@ -210,6 +215,42 @@ function Past({ name }: { name: string }): JSX.Element {
     </section>
   );
 }
+
+/** What became of the facts of what a summary sums up, and how good a long-term one is. */
+function Kept({ past }: { past: PastSummary }): JSX.Element {
+  const { receipt, quality, remaking } = past;
+  if (receipt === undefined) return <p class="soft">It was made before receipts were written.</p>;
+  const { total, in_summary, in_tail, recoverable, lost, invented, unverified } = receipt;
+  return (
+    <div class="stack">
+      <ReceiptBar receipt={{ ...receipt, pinned: 0 }} />
+      <p class="soft">
+        {formatCount(total)} facts: {formatCount(in_summary)} in it, {formatCount(in_tail)} shown besides it,{" "}
+        {formatCount(recoverable)} only in the log, {formatCount(lost)} lost · {formatCount(invented)} invented ·{" "}
+        {formatCount(unverified)} sentences not proved
+      </p>
+      {quality !== undefined && (
+        <p class="soft">
+          Quality {quality.quality}: it says {formatCount(quality.kept)} of {formatCount(quality.sources)} facts of what
+          it was made of; {formatCount(quality.attainable)} would fit.
+        </p>
+      )}
+      {remaking !== undefined && (
+        <p class="soft">
+          {REMAKINGS[remaking.outcome]} It was held against {formatCount(remaking.summaries)} recent summaries there
+          were.{remaking.reason !== undefined && ` ${remaking.reason}`}
+        </p>
+      )}
+    </div>
+  );
+}
+
+const REMAKINGS = {
+  remade: "It was made anew, and says more now.",
+  not_needed: "It was not made anew: it says what can be kept.",
+  not_better: "It was made anew in vain: that would have said no more.",
+  failed: "It could not be made anew.",
+} as const;
 
 function Recall({ name }: { name: string }): JSX.Element {
   const q = (place.value.query.get("q") ?? "").trim();

@@ -1,4 +1,6 @@
 import { z } from "zod";
+import { LongtermQuality, ReceiptCounts, Remaking, TierReceipts } from "./agent-receipt.ts";
+import { Receipt } from "./compaction.ts";
 import { Usage } from "./event.ts";
 import { positive, written } from "./input.ts";
 
@@ -65,6 +67,13 @@ export const AgentEntryBody = z.discriminatedUnion("kind", [
     usage: Usage,
     ...spender,
     forced: z.boolean(),
+    /** The compaction before this one, by its seq: how the waterfall is followed back without reading the memories between. */
+    previous_seq: number.optional(),
+    /** What became of what each summary stands for. Absent in logs of before receipts were written, as is all below. */
+    receipts: TierReceipts.optional(),
+    quality: LongtermQuality.optional(),
+    remaking: Remaking.optional(),
+    notes: z.array(z.string()).optional(),
   }),
   /** Both tiers stay as they were; it is tried again at the next memory. */
   z.object({
@@ -222,9 +231,55 @@ export const AgentHistory = z.object({
         from: count.describe("the number of the first memory it speaks for"),
         to: count.describe("the number of the last, which is in"),
         summary: z.string().describe("the summary itself"),
+        by: Tier.shape.by.describe("who wrote it; extractive: sentences of what it sums up"),
+        receipt: ReceiptCounts.optional().describe(
+          "its receipt in numbers; absent of summaries of before there were any",
+        ),
+        quality: LongtermQuality.optional().describe("of a long-term summary, how it stands to what it was made of"),
+        remaking: Remaking.optional().describe(
+          "of a long-term summary, the attempt to make it anew; absent without one",
+        ),
       }),
     )
     .describe("the summaries, newest first"),
   next_before_seq: count.optional().describe("before_seq of the page of older ones; absent where there are none"),
 });
 export type AgentHistory = z.infer<typeof AgentHistory>;
+
+export const ReadAgentReceipt = z.strictObject({
+  agent: AgentName,
+  seq: written(
+    "--seq <n>",
+    positive
+      .optional()
+      .describe("the compaction with this seq in the agent's log, as its history tells; without it, the last"),
+  ),
+});
+
+const TierWithReceipt = z.object({
+  from: count.describe("the number of the first memory it speaks for"),
+  to: count.describe("the number of the last, which is in"),
+  summary: z.string().describe("the summary itself"),
+  by: Tier.shape.by.describe("who wrote it; extractive: sentences of what it sums up"),
+  receipt: Receipt.optional().describe(
+    "what became of the specifics of what it sums up, each with the number of the memory that said it; in_tail: said by the " +
+      "other summary or by a memory that is still shown; absent of compactions of before there were receipts",
+  ),
+});
+
+export const AgentReceipt = z.object({
+  seq: count.describe("the compaction's number in the agent's log"),
+  created_at: z.string().describe("when it was made, in RFC 3339"),
+  at_count: count.describe("how many memories there were when it became due"),
+  forced: z.boolean().describe("whether somebody asked for it"),
+  model: z.string().optional().describe("the model that was asked; absent where none was"),
+  usage: Usage.describe("the tokens it took"),
+  notes: z.array(z.string()).describe("anything out of the ordinary: what was refused, why a summary is extractive"),
+  recent: TierWithReceipt.describe("the short-term summary, of memories"),
+  longterm: TierWithReceipt.optional().describe(
+    "the long-term summary, of both summaries before; absent the first time",
+  ),
+  quality: LongtermQuality.optional().describe("how the long-term summary stands to what it was made of"),
+  remaking: Remaking.optional().describe("the attempt to make the long-term summary anew; absent without one"),
+});
+export type AgentReceipt = z.infer<typeof AgentReceipt>;

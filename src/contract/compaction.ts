@@ -31,7 +31,7 @@ const SpecificStatus = z.enum(["in_summary", "in_tail", "pinned", "recoverable",
 export type SpecificStatus = z.infer<typeof SpecificStatus>;
 
 /** What a compaction did with the specifics it took out of the context. */
-const Receipt = z.object({
+export const Receipt = z.object({
   total: count.describe("specifics that were taken out of the context"),
   in_summary: count.describe("of them, those the summary says"),
   in_tail: count.describe("of them, those the turns that stayed say"),

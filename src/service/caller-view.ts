@@ -37,6 +37,7 @@ const UNPLACED: Readonly<Record<Unplaced, "everyone" | "nobody" | "own">> = {
   compactAgent: "nobody",
   readAgentStatus: "nobody",
   readAgentHistory: "nobody",
+  readAgentReceipt: "nobody",
   listAgents: "nobody",
   readConfig: "everyone",
   setConfig: "everyone",

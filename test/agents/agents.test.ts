@@ -22,7 +22,7 @@ async function rememberMany(runtime: Runtime, name: string, from: number, to: nu
 describe("agents of a runtime", () => {
   it("[E1] [E5] have a context of tiers, and say where they are", async () => {
     const { runtime, model } = scriptedRuntime(
-      ({ messages }) => ({ text: `Ada saw things (${JSON.stringify(messages).length}).` }),
+      ({ messages }) => ({ text: `Ada saw ${JSON.stringify(messages).includes("fox") ? "foxes" : "things"}.` }),
       { store: createInMemoryStore(), config: SMALL },
     );
     await rememberMany(runtime, "ada", 1, 13);

@@ -79,7 +79,10 @@ async function settled({ operations }: Agents): Promise<void> {
 async function lifeOf({ operations }: Agents) {
   const { last_compaction_at: _, ...status } = await operations.readAgentStatus({ agent: "ada" }, {});
   const { immediate, prompt } = await operations.readAgentContext({ agent: "ada", immediate: MEMORIES }, {});
-  return { status, memories: immediate.map(({ seq, content }) => `${seq} ${content}`), prompt };
+  const { summaries } = await operations.readAgentHistory({ agent: "ada", limit: 200 }, {});
+  // Where in the log a compaction stands follows from how many memories came while it was made.
+  const history = summaries.map(({ seq: _seq, created_at: _at, ...summary }) => summary);
+  return { status, history, memories: immediate.map(({ seq, content }) => `${seq} ${content}`), prompt };
 }
 
 /** What is missing among the files. */

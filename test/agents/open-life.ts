@@ -11,8 +11,9 @@ import { createStoreInMemory } from "../../src/stores/in-memory.ts";
 const summarise: SummariseTexts = async (texts) => {
   // Long enough for memories to be added meanwhile, and for a kill to fall into it.
   for (let turn = 0; turn < 200; turn += 1) await new Promise(setImmediate);
-  const summary = `${texts.length} texts with the mark ${hash("sha256", texts.join("\n")).slice(0, 12)}.`;
-  return { summary, by: "model", usage: { input_tokens: 0, output_tokens: 0 } };
+  const mark = Number.parseInt(hash("sha256", texts.join("\n")).slice(0, 8), 16);
+  const one = texts[mark % texts.length] ?? "";
+  return { summary: one.split(/(?<=\.) /)[mark % 3] ?? one, by: "model" };
 };
 
 /** Agents in a folder, with their files; without one, in this process. It loads little: a hundred processes do it. */
@@ -29,5 +30,15 @@ export function openLife(folder?: string): Agents {
           vault: createVault({ folder, warn: () => {} }),
         };
   const windows = { immediate: 64, recent: 64 };
-  return createAgents({ ...place, clock: createSystemClock(), windows, summarise, tell: () => {}, grown: () => {} });
+  return createAgents({
+    ...place,
+    clock: createSystemClock(),
+    windows,
+    summarise,
+    roomBytes: async () => Number.POSITIVE_INFINITY,
+    cutsInvented: () => true,
+    spentToday: async () => 0,
+    tell: () => {},
+    grown: () => {},
+  });
 }

@@ -93,6 +93,10 @@ withBrowser("the screen of agents", () => {
     await page.getByRole("button", { name: "Compact now" }).click();
     await page.getByText(/recent · memories 1 to \d/).click();
     await page.locator("details[open] pre").getByText("day 1").waitFor();
+    await page
+      .locator("details[open]")
+      .getByText(/^\d+ facts: \d+ in it, .* 0 lost · 0 invented/)
+      .waitFor();
     await page.getByRole("img", { name: /Memories by tier: recent 1 to \d, immediate \d to 4/ }).waitFor();
     await expectAccessible(page);
   });

@@ -5,7 +5,7 @@ import type { SummariseTexts } from "../../src/service/agent/tier-summariser.ts"
 import { createSystemClock } from "../../src/service/system-clock.ts";
 import { createStoreInMemory } from "../../src/stores/in-memory.ts";
 
-/** A summariser that says how many texts it read and how the first and the last of them begin, and keeps count. */
+/** A summariser that says the first sentence and the last of what it reads, and keeps count. */
 export function countingSummariser() {
   const calls: string[][] = [];
   const summarise: SummariseTexts = async (texts) => {
@@ -16,7 +16,8 @@ export function countingSummariser() {
 }
 
 function summaryOf(texts: readonly string[]): string {
-  return `${texts.length} texts, from "${texts[0]?.slice(0, 24)}" to "${texts.at(-1)?.slice(0, 24)}".`;
+  const sentences = (text: string | undefined): readonly string[] => text?.split(/(?<=\.) /) ?? [];
+  return [...new Set([sentences(texts[0])[0], sentences(texts.at(-1)).at(-1)])].join(" ");
 }
 
 /** Agents in this process. */
@@ -25,6 +26,9 @@ export function agentsWith(options: {
   windows?: Windows;
   store?: AgentStore;
   lines?: string[];
+  roomBytes?: number;
+  cutsInvented?: boolean;
+  spentToday?: number;
 }): Agents {
   return createAgents({
     store: options.store ?? createStoreInMemory({ foldRow: foldAgent }),
@@ -32,6 +36,9 @@ export function agentsWith(options: {
     clock: createSystemClock(),
     windows: options.windows ?? { immediate: 64, recent: 64 },
     summarise: options.summarise,
+    roomBytes: async () => options.roomBytes ?? Number.POSITIVE_INFINITY,
+    cutsInvented: () => options.cutsInvented ?? true,
+    spentToday: async () => options.spentToday ?? 0,
     tell: (line) => options.lines?.push(line),
     grown: () => {},
   });

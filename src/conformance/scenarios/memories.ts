@@ -128,8 +128,25 @@ export const MEMORIES: readonly Scenario[] = [
       {
         call: "readAgentHistory",
         input: { agent: "ada-{run}" },
-        result: { summaries: [{ tier: "recent", from: 1, to: 1, summary: "A heron stood in the pond." }] },
+        result: {
+          summaries: [
+            {
+              ...{ tier: "recent", from: 1, to: 1, summary: "A heron stood in the pond.", by: "model" },
+              receipt: { total: 0, lost: 0, invented: 0, unverified: 0 },
+            },
+          ],
+        },
+        keep: { compaction: "summaries.0.seq" },
       },
+      {
+        call: "readAgentReceipt",
+        input: { agent: "ada-{run}" },
+        result: {
+          ...{ seq: "{compaction}", at_count: 2, forced: true, notes: [] },
+          recent: { from: 1, to: 1, by: "model", receipt: { total: 0, lost: 0, invented: [], invented_cut: false } },
+        },
+      },
+      { call: "readAgentReceipt", input: { agent: "ada-{run}", seq: 1 }, error: { code: "SESSION_NOT_FOUND" } },
       { call: "listAgents", input: {} },
     ],
   },

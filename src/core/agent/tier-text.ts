@@ -72,6 +72,24 @@ function stretchesOf(candidates: readonly Candidate[], count: number): readonly 
 /** Headings of the two summaries, wherever a model is shown them. */
 export const LONGTERM_HEADING = "## Older Memories (Summary)";
 export const RECENT_HEADING = "## Recent Past (Summary)";
+const NOTES_HEADING = "## Relevant Private Notes";
+const COMMANDS_HEADING = "BASIC COMMANDS:";
+/** Between two of these stand memories, word for word. */
+const MEMORIES_RULE = "---";
+const PROMPT_LINES: readonly string[] = [
+  LONGTERM_HEADING,
+  RECENT_HEADING,
+  NOTES_HEADING,
+  COMMANDS_HEADING,
+  MEMORIES_RULE,
+];
+
+/** A summary with a line of the prompt's own would pass what follows off as memories, notes or commands. */
+export function withoutPromptLines(summary: string): string {
+  const lines = summary.split("\n");
+  const own = lines.filter((line) => !PROMPT_LINES.includes(line.trim()));
+  return own.length === lines.length ? summary : own.join("\n").trim();
+}
 
 const TASK = "Summarize these memories in 2-3 sentences:";
 const CUE = "SUMMARY:";
@@ -104,11 +122,11 @@ export function assembleAgentPrompt(parts: AgentPromptParts): string {
   const { name, profile, commands = [], notes = [], longtermSummary, recentSummary, immediate, situation } = parts;
   const sections = [
     `You are ${name}. ${profile?.trim() ?? ""}`.trim(),
-    commands.length === 0 ? "" : ["BASIC COMMANDS:", ...commands.map((command) => `- ${command.trim()}`)].join("\n"),
-    titled("## Relevant Private Notes", notes.map((note) => note.trim()).join("\n\n")),
+    commands.length === 0 ? "" : [COMMANDS_HEADING, ...commands.map((command) => `- ${command.trim()}`)].join("\n"),
+    titled(NOTES_HEADING, notes.map((note) => note.trim()).join("\n\n")),
     titled(LONGTERM_HEADING, longtermSummary?.trim()),
     titled(RECENT_HEADING, recentSummary?.trim()),
-    ["---", ...immediate, "---"].join("\n"),
+    [MEMORIES_RULE, ...immediate, MEMORIES_RULE].join("\n"),
     situation === undefined ? "" : `${situation.trim()}\n~${name}>`,
   ];
   return sections.filter((section) => section !== "").join("\n\n");

@@ -21,6 +21,12 @@ export interface AgentRow extends LogRow {
   readonly longterm?: Tier;
   readonly compactions: number;
   readonly compacted_at_ms?: number;
+  /** Where the last compaction lies; absent in a row of before it was kept. */
+  readonly compacted_seq?: number;
+  /** The quality of the long-term summary; absent where nothing measured it. */
+  readonly longterm_quality?: number;
+  /** How many compactions there were when holding it against the waterfall last left it below the floor. */
+  readonly in_vain_at?: number;
   /** How many there were when the last one failed; absent when it did not. */
   readonly failed_at_count?: number;
   readonly last_error?: string;
@@ -84,18 +90,43 @@ function compacted(
   body: AgentEntryBodyOf<"tiers_compacted">,
   { seq, timestamp_ms }: Pick<Entry, "seq" | "timestamp_ms">,
 ): AgentRow {
-  const { failed_at_count: _failed, last_error: _error, longterm: _longterm, ...rest } = row;
+  const {
+    failed_at_count: _failed,
+    last_error: _error,
+    longterm: _longterm,
+    longterm_quality: _quality,
+    in_vain_at: inVainAt,
+    ...rest
+  } = row;
+  const compactions = row.compactions + 1;
+  const quality = body.quality?.quality;
+  const isLow = quality !== undefined && quality < QUALITY_FLOOR;
+  const vain = !isLow ? undefined : body.remaking === undefined ? inVainAt : compactions;
   const places = placesFrom(row, body.recent.to + 1);
   const first = places[0]?.seq ?? seq;
   return {
     ...rest,
     recent: body.recent,
     ...(body.longterm === undefined ? {} : { longterm: body.longterm }),
-    compactions: row.compactions + 1,
+    compactions,
     compacted_at_ms: timestamp_ms,
+    compacted_seq: seq,
+    ...(quality === undefined ? {} : { longterm_quality: quality }),
+    ...(vain === undefined ? {} : { in_vain_at: vain }),
     places,
     summary_seqs: [...row.summary_seqs, seq].filter((one) => one >= first),
   };
+}
+
+/** Below this quality a long-term summary is held against the waterfall, and made anew of it where that helps. */
+export const QUALITY_FLOOR = 0.5;
+/** After it was held against the waterfall in vain, it is not again before so many further short-term summaries. */
+const REST_COMPACTIONS = 8;
+
+/** Whether a long-term summary is to be held against the waterfall. */
+export function isDoubtful(quality: number, { compactions, in_vain_at }: AgentRow): boolean {
+  if (quality >= QUALITY_FLOOR) return false;
+  return in_vain_at === undefined || compactions - in_vain_at >= REST_COMPACTIONS;
 }
 
 function placesFrom({ places, count }: AgentRow, number: number): readonly Place[] {
@@ -147,6 +178,14 @@ export function dueWaterfall(row: AgentRow, windows: Windows): Waterfall | undef
   if (row.failed_at_count === undefined) return waterfallAt(row, windows, due);
   if (row.count <= row.failed_at_count) return undefined;
   return waterfallAt(row, windows, Math.min(row.count, due + windows.recent - 1));
+}
+
+/**
+ * Whether an agent cannot go on without a compaction: it failed for as long as a whole window took to fill, and what is
+ * shown word for word grows with every memory.
+ */
+export function mustCompact(row: AgentRow, windows: Windows): boolean {
+  return row.failed_at_count !== undefined && row.count >= dueAt(row, windows) + windows.recent;
 }
 
 /** A compaction of all that is outside the immediate window now; undefined when summaries cover that already. */

@@ -116,6 +116,10 @@ function memoriesIn(entries: readonly Entry<AgentEntryBody>[]): readonly VaultMe
     }));
 }
 
+export function isCompaction(entry: Entry<AgentEntryBody>): entry is Entry<AgentEntryBodyOf<"tiers_compacted">> {
+  return entry.body.kind === "tiers_compacted";
+}
+
 const HOLD_WAIT_MS = 10;
 const HOLD_TRIES_MAX = 1_000;
 

@@ -4,8 +4,9 @@ import type {
   AgentEntryBody,
   AgentStatus,
   MemoryMetadata,
-  Tier,
 } from "../../contract/agent.ts";
+import type { LongtermQuality, Remaking } from "../../contract/agent-receipt.ts";
+import type { Caller } from "../../contract/caller.ts";
 import { messageOf } from "../../contract/error.ts";
 import type { Usage } from "../../contract/event.ts";
 import { assembleAgentPrompt } from "../../core/agent/tier-text.ts";
@@ -14,11 +15,13 @@ import {
   coveredBy,
   dueAt,
   dueWaterfall,
+  mustCompact,
   type Waterfall,
   type Windows,
   waterfallNow,
 } from "../../core/agent/tiers.ts";
 import { addUsage, NO_USAGE } from "../../core/session-state.ts";
+import type { Clock } from "../../ports/clock.ts";
 import type { SessionLocks } from "../../ports/store.ts";
 import type { Vault, VaultMemory } from "../../ports/vault.ts";
 import { queryTerms, termsOf } from "../../text/terms.ts";
@@ -33,12 +36,12 @@ interface NewMemory {
 
 /** The memory of one agent: its newest memories word for word, a summary of those before, and one of all older ones. */
 export interface AgentMemory {
-  /** `by` is who asks, by name; undefined for the user of this process. */
-  remember(memories: readonly NewMemory[], by?: string): Promise<{ count: number; compaction_due: boolean }>;
+  /** `caller` is who asks; undefined for the user of this process. */
+  remember(memories: readonly NewMemory[], caller?: Caller): Promise<{ count: number; compaction_due: boolean }>;
   note(note: Note): Promise<number>;
   context(immediate: number | undefined): Promise<AgentContext>;
   /** Compacts now, whatever is due; two at once are one. */
-  compact(by?: string): Promise<AgentCompacted>;
+  compact(caller?: Caller): Promise<AgentCompacted>;
   status(): Promise<AgentStatus>;
   /** Resolves when nothing goes on in the background. */
   settled(): Promise<void>;
@@ -46,7 +49,7 @@ export interface AgentMemory {
 
 interface Asked {
   readonly forced: boolean;
-  readonly by: string | undefined;
+  readonly caller: Caller | undefined;
 }
 
 export interface AgentMemoryParts {
@@ -54,6 +57,13 @@ export interface AgentMemoryParts {
   readonly locks: SessionLocks;
   readonly windows: Windows;
   readonly summarise: SummariseTexts;
+  /** How many bytes of texts a summary can be asked of at once. */
+  readonly roomBytes: () => Promise<number>;
+  /** Whether what a summary invents is cut from it. */
+  readonly cutsInvented: () => boolean;
+  /** What the calls of somebody of this name have cost today, in US dollars. */
+  readonly spentToday: (name: string) => Promise<number>;
+  readonly breathe: Clock["breathe"];
   readonly vault: Vault | undefined;
   /** Told what happens, a line at a time. */
   readonly tell: (line: string) => void;
@@ -91,17 +101,27 @@ export function createAgentMemory(name: string, parts: AgentMemoryParts): AgentM
 
   const run = async (row: AgentRow, fall: Waterfall, asked: Asked): Promise<AgentCompacted> => {
     const { immediate, recent: window } = windows;
-    const { forced, by } = asked;
-    const spender = by === undefined ? {} : { by };
+    const { forced, caller } = asked;
+    const spender = caller === undefined ? {} : { by: caller.name };
     let spent: { usage: Usage; model?: string } = { usage: NO_USAGE };
     const spend = (usage: Usage, model: string): void => {
       spent = { usage: addUsage(spent.usage, usage), model };
     };
     tell(`Starting compaction (${fall.atCount} memories, ${immediate} immediate, ${window} recent)`);
     try {
-      const made = await summaries(row, fall, spend);
+      const { compactTiers } = await import("./compact-tiers.ts");
+      const made = await compactTiers({
+        ...parts,
+        row,
+        fall,
+        spend,
+        cutsInvented: parts.cutsInvented(),
+        mustSucceed: mustCompact(row, windows),
+        whyNotRemake: () => whyNotSpend(caller, spent.usage.cost?.amount ?? 0),
+      });
       const facts = { at_count: fall.atCount, forced, ...made, ...spent, ...spender };
       const after = await log.append(() => [{ kind: "tiers_compacted", ...facts }]);
+      if (made.remaking !== undefined) tell(remakingText(made.remaking, made.quality));
       if (made.longterm !== undefined) tell(`Long-term summary updated (${made.longterm.summary.length} chars)`);
       tell(`Short-term summary updated (${made.recent.summary.length} chars)`);
       tell(`Compaction complete (${made.longterm === undefined ? "first summary" : "waterfall"})`);
@@ -118,24 +138,12 @@ export function createAgentMemory(name: string, parts: AgentMemoryParts): AgentM
     }
   };
 
-  const summaries = async (row: AgentRow, fall: Waterfall, spend: Parameters<SummariseTexts>[2]) => {
-    const older = [row.longterm, row.recent].flatMap((tier) => tier?.summary ?? []);
-    const longterm = fall.longterm && (await parts.summarise(older, signal, spend));
-    const memories = await log.memories(fall.recent.from, fall.recent.to);
-    const recent = await parts.summarise(
-      memories.map(({ content }) => content),
-      signal,
-      spend,
-    );
-    const tier = ({ summary, by }: Pick<Tier, "summary" | "by">, range: { from: number; to: number }): Tier => ({
-      summary,
-      by,
-      ...range,
-    });
-    return {
-      recent: tier(recent, fall.recent),
-      ...(longterm === undefined || fall.longterm === undefined ? {} : { longterm: tier(longterm, fall.longterm) }),
-    };
+  /** A summary is asked for again only while whoever has it made may still spend something. */
+  const whyNotSpend = async (caller: Caller | undefined, spentNow: number): Promise<string | undefined> => {
+    const limit = caller?.maxCostPerDay;
+    if (caller === undefined || limit === undefined) return undefined;
+    const isLeft = (await parts.spentToday(caller.name)) + spentNow < limit;
+    return isLeft ? undefined : `token ${caller.name} has spent the ${limit} dollars it may cost a day`;
   };
 
   /** What is due, one compaction after another; then, when it is forced, what is left. */
@@ -170,11 +178,11 @@ export function createAgentMemory(name: string, parts: AgentMemoryParts): AgentM
   };
 
   return {
-    remember: async (memories, by) => {
+    remember: async (memories, caller) => {
       await files.ready();
       const row = await add(memories);
       const compaction_due = dueWaterfall(row, windows) !== undefined;
-      if (compaction_due) compactLater(by);
+      if (compaction_due) compactLater(caller);
       return { count: row.count, compaction_due };
     },
     note: async (note) => {
@@ -201,9 +209,9 @@ export function createAgentMemory(name: string, parts: AgentMemoryParts): AgentM
       });
       return { ...(row === undefined ? {} : textsOf(row)), immediate: shown.map(toItem), prompt };
     },
-    compact: async (by) => {
+    compact: async (caller) => {
       await files.ready();
-      return compact({ forced: true, by });
+      return compact({ forced: true, caller });
     },
     status: async () => {
       await files.ready();
@@ -218,13 +226,13 @@ export function createAgentMemory(name: string, parts: AgentMemoryParts): AgentM
   };
 
   /** Compacts behind whoever asked; what becomes due meanwhile is next. */
-  function compactLater(by: string | undefined): void {
+  function compactLater(caller: Caller | undefined): void {
     isWanted = true;
     background ??= (async () => {
       while (isWanted) {
         isWanted = false;
         // Its failures are in the log; nobody waits for it.
-        await compact({ forced: false, by }).catch((thrown) => tell(`Compaction failed (${messageOf(thrown)})`));
+        await compact({ forced: false, caller }).catch((thrown) => tell(`Compaction failed (${messageOf(thrown)})`));
       }
       background = undefined;
     })();
@@ -236,6 +244,23 @@ export function createAgentMemory(name: string, parts: AgentMemoryParts): AgentM
   async function ownNotes(row: AgentRow | undefined): Promise<readonly Note[]> {
     const entries = await log.entriesAt(row?.note_seqs ?? []);
     return entries.flatMap(({ body }) => (body.kind === "note_added" ? [body] : []));
+  }
+}
+
+function remakingText(
+  { outcome, summaries, kept_before, kept_remade = 0, reason = "" }: Remaking,
+  quality: LongtermQuality | undefined,
+): string {
+  const of = `${summaries} short-term summaries`;
+  switch (outcome) {
+    case "remade":
+      return `Long-term summary made anew of ${of} (${kept_before} specifics before, ${kept_remade} now)`;
+    case "not_needed":
+      return `Long-term summary held against ${of} (quality ${quality?.quality})`;
+    case "not_better":
+      return `Long-term summary made anew of ${of} is no better (${kept_before} specifics before, ${kept_remade} now)`;
+    case "failed":
+      return `Long-term summary not made anew of ${of} (${reason})`;
   }
 }
 

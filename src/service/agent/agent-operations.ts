@@ -33,6 +33,10 @@ export interface AgentOperationParts {
   readonly windows: { readonly immediate: number; readonly recent: number };
   /** Who summarises, and how it is asked, as it is configured when a summary is wanted. */
   readonly summariser: () => Summariser;
+  /** Whether what a summary invents is cut from it, as it is configured when one is made. */
+  readonly cutsInvented: () => boolean;
+  /** What the calls of somebody of this name have cost today, in US dollars. */
+  readonly spentToday: (name: string) => Promise<number>;
   readonly telemetry: OpenTelemetry | undefined;
   readonly tell: ((line: string) => void) | undefined;
   /** Told which agent's log has grown. */
@@ -65,6 +69,7 @@ export function createAgentOperations(parts: AgentOperationParts): {
       compactAgent: async (...given) => (await operations()).compactAgent(...given),
       readAgentStatus: async (...given) => (await operations()).readAgentStatus(...given),
       readAgentHistory: async (...given) => (await operations()).readAgentHistory(...given),
+      readAgentReceipt: async (...given) => (await operations()).readAgentReceipt(...given),
       listAgents: async (...given) => (mayHaveAgents() ? (await operations()).listAgents(...given) : { agents: [] }),
     },
     store: async () => (mayHaveAgents() ? (await opened()).store : undefined),
@@ -75,19 +80,21 @@ export function createAgentOperations(parts: AgentOperationParts): {
 }
 
 async function openAgents(parts: AgentOperationParts): Promise<Agents> {
-  const { home, clock, windows, summariser, telemetry, tell, grown } = parts;
+  const { home, clock, windows, summariser, cutsInvented, spentToday, telemetry, tell, grown } = parts;
   const { createAgents } = await import("./agents.ts");
   const { createTierSummariser } = await import("./tier-summariser.ts");
+  const now = () => {
+    const { models, profile, profiles, asking } = summariser();
+    return createTierSummariser({ model: () => summariserOf(models, profile, { profiles }), asking, telemetry });
+  };
   return createAgents({
     ...(await home.open()),
     clock,
     windows,
-    summarise: (...texts) => {
-      const { models, profile, profiles, asking } = summariser();
-      return createTierSummariser({ model: () => summariserOf(models, profile, { profiles }), asking, telemetry })(
-        ...texts,
-      );
-    },
+    summarise: (...texts) => now().summarise(...texts),
+    roomBytes: () => now().roomBytes(),
+    cutsInvented,
+    spentToday,
     tell: tell ?? (() => {}),
     grown,
   });

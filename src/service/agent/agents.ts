@@ -1,32 +1,38 @@
-import type { AgentEntryBody, AgentEntryBodyOf, AgentHistory, Tier } from "../../contract/agent.ts";
+import type { AgentEntryBody } from "../../contract/agent.ts";
 import type { Entry } from "../../contract/entry.ts";
 import type { OperationOutput } from "../../contract/operations.ts";
-import type { AgentRow, Windows } from "../../core/agent/tiers.ts";
+import type { AgentRow } from "../../core/agent/tiers.ts";
 import { toChunk } from "../../memory/chunk.ts";
 import { splitText } from "../../memory/split.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { NewChunk } from "../../ports/memory.ts";
-import type { Vault } from "../../ports/vault.ts";
 import type { Service } from "../dispatch.ts";
 import { translateFailures } from "../live-sessions.ts";
 import type { MemorySource } from "../session-memory.ts";
 import { walkRows } from "../walk-rows.ts";
-import { type AgentStore, agentId, createAgentLog } from "./agent-log.ts";
-import { type AgentMemory, createAgentMemory } from "./agent-memory.ts";
-import type { SummariseTexts } from "./tier-summariser.ts";
+import { readHistory, readReceipt } from "./agent-history.ts";
+import { type AgentStore, createAgentLog } from "./agent-log.ts";
+import { type AgentMemory, type AgentMemoryParts, createAgentMemory } from "./agent-memory.ts";
 
 export type AgentOperations = Pick<
   Service,
-  "remember" | "takeNote" | "readAgentContext" | "compactAgent" | "readAgentStatus" | "readAgentHistory" | "listAgents"
+  | "remember"
+  | "takeNote"
+  | "readAgentContext"
+  | "compactAgent"
+  | "readAgentStatus"
+  | "readAgentHistory"
+  | "readAgentReceipt"
+  | "listAgents"
 >;
 
-export interface AgentsParts {
+export interface AgentsParts
+  extends Pick<
+    AgentMemoryParts,
+    "vault" | "windows" | "summarise" | "roomBytes" | "cutsInvented" | "spentToday" | "tell"
+  > {
   readonly store: AgentStore;
-  readonly vault: Vault | undefined;
   readonly clock: Clock;
-  readonly windows: Windows;
-  readonly summarise: SummariseTexts;
-  readonly tell: (line: string) => void;
   /** Told which log has grown. */
   readonly grown: (id: string) => void;
 }
@@ -53,25 +59,28 @@ export function createAgents(parts: AgentsParts): Agents {
       ...parts,
       log,
       locks: store.locks,
+      breathe: parts.clock.breathe,
       grown: () => {},
       signal: stop.signal,
     });
     agents.set(name, created);
     return created;
   };
+  const placeOf = (name: string) => ({ store, name, breathe: parts.clock.breathe });
   return {
     store,
     operations: {
       remember: ({ agent: name, content, metadata }, { caller }) =>
-        agent(name).remember([{ content, metadata }], caller?.name),
+        agent(name).remember([{ content, metadata }], caller),
       takeNote: async ({ agent: name, content, title }) => ({
         notes: await agent(name).note({ content, ...(title === undefined ? {} : { title }) }),
       }),
       readAgentContext: ({ agent: name, immediate }) => agent(name).context(immediate),
-      compactAgent: ({ agent: name }, { caller }) => agent(name).compact(caller?.name),
+      compactAgent: ({ agent: name }, { caller }) => agent(name).compact(caller),
       readAgentStatus: ({ agent: name }) => agent(name).status(),
       readAgentHistory: ({ agent: name, limit, before_seq }) =>
-        readHistory(store, agentId(name), { limit, before: before_seq, breathe: parts.clock.breathe }),
+        readHistory(placeOf(name), { limit, before: before_seq }),
+      readAgentReceipt: ({ agent: name, seq }) => readReceipt(placeOf(name), seq),
       listAgents: async () => {
         const known = new Map<string, OperationOutput<"listAgents">["agents"][number]>();
         for await (const row of walkRows(store.sessions)) {
@@ -95,42 +104,6 @@ export function createAgents(parts: AgentsParts): Agents {
       await store.close();
     },
   };
-}
-
-const PAGE_ENTRIES = 512;
-
-/** Summaries from the newest back, until there are those of so many compactions. */
-async function readHistory(
-  { sessions, log }: AgentStore,
-  id: string,
-  { limit, before, breathe }: { limit: number; before: number | undefined; breathe: Clock["breathe"] },
-): Promise<AgentHistory> {
-  const end = (await sessions.get(id))?.last_seq ?? 0;
-  const found: Entry<AgentEntryBodyOf<"tiers_compacted">>[] = [];
-  let to = Math.min(end, (before ?? end + 1) - 1);
-  // One more than is asked for tells whether there are older ones.
-  while (to > 0 && found.length <= limit) {
-    const from = Math.max(1, to - PAGE_ENTRIES + 1);
-    const page = (await log.read(id, from, to - from + 1)).filter(({ seq }) => seq <= to);
-    found.push(...page.filter(isCompaction).toReversed());
-    to = from - 1;
-    await breathe();
-  }
-  const shown = found.slice(0, limit);
-  const last = shown.at(-1);
-  return {
-    summaries: shown.flatMap(({ seq, timestamp_ms, body: { recent, longterm } }) => {
-      const created_at = new Date(timestamp_ms).toISOString();
-      const told = ({ from, to: upTo, summary }: Tier) => ({ from, to: upTo, summary });
-      const newer = { seq, created_at, tier: "recent" as const, ...told(recent) };
-      return longterm === undefined ? [newer] : [newer, { ...newer, tier: "longterm" as const, ...told(longterm) }];
-    }),
-    ...(found.length > limit && last !== undefined ? { next_before_seq: last.seq } : {}),
-  };
-}
-
-function isCompaction(entry: Entry<AgentEntryBody>): entry is Entry<AgentEntryBodyOf<"tiers_compacted">> {
-  return entry.body.kind === "tiers_compacted";
 }
 
 const ENTRIES_MAX = Number.MAX_SAFE_INTEGER;

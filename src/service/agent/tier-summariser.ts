@@ -15,6 +15,12 @@ export type SummariseTexts = (
   spend: (usage: Usage, model: string) => void,
 ) => Promise<{ readonly summary: string; readonly by: "model" | "extractive" }>;
 
+export interface TierSummariser {
+  readonly summarise: SummariseTexts;
+  /** How many bytes of texts it reads whole. */
+  roomBytes(): Promise<number>;
+}
+
 export interface TierSummariserParts {
   /** The model that summarises; undefined when none is configured: then sentences of the memories serve. */
   readonly model: () => Promise<ModelClient | undefined>;
@@ -31,13 +37,11 @@ const UNKNOWN_WINDOW_TOKENS = 8_192;
 const BYTES_PER_TOKEN = 3;
 
 /** Summaries by the configured model, base or chat, in the same words; without one, of the texts' own sentences. */
-export function createTierSummariser({ model, asking, telemetry }: TierSummariserParts): SummariseTexts {
-  return async (texts, signal, spend) => {
+export function createTierSummariser({ model, asking, telemetry }: TierSummariserParts): TierSummariser {
+  const summarise: SummariseTexts = async (texts, signal, spend) => {
     const client = await model();
     if (client === undefined) return extractTexts(texts);
-    const window = client.contextWindow ?? UNKNOWN_WINDOW_TOKENS;
-    const maxOutputTokens = Math.min(SUMMARY_TOKENS_MAX, Math.floor(window / 4));
-    const bytesMax = (window - maxOutputTokens) * BYTES_PER_TOKEN - bytesOf(summaryPrompt([]));
+    const { maxOutputTokens, bytesMax } = roomOf(client);
     const content = summaryPrompt(fitTexts(texts, bytesMax));
     const watch = telemetry && watchSummary(await telemetry(), client, signal);
     const answer = await ask(
@@ -62,6 +66,19 @@ export function createTierSummariser({ model, asking, telemetry }: TierSummarise
     if (summary === "") throw new Error("the model returned no usable summary");
     return { summary, by: "model" };
   };
+  return {
+    summarise,
+    roomBytes: async () => {
+      const client = await model();
+      return client === undefined ? Number.POSITIVE_INFINITY : roomOf(client).bytesMax;
+    },
+  };
+}
+
+function roomOf({ contextWindow = UNKNOWN_WINDOW_TOKENS }: ModelClient) {
+  const maxOutputTokens = Math.min(SUMMARY_TOKENS_MAX, Math.floor(contextWindow / 4));
+  const bytesMax = (contextWindow - maxOutputTokens) * BYTES_PER_TOKEN - bytesOf(summaryPrompt([]));
+  return { maxOutputTokens, bytesMax };
 }
 
 function watchSummary(telemetry: Telemetry, model: ModelClient, signal: AbortSignal): Watch {
@@ -69,7 +86,8 @@ function watchSummary(telemetry: Telemetry, model: ModelClient, signal: AbortSig
   return telemetry.watch({ ...about, model, tools: new Map(), signal });
 }
 
-function extractTexts(texts: readonly string[]) {
+/** A summary of the texts' own sentences. */
+export function extractTexts(texts: readonly string[]) {
   const summary = extractTier(texts, EXTRACT_CHARS_MAX);
   if (summary === "") throw new Error("the memories hold no sentence to summarise them by");
   return { summary, by: "extractive" as const };

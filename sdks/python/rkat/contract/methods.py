@@ -375,3 +375,12 @@ class AgentMethods(Handle):
         """
         answer: results.AgentHistory = await self._request("agent/history", limit=limit, before_seq=before_seq)
         return answer
+
+    async def receipt(self, *, seq: int | None = None) -> results.AgentReceipt:
+        """Read what a compaction of an agent kept, moved out of sight or lost, what its summaries invented, and their
+        quality.
+
+        - `seq`: the compaction with this seq in the agent's log, as its history tells; without it, the last
+        """
+        answer: results.AgentReceipt = await self._request("agent/receipt", seq=seq)
+        return answer

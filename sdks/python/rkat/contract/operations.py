@@ -59,6 +59,7 @@ OPERATIONS: dict[str, Operation] = {
     "compactAgent": Operation("agent/compact", "POST /agents/{agent}/compact"),
     "readAgentStatus": Operation("agent/status", "GET /agents/{agent}"),
     "readAgentHistory": Operation("agent/history", "GET /agents/{agent}/history"),
+    "readAgentReceipt": Operation("agent/receipt", "GET /agents/{agent}/receipt"),
     "listAgents": Operation("agent/list", "GET /agents"),
     "readEventCursor": Operation("events/latest_cursor", "GET /sessions/{session_id}/events/cursor"),
     "listEvents": Operation("events/list_since", "GET /sessions/{session_id}/events/list"),

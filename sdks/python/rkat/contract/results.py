@@ -946,6 +946,66 @@ class AgentStatus(TypedDict):
     """Why the last compaction failed; absent when it did not."""
 
 
+class ReceiptCounts(TypedDict):
+    """`receipt` of `AgentHistorySummary`."""
+
+    total: int
+    """Specifics of what it sums up."""
+    in_summary: int
+    """Of them, those it says."""
+    in_tail: int
+    """Of them, those the other summary or a memory that is still shown says."""
+    recoverable: int
+    """Of them, those only the log and memory have."""
+    lost: int
+    """Of them, those that can be found nowhere any more."""
+    invented: int
+    """Things it said that nothing it sums up says."""
+    unverified: int
+    """Sentences of it whose claims nothing proved."""
+
+
+class LongtermQuality(TypedDict):
+    """`quality` of `AgentHistorySummary`."""
+
+    sources: int
+    """Specifics of what it was made of."""
+    kept: int
+    """Of them, those it says."""
+    attainable: int
+    """Of them, those that sentences of what it was made of say in the same room."""
+    invented: int
+    """Sentences that say what none of its sources says and were not cut."""
+    shrinkage: float
+    """Its length over that of what it was made of."""
+    quality: float
+    """What is kept of what could be, multiplied over all steps since it was last held against the short-term summaries.
+    """
+
+
+class Remaking(TypedDict):
+    """`remaking` of `AgentHistorySummary`."""
+
+    outcome: Literal["remade", "not_needed", "not_better", "failed"]
+    """remade: it was made anew of them and that one stands; not_needed: it keeps what can be kept of them; not_better:
+    made anew it would keep no more; failed: it could not be made anew.
+    """
+    quality_before: float
+    """The quality that had it held against them."""
+    summaries: int
+    """short-term summaries it was held against."""
+    specifics: int
+    """Specifics of theirs."""
+    kept_before: int
+    """Of them, those it said before."""
+    kept_remade: NotRequired[int]
+    """Of them, those it says when made anew."""
+    steps: int
+    """Calls of the model that it took."""
+    reason: NotRequired[str]
+    """Why it failed."""
+
+
 AgentHistorySummary = TypedDict(
     "AgentHistorySummary",
     {
@@ -961,6 +1021,14 @@ AgentHistorySummary = TypedDict(
         "to": int,
         # The summary itself.
         "summary": str,
+        # Who wrote it; extractive: sentences of what it sums up.
+        "by": Literal["model", "extractive"],
+        # Its receipt in numbers; absent of summaries of before there were any.
+        "receipt": NotRequired[ReceiptCounts],
+        # Of a long-term summary, how it stands to what it was made of.
+        "quality": NotRequired[LongtermQuality],
+        # Of a long-term summary, the attempt to make it anew; absent without one.
+        "remaking": NotRequired[Remaking],
     },
 )
 """`summaries` of `AgentHistory`."""
@@ -973,6 +1041,51 @@ class AgentHistory(TypedDict):
     """The summaries, newest first."""
     next_before_seq: NotRequired[int]
     """before_seq of the page of older ones; absent where there are none."""
+
+
+AgentReceiptRecent = TypedDict(
+    "AgentReceiptRecent",
+    {
+        # The number of the first memory it speaks for.
+        "from": int,
+        # The number of the last, which is in.
+        "to": int,
+        # The summary itself.
+        "summary": str,
+        # Who wrote it; extractive: sentences of what it sums up.
+        "by": Literal["model", "extractive"],
+        # What became of the specifics of what it sums up, each with the number of the memory that said it; in_tail: said by the other summary or by a memory that is still shown; absent of compactions of before there were receipts.
+        "receipt": NotRequired[Receipt],
+    },
+)
+"""`recent` of `AgentReceipt`."""
+
+
+class AgentReceipt(TypedDict):
+    """What `readAgentReceipt` answers."""
+
+    seq: int
+    """The compaction's number in the agent's log."""
+    created_at: str
+    """When it was made, in RFC 3339."""
+    at_count: int
+    """How many memories there were when it became due."""
+    forced: bool
+    """Whether somebody asked for it."""
+    model: NotRequired[str]
+    """The model that was asked; absent where none was."""
+    usage: Usage
+    """The tokens it took."""
+    notes: list[str]
+    """Anything out of the ordinary: what was refused, why a summary is extractive."""
+    recent: AgentReceiptRecent
+    """The short-term summary, of memories."""
+    longterm: NotRequired[AgentReceiptRecent]
+    """The long-term summary, of both summaries before; absent the first time."""
+    quality: NotRequired[LongtermQuality]
+    """How the long-term summary stands to what it was made of."""
+    remaking: NotRequired[Remaking]
+    """The attempt to make the long-term summary anew; absent without one."""
 
 
 class AgentSummary(TypedDict):

@@ -1,10 +1,11 @@
 import { join } from "node:path";
 import { Argument, InvalidArgumentError } from "commander";
-import { AgentName, type AgentStatus } from "../../../contract/agent.ts";
+import { type AgentHistory, AgentName, type AgentStatus } from "../../../contract/agent.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
 import { fieldsOf } from "../flags.ts";
-import { ageOf, alignColumns, createPaint, grouped, type Io, oneLine, type Paint, writeJson } from "../io.ts";
+import { ageOf, alignColumns, counted, createPaint, grouped, type Io, oneLine, type Paint, writeJson } from "../io.ts";
 import { isThere, type Opened } from "../open-runtime.ts";
+import { qualityText, remakingText } from "./agent-receipt.ts";
 
 export interface ContextFlags {
   readonly json?: boolean;
@@ -33,15 +34,28 @@ export async function showAgentHistory(
   const answer = await runtime.dispatch("readAgentHistory", { agent, ...fieldsOf("readAgentHistory", flags) });
   if (flags.json) return writeJson(io, answer);
   const { bold, dim } = createPaint(io.stdout, io.env);
-  for (const { seq, created_at, tier, from, to, summary } of answer.summaries) {
+  for (const { seq, created_at, tier, from, to, summary, receipt, quality, remaking } of answer.summaries) {
     const name = tier === "recent" ? "short-term" : "long-term";
     io.stdout.write(`${bold(`${name} summary of memories ${from} to ${to}`)}  ${dim(`seq ${seq}, ${created_at}`)}\n`);
-    io.stdout.write(`${withoutControls(summary).trimEnd()}\n\n`);
+    io.stdout.write(`${withoutControls(summary).trimEnd()}\n`);
+    const facts = [
+      ...(receipt === undefined ? ["no receipt"] : [countsText(receipt)]),
+      ...(quality === undefined ? [] : [`quality ${qualityText(quality)}`]),
+      ...(remaking === undefined ? [] : [`made anew ${remakingText(remaking)}`]),
+    ];
+    io.stdout.write(`${facts.map((fact) => dim(`   ${fact}`)).join("\n")}\n\n`);
   }
   if (answer.summaries.length === 0) io.stdout.write("No memories were compacted.\n");
   const { next_before_seq } = answer;
   if (next_before_seq !== undefined)
     io.stdout.write(`${dim(`Older ones: rkat agent history ${agent} --before ${next_before_seq}`)}\n`);
+}
+
+function countsText(counts: NonNullable<AgentHistory["summaries"][number]["receipt"]>): string {
+  const { total, in_summary, in_tail, recoverable, lost, invented, unverified } = counts;
+  const places = `${grouped(in_summary)} in it, ${grouped(in_tail)} shown besides it, ${grouped(recoverable)} recoverable`;
+  const claims = `${grouped(invented)} invented, ${counted(unverified, "sentence")} unverified`;
+  return `${counted(total, "specific")}: ${places}, ${grouped(lost)} lost; ${claims}`;
 }
 
 /** Prints the agents of this folder, a line each, by name. */

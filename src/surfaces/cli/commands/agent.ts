@@ -4,6 +4,7 @@ import { describeHelp, holdCommands } from "../help.ts";
 import { withSessions } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
 import { compactAgent, type NoteFlags, type RememberFlags, remember, takeNote } from "./agent-changes.ts";
+import { type AgentReceiptFlags, showAgentReceipt } from "./agent-receipt.ts";
 import {
   type ContextFlags,
   listAgents,
@@ -30,6 +31,7 @@ export function addAgentCommand(program: Command, invocation: Invocation): void 
       ['rkat agent remember ada "I saw a heron"', "an agent is there as soon as it remembers something"],
       ["rkat chat --agent ada", "talk to it; it remembers what is said"],
       ["rkat agent status ada", "how much it remembers, and how"],
+      ["rkat agent receipt ada", "what its last compaction kept, and what not"],
       ["rkat agent list", "which there are"],
     ],
     notes: [NAMED, ["Exit codes", ...EXIT_CODES]],
@@ -135,6 +137,27 @@ function addReads(parent: Command, invocation: Invocation): void {
       withSessions(invocation, (opened) => showAgentHistory(io, opened, { agent, ...flags })),
     );
   describeHelp(history, { examples: [["rkat agent history ada --limit 3", "those of the last three compactions"]] });
+  const receipt = parent
+    .command("receipt")
+    .summary("show what a compaction kept, moved out of sight or lost")
+    .description(
+      "Shows a compaction of an agent: both summaries, where every specific of what they sum up is now, what was invented " +
+        "and cut, and how good the long-term summary is.",
+    )
+    .addArgument(nameArgument())
+    .usage("NAME [options]");
+  addFieldFlags(receipt, "readAgentReceipt")
+    .option("--all", "list every specific")
+    .addOption(jsonFlag())
+    .action((agent: string, flags: AgentReceiptFlags) =>
+      withSessions(invocation, (opened) => showAgentReceipt(io, opened, { agent, ...flags })),
+    );
+  describeHelp(receipt, {
+    examples: [
+      ["rkat agent receipt ada", "of the last compaction"],
+      ["rkat agent receipt ada --seq 194 --all", "of the one that the history gives this seq"],
+    ],
+  });
   const list = parent
     .command("list")
     .summary("list the agents of this folder")

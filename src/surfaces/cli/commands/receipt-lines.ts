@@ -10,12 +10,24 @@ export interface ReceiptView {
   readonly isWhole: boolean;
   /** What to write to have every one listed. */
   readonly allHint: string;
+  /** What specifics are counted by the numbers of: messages of a session, or an agent's memories. */
+  readonly of?: "messages" | "memories";
 }
 
 /** `12 specifics: 3 in the summary, 2 in the tail, 0 pinned, 7 recoverable, 0 lost`. */
 export function receiptTotals({ total, in_summary, in_tail, pinned, recoverable, lost }: Receipt): string {
   const places = `${grouped(in_summary)} in the summary, ${grouped(in_tail)} in the tail, ${grouped(pinned)} pinned`;
   return `${counted(total, "specific")}: ${places}, ${grouped(recoverable)} recoverable, ${grouped(lost)} lost`;
+}
+
+/** The same of memories, which nobody pins. */
+function memoryTotals({ total, in_summary, in_tail, recoverable, lost }: Receipt): string {
+  const places = `${grouped(in_summary)} in the summary, ${grouped(in_tail)} shown besides it`;
+  return `${counted(total, "specific")}: ${places}, ${grouped(recoverable)} recoverable, ${grouped(lost)} lost`;
+}
+
+function placeOf(seq: number, { of = "messages" }: ReceiptView): string {
+  return of === "messages" ? `seq ${seq}` : `memory ${seq}`;
 }
 
 /** `3 sentences of the summary are unverified`, where there are any. */
@@ -28,9 +40,10 @@ export function unverifiedTotals({ unverified = [] }: Receipt): readonly string[
 export function receiptLines(receipt: Receipt, view: ReceiptView): readonly string[] {
   const { paint } = view;
   const { lost } = receipt;
+  const totals = view.of === "memories" ? memoryTotals(receipt) : receiptTotals(receipt);
   return [
     paint.bold("Receipt"),
-    `   ${lost === 0 ? receiptTotals(receipt) : paint.red(receiptTotals(receipt))}`,
+    `   ${lost === 0 ? totals : paint.red(totals)}`,
     ...unverifiedTotals(receipt).map((line) => `   ${line}`),
     ...lostLines(receipt, view),
     ...inventedLines(receipt, view),
@@ -43,10 +56,11 @@ export function receiptLines(receipt: Receipt, view: ReceiptView): readonly stri
 
 type Item = Receipt["items"][number];
 
-function lostLines({ items, lost }: Receipt, { paint }: ReceiptView): readonly string[] {
+function lostLines({ items, lost }: Receipt, view: ReceiptView): readonly string[] {
+  const { paint } = view;
   const gone = items.filter(({ status }) => status === "lost");
   if (gone.length === 0) return [];
-  const rows = gone.map(({ kind, text, seq }) => [" ", kind, `seq ${seq}`, oneLine(text, WHOLE)]);
+  const rows = gone.map(({ kind, text, seq }) => [" ", kind, placeOf(seq, view), oneLine(text, WHOLE)]);
   const more = lost > gone.length ? [paint.red(`   … and ${grouped(lost - gone.length)} more`)] : [];
   return ["", paint.red("Lost: neither in the context nor found again"), ...alignColumns(rows), ...more];
 }
@@ -130,20 +144,26 @@ function kindLines({ items }: Receipt, view: ReceiptView): readonly string[] {
     const all = (byKind.get(kind) ?? []).filter(({ status }) => status !== "lost");
     if (all.length === 0) return [];
     const shown = view.isWhole ? all : all.slice(0, SHOWN_PER_KIND_MAX);
-    const title = `${view.paint.bold(KINDS[kind])}  ${view.paint.dim(placesOf(all))}`;
+    const title = `${view.paint.bold(KINDS[kind])}  ${view.paint.dim(placesOf(all, view))}`;
     return ["", title, ...itemLines(shown, view), ...moreLine(all.length - shown.length, view.allHint)];
   });
 }
 
-function placesOf(items: readonly Item[]): string {
+function placesOf(items: readonly Item[], view: ReceiptView): string {
   const byStatus = Map.groupBy(items, ({ status }) => status);
-  return [...byStatus].map(([status, those]) => `${those.length} ${PLACES[status]}`).join(", ");
+  return [...byStatus].map(([status, those]) => `${those.length} ${statusOf(status, view)}`).join(", ");
+}
+
+/** Memories have no tail: what is shown besides a summary is the other one, and the newest of them. */
+function statusOf(status: SpecificStatus, { of }: ReceiptView): string {
+  return of === "memories" && status === "in_tail" ? "shown" : PLACES[status];
 }
 
 const TEXT_CHARS_MIN = 30;
 
-function itemLines(items: readonly Item[], { columns }: ReceiptView): readonly string[] {
-  const heads = alignColumns(items.map(({ status, seq }) => [" ", PLACES[status], `seq ${seq}`, "|"]));
+function itemLines(items: readonly Item[], view: ReceiptView): readonly string[] {
+  const { columns } = view;
+  const heads = alignColumns(items.map(({ status, seq }) => [" ", statusOf(status, view), placeOf(seq, view), "|"]));
   return items.map(({ text }, index) => {
     const head = heads[index]?.slice(0, -1) ?? "";
     return `${head}${oneLine(text, Math.max(TEXT_CHARS_MIN, columns - head.length))}`;

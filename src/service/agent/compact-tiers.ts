@@ -1,0 +1,255 @@
+import type { AgentEntryBodyOf, Tier } from "../../contract/agent.ts";
+import type { LongtermQuality, Remaking } from "../../contract/agent-receipt.ts";
+import { messageOf } from "../../contract/error.ts";
+import type { Message } from "../../contract/message.ts";
+import { type CheckedTier, checkTier } from "../../core/agent/check-tier.ts";
+import { distinct, lengthOf, measureLongterm, stepsOf } from "../../core/agent/longterm-quality.ts";
+import { type AgentRow, isDoubtful, QUALITY_FLOOR, type Waterfall } from "../../core/agent/tiers.ts";
+import { type Recover, writeReceipt } from "../../core/compaction/receipt.ts";
+import { messagesOf, type Placed } from "../../core/context.ts";
+import { piecesOf } from "../../core/grounding/exactness.ts";
+import { indexTexts } from "../../core/grounding/occurrence.ts";
+import type { Specific } from "../../core/grounding/specifics.ts";
+import { bytesOf } from "../../core/transcript-text.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { VaultMemory } from "../../ports/vault.ts";
+import type { AgentLog } from "./agent-log.ts";
+import { readWaterfall, type SourceSummary, said, specificsIn, summariesNow } from "./tier-sources.ts";
+import { extractTexts, fitTexts, type SummariseTexts } from "./tier-summariser.ts";
+
+export interface TierWork {
+  readonly log: AgentLog;
+  readonly row: AgentRow;
+  readonly fall: Waterfall;
+  readonly summarise: SummariseTexts;
+  /** How many bytes of texts a summary can be asked of at once. */
+  readonly roomBytes: () => Promise<number>;
+  readonly spend: Parameters<SummariseTexts>[2];
+  readonly cutsInvented: boolean;
+  /** Whether the agent cannot go on without a summary, so that one is extracted when the model's is no use. */
+  readonly mustSucceed: boolean;
+  /** Why nothing may be spent on making a summary anew; undefined when something may. */
+  readonly whyNotRemake: () => Promise<string | undefined>;
+  readonly breathe: Clock["breathe"];
+  readonly signal: AbortSignal;
+}
+
+type Made = Pick<
+  AgentEntryBodyOf<"tiers_compacted">,
+  "recent" | "longterm" | "receipts" | "quality" | "remaking" | "notes" | "previous_seq"
+>;
+
+/** Of more than this the longest texts are read at both ends, by whoever checks a summary as by the model. */
+const READ_BYTES_MAX = 2_000_000;
+
+/** Makes both summaries of a compaction, each checked and with its receipt; rejects, in a sentence, when one is no use. */
+export async function compactTiers(work: TierWork): Promise<Made> {
+  const { log, row, fall, breathe } = work;
+  const notes: string[] = [];
+  const older = fall.longterm === undefined ? [] : await summariesNow(work);
+  const chained = older.length === 0 ? undefined : await writeSummary(work, messagesFrom(older), notes);
+  const gone = placed(await log.memories(fall.recent.from, fall.recent.to));
+  const recent = await writeSummary(work, messagesOf(gone), notes);
+  const longterm = chained && (await settleLongterm(work, older, chained));
+  const tail = messagesOf(placed(await log.memories(fall.recent.to + 1, fall.atCount)));
+  const receipt = receiptFor(breathe);
+  const receipts = {
+    recent: await receipt(recent, {
+      specifics: await specificsIn(gone, breathe),
+      tail: [...tail, ...shown(longterm?.made)],
+      recover: recoverByTexts(textsIn(messagesOf(gone)), breathe),
+    }),
+    ...(longterm === undefined
+      ? {}
+      : {
+          longterm: await receipt(longterm.made, {
+            specifics: longterm.specifics,
+            tail: [...tail, ...shown(recent)],
+            recover: recoverByTexts(longterm.texts, breathe),
+          }),
+        }),
+  };
+  return {
+    recent: tierOf(recent, fall.recent),
+    ...(longterm === undefined || fall.longterm === undefined
+      ? {}
+      : { longterm: tierOf(longterm.made, fall.longterm), quality: longterm.quality }),
+    ...(longterm?.remaking === undefined ? {} : { remaking: longterm.remaking }),
+    ...(row.compacted_seq === undefined ? {} : { previous_seq: row.compacted_seq }),
+    receipts,
+    ...(notes.length === 0 ? {} : { notes }),
+  };
+}
+
+function tierOf({ summary, by }: CheckedTier, range: { readonly from: number; readonly to: number }): Tier {
+  return { summary, by, ...range };
+}
+
+function shown(made: CheckedTier | undefined): readonly Message[] {
+  return made === undefined ? [] : [said(made.summary, 0)];
+}
+
+function placed(memories: readonly VaultMemory[]): readonly Placed[] {
+  const texts = fitTexts(
+    memories.map(({ content }) => content),
+    READ_BYTES_MAX,
+  );
+  return memories.map(({ number, created_at_ms }, at) => ({
+    seq: number,
+    message: said(texts[at] ?? "", created_at_ms),
+  }));
+}
+
+function messagesFrom(sources: readonly SourceSummary[]): readonly Message[] {
+  return sources.map(({ text, created_at_ms }) => said(text, created_at_ms));
+}
+
+function textsIn(messages: readonly Message[]): readonly string[] {
+  return messages.flatMap((message) => (message.role === "user" ? [String(message.content)] : []));
+}
+
+/** A summary of what was said, oldest first, that stands up to it. */
+async function writeSummary(work: TierWork, sources: readonly Message[], notes: string[]): Promise<CheckedTier> {
+  const { signal, summarise, spend, mustSucceed } = work;
+  const texts = textsIn(sources);
+  try {
+    return await checked(work, await summarise(texts, signal, spend), sources);
+  } catch (thrown) {
+    if (!mustSucceed || signal.aborted) throw thrown;
+    // What is shown word for word would grow for ever: sentences of the memories are better than none.
+    notes.push(`${messageOf(thrown)}, so the summary is extractive`);
+    return checked(work, extractTexts(texts), sources);
+  }
+}
+
+function checked(
+  { cutsInvented, breathe }: TierWork,
+  written: Pick<CheckedTier, "summary" | "by">,
+  sources: readonly Message[],
+): Promise<CheckedTier> {
+  return checkTier(written, { sources, sourceChars: lengthOf(textsIn(sources)), cutsInvented, breathe });
+}
+
+interface Longterm {
+  readonly made: CheckedTier;
+  readonly quality: LongtermQuality;
+  readonly remaking?: Remaking;
+  /** What it was made of, and the specifics of that. */
+  readonly texts: readonly string[];
+  readonly specifics: readonly Specific[];
+}
+
+/** The long-term summary with its quality; where that is doubtful, the better of it and one made anew of the waterfall. */
+async function settleLongterm(work: TierWork, older: readonly SourceSummary[], made: CheckedTier): Promise<Longterm> {
+  const { row, breathe } = work;
+  const of = sourcesOf(older);
+  const before = row.longterm === undefined ? 1 : (row.longterm_quality ?? 1);
+  const quality = await measureLongterm({ made, ...of, before, breathe });
+  const chained = { made, quality, ...of };
+  if (!isDoubtful(quality.quality, row)) return chained;
+  const waterfall = await readWaterfall(work);
+  // Of one short-term summary the long-term one was just made: there is nothing else to make it of.
+  return waterfall.summaries < 2 ? chained : holdAgainst(work, waterfall, chained);
+}
+
+function sourcesOf(sources: readonly SourceSummary[]): Pick<Longterm, "texts" | "specifics"> {
+  return {
+    texts: sources.map(({ text }) => text),
+    specifics: distinct(sources.flatMap(({ specifics }) => specifics)),
+  };
+}
+
+/** What sentences are chosen from at once, to tell what could be kept. */
+const CHOSEN_FROM_BYTES_MAX = 256_000;
+
+async function holdAgainst(
+  work: TierWork,
+  { sources, summaries }: Awaited<ReturnType<typeof readWaterfall>>,
+  chained: Longterm,
+): Promise<Longterm> {
+  const { breathe, signal } = work;
+  const of = sourcesOf(sources);
+  const measure = (made: CheckedTier): Promise<LongtermQuality> =>
+    measureLongterm({ made, ...of, texts: fitTexts(of.texts, CHOSEN_FROM_BYTES_MAX), before: 1, breathe });
+  const held = await measure(chained.made);
+  const facts = {
+    quality_before: chained.quality.quality,
+    summaries,
+    specifics: of.specifics.length,
+    kept_before: held.kept,
+  };
+  const stays = (remaking: Pick<Remaking, "outcome" | "steps" | "kept_remade" | "reason">): Longterm => ({
+    ...chained,
+    quality: { ...chained.quality, quality: held.quality },
+    remaking: { ...facts, ...remaking },
+  });
+  if (held.quality >= QUALITY_FLOOR) return stays({ outcome: "not_needed", steps: 0 });
+  const reason = await work.whyNotRemake();
+  if (reason !== undefined) return stays({ outcome: "failed", steps: 0, reason });
+  let steps = 0;
+  const summarise: SummariseTexts = (...given) => {
+    steps += 1;
+    return work.summarise(...given);
+  };
+  try {
+    const made = await remake({ ...work, summarise }, sources);
+    const quality = await measure(made);
+    const remade = { steps, kept_remade: quality.kept };
+    const isBetter = quality.kept - quality.invented > held.kept - held.invented;
+    if (!isBetter) return stays({ outcome: "not_better", ...remade });
+    return { made, quality, ...of, remaking: { ...facts, outcome: "remade", ...remade } };
+  } catch (thrown) {
+    // A runtime that closes is no failure: the whole compaction is due still.
+    if (signal.aborted) throw thrown;
+    return stays({ outcome: "failed", steps, reason: messageOf(thrown) });
+  }
+}
+
+/** Of the room of a step, what the summary of those before may take. */
+const CARRIED_BYTES = 4_000;
+
+/** A summary of the whole waterfall, oldest first, in as few steps as the model's window allows. */
+async function remake(work: TierWork, sources: readonly SourceSummary[]): Promise<CheckedTier> {
+  const { summarise, signal, spend } = work;
+  const room = await work.roomBytes();
+  const bytesMax = Math.max(room - CARRIED_BYTES, room / 2);
+  let last: Awaited<ReturnType<SummariseTexts>> | undefined;
+  for (const texts of stepsOf(
+    sources.map(({ text }) => text),
+    { bytesMax, bytesOf },
+  )) {
+    last = await summarise(last === undefined ? texts : [last.summary, ...texts], signal, spend);
+  }
+  if (last === undefined) throw new Error("there is nothing to make it of");
+  return checked(work, last, messagesFrom(sources));
+}
+
+interface Accounted {
+  readonly specifics: readonly Specific[];
+  readonly tail: readonly Message[];
+  readonly recover: Recover;
+}
+
+function receiptFor(breathe: Clock["breathe"]) {
+  return (made: CheckedTier, { specifics, tail, recover }: Accounted) =>
+    writeReceipt({
+      gone: [],
+      inherited: specifics,
+      saved: [],
+      summary: made.summary,
+      tail,
+      pinned: [],
+      pruned: [],
+      invented: made.invented,
+      inventedCut: made.inventedCut,
+      unverified: made.unverified,
+      breathe,
+      recover,
+    });
+}
+
+/** Memories and summaries that are shown no more stay in the log: what they say can be recalled, or read in the history. */
+function recoverByTexts(texts: readonly string[], breathe: Clock["breathe"]): Recover {
+  const index = indexTexts(texts.flatMap(piecesOf), breathe);
+  return async (specific) => ((await index.has(specific)) ? "expansion" : undefined);
+}
