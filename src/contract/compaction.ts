@@ -190,14 +190,22 @@ export const CompactionSettings = z.strictObject({
     .optional()
     .describe("the longest summary, in tokens; without it, 4096, or a quarter of the threshold of a small model"),
   min_turns_between_compactions: nonnegative.optional().describe("model calls between two compactions; without it, 3"),
-  evict: z
-    .boolean({ error: "write true or false" })
-    .optional()
-    .describe("whether tool output leaves the context before anything is summarised; it does unless false"),
-  evict_at: share
-    .optional()
-    .describe("evict from this share of the threshold on; without it, 0.6")
-    .meta({ examples: [0.6] }),
+  evict: written(
+    "--evict <true|false>",
+    z
+      .boolean({ error: "write true or false" })
+      .optional()
+      .describe(
+        "whether a new session's tool output leaves the context before anything is summarised; it does unless false",
+      ),
+  ),
+  evict_at: written(
+    "--evict-at <share>",
+    share
+      .optional()
+      .describe("evict from this share of the threshold on; without it, 0.6")
+      .meta({ examples: [0.6] }),
+  ),
 });
 export type CompactionSettings = z.infer<typeof CompactionSettings>;
 
