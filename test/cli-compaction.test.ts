@@ -327,6 +327,8 @@ describe("[C19] without session-compaction", () => {
     `session unpin ${id} 2`,
     "run hello --compact-threshold 5000",
     "chat --compact-threshold 5000",
+    "run hello --evict false",
+    "chat --evict-at 0.5",
   ])("%s is refused with one sentence, as text and as JSON", async (words) => {
     for (const RKAT_FEATURES of ["none", "session-store"]) {
       const given = { env: { ...env, RKAT_FEATURES }, input: "hello" };

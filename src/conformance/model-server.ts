@@ -127,6 +127,7 @@ const USAGE = { input: 10, output: 5 };
 const COMPACTION = "You are performing a CONTEXT COMPACTION";
 /** How the prompt begins that asks for a summary of an agent's memories. */
 const MEMORIES = "Summarize these memories";
+const HERON = "The heron stands in the reeds and waits for its fish. ";
 const EXTRACTION = "Give the final result of this conversation now as one JSON value";
 
 /** The models of the scenarios. What each answers follows from what it is asked, so one server serves every surface. */
@@ -179,6 +180,19 @@ export const MODELS: Readonly<Record<string, Model>> = {
     const text = lastText(asked.messages);
     if (text.startsWith(COMPACTION)) return answer("The staging host listens on port 4711.");
     return text.startsWith(MEMORIES) ? answer("A heron stood in the pond.") : plain(asked);
+  },
+  /** Asked to make, it makes the same task, which fills its context; asked to recall, it reads again what left it. */
+  "conformance-eviction": ({ messages }) => {
+    const call = (name: string, args: object): Reply => {
+      return { kind: "answer", calls: [{ id: `call_${messages.length}`, name, args }], usage: USAGE };
+    };
+    const text = lastText(messages);
+    if (hasResults(messages)) return answer(text.includes("Feed the heron") ? "The heron is fed." : "It is not there.");
+    if (text.startsWith("Make"))
+      return call("task_create", { subject: "Feed the heron", description: HERON.repeat(80) });
+    if (!text.startsWith("Recall")) return plain({ messages, refused: 0 });
+    const line = messages.find((message) => message.text.includes("recall_output(seq: "))?.text ?? "";
+    return call("recall_output", { seq: Number(/recall_output\(seq: (\d+)/.exec(line)?.[1] ?? 1) });
   },
   /** Cannot summarise. */
   "conformance-empty": (asked) => (lastText(asked.messages).startsWith(COMPACTION) ? answer() : plain(asked)),

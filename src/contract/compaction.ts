@@ -206,8 +206,6 @@ export const PrunedResult = z.object({
 const CompactionPolicy = z.enum(["threshold", "economy"], { error: "write threshold or economy" });
 export type CompactionPolicy = z.infer<typeof CompactionPolicy>;
 
-const SHARE = { error: "write a fraction above 0 and up to 1, like 0.8" };
-
 /** What a session may ask for instead of the configuration's. */
 export const CompactionSettings = z.strictObject({
   auto_compact_threshold: written(
@@ -222,14 +220,22 @@ export const CompactionSettings = z.strictObject({
     .optional()
     .describe("the longest summary, in tokens; without it, 4096, or a quarter of the threshold of a small model"),
   min_turns_between_compactions: nonnegative.optional().describe("model calls between two compactions; without it, 3"),
-  evict: z
-    .boolean({ error: "write true or false" })
-    .optional()
-    .describe("whether tool output leaves the context before anything is summarised; it does unless false"),
-  evict_at: share
-    .optional()
-    .describe("evict from this share of the threshold on; without it, 0.6")
-    .meta({ examples: [0.6] }),
+  evict: written(
+    "--evict <true|false>",
+    z
+      .boolean({ error: "write true or false" })
+      .optional()
+      .describe(
+        "whether a new session's tool output leaves the context before anything is summarised; it does unless false",
+      ),
+  ),
+  evict_at: written(
+    "--evict-at <share>",
+    share
+      .optional()
+      .describe("evict from this share of the threshold on; without it, 0.6")
+      .meta({ examples: [0.6] }),
+  ),
   policy: written(
     "--compact-policy <policy>",
     CompactionPolicy.optional().describe(
@@ -245,12 +251,10 @@ export const CompactionSettings = z.strictObject({
         "summaries of a new session are made behind its turns, before they are needed; economy does unless false",
       ),
   ),
-  prepare_at: z
-    .number(SHARE)
-    .positive(SHARE)
-    .max(1, SHARE)
+  prepare_at: share
     .optional()
-    .describe("the share of the threshold at which a summary is prepared; without it, 0.8"),
+    .describe("the share of the threshold at which a summary is prepared; without it, 0.8")
+    .meta({ examples: [0.8] }),
 });
 export type CompactionSettings = z.infer<typeof CompactionSettings>;
 

@@ -93,6 +93,73 @@ export const COMPACTIONS: readonly Scenario[] = [
     ],
   },
   {
+    name: "eviction",
+    title:
+      "tool output that was given again leaves the context without a model, can be read again, and that can be undone",
+    requires: KEPT,
+    steps: [
+      {
+        call: "createSession",
+        input: {
+          prompt: "Make a task, {run}.",
+          model: "conformance-eviction",
+          tool_preset: "safe",
+          compaction: { auto_compact_threshold: 20_000, evict_at: 0.1 },
+        },
+        keep: { session: "session_id" },
+      },
+      { call: "startTurn", input: { session_id: "{session}", prompt: "Make it again, {run}." } },
+      {
+        call: "startTurn",
+        input: { session_id: "{session}", prompt: "Go on, {run}." },
+        events: [
+          asked("Go on, {run}."),
+          { type: "context_evicted", outputs: 1, superseded: 1, failed: 0, large: 0 },
+          ...said(0, "You said: Go on, {run}."),
+          // Two turns of two calls, and this one.
+          ...endedWith("You said: Go on, {run}.", { input_tokens: 50, output_tokens: 25 }),
+        ],
+      },
+      {
+        call: "listCompactions",
+        input: { session_id: "{session}" },
+        result: {
+          compactions: [
+            {
+              trigger: "eviction",
+              strategy: "eviction",
+              summary_by: "none",
+              evicted: { outputs: 1 },
+              receipt: { lost: 0 },
+            },
+          ],
+        },
+        keep: { compaction: "compactions.0.compaction_id" },
+      },
+      {
+        call: "readContext",
+        input: { session_id: "{session}" },
+        result: { evicted: { outputs: 1 } },
+      },
+      {
+        call: "listModelCalls",
+        input: { session_id: "{session}" },
+        result: { compactions: [{ compaction_id: "{compaction}", trigger: "eviction", undone: false }] },
+      },
+      {
+        call: "startTurn",
+        input: { session_id: "{session}", prompt: "Recall it, {run}." },
+        result: { text: "The heron is fed.", tool_calls: 1 },
+      },
+      {
+        call: "undoCompaction",
+        input: { session_id: "{session}", compaction_id: "{compaction}" },
+        result: { undone: true, compaction_ids: ["{compaction}"] },
+      },
+      { call: "readContext", input: { session_id: "{session}" }, result: { evicted: undefined } },
+    ],
+  },
+  {
     name: "compaction-of-live-session",
     title: "a session that is not kept is compacted as well",
     requires: ["session-compaction"],
@@ -208,6 +275,11 @@ export const COMPACTIONS: readonly Scenario[] = [
         asksFor: "session-compaction",
         error: { code: "COMPACTION_THRESHOLD_UNREACHABLE" },
         events: [],
+      },
+      {
+        call: "createSession",
+        input: { prompt: "Hello, {run}.", tool_preset: "none", compaction: { evict: false, evict_at: 0.5 } },
+        asksFor: "session-compaction",
       },
     ],
   },

@@ -61,6 +61,18 @@ function dollars(text: string): number {
   throw new InvalidArgumentError("Write an amount of US dollars above 0, like 0.5.");
 }
 
+/** Reads a part of a whole. */
+function partOfOne(text: string): number {
+  const part = /^\d?\.?\d+$/.test(text) ? Number(text) : Number.NaN;
+  if (part > 0 && part <= 1) return part;
+  throw new InvalidArgumentError("Write a number above 0 and up to 1, like 0.6.");
+}
+
+function trueOrFalse(text: string): boolean {
+  if (text === "true" || text === "false") return text === "true";
+  throw new InvalidArgumentError("Write true or false.");
+}
+
 /** Takes a duration as it is written. */
 function duration(text: string): string {
   if ((parseDuration(text) ?? 0) > 0) return text;
@@ -153,6 +165,8 @@ function optionOf({ word, schema }: WrittenField): Option {
   if (isPairs(word)) return pairs(word, several);
   if (word.endsWith("<time>")) return option.argParser(duration);
   if (word.endsWith("<usd>")) return option.argParser(dollars);
+  if (word.endsWith("<share>")) return option.argParser(partOfOne);
+  if (word.endsWith("<true|false>")) return option.argParser(trueOrFalse);
   if (word.endsWith("<json>")) {
     return option.argParser(Array.isArray(examples) ? jsonLike(examples[0]) : (text) => new GivenJson(text));
   }

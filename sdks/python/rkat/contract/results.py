@@ -408,6 +408,7 @@ SessionContextKindKind: TypeAlias = Literal[
     "expanded",
     "turn",
     "tool_output",
+    "evicted",
     "memory",
 ]
 
@@ -416,9 +417,20 @@ class SessionContextKind(TypedDict):
     """`kinds` of `SessionContext`."""
 
     kind: SessionContextKindKind
-    """What it is; of the turns, tool_output is what tools gave, memory what was recalled by them."""
+    """What it is; of the turns, tool_output is what tools gave, evicted the lines that stand for what they gave, memory
+    what was recalled by them.
+    """
     tokens: int
     """How large it is, about."""
+
+
+class SessionContextEvicted(TypedDict):
+    """`evicted` of `SessionContext`."""
+
+    outputs: int
+    """Tool outputs of which one line is shown each."""
+    tokens: int
+    """How large they are in the log, about."""
 
 
 class SessionContext(TypedDict):
@@ -434,6 +446,8 @@ class SessionContext(TypedDict):
     """What the context is made of, in the order of the messages."""
     kinds: list[SessionContextKind]
     """What fills it, each kind once; together it is estimated_tokens."""
+    evicted: NotRequired[SessionContextEvicted]
+    """What stands in the context as one line each, which recall_output shows whole; absent where nothing does."""
     tool_tokens: int
     """What the tools' descriptions add to every request, about."""
     context_window: NotRequired[int]
@@ -480,6 +494,8 @@ class ModelCallsCompaction(TypedDict):
     """How large the context was, about."""
     tokens_after: int
     """How large it was after, about."""
+    trigger: NotRequired[Literal["threshold", "overflow", "manual", "eviction"]]
+    """Why it was made, where the server tells; eviction: only tool output became one line each."""
     undone: bool
     """Whether it was undone since."""
 
@@ -590,6 +606,21 @@ class CompactResultCompactionRule(TypedDict):
     """Whether it follows the summary: not where the summary has it word for word, nor where there is no room."""
 
 
+class CompactResultCompactionEvicted(TypedDict):
+    """`evicted` of `CompactResultCompaction`."""
+
+    outputs: int
+    """Tool outputs that became one line each."""
+    superseded: int
+    """Of them, those the same call gave again later."""
+    failed: int
+    """Of them, those of calls of earlier turns that failed."""
+    large: int
+    """Of them, those that were old and large."""
+    up_to_seq: int
+    """The message that holds the last of them; what is up to it is not evicted from again."""
+
+
 class Judgement(TypedDict):
     """`judged` of `CompactResultCompaction`."""
 
@@ -635,9 +666,10 @@ class CompactResultCompaction(TypedDict):
     created_at: str
     """When it was made, in RFC 3339."""
     strategy: str
-    """How the context was rebuilt: summary, or cascade of two."""
-    trigger: Literal["threshold", "overflow", "manual"]
-    """threshold: it grew; overflow: it no longer fits the model; manual: it was asked."""
+    """How the context was rebuilt: summary, cascade of two, or eviction of tool output alone."""
+    trigger: Literal["threshold", "overflow", "manual", "eviction"]
+    """threshold: it grew; overflow: it no longer fits the model; manual: it was asked; eviction: before any of these.
+    """
     summary_by: Literal["model", "curator", "extractive", "none"]
     """Who wrote the summary; extractive: sentences of the conversation; none: only results were pruned."""
     model: str
@@ -668,6 +700,8 @@ class CompactResultCompaction(TypedDict):
     """What became of the specifics that were taken out."""
     rules: NotRequired[list[CompactResultCompactionRule]]
     """Rules of the user that left the context, oldest first; those that follow stand below the summary."""
+    evicted: NotRequired[CompactResultCompactionEvicted]
+    """Of an eviction: what it took out, and why."""
     judged: NotRequired[Judgement]
     """What a judge found in the summary; only where one was asked."""
     native: NotRequired[CompactResultCompactionNative]
@@ -707,9 +741,10 @@ class Compaction(TypedDict):
     created_at: str
     """When it was made, in RFC 3339."""
     strategy: str
-    """How the context was rebuilt: summary, or cascade of two."""
-    trigger: Literal["threshold", "overflow", "manual"]
-    """threshold: it grew; overflow: it no longer fits the model; manual: it was asked."""
+    """How the context was rebuilt: summary, cascade of two, or eviction of tool output alone."""
+    trigger: Literal["threshold", "overflow", "manual", "eviction"]
+    """threshold: it grew; overflow: it no longer fits the model; manual: it was asked; eviction: before any of these.
+    """
     summary_by: Literal["model", "curator", "extractive", "none"]
     """Who wrote the summary; extractive: sentences of the conversation; none: only results were pruned."""
     model: str
@@ -740,6 +775,8 @@ class Compaction(TypedDict):
     """What became of the specifics that were taken out."""
     rules: NotRequired[list[CompactResultCompactionRule]]
     """Rules of the user that left the context, oldest first; those that follow stand below the summary."""
+    evicted: NotRequired[CompactResultCompactionEvicted]
+    """Of an eviction: what it took out, and why."""
     judged: NotRequired[Judgement]
     """What a judge found in the summary; only where one was asked."""
     native: NotRequired[CompactResultCompactionNative]

@@ -87,7 +87,8 @@ export function createConversation(io: Io, opened: Opened, start: ChatStart): Co
   const attended = answer === undefined ? { unattended: UNATTENDED } : {};
   const asker = answer && createAsker(io, opened.runtime.dispatch, answer);
   // Before anybody has typed a prompt, not after.
-  if (flags.compactThreshold !== undefined) requireCapability(new Set(opened.config.features), "session-compaction");
+  const isCompactionAskedFor = (flags.compactThreshold ?? flags.evict ?? flags.evictAt) !== undefined;
+  if (isCompactionAskedFor) requireCapability(new Set(opened.config.features), "session-compaction");
   if (flags.memory === true) requireCapability(new Set(opened.config.features), "memory-store");
   let { sessionId } = start;
   let { model } = flags;

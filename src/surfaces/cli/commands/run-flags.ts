@@ -40,6 +40,8 @@ export interface RunFlags {
   /** Which session to go on with; undefined for a new one. */
   readonly resume?: string;
   readonly compactThreshold?: number;
+  readonly evict?: boolean;
+  readonly evictAt?: number;
 }
 
 /** Declares the flags; what each may hold is checked while the command line is parsed. */
