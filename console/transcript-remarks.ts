@@ -45,6 +45,8 @@ export function remarkOf(event: AgentEvent): Pick<Remark, "tone" | "text"> | und
     }
     case "compaction_failed":
       return { tone: "warn", text: `A compaction failed, and the context stays as it was: ${event.error}` };
+    case "compaction_dropped":
+      return { tone: "plain", text: `A compaction that was prepared is not made: ${event.reason}.` };
     case "budget_warning":
       return { tone: "warn", text: `${event.percent} % of the session's ${BUDGETS[event.budget_type]} are used.` };
     case "extraction_failed":

@@ -25,7 +25,15 @@ function open(prices: ModelPrices | undefined, options: RuntimeOptions = {}) {
   const model = createHeldModel(prices === undefined ? {} : { prices });
   const clock = createVirtualClock();
   const store = createInMemoryStore({ now: clock.now });
-  const runtime = createRuntime({ model, clock, store, env: {}, toolPreset: "none", compaction: COMPACTION, ...options });
+  const runtime = createRuntime({
+    model,
+    clock,
+    store,
+    env: {},
+    toolPreset: "none",
+    compaction: COMPACTION,
+    ...options,
+  });
   return { model, clock, runtime };
 }
 
@@ -97,7 +105,9 @@ describe("[J3] with the policy economy", () => {
     await say(session, 8);
     expect(model.asked()).toBe(1);
     const fixed = open(PRICES, { compaction: { ...COMPACTION, policy: "threshold" } });
-    const asked = await fixed.runtime.createSession(`Begin. ${SAID}`, { compaction: { policy: "economy", prepare: false } });
+    const asked = await fixed.runtime.createSession(`Begin. ${SAID}`, {
+      compaction: { policy: "economy", prepare: false },
+    });
     await say(asked, 8);
     expect(fixed.model.asked()).toBe(0);
     await Promise.all([runtime.close(), fixed.runtime.close()]);
@@ -112,7 +122,9 @@ describe("[J3] with the policy economy", () => {
     await expect(runtime.createSession("Hello.", { compaction: { policy: "economy" } })).rejects.toThrow(refusal);
     const wrong = { ...rest, policy: "cheap" } as unknown as typeof COMPACTION;
     expect(() => open(PRICES, { compaction: wrong })).toThrow("compaction.policy: write threshold or economy");
-    expect(() => open(PRICES, { compaction: { ...rest, prepareAt: 2 } })).toThrow("compaction.prepareAt: write a fraction");
+    expect(() => open(PRICES, { compaction: { ...rest, prepareAt: 2 } })).toThrow(
+      "compaction.prepareAt: write a fraction",
+    );
     await runtime.close();
   });
 });

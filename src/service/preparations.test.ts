@@ -18,7 +18,14 @@ const TURNS_MAX = 40;
 const ANSWER = { input_tokens: 10, output_tokens: 5 };
 
 function open(model: HeldModel, options: RuntimeOptions = {}): Runtime {
-  return createRuntime({ model, env: {}, store: createInMemoryStore(), toolPreset: "none", compaction: READY, ...options });
+  return createRuntime({
+    model,
+    env: {},
+    store: createInMemoryStore(),
+    toolPreset: "none",
+    compaction: READY,
+    ...options,
+  });
 }
 
 /** Says so much that a summary is being made, and no turn has waited for it. */
@@ -360,7 +367,10 @@ describe("[J2] a compaction is prepared behind the turn", () => {
     const { compaction_id } = await told(session, "compaction_prepared");
     const { compaction: previewed } = await session.compact({ preview: true });
     expect(previewed).toMatchObject({ compaction_id, cost: { input_tokens: 0, max_output_tokens: 0 } });
-    expect(await session.compact()).toMatchObject({ compacted: true, compaction: { compaction_id, trigger: "manual" } });
+    expect(await session.compact()).toMatchObject({
+      compacted: true,
+      compaction: { compaction_id, trigger: "manual" },
+    });
     expect(model.asked()).toBe(1);
     model.hold();
     await goOn(session, () => model.asked() === 2);

@@ -85,6 +85,7 @@ const TOLD: readonly AgentEventType[] = [
   "tool_execution_timed_out",
   "tool_approval_answered",
   "compaction_failed",
+  "compaction_dropped",
   "budget_warning",
   "extraction_failed",
   "hook_denied",

@@ -2,7 +2,18 @@ import type { Compaction, CompactResult } from "../../../contract/compaction.ts"
 import { RuntimeError } from "../../../contract/error.ts";
 import type { SessionHistory } from "../../../contract/session.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
-import { ageOf, alignColumns, counted, createPaint, grouped, type Io, oneLine, type Paint, writeJson } from "../io.ts";
+import {
+  ageOf,
+  alignColumns,
+  counted,
+  createPaint,
+  grouped,
+  type Io,
+  costText as moneyText,
+  oneLine,
+  type Paint,
+  writeJson,
+} from "../io.ts";
 import type { Opened } from "../open-runtime.ts";
 import { shortId } from "../session-selector.ts";
 import { placeText, rangesText, receiptLines } from "./receipt-lines.ts";
@@ -99,6 +110,8 @@ function factRows(compaction: Shown, messages: SessionHistory["messages"] | unde
     ...notes.map((note): Fact => ["note", oneLine(note, NOTE_CHARS_MAX)]),
     ...judgedRows(compaction),
     ["cost", costText(compaction)],
+    ...economyRows(compaction),
+    ...preparedRows(compaction),
   ];
 }
 
@@ -142,6 +155,20 @@ function judgedRows({ judged }: Shown): readonly Fact[] {
   const found = `${grouped(supported)} supported, ${grouped(contradicted)} contradicted, ${grouped(unverified)} unverified`;
   const spent = `${grouped(usage.input_tokens)} tokens in / ${grouped(usage.output_tokens)} out`;
   return [["judged", `${found}; of the cost, ${spent}`]];
+}
+
+/** Whether it pays, in money, where a price is known. */
+function economyRows({ economy }: Shown): readonly Fact[] {
+  if (economy === undefined) return [];
+  const { saves, costs, calls, cache } = economy;
+  const saved = `saves about ${moneyText({ amount: saves })} over ${counted(calls, "call")}`;
+  return [["pays", `${saved}, costs about ${moneyText({ amount: costs })} (the cache is ${cache})`]];
+}
+
+function preparedRows({ prepared, waited_ms, cost }: Shown): readonly Fact[] {
+  if (prepared === undefined) return [];
+  const waited = waited_ms === undefined || waited_ms === 0 ? "nobody waited" : `waited ${waited_ms} ms`;
+  return [["prepared", cost === undefined ? `${prepared.at}, ${waited}` : `${prepared.at}, so it asks no model`]];
 }
 
 function tokensText({ tokens_before, tokens_after, cost }: Shown): string {

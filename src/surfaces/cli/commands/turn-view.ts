@@ -128,6 +128,8 @@ export function noticeOf(event: AgentEvent): string | undefined {
       return oneLine(event.reason, SENTENCE_CHARS_MAX);
     case "compaction_failed":
       return `compaction failed: ${oneLine(event.error, SENTENCE_CHARS_MAX)}`;
+    case "compaction_dropped":
+      return `a prepared compaction was dropped: ${oneLine(event.reason, SENTENCE_CHARS_MAX)}`;
     default:
       return undefined;
   }
@@ -169,6 +171,8 @@ export function verboseLineOf(event: AgentEvent): string | undefined {
     case "compaction_started":
     case "compaction_completed":
       return compactionLine(event);
+    case "compaction_prepared":
+      return `a compaction is ready: a summary of ${counted(event.summary_tokens, "token")}`;
     // Pieces of what another event tells whole.
     case "text_delta":
     case "text_complete":
