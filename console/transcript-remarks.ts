@@ -50,6 +50,8 @@ export function remarkOf(event: AgentEvent): Pick<Remark, "tone" | "text"> | und
         tone: "warn",
         text: `${event.provider} refused its own compaction, and the summary is sent instead: ${event.error}`,
       };
+    case "compaction_dropped":
+      return { tone: "plain", text: `A compaction that was prepared is not made: ${event.reason}.` };
     case "budget_warning":
       return { tone: "warn", text: `${event.percent} % of the session's ${BUDGETS[event.budget_type]} are used.` };
     case "extraction_failed":

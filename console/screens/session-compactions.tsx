@@ -1,6 +1,7 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import type { CompactResult } from "../../src/contract/compaction.ts";
+import type { Economy } from "../../src/contract/money.ts";
 import { ReceiptBar } from "../compaction-receipt.tsx";
 import { ContextStrip } from "../context-strip.tsx";
 import { formatCost, formatCount, formatTime, formatTokens } from "../format.ts";
@@ -32,6 +33,7 @@ export function CompactionsScreen({ view }: { view: SessionView }): JSX.Element 
                   {formatTime(one.created_at)}
                 </a>
                 <Badge>{TRIGGERS[one.trigger]}</Badge>
+                {one.prepared !== undefined && <Badge>prepared</Badge>}
                 {one.undone && <Badge tone="warn">undone</Badge>}
                 {one.receipt.lost > 0 && <Badge tone="bad">{formatCount(one.receipt.lost)} lost</Badge>}
                 <span class="grow" />
@@ -39,6 +41,7 @@ export function CompactionsScreen({ view }: { view: SessionView }): JSX.Element 
                   {formatCount(one.messages_before)} → {formatCount(one.messages_after)} messages ·{" "}
                   {formatTokens(one.tokens_before)} → {formatTokens(one.tokens_after)} tokens
                   {one.usage.cost === undefined ? "" : ` · ${formatCost(one.usage.cost)}`}
+                  {one.economy === undefined ? "" : ` · ${economyText(one.economy)}`}
                 </span>
               </div>
               <ReceiptBar receipt={one.receipt} />
@@ -127,8 +130,14 @@ function Previewed({ preview }: { preview: Preview }): JSX.Element {
         {cost !== undefined &&
           (price === undefined ? "no price is known for it." : `at most ${formatCost({ amount: price })}.`)}
       </p>
+      {made.economy !== undefined && <p>Whether it pays: {economyText(made.economy)}.</p>}
     </div>
   );
+}
+
+/** What a compaction saves and costs, and over how many calls. */
+export function economyText({ saves, costs, calls }: Economy): string {
+  return `saves ${formatCost({ amount: saves })} over ${formatCount(calls)} calls, costs ${formatCost({ amount: costs })}`;
 }
 
 const MILLION = 1_000_000;

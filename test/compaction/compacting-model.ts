@@ -55,3 +55,6 @@ export const OFTEN = {
   maxSummaryTokens: 100,
   minTurnsBetweenCompactions: 3,
 } as const;
+
+/** The same, made behind turns. */
+export const PREPARED = { ...OFTEN, prepare: true, prepareAt: 0.5, minTurnsBetweenCompactions: 1 } as const;

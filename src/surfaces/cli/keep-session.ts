@@ -86,6 +86,7 @@ const TOLD: readonly AgentEventType[] = [
   "tool_approval_answered",
   "compaction_failed",
   "native_compaction_refused",
+  "compaction_dropped",
   "budget_warning",
   "extraction_failed",
   "hook_denied",

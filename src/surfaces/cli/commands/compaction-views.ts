@@ -10,6 +10,7 @@ import {
   createPaint,
   grouped,
   type Io,
+  costText as moneyText,
   oneLine,
   type Paint,
   writeJson,
@@ -111,6 +112,8 @@ function factRows(compaction: Shown, messages: SessionHistory["messages"] | unde
     ...judgedRows(compaction),
     ...nativeRows(compaction),
     ["cost", costText(compaction)],
+    ...economyRows(compaction),
+    ...preparedRows(compaction),
   ];
 }
 
@@ -174,6 +177,20 @@ function nativeRows({ native }: Shown): readonly Fact[] {
   const spent = `${grouped(usage.input_tokens)} tokens in / ${grouped(usage.output_tokens)} out`;
   const use = refused ? "refused since, so the summary is sent" : `sent to ${model} in the place of the summary`;
   return [["native", `item of ${provider}, ${bytesText(native.bytes)}, ${use}; of the cost, ${spent}`]];
+}
+
+/** Whether it pays, in money, where a price is known. */
+function economyRows({ economy }: Shown): readonly Fact[] {
+  if (economy === undefined) return [];
+  const { saves, costs, calls, cache } = economy;
+  const saved = `saves about ${moneyText({ amount: saves })} over ${counted(calls, "call")}`;
+  return [["pays", `${saved}, costs about ${moneyText({ amount: costs })} (the cache is ${cache})`]];
+}
+
+function preparedRows({ prepared, waited_ms, cost }: Shown): readonly Fact[] {
+  if (prepared === undefined) return [];
+  const waited = waited_ms === undefined || waited_ms === 0 ? "nobody waited" : `waited ${waited_ms} ms`;
+  return [["prepared", cost === undefined ? `${prepared.at}, ${waited}` : `${prepared.at}, so it asks no model`]];
 }
 
 function tokensText({ tokens_before, tokens_after, cost }: Shown): string {

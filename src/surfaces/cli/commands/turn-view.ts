@@ -132,6 +132,8 @@ export function noticeOf(event: AgentEvent): string | undefined {
       const reason = oneLine(event.error, SENTENCE_CHARS_MAX);
       return `${event.provider} refused its own compaction, so the summary is sent: ${reason}`;
     }
+    case "compaction_dropped":
+      return `a prepared compaction was dropped: ${oneLine(event.reason, SENTENCE_CHARS_MAX)}`;
     default:
       return undefined;
   }
@@ -176,6 +178,8 @@ export function verboseLineOf(event: AgentEvent): string | undefined {
       return compactionLine(event);
     case "context_evicted":
       return evictionLine(event);
+    case "compaction_prepared":
+      return `a compaction is ready: a summary of ${counted(event.summary_tokens, "token")}`;
     // Pieces of what another event tells whole.
     case "text_delta":
     case "text_complete":
