@@ -13,7 +13,7 @@ import { scriptOf } from "./replay-script.ts";
 export interface SimulatedLog {
   readonly name: string;
   readonly entries: readonly Entry[];
-  /** Asked instead of those that are made of the log. */
+  /** Asked before those that are made of the log. */
   readonly probes?: readonly Probe[] | undefined;
 }
 
@@ -112,7 +112,7 @@ export async function simulate<P extends Policy>(options: SimulationOptions<P>):
   for (const { name, entries, probes: given } of options.logs) {
     const recorded = scriptOf(entries, name);
     const script = { ...recorded, model: options.model ?? recorded.model };
-    const probes = given ?? (await probesOf(foldSession(name, entries).transcript));
+    const probes = [...(given ?? []), ...(await probesOf(foldSession(name, entries).transcript))];
     const { prices, contextWindow } = options.modelOf(script.model);
     const turns = script.steps.filter(({ kind }) => kind === "turn").length;
     const { model, calls, notes } = script;
