@@ -1,5 +1,5 @@
-import type { Call, Recording, ScriptedTurn } from "./recording.ts";
 import { createChance, createTools, createWorkspace } from "./recorded-tools.ts";
+import type { Call, Recording, ScriptedTurn } from "./recording.ts";
 
 const MINUTE_MS = 60_000;
 const read = (path: string, from = 1, lines = 220): Call => ({ name: "read_file", args: { path, from, lines } });
@@ -11,7 +11,11 @@ const edit = (path: string, old_text: string, new_text: string): Call => ({
 
 /** The first line of an output that says something, short. */
 const gist = (output: string | undefined): string =>
-  (output ?? "").split("\n").find((line) => /\w{4}/.test(line))?.trim().slice(0, 160) ?? "nothing";
+  (output ?? "")
+    .split("\n")
+    .find((line) => /\w{4}/.test(line))
+    ?.trim()
+    .slice(0, 160) ?? "nothing";
 
 interface Workspace {
   readonly recording: Recording;
@@ -26,11 +30,26 @@ function inWorkspace(repository: string, make: (tools: Recording["tools"]) => Re
 const SUSPECTS = [
   ["retries stop after the first 529", "src/core/retry.ts", "planRetry", "src/core/retry.test.ts"],
   ["a retry waits longer than retry_after_max", "src/core/retry.ts", "retryAfterMs", "src/core/retry.test.ts"],
-  ["partial text of a failed attempt is told twice", "src/core/model-call.ts", "partial_text", "src/core/model-call.test.ts"],
-  ["a stalled stream is not noticed before the call timeout", "src/core/model-call.ts", "stallTimeoutMs", "src/core/model-call.test.ts"],
+  [
+    "partial text of a failed attempt is told twice",
+    "src/core/model-call.ts",
+    "partial_text",
+    "src/core/model-call.test.ts",
+  ],
+  [
+    "a stalled stream is not noticed before the call timeout",
+    "src/core/model-call.ts",
+    "stallTimeoutMs",
+    "src/core/model-call.test.ts",
+  ],
   ["the budget warning comes after the budget is used up", "src/core/budget.ts", "warnAt", "src/core/budget.test.ts"],
   ["a secret of eight characters stays in an error", "src/core/redact.ts", "createRedactor", "src/core/redact.test.ts"],
-  ["two parallel tool calls come back in the wrong order", "src/core/tool-batch.ts", "concurrentMax", "src/core/tool-batch.test.ts"],
+  [
+    "two parallel tool calls come back in the wrong order",
+    "src/core/tool-batch.ts",
+    "concurrentMax",
+    "src/core/tool-batch.test.ts",
+  ],
 ] as const;
 
 /** The same files are read again and again, tests are run after each guess. */
@@ -46,12 +65,18 @@ export function debugging(repository: string): Workspace {
             ? `${ticket}: ${symptom}. Look at ${file} and its tests first. Never change ${test} itself, it is what customers rely on.`
             : `Back to ${symptom} (${ticket}): it was seen again on build 2026.${round}.${turns.length}. What does ${word} do there?`,
         steps: [
-          () => ({ say: `I read ${file} and run its tests.`, calls: [read(file), run(`npx vitest run ${test} --reporter=verbose`)] }),
+          () => ({
+            say: `I read ${file} and run its tests.`,
+            calls: [read(file), run(`npx vitest run ${test} --reporter=verbose`)],
+          }),
           ([, tests]) => ({
             say: `The tests say: ${gist(tests)}. Who else uses ${word}?`,
             calls: [run(`grep -rn "${word}" src --include=*.ts | head -60`), read(test, 1, 120)],
           }),
-          (results) => ({ say: `${gist(results[0])} looks relevant; once more the function itself.`, calls: [read(file)] }),
+          (results) => ({
+            say: `${gist(results[0])} looks relevant; once more the function itself.`,
+            calls: [read(file)],
+          }),
           () => ({
             say:
               `${ticket}: ${word} in ${file} is right for the case the tests cover. The symptom needs a second condition: it ` +
@@ -110,7 +135,11 @@ export function refactoring(repository: string): Workspace {
           say: `The change so far: ${gist(stat)}. I look at the file as it is now and at what else names it.`,
           calls: [read(file), run(`grep -rnw "${to}" src --include=*.ts | head -40`)],
         }),
-        () => ({ calls: [run("git add -A && git commit -q -m step && git rev-parse --short HEAD^ >/dev/null && echo committed")] }),
+        () => ({
+          calls: [
+            run("git add -A && git commit -q -m step && git rev-parse --short HEAD^ >/dev/null && echo committed"),
+          ],
+        }),
         () => ({ say: `Done: ${from} is ${to} now, in ${file} and where it is used. Step ${index + 1} is committed.` }),
       ],
     };
@@ -138,7 +167,14 @@ const QUESTIONS = [
 /** Searches that are repeated, several at once, and some that fail. */
 export function research(repository: string): Workspace {
   const chance = createChance(7);
-  const pages = ["docs/architecture.md", "docs/compaction.md", "docs/scale.md", "docs/security.md", "docs/money.md", "docs/permissions.md"];
+  const pages = [
+    "docs/architecture.md",
+    "docs/compaction.md",
+    "docs/scale.md",
+    "docs/security.md",
+    "docs/money.md",
+    "docs/permissions.md",
+  ];
   const turns: ScriptedTurn[] = [];
   for (let round = 0; round < 4; round += 1) {
     for (const [question, words] of QUESTIONS) {
@@ -183,7 +219,16 @@ export function research(repository: string): Workspace {
 
 /** One turn of a hundred and fifty tool calls. */
 export function longTurn(repository: string): Workspace {
-  const folders = ["src/core", "src/core/compaction", "src/service", "src/memory", "src/stores", "src/tools", "src/providers", "src/text"];
+  const folders = [
+    "src/core",
+    "src/core/compaction",
+    "src/service",
+    "src/memory",
+    "src/stores",
+    "src/tools",
+    "src/providers",
+    "src/text",
+  ];
   const steps: ScriptedTurn["steps"][number][] = [];
   for (let call = 0; call < 150; call += 1) {
     const folder = folders[call % folders.length] ?? "src";
@@ -203,13 +248,16 @@ export function longTurn(repository: string): Workspace {
   const turns = [
     {
       pauseMs: 0,
-      prompt: "Make an inventory of what every file of src exports and imports, folder by folder, without asking back. Never write to a file while you do it.",
+      prompt:
+        "Make an inventory of what every file of src exports and imports, folder by folder, without asking back. Never write to a file while you do it.",
       steps,
     },
     {
       pauseMs: 40 * MINUTE_MS,
       prompt: "Which folder had the most exports, and which file did you look at first?",
-      steps: [() => ({ say: "The most exports are in src/service; the first file I looked at was the first of src/core." })],
+      steps: [
+        () => ({ say: "The most exports are in src/service; the first file I looked at was the first of src/core." }),
+      ],
     },
   ];
   return inWorkspace(repository, (tools) => ({

@@ -28,7 +28,17 @@ const DETAILS_MIN = 6;
 const DETAILS_MAX = 12;
 
 /** A conversation without tools. */
-function talk({ seed, turns: count, phrases, names, things, places, rule, pauseMinutesMax, ...facts }: Talk): Recording {
+function talk({
+  seed,
+  turns: count,
+  phrases,
+  names,
+  things,
+  places,
+  rule,
+  pauseMinutesMax,
+  ...facts
+}: Talk): Recording {
   const chance = createChance(seed);
   const turns: ScriptedTurn[] = [];
   for (let index = 0; index < count; index += 1) {
@@ -46,7 +56,12 @@ function talk({ seed, turns: count, phrases, names, things, places, rule, pauseM
     const filled = (text: string): string => text.replace(/\{(\w+)\}/g, (_, key: string) => values[key] ?? key);
     const several = (list: readonly string[]): string =>
       Array.from({ length: chance.whole(DETAILS_MIN, DETAILS_MAX) }, () => filled(chance.pick(list))).join(" ");
-    const prompt = [filled(chance.pick(phrases.openings)), several(phrases.details), index === 1 ? rule : "", filled(chance.pick(phrases.asks))]
+    const prompt = [
+      filled(chance.pick(phrases.openings)),
+      several(phrases.details),
+      index === 1 ? rule : "",
+      filled(chance.pick(phrases.asks)),
+    ]
       .filter((part) => part !== "")
       .join(" ");
     const say = [several(phrases.answers), filled(chance.pick(phrases.closings))].join("\n\n");
@@ -66,12 +81,26 @@ export const support = (): Recording =>
     turns: 130,
     pauseMinutesMax: 9,
     rule: "One thing holds for all of them: never promise a refund before the goods are back in the warehouse at Leith.",
-    names: ["Mrs Okafor", "Mr Lindqvist", "Ms Tran", "Mr Abernathy", "Mrs Petrov", "Dr Castellanos", "Ms Whitlock", "Mr Nakamura"],
-    things: ["hedge trimmer HT-55", "lawn mower LM-400", "hose reel HR-20", "greenhouse GH-8", "chain saw CS-16", "sprinkler set SP-3"],
-    places: ["Leith", "Carlisle", "Swansea", "Truro", "Norwich", "Galway"],
-    probes: [
-      { query: "promise a refund before goods are back in the warehouse", expects: "never promise a refund" },
+    names: [
+      "Mrs Okafor",
+      "Mr Lindqvist",
+      "Ms Tran",
+      "Mr Abernathy",
+      "Mrs Petrov",
+      "Dr Castellanos",
+      "Ms Whitlock",
+      "Mr Nakamura",
     ],
+    things: [
+      "hedge trimmer HT-55",
+      "lawn mower LM-400",
+      "hose reel HR-20",
+      "greenhouse GH-8",
+      "chain saw CS-16",
+      "sprinkler set SP-3",
+    ],
+    places: ["Leith", "Carlisle", "Swansea", "Truro", "Norwich", "Galway"],
+    probes: [{ query: "promise a refund before goods are back in the warehouse", expects: "never promise a refund" }],
     phrases: {
       openings: [
         "{name} writes about order {number}, a {thing}.",
@@ -88,7 +117,11 @@ export const support = (): Recording =>
         "{other} took the first call and wrote that a spare part would go out on the {day}th.",
         "The serial number on the plate ends with {number}.",
       ],
-      asks: ["What do I answer?", "Please write a reply that {other} can sign.", "Is that within the guarantee, and what do we offer?"],
+      asks: [
+        "What do I answer?",
+        "Please write a reply that {other} can sign.",
+        "Is that within the guarantee, and what do we offer?",
+      ],
       answers: [
         "Dear {name}, thank you for your patience with order {number}.",
         "We are sorry that the {thing} reached you in this state.",
@@ -113,12 +146,31 @@ export const german = (): Recording =>
     turns: 120,
     pauseMinutesMax: 14,
     rule: "Merke dir für alle Bescheide: Niemals die Mitgliedsnummer von Minderjährigen in eine Rundmail schreiben.",
-    names: ["Frau Özdemir", "Herr Brandstätter", "Frau Kühnle", "Herr Wójcik", "Frau Großmann", "Herr Nguyen", "Frau Hartwig"],
-    things: ["Hallenmiete", "Jugendfreizeit", "Trainerlizenz", "Beitragsermäßigung", "Trikotbestellung", "Unfallmeldung"],
+    names: [
+      "Frau Özdemir",
+      "Herr Brandstätter",
+      "Frau Kühnle",
+      "Herr Wójcik",
+      "Frau Großmann",
+      "Herr Nguyen",
+      "Frau Hartwig",
+    ],
+    things: [
+      "Hallenmiete",
+      "Jugendfreizeit",
+      "Trainerlizenz",
+      "Beitragsermäßigung",
+      "Trikotbestellung",
+      "Unfallmeldung",
+    ],
     places: ["Esslingen", "Böblingen", "Göppingen", "Nürtingen", "Schwäbisch Gmünd"],
     probes: [{ query: "Mitgliedsnummer von Minderjährigen in Rundmail", expects: "Niemals die Mitgliedsnummer" }],
     phrases: {
-      openings: ["{name} fragt nach der {thing}, Vorgang {number}.", "Neuer Vorgang {number}: {thing} für {name} aus {place}.", "Zur {thing} von {name} gibt es Neues."],
+      openings: [
+        "{name} fragt nach der {thing}, Vorgang {number}.",
+        "Neuer Vorgang {number}: {thing} für {name} aus {place}.",
+        "Zur {thing} von {name} gibt es Neues.",
+      ],
       details: [
         "Der Antrag lag am {day}. im Briefkasten und ist um {hour} Uhr eingescannt worden.",
         "Überwiesen wurden {amount} Euro statt der vereinbarten Summe.",
@@ -128,7 +180,11 @@ export const german = (): Recording =>
         "Auf dem Formular steht die Nummer {number}, in der Liste aber eine andere.",
         "Die Abteilung rechnet mit {count} Teilnehmenden und einem Zuschuss von {amount} Euro.",
       ],
-      asks: ["Was schreibe ich zurück?", "Bitte formuliere einen Bescheid, den {other} unterschreiben kann.", "Reicht das für den Verband, oder fehlt etwas?"],
+      asks: [
+        "Was schreibe ich zurück?",
+        "Bitte formuliere einen Bescheid, den {other} unterschreiben kann.",
+        "Reicht das für den Verband, oder fehlt etwas?",
+      ],
       answers: [
         "Sehr geehrte Damen und Herren, zum Vorgang {number} teilen wir Folgendes mit.",
         "Die {thing} ist bewilligt, sobald der Nachweis aus {place} vorliegt.",
@@ -158,7 +214,11 @@ export const japanese = (): Recording =>
     places: ["箱根", "熱海", "伊東", "修善寺", "湯河原"],
     probes: [{ query: "離れの部屋 十二歳未満のお子様連れ", expects: "案内してはいけません" }],
     phrases: {
-      openings: ["{name}から予約番号{number}についてのご連絡です。", "新しい予約、{name}、番号{number}、{thing}をご希望です。", "{name}の{thing}の件で変更がありました。"],
+      openings: [
+        "{name}から予約番号{number}についてのご連絡です。",
+        "新しい予約、{name}、番号{number}、{thing}をご希望です。",
+        "{name}の{thing}の件で変更がありました。",
+      ],
       details: [
         "到着は{day}日の{hour}ごろ、{place}駅からの送迎をお願いしたいとのことです。",
         "料金は{amount}円で、前金はまだ入っていません。",

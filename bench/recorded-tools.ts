@@ -87,7 +87,12 @@ export function createTools(folder: string): readonly Tool[] {
 function runIn(folder: string, command: string) {
   const env = { PATH: process.env.PATH, LC_ALL: "C.UTF-8", TZ: "UTC", HOME: folder, NO_COLOR: "1", CI: "true" };
   try {
-    const output = execFileSync("bash", ["-c", `{ ${command}\n} 2>&1`], { cwd: folder, env, encoding: "utf8", maxBuffer: 1 << 26 });
+    const output = execFileSync("bash", ["-c", `{ ${command}\n} 2>&1`], {
+      cwd: folder,
+      env,
+      encoding: "utf8",
+      maxBuffer: 1 << 26,
+    });
     return steady(output, folder);
   } catch (failed) {
     const { status, stdout = "" } = failed as { status?: number; stdout?: string };

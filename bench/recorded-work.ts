@@ -1,5 +1,5 @@
-import type { Call, Recording, ScriptedTurn } from "./recording.ts";
 import { createChance, createFolder, createTools } from "./recorded-tools.ts";
+import type { Call, Recording, ScriptedTurn } from "./recording.ts";
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
@@ -22,7 +22,9 @@ function orders(): string {
     const price = (chance.whole(900, 14_900) / 100).toFixed(2);
     const discount = chance.next() < 0.2 ? (chance.whole(5, 30) / 100).toFixed(2) : "0";
     const returned = chance.next() < 0.04 ? "yes" : "no";
-    rows.push(`A-${100_000 + order},${date},${chance.pick(REGIONS)},${chance.pick(PRODUCTS)},${chance.whole(1, 12)},${price},${discount},${returned}`);
+    rows.push(
+      `A-${100_000 + order},${date},${chance.pick(REGIONS)},${chance.pick(PRODUCTS)},${chance.whole(1, 12)},${price},${discount},${returned}`,
+    );
   }
   return `${rows.join("\n")}\n`;
 }
@@ -43,11 +45,14 @@ export function dataAnalysis(): InFolder {
         () => ({ calls: [run(by(3, filter)), run(by(4, filter))] }),
         ([regions]) => ({
           say: `The last region says ${lastLine(regions)}. Now the orders that came back.`,
-          calls: [run(`awk -F, '${filter} && $8=="yes"' orders.csv`), run(`awk -F, '${filter} && $7>0' orders.csv | head -120`)],
+          calls: [
+            run(`awk -F, '${filter} && $8=="yes"' orders.csv`),
+            run(`awk -F, '${filter} && $7>0' orders.csv | head -120`),
+          ],
         }),
         ([returned = ""]) => ({
           say: `Is the day of the week of use? I look at all orders of region north.`,
-          calls: [run(`awk -F, '${filter} && $3=="north"' orders.csv | head -${100 + returned.length % 40}`)],
+          calls: [run(`awk -F, '${filter} && $3=="north"' orders.csv | head -${100 + (returned.length % 40)}`)],
         }),
         ([north]) => ({
           say: `Month ${month}: the tables above are exact; ${lastLine(north)} is the last order of the north. Averages leave overseas out, as you asked.`,
@@ -86,7 +91,7 @@ function serverLog(): string {
 
 /** Long outputs of commands, in a hurry, with the same commands run again. */
 export function incident(): InFolder {
-  const limits = "[payments]\npool_size = 40\nconnect_timeout_ms = 5000\nretries = 0\nfailover = \"manual\"\n";
+  const limits = '[payments]\npool_size = 40\nconnect_timeout_ms = 5000\nretries = 0\nfailover = "manual"\n';
   const { folder, close } = createFolder({ "checkout.log": serverLog(), "payments.toml": limits });
   const turns: ScriptedTurn[] = [];
   const asks = [
@@ -108,7 +113,10 @@ export function incident(): InFolder {
         steps: [
           () => ({
             say: `Looking from ${from} on.`,
-            calls: [run(`grep "T${from}" checkout.log | tail -70`), run("grep -c ERROR checkout.log; cat payments.toml")],
+            calls: [
+              run(`grep "T${from}" checkout.log | tail -70`),
+              run("grep -c ERROR checkout.log; cat payments.toml"),
+            ],
           }),
           () => ({
             calls: [
@@ -138,7 +146,16 @@ export function incident(): InFolder {
   return { recording, close };
 }
 
-const TOPICS = ["the allotment", "Jonas' school", "the tax return", "the boiler", "the choir", "the car", "Grandma's flat", "the trip to Bergen"] as const;
+const TOPICS = [
+  "the allotment",
+  "Jonas' school",
+  "the tax return",
+  "the boiler",
+  "the choir",
+  "the car",
+  "Grandma's flat",
+  "the trip to Bergen",
+] as const;
 
 const keptSteps = (steps: ScriptedTurn["steps"], count: number): ScriptedTurn["steps"] => steps.slice(0, count);
 
@@ -156,14 +173,17 @@ export function months(): InFolder {
     turns.push({
       pauseMs: day % 3 === 0 ? 20_000 : chance.whole(6, 60) * 60 * MINUTE_MS,
       prompt: `About ${topic}: please note reference ${code}, it will cost ${amount}, and I have to call ${phone} first. ${"It came up again at breakfast, and I said I would look after it when the week is calmer. ".repeat(1 + (day % 4))}What else did I have there?`,
-      steps: keptSteps([
-        () => ({ calls: [run(`printf '%s\\n' '- ${fact}' >> notes.md && grep -n '${topic}' notes.md`)] }),
-        ([found = ""]) => ({
-          say: `Noted. On ${topic} you have ${found.trim().split("\n").length} notes now; the last is ${lastLine(found)}`,
-          calls: day % 5 === 4 ? [run("cat notes.md")] : [],
-        }),
-        ([all = ""]) => ({ say: `All notes together are ${all.length} characters; nothing of ${topic} is overdue.` }),
-      ], day % 5 === 4 ? 3 : 2),
+      steps: keptSteps(
+        [
+          () => ({ calls: [run(`printf '%s\\n' '- ${fact}' >> notes.md && grep -n '${topic}' notes.md`)] }),
+          ([found = ""]) => ({
+            say: `Noted. On ${topic} you have ${found.trim().split("\n").length} notes now; the last is ${lastLine(found)}`,
+            calls: day % 5 === 4 ? [run("cat notes.md")] : [],
+          }),
+          ([all = ""]) => ({ say: `All notes together are ${all.length} characters; nothing of ${topic} is overdue.` }),
+        ],
+        day % 5 === 4 ? 3 : 2,
+      ),
     });
   }
   const recording: Recording = {

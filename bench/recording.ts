@@ -125,7 +125,8 @@ function createRecordedModel({ provider, model }: Recording, clock: ReplayClock)
       for (const block of blocks) yield { type: "block", block };
       const usage = usageOf(request, blocks);
       clock.moveTo(
-        clock.now() + Math.round(SECOND_MS + usage.input_tokens * READ_MS_PER_TOKEN + usage.output_tokens * WRITE_MS_PER_TOKEN),
+        clock.now() +
+          Math.round(SECOND_MS + usage.input_tokens * READ_MS_PER_TOKEN + usage.output_tokens * WRITE_MS_PER_TOKEN),
       );
       yield { type: "finish", stopReason: asked.length > 0 ? "tool_use" : "end_turn", usage };
     },

@@ -1,10 +1,10 @@
-import { globSync, existsSync, readFileSync } from "node:fs";
+import { existsSync, globSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { defaultConfig } from "../src/config/load-config.ts";
+import { readPolicyFile } from "../src/config/policy-file.ts";
 import { type LaboratoryPolicy, runSimulation } from "../src/laboratory.ts";
 import { readProbes } from "../src/service/probes.ts";
 import { readRecordedLog } from "../src/service/recorded-log.ts";
-import { readPolicyFile } from "../src/config/policy-file.ts";
 import { formatTable } from "./table.ts";
 
 // The recorded logs under the policies of `bench/policies`: what each costs, and what it keeps.
@@ -24,7 +24,10 @@ const logs = globSync(`${only}.jsonl`, { cwd: folder })
 const policies = globSync("policies/*.toml", { cwd: import.meta.dirname })
   .sort()
   .map((file): LaboratoryPolicy => {
-    const { name = basename(file, ".toml"), compaction } = readPolicyFile(readFileSync(join(import.meta.dirname, file), "utf8"), file);
+    const { name = basename(file, ".toml"), compaction } = readPolicyFile(
+      readFileSync(join(import.meta.dirname, file), "utf8"),
+      file,
+    );
     return { name, settings: { ...compaction } };
   });
 const { runs, sums } = await runSimulation({
@@ -51,6 +54,20 @@ const rowOf = (name: string, run: (typeof sums)[number]): string[] => [
   String(run.specifics.lost),
   `${run.probes.found}/${run.probes.asked}`,
 ];
-const heading = ["log", "policy", "calls", "input", "cached", "$", "$ summaries", "compactions+evictions", "summaries", "waited", "largest", "lost", "probes"];
+const heading = [
+  "log",
+  "policy",
+  "calls",
+  "input",
+  "cached",
+  "$",
+  "$ summaries",
+  "compactions+evictions",
+  "summaries",
+  "waited",
+  "largest",
+  "lost",
+  "probes",
+];
 const rows = [...runs.map((run) => rowOf(run.log, run)), ...sums.map((sum) => rowOf("all", sum))];
 console.log(formatTable([heading, ...rows]));

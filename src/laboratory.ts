@@ -4,6 +4,7 @@ import type { Config } from "./config/load-config.ts";
 import { defaultConfig, modelConfig } from "./config/load-config.ts";
 import { readPolicyFile } from "./config/policy-file.ts";
 import { messageOf, RuntimeError } from "./contract/error.ts";
+import type { Policy, Simulation } from "./contract/simulation.ts";
 import { findModel, mergeModels } from "./providers/catalog.ts";
 import { createOfflineModel } from "./providers/offline/offline.ts";
 import { configuredPrices, publishedPrices } from "./providers/prices.ts";
@@ -11,11 +12,10 @@ import { createModelResolver } from "./providers/resolve.ts";
 import { createInMemoryStore, createRuntime } from "./runtime.ts";
 import type { ReplayOptions } from "./service/replay.ts";
 import type { CompactionOptions } from "./service/session-settings.ts";
-import { type Policy, type Simulation, type SimulationOptions, simulate } from "./service/simulation.ts";
+import { type SimulationOptions, simulate } from "./service/simulation.ts";
 
 /** A policy with what of it is code. */
 export interface LaboratoryPolicy extends Policy {
-  readonly settings: Config["compaction"] & Policy["settings"];
   readonly options?: CompactionOptions | undefined;
 }
 

@@ -57,7 +57,8 @@ function questionAbout(text: string, specific: string): string | undefined {
   if (at < 0) return undefined;
   const end = text.indexOf("\n", at + specific.length);
   const line = text.slice(text.lastIndexOf("\n", at) + 1, end < 0 ? undefined : end);
-  const words = line.replaceAll(specific, " ").match(/[\p{L}\p{N}_.-]{2,}|\p{Script=Han}|[\p{sc=Hira}\p{sc=Kana}]/gu) ?? [];
+  const words =
+    line.replaceAll(specific, " ").match(/[\p{L}\p{N}_.-]{2,}|\p{Script=Han}|[\p{sc=Hira}\p{sc=Kana}]/gu) ?? [];
   if (words.length < QUERY_WORDS_MIN) return undefined;
   return words.slice(0, QUERY_WORDS_MAX).join(" ");
 }

@@ -1,14 +1,12 @@
 import type { Usage } from "../contract/event.ts";
 import type { Content, Message } from "../contract/message.ts";
 import type { ModelPrices } from "../contract/money.ts";
+import type { SummariesBy } from "../contract/simulation.ts";
 import { withCost } from "../core/cost.ts";
 import type { ModelClient, ModelPart, ModelRequest } from "../ports/model.ts";
 import { createPrefixCache } from "./prefix-cache.ts";
 import type { ReplayClock } from "./replay-clock.ts";
 import { contextKey, type RecordedAnswer, type RecordedTurn, type ReplayScript } from "./replay-script.ts";
-
-/** Who writes the summaries of a replay: the offline model, the log where it has one, or a model that is asked. */
-export type SummariesBy = "offline" | "recorded" | "model";
 
 export interface ReplayModelParts {
   readonly script: ReplayScript;

@@ -162,9 +162,11 @@ function read(reading: Reading, { body, timestamp_ms: atMs }: Entry): void {
     case "imported":
     case "assistant":
     case "tool_results":
-      return readMessage(reading, body.message, { atMs, usage: body.kind === "assistant" ? body.usage : undefined });
+      readMessage(reading, body.message, { atMs, usage: body.kind === "assistant" ? body.usage : undefined });
+      return;
     case "notice":
-      return readNotice(reading, body.message, atMs);
+      readNotice(reading, body.message, atMs);
+      return;
     case "model_called": {
       const messages = assembleContext(reading.state);
       reading.called = { key: contextKey(messages), estimated: estimateTokens(messages) };
@@ -208,7 +210,14 @@ function readMessage(
       const { blocks, stop_reason: stopReason } = message;
       const { called } = reading;
       for (const block of blocks) if (block.block_type === "tool_use") reading.tools.add(block.data.name);
-      reading.turn?.answers.push({ atMs: when, blocks, stopReason, usage, contextKey: called?.key, results: undefined });
+      reading.turn?.answers.push({
+        atMs: when,
+        blocks,
+        stopReason,
+        usage,
+        contextKey: called?.key,
+        results: undefined,
+      });
       reading.answers.count += 1;
       reading.called = undefined;
       if (usage === undefined || called === undefined || usage.estimated === true) return;

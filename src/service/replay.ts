@@ -2,6 +2,7 @@ import type { Entry } from "../contract/entry.ts";
 import { messageOf, RuntimeError } from "../contract/error.ts";
 import type { Usage } from "../contract/event.ts";
 import type { ModelPrices } from "../contract/money.ts";
+import type { Figures, ReplayMark, SummariesBy } from "../contract/simulation.ts";
 import { assembleContext } from "../core/context.ts";
 import { addUsage, foldSession, NO_USAGE } from "../core/session-state.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -10,7 +11,7 @@ import type { EventLog } from "../ports/store.ts";
 import type { Tool } from "../ports/tool.ts";
 import { isSaid, type Probe } from "./probes.ts";
 import { createReplayClock, type ReplayClock } from "./replay-clock.ts";
-import { createReplayModel, type ReplayModel, type SummariesBy } from "./replay-model.ts";
+import { createReplayModel, type ReplayModel } from "./replay-model.ts";
 import type { RecordedTurn, ReplayScript, ReplayStep } from "./replay-script.ts";
 import type { Runtime } from "./runtime-calls.ts";
 
@@ -41,13 +42,7 @@ export interface Replayed {
   readonly summaryCalls: number;
   readonly marks: readonly ReplayMark[];
   readonly entries: readonly Entry[];
-  readonly probes: { readonly total: number; readonly in_context: number; readonly asked: number; readonly found: number };
-}
-
-/** Something that changed the context, before the call of this number; the first is 0. */
-export interface ReplayMark {
-  readonly call: number;
-  readonly kind: "compaction" | "eviction" | "failed";
+  readonly probes: Figures["probes"];
 }
 
 /** Replays a recorded log in a real runtime: its turns, tools, compactions, receipts and memory are that runtime's own. */

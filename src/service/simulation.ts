@@ -1,12 +1,19 @@
 import type { Entry } from "../contract/entry.ts";
 import type { Usage } from "../contract/event.ts";
 import type { Cost, ModelPrices } from "../contract/money.ts";
-import type { JsonObject } from "../contract/session.ts";
+import type {
+  Figures,
+  Policy,
+  ReplayMark,
+  SimulatedRun,
+  Simulation,
+  Specifics,
+  SummariesBy,
+} from "../contract/simulation.ts";
 import { addUsage, foldSession, NO_USAGE } from "../core/session-state.ts";
 import type { ModelClient } from "../ports/model.ts";
 import { type Probe, probesOf } from "./probes.ts";
-import { isEviction, type Replayed, type ReplayMark, type ReplayOptions, replayLog } from "./replay.ts";
-import type { SummariesBy } from "./replay-model.ts";
+import { isEviction, type Replayed, type ReplayOptions, replayLog } from "./replay.ts";
 import { scriptOf } from "./replay-script.ts";
 
 /** A log that is replayed. */
@@ -15,13 +22,6 @@ export interface SimulatedLog {
   readonly entries: readonly Entry[];
   /** Asked before those that are made of the log. */
   readonly probes?: readonly Probe[] | undefined;
-}
-
-/** A way to compact, under a name. */
-export interface Policy {
-  readonly name: string;
-  /** By the keys of `[compaction]`. */
-  readonly settings: JsonObject;
 }
 
 export interface SimulationOptions<P extends Policy = Policy> {
@@ -37,70 +37,6 @@ export interface SimulationOptions<P extends Policy = Policy> {
   readonly model?: string | undefined;
   readonly signal: AbortSignal;
   progress(done: number, total: number, what: string): void;
-}
-
-/** What a policy costs and keeps, over one log or over all. */
-export interface Figures {
-  readonly calls: number;
-  readonly input_tokens: number;
-  /** Of the input, what was read from the provider's cache. */
-  readonly cached_tokens: number;
-  readonly output_tokens: number;
-  /** Calls for summaries and what belongs to them; their tokens are not in those above. */
-  readonly summary_calls: number;
-  readonly summary_input_tokens: number;
-  readonly summary_output_tokens: number;
-  /** Absent where the price of the model is not known. */
-  readonly cost?: { readonly turns: number; readonly summaries: number; readonly total: number };
-  readonly compactions: number;
-  readonly evictions: number;
-  readonly failed: number;
-  /** Compactions that needed a summary. */
-  readonly summaries: number;
-  /** Calls that a turn made later than it could, since a summary had to be written first. */
-  readonly waited: number;
-  readonly waited_share: number;
-  readonly largest_context: number;
-  /** Of all receipts together. */
-  readonly specifics: Specifics;
-  readonly probes: Replayed["probes"];
-  /** Calls that were shown exactly what the recorded ones were. */
-  readonly as_recorded: number;
-}
-
-interface Specifics {
-  readonly total: number;
-  readonly in_summary: number;
-  readonly in_tail: number;
-  readonly pinned: number;
-  readonly recoverable: number;
-  readonly lost: number;
-}
-
-/** One log under one policy. */
-export interface SimulatedRun extends Figures {
-  readonly log: string;
-  readonly policy: string;
-  /** The input of each call, in tokens. */
-  readonly context: readonly number[];
-  readonly marks: readonly ReplayMark[];
-}
-
-export interface Simulation {
-  readonly summaries: SummariesBy;
-  readonly policies: readonly Policy[];
-  readonly logs: readonly {
-    readonly name: string;
-    readonly model: string;
-    readonly calls: number;
-    readonly turns: number;
-    readonly is_priced: boolean;
-    /** What of it was not replayed as it was. */
-    readonly notes: readonly string[];
-  }[];
-  readonly runs: readonly SimulatedRun[];
-  /** Over all logs, one a policy. */
-  readonly sums: readonly (Figures & { readonly policy: string })[];
 }
 
 /** Replays every log under every policy. The same logs and policies always give the same figures. */
@@ -232,7 +168,12 @@ function sumOf(runs: readonly Figures[]): Figures {
     waited_share: shareOf(waited, calls),
     largest_context: Math.max(0, ...runs.map((run) => run.largest_context)),
     specifics: runs.map((run) => run.specifics).reduce(addSpecifics, NO_SPECIFICS),
-    probes: { total: probes("total"), in_context: probes("in_context"), asked: probes("asked"), found: probes("found") },
+    probes: {
+      total: probes("total"),
+      in_context: probes("in_context"),
+      asked: probes("asked"),
+      found: probes("found"),
+    },
     as_recorded: add((run) => run.as_recorded),
   };
 }
