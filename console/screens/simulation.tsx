@@ -51,7 +51,7 @@ export function SimulationPage({ simulation }: { simulation: Simulation }): JSX.
 
 const MADE_BY = {
   offline:
-    "Summaries were made offline, of sentences of the conversation; a model's would read better and cost the same.",
+    "Summaries were made offline, of sentences of the conversation, and priced as if the model had written them.",
   recorded: "Summaries are those of the recorded session where it had one, and otherwise made offline.",
   model: "Summaries were written by the configured model.",
 } as const;

@@ -4,7 +4,7 @@ import { estimateTokens, toolTokens } from "../core/tokens.ts";
 import type { ModelRequest } from "../ports/model.ts";
 
 /** How long providers keep what was sent, unless it is sent again. */
-export const CACHE_LIFE_MS = 5 * 60 * 1_000;
+const CACHE_LIFE_MS = 5 * 60 * 1_000;
 /** Requests whose beginnings are remembered: a turn's and those of summaries alternate. */
 const REQUESTS_MAX = 4;
 

@@ -19,7 +19,7 @@ export interface ReplayModelParts {
 }
 
 /** One call of the model for a turn. */
-export interface ReplayedCall {
+interface ReplayedCall {
   readonly usage: Usage;
   /** Whether it was shown exactly what the recorded call was. */
   readonly isAsRecorded: boolean;

@@ -16,7 +16,7 @@ import type { RecordedTurn, ReplayScript, ReplayStep } from "./replay-script.ts"
 import type { Runtime } from "./runtime-calls.ts";
 
 /** What a replay runs in: a runtime like any other, and the log it writes. */
-export interface ReplayRuntime {
+interface ReplayRuntime {
   readonly runtime: Pick<Runtime, "dispatch" | "close">;
   readonly log: Pick<EventLog, "read">;
 }

@@ -208,10 +208,12 @@ async function textOf(path: string, shown: string, what: string): Promise<string
   if (found === undefined) throw new RuntimeError("INVALID_PARAMS", `${shown}: there is no such file for ${what}`);
   if (!found.isFile()) throw new RuntimeError("INVALID_PARAMS", `${shown}: it is no plain file; name one for ${what}`);
   if (found.size > FILE_BYTES_MAX) throw new RuntimeError("PAYLOAD_TOO_LARGE", `${shown}: it is larger than 256 MiB`);
+  const bytes = await readFile(path).catch((cause: unknown) => {
+    throw new RuntimeError("INVALID_PARAMS", `${shown} cannot be read; check its permissions`, { cause });
+  });
   try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(await readFile(path));
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
   } catch (cause) {
-    const why = isErrno(cause) ? "cannot be read; check its permissions" : "is not UTF-8 text";
-    throw new RuntimeError("INVALID_PARAMS", `${shown} ${why}`, { cause });
+    throw new RuntimeError("INVALID_PARAMS", `${shown} is not UTF-8 text`, { cause });
   }
 }
