@@ -2,17 +2,21 @@ import type { Client } from "../src/client.ts";
 import { RuntimeError } from "../src/clients/browser.ts";
 import type { KeptElement, KeptPlaces, KeptSession } from "../src/contract/kept-session.ts";
 import type { OperationName, OperationOutput } from "../src/contract/operations.ts";
+import type { Simulation, SimulationElement } from "../src/contract/simulation.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 type Answers = { readonly [N in OperationName]?: (input: Fields) => OperationOutput<N> };
 
-const ELEMENT: KeptElement = "kept-session";
+const SESSION: KeptElement = "kept-session";
+const SIMULATION: SimulationElement = "kept-simulation";
 
 /** The session this page holds, where it was written as a file; undefined where a server has sent it. */
-export const kept = readKept();
+export const kept = readKept<KeptSession>(SESSION);
+/** The simulation this page holds, where it was written for one. */
+export const keptSimulation = readKept<Simulation>(SIMULATION);
 
-function readKept(): KeptSession | undefined {
-  const text = document.getElementById(ELEMENT)?.textContent;
+function readKept<T>(element: KeptElement | SimulationElement): T | undefined {
+  const text = document.getElementById(element)?.textContent;
   return text ? JSON.parse(text) : undefined; // Written together with this script.
 }
 

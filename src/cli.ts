@@ -157,6 +157,11 @@ function parts(io: Io): Parts {
       const { parseToml, formatToml } = await import("./config/config-file.ts");
       return { parse: parseToml, format: formatToml };
     },
+    loadLaboratory: async () => {
+      const { loadPolicy, runSimulation } = await import("./laboratory.ts");
+      const { readKeptLog } = await import("./store-places.ts");
+      return { loadPolicy, runSimulation, readKeptLog };
+    },
     loadConformance: async () => {
       const { createConformance } = await import("./conformance/conformance.ts");
       const { readIfThere } = await import("./surfaces/wire/realm.ts");

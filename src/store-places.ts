@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readdirSync, realpathSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { defaultConfig } from "./config/load-config.ts";
 import type { AgentEntryBody } from "./contract/agent.ts";
+import type { Entry } from "./contract/entry.ts";
 import { messageOf, RuntimeError } from "./contract/error.ts";
 import { type AgentRow, foldAgent } from "./core/agent/tiers.ts";
 import { foldRow } from "./core/session-row.ts";
@@ -70,6 +71,18 @@ export async function verifyDatabase({ place, realm = REALM }: StoreAddress): Pr
     return await verify(database, { session: foldRow, agent: foldAgent });
   } finally {
     await database.close();
+  }
+}
+
+const ENTRIES_MAX = Number.MAX_SAFE_INTEGER;
+
+/** Every entry of a session that is kept at a place. */
+export async function readKeptLog(address: StoreAddress, sessionId: string): Promise<readonly Entry[]> {
+  const opened = await openPlace(address, { role: "from", isDry: true, env: process.env, warn: () => {} });
+  try {
+    return await opened.sessions.log.read(sessionId, 1, ENTRIES_MAX);
+  } finally {
+    await opened.close();
   }
 }
 

@@ -21,6 +21,7 @@ const DOORS = [
   "src/runtime-on-disk.ts",
   "src/runtime-in-database.ts",
   "src/store-places.ts",
+  "src/laboratory.ts",
   "src/run-server.ts",
 ];
 

@@ -4,11 +4,12 @@ import { join } from "node:path";
 import { afterEach, beforeEach } from "vitest";
 import { configFileSchema, formatToml, parseToml } from "../../src/config/config-file.ts";
 import { loadConfig } from "../../src/config/load-config.ts";
+import { loadPolicy, runSimulation } from "../../src/laboratory.ts";
 import { createScriptedModel } from "../../src/providers/scripted.ts";
 import { createInMemoryStore, createRuntime } from "../../src/runtime.ts";
 import { inspectDatabase } from "../../src/runtime-in-database.ts";
 import { inspectMcpServers, openRuntime, verifyStore } from "../../src/runtime-on-disk.ts";
-import { copyStore, verifyDatabase } from "../../src/store-places.ts";
+import { copyStore, readKeptLog, verifyDatabase } from "../../src/store-places.ts";
 import { runCommandLine } from "../../src/surfaces/cli/command-line.ts";
 import type { Io } from "../../src/surfaces/cli/io.ts";
 import type { Parts } from "../../src/surfaces/cli/parts.ts";
@@ -30,6 +31,7 @@ export const PARTS: Parts = {
   serveConsole: async () => 0,
   inspectMcpServers,
   toml: async () => ({ parse: parseToml, format: formatToml }),
+  loadLaboratory: async () => ({ loadPolicy, runSimulation, readKeptLog }),
   loadConformance: async () => {
     throw new Error("there are no scenarios here");
   },

@@ -2,13 +2,17 @@ import { randomUUID } from "node:crypto";
 import { resolve } from "node:path";
 import { type Command, Option } from "commander";
 import type { Config, loadConfig } from "../../config/load-config.ts";
+import type { Entry } from "../../contract/entry.ts";
 import type { JsonTable } from "../../contract/input.ts";
 import type { JsonSchema } from "../../contract/requests.ts";
+import type { Policy, Simulation } from "../../contract/simulation.ts";
 import type { ModelClient, ModelFailure, ModelRequest } from "../../ports/model.ts";
 import type { Store } from "../../ports/store.ts";
 import type { Runtime, RuntimeOptions } from "../../runtime.ts";
 import type { inspectDatabase } from "../../runtime-in-database.ts";
 import type { inspectMcpServers, OpenOptions } from "../../runtime-on-disk.ts";
+import type { CompactionOptions } from "../../service/session-settings.ts";
+import type { SimulationOptions } from "../../service/simulation.ts";
 import type { CopyReport } from "../../service/store-copy.ts";
 import type { CopyStoreOptions, StoreAddress } from "../../store-places.ts";
 import { backendNote, resolveRealm } from "../wire/realm.ts";
@@ -52,10 +56,37 @@ export interface Parts {
   readonly inspectMcpServers: typeof inspectMcpServers;
   /** Reads and writes the configuration's own format; a text that is none of it throws INVALID_PARAMS with the name. */
   toml(): Promise<{ parse(text: string, name: string): JsonTable; format(table: JsonTable): string }>;
+  /** Replays recorded logs under other policies. */
+  loadLaboratory(): Promise<Laboratory>;
   /** The scenarios that every surface must tell alike. */
   loadConformance(): Promise<Conformance>;
   inspectModels(config: Config): Promise<ModelOutlook>;
   createScriptedModel(script: (request: ModelRequest, index: number) => ScriptedAnswer): Promise<ModelClient>;
+}
+
+/** Where policies are tried on recorded logs. */
+export interface Laboratory {
+  /** Throws INVALID_PARAMS, naming the file, the key and the fix. */
+  loadPolicy(
+    text: string,
+    where: { readonly path: string; readonly shown: string; readonly named: string },
+  ): Promise<LaboratoryPolicy>;
+  /** Every entry of a session that is kept at a place. */
+  readKeptLog(address: StoreAddress, sessionId: string): Promise<readonly Entry[]>;
+  runSimulation(options: LaboratoryOptions): Promise<Simulation>;
+}
+
+/** A policy with what of it is code. */
+export interface LaboratoryPolicy extends Policy {
+  readonly options?: CompactionOptions | undefined;
+}
+
+/** What is replayed, and with whose prices and models. */
+interface LaboratoryOptions extends Pick<SimulationOptions, "logs" | "summariesBy" | "model" | "signal" | "progress"> {
+  readonly policies: readonly LaboratoryPolicy[];
+  /** Says which models there are and what they charge. */
+  readonly config: Config;
+  readonly env: Io["env"];
 }
 
 /** Scenarios, and the telling of them to surfaces and servers. */

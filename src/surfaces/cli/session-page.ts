@@ -3,15 +3,25 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { RuntimeError } from "../../contract/error.ts";
 import type { KeptElement, KeptSession } from "../../contract/kept-session.ts";
+import type { SimulationElement } from "../../contract/simulation.ts";
 import { builtConsoleFolder, consoleNotBuilt } from "../wire/console-folder.ts";
 
-const ELEMENT: KeptElement = "kept-session";
+const SESSION: KeptElement = "kept-session";
 
 /** What would end an element that holds a script or a style, or begin a comment in one. */
 const ENDS = /<\/(?:script|style)|<!--/i;
 
-/** A session as one page: the console's own, with its files and the session in it instead of beside it. */
-export async function sessionPage(session: KeptSession, folder = builtConsoleFolder()): Promise<string> {
+/** A session as one page. */
+export function sessionPage(session: KeptSession, folder = builtConsoleFolder()): Promise<string> {
+  return keptPage(SESSION, session, folder);
+}
+
+/** The console's own page, with its files and a record in it instead of beside it. */
+export async function keptPage(
+  element: KeptElement | SimulationElement,
+  record: object,
+  folder = builtConsoleFolder(),
+): Promise<string> {
   const page = await readFile(join(folder, "index.html"), "utf8").catch(() => {
     throw consoleNotBuilt();
   });
@@ -28,7 +38,7 @@ export async function sessionPage(session: KeptSession, folder = builtConsoleFol
     .replace(SCRIPT, () => `<script type="module">${script}</script>`)
     .replace(
       APP,
-      (found) => `${found}\n    <script type="application/json" id="${ELEMENT}">${recordOf(session)}</script>`,
+      (found) => `${found}\n    <script type="application/json" id="${element}">${recordOf(record)}</script>`,
     );
 }
 
@@ -62,7 +72,7 @@ function hashOf(text: string): string {
 }
 
 /** JSON in which no sign can end the element around it; halves of letters are written as escapes by JSON itself. */
-function recordOf(session: KeptSession): string {
+function recordOf(record: object): string {
   const escaped = (sign: string): string => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`;
-  return JSON.stringify(session).replace(/[<>&\u2028\u2029]/g, escaped);
+  return JSON.stringify(record).replace(/[<>&\u2028\u2029]/g, escaped);
 }

@@ -21,6 +21,7 @@ import {
   showSources,
 } from "./compaction-views.ts";
 import { rangesText, receiptTotals, unverifiedTotals } from "./receipt-lines.ts";
+import { addSimulate } from "./simulate.ts";
 import { compactionLine } from "./turn-view.ts";
 
 /** Declares `rkat compact`: everything about what was taken out of a context, and how it comes back. */
@@ -35,6 +36,7 @@ export function addCompactCommand(program: Command, invocation: Invocation): voi
   addReads(compact, invocation);
   addSources(compact, invocation);
   addChanges(compact, invocation);
+  addSimulate(compact, invocation);
   describeHelp(compact, {
     examples: [
       ["rkat compact run last --preview", "what would go, and what it would cost"],

@@ -46,7 +46,7 @@ export async function writeSessionPage(
 }
 
 /** Whether a file is there that may be replaced. */
-async function refuseExisting(
+export async function refuseExisting(
   path: string,
   { shown, isForced }: { readonly shown: string; readonly isForced: boolean },
 ): Promise<boolean> {
@@ -58,7 +58,8 @@ async function refuseExisting(
   return true;
 }
 
-async function writePage(
+/** Writes a page where nothing is, or what is may be replaced. */
+export async function writePage(
   path: string,
   { page, shown, isThere }: { readonly page: Buffer; readonly shown: string; readonly isThere: boolean },
 ): Promise<void> {

@@ -1,0 +1,73 @@
+import { existsSync, globSync, readFileSync } from "node:fs";
+import { basename, join } from "node:path";
+import { defaultConfig } from "../src/config/load-config.ts";
+import { readPolicyFile } from "../src/config/policy-file.ts";
+import { type LaboratoryPolicy, runSimulation } from "../src/laboratory.ts";
+import { readProbes } from "../src/service/probes.ts";
+import { readRecordedLog } from "../src/service/recorded-log.ts";
+import { formatTable } from "./table.ts";
+
+// The recorded logs under the policies of `bench/policies`: what each costs, and what it keeps.
+const [only = "*"] = process.argv.slice(2);
+const folder = join(import.meta.dirname, "logs");
+const logs = globSync(`${only}.jsonl`, { cwd: folder })
+  .sort()
+  .map((file) => {
+    const name = basename(file, ".jsonl");
+    const probes = join(folder, `${name}.probes.json`);
+    return {
+      name,
+      entries: readRecordedLog(readFileSync(join(folder, file), "utf8"), file),
+      probes: existsSync(probes) ? readProbes(readFileSync(probes, "utf8"), probes) : undefined,
+    };
+  });
+const policies = globSync("policies/*.toml", { cwd: import.meta.dirname })
+  .sort()
+  .map((file): LaboratoryPolicy => {
+    const { name = basename(file, ".toml"), compaction } = readPolicyFile(
+      readFileSync(join(import.meta.dirname, file), "utf8"),
+      file,
+    );
+    return { name, settings: { ...compaction } };
+  });
+const { runs, sums } = await runSimulation({
+  logs,
+  policies,
+  summariesBy: "offline",
+  config: defaultConfig(),
+  env: {},
+  signal: new AbortController().signal,
+  progress: (done, total, what) => process.stderr.write(`${done}/${total} ${what}\n`),
+});
+const rowOf = (name: string, run: (typeof sums)[number]): string[] => [
+  name,
+  run.policy,
+  String(run.calls),
+  String(run.input_tokens),
+  String(run.cached_tokens),
+  run.cost === undefined ? "?" : run.cost.total.toFixed(3),
+  run.cost === undefined ? "?" : run.cost.summaries.toFixed(3),
+  `${run.compactions}+${run.evictions}`,
+  String(run.summaries),
+  `${run.waited} (${(run.waited_share * 100).toFixed(1)} %)`,
+  String(run.largest_context),
+  String(run.specifics.lost),
+  `${run.probes.found}/${run.probes.asked}`,
+];
+const heading = [
+  "log",
+  "policy",
+  "calls",
+  "input",
+  "cached",
+  "$",
+  "$ summaries",
+  "compactions+evictions",
+  "summaries",
+  "waited",
+  "largest",
+  "lost",
+  "probes",
+];
+const rows = [...runs.map((run) => rowOf(run.log, run)), ...sums.map((sum) => rowOf("all", sum))];
+console.log(formatTable([heading, ...rows]));

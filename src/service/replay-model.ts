@@ -1,0 +1,137 @@
+import type { Usage } from "../contract/event.ts";
+import type { Content, Message } from "../contract/message.ts";
+import type { ModelPrices } from "../contract/money.ts";
+import type { SummariesBy } from "../contract/simulation.ts";
+import { withCost } from "../core/cost.ts";
+import type { ModelClient, ModelPart, ModelRequest } from "../ports/model.ts";
+import { createPrefixCache } from "./prefix-cache.ts";
+import type { ReplayClock } from "./replay-clock.ts";
+import { contextKey, type RecordedAnswer, type RecordedTurn, type ReplayScript } from "./replay-script.ts";
+
+export interface ReplayModelParts {
+  readonly script: ReplayScript;
+  readonly clock: ReplayClock;
+  readonly prices: ModelPrices | undefined;
+  readonly contextWindow: number | undefined;
+  readonly summariesBy: SummariesBy;
+  /** Writes what the recording has no answer for: the offline model, or the one that is to be asked. */
+  readonly summariser: ModelClient;
+}
+
+/** One call of the model for a turn. */
+interface ReplayedCall {
+  readonly usage: Usage;
+  /** Whether it was shown exactly what the recorded call was. */
+  readonly isAsRecorded: boolean;
+  /** Whether the turn stood still for a summary before it. */
+  readonly waited: boolean;
+}
+
+/** A call for something that the recording has no answer for, such as a summary. */
+interface SummaryCall {
+  readonly usage: Usage;
+}
+
+export interface ReplayModel extends ModelClient {
+  readonly calls: readonly ReplayedCall[];
+  readonly summaryCalls: readonly SummaryCall[];
+  /** The turn whose answers are given from here on. */
+  open(turn: RecordedTurn): void;
+  /** Answers of the turn that were not asked for. */
+  readonly left: number;
+  /** The answer that was given last: its calls are under way. */
+  readonly answer: RecordedAnswer | undefined;
+}
+
+/** A model that gives the recorded answers in their order, and counts what it is really sent. */
+export function createReplayModel(parts: ReplayModelParts): ReplayModel {
+  const { script, clock, prices, summariser } = parts;
+  const cache = createPrefixCache(script.scale);
+  const calls: ReplayedCall[] = [];
+  const summaryCalls: SummaryCall[] = [];
+  let turn: RecordedTurn | undefined;
+  let next = 0;
+  let answer: RecordedAnswer | undefined;
+  let waited = false;
+
+  async function* giveAnswer(request: ModelRequest): AsyncGenerator<ModelPart> {
+    answer = turn?.answers[next];
+    next += 1;
+    if (answer === undefined) {
+      yield { type: "failed", failure: { kind: "invalid_request", message: "the recorded turn ends here" } };
+      return;
+    }
+    const isAsRecorded = contextKey(request.messages) === answer.contextKey;
+    const counted = isAsRecorded ? answer.usage?.input_tokens : undefined;
+    const input = cache.take(request, clock.now(), counted);
+    const usage = withCost({ ...input, output_tokens: answer.usage?.output_tokens ?? estimateAnswer(answer) }, prices);
+    calls.push({ usage, isAsRecorded, waited });
+    waited = false;
+    clock.moveTo(answer.atMs);
+    for (const block of answer.blocks) yield { type: "block", block };
+    yield { type: "finish", stopReason: answer.stopReason, usage };
+  }
+
+  async function* writeSummary(request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelPart> {
+    waited = true;
+    const recorded = parts.summariesBy === "recorded" ? script.summaries.get(calls.length) : undefined;
+    const input = cache.take(request, clock.now());
+    const source = recorded === undefined ? summariser.stream(request, signal) : say(recorded);
+    for await (const part of source) {
+      if (part.type !== "finish") {
+        yield part;
+        continue;
+      }
+      const isAsked = parts.summariesBy === "model";
+      const usage = isAsked
+        ? withCost(part.usage, summariser.prices)
+        : withCost({ ...input, output_tokens: part.usage.output_tokens }, prices);
+      summaryCalls.push({ usage });
+      yield { ...part, usage };
+    }
+  }
+
+  return {
+    provider: script.provider,
+    modelId: script.model,
+    contextWindow: parts.contextWindow,
+    prices,
+    calls,
+    summaryCalls,
+    open: (opened) => {
+      turn = opened;
+      next = 0;
+      answer = undefined;
+    },
+    get left() {
+      return Math.max(0, (turn?.answers.length ?? 0) - next);
+    },
+    get answer() {
+      return answer;
+    },
+    async *stream(request, signal) {
+      // A replay is made of promises that are kept at once: without this nobody could interrupt it.
+      await new Promise((resolve) => setImmediate(resolve));
+      yield* isOfTurn(request.messages, turn?.prompt) ? giveAnswer(request) : writeSummary(request, signal);
+    },
+  };
+}
+
+/** A turn's request ends with what was asked or what tools gave; one for a summary ends with the wish for it. */
+function isOfTurn(messages: readonly Message[], prompt: Content | undefined): boolean {
+  const last = messages.at(-1);
+  if (last?.role !== "user") return last?.role !== "block_assistant";
+  return JSON.stringify(last.content) === JSON.stringify(prompt);
+}
+
+const BYTES_PER_TOKEN = 4;
+
+function estimateAnswer({ blocks }: RecordedAnswer): number {
+  return Math.ceil(Buffer.byteLength(JSON.stringify(blocks)) / BYTES_PER_TOKEN);
+}
+
+async function* say(text: string): AsyncGenerator<ModelPart> {
+  const output_tokens = Math.ceil(Buffer.byteLength(text) / BYTES_PER_TOKEN);
+  yield { type: "block", block: { block_type: "text", data: { text } } };
+  yield { type: "finish", stopReason: "end_turn", usage: { input_tokens: 0, output_tokens } };
+}
