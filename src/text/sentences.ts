@@ -38,8 +38,8 @@ interface Ends {
 const JUDGED: Ends = {
   counted: /(?:^|\s)(?:\p{Lu}|\d{1,3})$/iu,
   even: ["`", "**", '"'],
-  closes: [")(", "][", "”“", "»«", "」「", "』『", "）（"],
-  signs: /[`"()[\]“”«»「」『』（）]|\*\*/gu,
+  closes: [")(", "][", "»«", "」「", "』『", "）（"],
+  signs: /[`"()[\]“”„«»「」『』（）]|\*\*/gu,
 };
 /** What is quoted is best short: "the port is 99." answers, and of a pasted page between quotes one line does. */
 const QUOTABLE: Ends = { counted: /^\s*(?:\p{L}|\d{1,3})$/iu, even: ["`"], closes: [], signs: /`/gu };
@@ -99,8 +99,12 @@ function countSigns(text: string, signs: RegExp, into: Map<string, number>): voi
 function isBalanced(signs: ReadonlyMap<string, number>, { even, closes }: Ends): boolean {
   if (signs.size === 0) return true;
   const count = (sign: string): number => signs.get(sign) ?? 0;
+  // What opens an English quotation closes a German one.
+  const german = Math.min(count("„"), count("“"));
   return (
-    even.every((sign) => count(sign) % 2 === 0) && closes.every(([end = "", start = ""]) => count(start) <= count(end))
+    even.every((sign) => count(sign) % 2 === 0) &&
+    closes.every(([end = "", start = ""]) => count(start) <= count(end)) &&
+    count("„") + count("“") - 2 * german <= count("”")
   );
 }
 

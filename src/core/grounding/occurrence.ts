@@ -236,9 +236,16 @@ async function indexSentences(texts: readonly string[], breathe: Clock["breathe"
   return { has, hasWhole: (text) => wholes.has(wholeOf(text)) };
 }
 
-/** A sentence without the mark of the list it stands in. */
+const LIST_MARK = /^\s*(?:[-*+•・]|\d{1,3}[.)])\s+(?:\[[ x]\]\s+)?/iu;
+/** What a list of rules and questions calls each of them; any other label may say that it no longer holds. */
+const LABEL =
+  /^[*_]*(?:(?:user\s)?(?:rule|constraint|requirement|instruction|preference|request)|(?:open\s)?question|regel|vorgabe|(?:offene\s)?frage|règle|contrainte|consigne|question(?:\souverte)?|规则|约束|要求|问题|待解决的问题|ルール|制約|質問|未解決の質問)\s?(?:[:：][*_]*|[*_]+[:：])\s*/iu;
+const SPACE_OF_UNSPACED = /(?<=[\u3040-\u30ff\u3400-\u9fff]) | (?=[\u3040-\u30ff\u3400-\u9fff])/gu;
+
+/** A sentence without the mark of the list it stands in, and without spaces where its script has none. */
 function wholeOf(sentence: string): string {
-  return canonicalPiece(sentence.replace(/^\s*(?:[-*+•・]|\d{1,3}[.)])\s+/u, ""));
+  const bare = sentence.replace(LIST_MARK, "").replace(LABEL, "");
+  return canonicalPiece(bare).replace(SPACE_OF_UNSPACED, "");
 }
 
 /** Fewer words would be found in any sentence about the same thing. */
