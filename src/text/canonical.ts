@@ -1,3 +1,5 @@
+import { matchesOf } from "./matches.ts";
+
 /** Scripts written without spaces: a sign is a word, and a border to any other script is a border between words. */
 const UNSPACED = "\\u3040-\\u30ff\\u3400-\\u9fff\\uac00-\\ud7af\\uf900-\\ufaff";
 const UNSPACED_SIGN = new RegExp(`[${UNSPACED}]`, "u");
@@ -44,8 +46,8 @@ export function foldWidth(text: string): string {
 }
 
 /** Every word of a canonical text with its place. */
-export function wordsIn(text: string): IterableIterator<RegExpExecArray> {
-  return text.matchAll(WORD);
+export function wordsIn(text: string): readonly RegExpExecArray[] {
+  return matchesOf(WORD, text);
 }
 
 /** Whether a text holds a sign of a script without spaces. */

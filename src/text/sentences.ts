@@ -1,3 +1,4 @@
+import { matchesOf } from "./matches.ts";
 export interface Piece {
   readonly text: string;
   readonly start: number;
@@ -61,7 +62,7 @@ function endsIn(text: string, ends: Ends): readonly number[] {
   let seen = 0;
   const signs = new Map<string, number>();
   const hasSigns = text.search(ends.signs) >= 0;
-  for (const { 0: stop, index } of text.matchAll(SENTENCE_END)) {
+  for (const { 0: stop, index } of matchesOf(SENTENCE_END, text)) {
     const after = index + stop.length;
     // Counted on from the last end: counted anew, a page of open brackets would be read once for each of its ends.
     if (hasSigns) countSigns(text.slice(seen, after), ends.signs, signs);
@@ -92,7 +93,7 @@ function isJoined(text: string, { start, index, stop }: Stop, counted: RegExp): 
 }
 
 function countSigns(text: string, signs: RegExp, into: Map<string, number>): void {
-  for (const [sign] of text.matchAll(signs)) into.set(sign, (into.get(sign) ?? 0) + 1);
+  for (const [sign] of matchesOf(signs, text)) into.set(sign, (into.get(sign) ?? 0) + 1);
 }
 
 /** There must be as many ends as starts, and an even number of what is both. */

@@ -1,10 +1,11 @@
 import type { Receipt } from "../../contract/compaction.ts";
 import type { Message } from "../../contract/message.ts";
 import type { Clock } from "../../ports/clock.ts";
+import { isWhole } from "../../text/canonical.ts";
 import type { Placed } from "../context.ts";
-import { textsOf } from "../grounding/exactness.ts";
+import { textsOf, wholeTextsOf } from "../grounding/exactness.ts";
 import type { Invented } from "../grounding/groundedness.ts";
-import { classify, indexTexts, type TextIndex } from "../grounding/occurrence.ts";
+import { classify, indexTexts, lazily, type TextIndex } from "../grounding/occurrence.ts";
 import { type Specific, specificsOf } from "../grounding/specifics.ts";
 import type { SessionState } from "../session-state.ts";
 import type { Pruned } from "../transcript-text.ts";
@@ -110,12 +111,38 @@ export function inheritedFrom({ compactions }: SessionState, compactionId: strin
  */
 export function recoverByExpanding(log: readonly Placed[], breathe: Clock["breathe"]): Recover {
   const messages = new Map(log.map(({ seq, message }) => [seq, message]));
-  const indexes = new Map<number, TextIndex>();
+  const read = new Map<number, ReadMessage>();
   return async (specific) => {
     const message = messages.get(specific.seq);
     if (message === undefined) return undefined;
-    const index = indexes.get(specific.seq) ?? indexTexts(textsOf(message), breathe);
-    indexes.set(specific.seq, index);
-    return (await index.has(specific)) ? "expansion" : undefined;
+    const known = read.get(specific.seq) ?? readMessage(message, breathe);
+    read.set(specific.seq, known);
+    return known.says(specific.text) || (await known.index().has(specific)) ? "expansion" : undefined;
+  };
+}
+
+interface ReadMessage {
+  /** Whether it has a text word for word; most have, and nothing has to be read for that. */
+  says(text: string): boolean;
+  index(): TextIndex;
+}
+
+/** Specifics are asked for nearly in the order they stand in: how far before and after the last one the next is looked for. */
+const BACK_CHARS = 4_000;
+const AHEAD_CHARS = 64_000;
+
+function readMessage(message: Message, breathe: Clock["breathe"]): ReadMessage {
+  const whole = lazily(() => wholeTextsOf(message).join("\n"));
+  let last = 0;
+  return {
+    says: (piece) => {
+      const from = Math.max(0, last - BACK_CHARS);
+      const near = whole().slice(from, last + AHEAD_CHARS);
+      const at = near.indexOf(piece);
+      if (at < 0 || !isWhole(near, at, at + piece.length)) return false;
+      last = from + at;
+      return true;
+    },
+    index: lazily(() => indexTexts(textsOf(message), breathe)),
   };
 }

@@ -1,4 +1,5 @@
 import { isUnspaced } from "../../text/canonical.ts";
+import { matchesOf } from "../../text/matches.ts";
 
 /** Words that deny, insist or bound, by what they do: one of them makes a sentence another one. */
 const WORDS: Readonly<Record<string, string>> = {
@@ -33,11 +34,11 @@ const UNSPACED: readonly (readonly [name: string, form: RegExp])[] = [
 export function denialsIn(text: string): string {
   const found: string[] = [];
   const folded = text.normalize("NFKC").toLowerCase();
-  for (const [word] of folded.matchAll(WORD)) {
+  for (const [word] of matchesOf(WORD, folded)) {
     const name = CLASS_OF.get(word) ?? (SHORT_NOT.test(word) ? "not" : undefined);
     if (name !== undefined) found.push(name);
   }
-  for (const _ of folded.matchAll(NO_MORE)) found.push("no more");
+  for (const _ of matchesOf(NO_MORE, folded)) found.push("no more");
   if (isUnspaced(folded)) found.push(...unspacedDenials(folded));
   return found.sort().join(" ");
 }

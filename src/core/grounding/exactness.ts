@@ -2,6 +2,7 @@ import type { AssistantBlock, Content, Message } from "../../contract/message.ts
 import { atomsIn } from "../../text/atoms.ts";
 import { canonical, canonicalPiece, foldWidth, isWhole, wordsIn } from "../../text/canonical.ts";
 import { datesIn } from "../../text/dates.ts";
+import { matchesOf } from "../../text/matches.ts";
 import { collectOffers, numeralsIn, takenBy, withDigits } from "../../text/numbers.ts";
 import { tokensOf } from "../../text/words.ts";
 import { denialsIn } from "./denials.ts";
@@ -26,13 +27,13 @@ const NAME = /(?<=[\p{L}\p{N},;:)”’»]\s{1,4})\p{Lu}[\p{L}\p{M}\p{N}_’'-]*
 const QUOTED = /[“„«「『]([^“”„«»「」『』\n]{1,400})[”“»」』]|(?<![\p{L}\p{N}])"([^"\n]{1,400})"|`([^`\n]{1,400})`/gu;
 
 export function marksOf(text: string): Marks {
-  const quotes = [...text.matchAll(QUOTED)].map(([, curly, straight, ticked]) => curly ?? straight ?? ticked ?? "");
+  const quotes = matchesOf(QUOTED, text).map(([, curly, straight, ticked]) => curly ?? straight ?? ticked ?? "");
   const atoms = atomsIn(text).flatMap(({ kind, text: atom }) => (kind === "number" ? [] : [atom]));
   return {
-    names: [...text.matchAll(NAME)].flatMap(([name]) => namesIn(name)),
+    names: matchesOf(NAME, text).flatMap(([name]) => namesIn(name)),
     numbers: numbersIn(text),
     pieces: [...quotes, ...atoms].map(canonicalPiece).filter((piece) => piece !== ""),
-    counts: [...asCounted(text).matchAll(COUNT)].map(([count]) => count),
+    counts: matchesOf(COUNT, asCounted(text)).map(([count]) => count),
     denials: denialsIn(text),
     tokens: tokensOf(withoutNumbers(text)),
   };
@@ -123,10 +124,7 @@ const TOKENS_MAX = 400;
 
 /** Whether between two words both have, one has a word the other lacks and the other one that the first lacks. */
 function isReplaced(ownTokens: readonly string[], thereTokens: readonly string[]): boolean {
-  const [a, b] = [ownTokens, thereTokens].map((tokens) => tokens.slice(0, TOKENS_MAX).map(withoutParticiple)) as [
-    readonly string[],
-    readonly string[],
-  ]; // A pair is mapped to a pair.
+  const [a, b] = [compared(ownTokens), compared(thereTokens)];
   const [inA, inB] = [new Set(a), new Set(b)];
   if (a.every((token) => inB.has(token))) return false;
   const common = commonLengths(a, b);
@@ -154,8 +152,8 @@ function isReplaced(ownTokens: readonly string[], thereTokens: readonly string[]
 }
 
 /** German says "geschickt" of what one was asked to "schicken". */
-function withoutParticiple(token: string): string {
-  return token.replace(/^ge(?=\p{L}{3})/u, "");
+function compared(tokens: readonly string[]): readonly string[] {
+  return tokens.slice(0, TOKENS_MAX).map((token) => token.replace(/^ge(?=\p{L}{3})/u, ""));
 }
 
 const lengthAt = (rows: readonly Uint16Array[], i: number, j: number): number => rows[i]?.[j] ?? 0;
@@ -197,7 +195,7 @@ export function piecesOf(text: string): readonly string[] {
     const end = endOfPiece(text, start);
     const piece = text.slice(start, end);
     pieces.push(withoutEncoded(fence + piece));
-    for (const [line] of piece.matchAll(FENCE)) fence = fence === "" ? `${line.trim()}\n` : "";
+    for (const [line] of matchesOf(FENCE, piece)) fence = fence === "" ? `${line.trim()}\n` : "";
     start = end;
   }
   return pieces;

@@ -4,6 +4,7 @@ import type { Clock } from "../../ports/clock.ts";
 import { atomsIn } from "../../text/atoms.ts";
 import { canonicalPiece, foldWidth, isUnspaced, wordsIn } from "../../text/canonical.ts";
 import { momentsIn } from "../../text/dates.ts";
+import { matchesOf } from "../../text/matches.ts";
 import { keyOf, type Numeral, numeralsIn, type Reading, withDigits } from "../../text/numbers.ts";
 import { BARE_BASES } from "../../text/units.ts";
 import { languageOf, stemSet, stemsOf } from "../../text/words.ts";
@@ -171,7 +172,7 @@ const WORDS_SHARE_MIN = 0.8;
 /** What stands in backticks is a name or a command, even when its form does not say so. */
 function inventedCode(sentence: string, source: Source): Omit<Invented, "sentence">[] {
   const found: Omit<Invented, "sentence">[] = [];
-  for (const [, body = ""] of sentence.matchAll(CODE)) {
+  for (const [, body = ""] of matchesOf(CODE, sentence)) {
     const piece = canonicalPiece(body);
     const words = [...wordsIn(piece)].map(([word]) => word);
     if (words.length === 0 || /^\d{1,2}$/u.test(piece) || atomsIn(body).some(({ text }) => text === body)) continue;
