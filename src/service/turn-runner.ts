@@ -7,6 +7,7 @@ import type { RunResult, SessionSettings, StartTurn, ToolFilter } from "../contr
 import type { Permit } from "../core/approval.ts";
 import { COMPACTION_DEFAULTS, DefaultCompactor, requireReachable, thresholdFor } from "../core/compaction/policy.ts";
 import { type Compacting, CUSTOM } from "../core/compaction/prepare.ts";
+import type { Reading } from "../core/compaction/reading.ts";
 import type { ExtractSummary } from "../core/compaction/summarise.ts";
 import type { Hash } from "../core/context.ts";
 import { eventsOf } from "../core/entry-events.ts";
@@ -305,6 +306,7 @@ export interface CompactionPart {
   readonly curator: Curator | undefined;
   readonly hooks: CompactionHooks;
   readonly extract: ExtractSummary;
+  readonly reading?: Reading;
 }
 
 /** A summary takes no more than this share of a threshold that follows from the model's window. */
@@ -338,6 +340,7 @@ export function compactingFor(
     hooks: part.hooks,
     extract: part.extract,
     recovering: undefined,
+    reading: part.reading,
   };
 }
 

@@ -56,6 +56,7 @@ export function atomsIn(text: string): Atom[] {
 
 function urlsIn(text: string): Atom[] {
   const urls: Atom[] = [];
+  if (!text.includes("://") && !/www\./i.test(text)) return urls;
   for (const match of matchesOf(URL, text)) {
     const url = match[0].replace(URL_TAIL, "");
     if (url.length <= ATOM_CHARS_MAX) urls.push({ kind: "url", text: url, start: match.index });

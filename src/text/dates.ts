@@ -127,7 +127,8 @@ const CLOCK =
   /(?<![\d:.])(\d{1,2})(?::|\s?h\s?|\s?[时時点]\s?)([0-5]\d)(?:(?::|\s?分\s?)([0-5]\d)(?:[.,]\d+)?)?(?![\d:])(?:\s?([ap])\.?m\b\.?)?/giu;
 const HOUR = /(?<![\d:.,])(\d{1,2})\s?(?:([ap])\.?m\b\.?|(uhr|heures)(?!\p{L})|(?:h|[时時点])(?!\p{L}|\s?\d))/giu;
 /** "at 9": an hour in a source, too little to be one in a summary. */
-const BARE_HOUR = /(?<!\p{L})(?:at|by|until|from|um|gegen|ab|bis|à|vers|dès)\s(\d{1,2})(?![\d:%]|[.,]\d)/giu;
+const BARE_HOUR =
+  /(\d{1,2})(?<=(?<!\p{L})(?:at|by|until|from|um|gegen|ab|bis|à|vers|dès)\s\d{1,2})(?![\d:%]|[.,]\d)/giu;
 const GERMAN_CLOCK = /(?<![\d:.])(\d{1,2})\.([0-5]\d)\sUhr/giu;
 
 export interface Day {
@@ -159,12 +160,14 @@ interface Mention {
 }
 
 function mentionsIn(text: string): readonly Mention[] {
-  return FORMS.flatMap(({ form, read, needsYear = false }) =>
-    matchesOf(form, text).flatMap((match) => {
+  const mentions: Mention[] = [];
+  for (const { form, read, needsYear = false } of FORMS) {
+    for (const match of matchesOf(form, text)) {
       const days = read(match.slice(1)).filter(({ month, day }) => month >= 1 && month <= 12 && day >= 1 && day <= 31);
-      return days.length === 0 ? [] : [{ match, days, needsYear }];
-    }),
-  );
+      if (days.length > 0) mentions.push({ match, days, needsYear });
+    }
+  }
+  return mentions;
 }
 
 /** The days a text names outright: 2023-05-08, 8.5.2023, May 8th, 8 mai 2023, 2023年5月8日. */

@@ -95,25 +95,60 @@ function readNumeral(text: string, match: RegExpExecArray): Numeral | undefined 
   const readings = isBare
     ? raws.map((value) => ({ dimension: "", value }))
     : units.flatMap((unit) => raws.flatMap((raw) => readingsOf(raw, unit)));
-  // Asked for one of them at most, and a table has thousands of numbers.
-  return {
+  return new WrittenNumber({
     text: text.slice(start, after.end),
     start,
     readings,
-    raw: raws[0] ?? 0,
-    isSpecific: !isBare || !isWhole || Number(digits) >= SPECIFIC_MIN,
+    written: digits,
+    raws,
+    isBare,
+    isCounting: isBare && after.isNoun,
     isShort: after.factor !== 1,
-    get digits() {
-      return digits.replace(/\D/gu, "").replace(/^0+|(?<!0)0+$/gu, "").length;
-    },
-    get offers() {
-      const pieces = /[,. ]/u.test(digits) ? digits.split(/[^\d]/u).map(Number) : [];
-      return offersOf({ raws, readings, isBare, isCounting: isBare && after.isNoun, pieces });
-    },
-    get needs() {
-      return isBare ? raws.map((raw) => `any:${keyOf(raw)}`) : needsOf(raws, readings);
-    },
-  };
+    isSpecific: !isBare || !isWhole || Number(digits) >= SPECIFIC_MIN,
+  });
+}
+
+interface Parts extends Pick<Numeral, "text" | "start" | "readings" | "isShort" | "isSpecific"> {
+  /** The number itself, as it is written. */
+  readonly written: string;
+  readonly raws: readonly number[];
+  readonly isBare: boolean;
+  readonly isCounting: boolean;
+}
+
+/** A class because a table has thousands of them: what is asked of few is made when it is asked. */
+class WrittenNumber implements Numeral {
+  readonly text: string;
+  readonly start: number;
+  readonly readings: readonly Reading[];
+  readonly raw: number;
+  readonly isSpecific: boolean;
+  readonly isShort: boolean;
+  readonly #parts: Parts;
+
+  constructor(parts: Parts) {
+    this.text = parts.text;
+    this.start = parts.start;
+    this.readings = parts.readings;
+    this.raw = parts.raws[0] ?? 0;
+    this.isSpecific = parts.isSpecific;
+    this.isShort = parts.isShort;
+    this.#parts = parts;
+  }
+
+  get digits(): number {
+    return this.#parts.written.replace(/\D/gu, "").replace(/^0+|(?<!0)0+$/gu, "").length;
+  }
+
+  get offers(): readonly string[] {
+    const { written } = this.#parts;
+    return offersOf({ ...this.#parts, pieces: /[,. ]/u.test(written) ? written.split(/[^\d]/u).map(Number) : [] });
+  }
+
+  get needs(): readonly string[] {
+    const { isBare, raws, readings } = this.#parts;
+    return isBare ? raws.map((raw) => `any:${keyOf(raw)}`) : needsOf(raws, readings);
+  }
 }
 
 function readingsOf(raw: number, { dimension, factors }: Unit): Reading[] {
@@ -241,6 +276,7 @@ function unspacedUnit(run: string, from: number): UnitWord {
 
 /** Tells whether a span lies inside one of some figures; asked with rising starts or not. */
 export function takenBy(spans: readonly { readonly start: number; readonly text: string }[]) {
+  if (spans.length === 0) return () => false;
   const sorted = spans.map(({ start, text }) => [start, start + text.length] as const).sort((a, b) => a[0] - b[0]);
   const ends: number[] = [];
   for (const [, end] of sorted) ends.push(Math.max(end, ends.at(-1) ?? 0));
