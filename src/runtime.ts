@@ -8,7 +8,6 @@ import { CAPABILITY_ABSENT, type Capability } from "./contract/capability.ts";
 import type { ConfiguredRealm } from "./contract/config.ts";
 import { RuntimeError } from "./contract/error.ts";
 import { MEMORY_SKILL } from "./contract/memory.ts";
-import type { Reading } from "./core/compaction/reading.ts";
 import { requireSound } from "./core/json-schema.ts";
 import { createRedactor } from "./core/redact.ts";
 import { foldRow } from "./core/session-row.ts";
@@ -342,11 +341,8 @@ export function compactionOf(
   );
   const system_prompt = systemPrompt ?? config.agent.system_prompt;
   requireReachableFor(part, { ...(system_prompt === undefined ? {} : { system_prompt }) }, { tools: [], pinTokens: 0 });
-  return compaction === undefined ? undefined : { ...part, reading: readApart };
+  return compaction === undefined ? undefined : part;
 }
-
-/** Loaded when there is something to read. */
-const readApart: Reading = async (...work) => (await import("./service/reading-worker.ts")).readApart(...work);
 
 function agentsInMemory({ now }: Clock): AgentHome {
   return {

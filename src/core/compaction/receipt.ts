@@ -9,7 +9,6 @@ import { classify, indexTexts, lazily, type ReceiptItem, type TextIndex } from "
 import { type Specific, specificsOf } from "../grounding/specifics.ts";
 import type { SessionState } from "../session-state.ts";
 import type { Pruned } from "../transcript-text.ts";
-import type { Compacting } from "./prepare.ts";
 import type { Accounting, Reading } from "./reading.ts";
 
 export interface ReceiptSource {
@@ -88,7 +87,7 @@ export async function writeReceipt(source: ReceiptSource): Promise<Receipt> {
 
 /** Who reads for a receipt, where a session has somebody; expanding is tried there unless a search has to find it. */
 export function apartFor(
-  { reading, recovering }: Pick<Compacting, "reading" | "recovering">,
+  { reading, recovering }: { readonly reading?: Reading | undefined; readonly recovering: object | undefined },
   transcript: readonly Placed[],
   signal: AbortSignal,
 ): Pick<ReceiptSource, "apart"> {
