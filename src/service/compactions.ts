@@ -5,6 +5,7 @@ import type { OperationInput } from "../contract/operations.ts";
 import { planExpansion, planReturn, rangesOf, shownWith } from "../core/compaction/plan.ts";
 import { describeCompaction } from "../core/compaction/policy.ts";
 import type { Compacting } from "../core/compaction/prepare.ts";
+import type { Readings } from "../core/compaction/reading.ts";
 import type { CompactionJob, CompactionOutcome } from "../core/compaction/run-compaction.ts";
 import { pinnedIn } from "../core/compaction/shown-messages.ts";
 import { evictedFrom, type Placed } from "../core/context.ts";
@@ -46,6 +47,15 @@ export function createCompactions(
   current: () => CompactionParts,
 ): Pick<Service, Operations> {
   const { store, live, locked } = fixed;
+  const readSources = async (
+    given: Readings["sources"]["given"],
+    signal = new AbortController().signal,
+  ): Promise<Readings["sources"]["answer"]> => {
+    const { reading } = current().compaction ?? {};
+    if (reading !== undefined) return reading("sources", given, signal);
+    const { summarySources } = await import("../core/grounding/summary-sources.ts");
+    return summarySources(given.summary, given.messages, fixed.clock.breathe);
+  };
   return {
     compactSession: async (input, call) => {
       const session = await live.find(input.session_id);
@@ -57,13 +67,12 @@ export function createCompactions(
       const { state } = await live.findFresh(session_id);
       return structuredClone({ compactions: state.compactions.map(describeCompaction) });
     },
-    readSummarySources: async ({ session_id, compaction_id }) => {
+    readSummarySources: async ({ session_id, compaction_id }, call) => {
       const { state } = await live.findFresh(session_id);
       const { body, madeFrom, madeAfter } = recordOf(state, compaction_id);
-      const { summarySources } = await import("../core/grounding/summary-sources.ts");
       // What an earlier summary spoke for is read as it was said, so a sentence leads to its first source.
       const source = saidIn(transcriptAfter(state, madeAfter)).slice(0, madeFrom);
-      const sentences = await summarySources(body.summary, source, fixed.clock.breathe);
+      const sentences = await readSources({ summary: body.summary, messages: source }, call.signal);
       return { sentences: sentences.map(({ text, seqs }) => ({ text, seqs: [...seqs] })) };
     },
     undoCompaction: async ({ session_id, compaction_id }) => {

@@ -3,6 +3,7 @@ import { RuntimeError } from "../contract/error.ts";
 import { asksForNothing, WHY_UNSERVED } from "../contract/input.ts";
 import { type SkillRow, skillsWith } from "../contract/memory.ts";
 import { AT_CREATION, type CreateSession, type SessionSettings, type StartTurn } from "../contract/session.ts";
+import type { Reading } from "../core/compaction/reading.ts";
 import { CASCADE } from "../core/compaction/shown-messages.ts";
 import type { ExtractSummary } from "../core/compaction/summarise.ts";
 import type { CompactionConfig, CompactionHooks, Compactor, Curator } from "../ports/compactor.ts";
@@ -291,6 +292,7 @@ export function composeCompaction(
       ...(options.afterCompaction === undefined ? {} : { after: options.afterCompaction }),
     },
     extract,
+    reading: readApart,
   };
 }
 
@@ -310,6 +312,9 @@ export function requirePolicy(
   if (compactor === undefined || settings?.policy !== "economy") return;
   throw invalid('compaction.policy: "economy" is not for a compactor of one\'s own; leave one of the two out');
 }
+
+/** Loaded when there is something to read. */
+const readApart: Reading = async (...work) => (await import("./reading-worker.ts")).readApart(...work);
 
 function checked(name: string, value: number): number {
   const least = name === "minTurnsBetweenCompactions" ? 0 : 1;

@@ -7,6 +7,7 @@ import type { RunResult, SessionSettings, StartTurn } from "../contract/session.
 import type { Permit } from "../core/approval.ts";
 import { COMPACTION_DEFAULTS, DefaultCompactor, requireReachable, thresholdFor } from "../core/compaction/policy.ts";
 import { type Compacting, CUSTOM } from "../core/compaction/prepare.ts";
+import type { Reading } from "../core/compaction/reading.ts";
 import type { ExtractSummary } from "../core/compaction/summarise.ts";
 import type { Hash } from "../core/context.ts";
 import { eventsOf } from "../core/entry-events.ts";
@@ -308,6 +309,7 @@ export interface CompactionPart {
   readonly curator: Curator | undefined;
   readonly hooks: CompactionHooks;
   readonly extract: ExtractSummary;
+  readonly reading?: Reading;
 }
 
 /** The share of the threshold from which on tool output leaves the context. */
@@ -352,6 +354,7 @@ export function compactingFor(
     hooks: part.hooks,
     extract: part.extract,
     recovering: undefined,
+    reading: part.reading,
   };
 }
 

@@ -1,4 +1,5 @@
 import { foldWidth } from "./canonical.ts";
+import { matchesOf } from "./matches.ts";
 import { figuresIn, takenBy } from "./numbers.ts";
 
 /** A piece of text that must stay exact: a path, a name, an address or a number. */
@@ -42,7 +43,7 @@ export function atomsIn(text: string): Atom[] {
   const urls = urlsIn(folded);
   const isUrl = takenBy(urls);
   const names: Atom[] = [];
-  for (const match of folded.matchAll(CHUNK)) {
+  for (const match of matchesOf(CHUNK, folded)) {
     if (PLAIN_WORD.test(match[0]) || match[0].length > ATOM_CHARS_MAX || isUrl(match.index, match[0].length)) continue;
     collectNames(match[0], match.index, names);
   }
@@ -55,7 +56,8 @@ export function atomsIn(text: string): Atom[] {
 
 function urlsIn(text: string): Atom[] {
   const urls: Atom[] = [];
-  for (const match of text.matchAll(URL)) {
+  if (!text.includes("://") && !/www\./i.test(text)) return urls;
+  for (const match of matchesOf(URL, text)) {
     const url = match[0].replace(URL_TAIL, "");
     if (url.length <= ATOM_CHARS_MAX) urls.push({ kind: "url", text: url, start: match.index });
   }
@@ -75,11 +77,25 @@ function collectNames(chunk: string, at: number, into: Atom[]): void {
   }
 }
 
+const NAMES_MAX = 20_000;
+const names = new Map<string, Atom | undefined>();
+
 /** The name a chunk is, or undefined when it is a plain word or a number. */
 function nameOf(chunk: string, at: number): Atom | undefined {
+  // Every form of a name costs a look, and a text names the same again and again.
+  const isKnown = names.has(chunk);
+  const name = isKnown ? names.get(chunk) : readName(chunk);
+  if (!isKnown) {
+    if (names.size >= NAMES_MAX) names.clear();
+    names.set(chunk, name);
+  }
+  return name === undefined ? undefined : { ...name, start: at + name.start };
+}
+
+function readName(chunk: string): Atom | undefined {
   const trimmed = chunk.replace(CHUNK_EDGES, "");
   const bare = trimmed.replace(LINE_SUFFIX, "").replace(HUNG_WORD, "");
-  const start = at + chunk.indexOf(trimmed);
+  const start = chunk.indexOf(trimmed);
   if (isPath(bare)) return { kind: "path", text: bare, start };
   const name = trimmed.replace(HUNG_WORD, "");
   // Before a colon capitals are a label.

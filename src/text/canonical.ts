@@ -1,3 +1,5 @@
+import { matchesOf } from "./matches.ts";
+
 /** Scripts written without spaces: a sign is a word, and a border to any other script is a border between words. */
 const UNSPACED = "\\u3040-\\u30ff\\u3400-\\u9fff\\uac00-\\ud7af\\uf900-\\ufaff";
 const UNSPACED_SIGN = new RegExp(`[${UNSPACED}]`, "u");
@@ -18,15 +20,18 @@ const EDGES =
 
 /** A text as it is compared: one width, one case, one slash, one space for all that is soft. */
 export function canonical(text: string): string {
-  return text
-    .normalize("NFKC")
-    .toLowerCase()
-    .replaceAll("\\", "/")
-    .replace(ELISIONS, "$1 ")
-    .replace(APOSTROPHES, "")
-    .replace(EMPHASIS, "")
-    .replace(SOFT, " ");
+  let said = text.normalize("NFKC").toLowerCase();
+  // Each of these reads the text once more, and most texts have none of them.
+  if (said.includes("\\")) said = said.replaceAll("\\", "/");
+  if (said.includes("'") || said.includes("’")) said = said.replace(ELISIONS, "$1 ").replace(APOSTROPHES, "");
+  if (said.includes("_")) said = said.replace(EMPHASIS, "");
+  if (IGNORED.test(said)) said = said.replaceAll(IGNORED_ALL, "");
+  return said.replace(SOFT, " ");
 }
+
+/** Signs nobody sees: they join, part or turn what is shown, and mean nothing by themselves. */
+const IGNORED = /[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]/;
+const IGNORED_ALL = new RegExp(IGNORED, "g");
 
 /** A piece as it is looked up: canonical, without what stands around it. */
 export function canonicalPiece(text: string): string {
@@ -44,8 +49,8 @@ export function foldWidth(text: string): string {
 }
 
 /** Every word of a canonical text with its place. */
-export function wordsIn(text: string): IterableIterator<RegExpExecArray> {
-  return text.matchAll(WORD);
+export function wordsIn(text: string): readonly RegExpExecArray[] {
+  return matchesOf(WORD, text);
 }
 
 /** Whether a text holds a sign of a script without spaces. */

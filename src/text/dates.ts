@@ -1,3 +1,5 @@
+import { matchesOf } from "./matches.ts";
+
 /**
  * Names of the months, January first, in the languages people mix, with their accents and as typed without. Left out:
  * gen and marco, which are more often a generation and a man.
@@ -104,16 +106,13 @@ const FORMS: readonly Form[] = [
   },
   {
     form: new RegExp(
-      `(?<![\\d\\p{L}])(\\d{1,2})(?:st|nd|rd|th|er|\\.|º)?\\s(?:of\\s|de\\s|di\\s)?(${MONTH})(?![\\p{L}\\d_])\\.?,?(?:\\s${OF_YEAR}(\\d{4}))?`,
+      `(?<![\\d\\p{L}])(\\d{1,2})(?:st|nd|rd|th|er|\\.|º)?\\s(?:of\\s|de\\s|di\\s)?(\\p{L}{3,10})(?![\\p{L}\\d_])\\.?,?(?:\\s${OF_YEAR}(\\d{4}))?`,
       "giu",
     ),
     read: ([day, month, year]) => [dayOf(year, month, day)],
   },
   {
-    form: new RegExp(
-      `(?<!\\p{L})(${MONTH})\\.?\\s(\\d{1,2})(?:st|nd|rd|th)?(?![\\d\\p{L}:]|\\.\\d)(?:,?\\s(\\d{4}))?`,
-      "giu",
-    ),
+    form: /(?<!\p{L})(\p{L}{3,10})\.?\s(\d{1,2})(?:st|nd|rd|th)?(?![\d\p{L}:]|\.\d)(?:,?\s(\d{4}))?/giu,
     read: ([month, day, year]) => [dayOf(year, month, day)],
   },
 ];
@@ -128,7 +127,8 @@ const CLOCK =
   /(?<![\d:.])(\d{1,2})(?::|\s?h\s?|\s?[时時点]\s?)([0-5]\d)(?:(?::|\s?分\s?)([0-5]\d)(?:[.,]\d+)?)?(?![\d:])(?:\s?([ap])\.?m\b\.?)?/giu;
 const HOUR = /(?<![\d:.,])(\d{1,2})\s?(?:([ap])\.?m\b\.?|(uhr|heures)(?!\p{L})|(?:h|[时時点])(?!\p{L}|\s?\d))/giu;
 /** "at 9": an hour in a source, too little to be one in a summary. */
-const BARE_HOUR = /(?<!\p{L})(?:at|by|until|from|um|gegen|ab|bis|à|vers|dès)\s(\d{1,2})(?![\d:%]|[.,]\d)/giu;
+const BARE_HOUR =
+  /(\d{1,2})(?<=(?<!\p{L})(?:at|by|until|from|um|gegen|ab|bis|à|vers|dès)\s\d{1,2})(?![\d:%]|[.,]\d)/giu;
 const GERMAN_CLOCK = /(?<![\d:.])(\d{1,2})\.([0-5]\d)\sUhr/giu;
 
 export interface Day {
@@ -141,14 +141,15 @@ export interface Day {
 /** The dates and times of a text, in the forms people write them. */
 export function datesIn(text: string): Figure[] {
   const figures: Figure[] = [];
-  if (!/\d/u.test(text)) return figures;
+  if (!/\d/.test(text)) return figures;
   for (const { match, days } of mentionsIn(text)) figures.push(dayFigure(match, days));
-  for (const match of text.matchAll(CLOCK)) {
+  for (const match of matchesOf(CLOCK, text)) {
     const [, hour = "", minute = "", second, half] = match;
     figures.push(clockFigure(match, hours(Number(hour), half), second ? `${minute}:${second}` : minute));
   }
-  for (const match of text.matchAll(GERMAN_CLOCK)) figures.push(clockFigure(match, [Number(match[1])], match[2] ?? ""));
-  for (const match of text.matchAll(HOUR)) figures.push(clockFigure(match, hours(Number(match[1]), match[2]), "00"));
+  for (const match of matchesOf(GERMAN_CLOCK, text))
+    figures.push(clockFigure(match, [Number(match[1])], match[2] ?? ""));
+  for (const match of matchesOf(HOUR, text)) figures.push(clockFigure(match, hours(Number(match[1]), match[2]), "00"));
   return figures;
 }
 
@@ -159,12 +160,14 @@ interface Mention {
 }
 
 function mentionsIn(text: string): readonly Mention[] {
-  return FORMS.flatMap(({ form, read, needsYear = false }) =>
-    [...text.matchAll(form)].flatMap((match) => {
+  const mentions: Mention[] = [];
+  for (const { form, read, needsYear = false } of FORMS) {
+    for (const match of matchesOf(form, text)) {
       const days = read(match.slice(1)).filter(({ month, day }) => month >= 1 && month <= 12 && day >= 1 && day <= 31);
-      return days.length === 0 ? [] : [{ match, days, needsYear }];
-    }),
-  );
+      if (days.length > 0) mentions.push({ match, days, needsYear });
+    }
+  }
+  return mentions;
 }
 
 /** The days a text names outright: 2023-05-08, 8.5.2023, May 8th, 8 mai 2023, 2023年5月8日. */
@@ -174,19 +177,19 @@ export function daysIn(text: string): readonly Day[] {
 
 /** The months a text names with their year: in May 2023. */
 export function monthsOfYearsIn(text: string): readonly Omit<Day, "day">[] {
-  return [...text.matchAll(MONTH_OF_YEAR)].map(([, month, year]) => dayOf(year, month));
+  return matchesOf(MONTH_OF_YEAR, text).map(([, month, year]) => dayOf(year, month));
 }
 
 /** The months a text speaks of without a year: since May. */
 export function monthsIn(text: string): readonly number[] {
-  return [...text.matchAll(IN_MONTH)].map(([, month]) => dayOf(undefined, month).month);
+  return matchesOf(IN_MONTH, text).map(([, month]) => dayOf(undefined, month).month);
 }
 
 const MINUTE_MS = 60_000;
 
 /** The times of day and the days of a text on one scale each, in milliseconds: their distance is a duration. */
 export function momentsIn(text: string): { readonly clocks: readonly number[]; readonly days: readonly number[] } {
-  const clocks = [...text.matchAll(CLOCK)].map(([, hour, minute]) => (Number(hour) * 60 + Number(minute)) * MINUTE_MS);
+  const clocks = matchesOf(CLOCK, text).map(([, hour, minute]) => (Number(hour) * 60 + Number(minute)) * MINUTE_MS);
   const days = mentionsIn(text).flatMap((mention) => mention.days);
   const years = days.flatMap(({ year }) => (year === undefined ? [] : [year]));
   const scaled = days.map(({ year, month, day }) => Date.UTC(year ?? years[0] ?? 2_001, month - 1, day));
@@ -195,7 +198,7 @@ export function momentsIn(text: string): { readonly clocks: readonly number[]; r
 
 /** What "at 9" proves. */
 export function collectBareHours(text: string, into: Set<string>): void {
-  for (const [, hour = ""] of text.matchAll(BARE_HOUR)) {
+  for (const [, hour = ""] of matchesOf(BARE_HOUR, text)) {
     for (const meant of hours(Number(hour), undefined)) into.add(`clock:${meant}:00`);
   }
 }

@@ -1,5 +1,6 @@
 import { foldWidth } from "./canonical.ts";
 import { collectBareHours, datesIn, type Figure } from "./dates.ts";
+import { matchesOf } from "./matches.ts";
 import { BARE_BASES, multiplierOf, type Unit, unitsOf } from "./units.ts";
 import { stemsOf } from "./words.ts";
 
@@ -47,9 +48,10 @@ export function figuresIn(text: string): readonly (Figure | Numeral)[] {
 /** The numbers of a text, bare small ones as well; dates and versions are not taken out. */
 export function numeralsIn(folded: string): Numeral[] {
   const numerals: Numeral[] = [];
+  if (!HAS_DIGIT.test(folded)) return numerals;
   // `1600x1000` is two numbers, and the letter between them no unit of either.
   const text = folded.replace(/(?<=\d)x(?=\d)/gu, "×");
-  for (const match of text.matchAll(NUMBER)) {
+  for (const match of matchesOf(NUMBER, text)) {
     const numeral = readNumeral(text, match);
     if (numeral !== undefined) numerals.push(numeral);
   }
@@ -59,10 +61,11 @@ export function numeralsIn(folded: string): Numeral[] {
 /** Everything the numbers of a text prove, its number words included. */
 export function collectOffers(text: string, into: Set<string>): void {
   const folded = withDigits(foldWidth(text));
+  if (!HAS_DIGIT.test(folded)) return;
   for (const date of datesIn(folded)) for (const offer of date.offers) into.add(offer);
   collectBareHours(folded, into);
   for (const numeral of numeralsIn(folded)) for (const offer of numeral.offers) into.add(offer);
-  for (const [version] of folded.matchAll(VERSION)) collectVersion(version, into);
+  for (const [version] of matchesOf(VERSION, folded)) collectVersion(version, into);
 }
 
 /** `3.11.4` proves 3.11 and, where a part is long, the part. */
@@ -77,6 +80,9 @@ export function keyOf(value: number): string {
   return Number.isSafeInteger(value) ? String(value) : String(Number(value.toPrecision(12)));
 }
 
+const HAS_DIGIT = /\d/;
+const ONLY_DIGITS = /^\d+$/;
+
 function readNumeral(text: string, match: RegExpExecArray): Numeral | undefined {
   const [whole, currency, gap = "", digits = ""] = match;
   const after = readUnit(text, match.index + whole.length);
@@ -85,23 +91,64 @@ function readNumeral(text: string, match: RegExpExecArray): Numeral | undefined 
   const raws = valuesOf(digits).map((value) => value * after.factor);
   const start = match.index + (currency === undefined ? gap.length : 0);
   const isBare = units.length === 0;
-  const isWhole = /^\d+$/u.test(digits) && after.factor === 1;
+  const isWhole = ONLY_DIGITS.test(digits) && after.factor === 1;
   const readings = isBare
     ? raws.map((value) => ({ dimension: "", value }))
     : units.flatMap((unit) => raws.flatMap((raw) => readingsOf(raw, unit)));
-  const pieces = digits.split(/[^\d]/u).map(Number);
-  const isCounting = isBare && after.isNoun;
-  return {
+  return new WrittenNumber({
     text: text.slice(start, after.end),
     start,
     readings,
-    raw: raws[0] ?? 0,
-    isSpecific: !isBare || !isWhole || Number(digits) >= SPECIFIC_MIN,
-    digits: digits.replace(/\D/gu, "").replace(/^0+|(?<!0)0+$/gu, "").length,
+    written: digits,
+    raws,
+    isBare,
+    isCounting: isBare && after.isNoun,
     isShort: after.factor !== 1,
-    offers: offersOf({ raws, readings, isBare, isCounting, pieces: /[,. ]/u.test(digits) ? pieces : [] }),
-    needs: isBare ? raws.map((raw) => `any:${keyOf(raw)}`) : needsOf(raws, readings),
-  };
+    isSpecific: !isBare || !isWhole || Number(digits) >= SPECIFIC_MIN,
+  });
+}
+
+interface Parts extends Pick<Numeral, "text" | "start" | "readings" | "isShort" | "isSpecific"> {
+  /** The number itself, as it is written. */
+  readonly written: string;
+  readonly raws: readonly number[];
+  readonly isBare: boolean;
+  readonly isCounting: boolean;
+}
+
+/** A class because a table has thousands of them: what is asked of few is made when it is asked. */
+class WrittenNumber implements Numeral {
+  readonly text: string;
+  readonly start: number;
+  readonly readings: readonly Reading[];
+  readonly raw: number;
+  readonly isSpecific: boolean;
+  readonly isShort: boolean;
+  readonly #parts: Parts;
+
+  constructor(parts: Parts) {
+    this.text = parts.text;
+    this.start = parts.start;
+    this.readings = parts.readings;
+    this.raw = parts.raws[0] ?? 0;
+    this.isSpecific = parts.isSpecific;
+    this.isShort = parts.isShort;
+    this.#parts = parts;
+  }
+
+  get digits(): number {
+    return this.#parts.written.replace(/\D/gu, "").replace(/^0+|(?<!0)0+$/gu, "").length;
+  }
+
+  get offers(): readonly string[] {
+    const { written } = this.#parts;
+    return offersOf({ ...this.#parts, pieces: /[,. ]/u.test(written) ? written.split(/[^\d]/u).map(Number) : [] });
+  }
+
+  get needs(): readonly string[] {
+    const { isBare, raws, readings } = this.#parts;
+    return isBare ? raws.map((raw) => `any:${keyOf(raw)}`) : needsOf(raws, readings);
+  }
 }
 
 function readingsOf(raw: number, { dimension, factors }: Unit): Reading[] {
@@ -143,6 +190,7 @@ function needsOf(raws: readonly number[], readings: readonly Reading[]): string[
 
 /** What a digit string may mean: `1.200` is 1200 or 1.2, whoever wrote it. */
 function valuesOf(digits: string): number[] {
+  if (ONLY_DIGITS.test(digits)) return [Number(digits)];
   const values = new Set<number>();
   if (/^\d{1,3}(?:([,.'’\u00a0\u202f ])\d{3})(?:\1\d{3})*$/u.test(digits))
     values.add(Number(digits.replace(/\D/gu, "")));
@@ -196,9 +244,22 @@ function unitAt(text: string, at: number): UnitWord | undefined {
     gap === " " && name.length === 1 && /\p{L}/u.test(name) && !SPACED_LETTERS.has(name) ? [] : unitsOf(name);
   const isMoney = /^\p{Sc}/u.test(text.slice(at + whole.length, at + whole.length + 1));
   const factor = gap === "" || name.length > 1 || isMoney ? multiplierOf(name) : undefined;
-  const isNoun = units.length === 0 && factor === undefined && stemsOf(name).length > 0;
+  const isNoun = units.length === 0 && factor === undefined && isContentWord(name);
   const isKnown = units.length > 0 || factor !== undefined;
   return { end: isKnown ? at + whole.length : at, factor: factor ?? 1, units, isAttached: gap === "", isNoun };
+}
+
+const CONTENT_WORDS_MAX = 20_000;
+const contentWords = new Map<string, boolean>();
+
+/** Whether a word says something; asked after every number, and what follows numbers repeats. */
+function isContentWord(word: string): boolean {
+  const known = contentWords.get(word);
+  if (known !== undefined) return known;
+  if (contentWords.size >= CONTENT_WORDS_MAX) contentWords.clear();
+  const says = stemsOf(word).length > 0;
+  contentWords.set(word, says);
+  return says;
 }
 
 /** The longest beginning of a run without spaces that is a unit or a multiplier. */
@@ -215,6 +276,7 @@ function unspacedUnit(run: string, from: number): UnitWord {
 
 /** Tells whether a span lies inside one of some figures; asked with rising starts or not. */
 export function takenBy(spans: readonly { readonly start: number; readonly text: string }[]) {
+  if (spans.length === 0) return () => false;
   const sorted = spans.map(({ start, text }) => [start, start + text.length] as const).sort((a, b) => a[0] - b[0]);
   const ends: number[] = [];
   for (const [, end] of sorted) ends.push(Math.max(end, ends.at(-1) ?? 0));
@@ -286,7 +348,7 @@ export function withDigits(text: string): string {
 function spokenValue(phrase: string): string {
   let total = 0;
   let part = 0;
-  for (const [word] of phrase.toLowerCase().matchAll(PART)) {
+  for (const [word] of matchesOf(PART, phrase.toLowerCase())) {
     const scale = SCALES.get(word);
     if (scale === undefined) {
       if (part === 0 || !ARTICLES.has(word)) part += SMALL.get(word) ?? 0;

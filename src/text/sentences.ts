@@ -1,3 +1,4 @@
+import { matchesOf } from "./matches.ts";
 export interface Piece {
   readonly text: string;
   readonly start: number;
@@ -38,8 +39,8 @@ interface Ends {
 const JUDGED: Ends = {
   counted: /(?:^|\s)(?:\p{Lu}|\d{1,3})$/iu,
   even: ["`", "**", '"'],
-  closes: [")(", "][", "”“", "»«", "」「", "』『", "）（"],
-  signs: /[`"()[\]“”«»「」『』（）]|\*\*/gu,
+  closes: [")(", "][", "»«", "」「", "』『", "）（"],
+  signs: /[`"()[\]“”„«»「」『』（）]|\*\*/gu,
 };
 /** What is quoted is best short: "the port is 99." answers, and of a pasted page between quotes one line does. */
 const QUOTABLE: Ends = { counted: /^\s*(?:\p{L}|\d{1,3})$/iu, even: ["`"], closes: [], signs: /`/gu };
@@ -61,7 +62,7 @@ function endsIn(text: string, ends: Ends): readonly number[] {
   let seen = 0;
   const signs = new Map<string, number>();
   const hasSigns = text.search(ends.signs) >= 0;
-  for (const { 0: stop, index } of text.matchAll(SENTENCE_END)) {
+  for (const { 0: stop, index } of matchesOf(SENTENCE_END, text)) {
     const after = index + stop.length;
     // Counted on from the last end: counted anew, a page of open brackets would be read once for each of its ends.
     if (hasSigns) countSigns(text.slice(seen, after), ends.signs, signs);
@@ -92,15 +93,19 @@ function isJoined(text: string, { start, index, stop }: Stop, counted: RegExp): 
 }
 
 function countSigns(text: string, signs: RegExp, into: Map<string, number>): void {
-  for (const [sign] of text.matchAll(signs)) into.set(sign, (into.get(sign) ?? 0) + 1);
+  for (const [sign] of matchesOf(signs, text)) into.set(sign, (into.get(sign) ?? 0) + 1);
 }
 
 /** There must be as many ends as starts, and an even number of what is both. */
 function isBalanced(signs: ReadonlyMap<string, number>, { even, closes }: Ends): boolean {
   if (signs.size === 0) return true;
   const count = (sign: string): number => signs.get(sign) ?? 0;
+  // What opens an English quotation closes a German one.
+  const german = Math.min(count("„"), count("“"));
   return (
-    even.every((sign) => count(sign) % 2 === 0) && closes.every(([end = "", start = ""]) => count(start) <= count(end))
+    even.every((sign) => count(sign) % 2 === 0) &&
+    closes.every(([end = "", start = ""]) => count(start) <= count(end)) &&
+    count("„") + count("“") - 2 * german <= count("”")
   );
 }
 

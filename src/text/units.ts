@@ -19,7 +19,7 @@ define("time", [
   ["s sec secs second seconds sek sekunde sekunden seconde secondes 秒 秒钟", 1e3],
   ["m min mins minute minutes minuten 分 分钟 分間", 6e4],
   ["h hr hrs hour hours std stunde stunden heure heures 小时 個小時 个小时 時間", 36e5],
-  ["d day days tag tage tagen jour jours 天 日間", 864e5],
+  ["d day days tag tage tagen jour jours 天 日 日間", 864e5],
   ["w wk week weeks woche wochen semaine semaines 周 週間 个星期 星期", 6048e5],
 ]);
 define("month", [
@@ -28,8 +28,8 @@ define("month", [
 ]);
 define("bytes", [
   ["b byte bytes octets", 1],
-  ["kb kib", 1e3, 1024],
-  ["mb mib", 1e6, 1024 ** 2],
+  ["kb kib ko", 1e3, 1024],
+  ["mb mib mo", 1e6, 1024 ** 2],
   ["gb gib gi g", 1e9, 1024 ** 3],
   ["tb tib t", 1e12, 1024 ** 4],
 ]);

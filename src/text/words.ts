@@ -115,13 +115,13 @@ const REPORTING = `ask asks asked asking request requests requested require requ
   handling behaviour behavior issue issues problem problems task tasks help done first last next several part parts`;
 const GERMAN = `der die das den dem des ein eine einen einem einer eines und oder aber wenn dann als wie von zu zum
   zur im in ins an am auf bei mit ohne für aus nach vor über unter um durch gegen ist sind war waren wird werden
-  wurde wurden sein hat haben hatte hatten kann können könnte soll sollen sollte muss müssen darf dürfen will wollen
+  wurde wurden sein hat haben hatte hatten kann kannst können könnte könntest soll sollen sollte muss müssen darf dürfen will wollen
   möchte möchten nicht kein keine keinen nur auch noch schon sehr mehr so dass daß ob weil da es er sie wir ihr ich
   du man mich mir dich dir uns euch ihm ihn ihnen sich mein dein unser dieser diese dieses diesen jeder jede jedes
   alle was wer wo wann warum bitte nutzer benutzer kunde kundin wünscht verlangt bat sagte fragte bittet gebeten
   gesagt hier jetzt immer etwa beim vom`;
 const FRENCH = `le la les l un une des du de d et ou mais si alors comme que qui quoi dont où au aux en dans sur sous
-  par pour avec sans ce cet cette ces ça cela est sont était étaient être été a ont avait avoir eu peut peuvent doit
+  par pour avec sans t peux pouvez ce cet cette ces ça cela est sont était étaient être été a ont avait avoir eu peut peuvent doit
   doivent ne pas plus n non je tu il elle on nous vous ils elles me te se lui leur y mon ton son ma ta sa mes tes ses
   notre votre nos vos leurs utilisateur utilisatrice client cliente veut souhaite voudrait demande demandé dit très
   aussi encore déjà tout tous toute toutes quand pourquoi comment bien même entre après avant chez vers s il te plaît`;

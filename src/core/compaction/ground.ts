@@ -3,7 +3,7 @@ import { messageOf } from "../../contract/error.ts";
 import { type Judgement, Usage } from "../../contract/event.ts";
 import type { Message } from "../../contract/message.ts";
 import type { Verdict, Verdicts } from "../../ports/judge.ts";
-import { checkSummary, cutInvented, type Invented } from "../grounding/groundedness.ts";
+import { type Checked, checkSummary, cutInvented, type Invented } from "../grounding/groundedness.ts";
 import { type Asking, waitFor } from "../model-call.ts";
 import { addUsage } from "../session-state.ts";
 import { createModelJudge } from "./model-judge.ts";
@@ -25,7 +25,7 @@ export interface Grounded extends Written {
 }
 
 interface Grounding {
-  readonly compacting: Pick<Compacting, "cutInvented" | "judge" | "strategy">;
+  readonly compacting: Pick<Compacting, "cutInvented" | "judge" | "strategy" | "reading">;
   readonly asking: Asking;
   readonly source: readonly Message[];
 }
@@ -38,7 +38,9 @@ export async function ground(
   const { summary, by } = written;
   // Sentences of the conversation invent nothing; what a curator adds of its own is told and left to it.
   if (by === "extractive" || by === "none") return ungrounded(written);
-  const { invented, unverified: claims } = await checkSummary(summary, source, asking.clock.breathe);
+  const checked = await check({ compacting, asking, source }, summary);
+  if ("fault" in checked) return { ok: false, error: checked.fault, usage: written.usage };
+  const { invented, unverified: claims } = checked;
   const { contradicted, unverified, judged, notes } = await judgeClaims({ compacting, asking, source }, claims);
   const usage = judged === undefined ? written.usage : addUsage(written.usage, judged.usage);
   const told = {
@@ -67,6 +69,19 @@ export async function ground(
     invented,
     inventedCut: invented.length > 0,
   };
+}
+
+async function check(
+  { compacting, asking, source }: Grounding,
+  summary: string,
+): Promise<Checked | { readonly fault: string }> {
+  try {
+    const given = { summary, source };
+    return await (compacting.reading?.("check", given, asking.signal) ??
+      checkSummary(summary, source, asking.clock.breathe));
+  } catch (thrown) {
+    return { fault: messageOf(thrown) };
+  }
 }
 
 export function ungrounded(written: Written): Grounded {

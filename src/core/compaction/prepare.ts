@@ -8,6 +8,7 @@ import type { SessionState } from "../session-state.ts";
 import { estimateTokens } from "../tokens.ts";
 import { findPrunable } from "../transcript-text.ts";
 import { keepAll, rangesOf, type Source } from "./plan.ts";
+import type { Reading } from "./reading.ts";
 import type { Recover } from "./receipt.ts";
 import { type Retained, retain } from "./retain.ts";
 import { summaryMessage } from "./shown-messages.ts";
@@ -43,6 +44,8 @@ export interface Compacting {
   readonly extract: ExtractSummary;
   /** Proves that what leaves the context can be found again; absent, by expanding. */
   readonly recovering: ((log: readonly Placed[], breathe: Clock["breathe"]) => Recover) | undefined;
+  /** Reads all that was said without keeping others waiting; absent, it is read here. */
+  readonly reading?: Reading | undefined;
 }
 
 /** A context at one moment, with everything that is decided before a model is asked. */

@@ -1,13 +1,15 @@
 import type { Receipt } from "../../contract/compaction.ts";
 import type { Message } from "../../contract/message.ts";
 import type { Clock } from "../../ports/clock.ts";
+import { isWhole } from "../../text/canonical.ts";
 import type { Placed } from "../context.ts";
-import { textsOf } from "../grounding/exactness.ts";
+import { textsOf, wholeTextsOf } from "../grounding/exactness.ts";
 import type { Invented } from "../grounding/groundedness.ts";
-import { classify, indexTexts, type TextIndex } from "../grounding/occurrence.ts";
+import { classify, indexTexts, lazily, type ReceiptItem, type TextIndex } from "../grounding/occurrence.ts";
 import { type Specific, specificsOf } from "../grounding/specifics.ts";
 import type { SessionState } from "../session-state.ts";
 import type { Pruned } from "../transcript-text.ts";
+import type { Accounting, Reading } from "./reading.ts";
 
 export interface ReceiptSource {
   /** What leaves the context. */
@@ -27,6 +29,12 @@ export interface ReceiptSource {
   readonly unverified: readonly string[];
   readonly recover: Recover;
   readonly breathe: Clock["breathe"];
+  /** Who reads; absent, it is done here. With a log, expanding is tried there, and `recover` is not asked. */
+  readonly apart?: {
+    readonly read: Reading;
+    readonly log: readonly Placed[] | undefined;
+    readonly signal: AbortSignal;
+  };
 }
 
 /** How a specific that is shown nowhere any more can be found again: by a search, by expanding, or not at all. */
@@ -41,25 +49,23 @@ const STATUS_ORDER = ["lost", "in_summary", "pinned", "in_tail", "recoverable"] 
 
 /** Accounts for every specific that leaves the context. */
 export async function writeReceipt(source: ReceiptSource): Promise<Receipt> {
-  const { breathe } = source;
-  const found = await specificsOf(
-    [...source.gone, ...source.saved].sort((a, b) => a.seq - b.seq),
-    breathe,
-  );
-  const known = new Set(found.map(({ kind, text }) => `${kind} ${text}`));
-  const inherited = source.inherited.filter(({ kind, text }) => !known.has(`${kind} ${text}`));
+  const { breathe, apart } = source;
+  const from = [...source.gone, ...source.saved].sort((a, b) => a.seq - b.seq);
+  const { inherited, summary, tail, pinned } = source;
+  const given = { summary, from, inherited, tail, pinned, log: apart && logBesides(apart.log, from, inherited) };
+  const found = await (apart === undefined ? account(given, breathe) : apart.read("account", given, apart.signal));
   let foundBySearch = 0;
-  const items = await classify([...inherited, ...found], {
-    summary: source.summary,
-    breathe,
-    tail: source.tail.flatMap(textsOf),
-    pinned: source.pinned.flatMap(textsOf),
-    recover: async (specific) => {
-      const how = await source.recover(specific);
-      if (how === "search") foundBySearch += 1;
-      return how !== undefined;
-    },
-  });
+  const items: ReceiptItem[] = [];
+  for (const item of found) {
+    if (item.status !== "lost" || given.log !== undefined) {
+      items.push(item);
+      continue;
+    }
+    await breathe();
+    const how = await source.recover(item);
+    if (how === "search") foundBySearch += 1;
+    items.push({ ...item, status: how === undefined ? "lost" : "recoverable" });
+  }
   const counted = (status: (typeof STATUS_ORDER)[number]): number =>
     items.filter((item) => item.status === status).length;
   const worstFirst = STATUS_ORDER.flatMap((status) => items.filter((item) => item.status === status));
@@ -77,6 +83,43 @@ export async function writeReceipt(source: ReceiptSource): Promise<Receipt> {
     unverified: source.unverified.slice(0, UNVERIFIED_MAX),
     pruned: source.pruned.map(({ seq, tool_use_id, tokens }) => ({ seq, tool_use_id, tokens })),
   };
+}
+
+/** Who reads for a receipt, where a session has somebody; expanding is tried there unless a search has to find it. */
+export function apartFor(
+  { reading, recovering }: { readonly reading?: Reading | undefined; readonly recovering: object | undefined },
+  transcript: readonly Placed[],
+  signal: AbortSignal,
+): Pick<ReceiptSource, "apart"> {
+  if (reading === undefined) return {};
+  return { apart: { read: reading, log: recovering === undefined ? transcript : undefined, signal } };
+}
+
+/** What an expansion may need of a log besides what leaves the context. */
+function logBesides(
+  log: readonly Placed[] | undefined,
+  from: readonly Placed[],
+  inherited: readonly Specific[],
+): readonly Placed[] | undefined {
+  const known = new Set(from.map(({ seq }) => seq));
+  const asked = new Set(inherited.map(({ seq }) => seq).filter((seq) => !known.has(seq)));
+  return log?.filter(({ seq }) => asked.has(seq));
+}
+
+/** Where each specific is now; one that is shown nowhere is `lost` where expanding was not tried. */
+export async function account(given: Accounting, breathe: Clock["breathe"]): Promise<readonly ReceiptItem[]> {
+  const { summary, from, inherited, tail, pinned, log } = given;
+  const found = await specificsOf(from, breathe);
+  const known = new Set(found.map(({ kind, text }) => `${kind} ${text}`));
+  const besides = inherited.filter(({ kind, text }) => !known.has(`${kind} ${text}`));
+  const byExpanding = log && recoverByExpanding([...log, ...from], breathe);
+  return classify([...besides, ...found], {
+    summary,
+    breathe,
+    tail: tail.flatMap(textsOf),
+    pinned: pinned.flatMap(textsOf),
+    recover: async (specific) => (await byExpanding?.(specific)) !== undefined,
+  });
 }
 
 /**
@@ -110,12 +153,38 @@ export function inheritedFrom({ compactions }: SessionState, compactionId: strin
  */
 export function recoverByExpanding(log: readonly Placed[], breathe: Clock["breathe"]): Recover {
   const messages = new Map(log.map(({ seq, message }) => [seq, message]));
-  const indexes = new Map<number, TextIndex>();
+  const read = new Map<number, ReadMessage>();
   return async (specific) => {
     const message = messages.get(specific.seq);
     if (message === undefined) return undefined;
-    const index = indexes.get(specific.seq) ?? indexTexts(textsOf(message), breathe);
-    indexes.set(specific.seq, index);
-    return (await index.has(specific)) ? "expansion" : undefined;
+    const known = read.get(specific.seq) ?? readMessage(message, breathe);
+    read.set(specific.seq, known);
+    return known.says(specific.text) || (await known.index().has(specific)) ? "expansion" : undefined;
+  };
+}
+
+interface ReadMessage {
+  /** Whether it has a text word for word; most have, and nothing has to be read for that. */
+  says(text: string): boolean;
+  index(): TextIndex;
+}
+
+/** Specifics are asked for nearly in the order they stand in: how far before and after the last one the next is looked for. */
+const BACK_CHARS = 4_000;
+const AHEAD_CHARS = 64_000;
+
+function readMessage(message: Message, breathe: Clock["breathe"]): ReadMessage {
+  const whole = lazily(() => wholeTextsOf(message).join("\n"));
+  let last = 0;
+  return {
+    says: (piece) => {
+      const from = Math.max(0, last - BACK_CHARS);
+      const near = whole().slice(from, last + AHEAD_CHARS);
+      const at = near.indexOf(piece);
+      if (at < 0 || !isWhole(near, at, at + piece.length)) return false;
+      last = from + at;
+      return true;
+    },
+    index: lazily(() => indexTexts(textsOf(message), breathe)),
   };
 }

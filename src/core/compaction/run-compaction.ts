@@ -16,7 +16,14 @@ import { compactNatively } from "./native.ts";
 import { keptOf, type Plan, partsOf, rangesOf } from "./plan.ts";
 import { type Compacting, type Prepared, prepare, rangesIn, retainFrom } from "./prepare.ts";
 import { basisOf, type Made, publishedEntry, tellHook } from "./published.ts";
-import { inheritedFrom, originalsOf, recoverByExpanding, writeReceipt } from "./receipt.ts";
+import {
+  apartFor,
+  inheritedFrom,
+  originalsOf,
+  type ReceiptSource,
+  recoverByExpanding,
+  writeReceipt,
+} from "./receipt.ts";
 import type { Retained } from "./retain.ts";
 import { CASCADE, isSummary, summaryWithRules, withoutRulesIntro } from "./shown-messages.ts";
 import { extracted, type Summarised, summarise } from "./summarise.ts";
@@ -364,7 +371,7 @@ interface Settled extends Pick<Grounded, "summary" | "invented" | "inventedCut" 
   readonly retained: Retained;
 }
 
-function receiptOf({ compacting, state, asking }: Making, prepared: Prepared, settled: Settled) {
+async function receiptOf({ compacting, state, asking }: Making, prepared: Prepared, settled: Settled) {
   const { passed, retained, summary, invented, inventedCut, unverified } = settled;
   const { plan } = passed;
   const kept = keptOf(plan);
@@ -372,7 +379,7 @@ function receiptOf({ compacting, state, asking }: Making, prepared: Prepared, se
   const pinnedSeqs = new Set([...retained.pinned].map(({ seq }) => seq));
   // As they are shown: what stands as a reference is not in the tail.
   const shown = passed.shown.filter(({ seq }) => keptSeqs.has(seq));
-  return writeReceipt({
+  const source: ReceiptSource = {
     gone: originalsOf(prepared.transcript, { discarded: plan.discarded, pruned: retained.pruned }),
     inherited: inheritedFrom(state, supersededBy(prepared, passed).superseded),
     saved: kept.filter((placed) => retained.saved.has(placed)),
@@ -385,5 +392,11 @@ function receiptOf({ compacting, state, asking }: Making, prepared: Prepared, se
     unverified,
     breathe: asking.clock.breathe,
     recover: (compacting.recovering ?? recoverByExpanding)(prepared.transcript, asking.clock.breathe),
-  });
+    ...apartFor(compacting, prepared.transcript, asking.signal),
+  };
+  try {
+    return await writeReceipt(source);
+  } catch (thrown) {
+    throw new Rejected(messageOf(thrown));
+  }
 }

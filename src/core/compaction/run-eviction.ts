@@ -8,7 +8,7 @@ import { chooseEvictions, type Eviction } from "./evict.ts";
 import { passGates } from "./gates.ts";
 import { keepAll, partsOf, rangesOf } from "./plan.ts";
 import { type Compacting, sourceOf } from "./prepare.ts";
-import { originalsOf, recoverByExpanding, writeReceipt } from "./receipt.ts";
+import { apartFor, originalsOf, recoverByExpanding, writeReceipt } from "./receipt.ts";
 import type { CompactionJob } from "./run-compaction.ts";
 import { pinnedIn } from "./shown-messages.ts";
 
@@ -66,6 +66,7 @@ export async function runEviction({ state, compacting, asking, append }: Evictio
     unverified: [],
     breathe: clock.breathe,
     recover: (compacting.recovering ?? recoverByExpanding)(transcript, clock.breathe),
+    ...apartFor(compacting, transcript, asking.signal),
   });
   await append(() => {
     // What was said meanwhile, such as an injected text, stands after what was looked at.

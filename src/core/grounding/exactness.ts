@@ -1,34 +1,55 @@
 import type { AssistantBlock, Content, Message } from "../../contract/message.ts";
 import { atomsIn } from "../../text/atoms.ts";
-import { canonical, canonicalPiece, foldWidth } from "../../text/canonical.ts";
+import { canonical, canonicalPiece, foldWidth, isWhole, wordsIn } from "../../text/canonical.ts";
 import { datesIn } from "../../text/dates.ts";
+import { matchesOf } from "../../text/matches.ts";
 import { collectOffers, numeralsIn, takenBy, withDigits } from "../../text/numbers.ts";
 import { tokensOf } from "../../text/words.ts";
+import { denialsIn } from "./denials.ts";
 
-/** What of a rule or an ask must stand in the sentence that is taken for it, because one word of it makes another. */
+/** What of a question or a command must stand in the sentence that is taken for it, because one word of it makes another. */
 export interface Marks {
-  /** Capitals within the sentence, as tokens. */
+  /** Capitals within the sentence, as they are written but for their case. */
   readonly names: readonly string[];
   /** What would prove each number; one of a row suffices. */
   readonly numbers: readonly (readonly string[])[];
   /** Paths, identifiers, addresses and what stands in quotes, in canonical form. */
   readonly pieces: readonly string[];
+  /** Where a script has no spaces, each number with the sign after it: 40リットル are not 40ミリリットル. */
+  readonly counts: readonly string[];
+  /** What it denies. */
+  readonly denials: string;
   /** The words that say something, in their order. */
   readonly tokens: readonly string[];
 }
 
-const NAME = /(?<=[\p{L}\p{N},;:)”’»]\s{1,4})\p{Lu}[\p{L}\p{M}\p{N}’'-]*/gu;
+const NAME = /(?<=[\p{L}\p{N},;:)”’»]\s{1,4})\p{Lu}[\p{L}\p{M}\p{N}_’'-]*/gu;
 const QUOTED = /[“„«「『]([^“”„«»「」『』\n]{1,400})[”“»」』]|(?<![\p{L}\p{N}])"([^"\n]{1,400})"|`([^`\n]{1,400})`/gu;
 
 export function marksOf(text: string): Marks {
-  const quotes = [...text.matchAll(QUOTED)].map(([, curly, straight, ticked]) => curly ?? straight ?? ticked ?? "");
+  const quotes = matchesOf(QUOTED, text).map(([, curly, straight, ticked]) => curly ?? straight ?? ticked ?? "");
   const atoms = atomsIn(text).flatMap(({ kind, text: atom }) => (kind === "number" ? [] : [atom]));
   return {
-    names: [...text.matchAll(NAME)].flatMap(([name]) => tokensOf(name)),
+    names: matchesOf(NAME, text).flatMap(([name]) => namesIn(name)),
     numbers: numbersIn(text),
     pieces: [...quotes, ...atoms].map(canonicalPiece).filter((piece) => piece !== ""),
+    counts: matchesOf(COUNT, asCounted(text)).map(([count]) => count),
+    denials: denialsIn(text),
     tokens: tokensOf(withoutNumbers(text)),
   };
+}
+
+const COUNT = /\d[\u3040-\u30ff\u3400-\u9fff]/gu;
+
+function asCounted(text: string): string {
+  return withDigits(foldWidth(text)).replace(/[\s`*_]+/gu, "");
+}
+
+/** The words of a name, whole: `Meyers` is not `Meyer`, but "Meyer's" is of him. */
+function namesIn(text: string): readonly string[] {
+  return [...wordsIn(canonical(text.replace(/[’']s(?!\p{L})/gu, "")))]
+    .map(([word]) => word)
+    .filter((word) => word !== "i");
 }
 
 function numbersIn(text: string): readonly (readonly string[])[] {
@@ -39,7 +60,9 @@ function numbersIn(text: string): readonly (readonly string[])[] {
     // "A ticket" is not told from "the ticket".
     return !isTaken(start, written.length) && (raw > 1 || text.includes(written));
   });
-  return [...dates, ...numerals].map(({ needs }) => needs);
+  // What is counted in one sentence is not measured in the other: 90 files are not 90 days.
+  const exact = (need: string): string => need.replace(/^any:/u, "bare:");
+  return [...dates, ...numerals].map(({ needs }) => needs.map(exact));
 }
 
 /** Two weeks are fourteen days: numbers and their units are compared as numbers. */
@@ -54,27 +77,55 @@ export function withoutNumbers(text: string): string {
   return rest + spelt.slice(end);
 }
 
-/** Whether a sentence has every mark, and no other word where one of the specific's own should stand. */
+/** What a report begins with before it says what was asked. */
+const LEAD =
+  /^\s*(?:[-*+•・]\s+)?(?:\[[ x]\]\s+)?[*_]*(?:(?:still\s)?(?:open|unclear|unanswered|to\sdo|asked)(?:\s(?:question|request))?|open\squestion\sabout|it\s(?:is\s(?:open|unclear)|was\sasked)|(?:noch\s)?(?:offen|unklar|gefragt)(?:e\sfrage)?(?:\s(?:ist|war|wurde|zu))?|question(?:\souverte|\ssur)?|(?:reste?\s)?ouvert|on\s(?:ignore|a\sdemandé)|待办|待确认|待解决的问题|问题|关于|还没有定|还不清楚|有人[问说]|未定|未解決の質問|質問)\s?[:：,，]?[*_]*[:：]?/iu;
+
+/** Whether a sentence has every mark, denies what is denied and nothing else, and has no other word in the place of one. */
 export function hasMarks(marks: Marks, sentence: string): boolean {
-  const held = new Set(tokensOf(sentence));
-  if (!marks.names.every((name) => held.has(name))) return false;
   const text = canonical(sentence);
-  if (!marks.pieces.every((piece) => text.includes(piece))) return false;
+  if (!marks.pieces.every((piece) => holdsWhole(text, piece))) return false;
+  const words = new Set(namesIn(sentence));
+  if (!marks.names.every((name) => words.has(name))) return false;
   if (marks.numbers.length > 0) {
     const offers = new Set<string>();
     collectOffers(sentence, offers);
     if (!marks.numbers.every((needs) => needs.some((need) => offers.has(need)))) return false;
   }
-  return !isReplaced(marks.tokens, tokensOf(withoutNumbers(sentence)));
+  if (marks.counts.length > 0) {
+    const counted = asCounted(sentence);
+    if (!marks.counts.every((count) => counted.includes(count))) return false;
+  }
+  const said = sentence.replace(LEAD, "");
+  return deniesTheSame(marks, said) && !isReplaced(marks.tokens, tokensOf(withoutNumbers(said)));
+}
+
+/** Whether a piece stands somewhere as whole words. */
+export function holdsWhole(text: string, piece: string): boolean {
+  if (piece === "") return false;
+  for (let at = text.indexOf(piece); at >= 0; at = text.indexOf(piece, at + 1)) {
+    if (isWhole(text, at, at + piece.length)) return true;
+  }
+  return false;
+}
+
+const CLAUSE_END = /[,;:()–—、，；：（）]+/u;
+
+/** Compared where the words of the specific stand: what a summary adds may deny something else. */
+function deniesTheSame({ denials, tokens }: Marks, sentence: string): boolean {
+  if (denials === denialsIn(sentence)) return true;
+  const own = new Set(tokens);
+  const clauses = sentence.split(CLAUSE_END).filter((clause) => tokensOf(clause).some((token) => own.has(token)));
+  return denials === denialsIn(clauses.join(", "));
 }
 
 /** Words of a specific that are laid beside those of a sentence; a longer one is compared by its beginning. */
 const TOKENS_MAX = 400;
 
 /** Whether between two words both have, one has a word the other lacks and the other one that the first lacks. */
-function isReplaced(own: readonly string[], there: readonly string[]): boolean {
-  const [a, b] = [own.slice(0, TOKENS_MAX), there.slice(0, TOKENS_MAX)];
-  const [inA, inB] = [new Set(own), new Set(there)];
+function isReplaced(ownTokens: readonly string[], thereTokens: readonly string[]): boolean {
+  const [a, b] = [compared(ownTokens), compared(thereTokens)];
+  const [inA, inB] = [new Set(a), new Set(b)];
   if (a.every((token) => inB.has(token))) return false;
   const common = commonLengths(a, b);
   let [isMissing, isAdded] = [false, false];
@@ -98,6 +149,11 @@ function isReplaced(own: readonly string[], there: readonly string[]): boolean {
     if (isMissing && isAdded) return true;
   }
   return false;
+}
+
+/** German says "geschickt" of what one was asked to "schicken". */
+function compared(tokens: readonly string[]): readonly string[] {
+  return tokens.slice(0, TOKENS_MAX).map((token) => token.replace(/^ge(?=\p{L}{3})/u, ""));
 }
 
 const lengthAt = (rows: readonly Uint16Array[], i: number, j: number): number => rows[i]?.[j] ?? 0;
@@ -139,7 +195,7 @@ export function piecesOf(text: string): readonly string[] {
     const end = endOfPiece(text, start);
     const piece = text.slice(start, end);
     pieces.push(withoutEncoded(fence + piece));
-    for (const [line] of piece.matchAll(FENCE)) fence = fence === "" ? `${line.trim()}\n` : "";
+    for (const [line] of matchesOf(FENCE, piece)) fence = fence === "" ? `${line.trim()}\n` : "";
     start = end;
   }
   return pieces;

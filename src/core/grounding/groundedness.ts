@@ -4,6 +4,7 @@ import type { Clock } from "../../ports/clock.ts";
 import { atomsIn } from "../../text/atoms.ts";
 import { canonicalPiece, foldWidth, isUnspaced, wordsIn } from "../../text/canonical.ts";
 import { momentsIn } from "../../text/dates.ts";
+import { matchesOf } from "../../text/matches.ts";
 import { keyOf, type Numeral, numeralsIn, type Reading, withDigits } from "../../text/numbers.ts";
 import { BARE_BASES } from "../../text/units.ts";
 import { languageOf, stemSet, stemsOf } from "../../text/words.ts";
@@ -31,7 +32,7 @@ interface Source {
   readonly index: PhraseIndex;
   hasPhrase(piece: string): boolean;
   hasStem(stem: string): boolean;
-  roundings(): Promise<ReadonlySet<string>>;
+  roundings(): Promise<Roundings>;
   /** How many things the source may list, at most. */
   pieces(): Promise<number>;
 }
@@ -171,7 +172,7 @@ const WORDS_SHARE_MIN = 0.8;
 /** What stands in backticks is a name or a command, even when its form does not say so. */
 function inventedCode(sentence: string, source: Source): Omit<Invented, "sentence">[] {
   const found: Omit<Invented, "sentence">[] = [];
-  for (const [, body = ""] of sentence.matchAll(CODE)) {
+  for (const [, body = ""] of matchesOf(CODE, sentence)) {
     const piece = canonicalPiece(body);
     const words = [...wordsIn(piece)].map(([word]) => word);
     if (words.length === 0 || /^\d{1,2}$/u.test(piece) || atomsIn(body).some(({ text }) => text === body)) continue;
@@ -249,41 +250,67 @@ const ABOUT =
   /(?:[~≈±<>≥≤]|(?<!\p{L})(?:about|around|approx(?:imately|\.)?|roughly|nearly|almost|over|more than|less than|under|some|ca\.?|circa|rund|etwa|ungefähr|knapp|über|fast|gut|environ|presque|près de|plus de|moins de)|约|大约|近|超过|約|ほぼ|およそ)\s*\p{Sc}?$/iu;
 const ABOUT_CHARS = 16;
 
-/** The rounded forms of every number of a source, by the digits they keep. */
-async function roundingsOf(texts: readonly string[], breathe: Clock["breathe"]): Promise<ReadonlySet<string>> {
-  const readings = new Map<string, Reading>();
+interface Roundings {
+  /** Whether some number, with so many digits, is another one with as many. */
+  has(reading: Reading, digits: number): boolean;
+}
+
+/** Every number of a source, by what it measures. */
+async function roundingsOf(texts: readonly string[], breathe: Clock["breathe"]): Promise<Roundings> {
+  const values = new Map<string, Set<number>>();
   for (const text of texts) {
     await breathe();
-    for (const numeral of numeralsIn(withDigits(foldWidth(text)))) {
-      for (const reading of numeral.readings) readings.set(`${reading.dimension} ${reading.value}`, reading);
+    for (const { readings } of numeralsIn(withDigits(foldWidth(text)))) {
+      for (const { dimension, value } of readings) {
+        const known = values.get(dimension);
+        if (known === undefined) values.set(dimension, new Set([value]));
+        else known.add(value);
+      }
     }
   }
-  const roundings = new Set<string>();
-  for (const reading of readings.values()) {
-    await breathe();
-    for (let digits = 1; digits <= ROUNDED_DIGITS_MAX; digits += 1) roundings.add(roundedKey(reading, digits));
+  const rising = new Map<string, Float64Array>();
+  for (const [dimension, all] of values) rising.set(dimension, Float64Array.from(all).sort());
+  const has = ({ dimension, value }: Reading, digits: number): boolean => {
+    const all = rising.get(dimension);
+    if (all === undefined) return false;
+    const rounded = Number(value.toPrecision(digits));
+    // Half of its last digit, and a little for what binary fractions leave over.
+    const reach = 0.51 * 10 ** (Math.floor(Math.log10(Math.abs(rounded) || 1)) + 1 - digits);
+    for (let at = firstFrom(all, rounded - reach); at < all.length; at += 1) {
+      const other = all[at] ?? Number.NaN;
+      if (other > rounded + reach) return false;
+      if (keyOf(Number(other.toPrecision(digits))) === keyOf(rounded)) return true;
+    }
+    return false;
+  };
+  return { has };
+}
+
+/** Where the numbers begin that are no less than a bound. */
+function firstFrom(rising: Float64Array, least: number): number {
+  let [low, high] = [0, rising.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((rising[middle] ?? 0) < least) low = middle + 1;
+    else high = middle;
   }
-  return roundings;
+  return low;
 }
 
 /** Whether a number is one of the source with fewer digits; short of digits it must be marked as "about". */
-function isRounded(numeral: Numeral, line: string, roundings: ReadonlySet<string>): boolean {
+function isRounded(numeral: Numeral, line: string, roundings: Roundings): boolean {
   const { digits, readings, isShort } = numeral;
   const isMarked = isShort || ABOUT.test(line.slice(Math.max(0, numeral.start - ABOUT_CHARS), numeral.start));
   const hasUnit = readings.some(({ dimension }) => dimension !== "");
   const digitsMin = isMarked ? 1 : hasUnit ? DIGITS_WITH_UNIT_MIN : DIGITS_BARE_MIN;
   if (digits < digitsMin || digits > ROUNDED_DIGITS_MAX) return false;
-  return readings.flatMap(withBareBases).some((reading) => roundings.has(roundedKey(reading, digits)));
+  return readings.flatMap(withBareBases).some((reading) => roundings.has(reading, digits));
 }
 
 /** `p95_ms: 5110` has no unit of its own, and is what "5.1 s" was rounded from. */
 function withBareBases(reading: Reading): Reading[] {
   const bases = BARE_BASES[reading.dimension] ?? [];
   return [reading, ...bases.map((base) => ({ dimension: "", value: reading.value / base }))];
-}
-
-function roundedKey({ dimension, value }: Reading, digits: number): string {
-  return `${digits} ${dimension} ${keyOf(Number(value.toPrecision(digits)))}`;
 }
 
 /** What a line offers to reckon with. */

@@ -33,6 +33,7 @@ export function indexTexts(texts: readonly string[], breathe: Clock["breathe"]):
   const facts = lazily(() => indexFacts(texts, breathe));
   const sentences = lazily(() => indexSentences(texts.flatMap(withUnescaped), breathe));
   const has = async (specific: Pick<Specific, "kind" | "text">): Promise<boolean> => {
+    if (texts.length === 0) return false;
     const { kind, text } = specific;
     switch (kind) {
       case "number":
@@ -44,7 +45,7 @@ export function indexTexts(texts: readonly string[], breathe: Clock["breathe"]):
         return (await facts()).has(specific) || (await sentences()).has(text);
       // Whoever says it in other words may say the opposite, and "delete it" stands in "never delete it".
       case "rule":
-        return isRule(text) ? (await sentences()).hasWhole(text) : (await facts()).has(specific);
+        return isRuleText(text) ? (await sentences()).hasWhole(text) : (await facts()).has(specific);
       case "ask":
         if ((await sentences()).hasWhole(text)) return true;
         return isQuestion(text) && ((await facts()).has(specific) || (await sentences()).has(text));
@@ -61,8 +62,8 @@ export async function indexFacts(texts: readonly string[], breathe: Clock["breat
   const has = ({ kind, text }: Pick<Specific, "kind" | "text">): boolean => {
     if (kind === "number" && hasNumber(text, offers)) return true;
     if (kind === "command" && hasExit(text, offers)) return true;
-    const spellings = kind === "path" || kind === "identifier" || kind === "url" ? spellingsOf(text) : undefined;
-    return (spellings ?? [canonicalPiece(text)]).some((spelling) => phrases.has(spelling));
+    const spellings = kind === "path" || kind === "identifier" || kind === "url" ? spellingsOfLast(text) : undefined;
+    return (spellings ?? [pieceOf(text)]).some((spelling) => phrases.has(spelling));
   };
   return { has, hasPhrase: phrases.has, hasSentence: phrases.hasSentence };
 }
@@ -75,6 +76,24 @@ function isQuestion(text: string): boolean {
 function withUnescaped(text: string): readonly string[] {
   return /\\[nrt"]/u.test(text) ? [text, text.replace(/(?<!\\)\\+[nrt"]/gu, " ")] : [text];
 }
+
+/** Remembers what it last made: a specific is held against one text after the other. */
+function ofLast<T>(make: (text: string) => T): (text: string) => T {
+  let last: { readonly text: string; readonly made: T } | undefined;
+  return (text) => {
+    if (last?.text !== text) last = { text, made: make(text) };
+    return last.made;
+  };
+}
+
+const pieceOf = ofLast(canonicalPiece);
+const isRuleText = ofLast(isRule);
+const needsOf = ofLast((text) => figuresIn(text).map(({ needs }) => needs));
+const exitsOf = ofLast(exitCodesIn);
+const spellingsOfLast = ofLast(spellingsOf);
+const wholeOfLast = ofLast(wholeOf);
+const stemsOfLast = ofLast(wordStems);
+const marksOfLast = ofLast(marksOf);
 
 /** Makes a value when it is first asked for. */
 export function lazily<T>(make: () => T): () => T {
@@ -96,12 +115,12 @@ async function offersOf(texts: readonly string[], breathe: Clock["breathe"]): Pr
 }
 
 function hasNumber(text: string, offers: ReadonlySet<string>): boolean {
-  const figures = figuresIn(text);
-  return figures.length > 0 && figures.every(({ needs }) => needs.some((need) => offers.has(need)));
+  const figures = needsOf(text);
+  return figures.length > 0 && figures.every((needs) => needs.some((need) => offers.has(need)));
 }
 
 function hasExit(text: string, offers: ReadonlySet<string>): boolean {
-  const codes = exitCodesIn(text);
+  const codes = exitsOf(text);
   return codes.length > 0 && codes.every((code) => offers.has(`exit:${code}`));
 }
 
@@ -192,9 +211,18 @@ interface Sentences {
   hasWhole(text: string): boolean;
 }
 
-/** Finds the sentence that holds most content words of another one. */
+/** Sentences of one word that are remembered: what stands in more of them is no way to one. */
+const SENTENCES_OF_WORD_MAX = 64;
+/** Sentences that are looked at for one question or command, and those of them that are read closely. */
+const CANDIDATES_MAX = 128;
+const READ_CLOSELY_MAX = 8;
+/** One word in common is chance. */
+const STEMS_MIN = 2;
+
+/** Finds the sentence that holds most content words of another one; a question costs the same however much was said. */
 async function indexSentences(texts: readonly string[], breathe: Clock["breathe"]): Promise<Sentences> {
-  const sentences = new Set<string>();
+  const sentences: { readonly text: string; readonly stems: ReadonlySet<string> }[] = [];
+  const seen = new Set<string>();
   const places = new Map<string, number[]>();
   const wholes = new Set<string>();
   const addWhole = (text: string): void => {
@@ -203,42 +231,52 @@ async function indexSentences(texts: readonly string[], breathe: Clock["breathe"
     if (clip(text) !== text) wholes.add(wholeOf(clip(text)));
   };
   const add = (sentence: string): void => {
-    if (sentences.has(sentence)) return;
+    if (seen.has(sentence)) return;
+    seen.add(sentence);
     addWhole(sentence);
-    for (const stem of new Set(stemsOf(sentence))) {
+    const stems = new Set(stemsOf(sentence));
+    for (const stem of stems) {
       const known = places.get(stem);
-      if (known === undefined) places.set(stem, [sentences.size]);
-      else known.push(sentences.size);
+      if (known === undefined) places.set(stem, [sentences.length]);
+      else if (known.length < SENTENCES_OF_WORD_MAX) known.push(sentences.length);
     }
-    sentences.add(sentence);
+    sentences.push({ text: sentence, stems });
   };
   for (const text of texts) {
     await breathe();
     for (const sentence of sentencesOf(text)) add(sentence);
     for (const quote of quotesIn(text)) addWhole(quote);
   }
-  const inOrder = [...sentences];
   const has = (text: string): boolean => {
-    const stems = wordStems(text);
+    const stems = stemsOfLast(text);
     if (stems.length === 0) return false;
     const needed = Math.ceil(stems.length * (isUnspaced(text) ? SHARE_UNSPACED_MIN : SHARE_MIN));
     const rising = stems.map((stem) => places.get(stem) ?? []).sort((a, b) => a.length - b.length);
     // A sentence with enough of the stems holds at least one of the rarest that may not all be missing.
-    const held = new Map<number, number>();
-    for (const at of rising.slice(0, stems.length - needed + 1).flat()) held.set(at, 0);
-    for (const at of rising.flat()) {
-      const count = held.get(at);
-      if (count !== undefined) held.set(at, count + 1);
-    }
-    const marks = lazily(() => marksOf(text));
-    return [...held].some(([at, count]) => count >= needed && hasMarks(marks(), inOrder[at] ?? ""));
+    const candidates = new Set(rising.slice(0, stems.length - needed + 1).flat());
+    const held = [...candidates].slice(0, CANDIDATES_MAX).filter((at) => {
+      const there = sentences[at]?.stems;
+      return stems.filter((stem) => there?.has(stem)).length >= needed;
+    });
+    if (held.length === 0) return false;
+    const marks = marksOfLast(text);
+    const isExact = marks.names.length + marks.numbers.length + marks.pieces.length > 0;
+    if (stems.length < STEMS_MIN && !isExact) return false;
+    return held.slice(0, READ_CLOSELY_MAX).some((at) => hasMarks(marks, sentences[at]?.text ?? ""));
   };
-  return { has, hasWhole: (text) => wholes.has(wholeOf(text)) };
+  return { has, hasWhole: (text) => wholes.has(wholeOfLast(text)) };
 }
 
-/** A sentence without the mark of the list it stands in. */
+const LIST_MARK = /^\s*(?:[-*+•・]|\d{1,3}[.)])\s+(?:\[[ x]\]\s+)?/iu;
+/** What a list of rules and questions calls each of them; any other label may say that it no longer holds. */
+const LABEL =
+  /^[*_]*(?:(?:user\s)?(?:rule|constraint|requirement|instruction|preference|request)|(?:open\s)?question|regel|vorgabe|(?:offene\s)?frage|règle|contrainte|consigne|question(?:\souverte)?|规则|约束|要求|问题|待解决的问题|ルール|制約|質問|未解決の質問)\s?(?:[:：][*_]*|[*_]+[:：])\s*/iu;
+const SPACE_OF_UNSPACED = /(?<=[\u3040-\u30ff\u3400-\u9fff]) | (?=[\u3040-\u30ff\u3400-\u9fff])/gu;
+
+/** A sentence without the mark of the list it stands in, and without spaces where its script has none. */
 function wholeOf(sentence: string): string {
-  return canonicalPiece(sentence.replace(/^\s*(?:[-*+•・]|\d{1,3}[.)])\s+/u, ""));
+  const bare = sentence.replace(LIST_MARK, "").replace(LABEL, "");
+  return canonicalPiece(bare).replace(SPACE_OF_UNSPACED, "");
 }
 
 /** Fewer words would be found in any sentence about the same thing. */

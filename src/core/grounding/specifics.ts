@@ -3,6 +3,7 @@ import type { AssistantBlock, Message } from "../../contract/message.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { atomsIn } from "../../text/atoms.ts";
 import { canonicalPiece, foldWidth } from "../../text/canonical.ts";
+import { matchesOf } from "../../text/matches.ts";
 import { figuresIn, numeralsIn, withDigits } from "../../text/numbers.ts";
 import { stemsOf } from "../../text/words.ts";
 import { piecesOf, textsOf, wholeTextsOf } from "./exactness.ts";
@@ -150,9 +151,9 @@ const EXIT =
 /** The commands a text shows: shell lines in backticks, in fences and after a prompt, and exit codes. */
 function commandsIn(text: string): string[] {
   const commands: string[] = [];
-  for (const [, body = ""] of text.matchAll(BACKTICKED)) if (isCommand(body)) commands.push(stripPrompt(body));
-  for (const [, line = ""] of text.matchAll(PROMPTED)) commands.push(line.trim());
-  for (const [, body = ""] of text.matchAll(FENCED)) {
+  for (const [, body = ""] of matchesOf(BACKTICKED, text)) if (isCommand(body)) commands.push(stripPrompt(body));
+  for (const [, line = ""] of matchesOf(PROMPTED, text)) commands.push(line.trim());
+  for (const [, body = ""] of matchesOf(FENCED, text)) {
     for (const line of body.split("\n"))
       if (line.trim() !== "" && !/^\s*#/u.test(line)) commands.push(stripPrompt(line));
   }
@@ -162,7 +163,7 @@ function commandsIn(text: string): string[] {
 
 /** The exit codes a text reports. */
 export function exitCodesIn(text: string): string[] {
-  return [...text.matchAll(EXIT)].map(([, spoken, unspaced]) => spoken ?? unspaced ?? "");
+  return matchesOf(EXIT, text).map(([, spoken, unspaced]) => spoken ?? unspaced ?? "");
 }
 
 function isCommand(body: string): boolean {
@@ -226,7 +227,7 @@ export function unmarkedIn(sentence: string): readonly Unmarked[] {
 function codesIn(text: string): Unmarked[] {
   const judged = new Set(atomsIn(text).map((atom) => atom.text));
   const found: Unmarked[] = [];
-  for (const [code, letters = "", hyphen, digits = ""] of text.matchAll(CODED)) {
+  for (const [code, letters = "", hyphen, digits = ""] of matchesOf(CODED, text)) {
     const isCommon = COMMON_CODE.test(code) || COUNTING_HEAD.test(letters) || YEAR.test(digits);
     if (isCommon || code.length < CODED_CHARS_MIN || judged.has(code)) continue;
     // A capital before a hyphen and a number is a noun that counts: `Band-2`, `Kapitel-4`.
@@ -249,12 +250,12 @@ function commandLinesIn(text: string): Unmarked[] {
   const add = (command: string, ...spellings: readonly string[]): void => {
     found.push({ kind: "command", text: command, spellings: spellings.map(canonicalPiece), stems: [] });
   };
-  for (const [flag] of text.matchAll(LONG_FLAG)) {
+  for (const [flag] of matchesOf(LONG_FLAG, text)) {
     const bare = flag.replace(/(?<![.:!?])[.:!?]+$/u, "");
     add(bare, bare, bare.replace("=", " "));
   }
-  for (const [line, , flag = ""] of text.matchAll(SHORT_FLAG)) add(line, flag);
-  for (const [line, , run, word = ""] of text.matchAll(RUNNER)) {
+  for (const [line, , flag = ""] of matchesOf(SHORT_FLAG, text)) add(line, flag);
+  for (const [line, , run, word = ""] of matchesOf(RUNNER, text)) {
     if (SENTENCE_WORD.test(word) || (run === undefined && !SUBCOMMAND.test(word))) continue;
     add(line, word);
   }

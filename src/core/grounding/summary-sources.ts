@@ -1,11 +1,11 @@
 import type { Message } from "../../contract/message.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { type Atom, atomsIn } from "../../text/atoms.ts";
-import { canonical, canonicalPiece, isWhole } from "../../text/canonical.ts";
+import { canonical, canonicalPiece } from "../../text/canonical.ts";
 import { collectOffers, figuresIn } from "../../text/numbers.ts";
 import { stemsOf } from "../../text/words.ts";
 import { blocksOf } from "./cut-sentences.ts";
-import { piecesOf, wholeTextsOf } from "./exactness.ts";
+import { holdsWhole, piecesOf, wholeTextsOf } from "./exactness.ts";
 import { spellingsOf } from "./occurrence.ts";
 import { RESULT_END_CHARS_MAX } from "./specifics.ts";
 
@@ -93,16 +93,8 @@ function finderOf({ kind, text }: Atom): Finds {
   const spellings = kind === "number" ? [canonicalPiece(text)] : spellingsOf(text);
   return (said, offers) => {
     if (figures.length > 0 && figures.every(({ needs }) => needs.some((need) => offers.has(need)))) return true;
-    return spellings.some((spelling) => hasWhole(said, spelling));
+    return spellings.some((spelling) => holdsWhole(said, spelling));
   };
-}
-
-function hasWhole(text: string, piece: string): boolean {
-  if (piece === "") return false;
-  for (let at = text.indexOf(piece); at >= 0; at = text.indexOf(piece, at + 1)) {
-    if (isWhole(text, at, at + piece.length)) return true;
-  }
-  return false;
 }
 
 /** What of a message the summary speaks of. */

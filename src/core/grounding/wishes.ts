@@ -1,4 +1,5 @@
 import type { Clock } from "../../ports/clock.ts";
+import { matchesOf } from "../../text/matches.ts";
 import { sentencesOf } from "../../text/sentences.ts";
 import { stemSet, stemsOf } from "../../text/words.ts";
 
@@ -18,7 +19,7 @@ export function rulesIn(text: string): string[] {
 
 /** What stands between quotes. */
 export function quotesIn(text: string): string[] {
-  return [...text.matchAll(QUOTED)].map(([, curly, straight]) => (curly ?? straight ?? "").trim());
+  return matchesOf(QUOTED, text).map(([, curly, straight]) => (curly ?? straight ?? "").trim());
 }
 
 /** Whether a sentence of a user lays something down. */

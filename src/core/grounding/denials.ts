@@ -1,0 +1,56 @@
+import { isUnspaced } from "../../text/canonical.ts";
+import { matchesOf } from "../../text/matches.ts";
+
+/** Words that deny, insist or bound, by what they do: one of them makes a sentence another one. */
+const WORDS: Readonly<Record<string, string>> = {
+  not: "not no non none nobody nothing neither nor cannot nicht kein keine keinen keinem keiner keines nichts niemand weder pas aucun aucune rien personne",
+  never: "never nie niemals nimmer keinesfalls jamais nunca",
+  without: "without ohne sans",
+  always: "always immer stets toujours siempre",
+  only: "only nur seulement uniquement solo",
+};
+const CLASS_OF = new Map(
+  Object.entries(WORDS).flatMap(([name, words]) => words.split(" ").map((word) => [word, name] as const)),
+);
+/** Apostrophes are typed in two ways, or not at all. */
+const SHORT_NOT = /^(?:is|are|was|were|do|does|did|has|have|had|ca|wo|sha|must|should|would|could|need)n[’']?t$/u;
+const WORD = /[\p{L}\p{M}]+(?:[’'](?:t(?!\p{L})))?/gu;
+/** In French `plus` denies only after `ne`. */
+const NO_MORE = /(?<!\p{L})(?:ne\s|n[’'])\s?\p{L}+(?:\s\p{L}+)?\s(?:plus|que)(?!\p{L})/giu;
+
+/** "Can or can not" asks and denies nothing. */
+const EITHER_OR = /(\p{Script=Han})[不没]\1/gu;
+const UNSPACED: readonly (readonly [name: string, form: RegExp])[] = [
+  ["always", /总是|總是|一直|始终|一律|永远|必ず|常に|いつも/gu],
+  ["only", /只有?|仅|唯一|のみ|だけ|しか/gu],
+  ["never", /从不|从未|绝不|决不|決して/gu],
+  [
+    "not",
+    /禁止|严禁|不可|不(?![明同过仅断])|没有?|勿|莫|(?<![特分区類类级性差识])别(?![的人处])|未(?!来|定|決|解)|无(?!论)|ない|なかった|なく|なけれ|ません|ずに|せず|なし|無し/gu,
+  ],
+];
+
+/** How often a clause denies, insists and bounds, as one text that two sentences are compared by. */
+export function denialsIn(text: string): string {
+  const found: string[] = [];
+  const folded = text.normalize("NFKC").toLowerCase();
+  for (const [word] of matchesOf(WORD, folded)) {
+    const name = CLASS_OF.get(word) ?? (SHORT_NOT.test(word) ? "not" : undefined);
+    if (name !== undefined) found.push(name);
+  }
+  for (const _ of matchesOf(NO_MORE, folded)) found.push("no more");
+  if (isUnspaced(folded)) found.push(...unspacedDenials(folded));
+  return found.sort().join(" ");
+}
+
+function unspacedDenials(text: string): readonly string[] {
+  const found: string[] = [];
+  let rest = text.replace(EITHER_OR, "$1");
+  for (const [name, form] of UNSPACED) {
+    rest = rest.replace(form, () => {
+      found.push(name);
+      return " ";
+    });
+  }
+  return found;
+}

@@ -1,0 +1,267 @@
+import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
+import { messageOf } from "../contract/error.ts";
+import type { Message } from "../contract/message.ts";
+import type { Readers, Reading, Readings } from "../core/compaction/reading.ts";
+import { account } from "../core/compaction/receipt.ts";
+import { wholeTextsOf } from "../core/grounding/exactness.ts";
+import { checkSummary } from "../core/grounding/groundedness.ts";
+import { summarySources } from "../core/grounding/summary-sources.ts";
+import type { Clock } from "../ports/clock.ts";
+import { createSystemClock } from "./system-clock.ts";
+
+const ROLE = "rkat-reading";
+/** Less is read in this thread: starting another takes longer, and it makes pauses. */
+const APART_CHARS_MIN = 100_000;
+/** Handing over a piece takes milliseconds, and between two of them others have their turn. */
+const PIECE_CHARS_MAX = 500_000;
+const PIECE_ITEMS_MAX = 500;
+const READ_MS_MAX = 120_000;
+/** A thread keeps what it once needed; one that nobody asks any more gives it back. */
+const IDLE_MS_MAX = 10_000;
+const WORKERS_MAX = 1;
+const HEAP_MB = 2_048;
+
+const READERS: Readers = {
+  check: ({ summary, source }, breathe) => checkSummary(summary, source, breathe),
+  account,
+  sources: ({ summary, messages }, breathe) => summarySources(summary, messages, breathe),
+};
+
+interface Piece {
+  readonly field: string;
+  readonly value: unknown;
+  /** Whether it is more of a list. */
+  readonly isPart: boolean;
+}
+
+type Order = Piece | { readonly name: keyof Readings };
+type Answer = { readonly answer: unknown } | { readonly fault: string };
+
+/** No thread can read it: it ended, out of memory, or what is to be read cannot be copied. */
+class NotApart extends Error {}
+
+const waiting: (() => void)[] = [];
+let running = 0;
+let idle: { readonly worker: Worker; readonly ending: NodeJS.Timeout } | undefined;
+
+/** Reads as the process does for everybody. */
+export const readApart: Reading = (...work) => {
+  reading ??= createReading(createSystemClock().breathe);
+  return reading(...work);
+};
+let reading: Reading | undefined;
+
+/** Reads much in a thread of its own, of which the process has one, and little at once. */
+export function createReading(breathe: Clock["breathe"], charsMin = APART_CHARS_MIN): Reading {
+  return async (name, given, signal) => {
+    if (sizeOf(given, charsMin) < charsMin) return READERS[name](given, breathe);
+    await takeTurn(signal);
+    try {
+      // `serve` answers each with what its reader answers.
+      return (await readIn(await openWorker(), { name, given, breathe, signal })) as Readings[typeof name]["answer"];
+    } catch (thrown) {
+      if (!(thrown instanceof NotApart)) throw thrown;
+      return await READERS[name](given, breathe);
+    } finally {
+      running -= 1;
+      waiting.shift()?.();
+    }
+  };
+}
+
+async function takeTurn(signal: AbortSignal): Promise<void> {
+  while (running >= WORKERS_MAX) {
+    await new Promise<void>((resolve) => {
+      waiting.push(resolve);
+      signal.addEventListener("abort", () => resolve(), { once: true });
+    });
+    if (signal.aborted) throw interrupted();
+  }
+  running += 1;
+}
+
+const interrupted = (): Error => new Error("reading what was said was interrupted");
+
+/** A thread that runs this very file, since in the bundle only the bundler knows its name. */
+async function openWorker(): Promise<Worker> {
+  if (idle !== undefined) {
+    const { worker, ending } = idle;
+    clearTimeout(ending);
+    idle = undefined;
+    return worker;
+  }
+  const worker = new Worker(new URL(import.meta.url), {
+    workerData: { role: ROLE },
+    execArgv: [],
+    resourceLimits: { maxOldGenerationSizeMb: HEAP_MB },
+  });
+  await new Promise((resolve, reject) => {
+    worker.once("message", resolve);
+    worker.once("error", (thrown) => reject(new NotApart(messageOf(thrown))));
+    worker.once("exit", () => reject(new NotApart("the thread that reads did not start")));
+  });
+  return worker;
+}
+
+interface Job {
+  readonly name: keyof Readings;
+  readonly given: object;
+  readonly breathe: Clock["breathe"];
+  readonly signal: AbortSignal;
+}
+
+async function readIn(worker: Worker, { name, given, breathe, signal }: Job): Promise<unknown> {
+  forget(worker);
+  worker.ref();
+  let late: NodeJS.Timeout | undefined;
+  let stop = (): void => {};
+  try {
+    const answered = new Promise<Answer>((resolve, reject) => {
+      stop = () => reject(interrupted());
+      late = setTimeout(() => {
+        reject(new Error(`reading what was said took longer than ${READ_MS_MAX / 1_000} seconds`));
+      }, READ_MS_MAX);
+      worker.once("message", resolve); // Only `serve` speaks here.
+      worker.once("error", (thrown) => reject(new NotApart(messageOf(thrown))));
+      worker.once("exit", () => reject(new NotApart("the thread that reads has ended")));
+      signal.addEventListener("abort", stop, { once: true });
+      if (signal.aborted) stop();
+    });
+    // It may end while pieces are still handed over.
+    answered.catch(() => {});
+    for (const piece of piecesOf(given)) {
+      await breathe();
+      hand(worker, piece);
+    }
+    hand(worker, { name });
+    const answer = await answered;
+    if ("fault" in answer) throw new Error(answer.fault);
+    keep(worker);
+    return answer.answer;
+  } catch (thrown) {
+    forget(worker);
+    void worker.terminate();
+    throw thrown;
+  } finally {
+    clearTimeout(late);
+    signal.removeEventListener("abort", stop);
+  }
+}
+
+function hand(worker: Worker, order: Order): void {
+  try {
+    worker.postMessage(order);
+  } catch (thrown) {
+    throw new NotApart(messageOf(thrown));
+  }
+}
+
+function keep(worker: Worker): void {
+  forget(worker);
+  // A process that has nothing else to do may end.
+  worker.unref();
+  const ending = setTimeout(() => {
+    idle = undefined;
+    void worker.terminate();
+  }, IDLE_MS_MAX).unref();
+  idle = { worker, ending };
+  worker.once("exit", () => {
+    if (idle?.worker === worker) idle = undefined;
+  });
+}
+
+/** Nobody waits for it any more; an error without a listener would end the process. */
+function forget(worker: Worker): void {
+  for (const event of ["message", "error", "exit"]) worker.removeAllListeners(event);
+  worker.on("error", () => {});
+}
+
+/** How much there is to read, counted up to a bound. */
+function sizeOf(given: object, charsMax: number): number {
+  let chars = 0;
+  for (const value of Object.values(given)) {
+    if (typeof value === "string") chars += value.length;
+    if (!Array.isArray(value)) continue;
+    for (const item of value) {
+      if (chars >= charsMax) return chars;
+      chars += charsOf(item);
+    }
+  }
+  return chars;
+}
+
+function charsOf(item: unknown): number {
+  const message = messageIn(item);
+  return message === undefined ? 1 : wholeTextsOf(message).reduce((sum, text) => sum + text.length, 1);
+}
+
+function messageIn(item: unknown): Message | undefined {
+  const { message = item } = Object(item);
+  return Object.hasOwn(Object(message), "role") ? message : undefined;
+}
+
+function* piecesOf(given: object): Iterable<Piece> {
+  for (const [field, value] of Object.entries(given)) {
+    yield { field, value: Array.isArray(value) ? [] : value, isPart: false };
+    if (!Array.isArray(value)) continue;
+    let part: unknown[] = [];
+    let chars = 0;
+    for (const item of value) {
+      part.push(withoutMedia(item));
+      chars += charsOf(item);
+      if (chars < PIECE_CHARS_MAX && part.length < PIECE_ITEMS_MAX) continue;
+      yield { field, value: part, isPart: true };
+      [part, chars] = [[], 0];
+    }
+    if (part.length > 0) yield { field, value: part, isPart: true };
+  }
+}
+
+/** What nobody reads need not be copied: pictures are large. */
+function withoutMedia(item: unknown): unknown {
+  const message = messageIn(item);
+  if (message === undefined) return item;
+  const bare = bareMessage(message);
+  return message === item ? bare : { ...Object(item), message: bare };
+}
+
+function bareMessage(message: Message): Message {
+  const texts = <T extends { readonly type: string }>(content: string | T[]): string | T[] =>
+    typeof content === "string" ? content : content.filter(({ type }) => type === "text");
+  switch (message.role) {
+    case "system":
+    case "system_notice":
+      return message;
+    case "user":
+      return { ...message, content: texts(message.content) };
+    case "tool_results":
+      return { ...message, results: message.results.map((one) => ({ ...one, content: texts(one.content) })) };
+    case "block_assistant":
+      return {
+        ...message,
+        blocks: message.blocks.filter(({ block_type }) => block_type !== "image" && block_type !== "reasoning"),
+      };
+  }
+}
+
+if (!isMainThread && Object(workerData).role === ROLE) serve();
+
+function serve(): void {
+  let given: Record<string, unknown> = {};
+  const read = async (name: keyof Readings): Promise<void> => {
+    // The pieces are those of what this reader is given.
+    const answering = READERS[name](given as never, () => undefined);
+    given = {};
+    const answer: Answer = await answering.then(
+      (found) => ({ answer: found }),
+      (thrown) => ({ fault: messageOf(thrown) }),
+    );
+    parentPort?.postMessage(answer);
+  };
+  parentPort?.on("message", (order: Order) => {
+    if ("name" in order) void read(order.name);
+    else if (!order.isPart) given[order.field] = order.value;
+    else (given[order.field] as unknown[]).push(...(order.value as unknown[])); // A list is begun before its parts.
+  });
+  parentPort?.postMessage("ready");
+}
