@@ -33,7 +33,11 @@ const KEPT_BY_PROVIDER: Readonly<Record<CompactingApi, readonly string[]>> = {
 };
 
 /** An item as a message of the provider's; undefined where it cannot be sent, and the summary is. */
-export function itemMessage(item: JsonObject, params: JsonObject, dialect: Dialect): LanguageModelV4Message | undefined {
+export function itemMessage(
+  item: JsonObject,
+  params: JsonObject,
+  dialect: Dialect,
+): LanguageModelV4Message | undefined {
   const api = compactingApi(dialect);
   if (api === undefined || KEPT_BY_PROVIDER[api].some((name) => params[name] !== undefined)) return undefined;
   if (api === "anthropic") {
@@ -64,7 +68,10 @@ export class CompactionAnswer {
   take(part: StreamPart): AnswerEnd | undefined {
     this.#gather(part);
     if (this.#chars > STREAMED_CHARS_MAX) {
-      return { type: "failed", failure: { kind: "answer_too_long", message: "the provider's compaction does not end" } };
+      return {
+        type: "failed",
+        failure: { kind: "answer_too_long", message: "the provider's compaction does not end" },
+      };
     }
     const end = this.#answer.take(part);
     if (this.#answer.ready.length > 0) this.ready.push(SIGN_OF_LIFE);

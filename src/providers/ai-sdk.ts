@@ -140,7 +140,9 @@ async function openReader(asked: AskedModel, request: ModelRequest, signal: Abor
 /** What only the provider can read is worth nothing to whoever reads why it refused it. */
 function blameFor({ native }: ModelRequest, { blame }: AskedModel): FailureContext {
   if (native === undefined) return blame;
-  const opaque = Object.values(native.item).filter((value) => typeof value === "string" && value.length > WORD_CHARS_MAX);
+  const opaque = Object.values(native.item).filter(
+    (value) => typeof value === "string" && value.length > WORD_CHARS_MAX,
+  );
   return { ...blame, secrets: [...(blame.secrets ?? []), ...opaque.map(String)] };
 }
 

@@ -193,7 +193,10 @@ async function commit(job: CompactionJob, prepared: Prepared, grounded: Grounded
     instructions: job.instructions,
     compactions: state.compactions,
     leaving: leavingBy(prepared, passed),
-    isSummaryFirst: isSummaryOf(messagesOf(passed.shown).find(({ role }) => role !== "system"), made),
+    isSummaryFirst: isSummaryOf(
+      messagesOf(passed.shown).find(({ role }) => role !== "system"),
+      made,
+    ),
   });
   const notes = [...retained.notes, ...grounded.notes, ...passed.notes, ...leftOut, ...own.notes].map(asking.redact);
   await breathe();
