@@ -307,28 +307,6 @@ describe("rkat agent compact", () => {
   });
 });
 
-describe("rkat agent receipt", () => {
-  it("[E6] tells where every specific is, by memory, as text and as JSON; and of an agent without one that there is none", async () => {
-    useSmallWindows();
-    await pipeIn("Ada", ["Never open /srv/gate.toml.", "Port 8443 is open.", ...memories(1, 6)]);
-    const text = await agent(["receipt", "Ada"]);
-    expect({ code: text.code, stderr: text.stderr }).toEqual({ code: 0, stderr: "" });
-    expect(text.stdout).toMatch(/^Compaction of Ada, seq \d+\n {3}when .*\n {3}why +it was due, with 7 memories\n/);
-    expect(text.stdout).toMatch(/\n {3}quality +1: it says \d+ of \d+ specifics of what it was made of\n/);
-    expect(text.stdout).toMatch(/\nLong-term summary of memories 1 to 3 {2}extractive\n/);
-    expect(text.stdout).toMatch(/ specifics: \d+ in the summary, \d+ shown besides it, \d+ recoverable, 0 lost\n/);
-    expect(text.stdout).toMatch(/\n +in summary +memory 1 +\/srv\/gate\.toml\n/);
-    const { seq, recent, longterm } = await json("receipt", "Ada");
-    expect([recent.receipt.lost, longterm.receipt.lost]).toEqual([0, 0]);
-    expect(await json("receipt", "Ada", "--seq", String(seq))).toMatchObject({ seq });
-    expect((await agent(["history", "Ada"])).stdout).toMatch(
-      /\n {3}\d+ specifics: .* 0 lost; 0 invented, 0 sentences /,
-    );
-    const none = await agent(["receipt", "Bo"]);
-    expect(none).toMatchObject({ code: 10, stdout: "", stderr: "Error: agent: agent Bo has no compaction yet\n" });
-  });
-});
-
 describe("[E6] what cannot be done is refused in one sentence", () => {
   const NAME = /is invalid; write a name of letters, digits, "_" and "-", .*\n$/;
   const refusals: readonly (readonly [words: string[], sentence: RegExp])[] = [

@@ -181,8 +181,8 @@ export function dueWaterfall(row: AgentRow, windows: Windows): Waterfall | undef
 }
 
 /**
- * Whether an agent cannot go on without a compaction: it failed for as long as a whole window took to fill, and what is
- * shown word for word grows with every memory.
+ * Whether an agent cannot go on without a compaction: it failed, a whole window more waits by now, and what is shown word
+ * for word grows with every memory.
  */
 export function mustCompact(row: AgentRow, windows: Windows): boolean {
   return row.failed_at_count !== undefined && row.count >= dueAt(row, windows) + windows.recent;
