@@ -50,7 +50,7 @@ export const look: Tool = {
 
 /** Small enough for a compaction every few turns. */
 export const OFTEN = {
-  autoCompactThreshold: 2_000,
+  autoCompactThreshold: 3_000,
   recentTurnBudget: 3,
   maxSummaryTokens: 100,
   minTurnsBetweenCompactions: 3,

@@ -21,7 +21,7 @@ const runtime = createRuntime({
   }),
   store: await openEmbeddedStore(folder),
   tools: [look],
-  toolPreset: "none",
+  toolPreset: "safe",
   compaction: OFTEN,
   env: {},
 });

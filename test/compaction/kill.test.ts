@@ -21,15 +21,16 @@ const ENDED = "the process ended before the compaction did";
 const root = mkdtempSync(join(tmpdir(), "rkat-kill-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
-describe("kill -9 of a process that compacts", () => {
+describe("kill -9 of a process that compacts and evicts", () => {
   it(
-    `[C10][C13] at ${KILLS} moments leaves the context of before or of after, and the session goes on`,
+    `[C10][C13][J1] at ${KILLS} moments leaves the context of before or of after, and the session goes on`,
     async () => {
       const seed = Number(process.env.SEED ?? Date.now() % 1_000_000);
       const random = createRandom(seed);
       const folder = join(root, "state");
       let sessionId: string | undefined;
       let begun = 0;
+      let evicted = 0;
       for (let kill = 0; kill < KILLS; kill += 1) {
         const lines = await compactAndDie([folder, ...(sessionId === undefined ? [] : [sessionId])], random);
         sessionId ??= lines.find((line) => line.startsWith("session "))?.split(" ")[1];
@@ -44,9 +45,11 @@ describe("kill -9 of a process that compacts", () => {
           ends: left.state.isCompacting ? [ENDED] : [],
         });
         begun += left.state.isCompacting ? 1 : 0;
+        evicted = after.state.compactions.filter(({ body }) => body.evicted !== undefined).length;
       }
       // Otherwise the kills have hit nothing that matters.
       expect(begun).toBeGreaterThan(KILLS / 10);
+      expect(evicted).toBeGreaterThan(0);
     },
     TIMEOUT_MS,
   );
@@ -92,7 +95,7 @@ async function goOn(folder: string, sessionId: string): Promise<void> {
     model: createCompactingModel(async () => {}),
     store: await openEmbeddedStore(folder),
     tools: [look],
-    toolPreset: "none",
+    toolPreset: "safe",
     compaction: OFTEN,
     env: {},
   });

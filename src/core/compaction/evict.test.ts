@@ -70,7 +70,7 @@ describe("which tool output leaves the context", () => {
     const large = read("a", 120);
     expect(reasons(contextOf([[[large]], LAST]))).toEqual([]);
     expect(reasons(contextOf([[[large]], [[read("b")]], LAST]))).toEqual([[30, "large"]]);
-    expect(reasons(contextOf([[[read("a", 60)]], [[read("b")]], LAST]))).toEqual([]);
+    expect(reasons(contextOf([[[read("a", 40)]], [[read("b")]], LAST]))).toEqual([]);
     const more = Array.from({ length: 8 }, (_, at) => [read(`b${at}`, 1)]);
     expect(reasons(contextOf([[[large], ...more]]))).toEqual([[30, "large"]]);
     expect(reasons(contextOf([[[large], ...more.slice(1)]]))).toEqual([]);

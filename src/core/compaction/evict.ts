@@ -10,7 +10,7 @@ import { isSummary, pinnedIn } from "./shown-messages.ts";
 /** Smaller outputs stay: the line that takes their place says hardly less. */
 const EVICT_TOKENS_MIN = 100;
 /** An output of this size is large. */
-const LARGE_TOKENS_MIN = 1_000;
+const LARGE_TOKENS_MIN = 500;
 /** A large output is old once it is of neither of the newest turns, */
 const RECENT_TURNS = 2;
 /** or so many tool exchanges came after it: one turn may be a day's work. */
