@@ -10,7 +10,7 @@ import { linkTo, place } from "../router.ts";
 import { may } from "../server.ts";
 import type { SessionView } from "../session-view.ts";
 import { readSentences } from "../summary-sources.ts";
-import { TRIGGERS } from "./session-compactions.tsx";
+import { economyText, TRIGGERS } from "./session-compactions.tsx";
 
 /** More messages than that are not compared by sentences: the log has them, and the receipt is of all. */
 const COMPARED_MAX = 1_000;
@@ -123,6 +123,12 @@ function Facts({ view, compaction }: { view: SessionView; compaction: Compaction
           {native.refused ? "It was refused since" : <>Calls of {native.model} carry it</>}
           {native.refused ? ", so the summary is sent." : " in the place of the summary."}
         </p>
+      )}
+      {compaction.economy !== undefined && (
+        <p class="soft">Whether it pays was computed: it {economyText(compaction.economy)}.</p>
+      )}
+      {compaction.prepared !== undefined && (
+        <p class="soft">Its summary was ready since {formatTime(compaction.prepared.at)}, before it was needed.</p>
       )}
       {notes.map((note) => (
         <Note key={note} kind="plain">

@@ -1,87 +1,24 @@
 import { setImmediate } from "node:timers/promises";
 import { beforeAll, describe, expect, it } from "vitest";
-import { createHeldModel, type HeldModel, SAID, SUMMARY, SUMMARY_USAGE } from "../../test/support/held-summaries.ts";
+import { createHeldModel, SAID, SUMMARY, SUMMARY_USAGE } from "../../test/support/held-summaries.ts";
+import {
+  ANSWER,
+  compactionsIn,
+  eventsOf,
+  goOn,
+  isCompacted,
+  lastSeq,
+  open,
+  READY,
+  saidMuch,
+  say,
+  TURNS_MAX,
+  told,
+} from "../../test/support/prepared-sessions.ts";
 import { configWith, listen } from "../../test/support/runtime.ts";
-import type { AgentEvent, AgentEventOf, AgentEventType } from "../contract/event.ts";
-import { createInMemoryStore, createRuntime, type Runtime, type RuntimeOptions } from "../runtime.ts";
+import type { AgentEvent } from "../contract/event.ts";
+import { createInMemoryStore, type RuntimeOptions } from "../runtime.ts";
 import type { Session } from "./session-handle.ts";
-
-/** A turn takes about 150 tokens: it is prepared at 800, due at 1,000. */
-const READY = {
-  autoCompactThreshold: 1_000,
-  recentTurnBudget: 2,
-  maxSummaryTokens: 100,
-  minTurnsBetweenCompactions: 1,
-  prepare: true,
-} as const;
-const TURNS_MAX = 40;
-const ANSWER = { input_tokens: 10, output_tokens: 5 };
-
-function open(model: HeldModel, options: RuntimeOptions = {}): Runtime {
-  return createRuntime({
-    model,
-    env: {},
-    store: createInMemoryStore(),
-    toolPreset: "none",
-    compaction: READY,
-    ...options,
-  });
-}
-
-/** Says so much that a summary is being made, and no turn has waited for it. */
-async function saidMuch(model: HeldModel, runtime: Runtime): Promise<{ session: Session; turns: number }> {
-  model.hold();
-  const session = await runtime.createSession(`Build 1000 is in /srv/build/0/out.log. ${SAID}`);
-  let turns = 1;
-  while (turns < TURNS_MAX && (await session.context()).estimated_tokens < 900) turns += await say(session, turns);
-  while (model.asked() === 0) await setImmediate();
-  return { session, turns };
-}
-
-async function say(session: Session, turn: number): Promise<number> {
-  await session.turn(`Build ${1_000 + turn} is in /srv/build/${turn}/out.log. ${SAID}`);
-  await otherWork();
-  return 1;
-}
-
-/** Nothing of these turns waits for the world, so nothing else would have its turn. */
-async function otherWork(rounds = 20): Promise<void> {
-  for (let round = 0; round < rounds; round += 1) await setImmediate();
-}
-
-/** Goes on until something is so. */
-async function goOn(session: Session, isSo: (events: readonly AgentEvent[]) => boolean | Promise<boolean>) {
-  for (let turn = 0; turn < TURNS_MAX; turn += 1) {
-    const { events } = await listen(session.stream(`And on. ${SAID}`));
-    await otherWork();
-    if (await isSo(events)) return events;
-  }
-  throw new Error("it never was so");
-}
-
-const isCompacted = async (session: Session): Promise<boolean> => (await session.compactions()).length > 0;
-
-/** Resolves with the next event of a kind that comes after a number. */
-async function told<T extends AgentEventType>(session: Session, type: T, after = 0): Promise<AgentEventOf<T>> {
-  const stop = new AbortController();
-  for await (const { event } of session.events({ after, signal: stop.signal })) {
-    if (event.type !== type) continue;
-    stop.abort();
-    return event as AgentEventOf<T>; // Its type is the one that was asked for.
-  }
-  throw new Error(`no ${type} came`);
-}
-
-const eventsOf = async (session: Session): Promise<readonly AgentEvent[]> => {
-  const { events } = await session.listEvents({ limit: 500 });
-  return events.map(({ payload }) => payload as AgentEvent); // What a page tells is what listeners are told.
-};
-
-const lastSeq = async (session: Session): Promise<number> =>
-  (await session.listEvents({ limit: 500 })).latest_cursor.sequence;
-
-const compactionsIn = (events: readonly AgentEvent[]): readonly AgentEvent[] =>
-  events.filter(({ type }) => type.startsWith("compaction"));
 
 // Loaded by the first compaction otherwise, which takes as long as many turns.
 beforeAll(async () => {
@@ -310,53 +247,6 @@ describe("[J2] a compaction is prepared behind the turn", () => {
       await later.close();
       if (end === "interrupt") await runtime.close();
     }
-  });
-
-  it("another runtime on the same store puts it into force; two that prepare the same use one", async () => {
-    const store = createInMemoryStore();
-    const shared = { ...store, close: async () => {} };
-    const first = createHeldModel();
-    const [one, two] = [open(first, { store: shared }), open(createHeldModel(), { store: shared })];
-    const { session } = await saidMuch(first, one);
-    first.release();
-    const { compaction_id } = await told(session, "compaction_prepared");
-    await one.close();
-    const there = two.session(session.id);
-    await goOn(there, () => isCompacted(there));
-    expect((await there.compactions()).map((made) => made.compaction_id)).toEqual([compaction_id]);
-    await two.close();
-
-    const [a, b] = [createHeldModel(), createHeldModel()];
-    const [three, four] = [open(a, { store: shared }), open(b, { store: shared })];
-    const { session: both } = await saidMuch(a, three);
-    b.hold();
-    const other = four.session(both.id);
-    await goOn(other, () => b.asked() === 1);
-    expect([a.asked(), b.asked()]).toEqual([1, 1]);
-    a.release();
-    await told(both, "compaction_prepared");
-    b.release();
-    expect(await told(both, "compaction_dropped")).toMatchObject({
-      reason: "another was prepared meanwhile",
-      usage: SUMMARY_USAGE,
-    });
-    await Promise.all([three.close(), four.close()]);
-  });
-
-  it("is recorded although another process has the session when it is ready", async () => {
-    const store = createInMemoryStore();
-    const shared = { ...store, close: async () => {} };
-    const model = createHeldModel();
-    const runtime = open(model, { store: shared });
-    const { session } = await saidMuch(model, runtime);
-    const hold = await store.locks.hold(session.id);
-    model.release();
-    // It is ready and cannot be told.
-    await otherWork(50);
-    expect(compactionsIn(await eventsOf(session))).toEqual([]);
-    await hold.release();
-    expect(await told(session, "compaction_prepared")).toMatchObject({ usage: SUMMARY_USAGE });
-    await runtime.close();
   });
 
   it("by hand it is used, and previewed as free; with instructions another is made", async () => {

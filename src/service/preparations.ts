@@ -26,7 +26,7 @@ export interface Preparations {
 }
 
 /** What a compaction is made with. */
-export interface Making {
+interface Making {
   readonly policy: Pick<TurnPolicy, "retry" | "calls">;
   readonly telemetry: OpenTelemetry | undefined;
   readonly compacting: Compacting | undefined;

@@ -44,7 +44,7 @@ export function createHeldModel(options: Partial<ModelClient> & { summary?: stri
   };
 }
 
-export function isForSummary({ messages }: ModelRequest): boolean {
+function isForSummary({ messages }: ModelRequest): boolean {
   const last = messages.at(-1);
   return last?.role === "user" && String(last.content).startsWith(COMPACTION_PROMPT);
 }

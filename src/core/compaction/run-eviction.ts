@@ -16,7 +16,7 @@ import { pinnedIn } from "./shown-messages.ts";
 export interface EvictionJob {
   readonly state: SessionState;
   readonly compacting: Pick<Compacting, "recovering">;
-  readonly asking: Pick<Asking, "model" | "clock">;
+  readonly asking: Pick<Asking, "model" | "clock" | "signal">;
   append: CompactionJob["append"];
 }
 
