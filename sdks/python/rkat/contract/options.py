@@ -87,6 +87,10 @@ class CompactionSettings(TypedDict, total=False):
     """The longest summary, in tokens; without it, 4096, or a quarter of the threshold of a small model."""
     min_turns_between_compactions: int
     """Model calls between two compactions; without it, 3."""
+    evict: bool
+    """Whether a new session's tool output leaves the context before anything is summarised; it does unless false."""
+    evict_at: float
+    """Evict from this share of the threshold on; without it, 0.6."""
     policy: Literal["threshold", "economy"]
     """threshold: a new session's context is compacted at its threshold; economy: when that pays, by the model's prices.
     """

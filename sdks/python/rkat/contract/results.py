@@ -649,6 +649,30 @@ class CompactResultCompactionNative(TypedDict):
     """Whether the provider refused it since, so that the summary is sent."""
 
 
+class Economy(TypedDict):
+    """`economy` of `CompactResultCompaction`."""
+
+    saves: float
+    """What the calls that are expected cost less without what it takes out."""
+    costs: float
+    """What the summary costs, and putting what stays into the provider's cache anew."""
+    currency: Literal["USD"]
+    """What both are counted in."""
+    calls: int
+    """Model calls that are expected to follow."""
+    cache: Literal["warm", "cold"]
+    """Whether the provider still had the context in its cache."""
+
+
+class CompactResultCompactionPrepared(TypedDict):
+    """`prepared` of `CompactResultCompaction`."""
+
+    seq: int
+    """The entry since which it was ready."""
+    at: str
+    """When it was made ready, in RFC 3339."""
+
+
 class CompactResultCompactionCost(TypedDict):
     """`cost` of `CompactResultCompaction`."""
 
@@ -708,6 +732,12 @@ class CompactResultCompaction(TypedDict):
     """The provider's own compaction, which is kept beside the summary."""
     usage: Usage
     """The tokens the summary took."""
+    economy: NotRequired[Economy]
+    """Whether it pays; absent where no price of the model is known."""
+    prepared: NotRequired[CompactResultCompactionPrepared]
+    """That its summary was made behind a turn, before it was needed."""
+    waited_ms: NotRequired[int]
+    """How long the turn waited for the summary; only of sessions whose compactions are prepared."""
     cadence: CompactionCadence
     """When it was, in the session's own boundaries."""
     seq: int
@@ -783,6 +813,12 @@ class Compaction(TypedDict):
     """The provider's own compaction, which is kept beside the summary."""
     usage: Usage
     """The tokens the summary took."""
+    economy: NotRequired[Economy]
+    """Whether it pays; absent where no price of the model is known."""
+    prepared: NotRequired[CompactResultCompactionPrepared]
+    """That its summary was made behind a turn, before it was needed."""
+    waited_ms: NotRequired[int]
+    """How long the turn waited for the summary; only of sessions whose compactions are prepared."""
     cadence: CompactionCadence
     """When it was, in the session's own boundaries."""
     seq: int
@@ -1346,6 +1382,8 @@ class ModelPrices(TypedDict):
     """What a call charges whose input is longer."""
     as_of: NotRequired[str]
     """The day on which they held, as 2026-11-16."""
+    cache_minutes: NotRequired[float]
+    """How long the provider keeps what it has cached; without it, 5."""
     source: NotRequired[str]
     """Where they are from."""
 
