@@ -2,7 +2,8 @@ import type { CompactionTrigger, UserRule } from "../../contract/compaction.ts";
 import type { EntryBody, EntryBodyOf } from "../../contract/entry.ts";
 import { messageOf } from "../../contract/error.ts";
 import type { Usage } from "../../contract/event.ts";
-import { advanceCadence, messagesOf } from "../context.ts";
+import type { Message } from "../../contract/message.ts";
+import { advanceCadence, messagesOf, type Placed } from "../context.ts";
 import { type Asking, waitFor } from "../model-call.ts";
 import type { SessionState } from "../session-state.ts";
 import { estimateTokens } from "../tokens.ts";
@@ -155,8 +156,13 @@ async function summaryFor(
   const summarised =
     strategy === CASCADE && curator === undefined
       ? await summariseByCascade({ ...work, leaving: prepared.leaving })
-      : await summarise({ ...work, curator, discarded: structuredClone(discarded.map(({ message }) => message)) });
+      : await summarise({ ...work, curator, discarded: curator === undefined ? [] : copiesOf(discarded) });
   return summarised.ok ? { ...summarised, summary: withoutRulesIntro(summarised.summary) } : summarised;
+}
+
+/** A curator is given copies: what it does to them must not reach the session. */
+function copiesOf(placed: readonly Placed[]): readonly Message[] {
+  return structuredClone(messagesOf(placed));
 }
 
 async function commit(job: CompactionJob, prepared: Prepared, grounded: Grounded): Promise<CompactionOutcome> {
