@@ -1,4 +1,5 @@
 import { globSync, readFileSync } from "node:fs";
+import { dirname, resolve } from "node:path";
 import { defineConfig, type Plugin } from "rolldown";
 
 /** What is derived from the schemas for callers is bundled as its value: a client then loads no schema, and no zod. */
@@ -35,6 +36,25 @@ const consolePage: Plugin = {
   },
 };
 
+/** What a door loads at once, by following the imports that are not made later. */
+function loadedBy(door: string): ReadonlySet<string> {
+  const found = new Set<string>();
+  const follow = (path: string): void => {
+    if (found.has(path)) return;
+    found.add(path);
+    const source = readFileSync(path, "utf8");
+    for (const [, from = ""] of source.matchAll(/^(?:import|export)(?! type\b)[^;]*? from "(\.[^"]+)";/gms))
+      follow(resolve(dirname(path), from));
+  };
+  follow(resolve(door));
+  return found;
+}
+
+// In one file, which loads in half the time; but for what a short command or a client loads without the rest.
+const elsewhere = new Set([...loadedBy("src/cli.ts"), ...loadedBy("src/client.ts")]);
+const atOnce = new Set([...loadedBy("src/index.ts")].filter((path) => !elsewhere.has(path)));
+const runtime = { name: "runtime", test: (id: string) => atOnce.has(id) || /node_modules\/zod\//.test(id) };
+
 // One file where there were hundreds: most of a short command's time was the loading of modules, and of zod's most of all.
 export default defineConfig([
   {
@@ -59,7 +79,12 @@ export default defineConfig([
       "postgres",
       "smol-toml",
     ],
-    output: { dir: "dist", format: "esm", chunkFileNames: "chunks/[name]-[hash].js" },
+    output: {
+      dir: "dist",
+      format: "esm",
+      chunkFileNames: "chunks/[name]-[hash].js",
+      codeSplitting: { groups: [runtime] },
+    },
   },
   // Apart from the others: a chunk that is shared with them could bring something of Node into a page.
   {

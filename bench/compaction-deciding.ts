@@ -11,7 +11,7 @@ import { askingFor, composeFor } from "./compaction-stage.ts";
 import { median } from "./report.ts";
 
 const EARLY_TURN = 100;
-const LATE_TURN = 2_000;
+const LATE_TURN = 10_000;
 /** Several compactions lie in a window, so it does not matter where in the rise and fall of a context it begins. */
 const WINDOW_TURNS = 100;
 const ROUNDS = 9;

@@ -29,7 +29,7 @@ export function composeLayers(
     refuseStore(realm, name);
     const files = withBothRules(mergePatch(withoutSpellingsOf(realm, file.table), realm), file.table, realm);
     const raw = variables.reduce((table, variable) => override(table, variable, env[variable.name] ?? ""), files);
-    const parsed = ConfigFile.safeParse(raw);
+    const parsed = ConfigFile.safeParse(raw, { jitless: true });
     if (parsed.success) {
       const off = Object.fromEntries(forbidden.map((name) => [SWITCHES[name], false]));
       const permissions = [...(file.userRules ?? []), ...parsed.data.permissions];

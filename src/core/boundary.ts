@@ -6,7 +6,7 @@ import { judgeBoundary, type Verdict } from "./compaction/policy.ts";
 import type { Compacting } from "./compaction/prepare.ts";
 import type { CompactionJob } from "./compaction/run-compaction.ts";
 import type { Asking } from "./model-call.ts";
-import type { SessionState } from "./session-state.ts";
+import type { Ahead, SessionState } from "./session-state.ts";
 import { toolTokens } from "./tokens.ts";
 
 /** What a boundary knows of its turn. */
@@ -21,20 +21,17 @@ interface AtBoundary {
 const BYTES_PER_TOKEN = 4;
 
 /** Whether the context is to be compacted before the next call; `ahead` is the state that call would be made in. */
-export function judgeTurnBoundary(
-  turn: AtBoundary,
-  ahead: Omit<SessionState, "transcript">,
-): Verdict | { readonly error: string } {
-  const { compacting, model, tools } = turn;
+export function judgeTurnBoundary(turn: AtBoundary, ahead: Ahead): Verdict | { readonly error: string } {
+  const { state, compacting, model, tools } = turn;
   if (compacting === undefined) return "not_due";
-  const { cadence, lastInputTokens, shown, shownTokens, shownMediaBytes, settings } = ahead;
+  const { cadence, lastInputTokens, added, shownTokens, shownMediaBytes, settings } = ahead;
   const last = Math.max(
     cadence.last_compaction_boundary_index ?? -1,
     cadence.last_compaction_attempt_boundary_index ?? -1,
   );
   const facts = {
     lastInputTokens,
-    messageCount: shown.length,
+    messageCount: state.shown.length + added.length,
     estimatedHistoryTokens: shownTokens,
     lastCompactionBoundaryIndex: last < 0 ? undefined : last,
     sessionBoundaryIndex: cadence.session_boundary_index,
@@ -61,10 +58,19 @@ export async function runDueCompaction(turn: AtBoundary, asking: Asking, trigger
   return outcome.compacted;
 }
 
+/** By the message they begin with: the same request begins with the same message each time, as caches of it ask for. */
+const skilled = new WeakMap<Message, { readonly skill: string; readonly system: Message }>();
+
 /** The request's messages with a skill at the end of the system prompt. */
 export function withSkill(messages: readonly Message[], skill: string | undefined): readonly Message[] {
-  if (skill === undefined) return messages;
   const [first, ...rest] = messages;
-  if (first?.role === "system") return [{ ...first, content: `${first.content}\n\n${skill}` }, ...rest];
-  return [{ role: "system", content: skill, created_at: first?.created_at ?? "" }, ...messages];
+  if (skill === undefined || first === undefined) return messages;
+  const isSystem = first.role === "system";
+  const known = skilled.get(first);
+  const system: Message =
+    known?.skill === skill
+      ? known.system
+      : { role: "system", content: isSystem ? `${first.content}\n\n${skill}` : skill, created_at: first.created_at };
+  skilled.set(first, { skill, system });
+  return [system, ...(isSystem ? rest : messages)];
 }

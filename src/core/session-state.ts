@@ -113,22 +113,26 @@ export function beginFold(sessionId: string, [first]: readonly Entry[]): Session
   };
 }
 
-/**
- * The state as it will be once these bodies, which are of a turn, are appended; the state itself stays as it is. The
- * transcript is left out: copying it would cost more with every turn.
- */
-export function foldAhead(state: SessionState, bodies: readonly EntryBody[]): Omit<SessionState, "transcript"> {
+/** A state with what is not saved yet. What was said before is left out: copying it would cost more with every turn. */
+export interface Ahead extends Omit<SessionState, "transcript" | "shown"> {
+  /** What will be shown besides what is shown now. */
+  readonly added: readonly Placed[];
+}
+
+/** The state as it will be once these bodies, which are of a turn, are appended; the state itself stays as it is. */
+export function foldAhead(state: SessionState, bodies: readonly EntryBody[]): Ahead {
   const ahead: SessionState = {
     ...state,
     transcript: [],
-    shown: [...state.shown],
+    shown: [],
     warned: new Set(state.warned),
     injected: new Map(state.injected),
   };
   for (const body of bodies) {
-    applyEntry(ahead, { body, seq: ahead.lastSeq + 1, span: spanOf(body), timestamp_ms: state.updatedAtMs });
+    applyUnshown(ahead, { body, seq: ahead.lastSeq + 1, span: spanOf(body), timestamp_ms: state.updatedAtMs });
   }
-  return ahead;
+  const { transcript: _said, shown: added, ...rest } = ahead;
+  return { ...rest, added };
 }
 
 /** Advances the state by one entry. */

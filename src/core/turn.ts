@@ -6,7 +6,7 @@ import type { AssistantBlock, Content, Message, StopReason, ToolUseBlock } from 
 import type { Clock } from "../ports/clock.ts";
 import { askedEntry, ruleAgain, ruleOn } from "./approval.ts";
 import { judgeTurnBoundary, runDueCompaction, withSkill } from "./boundary.ts";
-import { assembleContext, hashContext } from "./context.ts";
+import { assembleContext, hashContext, messagesOf } from "./context.ts";
 import { type Extraction, extractOutput } from "./extraction.ts";
 import { type Asking, ask, type ModelAnswer } from "./model-call.ts";
 import {
@@ -146,7 +146,8 @@ async function openCall(run: Run, unsaved: readonly EntryBody[], step: number): 
   const { turn } = run;
   let messages: readonly Message[] = [];
   await turn.append(() => {
-    messages = assembleContext(foldAhead(turn.state, unsaved));
+    const { added } = foldAhead(turn.state, unsaved);
+    messages = [...assembleContext(turn.state), ...messagesOf(added)];
     const context_sha256 = hashContext(messages, turn.hash);
     return [
       ...stillUnsaved(run, unsaved),

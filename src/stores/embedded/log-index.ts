@@ -3,7 +3,7 @@ import { RuntimeError } from "../../contract/error.ts";
 import type { LogRow, RowQuery } from "../../ports/store.ts";
 import { pageOf } from "../page.ts";
 import { openPrivateDb, type Table } from "./private-db.ts";
-import { decodeRecord, findRecord, recordHead } from "./record.ts";
+import { decodeRecord, findRecord, type LogRecord, recordHead } from "./record.ts";
 import { openRowOrder } from "./row-order.ts";
 import type { SegmentIo, Segments } from "./segments.ts";
 import { DamagedDb } from "./table-file.ts";
@@ -41,6 +41,8 @@ interface SessionRecords<R> {
 /** The part of the index that is on disk. It lags behind the logs and is caught up from them; it is never ahead. */
 export interface LogIndex<R> {
   places(sessionId: string): readonly RecordPlace[];
+  /** The same for as long as nobody saves. */
+  stamp(): object;
   row(sessionId: string): R | undefined;
   rows(): readonly R[];
   /** The first rows of those asked for that are not `elsewhere`. */
@@ -130,6 +132,7 @@ export function openLogIndex<R extends LogRow>({ path, warn, survey }: LogIndexO
   };
   return {
     places: (sessionId) => soundly(() => placesOf(sessionId)),
+    stamp: () => soundly(root.stamp),
     row: (sessionId) => soundly(() => rows.get(sessionId)),
     rows: () => soundly(() => rows.getRange().map(({ value }) => value)),
     page: (query, elsewhere) =>
@@ -207,21 +210,18 @@ export function readPlaces<B>(
   places: readonly RecordPlace[],
   wanted: { sessionId: string; fromSeq: number; max: number; lastSeq: number },
 ): readonly Entry<B>[] {
-  // The last record that begins at or before the wanted seq may reach it.
-  const start = Math.max(
-    0,
-    places.findLastIndex((place) => place.seq <= wanted.fromSeq),
-  );
+  const start = startOf(places, wanted.fromSeq);
   const entries: Entry<B>[] = [];
   let expected = places[start]?.seq ?? 1;
   if (start === 0 && expected !== 1 && places.length > 0) throw missing(wanted.sessionId, 1, expected);
   for (let first = start; first < places.length && entries.length < wanted.max; ) {
     const run = runFrom(places, first, wanted.max - entries.length);
-    const buffer = readRun(io, segments, run);
+    const known = run.map((place) => largeAt<B>(segments, place));
+    const buffer = known.every((record) => record !== undefined) ? NOTHING : readRun(io, segments, run);
     const base = run[0]?.offset ?? 0;
-    for (const place of run) {
+    for (const [at, place] of run.entries()) {
       if (place.seq !== expected) throw missing(wanted.sessionId, expected, place.seq);
-      for (const entry of recordAt<B>(buffer, place, base, segments).entries) {
+      for (const entry of (known[at] ?? recordAt<B>(buffer, place, base, segments)).entries) {
         expected = entry.seq + entry.span;
         if (expected > wanted.fromSeq && entries.length < wanted.max) entries.push(entry);
       }
@@ -231,6 +231,18 @@ export function readPlaces<B>(
   if (entries.length < wanted.max && expected <= wanted.lastSeq)
     throw missing(wanted.sessionId, expected, wanted.lastSeq + 1);
   return entries;
+}
+
+/** Where to begin: the last record that begins at or before a seq may reach it. Places are in the order of their seqs. */
+function startOf(places: readonly RecordPlace[], fromSeq: number): number {
+  let low = 0;
+  let high = places.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((places[middle]?.seq ?? 0) <= fromSeq) low = middle + 1;
+    else high = middle;
+  }
+  return Math.max(0, low - 1);
 }
 
 /** What stands in a session's log: each seq once, and the records that were left out for it. */
@@ -309,7 +321,7 @@ function runFrom(places: readonly RecordPlace[], first: number, entriesMax: numb
 function readRun(io: SegmentIo, segments: Segments, run: readonly RecordPlace[]): Buffer {
   const first = run[0];
   const last = run.at(-1);
-  if (first === undefined || last === undefined) return Buffer.alloc(0);
+  if (first === undefined || last === undefined) return NOTHING;
   const buffer = Buffer.allocUnsafe(last.offset + last.bytes - first.offset);
   let read = 0;
   while (read < buffer.length) {
@@ -320,10 +332,27 @@ function readRun(io: SegmentIo, segments: Segments, run: readonly RecordPlace[])
   return buffer.subarray(0, read);
 }
 
+/** A fork is one record, however long: who reads it page by page would decode all of it with every page. */
+const LARGE_BYTES = 256 * 1_024;
+const larges = new WeakMap<Segments, RecordPlace & { readonly record: WeakRef<LogRecord<unknown>> }>();
+const NOTHING = Buffer.alloc(0);
+
+/** The large record that was read last, while it is still in memory. */
+function largeAt<B>(segments: Segments, place: RecordPlace): LogRecord<B> | undefined {
+  const known = larges.get(segments);
+  if (known === undefined || !isAt(place)(known)) return undefined;
+  // A segment is only added to, so what stands there was written by the same kind of log.
+  return known.record.deref() as LogRecord<B> | undefined;
+}
+
 function recordAt<B>(buffer: Buffer, place: RecordPlace, base: number, segments: Segments) {
   const offset = place.offset - base;
   const found = findRecord(buffer, offset);
-  if (found.kind === "record") return decodeRecord<B>(buffer, offset);
+  if (found.kind === "record") {
+    const record = decodeRecord<B>(buffer, offset);
+    if (place.bytes >= LARGE_BYTES) larges.set(segments, { ...place, record: new WeakRef(record) });
+    return record;
+  }
   const why = found.kind === "damaged" ? found.why : "nothing is there";
   const message = `${segments.path(place.segment)} is damaged at ${place.offset}: ${why}; earlier records are intact`;
   throw new RuntimeError("SESSION_STORE_ERROR", message);

@@ -43,6 +43,30 @@ export interface Tail<R> {
 }
 
 const TOLD_MAX = 1_000;
+/** Who reads a session page by page asks for its chain with every page. */
+const CHAINS_MAX = 64;
+
+/** A chain without a dispute, as long as the index is what it was and nothing but newer records was added. */
+interface KnownChain {
+  readonly stamp: object;
+  readonly added: readonly RecordPlace[];
+  /** How many of those it has. */
+  taken: number;
+  readonly chain: { readonly places: RecordPlace[]; readonly leftOut: readonly RecordPlace[] };
+}
+
+const NONE: readonly RecordPlace[] = [];
+
+/** Whether all that was added could be taken in, because it follows. */
+function isTakenIn(known: KnownChain): boolean {
+  const { added, chain } = known;
+  for (; known.taken < added.length; known.taken += 1) {
+    const next = added[known.taken];
+    if (next === undefined || next.seq <= (chain.places.at(-1)?.seq ?? 0)) return false;
+    chain.places.push(next);
+  }
+  return true;
+}
 
 export interface TailParts<B, R> {
   readonly index: LogIndex<R>;
@@ -62,6 +86,7 @@ export function createTail<B, R extends LogRow>(parts: TailParts<B, R>): Tail<R>
   const recent = new Map<string, RecordPlace[]>();
   const rows = new Map<string, R>();
   const told = new Set<string>();
+  const chains = new Map<string, KnownChain>();
   let known = index.segments();
 
   const rowOf = (sessionId: string): R | undefined => {
@@ -144,6 +169,17 @@ export function createTail<B, R extends LogRow>(parts: TailParts<B, R>): Tail<R>
     return [...byPlace.values()].sort((a, b) => a.seq - b.seq || a.segment - b.segment || a.offset - b.offset);
   };
   const chainOf = (sessionId: string): Chain => {
+    const stamp = index.stamp();
+    const added = recent.get(sessionId) ?? NONE;
+    const known = chains.get(sessionId);
+    if (known?.stamp === stamp && known.added === added && isTakenIn(known)) return known.chain;
+    const { places, leftOut } = settledChain(sessionId);
+    const chain = { places: [...places], leftOut };
+    if (chains.size >= CHAINS_MAX) chains.clear();
+    if (leftOut.length === 0) chains.set(sessionId, { stamp, added, taken: added.length, chain });
+    return chain;
+  };
+  const settledChain = (sessionId: string): Chain => {
     const chain = soleChain({ segments, io }, everyPlace(sessionId));
     const { places, leftOut } = chain;
     const sentences = leftOut.map((place) => leftOutSentence(sessionId, place, segments.path(place.segment)));
