@@ -1,5 +1,6 @@
 import type { Reshape } from "../../contract/compaction.ts";
 import { type CompactionRecord, messagesOf, type Placed, type Showing, showTranscript } from "../context.ts";
+import { lazily } from "../grounding/occurrence.ts";
 import { estimateTokens } from "../tokens.ts";
 import type { Pruned } from "../transcript-text.ts";
 import { grammarFaults } from "./grammar.ts";
@@ -43,7 +44,7 @@ export function passGates(candidate: Candidate, ground: Ground): Passed {
   const before = estimateTokens(messagesOf(ground.shown));
   // A provider that would reject the context as it is now cannot be the one in use: some servers number the calls of
   // every answer anew, which others refuse.
-  const indifferent = new Set(grammarFaults(messagesOf(ground.shown)).map(({ grammar }) => grammar));
+  const indifferent = lazily(() => new Set(grammarFaults(messagesOf(ground.shown)).map(({ grammar }) => grammar)));
   let fault = "";
   for (const step of ladder(candidate, ground)) {
     const shown = foldCandidate(step, ground);
@@ -51,7 +52,7 @@ export function passGates(candidate: Candidate, ground: Ground): Passed {
     // A pin can be taken away later: the context must be one without it, too.
     const unpinned = ground.pins.size === 0 ? [] : messagesOf(foldCandidate(step, { ...ground, pins: NO_PINS }));
     const faults = [...grammarFaults(messages), ...grammarFaults(unpinned)];
-    const first = faults.find(({ grammar }) => !indifferent.has(grammar));
+    const first = faults.find(({ grammar }) => !indifferent().has(grammar));
     if (first !== undefined) {
       fault = `${first.grammar} would reject it: ${first.fault}`;
       continue;

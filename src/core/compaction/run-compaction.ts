@@ -201,8 +201,13 @@ async function summaryFor(job: Making, prepared: Prepared): Promise<Written | Ex
   const summarised =
     strategy === CASCADE && curator === undefined
       ? await summariseByCascade({ ...work, leaving: prepared.leaving })
-      : await summarise({ ...work, curator, discarded: structuredClone(discarded.map(({ message }) => message)) });
+      : await summarise({ ...work, curator, discarded: curator === undefined ? [] : copiesOf(discarded) });
   return summarised.ok ? { ...summarised, summary: withoutRulesIntro(summarised.summary) } : summarised;
+}
+
+/** A curator is given copies: what it does to them must not reach the session. */
+function copiesOf(placed: readonly Placed[]): readonly Message[] {
+  return structuredClone(messagesOf(placed));
 }
 
 async function fill(job: Making, prepared: Prepared, grounded: Grounded): Promise<Made> {
