@@ -3,8 +3,10 @@ import { pathToFileURL } from "node:url";
 import type { Config } from "./config/load-config.ts";
 import { defaultConfig, modelConfig } from "./config/load-config.ts";
 import { readPolicyFile } from "./config/policy-file.ts";
+import type { EntryBody } from "./contract/entry.ts";
 import { messageOf, RuntimeError } from "./contract/error.ts";
 import type { Policy, Simulation } from "./contract/simulation.ts";
+import type { Store } from "./ports/store.ts";
 import { findModel, mergeModels } from "./providers/catalog.ts";
 import { createOfflineModel } from "./providers/offline/offline.ts";
 import { configuredPrices, publishedPrices } from "./providers/prices.ts";
@@ -55,10 +57,10 @@ const TIMEOUT_MS = Number.POSITIVE_INFINITY;
 
 function composeReplay(
   { settings, options, name }: LaboratoryPolicy,
-  { model, clock, tools }: Parameters<ReplayOptions["compose"]>[0],
+  { model, clock, tools, appended }: Parameters<ReplayOptions["compose"]>[0],
 ): ReturnType<ReplayOptions["compose"]> {
   const config = defaultConfig();
-  const store = createInMemoryStore({ now: clock.now });
+  const store = telling(createInMemoryStore({ now: clock.now }), appended);
   const replaying: Config = {
     ...config,
     compaction: settings,
@@ -74,7 +76,7 @@ function composeReplay(
       tools,
       compaction: options ?? true,
       memory: {},
-      toolPreset: "none",
+      toolPreset: "safe",
       // Nothing of this machine is in a recording, so nothing of it is to be taken out.
       env: {},
     });
@@ -83,6 +85,15 @@ function composeReplay(
     if (!(thrown instanceof RuntimeError)) throw thrown;
     throw new RuntimeError(thrown.code, `${name}: ${thrown.message}`, { cause: thrown });
   }
+}
+
+function telling(store: Store, appended: (body: EntryBody) => void): Store {
+  const append: Store["log"]["append"] = async (...given) => {
+    const entries = await store.log.append(...given);
+    for (const { body } of entries) appended(body);
+    return entries;
+  };
+  return { ...store, log: { ...store.log, append } };
 }
 
 /** Reads a policy, and loads the module it names; `path` is where its file lies. */

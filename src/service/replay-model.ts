@@ -5,12 +5,14 @@ import type { SummariesBy } from "../contract/simulation.ts";
 import { withCost } from "../core/cost.ts";
 import type { ModelClient, ModelPart, ModelRequest } from "../ports/model.ts";
 import { createPrefixCache } from "./prefix-cache.ts";
+import type { BehindTurns } from "./replay-behind.ts";
 import type { ReplayClock } from "./replay-clock.ts";
 import { contextKey, type RecordedAnswer, type RecordedTurn, type ReplayScript } from "./replay-script.ts";
 
 export interface ReplayModelParts {
   readonly script: ReplayScript;
   readonly clock: ReplayClock;
+  readonly behind: BehindTurns;
   readonly prices: ModelPrices | undefined;
   readonly contextWindow: number | undefined;
   readonly summariesBy: SummariesBy;
@@ -45,7 +47,7 @@ export interface ReplayModel extends ModelClient {
 
 /** A model that gives the recorded answers in their order, and counts what it is really sent. */
 export function createReplayModel(parts: ReplayModelParts): ReplayModel {
-  const { script, clock, prices, summariser } = parts;
+  const { script, clock, behind, prices, summariser } = parts;
   const cache = createPrefixCache(script.scale);
   const calls: ReplayedCall[] = [];
   const summaryCalls: SummaryCall[] = [];
@@ -68,12 +70,13 @@ export function createReplayModel(parts: ReplayModelParts): ReplayModel {
     calls.push({ usage, isAsRecorded, waited });
     waited = false;
     clock.moveTo(answer.atMs);
+    await behind.settle();
     for (const block of answer.blocks) yield { type: "block", block };
     yield { type: "finish", stopReason: answer.stopReason, usage };
   }
 
   async function* writeSummary(request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelPart> {
-    waited = true;
+    if (behind.isTurnWaiting) waited = true;
     const recorded = parts.summariesBy === "recorded" ? script.summaries.get(calls.length) : undefined;
     const input = cache.take(request, clock.now());
     const source = recorded === undefined ? summariser.stream(request, signal) : say(recorded);
@@ -86,6 +89,7 @@ export function createReplayModel(parts: ReplayModelParts): ReplayModel {
       const usage = isAsked
         ? withCost(part.usage, summariser.prices)
         : withCost({ ...input, output_tokens: part.usage.output_tokens }, prices);
+      if (!behind.isTurnWaiting && (await behind.written(usage.output_tokens, signal))) waited = true;
       summaryCalls.push({ usage });
       yield { ...part, usage };
     }
@@ -110,8 +114,8 @@ export function createReplayModel(parts: ReplayModelParts): ReplayModel {
       return answer;
     },
     async *stream(request, signal) {
-      // A replay is made of promises that are kept at once: without this nobody could interrupt it.
-      await new Promise((resolve) => setImmediate(resolve));
+      // Without this nobody could interrupt a replay, either: it is made of promises that are kept at once.
+      await behind.begin();
       yield* isOfTurn(request.messages, turn?.prompt) ? giveAnswer(request) : writeSummary(request, signal);
     },
   };

@@ -1,4 +1,4 @@
-import type { Entry } from "../contract/entry.ts";
+import type { Entry, EntryBody } from "../contract/entry.ts";
 import { messageOf, RuntimeError } from "../contract/error.ts";
 import type { Usage } from "../contract/event.ts";
 import type { ModelPrices } from "../contract/money.ts";
@@ -10,6 +10,7 @@ import type { ModelClient } from "../ports/model.ts";
 import type { EventLog } from "../ports/store.ts";
 import type { Tool } from "../ports/tool.ts";
 import { isSaid, type Probe } from "./probes.ts";
+import { type BehindTurns, createBehindTurns } from "./replay-behind.ts";
 import { createReplayClock, type ReplayClock } from "./replay-clock.ts";
 import { createReplayModel, type ReplayModel } from "./replay-model.ts";
 import type { RecordedTurn, ReplayScript, ReplayStep } from "./replay-script.ts";
@@ -31,7 +32,13 @@ export interface ReplayOptions {
   readonly summariser: ModelClient;
   readonly signal: AbortSignal;
   /** Composes the runtime, with the policy that is tried. */
-  compose(parts: { model: ModelClient; clock: Clock; tools: readonly Tool[] }): ReplayRuntime;
+  compose(parts: {
+    readonly model: ModelClient;
+    readonly clock: Clock;
+    readonly tools: readonly Tool[];
+    /** To be told every entry of the log, once it is there. */
+    appended(body: EntryBody): void;
+  }): ReplayRuntime;
 }
 
 /** What a replay came to. */
@@ -49,18 +56,21 @@ export interface Replayed {
 export async function replayLog(options: ReplayOptions): Promise<Replayed> {
   const { script, signal } = options;
   const clock = createReplayClock(script.startedAtMs);
-  const model = createReplayModel({ ...options, clock });
-  const { runtime, log } = options.compose({ model, clock, tools: toolsOf(script, { model, clock }) });
+  const behind = createBehindTurns(clock);
+  const model = createReplayModel({ ...options, clock, behind });
+  const tools = toolsOf(script, { model, clock, behind });
+  const { runtime, log } = options.compose({ model, clock, tools, appended: behind.appended });
   try {
     const { session_id } = await runtime.dispatch("createSession", {
       initial_turn: "deferred",
       max_turns: script.calls + SPARE_CALLS,
+      tool_filter: { Allow: [...script.tools, RECALL_OUTPUT] },
       ...(script.systemPrompt === undefined ? {} : { system_prompt: script.systemPrompt }),
       ...(script.maxTokens === undefined ? {} : { max_tokens: script.maxTokens }),
     });
     for (const [index, step] of script.steps.entries()) {
       if (signal.aborted) throw stopped();
-      await takeStep({ ...options, runtime, log, clock, model, session_id }, step, index);
+      await takeStep({ ...options, runtime, log, clock, behind, model, session_id }, step, index);
     }
     const entries = await log.read(session_id, 1, ENTRIES_MAX);
     return {
@@ -76,6 +86,8 @@ export async function replayLog(options: ReplayOptions): Promise<Replayed> {
   }
 }
 
+/** The runtime's own: output that leaves a context as one line must be there to be read again. */
+const RECALL_OUTPUT = "recall_output";
 /** A turn that broke off asks once more than it was answered. */
 const SPARE_CALLS = 2;
 const ENTRIES_MAX = Number.MAX_SAFE_INTEGER;
@@ -86,21 +98,22 @@ function stopped(): RuntimeError {
 
 interface Replaying extends ReplayOptions, ReplayRuntime {
   readonly clock: ReplayClock;
+  readonly behind: BehindTurns;
   readonly model: ReplayModel;
   readonly session_id: string;
 }
 
 async function takeStep(replaying: Replaying, step: ReplayStep, index: number): Promise<void> {
-  const { runtime, clock, session_id, log } = replaying;
+  const { runtime, session_id, log } = replaying;
   switch (step.kind) {
     case "turn":
       return runRecorded(replaying, step.turn, index);
     case "notice":
-      clock.moveTo(step.atMs);
+      await rest(replaying, step.atMs);
       await runtime.dispatch("injectContext", { session_id, text: step.text, source: step.source });
       return;
     case "pin": {
-      clock.moveTo(step.atMs);
+      await rest(replaying, step.atMs);
       const { transcript } = foldSession(session_id, await log.read(session_id, 1, ENTRIES_MAX));
       const seq = transcript.filter(({ message }) => message.role !== "system")[step.index]?.seq;
       if (seq === undefined) return;
@@ -110,10 +123,21 @@ async function takeStep(replaying: Replaying, step: ReplayStep, index: number): 
   }
 }
 
+/** What a session does when it rests begins a moment after its turn. */
+const REST_MS = 1_500;
+
+/** Lets time pass until then, between turns. */
+async function rest({ clock, behind }: Replaying, untilMs: number): Promise<void> {
+  clock.moveTo(Math.min(untilMs, clock.now() + REST_MS));
+  await behind.begin();
+  clock.moveTo(untilMs);
+  await behind.settle();
+}
+
 async function runRecorded(replaying: Replaying, turn: RecordedTurn, index: number): Promise<void> {
-  const { runtime, clock, model, session_id, signal, name } = replaying;
+  const { runtime, model, session_id, signal, name } = replaying;
   const { prompt, instructions } = turn;
-  clock.moveTo(turn.atMs);
+  await rest(replaying, turn.atMs);
   model.open(turn);
   const more = instructions.length === 0 ? {} : { additional_instructions: instructions };
   let problem = "the turn ended early";
@@ -129,14 +153,20 @@ async function runRecorded(replaying: Replaying, turn: RecordedTurn, index: numb
 }
 
 /** The tools that were called, giving what they gave. */
-function toolsOf({ tools }: ReplayScript, { model, clock }: { model: ReplayModel; clock: ReplayClock }): Tool[] {
-  return tools.map((name) => ({
+function toolsOf(
+  { tools }: ReplayScript,
+  { model, clock, behind }: Pick<Replaying, "model" | "clock" | "behind">,
+): Tool[] {
+  // What it gave named what left the recorded context; the replay's own says what left this one.
+  const own = tools.filter((name) => name !== RECALL_OUTPUT);
+  return own.map((name) => ({
     name,
     description: "gives what it gave when the session was recorded",
     inputSchema: { type: "object" },
-    execute: (_, { toolUseId }) => {
+    execute: async (_, { toolUseId }) => {
       const { results } = model.answer ?? {};
       if (results !== undefined) clock.moveTo(results.atMs);
+      await behind.settle();
       const result = results?.byId.get(toolUseId);
       if (result === undefined) return { content: "nothing was recorded of this call", isError: true };
       return { content: result.content, isError: result.is_error };
