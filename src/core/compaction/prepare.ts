@@ -7,11 +7,11 @@ import { asKept, type Placed, prunedBy, standingIn } from "../context.ts";
 import type { SessionState } from "../session-state.ts";
 import { estimateTokens } from "../tokens.ts";
 import { findPrunable } from "../transcript-text.ts";
-import { keepAll, rangesOf, type Source } from "./plan.ts";
+import { keepAll, type Plan, rangesOf, type Source } from "./plan.ts";
 import type { Reading } from "./reading.ts";
 import type { Recover } from "./receipt.ts";
 import { type Retained, retain } from "./retain.ts";
-import { summaryMessage } from "./shown-messages.ts";
+import { isSummary, summaryMessage } from "./shown-messages.ts";
 import type { ExtractSummary } from "./summarise.ts";
 
 /** The strategy of a compactor that is not ours. */
@@ -173,4 +173,25 @@ function forSummary(shown: readonly Placed[], { prune }: Compacting): readonly M
 export function rangesIn({ retained, transcript }: Prepared): { kept: SeqRange[]; discarded: SeqRange[] } {
   const kept = retained.plan.items.flatMap((item) => ("kept" in item ? [item.kept] : []));
   return { kept: rangesOf(kept, transcript), discarded: rangesOf(retained.plan.discarded, transcript) };
+}
+
+/** The earlier compaction whose summary a plan does not carry on. */
+export function supersededBy({ source }: Prepared, { plan }: { readonly plan: Plan }): { superseded?: string } {
+  const earlier = source.shown.map(({ message }) => message).find(isSummary);
+  const isCarried = plan.items.some((item) => "message" in item && item.message === earlier);
+  return earlier?.compaction_id === undefined || isCarried ? {} : { superseded: earlier.compaction_id };
+}
+
+/** What leaves the context by a plan, as a summariser is shown it, after the system message. */
+export function leavingBy(prepared: Prepared, by: { readonly plan: Plan }): readonly Message[] {
+  const { source, summarised } = prepared;
+  const gone = new Set(by.plan.discarded);
+  if (gone.size === 0) return [];
+  const { superseded } = supersededBy(prepared, by);
+  const leaves = (placed: Placed): boolean => {
+    const { message } = placed;
+    if (message.role === "system" || gone.has(placed)) return true;
+    return message.role === "user" && superseded !== undefined && message.compaction_id === superseded;
+  };
+  return source.shown.flatMap((placed, at) => (leaves(placed) ? summarised.slice(at, at + 1) : []));
 }

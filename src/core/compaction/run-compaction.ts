@@ -14,7 +14,7 @@ import { type Passed, passGates } from "./gates.ts";
 import { type Grounded, ground, ungrounded, type Written } from "./ground.ts";
 import { compactNatively } from "./native.ts";
 import { keptOf, type Plan, partsOf, rangesOf } from "./plan.ts";
-import { type Compacting, type Prepared, prepare, rangesIn, retainFrom } from "./prepare.ts";
+import { type Compacting, leavingBy, type Prepared, prepare, rangesIn, retainFrom, supersededBy } from "./prepare.ts";
 import { basisOf, type Made, publishedEntry, tellHook } from "./published.ts";
 import {
   apartFor,
@@ -25,7 +25,7 @@ import {
   writeReceipt,
 } from "./receipt.ts";
 import type { Retained } from "./retain.ts";
-import { CASCADE, isSummary, summaryWithRules, withoutRulesIntro } from "./shown-messages.ts";
+import { CASCADE, summaryWithRules, withoutRulesIntro } from "./shown-messages.ts";
 import { extracted, type Summarised, summarise } from "./summarise.ts";
 import { carryRules, inheritedRules } from "./user-rules.ts";
 import { economyOf, priceNote } from "./when-it-pays.ts";
@@ -349,26 +349,6 @@ function retainAgain({ state, compacting, trigger }: Making, prepared: Prepared,
   } catch (thrown) {
     throw new Rejected(messageOf(thrown));
   }
-}
-
-function supersededBy({ source }: Prepared, { plan }: { readonly plan: Plan }): { superseded?: string } {
-  const earlier = source.shown.map(({ message }) => message).find(isSummary);
-  const isCarried = plan.items.some((item) => "message" in item && item.message === earlier);
-  return earlier?.compaction_id === undefined || isCarried ? {} : { superseded: earlier.compaction_id };
-}
-
-/** What leaves the context by a plan, as a summariser is shown it, after the system message. */
-function leavingBy(prepared: Prepared, passed: Extract<Passed, { ok: true }>): readonly Message[] {
-  const { source, summarised } = prepared;
-  const gone = new Set(passed.plan.discarded);
-  if (gone.size === 0) return [];
-  const { superseded } = supersededBy(prepared, passed);
-  const leaves = (placed: Placed): boolean => {
-    const { message } = placed;
-    if (message.role === "system" || gone.has(placed)) return true;
-    return message.role === "user" && superseded !== undefined && message.compaction_id === superseded;
-  };
-  return source.shown.flatMap((placed, at) => (leaves(placed) ? summarised.slice(at, at + 1) : []));
 }
 
 interface Settled extends Pick<Grounded, "summary" | "invented" | "inventedCut" | "unverified"> {
