@@ -92,7 +92,7 @@ const atLeast0 = { error: "write a whole number of at least 0" };
 export const positive = z.int(above0).positive(above0);
 export const nonnegative = z.int(atLeast0).nonnegative(atLeast0);
 
-const above0UpTo1 = { error: "write a number above 0 and up to 1" };
+const above0UpTo1 = { error: "write a fraction above 0 and up to 1, like 0.8" };
 
 /** A part of a whole. */
 export const share = z.number(above0UpTo1).positive(above0UpTo1).max(1, above0UpTo1);

@@ -367,10 +367,10 @@ describe("tool output leaves the context before anything is summarised", () => {
 
   it("[J1] options that make no sense are refused in a sentence", () => {
     expect(() => open({ compaction: { evictAt: 0 } })).toThrow(
-      "compaction.evictAt: write a number above 0 and up to 1",
+      "compaction.evictAt: write a fraction above 0 and up to 1, like 0.8",
     );
     expect(() => open({ compaction: { evictAt: 2 } })).toThrow(
-      "compaction.evictAt: write a number above 0 and up to 1",
+      "compaction.evictAt: write a fraction above 0 and up to 1, like 0.8",
     );
     const wrong = { evict: "yes" } as unknown as { evict: boolean }; // As whoever writes JavaScript may.
     expect(() => open({ compaction: wrong })).toThrow("compaction.evict: write true or false");

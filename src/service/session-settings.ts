@@ -299,7 +299,7 @@ export function composeCompaction(
 function evictionOf({ evict, evictAt }: CompactionOptions): Pick<CompactionSettings, "evict" | "evict_at"> {
   if (evict !== undefined && typeof evict !== "boolean") throw invalid("compaction.evict: write true or false");
   if (evictAt !== undefined && !(evictAt > 0 && evictAt <= 1)) {
-    throw invalid("compaction.evictAt: write a number above 0 and up to 1");
+    throw invalid("compaction.evictAt: write a fraction above 0 and up to 1, like 0.8");
   }
   return { ...given("evict", evict), ...given("evict_at", evictAt) };
 }
