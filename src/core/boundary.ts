@@ -167,9 +167,18 @@ function isWithinBudget(
 ): boolean {
   if (curator !== undefined) return true;
   const { max_tokens, max_cost } = settings.budget_limits;
-  const taken = { input_tokens: shownTokens, output_tokens: compactor.maxSummaryTokens() };
+  const taken = { input_tokens: shownTokens, output_tokens: summaryTokensOf(compactor) };
   const spent = { usage: addUsage(usage, withCost(taken, prices)), toolCalls: 0, elapsedMs: 0 };
   return readBudget({ max_tokens, max_cost }, spent, { at: 1, given: new Set() }).exhausted === undefined;
+}
+
+function summaryTokensOf(compactor: Compactor): number {
+  try {
+    return compactor.maxSummaryTokens();
+  } catch {
+    // What is made with it fails, and tells of it; the turn does not.
+    return 0;
+  }
 }
 
 /** Why a context is compacted: a verdict, or that the provider refused it as too long. */
