@@ -193,7 +193,8 @@ export async function runDueCompaction(turn: AtBoundary, asking: Asking, why: Wh
   if (compacting === undefined) return false;
   const trigger: CompactionTrigger = why === "overflow" || why === "refused" ? "overflow" : "threshold";
   const begunMs = asking.clock.now();
-  if (compacting.prepares) {
+  // What another process has made ready is used here, too, where none is made.
+  if (compacting.prepares || state.prepared !== undefined) {
     const mustFit = why !== "due";
     if (mustFit && state.prepared === undefined) await turn.behind?.settled(asking.signal);
     if (asking.signal.aborted) return false;
@@ -204,7 +205,7 @@ export async function runDueCompaction(turn: AtBoundary, asking: Asking, why: Wh
       const published = await publishPrepared({ state, compacting, asking, hash, trigger, append, ...waiting });
       if (published !== undefined) return true;
     }
-    if (!mustFit) return false;
+    if (!mustFit && compacting.prepares) return false;
   }
   // Most sessions end before they are compacted, so what only a compaction needs is loaded by the first.
   const { runCompaction } = await import("./compaction/run-compaction.ts");
