@@ -101,24 +101,25 @@ function judgeFor(
 const NEARLY_FULL = 0.9;
 
 /**
- * Whether a compaction is worth being made ready behind the turn, of what is durable. `idleMs`: how long the model will not
- * have been asked when it is used.
+ * Whether a compaction is worth being made ready behind the turn, of what is durable, or will be with what is `ahead`.
+ * `idleMs`: how long the model will not have been asked when it is used.
  */
 export function isWorthPreparing(
   at: Pick<AtBoundary, "state" | "model" | "tools" | "compacting">,
   idleMs: number,
+  ahead: Ahead = { ...at.state, added: [] },
 ): boolean {
-  const { state, compacting, model } = at;
-  if (compacting?.prepares !== true || state.prepared !== undefined || state.isCompacting) return false;
+  const { compacting, model } = at;
+  const { shown } = at.state;
+  if (compacting?.prepares !== true || ahead.prepared !== undefined || ahead.isCompacting) return false;
   // What is open now could not stand at the end of what is covered.
-  if (state.openCalls.length > 0) return false;
-  const facts = factsOf({ ...at, compacting }, state, state.shown.length);
-  if (isHeldBack(facts) || !isWithinBudget(state, compacting, model)) return false;
+  if (ahead.openCalls.length > 0) return false;
+  const facts = factsOf({ ...at, compacting }, ahead, shown.length + ahead.added.length);
+  if (isHeldBack(facts) || !isWithinBudget(ahead, compacting, model)) return false;
   const isLarge = Math.max(facts.lastInputTokens, facts.estimatedHistoryTokens) >= compacting.prepareAt;
   if (!decidesByPrice(compacting, model)) return isLarge || isDue(compacting.compactor, facts);
-  return (
-    isLarge && (filling(facts) >= NEARLY_FULL || paysNow(state, compacting, { model, idleMs, shown: state.shown }))
-  );
+  if (!isLarge || filling(facts) >= NEARLY_FULL) return isLarge;
+  return paysNow(ahead, compacting, { model, idleMs, shown: [...shown, ...ahead.added] });
 }
 
 function isDue(compactor: Compactor, facts: BoundaryFacts): boolean {
@@ -161,7 +162,7 @@ export async function evictIfDue(
 
 /** Whether what a summary takes leaves something of the session's budgets. */
 function isWithinBudget(
-  { settings, usage, shownTokens }: SessionState,
+  { settings, usage, shownTokens }: Pick<SessionState, "settings" | "usage" | "shownTokens">,
   { compactor, curator }: Compacting,
   { prices }: ModelClient,
 ): boolean {
