@@ -17,8 +17,8 @@ const WAIT = "Wait for it.";
 beforeEach(() => writeFileSync(join(line.cwd, "rkat.toml"), `${CONFIGURATION}prepare = true\nprepare_at = 0.5\n`));
 
 /** The turn that says WAIT is answered when a compaction is ready. */
-function summarised() {
-  const model = createHeldModel();
+function summarised(priced: Partial<ModelClient> = {}) {
+  const model = createHeldModel(priced);
   const openOwn: Parts["openRuntime"] = async (options) => {
     const stream: ModelClient["stream"] = async function* (request, signal) {
       if (JSON.stringify(request.messages.at(-1)).includes(WAIT)) {
@@ -70,5 +70,15 @@ describe("[J2] where compactions are prepared", () => {
     ]);
     const shown = await succeed(["compact", "show", "last"]);
     expect(shown).toMatch(/\n {3}prepared +\d{4}-\d\d-\d\dT[\d:.]+Z, nobody waited\n/);
+  });
+
+  it("[J3] a preview says in money whether it pays", async () => {
+    const { succeed } = summarised({ prices: { currency: "USD", input: 3, output: 3 } });
+    await succeed(["run", fact(1), "-t", "none", "--compact-policy", "economy"]);
+    for (const turn of [2, 3, 4]) await succeed(["resume", "last", fact(turn)]);
+    const preview = await succeed(["compact", "run", "last", "--preview"]);
+    expect(preview).toMatch(
+      /\n {3}pays +saves about \$[\d.]+ over \d+ calls, costs about \$[\d.]+ \(the cache is warm\)\n/,
+    );
   });
 });
