@@ -64,7 +64,7 @@ export async function replayLog(options: ReplayOptions): Promise<Replayed> {
     const { session_id } = await runtime.dispatch("createSession", {
       initial_turn: "deferred",
       max_turns: script.calls + SPARE_CALLS,
-      tool_filter: { Allow: [...script.tools, RECALL_OUTPUT] },
+      tool_filter: { Allow: toolsAllowed(script) },
       ...(script.systemPrompt === undefined ? {} : { system_prompt: script.systemPrompt }),
       ...(script.maxTokens === undefined ? {} : { max_tokens: script.maxTokens }),
     });
@@ -88,6 +88,12 @@ export async function replayLog(options: ReplayOptions): Promise<Replayed> {
 
 /** The runtime's own: output that leaves a context as one line must be there to be read again. */
 const RECALL_OUTPUT = "recall_output";
+
+/** As in any session, a talk without tools is not given the one that reads their output again. */
+function toolsAllowed({ tools }: ReplayScript): string[] {
+  return tools.length === 0 ? [] : [...tools, RECALL_OUTPUT];
+}
+
 /** A turn that broke off asks once more than it was answered. */
 const SPARE_CALLS = 2;
 const ENTRIES_MAX = Number.MAX_SAFE_INTEGER;
