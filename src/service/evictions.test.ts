@@ -319,6 +319,9 @@ describe("tool output leaves the context before anything is summarised", () => {
     const opened = open({ memory: {} });
     const session = await grown(opened);
     await session.turn("And now?");
+    // Nor is it asked before the call: the line that is left names the output.
+    const [eviction] = await session.compactions();
+    expect(eviction?.receipt).toMatchObject({ lost: 0, found_by_search: 0 });
     const asked = { query: "b120", session_id: session.id, scope: "session", explain: true } as const;
     const { results } = await opened.runtime.dispatch("searchMemory", asked);
     expect(results[0]).toMatchObject({ content: expect.stringContaining("b120"), in_context: false });

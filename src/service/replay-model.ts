@@ -89,8 +89,9 @@ export function createReplayModel(parts: ReplayModelParts): ReplayModel {
       const usage = isAsked
         ? withCost(part.usage, summariser.prices)
         : withCost({ ...input, output_tokens: part.usage.output_tokens }, prices);
-      if (!behind.isTurnWaiting && (await behind.written(usage.output_tokens, signal))) waited = true;
+      // It is paid for whether or not somebody lives to use it.
       summaryCalls.push({ usage });
+      if (!behind.isTurnWaiting && (await behind.written(usage.output_tokens, signal))) waited = true;
       yield { ...part, usage };
     }
   }
