@@ -149,7 +149,9 @@ export async function evictIfDue(
   if (state.prepared !== undefined || turn.behind?.isMaking() === true) return false;
   const { chooseEvictions, isTaskDone } = await import("./compaction/evict.ts");
   const shown = [...state.shown, ...ahead.added];
-  if (!isDue && !isNewTurn && !isTaskDone({ ...ahead, shown })) return false;
+  // Before a summary is made ready, too: it may not be needed then.
+  const isNeeded = isDue || (compacting.prepares && size >= compacting.prepareAt);
+  if (!isNeeded && !isNewTurn && !isTaskDone({ ...ahead, shown })) return false;
   if (chooseEvictions({ ...ahead, shown }).length === 0) return false;
   // What the model may not read again must not be taken from it.
   const { verdict } = await approvals.permit({ id: "", name: RECALL_OUTPUT, args: { seq: 1 } });

@@ -182,6 +182,16 @@ describe("tool output leaves the context before anything is summarised", () => {
     expect((await session.compactions()).every(({ receipt }) => receipt.lost === 0)).toBe(true);
   });
 
+  it("[J1] [J2] makes a summary needless that would be made ready behind a turn", async () => {
+    const opened = open({ compaction: { ...SMALL, prepare: true } });
+    const { script, reading, runtime } = opened;
+    script.push(...reading("a120", "a120", "a120", "a120", "a120", "a120", "b2"));
+    const session = await runtime.createSession("Read a.");
+    await session.turn("And now?");
+    expect((await session.compactions()).map(({ strategy }) => strategy)).toContain("eviction");
+    expect(opened.model.requests.filter(isSummaryCall)).toEqual([]);
+  });
+
   it("[J1] neither delays nor forbids a compaction, and both thresholds are judged on what is left", async () => {
     const opened = open();
     const session = await grown(opened);
