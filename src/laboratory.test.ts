@@ -188,6 +188,20 @@ describe("replaying recorded logs", () => {
     SLOW_MS,
   );
 
+  it(
+    "[J4] [J2] goes on where tools that ran at once let a summary be done behind them",
+    async () => {
+      const logs = [{ name: "research", entries: beginningOf(shipped("research-parallel"), 9) }];
+      const policies = [
+        { name: "prepared", settings: { auto_compact_threshold: 16_000, prepare: true, evict: false } },
+      ];
+      const { runs } = await simulated({ logs, policies });
+      expect(runs).toMatchObject([{ calls: 27, waited: 0, specifics: { lost: 0 } }]);
+      expect(runs[0]?.summaries).toBeGreaterThan(0);
+    },
+    SLOW_MS,
+  );
+
   it("[J4] prices what begins as the request before as cached while the cache lives", async () => {
     const text = "x".repeat(4_000);
     const entries = await recorded([
