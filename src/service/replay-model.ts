@@ -115,9 +115,10 @@ export function createReplayModel(parts: ReplayModelParts): ReplayModel {
       return answer;
     },
     async *stream(request, signal) {
+      if (!isOfTurn(request.messages, turn?.prompt)) return yield* writeSummary(request, signal);
       // Without this nobody could interrupt a replay, either: it is made of promises that are kept at once.
       await behind.begin();
-      yield* isOfTurn(request.messages, turn?.prompt) ? giveAnswer(request) : writeSummary(request, signal);
+      yield* giveAnswer(request);
     },
   };
 }

@@ -55,6 +55,8 @@ export interface Replayed {
 /** Replays a recorded log in a real runtime: its turns, tools, compactions, receipts and memory are that runtime's own. */
 export async function replayLog(options: ReplayOptions): Promise<Replayed> {
   const { script, signal } = options;
+  // What a summary behind a turn is made with is there before it: loading takes a time that no recording knows.
+  await Promise.all([import("../core/compaction/run-compaction.ts"), import("../core/compaction/published.ts")]);
   const clock = createReplayClock(script.startedAtMs);
   const behind = createBehindTurns(clock);
   const model = createReplayModel({ ...options, clock, behind });
