@@ -7,8 +7,9 @@ import { readProbes } from "../src/service/probes.ts";
 import { readRecordedLog } from "../src/service/recorded-log.ts";
 import { formatTable } from "./table.ts";
 
-// The recorded logs under the policies of `bench/policies`: what each costs, and what it keeps.
-const [only = "*"] = process.argv.slice(2);
+// The recorded logs under the policies of `bench/policies`: what each costs, and what it keeps. All of it takes some minutes;
+// `node bench/simulation.ts 'months' '40k-*'` is a part.
+const [only = "*", chosen = "*"] = process.argv.slice(2);
 const folder = join(import.meta.dirname, "logs");
 const logs = globSync(`${only}.jsonl`, { cwd: folder })
   .sort()
@@ -21,7 +22,7 @@ const logs = globSync(`${only}.jsonl`, { cwd: folder })
       probes: existsSync(probes) ? readProbes(readFileSync(probes, "utf8"), probes) : undefined,
     };
   });
-const policies = globSync("policies/*.toml", { cwd: import.meta.dirname })
+const policies = globSync(`policies/${chosen}.toml`, { cwd: import.meta.dirname })
   .sort()
   .map((file): LaboratoryPolicy => {
     const { name = basename(file, ".toml"), compaction } = readPolicyFile(

@@ -137,6 +137,14 @@ describe("replaying recorded logs", () => {
           settings: { auto_compact_threshold: 4_000, max_summary_tokens: 300, min_turns_between_compactions: 1 },
         },
         { name: "cascade", settings: { auto_compact_threshold: 4_000, max_summary_tokens: 300, strategy: "cascade" } },
+        {
+          name: "prepared",
+          settings: { auto_compact_threshold: 4_000, max_summary_tokens: 300, prepare: true, evict: false },
+        },
+        {
+          name: "economy",
+          settings: { auto_compact_threshold: 4_000, max_summary_tokens: 300, policy: "economy", evict_at: 0.9 },
+        },
       ];
       const logs = [
         { name: "one", entries },
@@ -148,11 +156,17 @@ describe("replaying recorded logs", () => {
       ];
       const first = await simulated({ logs, policies, config: PRICED });
       expect(await simulated({ logs, policies, config: PRICED })).toEqual(first);
-      const [never, small, cascade] = first.runs;
+      const [never, small, cascade, prepared, economy] = first.runs;
       expect(never).toMatchObject({ calls: 18, as_recorded: 18, compactions: 0, waited: 0, specifics: { total: 0 } });
       expect(small?.compactions).toBeGreaterThan(1);
       expect(small?.input_tokens).toBeLessThan(never?.input_tokens ?? 0);
       expect(cascade?.summary_calls).toBeGreaterThan(cascade?.summaries ?? 0);
+      // Nobody waits for what is written behind turns; it is paid for all the same.
+      expect(prepared).toMatchObject({ waited: 0, evictions: 0 });
+      expect(prepared?.summaries).toBeGreaterThan(0);
+      expect(prepared?.summary_calls).toBeGreaterThanOrEqual(prepared?.summaries ?? 0);
+      expect(prepared?.cost?.summaries).toBeGreaterThan(0);
+      expect(economy).toMatchObject({ waited: 0 });
       for (const run of first.runs) {
         const { total, in_summary, in_tail, pinned, recoverable, lost } = run.specifics;
         expect(in_summary + in_tail + pinned + recoverable + lost).toBe(total);
@@ -170,6 +184,20 @@ describe("replaying recorded logs", () => {
         );
       }
       expect(first.sums[1]?.probes.found).toBeGreaterThan(0);
+    },
+    SLOW_MS,
+  );
+
+  it(
+    "[J4] [J2] goes on where tools that ran at once let a summary be done behind them",
+    async () => {
+      const logs = [{ name: "research", entries: beginningOf(shipped("research-parallel"), 9) }];
+      const policies = [
+        { name: "prepared", settings: { auto_compact_threshold: 16_000, prepare: true, evict: false } },
+      ];
+      const { runs } = await simulated({ logs, policies });
+      expect(runs).toMatchObject([{ calls: 27, waited: 0, specifics: { lost: 0 } }]);
+      expect(runs[0]?.summaries).toBeGreaterThan(0);
     },
     SLOW_MS,
   );

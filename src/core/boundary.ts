@@ -107,19 +107,17 @@ const NEARLY_FULL = 0.9;
 export function isWorthPreparing(
   at: Pick<AtBoundary, "state" | "model" | "tools" | "compacting">,
   idleMs: number,
-  ahead: Ahead = { ...at.state, added: [] },
 ): boolean {
-  const { compacting, model } = at;
-  const { shown } = at.state;
-  if (compacting?.prepares !== true || ahead.prepared !== undefined || ahead.isCompacting) return false;
+  const { state, compacting, model } = at;
+  if (compacting?.prepares !== true || state.prepared !== undefined || state.isCompacting) return false;
   // What is open now could not stand at the end of what is covered.
-  if (ahead.openCalls.length > 0) return false;
-  const facts = factsOf({ ...at, compacting }, ahead, shown.length + ahead.added.length);
-  if (isHeldBack(facts) || !isWithinBudget(ahead, compacting, model)) return false;
+  if (state.openCalls.length > 0) return false;
+  const facts = factsOf({ ...at, compacting }, state, state.shown.length);
+  if (isHeldBack(facts) || !isWithinBudget(state, compacting, model)) return false;
   const isLarge = Math.max(facts.lastInputTokens, facts.estimatedHistoryTokens) >= compacting.prepareAt;
   if (!decidesByPrice(compacting, model)) return isLarge || isDue(compacting.compactor, facts);
   if (!isLarge || filling(facts) >= NEARLY_FULL) return isLarge;
-  return paysNow(ahead, compacting, { model, idleMs, shown: [...shown, ...ahead.added] });
+  return paysNow(state, compacting, { model, idleMs, shown: state.shown });
 }
 
 function isDue(compactor: Compactor, facts: BoundaryFacts): boolean {
@@ -150,7 +148,9 @@ export async function evictIfDue(
   if (state.prepared !== undefined || turn.behind?.isMaking() === true) return false;
   const { chooseEvictions, isTaskDone } = await import("./compaction/evict.ts");
   const shown = [...state.shown, ...ahead.added];
-  if (!isDue && !isNewTurn && !isTaskDone({ ...ahead, shown })) return false;
+  // Before a summary is made ready, too: it may not be needed then.
+  const isNeeded = isDue || (compacting.prepares && size >= compacting.prepareAt);
+  if (!isNeeded && !isNewTurn && !isTaskDone({ ...ahead, shown })) return false;
   if (chooseEvictions({ ...ahead, shown }).length === 0) return false;
   // What the model may not read again must not be taken from it.
   const { verdict } = await approvals.permit({ id: "", name: RECALL_OUTPUT, args: { seq: 1 } });

@@ -6,7 +6,7 @@ import type { AssistantBlock, Content, Message, StopReason, ToolUseBlock } from 
 import type { Clock } from "../ports/clock.ts";
 import type { NativeSummary } from "../ports/model.ts";
 import { askedEntry, ruleAgain, ruleOn } from "./approval.ts";
-import { evictIfDue, isWorthPreparing, judgeTurnBoundary, runDueCompaction } from "./boundary.ts";
+import { evictIfDue, judgeTurnBoundary, runDueCompaction } from "./boundary.ts";
 import { assembleContext, hashContext, messagesOf, withSkill } from "./context.ts";
 import { type Extraction, extractOutput } from "./extraction.ts";
 import { type Asking, ask, type ModelAnswer } from "./model-call.ts";
@@ -120,8 +120,7 @@ async function compactIfDue(run: Run, unsaved: readonly EntryBody[]): Promise<bo
   const at = {
     ahead,
     isNewTurn: unsaved.some(({ kind }) => kind === "turn_opened"),
-    // Before a summary is made ready, too: it may not be needed then.
-    isDue: verdict === "due" || verdict === "overflow" || isWorthPreparing(turn, 0, ahead),
+    isDue: verdict === "due" || verdict === "overflow",
   };
   let isSaved = false;
   const save = async (): Promise<void> => {

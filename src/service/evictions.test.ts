@@ -182,6 +182,16 @@ describe("tool output leaves the context before anything is summarised", () => {
     expect((await session.compactions()).every(({ receipt }) => receipt.lost === 0)).toBe(true);
   });
 
+  it("[J1] [J2] makes a summary needless that would be made ready behind a turn", async () => {
+    const opened = open({ compaction: { ...SMALL, prepare: true } });
+    const { script, reading, runtime } = opened;
+    script.push(...reading("a120", "a120", "a120", "a120", "a120", "a120", "b2"));
+    const session = await runtime.createSession("Read a.");
+    await session.turn("And now?");
+    expect((await session.compactions()).map(({ strategy }) => strategy)).toContain("eviction");
+    expect(opened.model.requests.filter(isSummaryCall)).toEqual([]);
+  });
+
   it("[J1] neither delays nor forbids a compaction, and both thresholds are judged on what is left", async () => {
     const opened = open();
     const session = await grown(opened);
@@ -319,6 +329,9 @@ describe("tool output leaves the context before anything is summarised", () => {
     const opened = open({ memory: {} });
     const session = await grown(opened);
     await session.turn("And now?");
+    // Nor is it asked before the call: the line that is left names the output.
+    const [eviction] = await session.compactions();
+    expect(eviction?.receipt).toMatchObject({ lost: 0, found_by_search: 0 });
     const asked = { query: "b120", session_id: session.id, scope: "session", explain: true } as const;
     const { results } = await opened.runtime.dispatch("searchMemory", asked);
     expect(results[0]).toMatchObject({ content: expect.stringContaining("b120"), in_context: false });

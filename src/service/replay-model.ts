@@ -89,8 +89,9 @@ export function createReplayModel(parts: ReplayModelParts): ReplayModel {
       const usage = isAsked
         ? withCost(part.usage, summariser.prices)
         : withCost({ ...input, output_tokens: part.usage.output_tokens }, prices);
-      if (!behind.isTurnWaiting && (await behind.written(usage.output_tokens, signal))) waited = true;
+      // It is paid for whether or not somebody lives to use it.
       summaryCalls.push({ usage });
+      if (!behind.isTurnWaiting && (await behind.written(usage.output_tokens, signal))) waited = true;
       yield { ...part, usage };
     }
   }
@@ -114,9 +115,10 @@ export function createReplayModel(parts: ReplayModelParts): ReplayModel {
       return answer;
     },
     async *stream(request, signal) {
+      if (!isOfTurn(request.messages, turn?.prompt)) return yield* writeSummary(request, signal);
       // Without this nobody could interrupt a replay, either: it is made of promises that are kept at once.
       await behind.begin();
-      yield* isOfTurn(request.messages, turn?.prompt) ? giveAnswer(request) : writeSummary(request, signal);
+      yield* giveAnswer(request);
     },
   };
 }

@@ -55,6 +55,8 @@ export interface Replayed {
 /** Replays a recorded log in a real runtime: its turns, tools, compactions, receipts and memory are that runtime's own. */
 export async function replayLog(options: ReplayOptions): Promise<Replayed> {
   const { script, signal } = options;
+  // What a summary behind a turn is made with is there before it: loading takes a time that no recording knows.
+  await Promise.all([import("../core/compaction/run-compaction.ts"), import("../core/compaction/published.ts")]);
   const clock = createReplayClock(script.startedAtMs);
   const behind = createBehindTurns(clock);
   const model = createReplayModel({ ...options, clock, behind });
@@ -64,7 +66,7 @@ export async function replayLog(options: ReplayOptions): Promise<Replayed> {
     const { session_id } = await runtime.dispatch("createSession", {
       initial_turn: "deferred",
       max_turns: script.calls + SPARE_CALLS,
-      tool_filter: { Allow: [...script.tools, RECALL_OUTPUT] },
+      tool_filter: { Allow: toolsAllowed(script) },
       ...(script.systemPrompt === undefined ? {} : { system_prompt: script.systemPrompt }),
       ...(script.maxTokens === undefined ? {} : { max_tokens: script.maxTokens }),
     });
@@ -88,6 +90,12 @@ export async function replayLog(options: ReplayOptions): Promise<Replayed> {
 
 /** The runtime's own: output that leaves a context as one line must be there to be read again. */
 const RECALL_OUTPUT = "recall_output";
+
+/** As in any session, a talk without tools is not given the one that reads their output again. */
+function toolsAllowed({ tools }: ReplayScript): string[] {
+  return tools.length === 0 ? [] : [...tools, RECALL_OUTPUT];
+}
+
 /** A turn that broke off asks once more than it was answered. */
 const SPARE_CALLS = 2;
 const ENTRIES_MAX = Number.MAX_SAFE_INTEGER;

@@ -15,7 +15,7 @@ import { pinnedIn } from "./shown-messages.ts";
 /** One eviction of a session that is held. */
 export interface EvictionJob {
   readonly state: SessionState;
-  readonly compacting: Pick<Compacting, "recovering">;
+  readonly compacting: Pick<Compacting, "reading">;
   readonly asking: Pick<Asking, "model" | "clock" | "signal">;
   append: CompactionJob["append"];
 }
@@ -65,8 +65,9 @@ export async function runEviction({ state, compacting, asking, append }: Evictio
     inventedCut: false,
     unverified: [],
     breathe: clock.breathe,
-    recover: (compacting.recovering ?? recoverByExpanding)(transcript, clock.breathe),
-    ...apartFor(compacting, transcript, asking.signal),
+    // Each line names the output it stands for: to search a memory for it would only hold up the call that comes next.
+    recover: recoverByExpanding(transcript, clock.breathe),
+    ...apartFor({ reading: compacting.reading, recovering: undefined }, transcript, asking.signal),
   });
   await append(() => {
     // What was said meanwhile, such as an injected text, stands after what was looked at.
