@@ -72,7 +72,8 @@ export function createReading(breathe: Clock["breathe"], charsMin = APART_CHARS_
 async function takeTurn(signal: AbortSignal): Promise<void> {
   while (running >= WORKERS_MAX) {
     if (signal.aborted) throw interrupted();
-    const { promise: woken, resolve: wake } = Promise.withResolvers<void>();
+    const { promise: woken, resolve } = Promise.withResolvers<void>();
+    const wake = (): void => resolve();
     waiting.push(wake);
     signal.addEventListener("abort", wake, { once: true });
     await woken;
