@@ -1,10 +1,12 @@
-import { readFileSync } from "node:fs";
-import { describe, expect, it } from "vitest";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it, vi } from "vitest";
 import { defaultConfig } from "./config/load-config.ts";
 import { readPolicyFile } from "./config/policy-file.ts";
 import type { Entry } from "./contract/entry.ts";
 import type { Simulation } from "./contract/simulation.ts";
-import { type LaboratoryOptions, runSimulation } from "./laboratory.ts";
+import { type LaboratoryOptions, loadPolicy, runSimulation } from "./laboratory.ts";
 import type { ModelClient } from "./ports/model.ts";
 import { createInMemoryStore, createRuntime } from "./runtime.ts";
 import { readRecordedLog, writeRecordedLog } from "./service/recorded-log.ts";
@@ -347,5 +349,24 @@ describe("a policy file", () => {
     ["strategy =", "a.toml is not valid TOML at line 1, column 11: "],
   ])("[J4] of %j is refused in a sentence", (text, sentence) => {
     expect(() => readPolicyFile(text, "a.toml")).toThrow(sentence);
+  });
+});
+
+describe("a policy of one's own", () => {
+  it("[J4] is refused with a sentence when its module never ends loading", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "rkat-policy-"));
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    try {
+      writeFileSync(join(folder, "hang.mjs"), "export const compaction = await new Promise(() => {});");
+      const at = { path: join(folder, "a.toml"), shown: "a.toml", named: "a" };
+      const loading = expect(loadPolicy('module = "./hang.mjs"', at)).rejects.toThrow(
+        "a.toml: module ./hang.mjs cannot be used: it took longer than 10 seconds to load",
+      );
+      await vi.advanceTimersByTimeAsync(10_000);
+      await loading;
+    } finally {
+      vi.useRealTimers();
+      rmSync(folder, { recursive: true });
+    }
   });
 });

@@ -105,7 +105,7 @@ export async function loadPolicy(
   const settings: Record<string, unknown> = { ...compaction };
   if (module === undefined) return { name, settings };
   try {
-    const loaded: unknown = await import(pathToFileURL(resolve(dirname(path), module)).href);
+    const loaded: unknown = await inTime(import(pathToFileURL(resolve(dirname(path), module)).href));
     const options: unknown = Object(loaded).compaction;
     if (typeof options !== "object" || options === null) {
       throw new Error("it exports no object named compaction, with options as createRuntime takes them");
@@ -114,5 +114,21 @@ export async function loadPolicy(
   } catch (cause) {
     const message = `${shown}: module ${module} cannot be used: ${messageOf(cause)}`;
     throw new RuntimeError("INVALID_PARAMS", message, { cause });
+  }
+}
+
+const MODULE_MS_MAX = 10_000;
+
+/** A module that awaits what never comes would end the process without a word. */
+async function inTime<T>(loading: Promise<T>): Promise<T> {
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(
+    () => reject(new Error(`it took longer than ${MODULE_MS_MAX / 1_000} seconds to load`)),
+    MODULE_MS_MAX,
+  );
+  try {
+    return await Promise.race([loading, late]);
+  } finally {
+    clearTimeout(timer);
   }
 }

@@ -174,8 +174,10 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
           ...(options.tools ?? []),
         ];
       },
-      recallOutputFor: (settings) =>
-        compaction && evicts(compaction, settings) ? recallOutput(belowCeiling(settings.tools, ceiling)) : undefined,
+      recallOutputFor: (settings, wasEvicted = false) =>
+        wasEvicted || (compaction && evicts(compaction, settings))
+          ? recallOutput(belowCeiling(settings.tools, ceiling))
+          : undefined,
       models: belowModelCeiling(
         preferOwn(
           ownModel && withPrices(ownModel, changed.prices),

@@ -116,6 +116,22 @@ describe("tool output leaves the context before anything is summarised", () => {
     expect(after.evicted).toBeUndefined();
   });
 
+  it("[J1] what left stays readable where eviction is switched off afterwards, and nothing more leaves", async () => {
+    const store = createInMemoryStore();
+    const first = open({ store });
+    const session = await grown(first);
+    await session.turn("And now?");
+    const [line] = outputsIn((await session.context()).messages);
+    expect(line).toMatch(/^\[read /);
+    const { seq } = (await session.context()).messages.find(({ role }) => role === "tool_results") ?? {};
+    const later = open({ store, compaction: { ...SMALL, evict: false } });
+    later.script.push(...later.reading("d120"), later.call("recall_output", { seq }));
+    const again = later.runtime.session(session.id);
+    await again.turn("What did a say?");
+    expect(outputsIn((await again.history()).messages).at(-1)).toMatch(/^\/\/ a120 is/);
+    expect((await again.compactions()).filter(({ evicted }) => evicted !== undefined)).toHaveLength(1);
+  });
+
   it("[J1] what was undone is not evicted again, what came later is", async () => {
     const opened = open();
     const session = await grown(opened);

@@ -57,6 +57,20 @@ describe("reading apart", () => {
     expect(await apart("account", given, never)).toHaveLength((await account(given, breathe)).length);
   });
 
+  it("[J5] does not keep others waiting for one that was interrupted while it waited", async () => {
+    const apart = createReading(breathe, 0);
+    const interrupt = new AbortController();
+    const first = apart("account", given, never);
+    const second = apart("account", given, interrupt.signal);
+    const third = apart("account", given, never);
+    await new Promise((resolve) => setImmediate(resolve));
+    interrupt.abort();
+    await expect(second).rejects.toThrow("reading what was said was interrupted");
+    expect(await third).toEqual(await first);
+    await expect(apart("account", given, interrupt.signal)).rejects.toThrow("reading what was said was interrupted");
+    expect(getEventListeners(never, "abort")).toEqual([]);
+  });
+
   it("[J5] is done here when what is to be read cannot be copied", async () => {
     const apart = createReading(breathe, 0);
     const odd: Message = Object.assign(user("See OPS-1."), { later: () => 1 });

@@ -71,11 +71,19 @@ export function createReading(breathe: Clock["breathe"], charsMin = APART_CHARS_
 
 async function takeTurn(signal: AbortSignal): Promise<void> {
   while (running >= WORKERS_MAX) {
-    await new Promise<void>((resolve) => {
-      waiting.push(resolve);
-      signal.addEventListener("abort", () => resolve(), { once: true });
-    });
     if (signal.aborted) throw interrupted();
+    const { promise: woken, resolve } = Promise.withResolvers<void>();
+    const wake = (): void => resolve();
+    waiting.push(wake);
+    signal.addEventListener("abort", wake, { once: true });
+    await woken;
+    signal.removeEventListener("abort", wake);
+    if (!signal.aborted) continue;
+    // Who no longer waits must not be woken in the place of another; who was woken just before wakes the next.
+    const at = waiting.indexOf(wake);
+    if (at >= 0) waiting.splice(at, 1);
+    else waiting.shift()?.();
+    throw interrupted();
   }
   running += 1;
 }

@@ -218,7 +218,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
     const context_window = began.windowOf(settings);
     const compacting = began.compaction && compactingFor(began.compaction, settings, context_window);
     return {
-      tool_tokens: toolTokens(chooseTools(began, { ...session, state: { settings } }, undefined).values()),
+      tool_tokens: toolTokens(chooseTools(began, { ...session, state: { ...session.state, settings } }).values()),
       ...(context_window === undefined ? {} : { context_window }),
       ...(compacting === undefined ? {} : { auto_compact_threshold: compacting.threshold }),
     };

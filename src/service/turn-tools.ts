@@ -1,25 +1,34 @@
 import type { Caller } from "../contract/caller.ts";
 import { isRecallTool } from "../contract/memory.ts";
 import type { SessionSettings, StartTurn, ToolFilter } from "../contract/session.ts";
+import { evictedFrom } from "../core/context.ts";
+import type { SessionState } from "../core/session-state.ts";
 import type { Tool } from "../ports/tool.ts";
 
 /** Where sessions have their tools from. */
 export interface ToolParts {
   /** The tools a session has besides its own: by its settings, as far as they are ready, and the runtime's custom ones. */
   toolsFor(settings: SessionSettings, caller?: Caller): readonly Tool[];
-  /** The tool a session reads evicted output with; undefined where nothing is evicted or its settings leave it out. */
-  recallOutputFor(settings: SessionSettings): Tool | undefined;
+  /**
+   * The tool a session reads evicted output with; undefined where its settings leave it out, or where nothing is evicted
+   * and nothing was.
+   */
+  recallOutputFor(settings: SessionSettings, wasEvicted?: boolean): Tool | undefined;
 }
 
 /** A session's own tools win over the runtime's of the same name. */
 export function chooseTools(
   parts: ToolParts,
-  live: { readonly tools: readonly Tool[]; readonly state: { readonly settings: SessionSettings } },
-  overlay: StartTurn["flow_tool_overlay"],
+  live: {
+    readonly tools: readonly Tool[];
+    readonly state: Pick<SessionState, "settings" | "compactions" | "pins" | "shown">;
+  },
+  overlay?: StartTurn["flow_tool_overlay"],
   caller?: Caller,
 ): ReadonlyMap<string, Tool> {
   const { settings } = live.state;
-  const all = allTools(parts, settings, { own: live.tools, caller });
+  const wasEvicted = evictedFrom(live.state).length > 0;
+  const all = allTools(parts, settings, { own: live.tools, caller, wasEvicted });
   const isOffered = (name: string): boolean =>
     passes(settings.tool_filter, name) &&
     (overlay?.allowed_tools?.includes(name) ?? true) &&
@@ -31,11 +40,13 @@ export function chooseTools(
 export function allTools(
   parts: ToolParts,
   settings: SessionSettings,
-  { own, caller }: { readonly own: readonly Tool[]; readonly caller?: Caller | undefined },
+  of: { readonly own: readonly Tool[]; readonly caller?: Caller | undefined; readonly wasEvicted?: boolean },
 ): readonly Tool[] {
-  const tools = [...parts.toolsFor(settings, caller), ...own];
+  const tools = [...parts.toolsFor(settings, of.caller), ...of.own];
   // What searches memory gives nothing worth evicting.
-  const recall = tools.some(({ name }) => !isRecallTool(name)) ? parts.recallOutputFor(settings) : undefined;
+  const hasOthers = tools.some(({ name }) => !isRecallTool(name));
+  // Lines that stand in the context must lead somewhere, also when no more are to come.
+  const recall = hasOthers ? parts.recallOutputFor(settings, of.wasEvicted) : undefined;
   return recall === undefined ? tools : [recall, ...tools];
 }
 

@@ -17,7 +17,16 @@ const EDGES =
 
 /** A text as it is compared: one width, one case, one slash, one space for all that is soft. */
 export function canonical(text: string): string {
-  let said = text.normalize("NFKC").toLowerCase();
+  return softened(text.normalize("NFKC").toLowerCase());
+}
+
+/** The same with its capitals. */
+export function canonicalCased(text: string): string {
+  return softened(text.normalize("NFKC"));
+}
+
+function softened(text: string): string {
+  let said = text;
   // Each of these reads the text once more, and most texts have none of them.
   if (said.includes("\\")) said = said.replaceAll("\\", "/");
   if (said.includes("'") || said.includes("’")) said = said.replace(ELISIONS, "$1 ").replace(APOSTROPHES, "");
@@ -32,7 +41,16 @@ const IGNORED_ALL = new RegExp(IGNORED, "g");
 
 /** A piece as it is looked up: canonical, without what stands around it. */
 export function canonicalPiece(text: string): string {
-  return canonical(text)
+  return bare(canonical(text));
+}
+
+/** The same with its capitals. */
+export function casedPiece(text: string): string {
+  return bare(canonicalCased(text));
+}
+
+function bare(text: string): string {
+  return text
     .replace(EDGES, "")
     .replace(/^\.?\//u, "")
     .replace(/\/$/u, "");

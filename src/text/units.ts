@@ -33,8 +33,11 @@ define("bytes", [
   ["gb gib gi g", 1e9, 1024 ** 3],
   ["tb tib t", 1e12, 1024 ** 4],
 ]);
-define("share", [["% percent pct prozent pourcent 百分点 パーセント", 1]]);
-define("points", [["pp bps", 1]]);
+define("share", [["% percent pct prozent pourcent パーセント", 1]]);
+define("points", [
+  ["bps", 1],
+  ["pp 百分点", 100],
+]);
 define("usd", [["$ us$ usd dollar dollars 美元 ドル", 1]]);
 define("eur", [["€ eur euro euros 欧元 ユーロ", 1]]);
 define("gbp", [["£ gbp pounds", 1]]);
@@ -57,7 +60,8 @@ define("volume", [
   ["ml", 1],
   ["l liter litre liters litres 升", 1e3],
 ]);
-define("heat", [["°c °f ℃ grad", 1]]);
+define("celsius", [["°c ℃ grad", 1]]);
+define("fahrenheit", [["°f", 1]]);
 define("cycles", [
   ["hz", 1],
   ["khz", 1e3],
@@ -66,8 +70,10 @@ define("cycles", [
 ]);
 define("rate", [["rps qps req/s ops/s tps", 1]]);
 define("speed", [["km/h kmh", 1]]);
-define("area", [["m² m2 sqm qm 平方米 平米 坪", 1]]);
-define("screen", [["px rem", 1]]);
+define("area", [["m² m2 sqm qm 平方米 平米", 1]]);
+define("tsubo", [["坪", 1]]);
+define("pixels", [["px", 1]]);
+define("rem", [["rem", 1]]);
 define("energy", [
   ["wh", 1],
   ["kwh", 1e3],

@@ -3,11 +3,11 @@ import { matchesOf } from "../../text/matches.ts";
 
 /** Words that deny, insist or bound, by what they do: one of them makes a sentence another one. */
 const WORDS: Readonly<Record<string, string>> = {
-  not: "not no non none nobody nothing neither nor cannot nicht kein keine keinen keinem keiner keines nichts niemand weder pas aucun aucune rien personne",
-  never: "never nie niemals nimmer keinesfalls jamais nunca",
-  without: "without ohne sans",
-  always: "always immer stets toujours siempre",
-  only: "only nur seulement uniquement solo",
+  not: "not no non none nobody nothing neither nor cannot nicht kein keine keinen keinem keiner keines nichts niemand weder pas aucun aucune rien personne não niet geen niets niemand не нет ни inte ikke ingen ingenting nessuno niente nada nadie ninguém",
+  never: "never nie niemals nimmer keinesfalls jamais nunca nooit никогда aldrig aldri nikdy nigdy",
+  without: "without ohne sans sem zonder без utan uden uten senza bez",
+  always: "always immer stets toujours siempre sempre altijd всегда alltid altid",
+  only: "only nur seulement uniquement solo soltanto somente slechts alleen только endast bara kun",
 };
 const CLASS_OF = new Map(
   Object.entries(WORDS).flatMap(([name, words]) => words.split(" ").map((word) => [word, name] as const)),

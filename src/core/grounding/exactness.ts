@@ -21,6 +21,8 @@ export interface Marks {
   readonly denials: string;
   /** The words that say something, in their order. */
   readonly tokens: readonly string[];
+  /** All words, small ones too. */
+  readonly words: ReadonlySet<string>;
 }
 
 const NAME = /(?<=[\p{L}\p{N},;:)”’»]\s{1,4})\p{Lu}[\p{L}\p{M}\p{N}_’'-]*/gu;
@@ -36,6 +38,7 @@ export function marksOf(text: string): Marks {
     counts: matchesOf(COUNT, asCounted(text)).map(([count]) => count),
     denials: denialsIn(text),
     tokens: tokensOf(withoutNumbers(text)),
+    words: allWords(text),
   };
 }
 
@@ -97,7 +100,63 @@ export function hasMarks(marks: Marks, sentence: string): boolean {
     if (!marks.counts.every((count) => counted.includes(count))) return false;
   }
   const said = sentence.replace(LEAD, "");
-  return deniesTheSame(marks, said) && !isReplaced(marks.tokens, tokensOf(withoutNumbers(said)));
+  if (!deniesTheSame(marks, said) || isOpposed(marks.words, allWords(said))) return false;
+  const tokens = tokensOf(withoutNumbers(said));
+  return !isReplaced(marks.tokens, tokens) && !isExchanged(marks, { text, tokens });
+}
+
+function allWords(text: string): ReadonlySet<string> {
+  return new Set(wordsIn(canonical(text)).map(({ word }) => word));
+}
+
+/** Small words of which one in the place of another asks for something else. */
+const OPPOSED: readonly (readonly string[])[] = [
+  "before after",
+  "above below",
+  "over under",
+  "up down",
+  "on off",
+  "more less fewer",
+  "most least",
+  "first last next",
+  "new old",
+  "when where why who how",
+  "vor nach",
+  "über unter",
+  "mehr weniger",
+  "wann wo warum wer wie",
+  "avant après",
+  "sur sous",
+  "plus moins",
+  "quand où pourquoi qui comment",
+].map((words) => words.split(" "));
+
+/** Whether a sentence says one of such words where another is meant, and not that one. */
+function isOpposed(own: ReadonlySet<string>, there: ReadonlySet<string>): boolean {
+  return OPPOSED.some(
+    (group) =>
+      group.some((word) => own.has(word) && !there.has(word)) &&
+      group.some((word) => there.has(word) && !own.has(word)),
+  );
+}
+
+/** With fewer words, another order is another way to say it. */
+const EXCHANGED_TOKENS_MIN = 3;
+
+/** Whether two names, or two words in otherwise the same sentence, stand each in the place of the other. */
+function isExchanged(
+  { names, pieces, tokens }: Marks,
+  there: { readonly text: string; readonly tokens: readonly string[] },
+): boolean {
+  const isInOrder = (pieces: readonly string[]): boolean => {
+    const places = [...new Set(pieces)].map((piece) => there.text.indexOf(piece));
+    return places.every((place, at) => at === 0 || place >= (places[at - 1] ?? 0));
+  };
+  if (!isInOrder(names) || !isInOrder(pieces)) return true;
+  if (tokens.length < EXCHANGED_TOKENS_MIN || tokens.length !== there.tokens.length) return false;
+  const moved = tokens.flatMap((token, at) => (token === there.tokens[at] ? [] : [at]));
+  const [first = 0, second = 0] = moved;
+  return moved.length === 2 && tokens[first] === there.tokens[second] && tokens[second] === there.tokens[first];
 }
 
 /** Whether a piece stands somewhere as whole words. */

@@ -115,6 +115,14 @@ describe("groundedness", () => {
   });
 });
 
+describe("a summary that loops", () => {
+  it("[J5] is read in time that grows with what was said, whatever it repeats", async () => {
+    const source = [user("```\n a\n".repeat(100_000))];
+    // If each sentence were looked for in the whole text, this would take minutes, and no test has them.
+    expect(await invented("```\n a\n".repeat(3_000), source)).toEqual([]);
+  });
+});
+
 describe("what the user forbade", () => {
   const forbidding = [
     user(

@@ -71,7 +71,53 @@ const cases: readonly (readonly [text: string, kind: SpecificKind, specific: str
   ["元の写真の削除は禁止", "rule", "元の写真を削除しないでください。", false],
 ];
 
+/** What differs in one sign or small word, or only in its order. */
+const others: readonly (readonly [text: string, kind: SpecificKind, specific: string, occurs: boolean])[] = [
+  ["The oven is at 20 °F.", "number", "20 °C", false],
+  ["The oven is at 20 ℃.", "number", "20 °C", true],
+  ["Rates rise by 5 bps.", "number", "5 pp", false],
+  ["Rates rise by 500 bps.", "number", "5 pp", true],
+  ["上升了5%。", "number", "5百分点", false],
+  ["Padding is 12 rem.", "number", "12 px", false],
+  ["The flat has 20平方米.", "number", "20坪", false],
+  ["in /var/etc/hosts", "path", "/etc/hosts", false],
+  ["in ~/etc/hosts", "path", "/etc/hosts", false],
+  ["in `/etc/hosts`", "path", "/etc/hosts", true],
+  ["in file:///etc/hosts", "path", "/etc/hosts", true],
+  ["in src/foo.ts", "path", "src/Foo.ts", false],
+  ["in src/Foo.ts", "path", "src/Foo.ts", true],
+  ["call GetUser", "identifier", "getUser", false],
+  ["set max_size", "identifier", "MAX_SIZE", false],
+  ["ops-123 is open", "identifier", "OPS-123", true],
+  ["DEADBEEF01 is the commit", "identifier", "deadbeef01", true],
+  ["write to bob@example.com.au", "identifier", "bob@example.com", false],
+  ["write to bob@example.com.", "identifier", "bob@example.com", true],
+  ["see https://x.example/a", "url", "http://x.example/a", false],
+  ["see x.example/a", "url", "http://x.example/a", true],
+  ["see https://x.example/a/b", "url", "https://x.example/a", false],
+  ["see https://x.example/a?b=1", "url", "https://x.example/a", false],
+  ["see https://x.example/a/, please", "url", "https://x.example/a", true],
+  ["Should we ship after Monday?", "ask", "Should we ship before Monday?", false],
+  ["Open: whether to ship before Monday", "ask", "Should we ship before Monday?", true],
+  ["Should we delete the last backup?", "ask", "Should we delete the first backup?", false],
+  ["Why did Anna stop the deploy?", "ask", "When did Anna stop the deploy?", false],
+  ["Soll der Versand nach Montag beginnen?", "ask", "Soll der Versand vor Montag beginnen?", false],
+  ["Faut-il livrer la commande après lundi ?", "ask", "Faut-il livrer la commande avant lundi ?", false],
+  ["Не нужно ли удалить базу данных?", "ask", "Нужно ли удалить базу данных?", false],
+  ["Não devemos apagar o banco de dados?", "ask", "Devemos apagar o banco de dados?", false],
+  ["He asked: can we ship the heron today?", "ask", "Can we ship the heron today?", true],
+  ["Moeten we de database niet verwijderen?", "ask", "Moeten we de database verwijderen?", false],
+  ["Is Bob older than Alice in the list?", "ask", "Is Alice older than Bob in the list?", false],
+  ["Copy from b.txt to a.txt?", "ask", "Copy from a.txt to b.txt?", false],
+  ["Should production replace staging there?", "ask", "Should staging replace production there?", false],
+];
+
 describe("occurrence", () => {
+  it.each(others)("[J5] in %j, a %s %j occurs: %s", async (text, kind, specific, occurs) => {
+    const index = indexTexts([text], () => undefined);
+    expect(await index.has({ kind, text: specific })).toBe(occurs);
+  });
+
   it.each(cases)("[C15] in %j, a %s %j occurs: %s", async (text, kind, specific, occurs) => {
     const index = indexTexts([text], () => undefined);
     expect(await index.has({ kind, text: specific })).toBe(occurs);

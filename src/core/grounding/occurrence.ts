@@ -1,9 +1,10 @@
-import type { SpecificStatus } from "../../contract/compaction.ts";
+import type { SpecificKind, SpecificStatus } from "../../contract/compaction.ts";
 import type { Clock } from "../../ports/clock.ts";
-import { canonical, canonicalPiece, isUnspaced, isWhole, wordsIn } from "../../text/canonical.ts";
+import { canonicalCased, canonicalPiece, casedPiece, isUnspaced, isWhole, wordsIn } from "../../text/canonical.ts";
 import { collectOffers, figuresIn } from "../../text/numbers.ts";
 import { sentencesOf } from "../../text/sentences.ts";
 import { stemsOf } from "../../text/words.ts";
+import { denialsIn } from "./denials.ts";
 import { hasMarks, marksOf, piecesOf, withoutNumbers } from "./exactness.ts";
 import { clip, exitCodesIn, type Specific } from "./specifics.ts";
 import { isRule, quotesIn } from "./wishes.ts";
@@ -16,6 +17,8 @@ export interface TextIndex {
 /** Finds what stands somewhere word for word, and any run of whole words, given in canonical form. */
 export interface PhraseIndex {
   has(specific: Pick<Specific, "kind" | "text">): boolean;
+  /** The same for what stands as itself: a name neither as a part of another nor with other capitals, a question not denied. */
+  hasItself(specific: Pick<Specific, "kind" | "text">): boolean;
   hasPhrase(piece: string): boolean;
   /** The same where nothing of its sentence stands before or after it: "delete it" is not said by "never delete it". */
   hasSentence(piece: string): boolean;
@@ -37,10 +40,11 @@ export function indexTexts(texts: readonly string[], breathe: Clock["breathe"]):
     const { kind, text } = specific;
     switch (kind) {
       case "number":
+        return (await facts()).has(specific);
       case "path":
       case "identifier":
       case "url":
-        return (await facts()).has(specific);
+        return (await facts()).hasItself(specific);
       case "command":
         return (await facts()).has(specific) || (await sentences()).has(text);
       // Whoever says it in other words may say the opposite, and "delete it" stands in "never delete it".
@@ -48,7 +52,7 @@ export function indexTexts(texts: readonly string[], breathe: Clock["breathe"]):
         return isRuleText(text) ? (await sentences()).hasWhole(text) : (await facts()).has(specific);
       case "ask":
         if ((await sentences()).hasWhole(text)) return true;
-        return isQuestion(text) && ((await facts()).has(specific) || (await sentences()).has(text));
+        return isQuestion(text) && ((await facts()).hasItself(specific) || (await sentences()).has(text));
     }
   };
   return { has };
@@ -65,7 +69,12 @@ export async function indexFacts(texts: readonly string[], breathe: Clock["breat
     const spellings = kind === "path" || kind === "identifier" || kind === "url" ? spellingsOfLast(text) : undefined;
     return (spellings ?? [pieceOf(text)]).some((spelling) => phrases.has(spelling));
   };
-  return { has, hasPhrase: phrases.has, hasSentence: phrases.hasSentence };
+  const hasItself = ({ kind, text }: Pick<Specific, "kind" | "text">): boolean => {
+    const isMeant = meaningOf(kind, text);
+    const spellings = kind === "ask" ? [pieceOf(text)] : spellingsOfLast(text);
+    return spellings.some((spelling) => phrases.hasWhere(spelling, isMeant));
+  };
+  return { has, hasItself, hasPhrase: phrases.has, hasSentence: phrases.hasSentence };
 }
 
 function isQuestion(text: string): boolean {
@@ -136,8 +145,43 @@ export function spellingsOf(text: string): string[] {
   return spellings;
 }
 
+/** What stands at a place of a text in canonical form, and around it. */
+interface Place {
+  readonly before: string;
+  readonly cased: string;
+  readonly after: string;
+}
+
+const NEIGHBOUR_CHARS = 16;
+const CODE_NAME = /_|\p{Ll}\p{Lu}|^\$/u;
+const DRIVE = /^[a-z]:/iu;
+
+/** Whether something is itself at a place: its neighbours may make another path, address or question of it, its case another name. */
+function meaningOf(kind: SpecificKind, text: string): (place: Place) => boolean {
+  const own = casedPiece(text);
+  const isCased = kind === "path" ? !DRIVE.test(text) : CODE_NAME.test(text);
+  switch (kind) {
+    case "path": {
+      const isRooted = text.startsWith("/");
+      return ({ before, cased }) => (!isCased || cased === own) && !(isRooted && /[\p{L}\p{N}_.~]\/$/u.test(before));
+    }
+    case "url":
+      return ({ before, cased, after }) =>
+        !/^\/?[\w?#&=%]/u.test(after) && (cased.length === own.length || !/:\/\/(?:www\.)?$/u.test(before));
+    case "ask":
+      return ({ before }) => denialsIn(/\p{L}+ $/u.exec(before)?.[0] ?? "") === "";
+    default: {
+      if (text.includes("@")) return ({ after }) => !/^\.[\p{L}\p{N}]/u.test(after);
+      const bare = own.replace(/^\$\{?/u, "");
+      return ({ cased }) => !isCased || cased === own || cased === bare;
+    }
+  }
+}
+
 interface Phrases {
   has(piece: string): boolean;
+  /** The same at a place that is meant. */
+  hasWhere(piece: string, isMeant: (place: Place) => boolean): boolean;
   hasSentence(piece: string): boolean;
 }
 
@@ -148,13 +192,17 @@ const BORDER_CHARS = 2;
 /** Finds whole words and runs of them: by the places of the rarest word, so that no question reads the text. */
 async function indexPhrases(texts: readonly string[], breathe: Clock["breathe"]): Promise<Phrases> {
   const pieces: string[] = [];
+  const casedPieces: string[] = [];
   const places = new Map<string, number[]>();
   let start = 0;
   for (const raw of texts) {
     await breathe();
     // A piece that ends with a blank was cut there, and what was said goes on.
-    const piece = `${canonical(raw).trimStart()}${/\s$/u.test(raw) ? "" : "\n"}`;
+    const written = `${canonicalCased(raw).trimStart()}${/\s$/u.test(raw) ? "" : "\n"}`;
+    const piece = written.toLowerCase();
     pieces.push(piece);
+    // A capital that becomes two signs, as the Turkish İ does, would move all that follows.
+    casedPieces.push(written.length === piece.length ? written : piece);
     for (const { word, index } of wordsIn(piece)) {
       const known = places.get(word);
       if (known === undefined) places.set(word, [start + index]);
@@ -163,25 +211,42 @@ async function indexPhrases(texts: readonly string[], breathe: Clock["breathe"])
     start += piece.length;
   }
   const text = pieces.join("");
-  const find = (piece: string, isMeant: (start: number, end: number) => boolean): boolean => {
-    const rarest = rarestWord(piece, places);
-    if (rarest === undefined) return false;
-    const isAt = (start: number): boolean =>
-      isWhole(text, start, start + piece.length) && isMeant(start, start + piece.length);
-    if (rarest.places.length > PLACES_MAX) return standsIn(text, piece, isAt);
-    return rarest.places.some((place) => {
-      const start = place - rarest.index;
-      return text.startsWith(piece, start) && isAt(start);
-    });
+  const cased = casedPieces.join("");
+  const finder = (isMeant: (start: number, end: number) => boolean) => {
+    // A model that loops says one thing a thousand times, and each search of the text may take a second.
+    const searched = new Map<string, boolean>();
+    const search = (piece: string, isAt: (start: number) => boolean): boolean => {
+      const found = searched.get(piece) ?? standsIn(text, piece, isAt);
+      searched.set(piece, found);
+      return found;
+    };
+    return (piece: string): boolean => {
+      const rarest = rarestWord(piece, places);
+      if (rarest === undefined) return false;
+      const isAt = (start: number): boolean =>
+        isWhole(text, start, start + piece.length) && isMeant(start, start + piece.length);
+      if (rarest.places.length > PLACES_MAX) return search(piece, isAt);
+      return rarest.places.some((place) => {
+        const start = place - rarest.index;
+        return text.startsWith(piece, start) && isAt(start);
+      });
+    };
   };
   return {
-    has: (piece) => find(piece, () => true),
-    hasSentence: (piece) =>
-      find(piece, (start, end) => {
-        const before = text.slice(Math.max(0, start - BORDER_CHARS), start);
-        const after = text.slice(end, end + BORDER_CHARS);
-        return [before.replaceAll(" ", "").at(-1), after.replaceAll(" ", "").at(0)].every(isSentenceBorder);
-      }),
+    has: finder(() => true),
+    hasWhere: (piece, isMeant) =>
+      finder((start, end) =>
+        isMeant({
+          before: text.slice(Math.max(0, start - NEIGHBOUR_CHARS), start),
+          cased: cased.slice(start, end),
+          after: text.slice(end, end + NEIGHBOUR_CHARS),
+        }),
+      )(piece),
+    hasSentence: finder((start, end) => {
+      const before = text.slice(Math.max(0, start - BORDER_CHARS), start);
+      const after = text.slice(end, end + BORDER_CHARS);
+      return [before.replaceAll(" ", "").at(-1), after.replaceAll(" ", "").at(0)].every(isSentenceBorder);
+    }),
   };
 }
 
