@@ -12,15 +12,19 @@ import { addNormSource, attentionSource, geluSource } from "../wasm/float-rows.t
 /** The measures of gte-small, a BERT of twelve layers. */
 export const GTE_SMALL = { layers: 12, width: 384, heads: 12, inner: 1_536, pieces: 30_522, places: 512 };
 const { layers, width, heads, inner, pieces: piecesMax, places } = GTE_SMALL;
+const headWidth = width / heads;
 const FLOAT_BYTES = 4;
 const ALIGNMENT = 16;
 /** Rows that go through a layer together, so that what lies between two products stays in the cache of a core. */
 const BLOCK_ROWS = 32;
 
+function matrixBytes(rows: number, columns: number): number {
+  return (columns / TILE) * (rows * TILE + COLUMN_FACTS_BYTES);
+}
+
 /** Where everything lies in the file of weights, in bytes; `assets/make/gte-small.ts` writes it so. */
 export const WEIGHTS = layOut((place) => {
-  const matrix = (rows: number, columns: number): number =>
-    place((columns / TILE) * (rows * TILE + COLUMN_FACTS_BYTES));
+  const matrix = (rows: number, columns: number): number => place(matrixBytes(rows, columns));
   const table = (rows: number) => ({ rows: place(rows * width), scales: place(rows * FLOAT_BYTES) });
   /** Factors, then what is added. */
   const norm = (): number => place(2 * width * FLOAT_BYTES);
@@ -91,7 +95,7 @@ function loopsFor(products: Products) {
     productSource("innerProduct", inner, products),
     addNormSource("addNorm", width),
     geluSource("gelu"),
-    attentionSource("attention", { count: heads, size: width / heads }),
+    attentionSource("attention", { count: heads, size: headWidth, rowsMax: places }),
   ];
 }
 
@@ -121,12 +125,17 @@ type Layer = (typeof WEIGHTS.layers)[number];
 function throughLayer(loops: Loops, layer: Layer, count: number): void {
   const { rows, asked, taken, added, widened, bytes, facts, scores } = WORK;
   const rowBytes = width * FLOAT_BYTES;
+  const headWeightBytes = matrixBytes(width, headWidth);
   const inBlocks = (work: (first: number, block: number) => void): void => {
     for (let first = 0; first < count; first += BLOCK_ROWS) work(first, Math.min(BLOCK_ROWS, count - first));
   };
   inBlocks((first, block) => {
     loops.toBytes(rows + first * rowBytes, bytes, facts, block);
-    loops.product(bytes, facts, layer.asked, asked + first * rowBytes * 3, block, width * 3);
+    // Head by head, each to its own place.
+    for (let head = 0; head < heads * 3; head += 1) {
+      const out = asked + (head * places + first) * headWidth * FLOAT_BYTES;
+      loops.product(bytes, facts, layer.asked + head * headWeightBytes, out, block, headWidth);
+    }
   });
   loops.attention(asked, taken, scores, count);
   inBlocks((first, block) => {

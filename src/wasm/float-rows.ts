@@ -126,27 +126,33 @@ export interface Heads {
   readonly count: number;
   /** Numbers of a head in a query, key or value. */
   readonly size: number;
+  /** Rows that each head has room for. */
+  readonly rowsMax: number;
 }
 
 /**
- * `(asked, out, scores, count)`: rows of queries, keys and values become what each row takes from the values of all.
+ * `(asked, out, scores, count)`: what each row takes from the values of all rows. The queries of each head lie together
+ * in `asked`, behind all of them the keys and then the values: a head is read again and again, so it should be near.
  * `scores` has room for a number a row, in whole fours.
  */
 export function attentionSource(name: string, heads: Heads): FunctionSource {
-  const width = heads.count * heads.size;
-  const stride = width * 3 * 4;
+  const rowBytes = heads.size * 4;
+  const headBytes = heads.rowsMax * rowBytes;
+  const outBytes = heads.count * rowBytes;
   const parts = heads.size / 4;
   const names = {
-    parameters: ["rows", "out", "scores", "count"],
-    i32: ["head", "query", "queryEnd", "key", "score", "scoreEnd", "target"],
+    parameters: ["queries", "out", "scores", "count"],
+    i32: ["outEnd", "query", "queryEnd", "other", "score", "scoreEnd", "target"],
     v128: ["most", "total", "x", "whole", "share"],
   } as const;
   return wasm.defineLoop(name, names, (local, vectors) => {
-    const { rows, out, scores, count, head, query, queryEnd, key, score, scoreEnd, target } = local;
+    const { queries, out, scores, count, outEnd, query, queryEnd, other, score, scoreEnd, target } = local;
     const { most, total, x, whole, share } = local;
     const asked = vectors(parts);
     const four = vectors(4);
-    const keyPart = (row: number, part: number): Code => v128Load(get(key), row * stride + width * 4 + part * 16);
+    const keysAt = headBytes * heads.count;
+    const valuesAt = keysAt * 2;
+    const keyPart = (row: number, part: number): Code => v128Load(get(other), row * rowBytes + part * 16);
     /** Of four keys at once, so that their lanes are added up together. */
     const compareFour: Code = [
       ...four.flatMap((sum, row) =>
@@ -157,7 +163,7 @@ export function attentionSource(name: string, heads: Heads): FunctionSource {
       ),
       ...set(x, f32x4Mul(totalsOf(four, f32x4Add), f32x4(1 / Math.sqrt(heads.size)))),
       ...v128Store(get(score), get(x)),
-      ...set(key, wasm.i32Add(get(key), i32(stride * 4))),
+      ...set(other, wasm.i32Add(get(other), i32(rowBytes * 4))),
       ...set(score, wasm.i32Add(get(score), i32(16))),
     ];
     /** The last four may reach beyond the text: what is there counts as nothing. */
@@ -179,14 +185,14 @@ export function attentionSource(name: string, heads: Heads): FunctionSource {
     const takeValue: Code = [
       ...set(share, simd.v128Load32Splat(get(score))),
       ...values.flatMap((sum, part) =>
-        set(sum, f32x4Add(get(sum), f32x4Mul(get(share), v128Load(get(key), width * 8 + part * 16)))),
+        set(sum, f32x4Add(get(sum), f32x4Mul(get(share), v128Load(get(other), part * 16)))),
       ),
-      ...set(key, wasm.i32Add(get(key), i32(stride))),
+      ...set(other, wasm.i32Add(get(other), i32(rowBytes))),
       ...set(score, wasm.i32Add(get(score), i32(4))),
     ];
     const oneQuery: Code = [
       ...asked.flatMap((part, index) => set(part, v128Load(get(query), index * 16))),
-      ...set(key, wasm.i32Add(get(rows), get(head))),
+      ...set(other, wasm.i32Add(get(queries), i32(keysAt))),
       ...set(score, get(scores)),
       ...wasm.repeatWhile(compareFour, wasm.i32LessU(get(score), get(scoreEnd))),
       ...hideRest,
@@ -203,24 +209,26 @@ export function attentionSource(name: string, heads: Heads): FunctionSource {
       ...acrossLanes(total, f32x4Add),
       ...set(total, simd.f32x4Div(f32x4(1), get(total))),
       ...values.flatMap((sum) => set(sum, simd.v128Zero)),
-      ...set(key, wasm.i32Add(get(rows), get(head))),
+      ...set(other, wasm.i32Add(get(queries), i32(valuesAt))),
       ...set(score, get(scores)),
       ...wasm.repeatWhile(takeValue, wasm.i32LessU(get(score), get(scoreEnd))),
       ...values.flatMap((sum, part) => v128Store(get(target), f32x4Mul(get(sum), get(total)), part * 16)),
-      ...set(target, wasm.i32Add(get(target), i32(width * 4))),
-      ...set(query, wasm.i32Add(get(query), i32(stride))),
+      ...set(target, wasm.i32Add(get(target), i32(outBytes))),
+      ...set(query, wasm.i32Add(get(query), i32(rowBytes))),
     ];
     return [
       ...set(scoreEnd, wasm.i32Add(get(scores), wasm.i32Shl(get(count), i32(2)))),
-      ...set(queryEnd, wasm.i32Add(get(rows), wasm.i32Mul(get(count), i32(stride)))),
+      ...set(outEnd, wasm.i32Add(get(out), i32(outBytes))),
       ...wasm.repeatWhile(
         [
-          ...set(query, wasm.i32Add(get(rows), get(head))),
-          ...set(target, wasm.i32Add(get(out), get(head))),
+          ...set(query, get(queries)),
+          ...set(queryEnd, wasm.i32Add(get(queries), wasm.i32Mul(get(count), i32(rowBytes)))),
+          ...set(target, get(out)),
           ...wasm.repeatWhile(oneQuery, wasm.i32LessU(get(query), get(queryEnd))),
-          ...set(head, wasm.i32Add(get(head), i32(heads.size * 4))),
+          ...set(queries, wasm.i32Add(get(queries), i32(headBytes))),
+          ...set(out, wasm.i32Add(get(out), i32(rowBytes))),
         ],
-        wasm.i32LessU(get(head), i32(width * 4)),
+        wasm.i32LessU(get(out), get(outEnd)),
       ),
     ];
   });
