@@ -75,7 +75,6 @@ export default defineConfig([
       "@cfworker/json-schema",
       "commander",
       "fs-native-extensions",
-      "onnxruntime-node",
       "postgres",
       "smol-toml",
     ],
