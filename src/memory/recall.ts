@@ -121,7 +121,7 @@ function createSearchByMeaning(store: MemoryStore, embedder: Embedder): SearchBy
 
 async function inContext(store: MemoryStore, findings: Findings, scope: Scope) {
   const { weights, matches, meaning } = findings;
-  const nearest = meaning?.neighbours.map(({ id, similarity }) => ({ id, value: similarity })) ?? [];
+  const nearest = nearestOf(meaning);
   const byTerms = { list: matches.best, chunks: matches.chunks, rest: 0, weight: BY_TERMS_WEIGHT };
   const byMeaning = { list: nearest, chunks: nearest.length, weight: BY_MEANING_WEIGHT };
   const fused = fuse(meaning === undefined ? [byTerms] : [byTerms, byMeaning]);
@@ -134,6 +134,12 @@ async function inContext(store: MemoryStore, findings: Findings, scope: Scope) {
   const byId = new Map(chunks.map((chunk) => [chunk.id, chunk]));
   const inOrder = rankInContext(fused, chunks).flatMap(({ id }) => byId.get(id) ?? []);
   return { found: inOrder, lifts: liftsOf(fused, byId) };
+}
+
+/** What tells texts of one scope apart is how near they are as seen from its middle. */
+function nearestOf(meaning: Meaning | undefined): readonly Ranked[] {
+  const ranked = meaning?.neighbours.map(({ id, similarity, fromMiddle }) => ({ id, value: fromMiddle ?? similarity }));
+  return ranked?.sort((a, b) => b.value - a.value || a.id - b.id) ?? [];
 }
 
 /** How much better the neighbours of a chunk answer than it does itself, 0 to 1. */

@@ -86,6 +86,11 @@ export interface Neighbour {
   readonly id: number;
   /** Cosine, −1 to 1. */
   readonly similarity: number;
+  /**
+   * The cosine as seen from the middle of the scope's vectors, or of a sample of them that is the same each time. Absent
+   * where they are too few to have one, or where the store cannot tell.
+   */
+  readonly fromMiddle?: number;
 }
 
 interface MemoryStatus {

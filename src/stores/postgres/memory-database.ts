@@ -1,6 +1,7 @@
 import type { Fragment, ISql } from "postgres";
 import type { Chunk, LexicalMatches, MemoryStore, Neighbour, Scope, TermQuery } from "../../ports/memory.ts";
 import { LENGTH_SHARE, SATURATION } from "../../text/bm25.ts";
+import { seenFromMiddle } from "../recall/middle.ts";
 import { keyOf } from "../recall/posting-page.ts";
 import { arrayText } from "./connection.ts";
 import { indexBehind } from "./memory-index.ts";
@@ -271,16 +272,24 @@ function createComparison(log: MemoryLog, warn: (sentence: string) => void): Mem
       return [];
     }
     const asked = normalised(vector);
-    const best: Neighbour[] = [];
+    const all: (Neighbour & { readonly numbers: Int8Array })[] = [];
     for (let after = 0; ; ) {
       const rows = await pageOf(embedderId, scope, after);
       for (const { id, data } of rows) {
-        best.push({ id: Number(id), similarity: cosine(asked, numbersOf(data)) });
+        const numbers = numbersOf(data);
+        all.push({ id: Number(id), similarity: cosine(asked, numbers), numbers });
       }
-      best.sort((a, b) => b.similarity - a.similarity || a.id - b.id).splice(max);
-      if (rows.length < PAGE_VECTORS_MAX) return best;
+      if (rows.length < PAGE_VECTORS_MAX) break;
       after = Number(rows.at(-1)?.id);
     }
+    const seen = seenFromMiddle(
+      asked,
+      all.map(({ numbers }) => numbers),
+    );
+    return all
+      .sort((a, b) => b.similarity - a.similarity || a.id - b.id)
+      .slice(0, max)
+      .map(({ id, similarity, numbers }) => ({ id, similarity, ...(seen && { fromMiddle: seen(numbers) }) }));
   };
 }
 

@@ -1,4 +1,5 @@
-import type { Chunk, Holding, MemoryBatch, MemoryStore, Neighbour, NewChunk, Scope } from "../../ports/memory.ts";
+import type { Chunk, Holding, MemoryBatch, MemoryStore, NewChunk, Scope } from "../../ports/memory.ts";
+import { seenFromMiddle } from "./middle.ts";
 import { type Matched, type Postings, rankPostings } from "./rank-postings.ts";
 
 /** What is kept of a session. */
@@ -68,13 +69,18 @@ export function createMemoryStoreInMemory(): MemoryStore {
     match: async (query, scope) => rankPostings(matchRows(inScope(scope), query.weights.keys()), query),
     nearest: async (embedderId, vector, { scope, max }) => {
       const vectors = vectorsOf(embedderId);
-      return inScope(scope)
-        .flatMap(({ chunk: { id } }): Neighbour[] => {
-          const other = vectors.get(id);
-          return other === undefined ? [] : [{ id, similarity: cosine(vector, other) }];
-        })
+      const there = inScope(scope).flatMap(({ chunk: { id } }) => {
+        const other = vectors.get(id);
+        return other === undefined ? [] : [{ id, other, similarity: cosine(vector, other) }];
+      });
+      const seen = seenFromMiddle(
+        vector,
+        there.map(({ other }) => other),
+      );
+      return there
         .sort((a, b) => b.similarity - a.similarity || a.id - b.id)
-        .slice(0, max);
+        .slice(0, max)
+        .map(({ id, similarity, other }) => ({ id, similarity, ...(seen && { fromMiddle: seen(other) }) }));
     },
     vectors: {
       missing: async (embedderId, max) => {
