@@ -1,10 +1,11 @@
 import type { Embedder } from "../ports/embedder.ts";
 import type { Chunk, Holding, LexicalMatches, MemoryStore, Neighbour, Ranked, Scope } from "../ports/memory.ts";
+import { isQuestion } from "../text/sentences.ts";
 import { plainWords, queryTerms } from "../text/terms.ts";
 import { datesAskedFor } from "./date-terms.ts";
+import { ANSWER_PULL, idsBeside, isBareQuestion, rankInContext } from "./in-context.ts";
 import {
   bestByTerms,
-  byValue,
   createLikeness,
   createScore,
   createWordScore,
@@ -183,15 +184,18 @@ type HitOptions = Findings & {
 
 function toHits(found: readonly Chunk[], options: HitOptions): readonly Hit[] {
   const { query, weights, matches, meaning, limit, scoreMin } = options;
-  const score = createScore(query, weights, matches);
+  const scoreOf = createScore(query, weights, matches);
   const likenessOf = new Map(meaning?.neighbours.map(({ id, similarity }) => [id, meaning.likeness(similarity)]));
+  const byId = new Map(found.map((chunk) => [chunk.id, chunk]));
+  const ownScore = ({ id, text }: Chunk): number => scoreOf({ text, likeness: likenessOf.get(id) });
+  const score = (chunk: Chunk): number => {
+    const before = byId.get(chunk.before);
+    return Math.max(ownScore(chunk), isBareQuestion(before) ? ANSWER_PULL * ownScore(before) : 0);
+  };
   // Reading a text for copies and for its score costs more than finding it: what stands far below is not shown anyway.
   const looked = found.slice(0, Math.max(LOOKED_AT_MIN, limit * LOOKED_AT_EACH));
   const scored = foldDuplicates(looked)
-    .map((folded) => ({
-      ...folded,
-      score: score({ text: folded.chunk.text, likeness: likenessOf.get(folded.chunk.id) }),
-    }))
+    .map((folded) => ({ ...folded, score: score(folded.chunk) }))
     .filter((hit) => hit.score >= scoreMin);
   const best = askedAgainLast(exactFirst(scored), weights).slice(0, limit);
   const scores = descending(best.map((hit) => hit.score));
@@ -231,65 +235,18 @@ function askedAgainLast(hits: readonly Scored[], weights: ReadonlyMap<string, nu
   return [...others.slice(0, place), ...lowered, ...others.slice(place)];
 }
 
-const QUESTION = /[?？؟]["'”’»)\]]*\s*$/u;
 /** So much of a question's words are those that are asked now. */
 const REPEATED_MIN = 0.6;
 
 /** Whether a chunk is a question of the user's that says little beyond what is asked now. */
 function isAskedAgain({ role, kind, text }: Chunk, asked: ReadonlyMap<string, number>): boolean {
-  if (role !== "user" || kind !== "text" || !QUESTION.test(text)) return false;
+  if (role !== "user" || kind !== "text" || !isQuestion(text)) return false;
   let [total, shared] = [0, 0];
   for (const [term, weight] of queryTerms(text)) {
     total += weight;
     if (asked.has(term)) shared += weight;
   }
   return shared >= REPEATED_MIN * total;
-}
-
-/** The ids next to chunks that were found, which a reading in context needs besides. */
-export function idsBeside(found: readonly Chunk[]): readonly number[] {
-  const ids = new Set(found.flatMap(({ before, after }) => [before, after]));
-  for (const { id } of found) ids.delete(id);
-  ids.delete(0);
-  return [...ids];
-}
-
-/**
- * Ranks chunks with what was said around them: the answer to a question seldom repeats it. A chunk rises towards its
- * better neighbour and never past it, so that talk about something else cannot push out a message that stands alone.
- * What its session has to say on the whole counts besides.
- */
-export function rankInContext(fused: Fused, chunks: readonly Chunk[]): readonly Ranked[] {
-  const there = new Set(chunks.map(({ id }) => id));
-  const worthOf = (id: number): number => fused.values.get(id) ?? fused.floor;
-  const sessions = sessionValues(chunks, worthOf);
-  return chunks
-    .map(({ id, before, after, session_id }): Ranked => {
-      const own = worthOf(id);
-      const near = [before, after].filter((other) => there.has(other));
-      const best = Math.max(own, ...near.map(worthOf));
-      const session = sessions.get(session_id) ?? own;
-      return { id, value: own + NEIGHBOUR_PULL * (best - own) + SESSION_WEIGHT * session };
-    })
-    .sort(byValue);
-}
-
-const NEIGHBOUR_PULL = 0.5;
-const SESSION_WEIGHT = 0.3;
-const SESSION_CHUNKS_MAX = 3;
-
-/** The mean of a session's best chunks; a session of one is as good as that one. */
-function sessionValues(chunks: readonly Chunk[], worthOf: (id: number) => number): ReadonlyMap<string, number> {
-  const bySession = Map.groupBy(chunks, (chunk) => chunk.session_id);
-  return new Map(
-    [...bySession].map(([sessionId, own]) => {
-      const best = own
-        .map(({ id }) => worthOf(id))
-        .sort((a, b) => b - a)
-        .slice(0, SESSION_CHUNKS_MAX);
-      return [sessionId, best.reduce((sum, value) => sum + value, 0) / best.length] as const;
-    }),
-  );
 }
 
 /** A chunk that stands for all that say the same. */
