@@ -87,12 +87,15 @@ const DATE_WEIGHT = 1;
 const NEIGHBOURS_MAX = 200;
 /** What a model reads of a question; more would be cut by the model itself. */
 const EMBEDDED_CHARS_MAX = 2_000;
-const BY_TERMS_WEIGHT = 0.5;
-const BY_MEANING_WEIGHT = 0.5;
+/** What meaning weighs beside words, where the embedder grasps all of a question and where it grasps nothing of it. */
+const MEANING_WEIGHT_MAX = 0.5;
+const MEANING_WEIGHT_MIN = 0.2;
 
 interface Meaning {
   readonly neighbours: readonly Neighbour[];
   readonly likeness: Likeness;
+  /** What it weighs beside words. */
+  readonly weight: number;
 }
 
 interface Findings {
@@ -105,13 +108,18 @@ type SearchByMeaning = (query: string, scope: Scope, signal: AbortSignal) => Pro
 
 function createSearchByMeaning(store: MemoryStore, embedder: Embedder): SearchByMeaning {
   const likenessFor = createLikeness(embedder);
+  const weightFor = async (query: string): Promise<number> => {
+    const grasp = (await embedder.grasp?.(query.slice(0, EMBEDDED_CHARS_MAX))) ?? 1;
+    return MEANING_WEIGHT_MIN + (MEANING_WEIGHT_MAX - MEANING_WEIGHT_MIN) * grasp;
+  };
   return async (query, scope, signal) => {
     try {
       const [vector] = await embedder.embed([query.slice(0, EMBEDDED_CHARS_MAX)], "query", signal);
       if (vector === undefined) return undefined;
       const likeness = await likenessFor(vector, signal);
+      const weight = await weightFor(query);
       const neighbours = await store.nearest(embedder.id, vector, { scope, max: NEIGHBOURS_MAX });
-      return neighbours.length === 0 ? undefined : { neighbours, likeness };
+      return neighbours.length === 0 ? undefined : { neighbours, likeness, weight };
     } catch {
       // Words alone still answer; the mode says that they did.
       signal.throwIfAborted();
@@ -123,8 +131,9 @@ function createSearchByMeaning(store: MemoryStore, embedder: Embedder): SearchBy
 async function inContext(store: MemoryStore, findings: Findings, scope: Scope) {
   const { weights, matches, meaning } = findings;
   const nearest = nearestOf(meaning);
-  const byTerms = { list: matches.best, chunks: matches.chunks, rest: 0, weight: BY_TERMS_WEIGHT };
-  const byMeaning = { list: nearest, chunks: nearest.length, weight: BY_MEANING_WEIGHT };
+  const weight = meaning?.weight ?? 0;
+  const byTerms = { list: matches.best, chunks: matches.chunks, rest: 0, weight: 1 - weight };
+  const byMeaning = { list: nearest, chunks: nearest.length, weight };
   const fused = fuse(meaning === undefined ? [byTerms] : [byTerms, byMeaning]);
   const found = await store.read([...fused.values.keys()]);
   const ids = idsBeside(found);
@@ -185,7 +194,10 @@ type HitOptions = Findings & {
 function toHits(found: readonly Chunk[], options: HitOptions): readonly Hit[] {
   const { query, weights, matches, meaning, limit, scoreMin } = options;
   const scoreOf = createScore(query, weights, matches);
-  const likenessOf = new Map(meaning?.neighbours.map(({ id, similarity }) => [id, meaning.likeness(similarity)]));
+  const trust = (meaning?.weight ?? 0) / MEANING_WEIGHT_MAX;
+  const likenessOf = new Map(
+    meaning?.neighbours.map(({ id, similarity }) => [id, trust * meaning.likeness(similarity)]),
+  );
   const byId = new Map(found.map((chunk) => [chunk.id, chunk]));
   const ownScore = ({ id, text }: Chunk): number => scoreOf({ text, likeness: likenessOf.get(id) });
   const score = (chunk: Chunk): number => {
