@@ -58,7 +58,9 @@ async function storeOf(said: readonly string[]): Promise<MemoryStore> {
   return store;
 }
 
-/** A model that reads the scripts sign by sign: what it calls alike is the first thing that was said, whatever is asked. */
+/** A model that reads the scripts sign by sign: to it, what answers is least alike. */
+const TURNS = [0.1, 1.5, 0.6];
+
 function createStranger(grasp: number): Embedder {
   let made = 0;
   return {
@@ -66,7 +68,7 @@ function createStranger(grasp: number): Embedder {
     dimensions: 2,
     embed: async (texts, kind) =>
       texts.map(() => {
-        const turn = kind === "query" ? 0 : Math.min(1.5, 0.1 + 0.6 * made++);
+        const turn = kind === "query" ? 0 : (TURNS[made++] ?? 0);
         return Float32Array.of(Math.cos(turn), Math.sin(turn));
       }),
     grasp: async () => grasp,
