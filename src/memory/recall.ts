@@ -1,7 +1,8 @@
 import type { Embedder } from "../ports/embedder.ts";
-import type { Chunk, Holding, LexicalMatches, MemoryStore, Neighbour, Ranked, Scope } from "../ports/memory.ts";
+import type { Chunk, LexicalMatches, MemoryStore, Neighbour, Ranked, Scope } from "../ports/memory.ts";
 import { isQuestion } from "../text/sentences.ts";
 import { plainWords, queryTerms } from "../text/terms.ts";
+import { turnsAround } from "./around.ts";
 import { datesAskedFor } from "./date-terms.ts";
 import { ANSWER_PULL, idsBeside, isBareQuestion, rankInContext } from "./in-context.ts";
 import {
@@ -21,6 +22,8 @@ export interface Hit {
   readonly score: number;
   /** How many chunks were found that say the same. */
   readonly copies: number;
+  /** What was said around it, in its order; nothing of it is told with another hit, or is one. */
+  readonly around: readonly Chunk[];
   /** Only where it was asked for. */
   readonly why?: Why;
 }
@@ -40,6 +43,8 @@ export interface Recalled {
   readonly hits: readonly Hit[];
   /** `lexical` when there are no vectors to compare: no embedder, one that failed, or none made yet. */
   readonly mode: "hybrid" | "lexical";
+  /** Whether some of what was looked at has no vector yet. */
+  readonly vectorsPending: boolean;
 }
 
 interface RecallOptions {
@@ -47,6 +52,8 @@ interface RecallOptions {
   readonly limit: number;
   /** What scores less is not shown and takes no place; 0 unless it is said. */
   readonly scoreMin?: number;
+  /** What hits and what was said around them may take together; nothing around them unless it is said. */
+  readonly tokensMax?: number;
   /** Whether hits say why they stand where they do. */
   readonly explain?: boolean;
   readonly signal: AbortSignal;
@@ -63,17 +70,21 @@ export interface RecallParts {
 /** Finds again what was said, by words and by meaning. */
 export function createRecall({ store, embedder, now }: RecallParts): Recall {
   const searchByMeaning = embedder === undefined ? undefined : createSearchByMeaning(store, embedder);
-  return async (query, { scope, limit, scoreMin = 0, explain = false, signal }) => {
+  return async (query, { scope, limit, scoreMin = 0, tokensMax = 0, explain = false, signal }) => {
     const weights = weightsOf(query, now());
-    if (weights.size === 0) return { hits: [], mode: "lexical" };
+    if (weights.size === 0) return { hits: [], mode: "lexical", vectorsPending: false };
     const [matches, meaning] = await Promise.all([
       store.match(bestByTerms(weights), scope),
       searchByMeaning?.(query, scope, signal),
     ]);
     signal.throwIfAborted();
     const { found, lifts } = await inContext(store, { weights, matches, meaning }, scope);
-    const hits = toHits(found, { query, weights, matches, meaning, limit, scoreMin, ...(explain ? { lifts } : {}) });
-    return { hits, mode: meaning ? "hybrid" : "lexical" };
+    const best = toHits(found, { query, weights, matches, meaning, limit, scoreMin, ...(explain ? { lifts } : {}) });
+    const chunks = best.map(({ chunk }) => chunk);
+    const around = await turnsAround(chunks, { store, scope, tokensMax });
+    const hits = best.map((hit) => ({ ...hit, around: around.get(hit.chunk.id) ?? [] }));
+    const vectorsPending = embedder !== undefined && (await store.vectors.missing(embedder.id, 1)).length > 0;
+    return { hits, mode: meaning ? "hybrid" : "lexical", vectorsPending };
   };
 }
 
@@ -129,17 +140,14 @@ function createSearchByMeaning(store: MemoryStore, embedder: Embedder): SearchBy
 }
 
 async function inContext(store: MemoryStore, findings: Findings, scope: Scope) {
-  const { weights, matches, meaning } = findings;
+  const { matches, meaning } = findings;
   const nearest = nearestOf(meaning);
   const weight = meaning?.weight ?? 0;
   const byTerms = { list: matches.best, chunks: matches.chunks, rest: 0, weight: 1 - weight };
   const byMeaning = { list: nearest, chunks: nearest.length, weight };
   const fused = fuse(meaning === undefined ? [byTerms] : [byTerms, byMeaning]);
   const found = await store.read([...fused.values.keys()]);
-  const ids = idsBeside(found);
-  const beside = scope.discardedOnly
-    ? await readMatching(store, ids, { near: new Set(nearest.map(({ id }) => id)), terms: [...weights.keys()], scope })
-    : (await store.read(ids)).filter((chunk) => isIn(scope, chunk));
+  const beside = await store.read(idsBeside(found), scope);
   const chunks = [...found, ...beside];
   const byId = new Map(chunks.map((chunk) => [chunk.id, chunk]));
   const inOrder = rankInContext(fused, chunks).flatMap(({ id }) => byId.get(id) ?? []);
@@ -162,28 +170,6 @@ function liftsOf(fused: Fused, chunks: ReadonlyMap<number, Chunk>): (chunk: Chun
   };
 }
 
-/** Of chunks beside those found, what matches itself: only the store knows what was discarded. */
-async function readMatching(
-  store: MemoryStore,
-  ids: readonly number[],
-  { near, ...holding }: Holding & { readonly near: ReadonlySet<number> },
-): Promise<readonly Chunk[]> {
-  const reads = [
-    store.read(ids.filter((id) => near.has(id))),
-    store.read(
-      ids.filter((id) => !near.has(id)),
-      holding,
-    ),
-  ];
-  return (await Promise.all(reads)).flat();
-}
-
-/** Whether a chunk lies in a scope that looks at what was discarded and at what was not. */
-function isIn({ sessionId, among, upToSeq }: Scope, { session_id, seq }: Chunk): boolean {
-  if (among?.has(session_id) === false) return false;
-  return sessionId === undefined || (session_id === sessionId && (upToSeq === undefined || seq <= upToSeq));
-}
-
 type HitOptions = Findings & {
   readonly query: string;
   readonly limit: number;
@@ -191,7 +177,7 @@ type HitOptions = Findings & {
   readonly lifts?: (chunk: Chunk) => number;
 };
 
-function toHits(found: readonly Chunk[], options: HitOptions): readonly Hit[] {
+function toHits(found: readonly Chunk[], options: HitOptions): readonly Omit<Hit, "around">[] {
   const { query, weights, matches, meaning, limit, scoreMin } = options;
   const scoreOf = createScore(query, weights, matches);
   const trust = (meaning?.weight ?? 0) / MEANING_WEIGHT_MAX;

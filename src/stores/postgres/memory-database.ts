@@ -22,10 +22,7 @@ export function createDatabaseMemory(log: MemoryLog, warn: (sentence: string) =>
   const compare = createComparison(log, warn);
   /** Below it, every chunk has a vector of the embedder, or is gone. */
   const doneTo = new Map<string, number>();
-  const read: MemoryStore["read"] = (ids, holding) => {
-    const wanted = holding && { keys: arrayText(holding.terms.map(keyOf)), scope: holding.scope };
-    return connection.ask((sql) => readChunks(sql, realm, { ids, wanted }));
-  };
+  const read: MemoryStore["read"] = (ids, scope) => connection.ask((sql) => readChunks(sql, realm, { ids, scope }));
   return {
     cursor: log.cursor,
     behind: log.behind,
@@ -91,15 +88,10 @@ function within(sql: ISql, realm: string, { sessionId, among, discardedOnly, upT
     ${discardedOnly ? sql`and chunk.is_discarded` : sql``}`;
 }
 
-interface Wanted {
-  readonly keys: string;
-  readonly scope: Scope;
-}
-
 async function readChunks(
   sql: ISql,
   realm: string,
-  { ids, wanted }: { readonly ids: readonly number[]; readonly wanted: Wanted | undefined },
+  { ids, scope }: { readonly ids: readonly number[]; readonly scope: Scope | undefined },
 ): Promise<readonly Chunk[]> {
   const rows = await sql<
     { id: number; session_id: string; seq: number; body: string; before: number | null; after: number | null }[]
@@ -111,7 +103,7 @@ async function readChunks(
         and other.session_id = chunk.session_id and other.id > chunk.id) as after
     from unnest(${arrayText(ids)}::bigint[]) with ordinality as asked (id, place)
     join rkat.memory_chunks as chunk on chunk.realm = ${realm} and chunk.id = asked.id
-    ${wanted === undefined ? sql`` : sql`where ${within(sql, realm, wanted.scope)} and chunk.keys && ${wanted.keys}::bigint[]`}
+    ${scope === undefined ? sql`` : sql`where ${within(sql, realm, scope)}`}
     order by asked.place`;
   return rows.map((row) => ({
     id: Number(row.id),
