@@ -127,10 +127,10 @@ function createSearchByMeaning(store: MemoryStore, embedder: Embedder): SearchBy
     try {
       const [vector] = await embedder.embed([query.slice(0, EMBEDDED_CHARS_MAX)], "query", signal);
       if (vector === undefined) return undefined;
-      const likeness = await likenessFor(vector, signal);
-      const weight = await weightFor(query);
       const neighbours = await store.nearest(embedder.id, vector, { scope, max: NEIGHBOURS_MAX });
-      return neighbours.length === 0 ? undefined : { neighbours, likeness, weight };
+      // Before anything has a vector, nothing is asked of an embedder that is busy making them.
+      if (neighbours.length === 0) return undefined;
+      return { neighbours, likeness: await likenessFor(vector, signal), weight: await weightFor(query) };
     } catch {
       // Words alone still answer; the mode says that they did.
       signal.throwIfAborted();
