@@ -197,7 +197,7 @@ describe("recall by words", () => {
 
   it("[D5] answers an empty question with nothing and stop words with what holds them", async () => {
     const store = await storeOf([...TALK, { text: "To be or not to be.", session: "play" }]);
-    expect(await ask(store, "  ?! ")).toEqual({ hits: [], mode: "lexical" });
+    expect(await ask(store, "  ?! ")).toEqual({ hits: [], mode: "lexical", vectorsPending: false });
     expect(textsOf(await ask(store, "to be or not to be"))[0]).toBe("To be or not to be.");
   });
 
