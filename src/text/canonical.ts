@@ -1,11 +1,8 @@
-import { matchesOf } from "./matches.ts";
-
 /** Scripts written without spaces: a sign is a word, and a border to any other script is a border between words. */
 const UNSPACED = "\\u3040-\\u30ff\\u3400-\\u9fff\\uac00-\\ud7af\\uf900-\\ufaff";
 const UNSPACED_SIGN = new RegExp(`[${UNSPACED}]`, "u");
 /** Global, so used by `matchAll` and `replace` only: `test` would remember where it stopped. */
 export const UNSPACED_RUNS = new RegExp(`[${UNSPACED}]+`, "gu");
-const WORD = new RegExp(`[${UNSPACED}]|[[\\p{L}\\p{N}\\p{M}_]--[${UNSPACED}]]+`, "gv");
 const WORD_SIGN = /[\p{L}\p{N}\p{M}_]/u;
 
 /** French articles and pronouns that lost their vowel are words of their own. */
@@ -48,9 +45,42 @@ export function foldWidth(text: string): string {
   );
 }
 
-/** Every word of a canonical text with its place. */
-export function wordsIn(text: string): readonly RegExpExecArray[] {
-  return matchesOf(WORD, text);
+export interface Word {
+  readonly word: string;
+  readonly index: number;
+}
+
+/** What a sign is in a word: nothing, a part of it, or a word of its own; 0 until it is asked for. */
+const kinds = new Uint8Array(0x1_0000);
+const [OTHER, PART, WHOLE] = [1, 2, 3];
+
+/** Every word of a canonical text with its place; an expression would make a match of each, and texts are read by words. */
+export function wordsIn(text: string): readonly Word[] {
+  const words: Word[] = [];
+  let start = -1;
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    const kind = kinds[code] || kindAt(text, at, code);
+    if (kind === PART) {
+      if (start < 0) start = at;
+      continue;
+    }
+    if (start >= 0) words.push({ word: text.slice(start, at), index: start });
+    start = -1;
+    if (kind === WHOLE) words.push({ word: text.charAt(at), index: at });
+  }
+  if (start >= 0) words.push({ word: text.slice(start), index: start });
+  return words;
+}
+
+function kindAt(text: string, at: number, code: number): number {
+  const isHalf = code >= 0xd800 && code <= 0xdfff;
+  // The second half of a sign is what its first half is.
+  const from = code >= 0xdc00 && code <= 0xdfff && /[\ud800-\udbff]/.test(text.charAt(at - 1)) ? at - 1 : at;
+  const sign = isHalf ? String.fromCodePoint(text.codePointAt(from) ?? code) : text.charAt(at);
+  const kind = UNSPACED_SIGN.test(sign) ? WHOLE : WORD_SIGN.test(sign) ? PART : OTHER;
+  if (!isHalf) kinds[code] = kind;
+  return kind;
 }
 
 /** Whether a text holds a sign of a script without spaces. */

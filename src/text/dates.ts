@@ -84,6 +84,8 @@ interface Form {
 }
 
 const MONTH = [...MONTHS.keys()].sort((a, b) => b.length - a.length).join("|");
+/** What may be the name of a month; looked up, because a hundred names cost a look at every sign. */
+const WORD_OF_MONTH = "[a-zäçéû]{3,10}";
 const OF_YEAR = "(?:of\\s|de\\s|del\\s)?";
 
 const FORMS: readonly Form[] = [
@@ -106,7 +108,7 @@ const FORMS: readonly Form[] = [
   },
   {
     form: new RegExp(
-      `(?<![\\d\\p{L}])(\\d{1,2})(?:st|nd|rd|th|er|\\.|º)?\\s(?:of\\s|de\\s|di\\s)?(\\p{L}{3,10})(?![\\p{L}\\d_])\\.?,?(?:\\s${OF_YEAR}(\\d{4}))?`,
+      `(?<![\\d\\p{L}])(\\d{1,2})(?:st|nd|rd|th|er|\\.|º)?\\s(?:of\\s|de\\s|di\\s)?(${WORD_OF_MONTH})(?![\\p{L}\\d_])\\.?,?(?:\\s${OF_YEAR}(\\d{4}))?`,
       "giu",
     ),
     read: ([day, month, year]) => [dayOf(year, month, day)],

@@ -6,7 +6,7 @@ export function stemsOf(text: string): string[] {
   const stems: string[] = [];
   let before = "";
   let beforeEnd = -1;
-  for (const { 0: word, index } of wordsIn(canonical(text))) {
+  for (const { word, index } of wordsIn(canonical(text))) {
     if (!isUnspaced(word)) {
       if (!SMALL.has(word)) stems.push(mixedStem(word));
       continue;
@@ -32,7 +32,7 @@ const FRAME = new Set(
 /** The words that say something, in their order; where a script has no spaces, its signs. Numbers are not words. */
 export function tokensOf(text: string): string[] {
   const tokens: string[] = [];
-  for (const { 0: word } of wordsIn(canonical(text.replace(UNSPACED_FRAME, " ")))) {
+  for (const { word } of wordsIn(canonical(text.replace(UNSPACED_FRAME, " ")))) {
     if (isUnspaced(word)) {
       if (!STOP_SIGNS.test(word)) tokens.push(word);
       continue;
@@ -73,7 +73,7 @@ const LANGUAGE_CHARS = 20_000;
 /** The language most of some texts are in, by its small words; `unknown` when nothing stands out. */
 export function languageOf(texts: readonly string[]): Language {
   const counts = new Map<Language, number>();
-  for (const [word] of wordsIn(canonical(beginningOf(texts)))) {
+  for (const { word } of wordsIn(canonical(beginningOf(texts)))) {
     if (isUnspaced(word)) counts.set("unspaced", (counts.get("unspaced") ?? 0) + 0.5);
     else
       for (const [language, words] of SMALL_SETS)

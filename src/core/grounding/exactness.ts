@@ -47,8 +47,8 @@ function asCounted(text: string): string {
 
 /** The words of a name, whole: `Meyers` is not `Meyer`, but "Meyer's" is of him. */
 function namesIn(text: string): readonly string[] {
-  return [...wordsIn(canonical(text.replace(/[’']s(?!\p{L})/gu, "")))]
-    .map(([word]) => word)
+  return wordsIn(canonical(text.replace(/[’']s(?!\p{L})/gu, "")))
+    .map(({ word }) => word)
     .filter((word) => word !== "i");
 }
 

@@ -174,7 +174,7 @@ function inventedCode(sentence: string, source: Source): Omit<Invented, "sentenc
   const found: Omit<Invented, "sentence">[] = [];
   for (const [, body = ""] of matchesOf(CODE, sentence)) {
     const piece = canonicalPiece(body);
-    const words = [...wordsIn(piece)].map(([word]) => word);
+    const words = wordsIn(piece).map(({ word }) => word);
     if (words.length === 0 || /^\d{1,2}$/u.test(piece) || atomsIn(body).some(({ text }) => text === body)) continue;
     if (source.hasPhrase(piece) || shareOf(words, (word) => source.hasPhrase(word)) >= WORDS_SHARE_MIN) continue;
     found.push({ kind: /\s/u.test(body.trim()) ? "command" : "identifier", text: body });
@@ -225,7 +225,7 @@ function inventedQuotes(sentence: string, source: Source): Omit<Invented, "sente
 function isQuoted(part: string, source: Source): boolean {
   const piece = canonicalPiece(part);
   if (piece === "" || source.hasPhrase(piece)) return true;
-  const length = [...wordsIn(piece)].length;
+  const length = wordsIn(piece).length;
   const isLong = length >= (isUnspaced(piece) ? QUOTE_SIGNS_MIN : QUOTE_WORDS_MIN);
   return !isLong && stemsOf(piece).every((stem) => source.hasStem(stem));
 }

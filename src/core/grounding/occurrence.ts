@@ -155,7 +155,7 @@ async function indexPhrases(texts: readonly string[], breathe: Clock["breathe"])
     // A piece that ends with a blank was cut there, and what was said goes on.
     const piece = `${canonical(raw).trimStart()}${/\s$/u.test(raw) ? "" : "\n"}`;
     pieces.push(piece);
-    for (const { 0: word, index } of wordsIn(piece)) {
+    for (const { word, index } of wordsIn(piece)) {
       const known = places.get(word);
       if (known === undefined) places.set(word, [start + index]);
       else if (known.length <= PLACES_MAX) known.push(start + index);
@@ -191,7 +191,7 @@ function isSentenceBorder(sign: string | undefined): boolean {
 
 function rarestWord(piece: string, places: ReadonlyMap<string, readonly number[]>) {
   let rarest: { readonly index: number; readonly places: readonly number[] } | undefined;
-  for (const { 0: word, index } of wordsIn(piece)) {
+  for (const { word, index } of wordsIn(piece)) {
     const found = places.get(word);
     if (found === undefined) return undefined;
     if (rarest === undefined || found.length < rarest.places.length) rarest = { index, places: found };
