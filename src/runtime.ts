@@ -71,6 +71,8 @@ export interface RuntimeOptions {
   readonly store?: Store;
   /** Long sessions are compacted before they overflow; without this they are not. */
   readonly compaction?: true | CompactionOptions;
+  /** For a process that ends with its turn: no summary is made ready behind it, which would be paid for in vain. */
+  readonly isBrief?: boolean;
   /** What compactions took out of a context, and everything else that was said, can be searched. */
   readonly memory?: MemoryOptions;
   /** Custom tools every session has. */
@@ -303,7 +305,7 @@ function memoryOf(
  * asks for is measured by the features it leaves for the next start, which must not fail over it.
  */
 export function compactionOf(
-  { compaction, systemPrompt }: RuntimeOptions,
+  { compaction, systemPrompt, isBrief = false }: RuntimeOptions,
   config: Config,
   { features }: Config,
 ): CompactionPart | undefined {
@@ -324,7 +326,7 @@ export function compactionOf(
   );
   const system_prompt = systemPrompt ?? config.agent.system_prompt;
   requireReachableFor(part, { ...(system_prompt === undefined ? {} : { system_prompt }) }, { tools: [], pinTokens: 0 });
-  return compaction === undefined ? undefined : part;
+  return compaction === undefined ? undefined : { ...part, isBrief };
 }
 
 function agentsInMemory({ now }: Clock): AgentHome {

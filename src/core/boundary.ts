@@ -101,24 +101,25 @@ function judgeFor(
 const NEARLY_FULL = 0.9;
 
 /**
- * Whether a compaction is worth being made ready behind the turn, of what is durable. `idleMs`: how long the model will not
- * have been asked when it is used.
+ * Whether a compaction is worth being made ready behind the turn, of what is durable, or will be with what is `ahead`.
+ * `idleMs`: how long the model will not have been asked when it is used.
  */
 export function isWorthPreparing(
   at: Pick<AtBoundary, "state" | "model" | "tools" | "compacting">,
   idleMs: number,
+  ahead: Ahead = { ...at.state, added: [] },
 ): boolean {
-  const { state, compacting, model } = at;
-  if (compacting?.prepares !== true || state.prepared !== undefined || state.isCompacting) return false;
+  const { compacting, model } = at;
+  const { shown } = at.state;
+  if (compacting?.prepares !== true || ahead.prepared !== undefined || ahead.isCompacting) return false;
   // What is open now could not stand at the end of what is covered.
-  if (state.openCalls.length > 0) return false;
-  const facts = factsOf({ ...at, compacting }, state, state.shown.length);
-  if (isHeldBack(facts) || !isWithinBudget(state, compacting, model)) return false;
+  if (ahead.openCalls.length > 0) return false;
+  const facts = factsOf({ ...at, compacting }, ahead, shown.length + ahead.added.length);
+  if (isHeldBack(facts) || !isWithinBudget(ahead, compacting, model)) return false;
   const isLarge = Math.max(facts.lastInputTokens, facts.estimatedHistoryTokens) >= compacting.prepareAt;
   if (!decidesByPrice(compacting, model)) return isLarge || isDue(compacting.compactor, facts);
-  return (
-    isLarge && (filling(facts) >= NEARLY_FULL || paysNow(state, compacting, { model, idleMs, shown: state.shown }))
-  );
+  if (!isLarge || filling(facts) >= NEARLY_FULL) return isLarge;
+  return paysNow(ahead, compacting, { model, idleMs, shown: [...shown, ...ahead.added] });
 }
 
 function isDue(compactor: Compactor, facts: BoundaryFacts): boolean {
@@ -161,15 +162,24 @@ export async function evictIfDue(
 
 /** Whether what a summary takes leaves something of the session's budgets. */
 function isWithinBudget(
-  { settings, usage, shownTokens }: SessionState,
+  { settings, usage, shownTokens }: Pick<SessionState, "settings" | "usage" | "shownTokens">,
   { compactor, curator }: Compacting,
   { prices }: ModelClient,
 ): boolean {
   if (curator !== undefined) return true;
   const { max_tokens, max_cost } = settings.budget_limits;
-  const taken = { input_tokens: shownTokens, output_tokens: compactor.maxSummaryTokens() };
+  const taken = { input_tokens: shownTokens, output_tokens: summaryTokensOf(compactor) };
   const spent = { usage: addUsage(usage, withCost(taken, prices)), toolCalls: 0, elapsedMs: 0 };
   return readBudget({ max_tokens, max_cost }, spent, { at: 1, given: new Set() }).exhausted === undefined;
+}
+
+function summaryTokensOf(compactor: Compactor): number {
+  try {
+    return compactor.maxSummaryTokens();
+  } catch {
+    // What is made with it fails, and tells of it; the turn does not.
+    return 0;
+  }
 }
 
 /** Why a context is compacted: a verdict, or that the provider refused it as too long. */
@@ -184,7 +194,8 @@ export async function runDueCompaction(turn: AtBoundary, asking: Asking, why: Wh
   if (compacting === undefined) return false;
   const trigger: CompactionTrigger = why === "overflow" || why === "refused" ? "overflow" : "threshold";
   const begunMs = asking.clock.now();
-  if (compacting.prepares) {
+  // What another process has made ready is used here, too, where none is made.
+  if (compacting.prepares || state.prepared !== undefined) {
     const mustFit = why !== "due";
     if (mustFit && state.prepared === undefined) await turn.behind?.settled(asking.signal);
     if (asking.signal.aborted) return false;
@@ -195,7 +206,7 @@ export async function runDueCompaction(turn: AtBoundary, asking: Asking, why: Wh
       const published = await publishPrepared({ state, compacting, asking, hash, trigger, append, ...waiting });
       if (published !== undefined) return true;
     }
-    if (!mustFit) return false;
+    if (!mustFit && compacting.prepares) return false;
   }
   // Most sessions end before they are compacted, so what only a compaction needs is loaded by the first.
   const { runCompaction } = await import("./compaction/run-compaction.ts");

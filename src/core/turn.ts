@@ -121,7 +121,7 @@ async function compactIfDue(run: Run, unsaved: readonly EntryBody[]): Promise<bo
     ahead,
     isNewTurn: unsaved.some(({ kind }) => kind === "turn_opened"),
     // Before a summary is made ready, too: it may not be needed then.
-    isDue: verdict === "due" || verdict === "overflow" || isWorthPreparing(turn, 0),
+    isDue: verdict === "due" || verdict === "overflow" || isWorthPreparing(turn, 0, ahead),
   };
   let isSaved = false;
   const save = async (): Promise<void> => {

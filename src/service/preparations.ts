@@ -1,5 +1,5 @@
 import type { EntryBody } from "../contract/entry.ts";
-import { RuntimeError } from "../contract/error.ts";
+import { messageOf, RuntimeError } from "../contract/error.ts";
 import { isWorthPreparing } from "../core/boundary.ts";
 import type { Compacting } from "../core/compaction/prepare.ts";
 import type { Hash } from "../core/context.ts";
@@ -68,8 +68,10 @@ export function createPreparations(parts: PreparationParts): Preparations {
     if (isTaken || !isWorthPreparing({ ...making, state: session.state }, idleMs ?? 0)) return;
     const stopping = new AbortController();
     const over = prepareOne(parts, session, { ...making, idleMs, signal: stopping.signal })
-      // A store that fails here fails the session's next turn, which tells of it.
-      .catch(() => {})
+      // What cannot be recorded is told all the same; a store that fails here fails the session's next turn, too.
+      .catch((thrown) => {
+        emitLive(session, clock, { type: "compaction_dropped", reason: parts.redact(messageOf(thrown)) });
+      })
       .finally(() => running.delete(sessionId));
     running.set(sessionId, { stopping, over });
   };
@@ -154,10 +156,13 @@ async function prepareOne(parts: PreparationParts, session: LiveSession, one: On
       failed.push(...bodies.filter(({ kind }) => kind === "call_failed"));
     },
   };
-  try {
+  const prepareNow = async () => {
     const { prepareCompaction } = await import("../core/compaction/run-compaction.ts");
     const calls = { tools: [...one.tools.values()], skill: one.skill };
-    const made = await prepareCompaction({ state, compacting, asking, trigger: "threshold", idleMs, ...calls }, hash);
+    return prepareCompaction({ state, compacting, asking, trigger: "threshold", idleMs, ...calls }, hash);
+  };
+  try {
+    const made = await prepareNow().catch((thrown) => ({ error: messageOf(thrown), usage: undefined }));
     const outcome = "error" in made ? dropped(redact(made.error), made.usage) : made;
     if ("nothing" in outcome && failed.length === 0) return;
     const { TOUCHED, isUntouched } = await import("../core/compaction/published.ts");

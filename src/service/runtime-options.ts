@@ -23,6 +23,7 @@ const expectedOf = (presets: readonly string[]): Readonly<Record<string, Expecte
   store: [isObject, "give a store"],
   memory: [isObject, "give the options of a memory; {} for one in this process"],
   compaction: [(value) => value === true || isObject(value), "give true, or options of a compaction"],
+  isBrief: [(value) => typeof value === "boolean", "give true or false"],
   tools: [Array.isArray, "give a list of tools"],
   mcpServers: [isServers, "give a list of MCP servers, each {name, command} or {name, url} and no two of one name"],
   toolPreset: [(name) => presets.includes(String(name)), `give one of ${presets.join(", ")}`],

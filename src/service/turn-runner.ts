@@ -310,6 +310,8 @@ export interface CompactionPart {
   readonly hooks: CompactionHooks;
   readonly extract: ExtractSummary;
   readonly reading?: Reading;
+  /** Whether the process ends with its turn, so that nothing is made ready behind it. */
+  readonly isBrief?: boolean;
 }
 
 /** The share of the threshold from which on tool output leaves the context. */
@@ -339,7 +341,7 @@ export function compactingFor(
   const { policy = "threshold", prepare = policy === "economy", prepare_at = PREPARE_AT } = settings;
   return {
     policy,
-    prepares: prepare,
+    prepares: prepare && part.isBrief !== true,
     prepareAt: Math.floor(threshold * prepare_at),
     compactor: part.compactor ?? compactor,
     strategy: part.compactor === undefined ? part.strategy : CUSTOM,

@@ -160,6 +160,74 @@ export const COMPACTIONS: readonly Scenario[] = [
     ],
   },
   {
+    name: "compaction-policy",
+    title: "a session says when it is compacted, whether that is prepared and whether tool output leaves its context",
+    requires: KEPT,
+    steps: [
+      created(FACT, {
+        model: "conformance-summary",
+        compaction: { auto_compact_threshold: 200, policy: "economy", prepare: false },
+      }),
+      {
+        call: "startTurn",
+        input: { session_id: "{session}", prompt: "Go on, {run}." },
+        events: [
+          asked("Go on, {run}."),
+          STARTED,
+          COMPLETED,
+          ...said(0, "You said: Go on, {run}."),
+          ...endedWith("You said: Go on, {run}.", { input_tokens: 30, output_tokens: 15 }),
+        ],
+      },
+      {
+        call: "listCompactions",
+        input: { session_id: "{session}" },
+        result: {
+          compactions: [
+            {
+              trigger: "threshold",
+              // A server whose token is a part of the name masks that.
+              notes: [/^no price of .* is known, so the context is compacted at its threshold$/],
+              prepared: undefined,
+            },
+          ],
+        },
+      },
+      {
+        call: "createSession",
+        input: {
+          prompt: "Make a task, {run}.",
+          model: "conformance-eviction",
+          tool_preset: "safe",
+          compaction: { auto_compact_threshold: 20_000, evict: false, evict_at: 0.1 },
+        },
+        keep: { session: "session_id" },
+      },
+      { call: "startTurn", input: { session_id: "{session}", prompt: "Make it again, {run}." } },
+      {
+        call: "startTurn",
+        input: { session_id: "{session}", prompt: "Go on, {run}." },
+        events: [
+          asked("Go on, {run}."),
+          ...said(0, "You said: Go on, {run}."),
+          ...endedWith("You said: Go on, {run}.", { input_tokens: 50, output_tokens: 25 }),
+        ],
+      },
+      {
+        call: "createSession",
+        input: { prompt: "Hello.", compaction: { policy: "cheap" } },
+        error: { code: "INVALID_PARAMS" },
+        events: [],
+      },
+      {
+        call: "createSession",
+        input: { prompt: "Hello.", compaction: { prepare: true, evict_at: 2 } },
+        error: { code: "INVALID_PARAMS" },
+        events: [],
+      },
+    ],
+  },
+  {
     name: "compaction-of-live-session",
     title: "a session that is not kept is compacted as well",
     requires: ["session-compaction"],

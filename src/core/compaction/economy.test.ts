@@ -90,7 +90,7 @@ describe("[J3] whether a compaction pays", () => {
   });
 
   const cases = byEffort({ usual: 2_000, full: 100_000 });
-  it(`holds in ${cases} drawn cases: more calls, a dearer input or a shorter rest never make it pay less`, () => {
+  it(`holds in ${cases} drawn cases: more calls, a smaller context, a shorter or a cheaper summary never make it pay less`, () => {
     const seed = Number(process.env.SEED ?? Date.now() % 1_000_000);
     const random = createRandom(seed);
     const upTo = (most: number): number => Math.floor(random() * most);

@@ -1,6 +1,6 @@
 import type { CompactionTrigger, UserRule } from "../../contract/compaction.ts";
 import type { EntryBody, EntryBodyOf } from "../../contract/entry.ts";
-import { messageOf } from "../../contract/error.ts";
+import { messageOf, RuntimeError } from "../../contract/error.ts";
 import type { Usage } from "../../contract/event.ts";
 import type { Message } from "../../contract/message.ts";
 import type { ToolSpec } from "../../ports/model.ts";
@@ -129,8 +129,9 @@ async function tryMake(job: Making, prepared: Prepared, grounded: Grounded): Pro
   try {
     return await fill(job, prepared, grounded);
   } catch (thrown) {
-    if (thrown instanceof Rejected) return { error: thrown.message };
-    throw thrown;
+    // A store that fails fails the turn, too. Anything else is the compaction's: what it took is told with it.
+    if (thrown instanceof RuntimeError) throw thrown;
+    return { error: messageOf(thrown) };
   }
 }
 

@@ -18,14 +18,18 @@ export interface Opened {
   readonly isKept: boolean;
 }
 
-/** Told what agents' memories do, a line at a time; without one, stderr is. */
-type Log = (line: string) => void;
+interface HowOpened {
+  /** Told what agents' memories do, a line at a time; without one, stderr is. */
+  readonly log?: (line: string) => void;
+  /** Whether turns follow one another, so that something can be made ready behind them. */
+  readonly isLasting?: boolean;
+}
 
 /** Opens the runtime that turns run in, uses it and closes it. Its sessions are kept unless that is switched off. */
 export async function withRuntime<T>(
   invocation: Invocation,
   use: (opened: Opened) => Promise<T>,
-  log?: Log,
+  how: HowOpened = {},
 ): Promise<T> {
   const loaded = await readConfiguration(invocation);
   const { config } = loaded;
@@ -35,13 +39,17 @@ export async function withRuntime<T>(
     loaded.trust.requireState(place.projectRoot, place.stateFolder);
     await makeStateFolder(place.stateFolder);
   }
-  const runtime = await openAt(invocation, loaded, log);
+  const runtime = await openAt(invocation, loaded, how);
   return using({ runtime, config, place, isKept }, use);
 }
 
 /** Opens the sessions that are kept, to look at or change; looking makes no folder where there is none. */
-export function withSessions<T>(invocation: Invocation, use: (opened: Opened) => Promise<T>, log?: Log): Promise<T> {
-  return withKept(invocation, ["session-store"], { use, log });
+export function withSessions<T>(
+  invocation: Invocation,
+  use: (opened: Opened) => Promise<T>,
+  how?: HowOpened,
+): Promise<T> {
+  return withKept(invocation, ["session-store"], { use, ...how });
 }
 
 /** Opens the sessions that are kept, where their contexts can be compacted. */
@@ -67,14 +75,14 @@ export async function withConfiguration<T>(invocation: Invocation, use: (opened:
 async function withKept<T>(
   invocation: Invocation,
   required: readonly Capability[],
-  { use, log }: { readonly use: (opened: Opened) => Promise<T>; readonly log?: Log | undefined },
+  { use, ...how }: HowOpened & { readonly use: (opened: Opened) => Promise<T> },
 ): Promise<T> {
   const loaded = await readConfiguration(invocation);
   const { config } = loaded;
   for (const capability of required) requireCapability(new Set(config.features), capability);
   const place = invocation.place();
   const mayHold = config.store.url !== undefined || (await isThere(place.stateFolder));
-  const runtime = mayHold ? await openAt(invocation, loaded, log) : await createEmpty(invocation, config);
+  const runtime = mayHold ? await openAt(invocation, loaded, how) : await createEmpty(invocation, config);
   return using({ runtime, config, place, isKept: true }, use);
 }
 
@@ -104,7 +112,7 @@ async function using<T>(opened: Opened, use: (opened: Opened) => Promise<T>): Pr
   }
 }
 
-function openAt(invocation: Invocation, loaded: LoadedConfig, log?: Log): Promise<Runtime> {
+function openAt(invocation: Invocation, loaded: LoadedConfig, { log, isLasting = false }: HowOpened): Promise<Runtime> {
   const { config, compose, mcpServers, trust } = loaded;
   const { io, parts, place } = invocation;
   const { yellow } = createPaint(io.stderr, io.env);
@@ -120,6 +128,7 @@ function openAt(invocation: Invocation, loaded: LoadedConfig, log?: Log): Promis
     stateFolder,
     warn: (sentence) => io.stderr.write(`${yellow(`! ${withoutControls(sentence)}`)}\n`),
     log: log ?? createLogLines(io).tell,
+    isBrief: !isLasting,
   });
 }
 

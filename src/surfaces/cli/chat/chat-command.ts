@@ -77,7 +77,7 @@ async function chat(invocation: Invocation, flags: ChatFlags): Promise<number> {
       sayGoodbye(io, opened, { sessionId: conversation.sessionId, agent: flags.agent });
     }
   };
-  return open(invocation, use, log.tell);
+  return open(invocation, use, { log: log.tell, isLasting: true });
 }
 
 /** Takes prompts to the end. A person goes on after a failure; for a script the first one is the end. */

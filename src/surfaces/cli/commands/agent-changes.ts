@@ -49,7 +49,7 @@ export async function remember(invocation: Invocation, given: ToRemember): Promi
     else io.stdout.write(`${sentenceOf(given, tally)}\n`);
     exitWith(interruptedExit(io) ?? 0);
   };
-  await withRuntime(invocation, use, log.tell);
+  await withRuntime(invocation, use, { log: log.tell });
 }
 
 /** Written words are one memory, piped lines are one each; all of them are such as can be remembered. */

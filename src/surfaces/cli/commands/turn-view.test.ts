@@ -69,4 +69,20 @@ describe("the text view", () => {
     pipe.view.show(wicked);
     expect(pipe.seen).toEqual(["out a\u001b]0;owned\u0007b\n"]);
   });
+
+  it("[J2] tells of a compaction that is ready to whoever wants to know all, and of one that is dropped to everybody", () => {
+    const usage = { input_tokens: 900, output_tokens: 100 };
+    const sizes = { summary_tokens: 100, messages_before: 12, messages_after: 5 };
+    const ready: AgentEvent = { type: "compaction_prepared", compaction_id: "c", ...sizes, usage };
+    const dropped: AgentEvent = { type: "compaction_dropped", reason: "what it covers\nhas changed", usage };
+    const line = "err ! a prepared compaction was dropped: what it covers has changed\n";
+    for (const [isVerbose, lines] of [
+      [false, [line]],
+      [true, ["err · a compaction is ready: a summary of 100 tokens\n", line]],
+    ] as const) {
+      const { view, seen } = terminalView({ isVerbose });
+      for (const event of [ready, dropped]) view.show(event);
+      expect(seen).toEqual(lines);
+    }
+  });
 });
