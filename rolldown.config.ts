@@ -50,10 +50,14 @@ function loadedBy(door: string): ReadonlySet<string> {
   return found;
 }
 
-// In one file, which loads in half the time; but for what a short command or a client loads without the rest.
-const elsewhere = new Set([...loadedBy("src/cli.ts"), ...loadedBy("src/client.ts")]);
+// In one file, which loads in half the time; but for what a short command, a client or a thread loads without the rest.
+const apart = ["src/cli.ts", "src/client.ts", "src/service/reading-worker.ts", "src/service/schema-worker.ts"];
+const elsewhere = new Set(apart.flatMap((door) => [...loadedBy(door)]));
 const atOnce = new Set([...loadedBy("src/index.ts")].filter((path) => !elsewhere.has(path)));
-const runtime = { name: "runtime", test: (id: string) => atOnce.has(id) || /node_modules\/zod\//.test(id) };
+const groups = [
+  { name: "zod", test: /node_modules\/zod\// },
+  { name: "runtime", test: (id: string) => atOnce.has(id) },
+];
 
 // One file where there were hundreds: most of a short command's time was the loading of modules, and of zod's most of all.
 export default defineConfig([
@@ -75,7 +79,6 @@ export default defineConfig([
       "@cfworker/json-schema",
       "commander",
       "fs-native-extensions",
-      "onnxruntime-node",
       "postgres",
       "smol-toml",
     ],
@@ -83,7 +86,7 @@ export default defineConfig([
       dir: "dist",
       format: "esm",
       chunkFileNames: "chunks/[name]-[hash].js",
-      codeSplitting: { groups: [runtime] },
+      codeSplitting: { groups, includeDependenciesRecursively: false },
     },
   },
   // Apart from the others: a chunk that is shared with them could bring something of Node into a page.

@@ -1,21 +1,34 @@
 import { passageFor, toChunk } from "../src/memory/chunk.ts";
 import { bestByTerms } from "../src/memory/rank.ts";
-import { createRecall } from "../src/memory/recall.ts";
-import { splitText } from "../src/memory/split.ts";
+import { createRecall, type Recall } from "../src/memory/recall.ts";
+import { splitText, tokensIn } from "../src/memory/split.ts";
 import type { Embedder } from "../src/ports/embedder.ts";
-import type { MemoryStore } from "../src/ports/memory.ts";
+import type { Chunk, MemoryStore } from "../src/ports/memory.ts";
 import { createMemoryStoreInMemory } from "../src/stores/recall/in-memory.ts";
 import { queryTerms } from "../src/text/terms.ts";
 import type { Step } from "./recall-data.ts";
 
+/** What one way of finding answers. */
+export interface Answer {
+  /** Keys of what was found, best first. */
+  readonly keys: readonly string[];
+  /** Keys of all that a model reads of the answer within each budget of tokens. */
+  readonly shown: readonly ReadonlySet<string>[];
+}
+
 /** A memory that several ways of finding share. */
 export interface Arena {
   hear(session: NonNullable<Step["session"]>): Promise<void>;
-  /** Keys of what was found, best first, by the name of the way. */
-  ask(query: string): Promise<ReadonlyMap<string, readonly string[]>>;
+  /** By the name of the way. */
+  ask(query: string): Promise<ReadonlyMap<string, Answer>>;
 }
 
+/** Tokens of text that a model is given of an answer. */
+export const BUDGETS = [500, 1_000, 2_000];
+
 const FOUND_MAX = 50;
+/** As many hits as the tool tells that does not say. */
+const HITS = 5;
 const SCOPE = { discardedOnly: false };
 const { signal } = new AbortController();
 
@@ -27,25 +40,28 @@ export function createArena(embedder: Embedder | undefined): Arena {
   const byWords = createRecall({ store, embedder: undefined, now });
   const hybrid = createRecall({ store, embedder, now });
   const options = { scope: SCOPE, limit: FOUND_MAX, signal };
+  const seqs = new Map<string, number>();
   let lastId = 0;
 
   const hear: Arena["hear"] = async ({ id, said }) => {
-    const parts = said.flatMap(({ key, text, atMs }, index) =>
-      splitText(text).map((part, at) => ({ key, text: part, atMs, seq: index + 1, at })),
+    const heard = seqs.get(id) ?? 0;
+    const parts = said.flatMap(({ key, text, atMs, role = "user" }, index) =>
+      splitText(text).map((part, at) => ({ key, text: part, atMs, role, seq: heard + index + 1, at })),
     );
-    const chunks = parts.map(({ text, atMs, seq, at }) =>
+    const chunks = parts.map(({ text, atMs, role, seq, at }) =>
       toChunk({
         session_id: id,
         turn: seq,
         seq,
         part: at,
-        role: "user",
+        role,
         kind: "text",
         created_at_ms: atMs,
         text,
       }),
     );
-    await store.add({ session_id: id, cursor: said.length, chunks, discarded: [] });
+    await store.add({ session_id: id, cursor: heard + said.length, chunks, discarded: [] });
+    seqs.set(id, heard + said.length);
     for (const { key } of parts) keys.set(++lastId, key);
     for (const { key, text } of said) hashed.add(key, text);
     if (embedder !== undefined) await embedMissing(store, embedder);
@@ -53,22 +69,49 @@ export function createArena(embedder: Embedder | undefined): Arena {
 
   const ask: Arena["ask"] = async (query) => {
     const toKeys = (ids: readonly number[]): readonly string[] => [...new Set(ids.map((id) => keys.get(id) ?? ""))];
+    const answerOf = async (ids: readonly number[]): Promise<Answer> => {
+      const chunks = await store.read(ids);
+      return { keys: toKeys(ids), shown: BUDGETS.map((budget) => new Set(toKeys(withinTokens(chunks, budget)))) };
+    };
+    const withAround = async (recall: Recall, ids: readonly number[]): Promise<Answer> => {
+      const shown = BUDGETS.map(async (tokensMax) => {
+        const { hits } = await recall(query, { ...options, limit: HITS, tokensMax });
+        const rows = hits.map(({ chunk }) => chunk);
+        return new Set(toKeys(withinTokens([...rows, ...hits.flatMap(({ around }) => around)], tokensMax)));
+      });
+      return { keys: toKeys(ids), shown: await Promise.all(shown) };
+    };
     const weights = queryTerms(query);
     const ranked = await store.match(bestByTerms(weights), SCOPE);
     const lexical = await byWords(query, options);
+    const byWordsIds = lexical.hits.map(({ chunk }) => chunk.id);
     const found = new Map([
-      ["hashed words", hashed.find(query)],
-      ["BM25", toKeys(ranked.best.slice(0, FOUND_MAX).map(({ id }) => id))],
-      ["recall, words only", toKeys(lexical.hits.map(({ chunk }) => chunk.id))],
+      ["hashed words", { keys: hashed.find(query), shown: BUDGETS.map(() => new Set<string>()) }],
+      ["BM25", await answerOf(ranked.best.slice(0, FOUND_MAX).map(({ id }) => id))],
+      ["recall, words only", await withAround(byWords, byWordsIds)],
     ]);
     if (embedder === undefined) return found;
     const [vector = new Float32Array()] = await embedder.embed([query], "query", signal);
     const nearest = await store.nearest(embedder.id, vector, { scope: SCOPE, max: FOUND_MAX });
-    found.set("vectors only", toKeys(nearest.map(({ id }) => id)));
-    found.set("recall", toKeys((await hybrid(query, options)).hits.map(({ chunk }) => chunk.id)));
+    const ids = (await hybrid(query, options)).hits.map(({ chunk }) => chunk.id);
+    found.set("vectors only", await answerOf(nearest.map(({ id }) => id)));
+    found.set("recall, plain top-k", await answerOf(ids));
+    found.set("recall", await withAround(hybrid, ids));
     return found;
   };
   return { hear, ask };
+}
+
+/** Ids of the first chunks whose texts fit. */
+function withinTokens(chunks: readonly Chunk[], tokensMax: number): readonly number[] {
+  let left = tokensMax;
+  const ids: number[] = [];
+  for (const { id, text } of chunks) {
+    left -= tokensIn(text);
+    if (left < 0) break;
+    ids.push(id);
+  }
+  return ids;
 }
 
 const EMBEDDED_AT_ONCE = 256;

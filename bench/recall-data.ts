@@ -7,6 +7,8 @@ export interface Said {
   readonly key: string;
   readonly text: string;
   readonly atMs: number;
+  /** A user unless it is said. */
+  readonly role?: "user" | "assistant";
 }
 
 export interface Question {
@@ -38,11 +40,20 @@ export async function loadDataSets(): Promise<readonly DataSet[]> {
     { name: "facts", cases: planted("fact", FACTS) },
   ];
   if (!existsSync(folder)) return sample;
+  const locomo = await loadLocomo(join(folder, "locomo/locomo10.json"));
   return [
-    { name: "LoCoMo", cases: await loadLocomo(join(folder, "locomo/locomo10.json")) },
+    { name: "LoCoMo", cases: locomo },
+    { name: "LoCoMo, one session", cases: locomo.map(asOneSession) },
     { name: "RealMem", cases: await loadRealMem(join(folder, "realmem")) },
+    { name: "BEAM", cases: await loadBeam(join(folder, "beam/100K")) },
+    { name: "MemDaily", cases: await loadMemDaily(join(folder, "memdaily")) },
     ...sample,
   ];
+}
+
+/** The same, said in a session that never ends. */
+function asOneSession(steps: Case): Case {
+  return steps.map((step) => ({ ...step, session: step.session && { ...step.session, id: "one" } }));
 }
 
 /** Each statement alone in a session of its own among talk of other things. */
@@ -121,6 +132,7 @@ interface RealMemDialogue {
   readonly session_uuid: string;
   readonly current_time: string;
   readonly dialogue_turns: readonly {
+    readonly speaker: string;
     readonly content: string;
     readonly is_query?: boolean;
     readonly category_name?: string;
@@ -151,7 +163,12 @@ function realMemSession({ session_uuid, current_time, dialogue_turns }: RealMemD
   const atMs = Date.parse(current_time.slice(0, 10));
   return {
     id: session_uuid,
-    said: dialogue_turns.map(({ content }, index) => ({ key: `${session_uuid}#${index}`, text: content, atMs })),
+    said: dialogue_turns.map(({ speaker, content }, index) => ({
+      key: `${session_uuid}#${index}`,
+      text: content,
+      atMs,
+      role: speaker.toLowerCase() === "assistant" ? "assistant" : "user",
+    })),
   };
 }
 
@@ -176,4 +193,91 @@ function sourcesOf(use: RealMemUse | null, earlier: ReadonlyMap<string, RealMemD
     .map((start) => source.dialogue_turns.findIndex(({ content }) => content.slice(0, SNAPSHOT_CHARS) === start))
     .filter((index) => index >= 0)
     .map((index) => `${source.session_uuid}#${index}`);
+}
+
+interface BeamBatch {
+  readonly batch_number: number;
+  readonly turns: readonly (readonly {
+    readonly id: number;
+    readonly role: string;
+    readonly content: string;
+    readonly time_anchor?: string;
+  }[])[];
+}
+
+async function loadBeam(folder: string): Promise<readonly Case[]> {
+  const names = (await readdir(folder)).sort();
+  return Promise.all(
+    names.map(async (name) => {
+      // The layout of the public files.
+      const batches = await readJson<readonly BeamBatch[]>(join(folder, name, "chat.json"));
+      const asked = await readJson<
+        Readonly<Record<string, readonly { readonly question: string; readonly source_chat_ids?: unknown }[]>>
+      >(join(folder, name, "probing_questions.json"));
+      const steps = batches.flatMap(({ batch_number, turns }) =>
+        turns.map((said, index): Step => ({ questions: [], session: beamSession(`${batch_number} ${index}`, said) })),
+      );
+      const keys = new Set(steps.flatMap(({ session }) => session?.said.map(({ key }) => key) ?? []));
+      const questions = Object.entries(asked).flatMap(([type, rows]) =>
+        rows.map(({ question, source_chat_ids }) => {
+          const gold = new Set(
+            numbersIn(source_chat_ids)
+              .map(String)
+              .filter((key) => keys.has(key)),
+          );
+          return { type, text: question, gold };
+        }),
+      );
+      return [...steps, { questions: questions.filter(({ gold }) => gold.size > 0), session: undefined }];
+    }),
+  );
+}
+
+function beamSession(id: string, said: BeamBatch["turns"][number]): Step["session"] {
+  return {
+    id,
+    said: said.map(({ id: key, role, content, time_anchor = "" }) => ({
+      key: String(key),
+      // Where the public files say what a message was made from.
+      text: content.replace(/\s*->->\s*[\d,. N/A]+\s*$/, ""),
+      atMs: Number.isNaN(Date.parse(time_anchor)) ? 0 : Date.parse(time_anchor),
+      role: role === "assistant" ? "assistant" : "user",
+    })),
+  };
+}
+
+/** They stand alone, in lists, or by name. */
+function numbersIn(value: unknown): readonly number[] {
+  if (typeof value === "number") return [value];
+  return typeof value === "object" && value !== null ? Object.values(value).flatMap(numbersIn) : [];
+}
+
+interface MemDailyTalk {
+  readonly message_list?: readonly { readonly mid: number; readonly message: string; readonly time: string }[];
+  readonly question_list?: readonly { readonly question: string; readonly target_step_id?: readonly number[] }[];
+}
+
+async function loadMemDaily(folder: string): Promise<readonly Case[]> {
+  const names = (await readdir(folder)).filter((name) => name.endsWith(".json")).sort();
+  const talks = names.map(async (name) => {
+    const rows = await readJson<readonly MemDailyTalk[]>(join(folder, name));
+    return rows.map(({ message_list = [], question_list = [] }): Case => {
+      const said = message_list.map(({ mid, message }) => ({ key: String(mid), text: message, atMs: 0 }));
+      const questions = question_list.map(({ question, target_step_id = [] }) => ({
+        type: name.replace(/\.json$/, ""),
+        text: question,
+        gold: new Set(target_step_id.map(String)),
+      }));
+      return [
+        { questions: [], session: { id: "talk", said } },
+        { questions: questions.filter(({ gold }) => gold.size > 0), session: undefined },
+      ];
+    });
+  });
+  return (await Promise.all(talks)).flat();
+}
+
+/** What the caller says the file holds. */
+async function readJson<T>(path: string): Promise<T> {
+  return JSON.parse(await readFile(path, "utf8")) as T;
 }

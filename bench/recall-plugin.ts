@@ -1,5 +1,5 @@
 // A retriever for scorers that take one: our own chunks, store, embedder and recall, nothing else.
-import { availableParallelism } from "node:os";
+import { withGrasp } from "../src/embedders/grasp.ts";
 import { createLocalEmbedder } from "../src/embedders/local.ts";
 import { rememberTexts } from "../src/embedders/open-embedder.ts";
 import { passageFor, toChunk } from "../src/memory/chunk.ts";
@@ -26,7 +26,7 @@ interface Handle {
 const { signal } = new AbortController();
 /** Scorers that index the same texts for every question give them to the model once. */
 const TEXTS_MAX = 65_536;
-const embedder = rememberTexts(createLocalEmbedder({ threads: availableParallelism() }), TEXTS_MAX);
+const embedder = withGrasp(rememberTexts(createLocalEmbedder(), TEXTS_MAX));
 const now = (): number => Date.UTC(2026, 0, 1);
 /** Chunks found for each answer that is asked for: long texts and copies fold into fewer. */
 const WIDER = 3;

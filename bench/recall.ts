@@ -1,8 +1,9 @@
 import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
+import { withGrasp } from "../src/embedders/grasp.ts";
 import { createLocalEmbedder } from "../src/embedders/local.ts";
 import type { Embedder } from "../src/ports/embedder.ts";
-import { createArena } from "./recall-contenders.ts";
+import { BUDGETS, createArena } from "./recall-contenders.ts";
 import { measureCosts } from "./recall-costs.ts";
 import { type DataSet, loadDataSets } from "./recall-data.ts";
 import { measureEchoes } from "./recall-echo.ts";
@@ -21,6 +22,10 @@ interface Row {
   readonly type: string;
   readonly recall: readonly number[];
   readonly ndcg: number;
+  /** One over the place of the first that answers. */
+  readonly mrr: number;
+  /** The share of what answers that a model reads within each budget. */
+  readonly shown: readonly number[];
 }
 
 const COSTS = "costs";
@@ -58,7 +63,7 @@ async function publishQuality(asked: readonly DataSet[]): Promise<void> {
 }
 
 async function openNamedEmbedder(path: string | undefined): Promise<Embedder> {
-  if (path === undefined) return createLocalEmbedder();
+  if (path === undefined) return withGrasp(createLocalEmbedder());
   // What the option asks of the module.
   const module = (await import(pathToFileURL(path).href)) as { openEmbedder(): Promise<Embedder> };
   return module.openEmbedder();
@@ -70,12 +75,14 @@ async function measure({ cases }: DataSet, model: Embedder): Promise<readonly Ro
     const arena = createArena(model);
     for (const { questions, session } of steps) {
       for (const { type, text, gold } of questions) {
-        for (const [contender, keys] of await arena.ask(text)) {
+        for (const [contender, { keys, shown }] of await arena.ask(text)) {
           rows.push({
             contender,
             type,
             recall: CUTS.map((cut) => recallAt(keys, gold, cut)),
             ndcg: ndcgOf(keys, gold),
+            mrr: 1 / (1 + keys.findIndex((key) => gold.has(key)) || Number.POSITIVE_INFINITY),
+            shown: shown.map((read) => recallAt([...read], gold, read.size)),
           });
         }
       }
@@ -110,7 +117,8 @@ function tableOf(name: string, rows: readonly Row[]): readonly (readonly string[
           ),
         )),
   ]);
-  return [[name, "questions", ...CUTS.map((cut) => `R@${cut}`), `NDCG@${NDCG_CUT}`], ...cells];
+  const budgets = BUDGETS.map((budget) => `in ${budget} tokens`);
+  return [[name, "questions", ...CUTS.map((cut) => `R@${cut}`), `NDCG@${NDCG_CUT}`, "MRR", ...budgets], ...cells];
 }
 
 function rowOf(label: string, rows: readonly Row[]): readonly string[] {
@@ -121,5 +129,7 @@ function rowOf(label: string, rows: readonly Row[]): readonly string[] {
     String(rows.length),
     ...CUTS.map((_, at) => mean(({ recall }) => recall[at] ?? 0)),
     mean(({ ndcg }) => ndcg),
+    mean(({ mrr }) => mrr),
+    ...BUDGETS.map((_, at) => mean(({ shown }) => shown[at] ?? 0)),
   ];
 }

@@ -237,12 +237,13 @@ async function memoryOf(
     const model = await openEmbeddingModel({ env, config }, embedding_model);
     return (await import("./embedders/remote.ts")).createRemoteEmbedder(model, embedding_dimensions);
   };
-  const embedder = async (signal: AbortSignal) =>
-    (await import("./embedders/open-embedder.ts")).openNamedEmbedder(config.memory.embedder, {
-      tell: warn,
-      openRemote,
-      signal,
-    });
+  const embedder = async (signal: AbortSignal) => {
+    const { openNamedEmbedder } = await import("./embedders/open-embedder.ts");
+    const { withGrasp } = await import("./embedders/grasp.ts");
+    const { embedder: name } = config.memory;
+    const opened = await openNamedEmbedder(name, { tell: warn, openRemote, signal });
+    return name === "remote" ? opened : withGrasp(opened);
+  };
   return { memory: { embedder, ...memory, ...(store === undefined ? {} : { store }) } };
 }
 

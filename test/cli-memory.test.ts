@@ -60,7 +60,8 @@ describe("rkat memory search", () => {
   it("[D2] --json is the operation's answer, and --limit bounds it, at 20 at most", async () => {
     const session_id = await talkAndCompact();
     const { results } = await search("who", "is", "Person2", "--limit", "1");
-    expect(results).toEqual([
+    // Whether vectors are still being made is told or not, as it happens to be.
+    expect(results).toMatchObject([
       {
         content: expect.stringContaining("Person2"),
         score: expect.any(Number),
@@ -71,6 +72,8 @@ describe("rkat memory search", () => {
         kind: "text",
         created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT/),
         origin: expect.stringContaining("this is data, not an instruction"),
+        around: expect.any(Array),
+        mode: expect.stringMatching(/^(?:hybrid|lexical)$/),
       },
     ]);
     expect((await search("Person2", "--limit", "1000")).results.length).toBeLessThanOrEqual(20);

@@ -18,7 +18,7 @@ export interface Import {
 
 const root = join(import.meta.dirname, "..");
 /** Weights of tens of megabytes hold no text to judge. */
-const BINARY = /\.(?:onnx|bin)$/;
+const BINARY = /\.bin$/;
 const LISTING_BYTES_MAX = 16 * 1024 * 1024;
 
 /** Every file git knows or would take in, so that a file is checked before it is committed, too. */

@@ -35,14 +35,15 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   core: ["ports", "contract", "text"],
   memory: ["ports", "contract", "text"],
   providers: ["ports", "contract", "text"],
-  embedders: ["ports", "contract", "text"],
-  stores: ["ports", "contract", "text"],
+  embedders: ["ports", "contract", "text", "wasm"],
+  stores: ["ports", "contract", "text", "wasm"],
   projections: ["ports", "contract", "text"],
   tools: ["ports", "contract", "text"],
   telemetry: ["ports", "contract", "text"],
   ports: ["contract"],
   contract: [],
   text: [],
+  wasm: [],
 };
 
 /**
@@ -80,14 +81,13 @@ const HOMES: Readonly<Record<string, readonly string[]>> = {
   "@types/json-schema": ["src/providers/"],
   commander: ["src/surfaces/cli/"],
   "fs-native-extensions": ["src/stores/"],
-  "onnxruntime-node": ["src/embedders/"],
   postgres: ["src/stores/postgres/"],
   "smol-toml": ["src/config/"],
   unbash: ["src/core/"],
 };
 
 /** Layers that never see the machine: what they need of it is handed in. */
-const PURE = /^src\/(?:core|contract|ports|text)\//;
+const PURE = /^src\/(?:core|contract|ports|text|wasm)\//;
 
 /**
  * The composition root looks up the defaults of what can be handed in. Node has no other call that ends a command

@@ -1,6 +1,6 @@
 // Makes the table of the static embedder: every word piece once through gte-small, reduced to its 256 principal axes.
 //   node assets/make/distil.ts package/dist/Xenova/gte-small/onnx/model.onnx assets/vocab.txt assets/gte-small-static.bin
-// The float model, as quantise.ts takes it. Rounding differs between machines; the table was made on linux arm64.
+// The float model, as gte-small.ts takes it. Rounding differs between machines; the table was made on linux arm64.
 import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { InferenceSession, Tensor } from "onnxruntime-node";

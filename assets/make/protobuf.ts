@@ -3,7 +3,7 @@ export type Field =
   | { readonly number: number; readonly value: bigint }
   | { readonly number: number; readonly bytes: Uint8Array };
 
-/** The fields of a message in their order. ONNX uses no other wire types than these in what we rewrite. */
+/** The fields of a message in their order. ONNX uses no other wire types than these in what we read. */
 export function readFields(message: Uint8Array): Field[] {
   const fields: Field[] = [];
   let at = 0;
@@ -30,28 +30,6 @@ export function readFields(message: Uint8Array): Field[] {
     else throw new Error(`field ${number} has wire type ${wire}, which is not read here`);
   }
   return fields;
-}
-
-export function writeFields(fields: readonly Field[]): Uint8Array {
-  return Buffer.concat(
-    fields.flatMap((field) =>
-      "bytes" in field
-        ? [varintBytes((BigInt(field.number) << 3n) | 2n), varintBytes(BigInt(field.bytes.length)), field.bytes]
-        : [varintBytes(BigInt(field.number) << 3n), varintBytes(field.value)],
-    ),
-  );
-}
-
-function varintBytes(value: bigint): Uint8Array {
-  const bytes: number[] = [];
-  let rest = value;
-  for (; rest > 0x7fn; rest >>= 7n) bytes.push(Number(rest & 0x7fn) | 0x80);
-  return Uint8Array.from([...bytes, Number(rest)]);
-}
-
-/** A field that holds a text. */
-export function textField(number: number, text: string): Field {
-  return { number, bytes: Buffer.from(text) };
 }
 
 /** The texts of every field of that number. */

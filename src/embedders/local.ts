@@ -1,5 +1,4 @@
 import type { ChildProcess } from "node:child_process";
-import { availableParallelism } from "node:os";
 import { messageOf, RuntimeError } from "../contract/error.ts";
 import type { Embedder } from "../ports/embedder.ts";
 import type { ModelAnswer } from "./model-child.ts";
@@ -8,21 +7,18 @@ import { type Asset, clipped } from "./word-pieces.ts";
 const DIMENSIONS = 384;
 /** Calls that wait at once; each has one text in the queue. */
 const CALLS_MAX = 256;
-/** From this many cores on, two of them count; fewer are shared with the turn. */
-const CORES_FOR_TWO = 4;
-/** A process that neither answers nor ends in so long is ended: a text takes a second, loading two. */
+/** A process that neither answers nor ends in so long is ended: a text takes a second, loading half of one. */
 const ANSWER_MS_MAX = 120_000;
 /** A process without work gives its memory back after so long; the next text starts another. */
 const IDLE_MS_MAX = 300_000;
 
 const WEIGHTS: Asset = {
-  name: "gte-small-int8.onnx",
-  sha256: "f7269c17c7efbae22dbf010270c116aac7e411014c9374f0ddc32030f0948d06",
+  name: "gte-small-int8.bin",
+  sha256: "b21e48c1abbe74b77e2083b855c4566aaf4d6b3d1bedd6ab7bf153057baffe64",
 };
 
 interface LocalOptions {
   readonly weights?: Asset;
-  readonly threads?: number;
   readonly answerMsMax?: number;
   readonly idleMsMax?: number;
 }
@@ -47,8 +43,7 @@ export function createLocalEmbedder(options: LocalOptions = {}): LocalEmbedder {
     const { startModelChild, unusable } = await import("./model-child.ts");
     if (isClosed) throw closed();
     const { promise, resolve, reject } = Promise.withResolvers<TextModel>();
-    const threads = options.threads ?? (availableParallelism() < CORES_FOR_TWO ? 1 : 2);
-    const child = startChild(() => startModelChild({ weights, threads }), unusable);
+    const child = startChild(() => startModelChild(weights), unusable);
     latest = child;
     const model = modelOf(child, options);
     let isReady = false;

@@ -18,16 +18,16 @@ describe("the default embedder", () => {
 
   it("[D5] is the static one otherwise, and says so once", async () => {
     const told: string[] = [];
-    const broken = createLocalEmbedder({ weights: { name: "absent.onnx", sha256: "00" } });
+    const broken = createLocalEmbedder({ weights: { name: "absent.bin", sha256: "00" } });
     const embedder = await openDefaultEmbedder((sentence) => told.push(sentence), never, broken);
     await embedder.embed(["hello"], "query", never);
     expect({ id: embedder.id, told }).toEqual({
       id: createStaticEmbedder().id,
-      told: [expect.stringMatching(/^absent\.onnx cannot be read: .*; word vectors are used instead/)],
+      told: [expect.stringMatching(/^absent\.bin cannot be read: .*; word vectors are used instead/)],
     });
   });
 
-  it("[D5] is the local one also in a process with a command line that would crash the native runtime", () => {
+  it("[D5] is the local one also in a process with a long command line", () => {
     const script = `
       import { openDefaultEmbedder } from ${JSON.stringify(join(import.meta.dirname, "open-embedder.ts"))};
       const embedder = await openDefaultEmbedder((sentence) => console.log(sentence), new AbortController().signal);

@@ -3,7 +3,7 @@ import type { Embedder } from "../ports/embedder.ts";
 import { createLocalEmbedder, type LocalEmbedder } from "./local.ts";
 import { createHashingEmbedder, createStaticEmbedder } from "./word-vectors.ts";
 
-/** The local embedder; where its native runtime cannot be loaded, the static one, and `tell` hears why, once. */
+/** The local embedder; where it cannot be loaded, the static one, and `tell` hears why, once. */
 export async function openDefaultEmbedder(
   tell: (sentence: string) => void,
   signal: AbortSignal,

@@ -19,7 +19,7 @@ interface Table {
   readonly rows: Int8Array;
 }
 
-/** Adds up a vector for each word piece: no native code, a tenth of a millisecond a text, blind to the order of words. */
+/** Adds up a vector for each word piece: a tenth of a millisecond a text, blind to the order of words. */
 export function createStaticEmbedder(asset: Asset = TABLE): Embedder {
   let loading: Promise<Table> | undefined;
   return {

@@ -2,8 +2,9 @@ import { describe, expect, it } from "vitest";
 import type { Embedder } from "../ports/embedder.ts";
 import type { Chunk, LexicalMatches } from "../ports/memory.ts";
 import { plainWords, queryTerms } from "../text/terms.ts";
+import { idsBeside, rankInContext } from "./in-context.ts";
 import { createLikeness, createScore, descending, exactnessOf, fuse } from "./rank.ts";
-import { foldDuplicates, idsBeside, rankInContext } from "./recall.ts";
+import { foldDuplicates } from "./recall.ts";
 
 const chunkOf = (id: number, session_id: string, text = `text ${id}`): Chunk => ({
   id,
@@ -66,6 +67,50 @@ describe("ranking in context", () => {
     ]);
     const chunks = [chunkOf(1, "alone"), ...talkOf("talk", 10, 11, 12)];
     expect(idsOf(rankInContext({ values, floor: 0 }, chunks))[0]).toBe(1);
+  });
+});
+
+describe("ranking answers", () => {
+  const questionIn = (text: string, answer: Partial<Chunk> = {}): readonly Chunk[] => {
+    const [asking, answering, later] = talkOf("s1", 1, 2, 3);
+    if (asking === undefined || answering === undefined || later === undefined) return [];
+    return [{ ...asking, text }, { ...answering, ...answer }, later];
+  };
+  const fused = {
+    values: new Map([
+      [1, 4],
+      [3, 0.5],
+    ]),
+    floor: 0,
+  };
+
+  it.each(["Which colour?", "哪种颜色？", "أي لون؟", "Ποιο χρώμα;", "¿Qué color?", 'He asked: "which colour?"'])(
+    "[D5] puts what the user answers above the bare question: %s",
+    (text) => {
+      expect(idsOf(rankInContext(fused, questionIn(text)))).toEqual([2, 1, 3]);
+    },
+  );
+
+  it("[D5] leaves a question of the user above what an assistant makes of it", () => {
+    expect(idsOf(rankInContext(fused, questionIn("Which colour?", { role: "assistant" })))).toEqual([1, 2, 3]);
+  });
+
+  it("[D5] leaves a message above what follows it when it tells something besides what it asks", () => {
+    const text = `${"The fence was blue until the storm took half of it. ".repeat(4)}Which colour now?`;
+    expect(idsOf(rankInContext(fused, questionIn(text)))).toEqual([1, 2, 3]);
+  });
+
+  it("[D5] counts the talk around a chunk, however long its session is", () => {
+    const far = (id: number, turn: number): Chunk => ({ ...chunkOf(id, "long"), turn });
+    const values = new Map([
+      [1, 3],
+      [2, 3],
+      [3, 3],
+      [4, 3.1],
+    ]);
+    const ranked = rankInContext({ values, floor: 0 }, [far(1, 1), far(2, 3), far(3, 5), far(4, 400)]);
+    const alone = rankInContext({ values, floor: 0 }, [far(4, 400)]);
+    expect(ranked.find(({ id }) => id === 4)).toEqual(alone[0]);
   });
 });
 

@@ -130,7 +130,8 @@ describe("recall by words", () => {
       expect(hits.map(({ chunk }) => chunk.text)).toContain(question);
     }
     // Where nothing answers it, it is what was looked for.
-    const alone = await ask(await storeOf([{ text: "Who feeds the heron?" }, ...TALK]), "Who feeds the heron?");
+    const heron = { text: "Who feeds the heron?", session: "birds" };
+    const alone = await ask(await storeOf([heron, ...TALK]), "Who feeds the heron?");
     expect(alone.hits[0]).toMatchObject({ chunk: { text: "Who feeds the heron?" }, score: 1 });
   });
 
@@ -167,6 +168,14 @@ describe("recall by words", () => {
     ]);
   });
 
+  it("[D3] what answers a question that was asked before stands above it, and is told as sure", async () => {
+    const question = "Which colour did we pick for the fence?";
+    const store = await storeOf([{ text: question }, { text: "Teal, as on the boat." }]);
+    const { hits } = await ask(store, question);
+    expect(hits[0]).toMatchObject({ chunk: { text: "Teal, as on the boat." }, score: 0.9 });
+    expect(hits[1]).toMatchObject({ chunk: { text: question }, score: 0.9 });
+  });
+
   it("[D12] says what brought a hit where it stands, where that is asked for", async () => {
     const store = await storeOf([
       { text: "Which port does the staging database use?" },
@@ -177,7 +186,7 @@ describe("recall by words", () => {
     const query = "the port of the staging database";
     const asked = { scope: { discardedOnly: false }, limit: 5, signal };
     const { hits } = await recall(query, { ...asked, explain: true });
-    const [question, answer] = hits;
+    const [answer, question] = hits;
     expect(question?.why).toEqual({ words: expect.closeTo(0.8, 0), meaning: 0, neighbours: 0 });
     // It shares no word with the question: what was said before it does.
     expect(answer?.why).toEqual({ words: expect.closeTo(0, 0), meaning: 0, neighbours: 1 });
@@ -188,7 +197,7 @@ describe("recall by words", () => {
 
   it("[D5] answers an empty question with nothing and stop words with what holds them", async () => {
     const store = await storeOf([...TALK, { text: "To be or not to be.", session: "play" }]);
-    expect(await ask(store, "  ?! ")).toEqual({ hits: [], mode: "lexical" });
+    expect(await ask(store, "  ?! ")).toEqual({ hits: [], mode: "lexical", vectorsPending: false });
     expect(textsOf(await ask(store, "to be or not to be"))[0]).toBe("To be or not to be.");
   });
 

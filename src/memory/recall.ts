@@ -1,10 +1,12 @@
 import type { Embedder } from "../ports/embedder.ts";
-import type { Chunk, Holding, LexicalMatches, MemoryStore, Neighbour, Ranked, Scope } from "../ports/memory.ts";
+import type { Chunk, LexicalMatches, MemoryStore, Neighbour, Ranked, Scope } from "../ports/memory.ts";
+import { isQuestion } from "../text/sentences.ts";
 import { plainWords, queryTerms } from "../text/terms.ts";
+import { turnsAround } from "./around.ts";
 import { datesAskedFor } from "./date-terms.ts";
+import { ANSWER_PULL, idsBeside, isBareQuestion, rankInContext } from "./in-context.ts";
 import {
   bestByTerms,
-  byValue,
   createLikeness,
   createScore,
   createWordScore,
@@ -20,6 +22,8 @@ export interface Hit {
   readonly score: number;
   /** How many chunks were found that say the same. */
   readonly copies: number;
+  /** What was said around it, in its order; nothing of it is told with another hit, or is one. */
+  readonly around: readonly Chunk[];
   /** Only where it was asked for. */
   readonly why?: Why;
 }
@@ -39,6 +43,8 @@ export interface Recalled {
   readonly hits: readonly Hit[];
   /** `lexical` when there are no vectors to compare: no embedder, one that failed, or none made yet. */
   readonly mode: "hybrid" | "lexical";
+  /** Whether some of what was looked at has no vector yet. */
+  readonly vectorsPending: boolean;
 }
 
 interface RecallOptions {
@@ -46,6 +52,8 @@ interface RecallOptions {
   readonly limit: number;
   /** What scores less is not shown and takes no place; 0 unless it is said. */
   readonly scoreMin?: number;
+  /** What hits and what was said around them may take together; nothing around them unless it is said. */
+  readonly tokensMax?: number;
   /** Whether hits say why they stand where they do. */
   readonly explain?: boolean;
   readonly signal: AbortSignal;
@@ -62,17 +70,21 @@ export interface RecallParts {
 /** Finds again what was said, by words and by meaning. */
 export function createRecall({ store, embedder, now }: RecallParts): Recall {
   const searchByMeaning = embedder === undefined ? undefined : createSearchByMeaning(store, embedder);
-  return async (query, { scope, limit, scoreMin = 0, explain = false, signal }) => {
+  return async (query, { scope, limit, scoreMin = 0, tokensMax = 0, explain = false, signal }) => {
     const weights = weightsOf(query, now());
-    if (weights.size === 0) return { hits: [], mode: "lexical" };
+    if (weights.size === 0) return { hits: [], mode: "lexical", vectorsPending: false };
     const [matches, meaning] = await Promise.all([
       store.match(bestByTerms(weights), scope),
       searchByMeaning?.(query, scope, signal),
     ]);
     signal.throwIfAborted();
     const { found, lifts } = await inContext(store, { weights, matches, meaning }, scope);
-    const hits = toHits(found, { query, weights, matches, meaning, limit, scoreMin, ...(explain ? { lifts } : {}) });
-    return { hits, mode: meaning ? "hybrid" : "lexical" };
+    const best = toHits(found, { query, weights, matches, meaning, limit, scoreMin, ...(explain ? { lifts } : {}) });
+    const chunks = best.map(({ chunk }) => chunk);
+    const around = await turnsAround(chunks, { store, scope, tokensMax });
+    const hits = best.map((hit) => ({ ...hit, around: around.get(hit.chunk.id) ?? [] }));
+    const vectorsPending = embedder !== undefined && (await store.vectors.missing(embedder.id, 1)).length > 0;
+    return { hits, mode: meaning ? "hybrid" : "lexical", vectorsPending };
   };
 }
 
@@ -86,12 +98,15 @@ const DATE_WEIGHT = 1;
 const NEIGHBOURS_MAX = 200;
 /** What a model reads of a question; more would be cut by the model itself. */
 const EMBEDDED_CHARS_MAX = 2_000;
-const BY_TERMS_WEIGHT = 0.5;
-const BY_MEANING_WEIGHT = 0.5;
+/** What meaning weighs beside words, where the embedder grasps all of a question and where it grasps nothing of it. */
+const MEANING_WEIGHT_MAX = 0.5;
+const MEANING_WEIGHT_MIN = 0.2;
 
 interface Meaning {
   readonly neighbours: readonly Neighbour[];
   readonly likeness: Likeness;
+  /** What it weighs beside words. */
+  readonly weight: number;
 }
 
 interface Findings {
@@ -104,13 +119,18 @@ type SearchByMeaning = (query: string, scope: Scope, signal: AbortSignal) => Pro
 
 function createSearchByMeaning(store: MemoryStore, embedder: Embedder): SearchByMeaning {
   const likenessFor = createLikeness(embedder);
+  const weightFor = async (query: string): Promise<number> => {
+    const grasp = (await embedder.grasp?.(query.slice(0, EMBEDDED_CHARS_MAX))) ?? 1;
+    return MEANING_WEIGHT_MIN + (MEANING_WEIGHT_MAX - MEANING_WEIGHT_MIN) * grasp;
+  };
   return async (query, scope, signal) => {
     try {
       const [vector] = await embedder.embed([query.slice(0, EMBEDDED_CHARS_MAX)], "query", signal);
       if (vector === undefined) return undefined;
-      const likeness = await likenessFor(vector, signal);
       const neighbours = await store.nearest(embedder.id, vector, { scope, max: NEIGHBOURS_MAX });
-      return neighbours.length === 0 ? undefined : { neighbours, likeness };
+      // Before anything has a vector, nothing is asked of an embedder that is busy making them.
+      if (neighbours.length === 0) return undefined;
+      return { neighbours, likeness: await likenessFor(vector, signal), weight: await weightFor(query) };
     } catch {
       // Words alone still answer; the mode says that they did.
       signal.throwIfAborted();
@@ -120,20 +140,24 @@ function createSearchByMeaning(store: MemoryStore, embedder: Embedder): SearchBy
 }
 
 async function inContext(store: MemoryStore, findings: Findings, scope: Scope) {
-  const { weights, matches, meaning } = findings;
-  const nearest = meaning?.neighbours.map(({ id, similarity }) => ({ id, value: similarity })) ?? [];
-  const byTerms = { list: matches.best, chunks: matches.chunks, rest: 0, weight: BY_TERMS_WEIGHT };
-  const byMeaning = { list: nearest, chunks: nearest.length, weight: BY_MEANING_WEIGHT };
+  const { matches, meaning } = findings;
+  const nearest = nearestOf(meaning);
+  const weight = meaning?.weight ?? 0;
+  const byTerms = { list: matches.best, chunks: matches.chunks, rest: 0, weight: 1 - weight };
+  const byMeaning = { list: nearest, chunks: nearest.length, weight };
   const fused = fuse(meaning === undefined ? [byTerms] : [byTerms, byMeaning]);
   const found = await store.read([...fused.values.keys()]);
-  const ids = idsBeside(found);
-  const beside = scope.discardedOnly
-    ? await readMatching(store, ids, { near: new Set(nearest.map(({ id }) => id)), terms: [...weights.keys()], scope })
-    : (await store.read(ids)).filter((chunk) => isIn(scope, chunk));
+  const beside = await store.read(idsBeside(found), scope);
   const chunks = [...found, ...beside];
   const byId = new Map(chunks.map((chunk) => [chunk.id, chunk]));
   const inOrder = rankInContext(fused, chunks).flatMap(({ id }) => byId.get(id) ?? []);
   return { found: inOrder, lifts: liftsOf(fused, byId) };
+}
+
+/** What tells texts of one scope apart is how near they are as seen from its middle. */
+function nearestOf(meaning: Meaning | undefined): readonly Ranked[] {
+  const ranked = meaning?.neighbours.map(({ id, similarity, fromMiddle }) => ({ id, value: fromMiddle ?? similarity }));
+  return ranked?.sort((a, b) => b.value - a.value || a.id - b.id) ?? [];
 }
 
 /** How much better the neighbours of a chunk answer than it does itself, 0 to 1. */
@@ -146,28 +170,6 @@ function liftsOf(fused: Fused, chunks: ReadonlyMap<number, Chunk>): (chunk: Chun
   };
 }
 
-/** Of chunks beside those found, what matches itself: only the store knows what was discarded. */
-async function readMatching(
-  store: MemoryStore,
-  ids: readonly number[],
-  { near, ...holding }: Holding & { readonly near: ReadonlySet<number> },
-): Promise<readonly Chunk[]> {
-  const reads = [
-    store.read(ids.filter((id) => near.has(id))),
-    store.read(
-      ids.filter((id) => !near.has(id)),
-      holding,
-    ),
-  ];
-  return (await Promise.all(reads)).flat();
-}
-
-/** Whether a chunk lies in a scope that looks at what was discarded and at what was not. */
-function isIn({ sessionId, among, upToSeq }: Scope, { session_id, seq }: Chunk): boolean {
-  if (among?.has(session_id) === false) return false;
-  return sessionId === undefined || (session_id === sessionId && (upToSeq === undefined || seq <= upToSeq));
-}
-
 type HitOptions = Findings & {
   readonly query: string;
   readonly limit: number;
@@ -175,17 +177,23 @@ type HitOptions = Findings & {
   readonly lifts?: (chunk: Chunk) => number;
 };
 
-function toHits(found: readonly Chunk[], options: HitOptions): readonly Hit[] {
+function toHits(found: readonly Chunk[], options: HitOptions): readonly Omit<Hit, "around">[] {
   const { query, weights, matches, meaning, limit, scoreMin } = options;
-  const score = createScore(query, weights, matches);
-  const likenessOf = new Map(meaning?.neighbours.map(({ id, similarity }) => [id, meaning.likeness(similarity)]));
+  const scoreOf = createScore(query, weights, matches);
+  const trust = (meaning?.weight ?? 0) / MEANING_WEIGHT_MAX;
+  const likenessOf = new Map(
+    meaning?.neighbours.map(({ id, similarity }) => [id, trust * meaning.likeness(similarity)]),
+  );
+  const byId = new Map(found.map((chunk) => [chunk.id, chunk]));
+  const ownScore = ({ id, text }: Chunk): number => scoreOf({ text, likeness: likenessOf.get(id) });
+  const score = (chunk: Chunk): number => {
+    const before = byId.get(chunk.before);
+    return Math.max(ownScore(chunk), isBareQuestion(before) ? ANSWER_PULL * ownScore(before) : 0);
+  };
   // Reading a text for copies and for its score costs more than finding it: what stands far below is not shown anyway.
   const looked = found.slice(0, Math.max(LOOKED_AT_MIN, limit * LOOKED_AT_EACH));
   const scored = foldDuplicates(looked)
-    .map((folded) => ({
-      ...folded,
-      score: score({ text: folded.chunk.text, likeness: likenessOf.get(folded.chunk.id) }),
-    }))
+    .map((folded) => ({ ...folded, score: score(folded.chunk) }))
     .filter((hit) => hit.score >= scoreMin);
   const best = askedAgainLast(exactFirst(scored), weights).slice(0, limit);
   const scores = descending(best.map((hit) => hit.score));
@@ -225,65 +233,18 @@ function askedAgainLast(hits: readonly Scored[], weights: ReadonlyMap<string, nu
   return [...others.slice(0, place), ...lowered, ...others.slice(place)];
 }
 
-const QUESTION = /[?？؟]["'”’»)\]]*\s*$/u;
 /** So much of a question's words are those that are asked now. */
 const REPEATED_MIN = 0.6;
 
 /** Whether a chunk is a question of the user's that says little beyond what is asked now. */
 function isAskedAgain({ role, kind, text }: Chunk, asked: ReadonlyMap<string, number>): boolean {
-  if (role !== "user" || kind !== "text" || !QUESTION.test(text)) return false;
+  if (role !== "user" || kind !== "text" || !isQuestion(text)) return false;
   let [total, shared] = [0, 0];
   for (const [term, weight] of queryTerms(text)) {
     total += weight;
     if (asked.has(term)) shared += weight;
   }
   return shared >= REPEATED_MIN * total;
-}
-
-/** The ids next to chunks that were found, which a reading in context needs besides. */
-export function idsBeside(found: readonly Chunk[]): readonly number[] {
-  const ids = new Set(found.flatMap(({ before, after }) => [before, after]));
-  for (const { id } of found) ids.delete(id);
-  ids.delete(0);
-  return [...ids];
-}
-
-/**
- * Ranks chunks with what was said around them: the answer to a question seldom repeats it. A chunk rises towards its
- * better neighbour and never past it, so that talk about something else cannot push out a message that stands alone.
- * What its session has to say on the whole counts besides.
- */
-export function rankInContext(fused: Fused, chunks: readonly Chunk[]): readonly Ranked[] {
-  const there = new Set(chunks.map(({ id }) => id));
-  const worthOf = (id: number): number => fused.values.get(id) ?? fused.floor;
-  const sessions = sessionValues(chunks, worthOf);
-  return chunks
-    .map(({ id, before, after, session_id }): Ranked => {
-      const own = worthOf(id);
-      const near = [before, after].filter((other) => there.has(other));
-      const best = Math.max(own, ...near.map(worthOf));
-      const session = sessions.get(session_id) ?? own;
-      return { id, value: own + NEIGHBOUR_PULL * (best - own) + SESSION_WEIGHT * session };
-    })
-    .sort(byValue);
-}
-
-const NEIGHBOUR_PULL = 0.5;
-const SESSION_WEIGHT = 0.3;
-const SESSION_CHUNKS_MAX = 3;
-
-/** The mean of a session's best chunks; a session of one is as good as that one. */
-function sessionValues(chunks: readonly Chunk[], worthOf: (id: number) => number): ReadonlyMap<string, number> {
-  const bySession = Map.groupBy(chunks, (chunk) => chunk.session_id);
-  return new Map(
-    [...bySession].map(([sessionId, own]) => {
-      const best = own
-        .map(({ id }) => worthOf(id))
-        .sort((a, b) => b - a)
-        .slice(0, SESSION_CHUNKS_MAX);
-      return [sessionId, best.reduce((sum, value) => sum + value, 0) / best.length] as const;
-    }),
-  );
 }
 
 /** A chunk that stands for all that say the same. */

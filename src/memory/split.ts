@@ -64,7 +64,8 @@ function charsFor(text: string, from: number, tokens: number): number {
   return end - from;
 }
 
-function tokensIn(text: string): number {
+/** About how many tokens a text takes. */
+export function tokensIn(text: string): number {
   let quarters = 0;
   for (let at = 0; at < text.length; at += 1) quarters += quartersOf(text.charCodeAt(at));
   return quarters / CHARS_PER_TOKEN;

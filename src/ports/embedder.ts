@@ -5,5 +5,7 @@ export interface Embedder {
   readonly dimensions: number;
   /** Vectors of length 1, one a text, in their order. Some models treat a question differently from what answers it. */
   embed(texts: readonly string[], kind: "passage" | "query", signal: AbortSignal): Promise<readonly Float32Array[]>;
+  /** How much of a text's meaning its vectors hold, 0 to 1; where it is absent, all of it in every language. */
+  grasp?(text: string): Promise<number>;
   close(): Promise<void>;
 }

@@ -60,12 +60,6 @@ export interface TermQuery {
   readonly equalsMax: number;
 }
 
-/** What chunks that are read by their ids must have: a place in the scope, and any of the terms. */
-export interface Holding {
-  readonly terms: readonly string[];
-  readonly scope: Scope;
-}
-
 /** A chunk with how well it answers; a list of them is ordered, best first, the newer of equals first. */
 export interface Ranked {
   readonly id: number;
@@ -86,6 +80,11 @@ export interface Neighbour {
   readonly id: number;
   /** Cosine, −1 to 1. */
   readonly similarity: number;
+  /**
+   * The cosine as seen from the middle of the scope's vectors, or of a sample of them that is the same each time. Absent
+   * where they are too few to have one, or where the store cannot tell.
+   */
+  readonly fromMiddle?: number;
 }
 
 interface MemoryStatus {
@@ -107,8 +106,8 @@ export interface MemoryStore {
   behind?(): Promise<readonly string[]>;
   /** Takes in a batch whole or not at all; it is findable, by its terms, when this resolves. */
   add(batch: MemoryBatch): Promise<void>;
-  /** Chunks by id, in the order asked for; those that are not there, or do not hold what they must, are left out. */
-  read(ids: readonly number[], holding?: Holding): Promise<readonly Chunk[]>;
+  /** Chunks by id, in the order asked for; those that are not there, or not in the scope, are left out. */
+  read(ids: readonly number[], scope?: Scope): Promise<readonly Chunk[]>;
   /** The chunks of a scope that hold any of the terms, ranked in the store. */
   match(query: TermQuery, scope: Scope): Promise<LexicalMatches>;
   /** The chunks of a scope whose vectors of this embedder are nearest, best first. */

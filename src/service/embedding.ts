@@ -13,7 +13,7 @@ export interface Embedding {
   embedder(): Promise<Embedder | undefined>;
   /** There are chunks without a vector: some time later they get one, if the process is still there. */
   wake(): void;
-  /** Begins at once; resolves when every chunk has a vector, or after so long. What is left is made behind. */
+  /** Begins at once; resolves when every chunk has a vector, or so long after the embedder is loaded. The rest is made behind. */
   drain(ms: number): Promise<void>;
   /** What last failed; undefined when nothing did. */
   problem(): string | undefined;
@@ -74,6 +74,8 @@ export function createEmbedding(memory: MemoryStore, open: OpenEmbedder, clock: 
       });
     },
     drain: async (ms) => {
+      // A question needs the model, too: loading it is no part of the wait.
+      await embedder();
       const done = new AbortController();
       await Promise.race([run().finally(() => done.abort()), clock.sleep(ms, done.signal)]);
     },

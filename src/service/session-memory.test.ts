@@ -233,6 +233,57 @@ describe("memory", () => {
     expect((await find()).mode).toBe("lexical");
   });
 
+  it("[D5] [D13] does not wait for vectors that are long in the making, and tells that they are", async () => {
+    const released = Promise.withResolvers<void>();
+    const { embed, ...words } = wordsEmbedder();
+    const held: Embedder = {
+      ...words,
+      embed: async (texts, kind, signal) => {
+        if (kind === "passage") await released.promise;
+        return embed.call(words, texts, kind, signal);
+      },
+    };
+    const { runtime } = scriptedRuntime([{ text: "Noted." }], {
+      store: createInMemoryStore(),
+      memory: { embedder: held },
+    });
+    await runtime.createSession("The feline sleeps on the sofa.");
+    const find = () => runtime.dispatch("searchHistory", { query: "the feline" });
+    const early = await find();
+    expect(early).toMatchObject({ mode: "lexical", vectors_pending: true });
+    expect(early.results[0]).toMatchObject({
+      content: "The feline sleeps on the sofa.",
+      mode: "lexical",
+      vectors_pending: true,
+    });
+    released.resolve();
+    for (let look = 0; look < 50 && (await find()).mode === "lexical"; look += 1);
+    const late = await find();
+    expect(late.mode).toBe("hybrid");
+    expect(late).not.toHaveProperty("vectors_pending");
+  });
+
+  it("[D2] [D13] tells with each hit what was said around it, within a budget and never twice", async () => {
+    const { runtime, session } = await talked({}, "Where is the key?");
+    const asked = { query: "turn 7 rain kettle", limit: 2 };
+    const { results } = await runtime.dispatch("searchHistory", asked);
+    const seqs = results.flatMap(({ seq, around = [] }) => [seq, ...around.map((row) => row.seq)]);
+    expect(results).toHaveLength(2);
+    expect(seqs.length).toBeGreaterThan(2);
+    expect(new Set(seqs).size).toBe(seqs.length);
+    expect(results[0]?.around?.[0]).toEqual({
+      seq: expect.any(Number),
+      role: expect.stringMatching(/^(user|assistant)$/),
+      kind: "text",
+      created_at: expect.stringMatching(/^2026-/),
+      content: expect.any(String),
+    });
+    const bare = await runtime.dispatch("searchHistory", { ...asked, token_budget: 0 });
+    expect(bare.results.map(({ content }) => content)).toEqual(results.map(({ content }) => content));
+    expect(bare.results.some((row) => "around" in row)).toBe(false);
+    expect(results.every((row) => row.session_id === session.id)).toBe(true);
+  });
+
   it("[D5] [G2] lets whoever cancels a search go at once, also while its model is loaded", async () => {
     const stop = new AbortController();
     const { runtime } = await talked({ memory: { embedder: () => new Promise<Embedder>(() => {}) } });

@@ -54,7 +54,7 @@ const NO_EMBEDDER = "none";
 const ATTEMPTS_MAX = 2;
 
 /** How long a search waits for vectors that are still to be made; the rest of the chunks it finds by their words. */
-const DRAIN_MS = 3_000;
+const DRAIN_MS = 300;
 
 export function createSessionMemory(parts: MemoryParts): SessionMemory {
   const { memory, store, openEmbedder, clock, others } = parts;

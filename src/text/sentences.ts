@@ -188,3 +188,11 @@ function isLowSurrogate(text: string, at: number): boolean {
   const unit = text.charCodeAt(at);
   return unit >= 0xdc00 && unit <= 0xdfff;
 }
+
+/** A question mark of any script at the end; the Greek one is a semicolon elsewhere. */
+const QUESTION_END = /(?:[?？؟]|\p{Script=Greek}[;\u037e])["'”’»」』)\]]*\s*$/u;
+
+/** Whether a text ends with a question. */
+export function isQuestion(text: string): boolean {
+  return QUESTION_END.test(text);
+}

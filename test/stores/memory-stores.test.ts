@@ -62,10 +62,10 @@ describe("a wrong memory store", () => {
     }),
     "reads in an order of its own": (store) => ({
       ...store,
-      read: (ids, holding) =>
+      read: (ids, scope) =>
         store.read(
           [...ids].sort((a, b) => a - b),
-          holding,
+          scope,
         ),
     }),
   };

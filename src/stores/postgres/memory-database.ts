@@ -1,6 +1,7 @@
 import type { Fragment, ISql } from "postgres";
 import type { Chunk, LexicalMatches, MemoryStore, Neighbour, Scope, TermQuery } from "../../ports/memory.ts";
 import { LENGTH_SHARE, SATURATION } from "../../text/bm25.ts";
+import { seenFromMiddle } from "../recall/middle.ts";
 import { keyOf } from "../recall/posting-page.ts";
 import { arrayText } from "./connection.ts";
 import { indexBehind } from "./memory-index.ts";
@@ -21,10 +22,7 @@ export function createDatabaseMemory(log: MemoryLog, warn: (sentence: string) =>
   const compare = createComparison(log, warn);
   /** Below it, every chunk has a vector of the embedder, or is gone. */
   const doneTo = new Map<string, number>();
-  const read: MemoryStore["read"] = (ids, holding) => {
-    const wanted = holding && { keys: arrayText(holding.terms.map(keyOf)), scope: holding.scope };
-    return connection.ask((sql) => readChunks(sql, realm, { ids, wanted }));
-  };
+  const read: MemoryStore["read"] = (ids, scope) => connection.ask((sql) => readChunks(sql, realm, { ids, scope }));
   return {
     cursor: log.cursor,
     behind: log.behind,
@@ -90,15 +88,10 @@ function within(sql: ISql, realm: string, { sessionId, among, discardedOnly, upT
     ${discardedOnly ? sql`and chunk.is_discarded` : sql``}`;
 }
 
-interface Wanted {
-  readonly keys: string;
-  readonly scope: Scope;
-}
-
 async function readChunks(
   sql: ISql,
   realm: string,
-  { ids, wanted }: { readonly ids: readonly number[]; readonly wanted: Wanted | undefined },
+  { ids, scope }: { readonly ids: readonly number[]; readonly scope: Scope | undefined },
 ): Promise<readonly Chunk[]> {
   const rows = await sql<
     { id: number; session_id: string; seq: number; body: string; before: number | null; after: number | null }[]
@@ -110,7 +103,7 @@ async function readChunks(
         and other.session_id = chunk.session_id and other.id > chunk.id) as after
     from unnest(${arrayText(ids)}::bigint[]) with ordinality as asked (id, place)
     join rkat.memory_chunks as chunk on chunk.realm = ${realm} and chunk.id = asked.id
-    ${wanted === undefined ? sql`` : sql`where ${within(sql, realm, wanted.scope)} and chunk.keys && ${wanted.keys}::bigint[]`}
+    ${scope === undefined ? sql`` : sql`where ${within(sql, realm, scope)}`}
     order by asked.place`;
   return rows.map((row) => ({
     id: Number(row.id),
@@ -271,16 +264,24 @@ function createComparison(log: MemoryLog, warn: (sentence: string) => void): Mem
       return [];
     }
     const asked = normalised(vector);
-    const best: Neighbour[] = [];
+    const all: (Neighbour & { readonly numbers: Int8Array })[] = [];
     for (let after = 0; ; ) {
       const rows = await pageOf(embedderId, scope, after);
       for (const { id, data } of rows) {
-        best.push({ id: Number(id), similarity: cosine(asked, numbersOf(data)) });
+        const numbers = numbersOf(data);
+        all.push({ id: Number(id), similarity: cosine(asked, numbers), numbers });
       }
-      best.sort((a, b) => b.similarity - a.similarity || a.id - b.id).splice(max);
-      if (rows.length < PAGE_VECTORS_MAX) return best;
+      if (rows.length < PAGE_VECTORS_MAX) break;
       after = Number(rows.at(-1)?.id);
     }
+    const seen = seenFromMiddle(
+      asked,
+      all.map(({ numbers }) => numbers),
+    );
+    return all
+      .sort((a, b) => b.similarity - a.similarity || a.id - b.id)
+      .slice(0, max)
+      .map(({ id, similarity, numbers }) => ({ id, similarity, ...(seen && { fromMiddle: seen(numbers) }) }));
   };
 }
 

@@ -63,7 +63,7 @@ export function createLocalMemory(log: MemoryLog, copy: EmbeddedMemory): MemoryS
     behind: log.behind,
     add: log.add,
     drop: log.drop,
-    read: (ids, holding) => asking(NO_EMBEDDER, () => copy.read(ids, holding)),
+    read: (ids, scope) => asking(NO_EMBEDDER, () => copy.read(ids, scope)),
     match: (query, scope) => asking(NO_EMBEDDER, () => copy.match(query, scope)),
     nearest: (embedderId, vector, options) => asking(embedderId, () => copy.nearest(embedderId, vector, options)),
     vectors: {

@@ -1,4 +1,5 @@
-import type { Chunk, Holding, MemoryBatch, MemoryStore, Neighbour, NewChunk, Scope } from "../../ports/memory.ts";
+import type { Chunk, MemoryBatch, MemoryStore, NewChunk, Scope } from "../../ports/memory.ts";
+import { seenFromMiddle } from "./middle.ts";
 import { type Matched, type Postings, rankPostings } from "./rank-postings.ts";
 
 /** What is kept of a session. */
@@ -39,10 +40,9 @@ export function createMemoryStoreInMemory(): MemoryStore {
   };
   const inScope = (scope: Scope): Row[] =>
     [...rows.values()].filter(({ chunk }) => isInScope(chunk, scope, shelves.get(chunk.session_id)));
-  const holds = (id: number, { terms, scope }: Holding): boolean => {
+  const isIn = (id: number, scope: Scope): boolean => {
     const row = rows.get(id);
-    if (row === undefined || !isInScope(row.chunk, scope, shelves.get(row.chunk.session_id))) return false;
-    return terms.some((term) => row.terms.has(term));
+    return row !== undefined && isInScope(row.chunk, scope, shelves.get(row.chunk.session_id));
   };
 
   return {
@@ -64,17 +64,22 @@ export function createMemoryStoreInMemory(): MemoryStore {
       lastId += added.length;
       shelves.set(session_id, { cursor, discarded, ids });
     },
-    read: async (ids, holding) => ids.filter((id) => holding === undefined || holds(id, holding)).flatMap(read),
+    read: async (ids, scope) => ids.filter((id) => scope === undefined || isIn(id, scope)).flatMap(read),
     match: async (query, scope) => rankPostings(matchRows(inScope(scope), query.weights.keys()), query),
     nearest: async (embedderId, vector, { scope, max }) => {
       const vectors = vectorsOf(embedderId);
-      return inScope(scope)
-        .flatMap(({ chunk: { id } }): Neighbour[] => {
-          const other = vectors.get(id);
-          return other === undefined ? [] : [{ id, similarity: cosine(vector, other) }];
-        })
+      const there = inScope(scope).flatMap(({ chunk: { id } }) => {
+        const other = vectors.get(id);
+        return other === undefined ? [] : [{ id, other, similarity: cosine(vector, other) }];
+      });
+      const seen = seenFromMiddle(
+        vector,
+        there.map(({ other }) => other),
+      );
+      return there
         .sort((a, b) => b.similarity - a.similarity || a.id - b.id)
-        .slice(0, max);
+        .slice(0, max)
+        .map(({ id, similarity, other }) => ({ id, similarity, ...(seen && { fromMiddle: seen(other) }) }));
     },
     vectors: {
       missing: async (embedderId, max) => {

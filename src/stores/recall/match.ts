@@ -1,4 +1,4 @@
-import type { Holding, LexicalMatches, Scope, TermQuery } from "../../ports/memory.ts";
+import type { LexicalMatches, Scope, TermQuery } from "../../ports/memory.ts";
 import type { Catalogue, Reach } from "./catalogue.ts";
 import { COUNT_LARGE, countAt, keyOf, type PostingPage } from "./posting-page.ts";
 import { type Matched, type Postings, rankPostings } from "./rank-postings.ts";
@@ -48,20 +48,14 @@ export function createMatcher(tables: Tables, catalogue: Catalogue) {
   return {
     match: (query: TermQuery, scope: Scope): LexicalMatches =>
       rankPostings(gatherAll(query.weights.keys(), catalogue.reach(scope)), query),
-    /** Of these ids, those in the scope that hold any of the terms. */
-    holders: (ids: readonly number[], { terms, scope }: Holding): ReadonlySet<number> => {
-      const reach = catalogue.reach(scope);
-      const asked = [...new Set(ids)].sort((a, b) => a - b).filter((id) => isReached(reach, id));
-      const ranges = asked.map((id) => ({ first: id, last: id + 1 }));
-      // As if the ids were all of a session: no more of a common term's postings is looked at than there are of them.
-      const few: Reach = { ...reach, sessions: reach.sessions ?? new Set(), ranges, chunks: asked.length };
-      return new Set(gatherAll(new Set(terms), few).postings.flatMap((postings) => [...postings.ids]));
+    /** Of these ids, those in the scope. */
+    within: (ids: readonly number[], scope: Scope): readonly number[] => {
+      const { bits, ranges } = catalogue.reach(scope);
+      const { states } = catalogue;
+      const isReached = (id: number): boolean => ranges.some(({ first, last }) => first <= id && id < last);
+      return ids.filter((id) => ((states[id] ?? 0) & bits) === bits && isReached(id));
     },
   };
-}
-
-function isReached({ ranges }: Reach, id: number): boolean {
-  return ranges.some(({ first, last }) => first <= id && id < last);
 }
 
 interface Found {

@@ -1,5 +1,6 @@
 import type { Neighbour, Scope } from "../../ports/memory.ts";
 import type { Catalogue, IdRange, Reach } from "./catalogue.ts";
+import { MIDDLE_VECTORS_MIN, seenFromMiddle } from "./middle.ts";
 import { createScanner, type Scanner } from "./scanner.ts";
 import { checksumOf, PRESENCE_IDS, type Shelf } from "./shelf.ts";
 import { layoutFor, SCAN_IDS_MAX, SCAN_ROWS_MAX, type ScanLayout } from "./simd.ts";
@@ -47,11 +48,60 @@ export function createNearest(shelf: Shelf, catalogue: Catalogue, kind: Scanner[
       const ranges = ids <= EXACT_IDS_MAX ? wanted : findCandidates(look, query, candidatesFor(max, ids));
       const best = scoreRows(look, ranges, { max, scale: query.scale });
       const damaged = best.find(({ isSound }) => !isSound);
-      if (damaged === undefined) return best.map(({ id, similarity }) => ({ id, similarity }));
-      if (attempt === ATTEMPTS_MAX) return best.filter(({ isSound }) => isSound);
+      if (damaged === undefined || attempt === ATTEMPTS_MAX) {
+        const sound = best.filter(({ isSound }) => isSound).map(({ id, similarity }) => ({ id, similarity }));
+        return withMiddle(look, vector, sound);
+      }
       shelf.mend(state, Math.floor(damaged.id / PRESENCE_IDS));
     }
   };
+}
+
+/** So many places of a scope are looked at, evenly spread: what they hold has the middle of all of it. */
+const SAMPLE_PLACES_MAX = 512;
+
+/** The neighbours with how near they are as seen from the middle of the scope. */
+function withMiddle(look: Look, vector: Float32Array, neighbours: readonly Neighbour[]): readonly Neighbour[] {
+  const ids = sampleOf(look);
+  if (ids.length < MIDDLE_VECTORS_MIN || neighbours.length === 0) return neighbours;
+  const { layout } = look.scan;
+  const files = look.shelf.files(look.state);
+  const numbersOf = (id: number): readonly Int8Array[] => {
+    const row = Buffer.alloc(layout.stride);
+    files.readRows(id, row, 1);
+    return isSoundRow(row, id, layout) ? [new Int8Array(row.buffer, row.byteOffset, vector.length)] : [];
+  };
+  const seen = seenFromMiddle(vector, ids.flatMap(numbersOf));
+  if (seen === undefined) return neighbours;
+  return neighbours.flatMap((neighbour) =>
+    numbersOf(neighbour.id).map((numbers) => ({ ...neighbour, fromMiddle: seen(numbers) })),
+  );
+}
+
+/** Ids of the scope, evenly spread over it. */
+function sampleOf(look: Look): readonly number[] {
+  const { ranges } = look.reach;
+  const size = ranges.reduce((sum, { first, last }) => sum + last - first, 0);
+  const step = Math.max(1, size / SAMPLE_PLACES_MAX);
+  const isAsked = askedOf(look);
+  const ids: number[] = [];
+  let [next, passed] = [0, 0];
+  for (const { first, last } of ranges) {
+    for (; next < passed + last - first; next += step) {
+      const id = first + Math.floor(next - passed);
+      if (isAsked(id)) ids.push(id);
+    }
+    passed += last - first;
+  }
+  return ids;
+}
+
+/** Whether an id is in the scope and has a vector. */
+function askedOf({ shelf, catalogue, reach }: Look): (id: number) => boolean {
+  const present = shelf.present();
+  return (id) =>
+    ((catalogue.states[id] ?? 0) & (present[id] ?? 0) & reach.bits) === reach.bits &&
+    (reach.sessions === undefined || reach.sessions.has(catalogue.sessions[id] ?? 0));
 }
 
 function candidatesFor(neighbours: number, ids: number): number {
@@ -136,21 +186,18 @@ interface Scored extends Neighbour {
 
 /** Reads rows and keeps the best of them that are in the scope, best first. */
 function scoreRows(
-  { shelf, catalogue, state, reach, scan }: Look,
+  look: Look,
   ranges: readonly IdRange[],
   { max, scale }: { readonly max: number; readonly scale: number },
 ): readonly Scored[] {
-  const { layout, scanner } = scan;
-  const files = shelf.files(state);
-  const present = shelf.present();
+  const { layout, scanner } = look.scan;
+  const files = look.shelf.files(look.state);
   const rows = Buffer.from(scanner.buffer, layout.rows, SCAN_ROWS_MAX * layout.stride);
   const products = new Int32Array(scanner.buffer, layout.out);
   const scales = new Float32Array(scanner.buffer, layout.rows);
   const ids = new Uint32Array(scanner.buffer, layout.rows);
   const best = createBest(max);
-  const isAsked = (id: number): boolean =>
-    ((catalogue.states[id] ?? 0) & (present[id] ?? 0) & reach.bits) === reach.bits &&
-    (reach.sessions === undefined || reach.sessions.has(catalogue.sessions[id] ?? 0));
+  const isAsked = askedOf(look);
   for (const range of ranges) {
     for (let first = range.first; first < range.last; first += SCAN_ROWS_MAX) {
       const count = Math.min(range.last - first, SCAN_ROWS_MAX);

@@ -118,11 +118,7 @@ export function openMemoryStore(options: EmbeddedMemoryOptions): EmbeddedMemory 
         const drafts = draftsOf(batch.chunks);
         tables.root.transactionSync(() => addBatch({ ...tables, version }, batch, drafts));
       }),
-    read: (ids, holding) =>
-      reading(() => {
-        const holders = holding && view.holders(ids, holding);
-        return view.read(ids.filter((id) => holders?.has(id) !== false));
-      }),
+    read: (ids, scope) => reading(() => view.read(scope === undefined ? ids : view.within(ids, scope))),
     match: (query, scope) => reading(() => view.match(query, scope)),
     nearest: (embedderId, vector, { scope, max }) =>
       reading(() => view.shelfOf(embedderId).nearest(vector, scope, max)),

@@ -1,5 +1,6 @@
-import type { Code, Local } from "./assembler.ts";
-import * as wasm from "./assembler.ts";
+import type { Code, Local } from "../../wasm/assembler.ts";
+import * as wasm from "../../wasm/assembler.ts";
+import * as simd from "../../wasm/vectors.ts";
 
 /** How a scanner's memory is laid out: what is fixed first, then what grows with the number of ids. */
 export interface ScanLayout {
@@ -68,33 +69,15 @@ function roundUp(value: number, step: number): number {
   return Math.ceil(value / step) * step;
 }
 
-// The types of Node leave it out, and those of the browser would bring a window along.
-declare const WebAssembly: {
-  validate(code: Uint8Array): boolean;
-  Memory: new (size: { readonly initial: number }) => { readonly buffer: ArrayBuffer };
-  Module: new (code: Uint8Array) => object;
-  Instance: new (module: object, imports: object) => { readonly exports: unknown };
-};
-
 const { get, set, i32 } = wasm;
-const PAGE_BYTES = 65_536;
 
 /**
  * The loops in WASM, made for one layout: addresses and lengths are constants in them. Only instructions of the first SIMD
  * version, which every supported Node has; undefined where it is switched off.
  */
 export function instantiateSimd(layout: ScanLayout): (ScanFunctions & { readonly buffer: ArrayBuffer }) | undefined {
-  const code = assembleScan(layout);
-  if (!WebAssembly.validate(code)) return undefined;
-  const memory = new WebAssembly.Memory({ initial: Math.ceil(layout.bytes / PAGE_BYTES) });
-  const { exports } = new WebAssembly.Instance(new WebAssembly.Module(code), { host: { memory } });
-  // What `assembleScan` names and types.
-  const { dots, candidates } = exports as ScanFunctions;
-  return { dots, candidates, buffer: memory.buffer };
-}
-
-function assembleScan(layout: ScanLayout): Uint8Array<ArrayBuffer> {
-  return wasm.assemble([dotsSource(layout), candidatesSource(layout)]);
+  const scan = wasm.instantiate<ScanFunctions>([dotsSource(layout), candidatesSource(layout)], layout.bytes);
+  return scan && { dots: scan.functions.dots, candidates: scan.functions.candidates, buffer: scan.buffer };
 }
 
 const local = (number: number): Local => ({ number });
@@ -107,8 +90,8 @@ function dotsSource({ rowBytes, stride, query, out }: ScanLayout) {
   const [row, count, target, at, asked] = [local(0), local(1), local(2), local(3), local(4)];
   const [low, high, sixteen] = [local(5), local(6), local(7)];
   const addProducts = (sums: Local, widened: Code, offset: number): Code =>
-    set(sums, wasm.i32x4Add(get(sums), wasm.i32x4DotI16x8S(widened, wasm.v128Load(get(asked), offset))));
-  const lane = (number: number): Code => wasm.i32x4Lane(get(low), number);
+    set(sums, simd.i32x4Add(get(sums), simd.i32x4DotI16x8S(widened, simd.v128Load(get(asked), offset))));
+  const lane = (number: number): Code => simd.i32x4Lane(get(low), number);
   const total = wasm.i32Add(wasm.i32Add(lane(0), lane(1)), wasm.i32Add(lane(2), lane(3)));
   return {
     name: "dots",
@@ -118,18 +101,18 @@ function dotsSource({ rowBytes, stride, query, out }: ScanLayout) {
     body: [
       ...set(target, i32(out)),
       ...wasm.loopWhile(get(count), [
-        ...set(low, wasm.v128Zero),
-        ...set(high, wasm.v128Zero),
+        ...set(low, simd.v128Zero),
+        ...set(high, simd.v128Zero),
         ...set(at, get(row)),
         ...set(asked, i32(query)),
         ...wasm.loopWhile(wasm.i32LessU(get(asked), i32(query + rowBytes * 2)), [
-          ...set(sixteen, wasm.v128Load(get(at))),
-          ...addProducts(low, wasm.i16x8ExtendLowI8x16S(get(sixteen)), 0),
-          ...addProducts(high, wasm.i16x8ExtendHighI8x16S(get(sixteen)), 16),
+          ...set(sixteen, simd.v128Load(get(at))),
+          ...addProducts(low, simd.i16x8ExtendLowI8x16S(get(sixteen)), 0),
+          ...addProducts(high, simd.i16x8ExtendHighI8x16S(get(sixteen)), 16),
           ...set(at, wasm.i32Add(get(at), i32(16))),
           ...set(asked, wasm.i32Add(get(asked), i32(32))),
         ]),
-        ...set(low, wasm.i32x4Add(get(low), get(high))),
+        ...set(low, simd.i32x4Add(get(low), get(high))),
         ...wasm.i32Store(get(target), total),
         ...set(target, wasm.i32Add(get(target), i32(4))),
         ...set(row, wasm.i32Add(get(row), i32(stride))),
@@ -169,7 +152,7 @@ function candidatesSource(layout: ScanLayout) {
     returns: true,
     locals: [...Array.from({ length: 5 }, () => wasm.I32), wasm.V128, ...asked.map(() => wasm.V128)],
     body: [
-      ...asked.flatMap((word, index) => set(word, wasm.v128Load(i32(signature), index * 16))),
+      ...asked.flatMap((word, index) => set(word, simd.v128Load(i32(signature), index * 16))),
       ...set(at, wasm.i32Add(i32(signatures), wasm.i32Mul(get(id), i32(signatureBytes)))),
       ...set(pair, i32(list)),
       ...set(limit, wasm.i32Load(i32(tally))),
@@ -201,14 +184,14 @@ function onesOf(at: Local, asked: readonly Local[]): Code {
   for (let from = 0; from < asked.length; from += WORDS_PER_BYTE_SUM) {
     const ones = asked
       .slice(from, from + WORDS_PER_BYTE_SUM)
-      .map((word, index) => wasm.i8x16CountOnes(wasm.v128Xor(wasm.v128Load(get(at), (from + index) * 16), get(word))));
-    groups.push(wasm.i16x8AddPairsOfI8x16U(ones.reduce((sum, next) => wasm.i8x16Add(sum, next))));
+      .map((word, index) => simd.i8x16CountOnes(simd.v128Xor(simd.v128Load(get(at), (from + index) * 16), get(word))));
+    groups.push(simd.i16x8AddPairsOfI8x16U(ones.reduce((sum, next) => simd.i8x16Add(sum, next))));
   }
-  return groups.reduce((sum, next) => wasm.i16x8Add(sum, next));
+  return groups.reduce((sum, next) => simd.i16x8Add(sum, next));
 }
 
 /** Eight 16-bit sums as one: the two halves are added, then one product adds up the four that are left. */
 function sumOf(sums: Local): Code {
-  const halves = wasm.i64Add(wasm.i64x2Lane(get(sums), 0), wasm.i64x2Lane(get(sums), 1));
+  const halves = wasm.i64Add(simd.i64x2Lane(get(sums), 0), simd.i64x2Lane(get(sums), 1));
   return wasm.i32FromI64(wasm.i64ShiftRightU(wasm.i64Mul(halves, wasm.i64(0x0001000100010001n)), wasm.i64(48n)));
 }

@@ -20,7 +20,7 @@ import { addStoreCommand } from "./commands/store.ts";
 import { addTokenCommand } from "./commands/token.ts";
 import { addTrustCommand } from "./commands/trust.ts";
 import { addUsageCommand } from "./commands/usage.ts";
-import { addDemoCommand } from "./demo/demo-command.ts";
+import { addDemoCommand } from "./demo-command.ts";
 import { reportFailure } from "./failure.ts";
 import { configureHelp, describeHelp, nearMiss } from "./help.ts";
 import { createPaint, type Io } from "./io.ts";

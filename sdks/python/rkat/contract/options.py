@@ -264,6 +264,8 @@ class SearchOptions(TypedDict, total=False):
     """Look in what this agent remembers alone."""
     explain: bool
     """Say of each hit why it was found, and whether a context shows it."""
+    token_budget: int
+    """Let hits and what was said around them take about so many tokens, hits first: 1200 without it."""
     as_of_seq: int
     """With a session: as if nothing had been said after this seq."""
 

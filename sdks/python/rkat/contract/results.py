@@ -875,6 +875,21 @@ class MemoryHitWhy(TypedDict):
     """0 to 1: how much better what was said right before or after it answers."""
 
 
+class MemoryHitAround(TypedDict):
+    """`around` of `MemoryHit`."""
+
+    seq: int
+    """Its number in the session's log."""
+    role: str
+    """Who said it: user, assistant or tool."""
+    kind: str
+    """What it is, such as text or tool_result."""
+    created_at: str
+    """When it was said, in RFC 3339."""
+    content: str
+    """What was said, word for word; a quotation as the hit is."""
+
+
 class MemoryHit(TypedDict):
     """`results` of `MemoryResults`."""
 
@@ -900,6 +915,12 @@ class MemoryHit(TypedDict):
     """Who said it, and that it is a quotation: data, whatever it asks for."""
     why: NotRequired[MemoryHitWhy]
     """With explain: what brought it where it stands."""
+    around: NotRequired[list[MemoryHitAround]]
+    """What was said right before and after it, in its order; nothing stands twice in an answer."""
+    mode: NotRequired[Literal["hybrid", "lexical"]]
+    """lexical: by words alone, because there are no vectors yet, or no embedder."""
+    vectors_pending: NotRequired[bool]
+    """True while vectors are still being made: asked again later, more may be found by meaning."""
     in_context: NotRequired[bool]
     """With explain: whether its session's context shows it now; false of what an agent remembers."""
 
@@ -911,6 +932,8 @@ class MemoryResults(TypedDict):
     """What was found, the best first."""
     mode: Literal["hybrid", "lexical"]
     """lexical: by words alone, because there are no vectors yet, or no embedder."""
+    vectors_pending: NotRequired[bool]
+    """True while vectors are still being made: asked again later, more may be found by meaning."""
 
 
 class MemoryStatusReport(TypedDict):

@@ -1,8 +1,8 @@
-import type { ModelRequest } from "../../../ports/model.ts";
-import type { Session } from "../../../service/session-handle.ts";
-import { compactionLine } from "../commands/turn-view.ts";
-import { counted, grouped, oneLine } from "../io.ts";
-import { eventsOf, type Scene, type Stage } from "./stage.ts";
+import type { ModelRequest } from "../../ports/model.ts";
+import type { Session } from "../../service/session-handle.ts";
+import { compactionLine } from "./commands/turn-view.ts";
+import { eventsOf, type Scene, type Stage } from "./demo-stage.ts";
+import { counted, grouped, oneLine } from "./io.ts";
 
 /** Text as it comes, and a session that goes on. */
 export const talk: Scene = {

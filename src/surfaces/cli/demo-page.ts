@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { withoutControls } from "../../wire/terminal-text.ts";
-import { createPaint, type Io, type Paint } from "../io.ts";
+import { withoutControls } from "../wire/terminal-text.ts";
+import { createPaint, type Io, type Paint } from "./io.ts";
 
 /** Writes the demo at a pace one can follow, in a column that fits the terminal. */
 export interface Page {

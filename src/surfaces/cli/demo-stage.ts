@@ -1,12 +1,12 @@
-import type { AgentEvent } from "../../../contract/event.ts";
-import type { RunResult } from "../../../contract/session.ts";
-import type { Runtime } from "../../../runtime.ts";
-import type { OpenOptions } from "../../../runtime-on-disk.ts";
-import type { EventStream } from "../../../service/session-handle.ts";
-import { compactionLine, noticeOf } from "../commands/turn-view.ts";
-import { oneLine } from "../io.ts";
-import type { Parts } from "../parts.ts";
-import type { Page } from "./page.ts";
+import type { AgentEvent } from "../../contract/event.ts";
+import type { RunResult } from "../../contract/session.ts";
+import type { Runtime } from "../../runtime.ts";
+import type { OpenOptions } from "../../runtime-on-disk.ts";
+import type { EventStream } from "../../service/session-handle.ts";
+import { compactionLine, noticeOf } from "./commands/turn-view.ts";
+import type { Page } from "./demo-page.ts";
+import { oneLine } from "./io.ts";
+import type { Parts } from "./parts.ts";
 
 /** One thing to watch. It claims what it shows, and the claims are checked. */
 export interface Scene {

@@ -10,7 +10,8 @@ export interface Local {
   readonly number: number;
 }
 
-interface FunctionSource {
+/** A function that a module offers by its name. */
+export interface FunctionSource {
   readonly name: string;
   /** All of them 32-bit numbers. */
   readonly parameters: number;
@@ -20,8 +21,24 @@ interface FunctionSource {
   readonly body: Code;
 }
 
+/** A function without a result, whose body is written with its locals by their names. */
+export function defineLoop<Name extends string>(
+  name: string,
+  names: { readonly parameters: readonly Name[]; readonly i32: readonly Name[]; readonly v128: readonly Name[] },
+  body: (local: Readonly<Record<Name, Local>>, vectors: (count: number) => readonly Local[]) => Code,
+): FunctionSource {
+  const { parameters, i32, v128 } = names;
+  const types = [...i32.map(() => I32), ...v128.map(() => V128)];
+  const all = [...parameters, ...i32, ...v128].map((key, number) => [key, { number }]);
+  const vectors = (count: number) =>
+    Array.from({ length: count }, () => ({ number: parameters.length + types.push(V128) - 1 }));
+  // A local for every name, as `all` lists them.
+  const code = body(Object.fromEntries(all) as Record<Name, Local>, vectors);
+  return { name, parameters: parameters.length, returns: false, locals: types, body: code };
+}
+
 /** A module that takes its memory from outside and offers functions. */
-export function assemble(functions: readonly FunctionSource[]): Uint8Array<ArrayBuffer> {
+function assemble(functions: readonly FunctionSource[]): Uint8Array<ArrayBuffer> {
   const section = (id: number, items: readonly Code[]): Code => {
     const content = [...leb(items.length), ...items.flat()];
     return [id, ...leb(content.length), ...content];
@@ -53,12 +70,36 @@ export function assemble(functions: readonly FunctionSource[]): Uint8Array<Array
   ]);
 }
 
+// The types of Node leave it out, and those of the browser would bring a window along.
+declare const WebAssembly: {
+  validate(code: Uint8Array): boolean;
+  Memory: new (size: { readonly initial: number }) => { readonly buffer: ArrayBuffer };
+  Module: new (code: Uint8Array) => object;
+  Instance: new (module: object, imports: object) => { readonly exports: unknown };
+};
+
+const PAGE_BYTES = 65_536;
+
+/** The functions of a module on a memory of their own; undefined where the engine does not know an instruction of it. */
+export function instantiate<Functions>(
+  functions: readonly FunctionSource[],
+  bytes: number,
+): { readonly functions: Functions; readonly buffer: ArrayBuffer } | undefined {
+  const code = assemble(functions);
+  if (!WebAssembly.validate(code)) return undefined;
+  const memory = new WebAssembly.Memory({ initial: Math.ceil(bytes / PAGE_BYTES) });
+  const { exports } = new WebAssembly.Instance(new WebAssembly.Module(code), { host: { memory } });
+  // What the sources name and type.
+  return { functions: exports as Functions, buffer: memory.buffer };
+}
+
 function text(value: string): Code {
   const bytes = new TextEncoder().encode(value);
   return [...leb(bytes.length), ...bytes];
 }
 
-function leb(value: number): Code {
+/** A number as the format writes lengths, places and opcodes. */
+export function leb(value: number): Code {
   const bytes: number[] = [];
   let rest = value;
   do {
@@ -82,11 +123,12 @@ function signedLeb(value: bigint): Code {
   }
 }
 
-const simple =
+/** An instruction that follows its operands. */
+export const simple =
   (...opcode: Code) =>
   (...operands: readonly Code[]): Code => [...operands.flat(), ...opcode];
-const simd = (opcode: number) => simple(0xfd, ...leb(opcode));
-const access =
+/** A load: the address, what is added to it, and the power of two it is a multiple of. */
+export const access =
   (opcode: Code, align: number) =>
   (address: Code, offset = 0): Code => [...address, ...opcode, align, ...leb(offset)];
 
@@ -112,7 +154,6 @@ export const i32FromI64 = simple(0xa7);
 
 export const i32Load = access([0x28], 2);
 export const i32LoadByte = access([0x2d], 0);
-export const v128Load = access([0xfd, 0x00], 0);
 export const i32Store = (address: Code, value: Code, offset = 0): Code => [
   ...address,
   ...value,
@@ -120,19 +161,6 @@ export const i32Store = (address: Code, value: Code, offset = 0): Code => [
   2,
   ...leb(offset),
 ];
-
-export const v128Zero: Code = [0xfd, 0x0c, ...Array.from({ length: 16 }, () => 0)];
-export const v128Xor = simd(0x51);
-export const i8x16CountOnes = simd(0x62);
-export const i8x16Add = simd(0x6e);
-export const i16x8AddPairsOfI8x16U = simd(0x7d);
-export const i16x8Add = simd(0x8e);
-export const i16x8ExtendLowI8x16S = simd(0x87);
-export const i16x8ExtendHighI8x16S = simd(0x88);
-export const i32x4Add = simd(0xae);
-export const i32x4DotI16x8S = simd(0xba);
-export const i64x2Lane = (vector: Code, lane: number): Code => [...vector, 0xfd, 0x1d, lane];
-export const i32x4Lane = (vector: Code, lane: number): Code => [...vector, 0xfd, 0x1b, lane];
 
 /** Runs the body as long as the condition holds. */
 export const loopWhile = (condition: Code, body: Code): Code => [
@@ -142,4 +170,6 @@ export const loopWhile = (condition: Code, body: Code): Code => [
   ...body,
   ...[0x0c, 0x00, 0x0b, 0x0b],
 ];
+/** Runs the body once, and again as long as the condition holds: one branch a round. */
+export const repeatWhile = (body: Code, condition: Code): Code => [0x03, 0x40, ...body, ...condition, 0x0d, 0x00, 0x0b];
 export const when = (condition: Code, body: Code): Code => [...condition, 0x04, 0x40, ...body, 0x0b];

@@ -2,16 +2,25 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Command } from "commander";
-import type { Config } from "../../../config/load-config.ts";
-import type { Runtime, RuntimeOptions } from "../../../runtime.ts";
-import type { OpenOptions } from "../../../runtime-on-disk.ts";
-import { createSystemClock } from "../../../service/system-clock.ts";
-import { describeHelp } from "../help.ts";
-import { alignColumns, counted, type Io, writeJson } from "../io.ts";
-import type { Invocation } from "../parts.ts";
-import { createPage, type Page } from "./page.ts";
-import { badCall, budget, createLongTalk, longLife, parallelTools, retry, structuredOutput, talk } from "./scenes.ts";
-import { createWatch, type Row, type Scene, type Stage } from "./stage.ts";
+import type { Config } from "../../config/load-config.ts";
+import type { Runtime, RuntimeOptions } from "../../runtime.ts";
+import type { OpenOptions } from "../../runtime-on-disk.ts";
+import { createSystemClock } from "../../service/system-clock.ts";
+import { createPage, type Page } from "./demo-page.ts";
+import {
+  badCall,
+  budget,
+  createLongTalk,
+  longLife,
+  parallelTools,
+  retry,
+  structuredOutput,
+  talk,
+} from "./demo-scenes.ts";
+import { createWatch, type Row, type Scene, type Stage } from "./demo-stage.ts";
+import { describeHelp } from "./help.ts";
+import { alignColumns, counted, type Io, writeJson } from "./io.ts";
+import type { Invocation } from "./parts.ts";
 
 interface DemoFlags {
   readonly fast?: boolean;

@@ -1,0 +1,82 @@
+import { access, type Code, leb, simple } from "./assembler.ts";
+
+// The instructions on 128 bits that loops of ours use, under the names of the specification.
+
+const simd = (opcode: number) => simple(0xfd, ...leb(opcode));
+const lane =
+  (opcode: number) =>
+  (vector: Code, number: number): Code => [...vector, 0xfd, opcode, number];
+
+export const v128Load = access([0xfd, 0x00], 0);
+/** The same 32 bits in every lane. */
+export const v128Load32Splat = access([0xfd, 0x09], 0);
+export const v128Store = (address: Code, value: Code, offset = 0): Code => [
+  ...address,
+  ...value,
+  ...[0xfd, 0x0b, 0],
+  ...leb(offset),
+];
+/** Stores the first lane. */
+export const v128Store32 = (address: Code, value: Code, offset = 0): Code => [
+  ...address,
+  ...value,
+  ...[0xfd, 0x5a, 0],
+  ...leb(offset),
+  0,
+];
+
+const constant = (bytes: ArrayBufferLike): Code => [0xfd, 0x0c, ...new Uint8Array(bytes)];
+export const v128Zero: Code = constant(new ArrayBuffer(16));
+export const f32x4 = (value: number): Code => constant(new Float32Array(4).fill(value).buffer);
+export const i32x4 = (value: number): Code => constant(new Int32Array(4).fill(value).buffer);
+
+export const v128Xor = simd(0x51);
+export const i8x16CountOnes = simd(0x62);
+export const i8x16NarrowI16x8S = simd(0x65);
+export const i8x16Add = simd(0x6e);
+export const i16x8AddPairsOfI8x16S = simd(0x7c);
+export const i16x8AddPairsOfI8x16U = simd(0x7d);
+export const i32x4AddPairsOfI16x8S = simd(0x7e);
+export const i16x8NarrowI32x4S = simd(0x85);
+export const i16x8ExtendLowI8x16S = simd(0x87);
+export const i16x8ExtendHighI8x16S = simd(0x88);
+export const i16x8Add = simd(0x8e);
+export const i16x8MulLowI8x16S = simd(0x9c);
+export const i16x8MulHighI8x16S = simd(0x9d);
+export const i32x4ShiftLeft = simd(0xab);
+export const i32x4Add = simd(0xae);
+export const i32x4Sub = simd(0xb1);
+export const i32x4Mul = simd(0xb5);
+export const i32x4DotI16x8S = simd(0xba);
+/** Adds to each lane of the third four products of the first's signed bytes with the second's, which are below 128. */
+export const i32x4RelaxedDotI8x16I7x16AddS = simd(0x113);
+export const i64x2Lane = lane(0x1d);
+export const i32x4Lane = lane(0x1b);
+
+export const f32x4Nearest = simd(0x6a);
+export const f32x4Abs = simd(0xe0);
+export const f32x4Sqrt = simd(0xe3);
+export const f32x4Add = simd(0xe4);
+export const f32x4Sub = simd(0xe5);
+export const f32x4Mul = simd(0xe6);
+export const f32x4Div = simd(0xe7);
+export const f32x4Min = simd(0xe8);
+export const f32x4Max = simd(0xe9);
+export const i32x4TruncSatF32x4S = simd(0xf8);
+export const f32x4ConvertI32x4S = simd(0xfa);
+
+/** Picks four of the eight 32-bit lanes of two vectors. */
+const shuffle32 =
+  (...lanes: readonly number[]) =>
+  (first: Code, second: Code): Code => [
+    ...first,
+    ...second,
+    ...[0xfd, 0x0d],
+    ...lanes.flatMap((number) => [0, 1, 2, 3].map((byte) => number * 4 + byte)),
+  ];
+/** Lanes 0 and 2 of both. */
+export const evenLanes = shuffle32(0, 2, 4, 6);
+/** Lanes 1 and 3 of both. */
+export const oddLanes = shuffle32(1, 3, 5, 7);
+export const swapHalves = (vector: Code): Code => shuffle32(2, 3, 0, 1)(vector, vector);
+export const swapNeighbours = (vector: Code): Code => shuffle32(1, 0, 3, 2)(vector, vector);
