@@ -108,4 +108,13 @@ describe("[J1] [J2] tool output and a summary that is made ready", () => {
       await runtime.close();
     });
   }
+
+  it.each([0, 2])("[J1] a share of %s is refused in a sentence", (evictAt) => {
+    expect(() => open({ evictAt })).toThrow("compaction.evictAt: write a fraction above 0 and up to 1, like 0.8");
+  });
+
+  it("[J1] a switch that is none is refused in a sentence", () => {
+    const wrong = { evict: "yes" } as unknown as { evict: boolean }; // As whoever writes JavaScript may.
+    expect(() => open(wrong)).toThrow("compaction.evict: write true or false");
+  });
 });

@@ -393,15 +393,4 @@ describe("tool output leaves the context before anything is summarised", () => {
     expect(typesOf(events)).not.toContain("compaction_started");
     expect(typesOf(events).at(-1)).toBe("run_completed");
   });
-
-  it("[J1] options that make no sense are refused in a sentence", () => {
-    expect(() => open({ compaction: { evictAt: 0 } })).toThrow(
-      "compaction.evictAt: write a fraction above 0 and up to 1, like 0.8",
-    );
-    expect(() => open({ compaction: { evictAt: 2 } })).toThrow(
-      "compaction.evictAt: write a fraction above 0 and up to 1, like 0.8",
-    );
-    const wrong = { evict: "yes" } as unknown as { evict: boolean }; // As whoever writes JavaScript may.
-    expect(() => open({ compaction: wrong })).toThrow("compaction.evict: write true or false");
-  });
 });

@@ -169,7 +169,7 @@ function meaningOf(kind: SpecificKind, text: string): (place: Place) => boolean 
       return ({ before, cased, after }) =>
         !/^\/?[\w?#&=%]/u.test(after) && (cased.length === own.length || !/:\/\/(?:www\.)?$/u.test(before));
     case "ask":
-      return ({ before }) => denialsIn(/\p{L}+ $/u.exec(before)?.[0] ?? "") === "";
+      return ({ before }) => denialsIn(/(?<!\p{L})\p{L}+ $/u.exec(before)?.[0] ?? "") === "";
     default: {
       if (text.includes("@")) return ({ after }) => !/^\.[\p{L}\p{N}]/u.test(after);
       const bare = own.replace(/^\$\{?/u, "");
