@@ -2,7 +2,7 @@ import { z } from "zod";
 import { Answer, AskedEntry } from "./approval.ts";
 import { CompactionFacts, ContextPart, KeptNative, PrunedResult, SeqRange } from "./compaction.ts";
 import { AgentEvent, ErrorClass, TerminalCause, Usage } from "./event.ts";
-import { Content, Message, StopReason } from "./message.ts";
+import { Content, Message, StopReason, ToolResult } from "./message.ts";
 import { Cost } from "./money.ts";
 import { RewriteCommit } from "./rewrite.ts";
 import { SessionSettings } from "./session.ts";
@@ -20,6 +20,8 @@ export const TurnEnd = z.discriminatedUnion("status", [
     cause: TerminalCause.optional(),
     extraction_required: z.boolean(),
     text_seq: count.optional(),
+    /** The calls, by their ids, whose results whoever asked for the turn will bring. */
+    pending: z.array(z.string()).optional(),
     usage: Usage,
     turn_cost: Cost.optional(),
   }),
@@ -36,6 +38,9 @@ export type TurnEnd = z.infer<typeof TurnEnd>;
 
 /** Who asked for it, by name; absent where it was the user of the process, and in logs of before names were kept. */
 const by = z.string().optional();
+
+/** One row a result, in its order: the tool's name and how long it ran; `counted` calls used the budget. */
+const RanCalls = z.array(z.object({ name: z.string(), duration_ms: count, counted: z.boolean() }));
 
 const Compacted = {
   ...CompactionFacts,
@@ -73,6 +78,8 @@ export const EntryBody = z.discriminatedUnion("kind", [
     idempotency_key: z.string().optional(),
   }),
   z.object({ kind: z.literal("turn_opened"), message: messageOf("user"), by }),
+  /** A turn without a word of the user's: the results that the one before it waited for have come. */
+  z.object({ kind: z.literal("turn_continued"), by }),
   z.object({
     kind: z.literal("model_called"),
     turn_number: count,
@@ -83,12 +90,9 @@ export const EntryBody = z.discriminatedUnion("kind", [
     native_of: z.string().optional(),
   }),
   z.object({ kind: z.literal("assistant"), message: messageOf("block_assistant"), usage: Usage.optional(), by }),
-  z.object({
-    kind: z.literal("tool_results"),
-    message: messageOf("tool_results"),
-    /** One row a result, in its order: the tool's name and how long it ran; `counted` calls used the budget. */
-    calls: z.array(z.object({ name: z.string(), duration_ms: count, counted: z.boolean() })),
-  }),
+  z.object({ kind: z.literal("tool_results"), message: messageOf("tool_results"), calls: RanCalls }),
+  /** What calls of an answer gave whose other calls are the client's to run: they are shown together, when those have come. */
+  z.object({ kind: z.literal("results_held"), results: z.array(ToolResult), calls: RanCalls }),
   /** The turn waits for a person's word on some of the calls of its last answer, and nobody holds the session meanwhile. */
   z.object({ kind: z.literal("approval_asked"), ...AskedEntry }),
   z.object({ kind: z.literal("approval_answered"), approval_id: z.string(), ...Answer }),

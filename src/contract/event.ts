@@ -181,6 +181,10 @@ export const AgentEvent = z.discriminatedUnion("type", [
     turn_cost,
     extraction_required: z.boolean().describe("whether a structured result is still to be extracted"),
     structured_output,
+    pending_calls: z
+      .array(z.string())
+      .optional()
+      .describe("the calls, by id, that it ended with for whoever asked to run them"),
     terminal_cause_kind: TerminalCause.optional().describe("why it stopped short; absent where the model ended it"),
   }),
   event("extraction_succeeded", "a structured result was extracted", {

@@ -5,7 +5,7 @@ import { SkillRow } from "./memory.ts";
 import { Content, TextBlock } from "./message.ts";
 import { CallbackTool } from "./requests.ts";
 import { SystemTime } from "./rewrite.ts";
-import { AT_CREATION, Named, NewSession, RunResult, SessionId, SessionInfo, StartTurn } from "./session.ts";
+import { AT_CREATION, FurtherTurn, Named, NewSession, RunResult, SessionId, SessionInfo } from "./session.ts";
 
 /** A JSON schema of an object, which is what a tool's arguments and structured results are. */
 export interface ObjectSchema {
@@ -87,7 +87,13 @@ export const TurnExtras = z.object({
 });
 
 /** What is taken from a client that sends it and refused where it asks for something; a model need not read of it. */
-const UNTOLD = masked({ ...UNSERVED, ...SKILL_FIELDS, external_tools: true, skill_references: true });
+const UNTOLD = masked({
+  ...UNSERVED,
+  ...SKILL_FIELDS,
+  external_tools: true,
+  client_tools: true,
+  skill_references: true,
+});
 
 function masked<K extends string>(fields: Readonly<Record<K, unknown>>): Record<K, true> {
   // Each key of the fields, by the line before.
@@ -95,7 +101,7 @@ function masked<K extends string>(fields: Readonly<Record<K, unknown>>): Record<
 }
 
 export const RunTool = NewSession.omit(UNTOLD).extend(TurnExtras.shape);
-export const ResumeTool = StartTurn.omit({ ...UNTOLD, ...masked(AT_CREATION) }).extend(TurnExtras.shape);
+export const ResumeTool = FurtherTurn.omit({ ...UNTOLD, ...masked(AT_CREATION) }).extend(TurnExtras.shape);
 
 /** What the two tools answer: a result of MCP inside the result, as existing clients read it. */
 export const TurnPayload = z.object({

@@ -36,6 +36,13 @@ const ProviderInput = z.preprocess(
   z.string(providerName).min(1, providerName),
 );
 
+const PendingCall = z.object({
+  id: z.string().describe("the call's id, which its result names as tool_use_id"),
+  name: z.string().describe("the tool it calls"),
+  args: z.record(z.string(), z.unknown()).describe("what the tool is given"),
+});
+export type PendingCall = z.infer<typeof PendingCall>;
+
 const JsonObject = z.record(z.string(), z.unknown());
 export type JsonObject = z.infer<typeof JsonObject>;
 
@@ -49,11 +56,38 @@ const wantedRetries = { error: "write a whole number from 0 to 10" };
 const Retries = z.int(wantedRetries).nonnegative(wantedRetries).max(10, wantedRetries);
 
 const promptWanted = { error: "write a text or a list of content blocks" };
-const Prompt = z
-  .union(Content.options, promptWanted)
-  .refine((prompt) => (typeof prompt === "string" ? prompt.trim() : prompt).length > 0, {
-    error: "the prompt is empty",
+const AnyPrompt = z.union(Content.options, promptWanted);
+const isSaid = (prompt: Content): boolean => (typeof prompt === "string" ? prompt.trim() : prompt).length > 0;
+const isEmpty = { error: "the prompt is empty" };
+const Prompt = AnyPrompt.refine(isSaid, isEmpty);
+
+/** A tool that whoever asks runs: only its description is here. */
+const ClientTool = z.strictObject({
+  name: z
+    .string()
+    .regex(/^[\w-]{1,64}$/, { error: "write 1 to 64 letters, digits, _ or -" })
+    .describe("the tool's name"),
+  description: z.string().default("").describe("what it does, for the model"),
+  input_schema: JsonObject.default({ type: "object" }).describe("a JSON schema of what it is given"),
+});
+export type ClientTool = z.infer<typeof ClientTool>;
+
+/** What is beyond it no provider takes. */
+const CLIENT_TOOLS_MAX = 512;
+
+const ClientTools = z
+  .array(ClientTool, { error: "write a list of {name, description, input_schema}" })
+  .max(CLIENT_TOOLS_MAX, { error: `write at most ${CLIENT_TOOLS_MAX} tools` })
+  .refine((tools) => new Set(tools.map(({ name }) => name)).size === tools.length, {
+    error: "two tools have the same name; rename one",
   });
+
+const ClientResult = z.strictObject({
+  tool_use_id: z.string().describe("the call it answers"),
+  content: Content.describe("what the tool gave"),
+  is_error: z.boolean().default(false).describe("whether it failed"),
+});
+export type ClientResult = z.infer<typeof ClientResult>;
 
 /** What a session is made of besides its history; resume restores exactly this. */
 export const SessionSettings = z.object({
@@ -77,6 +111,7 @@ export const SessionSettings = z.object({
     mcp: z.boolean().optional(),
   }),
   tool_filter: ToolFilter,
+  client_tools: z.array(ClientTool).optional(),
   provider_params: JsonObject.optional(),
   output_schema: JsonObject.optional(),
   structured_output_retries: z.number().int().nonnegative(),
@@ -140,6 +175,9 @@ const EveryTurn = {
     OutputSchema.optional()
       .describe("a JSON schema the result must match; the result is JSON then")
       .meta({ examples: [{ type: "object", properties: { name: { type: "string" } }, required: ["name"] }] }),
+  ),
+  client_tools: ClientTools.optional().describe(
+    "tools that you run: a turn that calls one ends with pending_calls, and one with tool_results goes on; a turn's replace those of before",
   ),
   permissions: PermissionRules.optional().describe(
     "rules of the session on its tools' calls, besides those of the configuration; see docs/permissions.md",
@@ -216,11 +254,17 @@ export const AT_CREATION = Object.fromEntries(Object.keys(AtCreation).map((field
   typeof atCreation
 >;
 
-export const StartTurn = z.object({
+export const FurtherTurn = z.object({
   ...Wire,
   ...AT_CREATION,
   session_id: SessionId,
   ...EveryTurn,
+  prompt: written("PROMPT", AnyPrompt.describe("what to ask: a text, or a list of content blocks")),
+  tool_results: z
+    .array(ClientResult, { error: "write a list of {tool_use_id, content, is_error}" })
+    .min(1, { error: "give the result of every call that waits" })
+    .optional()
+    .describe("the results of all pending_calls of the turn before; the prompt may be empty then"),
   clear_provider_params: z.boolean().default(false).describe("take the session's provider_params away first"),
   flow_tool_overlay: z
     .strictObject({
@@ -236,6 +280,13 @@ export const StartTurn = z.object({
     .optional()
     .describe("which of the session's tools this turn has"),
 });
+export const StartTurn = FurtherTurn.refine(
+  ({ prompt, tool_results }) => tool_results !== undefined || isSaid(prompt),
+  {
+    path: ["prompt"],
+    ...isEmpty,
+  },
+);
 export type StartTurn = z.infer<typeof StartTurn>;
 
 const whole = z.number().int();
@@ -258,6 +309,10 @@ export const RunResult = z.object({
   turn_cost: Cost.optional().describe(
     "what the turn cost, its compactions included, while usage.cost is the session's; absent where no price is known",
   ),
+  pending_calls: z
+    .array(PendingCall)
+    .optional()
+    .describe("calls of your client_tools, with which the turn ended: a turn with their tool_results goes on"),
   terminal_cause_kind: TerminalCause.optional().describe("why the turn stopped short; absent where the model ended it"),
   structured_output: z.unknown().optional().describe("the result that matches output_schema"),
   extraction_error: z

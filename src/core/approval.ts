@@ -81,7 +81,7 @@ export function askedEntry(
 }
 
 /** Throws SESSION_BUSY while a turn waits for a word: whoever wants something else answers or interrupts it first. */
-export function requireNotWaiting(state: SessionState, clock: Clock): void {
+export function requireNotWaiting(state: Pick<SessionState, "approval" | "sessionId">, clock: Clock): void {
   const { approval, sessionId } = state;
   if (approval === undefined || !isWaiting(state) || clock.now() >= approval.asked.expires_at_ms) return;
   const names = [...new Set(approval.asked.calls.map(({ name }) => name))].join(", ");

@@ -20,6 +20,7 @@ export function eventsOf(body: EntryBody, source: EventSource): readonly AgentEv
     case "settings_changed":
     case "imported":
     case "notice":
+    case "results_held":
     case "call_failed":
     case "extraction_attempt":
     case "compaction_undone":
@@ -29,6 +30,8 @@ export function eventsOf(body: EntryBody, source: EventSource): readonly AgentEv
       return [];
     case "turn_opened":
       return [{ type: "run_started", session_id: source.sessionId, prompt: body.message.content }];
+    case "turn_continued":
+      return [{ type: "run_started", session_id: source.sessionId, prompt: "" }];
     case "model_called":
       return [{ type: "turn_started", turn_number: body.turn_number }];
     case "assistant":
@@ -203,6 +206,7 @@ function turnEndEvents(end: TurnEnd, source: EventSource): readonly AgentEvent[]
         usage: end.usage,
         ...costOf(end),
         extraction_required: end.extraction_required,
+        ...(end.pending === undefined ? {} : { pending_calls: end.pending }),
         ...(end.cause === undefined ? {} : { terminal_cause_kind: end.cause }),
       };
       if (end.final_call === undefined) return [completed];

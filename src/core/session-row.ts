@@ -39,6 +39,9 @@ function applyBody(row: Changing<SessionRow>, { body, seq, timestamp_ms }: Entry
       row.has_open_turn = true;
       if (row.title === "") row.title = titleOf(body.message.content);
       return;
+    case "turn_continued":
+      row.has_open_turn = true;
+      return;
     case "imported":
       row.message_count += 1;
       if (row.title === "" && body.message.role === "user") row.title = titleOf(body.message.content);
@@ -47,8 +50,9 @@ function applyBody(row: Changing<SessionRow>, { body, seq, timestamp_ms }: Entry
     case "notice":
       row.message_count += 1;
       return;
+    case "results_held":
     case "tool_results": {
-      row.message_count += 1;
+      if (body.kind === "tool_results") row.message_count += 1;
       const counted = body.calls.filter((call) => call.counted).length;
       if (row.budget !== undefined) row.budget = { ...row.budget, tool_calls: row.budget.tool_calls + counted };
       return;

@@ -59,6 +59,10 @@ export interface SessionState {
   pendingPrompt: Content | undefined;
   /** Tool calls of the newest answer that have no result yet. */
   openCalls: readonly ToolUseBlock[];
+  /** Those of them, by id, whose results whoever asked for the turn will bring. */
+  pending: readonly string[];
+  /** What others of them gave that ran here. */
+  heldResults: Pick<EntryBodyOf<"results_held">, "results" | "calls"> | undefined;
   /** The person's word the turn waits for, or has got for its open calls. */
   approval: PendingApproval | undefined;
   /** Rules that a person's words have added for the session. */
@@ -127,6 +131,8 @@ export function beginFold(sessionId: string, [first]: readonly Entry[]): Session
     isTurnOpen: false,
     pendingPrompt: undefined,
     openCalls: [],
+    pending: [],
+    heldResults: undefined,
     approval: undefined,
     allowed: [],
     heldNotices: [],
@@ -191,6 +197,8 @@ export function applyUnshown(state: SessionState, entry: Entry): void {
       return;
     case "imported":
       applyMessage(state, seq, body.message);
+      // Whoever has the history has, or can get, the results of the calls it ends with.
+      state.pending = state.openCalls.map(({ data }) => data.id);
       return;
     case "notice":
       if (body.idempotency_key !== undefined) rememberKey(state, body.idempotency_key, body.message.body ?? "");
@@ -199,13 +207,11 @@ export function applyUnshown(state: SessionState, entry: Entry): void {
       return;
     case "turn_opened":
       applyMessage(state, seq, body.message);
-      state.isTurnOpen = true;
-      if (state.lastAnswerMs > 0) state.lastPauseMs = Math.max(0, entry.timestamp_ms - state.lastAnswerMs);
-      state.turnsOpened += 1;
+      openTurn(state, entry);
       state.pendingPrompt = undefined;
-      state.turnUsage = NO_USAGE;
-      // The clock runs per turn, so its warning is due again.
-      state.warned.delete("time");
+      return;
+    case "turn_continued":
+      openTurn(state, entry);
       return;
     case "assistant":
       applyMessage(state, seq, body.message);
@@ -216,6 +222,10 @@ export function applyUnshown(state: SessionState, entry: Entry): void {
       return;
     case "tool_results":
       applyMessage(state, seq, body.message);
+      state.toolCallsUsed += body.calls.filter((call) => call.counted).length;
+      return;
+    case "results_held":
+      state.heldResults = { results: body.results, calls: body.calls };
       state.toolCallsUsed += body.calls.filter((call) => call.counted).length;
       return;
     case "approval_asked":
@@ -292,11 +302,21 @@ export function applyUnshown(state: SessionState, entry: Entry): void {
       return;
     case "turn_closed":
       state.isTurnOpen = false;
+      if (body.end.status === "completed") state.pending = body.end.pending ?? [];
       return;
     case "model_called":
     case "attempt_failed":
       return;
   }
+}
+
+function openTurn(state: SessionState, entry: Entry): void {
+  state.isTurnOpen = true;
+  if (state.lastAnswerMs > 0) state.lastPauseMs = Math.max(0, entry.timestamp_ms - state.lastAnswerMs);
+  state.turnsOpened += 1;
+  state.turnUsage = NO_USAGE;
+  // The clock runs per turn, so its warning is due again.
+  state.warned.delete("time");
 }
 
 function count(state: SessionState, usage: Usage): void {
@@ -353,6 +373,8 @@ function applyMessage(state: SessionState, seq: number, message: Message): void 
   }
   if (message.role !== "tool_results") return;
   state.openCalls = [];
+  state.pending = [];
+  state.heldResults = undefined;
   state.approval = undefined;
   for (const notice of state.heldNotices) place(state, notice);
   state.heldNotices = [];

@@ -6,6 +6,7 @@ import type { Clock } from "../ports/clock.ts";
 import type { Tool } from "../ports/tool.ts";
 import { type CheckApart, compileSchema, requireSound } from "./json-schema.ts";
 import { type Redact, redactSlowly } from "./redact.ts";
+import type { SessionState } from "./session-state.ts";
 
 export interface ToolLimits {
   readonly timeoutMs: number;
@@ -34,41 +35,102 @@ export interface ToolBatch {
   keep(text: string): Promise<string>;
 }
 
-interface Answered {
+export interface Answered {
   readonly result: ToolResult;
   readonly call: EntryBodyOf<"tool_results">["calls"][number];
 }
 
-/** Runs the calls of one answer in parallel; results come in request order, and every call gets one. */
+/** Runs the calls of one answer in parallel, but for those that are the client's to run; results come in request order. */
 export async function runToolCalls(
   batch: ToolBatch,
-  calls: readonly ToolUseBlock[],
-): Promise<EntryBodyOf<"tool_results">> {
+  given: readonly ToolUseBlock[],
+): Promise<{ readonly ran: EntryBodyOf<"tool_results">; readonly pending: readonly ToolUseBlock[] }> {
+  const pending = given.filter((call, index) => isPending(batch, call, index));
+  const refusals = new Map(batch.refusals);
+  for (const { data } of given.slice(Math.max(0, batch.callsAllowed)))
+    if (!refusals.has(data.id)) refusals.set(data.id, OUT_OF_CALLS);
+  const calls = given.filter((call) => !pending.includes(call));
   const answers: Answered[] = new Array(calls.length);
   let next = 0;
   const worker = async (): Promise<void> => {
     for (let index = next++; index < calls.length; index = next++) {
       const call = calls[index];
       if (call === undefined) return;
-      const refusal = batch.refusals.get(call.data.id) ?? (index < batch.callsAllowed ? undefined : OUT_OF_CALLS);
+      const refusal = refusals.get(call.data.id);
       answers[index] = refusal === undefined ? await answerCall(batch, call) : notRun(call, refusal);
     }
   };
   const workers = Math.min(batch.limits.concurrentMax, calls.length);
   await Promise.all(Array.from({ length: workers }, worker));
   // After the last of them: a store that fails here ends the turn, and no tool of it may still be running then.
-  return toEntry(batch.clock, await Promise.all(answers.map((answer) => boundAnswer(batch, answer))));
+  const bound = await Promise.all(answers.map((answer) => boundAnswer(batch, answer)));
+  return { ran: toEntry(batch.clock, bound), pending };
 }
+
+/** Whether whoever asked for the turn is to run a call that may be made. */
+function isPending({ tools, refusals, callsAllowed }: ToolBatch, { data }: ToolUseBlock, index: number): boolean {
+  return (
+    tools.get(data.name)?.isClients === true &&
+    data.args_error === undefined &&
+    index < callsAllowed &&
+    !refusals.has(data.id)
+  );
+}
+
+/** The results of calls that somebody else ran, bounded like any. */
+export async function takeResults(
+  batch: Pick<ToolBatch, "redact" | "clock" | "limits" | "keep">,
+  state: Pick<SessionState, "openCalls" | "heldResults">,
+  results: readonly ToolResult[],
+): Promise<EntryBodyOf<"tool_results">> {
+  const bound = new Map(
+    await Promise.all(
+      results.map(
+        async (one) => [one.tool_use_id, { ...one, content: await boundContent(batch, one.content) }] as const,
+      ),
+    ),
+  );
+  return joinResults(
+    state.openCalls,
+    state.heldResults,
+    (call) => {
+      const result = bound.get(call.data.id);
+      if (result === undefined) return notRun(call, UNANSWERED);
+      return { result, call: { name: call.data.name, duration_ms: 0, counted: true } };
+    },
+    batch.clock,
+  );
+}
+
+/** What the model is told of a call of the client's that it went on without. */
+export const UNANSWERED = "no result: whoever asked went on without one";
 
 /** Answers calls that will not be run, so that the history stays one a provider accepts. */
 export function closeCalls(
   calls: readonly ToolUseBlock[],
   sentence: string,
   clock: Clock,
+  held?: Pick<EntryBodyOf<"results_held">, "results" | "calls">,
 ): EntryBodyOf<"tool_results"> {
+  return joinResults(calls, held, (call) => notRun(call, sentence), clock);
+}
+
+/** The results of all calls of an answer, of which some are there already; those have been counted. */
+export function joinResults(
+  calls: readonly ToolUseBlock[],
+  held: Pick<EntryBodyOf<"results_held">, "results" | "calls"> | undefined,
+  answer: (call: ToolUseBlock) => Answered,
+  clock: Clock,
+): EntryBodyOf<"tool_results"> {
+  const there = new Map(
+    held?.results.map((result, at) => {
+      const { name, duration_ms } = held.calls[at] ?? { name: "unknown", duration_ms: 0 };
+      return [result.tool_use_id, { result, call: { name, duration_ms, counted: false } }];
+    }),
+  );
   return toEntry(
     clock,
-    calls.map((call) => notRun(call, sentence)),
+    calls.map((call) => there.get(call.data.id) ?? answer(call)),
   );
 }
 
@@ -200,7 +262,10 @@ async function boundAnswer(batch: ToolBatch, { result, call }: Answered): Promis
   return { result: { ...result, content: await boundContent(batch, result.content) }, call };
 }
 
-async function boundContent(batch: ToolBatch, content: Content): Promise<Content> {
+async function boundContent(
+  batch: Pick<ToolBatch, "redact" | "clock" | "limits" | "keep">,
+  content: Content,
+): Promise<Content> {
   const boundOne = async (text: string): Promise<string> =>
     boundText(await redactSlowly(batch.redact, text, batch.clock.breathe), batch.limits.outputBytesMax, batch.keep);
   if (typeof content === "string") return boundOne(content);
@@ -247,11 +312,11 @@ function decodeWhole(bytes: Uint8Array): string {
 }
 
 /** Throws INVALID_PARAMS, naming the tool, unless all of them can be offered and called: code brought them unseen. */
-export function requireTools(tools: readonly Tool[]): void {
-  if (!Array.isArray(tools)) throw new RuntimeError("INVALID_PARAMS", "tools: give a list of tools");
+export function requireTools(tools: readonly Tool[], field = "tools"): void {
+  if (!Array.isArray(tools)) throw new RuntimeError("INVALID_PARAMS", `${field}: give a list of tools`);
   for (const [index, tool] of tools.entries()) {
     const fault = toolFault(tool);
-    if (fault !== undefined) throw new RuntimeError("INVALID_PARAMS", `tools.${index}: ${fault}`);
+    if (fault !== undefined) throw new RuntimeError("INVALID_PARAMS", `${field}.${index}: ${fault}`);
     requireSound(tool.inputSchema, `the input schema of tool ${tool.name}`);
   }
 }

@@ -1,11 +1,12 @@
 import type { EntryBody, TurnEnd } from "../contract/entry.ts";
+import { RuntimeError } from "../contract/error.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { ModelClient, ModelFailure } from "../ports/model.ts";
 import { requireNotWaiting } from "./approval.ts";
 import { causeOfFailure } from "./retry.ts";
 import { isWaiting, type SessionState } from "./session-state.ts";
 import { estimateTokens } from "./tokens.ts";
-import { closeCalls, INTERRUPTED } from "./tool-batch.ts";
+import { closeCalls, INTERRUPTED, UNANSWERED } from "./tool-batch.ts";
 
 export const CANCELLED: TurnEnd = { status: "failed", error_class: "cancelled", error: "the turn was interrupted" };
 
@@ -73,8 +74,22 @@ const CUT_SHORT: TurnEnd = {
   cause: "fatal_failure",
 };
 
+/** As much of a state as says what was left open. */
+export type Left = Pick<
+  SessionState,
+  "sessionId" | "isCompacting" | "isTurnOpen" | "openCalls" | "pending" | "heldResults" | "approval"
+>;
+
+/** Throws SESSION_BUSY while calls wait for results that somebody may bring: what comes now must not stand before those. */
+export function requireAnswered({ sessionId, openCalls, pending }: Pick<Left, "sessionId" | "openCalls" | "pending">) {
+  if (pending.length === 0) return;
+  const names = [...new Set(openCalls.filter(({ data }) => pending.includes(data.id)).map(({ data }) => data.name))];
+  const message = `session ${sessionId} waits for the results of ${names.join(", ")}; give them, or go on with a prompt`;
+  throw new RuntimeError("SESSION_BUSY", message);
+}
+
 /** The ends of what a process that ended first left open: said by whoever holds the session next. */
-export function closeLeftovers(state: SessionState, clock: Clock): readonly EntryBody[] {
+export function closeLeftovers(state: Left, clock: Clock): readonly EntryBody[] {
   requireNotWaiting(state, clock);
   const ends: EntryBody[] = [];
   if (state.isCompacting) {
@@ -83,12 +98,19 @@ export function closeLeftovers(state: SessionState, clock: Clock): readonly Entr
   if (isWaiting(state)) return [...ends, ...closeWaiting(state, "not run: nobody said in time whether it may", clock)];
   if (state.isTurnOpen) ends.push({ kind: "turn_closed", end: CUT_SHORT });
   // Calls are not run again: they may have taken effect.
-  if (state.openCalls.length > 0) ends.push(closeCalls(state.openCalls, INTERRUPTED, clock));
+  if (state.openCalls.length > 0) {
+    const sentence = state.pending.length > 0 ? UNANSWERED : INTERRUPTED;
+    ends.push(closeCalls(state.openCalls, sentence, clock, state.heldResults));
+  }
   return ends;
 }
 
 /** The end of a turn that waits for a word which will not come. */
-export function closeWaiting({ openCalls }: SessionState, sentence: string, clock: Clock): readonly EntryBody[] {
+export function closeWaiting(
+  { openCalls }: Pick<SessionState, "openCalls">,
+  sentence: string,
+  clock: Clock,
+): readonly EntryBody[] {
   return [{ kind: "turn_closed", end: CANCELLED }, closeCalls(openCalls, sentence, clock)];
 }
 

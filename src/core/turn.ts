@@ -2,7 +2,7 @@ import type { Progress } from "../contract/approval.ts";
 import type { Caller } from "../contract/caller.ts";
 import type { EntryBody, TurnEnd } from "../contract/entry.ts";
 import type { TerminalCause, Usage } from "../contract/event.ts";
-import type { AssistantBlock, Content, Message, StopReason, ToolUseBlock } from "../contract/message.ts";
+import type { AssistantBlock, Content, Message, StopReason, ToolResult, ToolUseBlock } from "../contract/message.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { NativeSummary } from "../ports/model.ts";
 import { askedEntry, ruleAgain, ruleOn } from "./approval.ts";
@@ -22,8 +22,8 @@ import {
   watchDeadline,
 } from "./run.ts";
 import { foldAhead, type SessionState } from "./session-state.ts";
-import { closeCalls, OUT_OF, runToolCalls, type ToolBatch } from "./tool-batch.ts";
-import { CANCELLED, closeLeftovers, endOfFailure, outOfTime, outputLimit } from "./turn-end.ts";
+import { closeCalls, INTERRUPTED, OUT_OF, runToolCalls, type ToolBatch, takeResults } from "./tool-batch.ts";
+import { CANCELLED, closeLeftovers, endOfFailure, type Left, outOfTime, outputLimit } from "./turn-end.ts";
 
 /** A turn that waits for a person's word: `resumeTurn` goes on with it, here or elsewhere. */
 export const WAITING = Symbol("waiting");
@@ -35,6 +35,8 @@ export interface TurnOutcome {
   readonly turns: number;
   readonly toolCalls: number;
   readonly extraction: Extraction;
+  /** The calls it ended with, which whoever asked for it runs. */
+  readonly pending?: readonly ToolUseBlock[];
 }
 
 /** Runs one turn to its end: ask the model, run its tools, ask again. */
@@ -45,15 +47,30 @@ export async function runTurn(
   return within(createRun(turn), (run) => loop(run, openTurn(turn, input.prompt, input.instructions ?? [])));
 }
 
+/** Runs a turn that begins with the results which the one before it ended for, and with what the user says to them, if anything. */
+export async function continueTurn(
+  turn: Turn,
+  input: { results: readonly ToolResult[]; prompt: Content | undefined; instructions?: readonly string[] },
+): Promise<TurnOutcome | typeof WAITING> {
+  const { state, redact, clock, keep } = turn;
+  const taken = await takeResults({ redact, clock, keep, limits: turn.policy.tools }, state, input.results);
+  const { prompt, instructions = [] } = input;
+  const opening: EntryBody[] =
+    prompt === undefined
+      ? [{ kind: "turn_continued" }, taken, ...noticesOf(turn, instructions)]
+      : [taken, ...openTurn(turn, prompt, instructions, foldAhead(state, [taken]))];
+  return within(createRun(turn), (run) => loop(run, opening));
+}
+
 /** Goes on with a turn that waited, once every word it waited for is there. */
 export async function resumeTurn(turn: Turn): Promise<TurnOutcome | typeof WAITING> {
   const { approval, openCalls } = turn.state;
   if (approval === undefined) throw new Error("no turn waits");
   return within(createRun(turn, approval.asked.progress), async (run) => {
     const refusals = await ruleAgain(openCalls, approval, turn.approvals);
-    const unsaved = await runCalls(run, openCalls, refusals);
-    if (turn.signal.aborted) return close(run, unsaved, () => CANCELLED);
-    return loop(run, unsaved);
+    const ran = await runCalls(run, openCalls, refusals);
+    if (turn.signal.aborted) return closeCancelled(run, ran);
+    return ran.pending.length > 0 ? closePending(run, ran) : loop(run, ran.unsaved);
   });
 }
 
@@ -104,8 +121,9 @@ async function loop(run: Run, opening: EntryBody[]): Promise<TurnOutcome | typeo
     if (calls.length === 0) return finish(run, unsaved, answer);
     const served = await serveCalls(run, unsaved, calls);
     if (served === WAITING) return WAITING;
-    unsaved = served;
-    if (turn.signal.aborted) return close(run, unsaved, () => CANCELLED);
+    if (turn.signal.aborted) return closeCancelled(run, served);
+    if (served.pending.length > 0) return closePending(run, served, answer);
+    unsaved = served.unsaved;
   }
   return closeBy(run, unsaved, "turn_limit_reached");
 }
@@ -119,7 +137,7 @@ async function compactIfDue(run: Run, unsaved: readonly EntryBody[]): Promise<bo
   let verdict = judgeTurnBoundary(turn, ahead);
   const at = {
     ahead,
-    isNewTurn: unsaved.some(({ kind }) => kind === "turn_opened"),
+    isNewTurn: unsaved.some(({ kind }) => kind === "turn_opened" || kind === "turn_continued"),
     isDue: verdict === "due" || verdict === "overflow",
   };
   let isSaved = false;
@@ -160,15 +178,22 @@ async function recoversFrom(run: Run, { because, failure }: Failed): Promise<boo
   return isShorter;
 }
 
-function openTurn(turn: Turn, prompt: Content, instructions: readonly string[]): EntryBody[] {
-  const { state, clock } = turn;
+function openTurn(turn: Turn, prompt: Content, instructions: readonly string[], state: Left = turn.state): EntryBody[] {
+  const { clock } = turn;
   const created_at = timestamp(clock);
-  const opening = [...closeLeftovers(state, clock)];
-  for (const body of instructions) {
-    opening.push({ kind: "notice", message: { role: "system_notice", kind: "instructions", body, created_at } });
-  }
-  opening.push({ kind: "turn_opened", message: { role: "user", content: prompt, created_at } });
-  return opening;
+  return [
+    ...closeLeftovers(state, clock),
+    ...noticesOf(turn, instructions),
+    { kind: "turn_opened", message: { role: "user", content: prompt, created_at } },
+  ];
+}
+
+function noticesOf({ clock }: Turn, instructions: readonly string[]): readonly EntryBody[] {
+  const created_at = timestamp(clock);
+  return instructions.map((body) => ({
+    kind: "notice",
+    message: { role: "system_notice", kind: "instructions", body, created_at },
+  }));
 }
 
 interface Opened {
@@ -232,17 +257,23 @@ function assistantEntry(
   };
 }
 
+/** What became of the calls of an answer: what is to be saved next, and those that whoever asked for the turn runs. */
+interface Served {
+  readonly unsaved: EntryBody[];
+  readonly pending: readonly ToolUseBlock[];
+}
+
 /** Saves the answer, then runs, closes or asks about its calls; returns what is to be saved next. */
 async function serveCalls(
   run: Run,
   unsaved: EntryBody[],
   calls: readonly ToolUseBlock[],
-): Promise<EntryBody[] | typeof WAITING> {
+): Promise<Served | typeof WAITING> {
   const { turn } = run;
   const { clock, approvals } = turn;
   const stop = checkBudget(run, unsaved);
   await turn.append(() => stillUnsaved(run, unsaved));
-  if (stop === "tokens" || stop === "cost") return [closeCalls(calls, OUT_OF[stop], clock)];
+  if (stop === "tokens" || stop === "cost") return { unsaved: [closeCalls(calls, OUT_OF[stop], clock)], pending: [] };
   const ruled = await ruleOn(calls, approvals);
   if ("refusals" in ruled) return runCalls(run, calls, ruled.refusals);
   const progress = {
@@ -261,12 +292,12 @@ function callerOf({ name, scopes, labels }: Caller): Progress["caller"] {
   return { name, scopes: [...scopes], labels: { ...labels } };
 }
 
-/** Runs calls but for those that are refused. */
+/** Runs calls but for those that are refused, or are for whoever asked. */
 async function runCalls(
   run: Run,
   calls: readonly ToolUseBlock[],
   refusals: ReadonlyMap<string, string>,
-): Promise<EntryBody[]> {
+): Promise<Served> {
   const { turn } = run;
   const { state, clock } = turn;
   const { max_tool_calls = Number.POSITIVE_INFINITY } = state.settings.budget_limits;
@@ -286,7 +317,13 @@ async function runCalls(
     keep: turn.keep,
   };
   try {
-    return [await runToolCalls(batch, calls)];
+    const { ran, pending } = await runToolCalls(batch, calls);
+    if (pending.length === 0) return { unsaved: [ran], pending };
+    const { message, calls: rows } = ran;
+    return {
+      unsaved: rows.length === 0 ? [] : [{ kind: "results_held", results: message.results, calls: rows }],
+      pending,
+    };
   } finally {
     await deadline.release();
   }
@@ -348,6 +385,29 @@ function completed(run: Run, unsaved: readonly EntryBody[]): Extract<TurnEnd, { 
     usage: ahead.usage,
     ...(text === undefined ? {} : { text_seq: text.seq }),
   };
+}
+
+/** Ends a turn whose calls are for whoever asked: it goes on when their results have come. */
+async function closePending(
+  run: Run,
+  { unsaved, pending }: Served,
+  answer?: Extract<ModelAnswer, { ok: true }>,
+): Promise<TurnOutcome> {
+  const closed = await close(run, unsaved, () => ({
+    ...completed(run, unsaved),
+    ...(answer === undefined ? {} : { final_call: { stop_reason: answer.stopReason, usage: answer.usage } }),
+    pending: pending.map(({ data }) => data.id),
+  }));
+  return { ...closed, pending };
+}
+
+/** Ends a turn that was interrupted: calls that nobody will run any more are answered. */
+function closeCancelled(run: Run, { unsaved, pending }: Served): Promise<TurnOutcome> {
+  const { state, clock } = run.turn;
+  if (pending.length === 0) return close(run, unsaved, () => CANCELLED);
+  const { heldResults } = foldAhead(state, unsaved);
+  const answered = closeCalls(state.openCalls, INTERRUPTED, clock, heldResults);
+  return close(run, [...unsaved, answered], () => CANCELLED);
 }
 
 /** Ends a turn gracefully for a cause other than the model's own end. */

@@ -22,6 +22,8 @@ export interface Tool extends ToolSpec {
   readonly mcp?: { readonly server: string; readonly tool: string };
   /** Whether a person is asked before it runs, unless a rule allows or denies it. */
   readonly needsApproval?: boolean | ((args: JsonObject) => boolean | Promise<boolean>);
+  /** Set where whoever asks for the turn runs it: a turn that calls it ends, and one with the result goes on. */
+  readonly isClients?: true;
   /** A thrown error becomes an error result with its message. */
   execute(args: JsonObject, context: ToolCallContext): Promise<ToolOutput> | ToolOutput;
 }

@@ -13,7 +13,7 @@ import type { Asking } from "../core/model-call.ts";
 import { type KeptCompaction, saidIn, transcriptAfter } from "../core/rewrites.ts";
 import type { SessionState } from "../core/session-state.ts";
 import { estimateTokens } from "../core/tokens.ts";
-import { closeLeftovers } from "../core/turn-end.ts";
+import { closeLeftovers, requireAnswered } from "../core/turn-end.ts";
 import type { ModelClient, ModelResolver } from "../ports/model.ts";
 import type { Service } from "./dispatch.ts";
 import { appendEntries, emitLive, type LiveSession, type LiveSessions, type LockedWork } from "./live-sessions.ts";
@@ -133,6 +133,7 @@ async function compactNow(
     const { previewCompaction } = await import("../core/compaction/preview.ts");
     return previewCompaction(state, compacting, { model: client, clock, instructions });
   }
+  requireAnswered(state);
   await appendEntries(store.log, session, () => closeLeftovers(state, clock));
   // What is being made ready of the same is waited for, unless something else is wanted of it.
   if (instructions === undefined) await parts.preparations.settled(state.sessionId, signal);

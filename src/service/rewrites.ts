@@ -7,7 +7,7 @@ import { planRewrite, splice, type Wanted } from "../core/plan-rewrite.ts";
 import { findRevision, revisionOf, transcriptAfter } from "../core/rewrites.ts";
 import type { SessionState } from "../core/session-state.ts";
 import { estimateTokens } from "../core/tokens.ts";
-import { closeLeftovers } from "../core/turn-end.ts";
+import { closeLeftovers, requireAnswered } from "../core/turn-end.ts";
 import type { Service } from "./dispatch.ts";
 import { appendEntries, type LiveSession, type LiveSessions, type LockedWork } from "./live-sessions.ts";
 import { pageOf } from "./session-reader.ts";
@@ -89,6 +89,7 @@ async function change(
   const { grammarFaults } = await import("../core/compaction/grammar.ts");
   const seen = { messages: state.transcript.length, revision: revisionOf(state.transcript, hash) };
   requireExpected(why, seen.revision);
+  requireAnswered(state);
   await appendEntries(store.log, session, () => closeLeftovers(state, clock));
   const closed = state.transcript.length;
   let commit: RewriteCommit | undefined;

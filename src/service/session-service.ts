@@ -1,10 +1,11 @@
 import { type Caller, describeAccess } from "../contract/caller.ts";
 import type { Capabilities, Capability, ModelsCatalog } from "../contract/capability.ts";
 import { RuntimeError } from "../contract/error.ts";
-import type { Content } from "../contract/message.ts";
+import type { Content, ToolResult } from "../contract/message.ts";
 import type { CreateSession, RunResult, SessionSettings, StartTurn } from "../contract/session.ts";
 import { requireNotWaiting } from "../core/approval.ts";
 import { compileSchema } from "../core/json-schema.ts";
+import type { SessionState } from "../core/session-state.ts";
 import { asBlocks, toolTokens } from "../core/tokens.ts";
 import { requireTools } from "../core/tool-batch.ts";
 import type { WAITING } from "../core/turn.ts";
@@ -51,7 +52,7 @@ import {
   runSessionTurn,
   type TurnParts,
 } from "./turn-runner.ts";
-import { allTools, chooseTools } from "./turn-tools.ts";
+import { allTools, chooseTools, clientTools } from "./turn-tools.ts";
 
 /** What follows from the configuration, which may change between two turns. */
 export interface Configured extends Omit<TurnParts, keyof FixedParts | "preparations"> {
@@ -118,6 +119,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
     }
     const { prompt, initial_turn } = input;
     const isDeferred = initial_turn === "deferred";
+    requireTools(clientTools(settings), "client_tools");
     const pending = isDeferred && prompt !== undefined ? { pending_prompt: prompt } : {};
     const session_id = clock.newId();
     const body = { kind: "session_created" as const, settings, ...pending };
@@ -177,19 +179,22 @@ export function createSessionService(parts: ServiceParts): SessionService {
       const isFirstTurn = state.turnsOpened === 0;
       const permissions = rulesFor(state.settings.permissions, input.permissions, call.caller);
       const overridden = overrideSettings(state.settings, { ...input, permissions }, { model, isFirstTurn });
+      if (overridden !== state.settings) requireTools(clientTools(overridden), "client_tools");
+      if (input.tool_results !== undefined) requirePending(state, input.tool_results);
       requireToolScope(call.caller, overridden.tools, began.defaults.ceiling);
       const settings = withinCeiling(overridden, began.defaults);
       requireSkills(input, settings);
       if (settings !== state.settings) requireParams(model, settings);
       requirePrice(model, withDayLimit(settings, call.caller));
-      const prompt = state.pendingPrompt === undefined ? input.prompt : join(state.pendingPrompt, input.prompt);
+      const prompt = promptOf(state.pendingPrompt, input);
       if (settings !== state.settings) {
         await appendEntries(store.log, session, [{ kind: "settings_changed", settings }]);
       }
       const instructions = input.additional_instructions ?? [];
       const { traceparent, unattended, caller } = call;
       const overlay = input.flow_tool_overlay;
-      const turn = { prompt, model, instructions, overlay, signal, traceparent, unattended, added, caller };
+      const results = input.tool_results;
+      const turn = { prompt, results, model, instructions, overlay, signal, traceparent, unattended, added, caller };
       return runSessionTurn(began, session, turn);
     });
   };
@@ -311,6 +316,24 @@ function modelFor(models: ModelResolver, { state }: LiveSession, input: StartTur
   const isOther = input.model !== undefined && input.model !== model;
   // Another model may be another provider's: the session's own must not be assumed of it.
   return models.resolve(input.model ?? model, input.provider ?? (isOther ? undefined : provider));
+}
+
+/** What the turn says; undefined where it brings results alone. */
+function promptOf(pending: Content | undefined, { prompt, tool_results }: StartTurn): Content | undefined {
+  if (tool_results !== undefined && (typeof prompt === "string" ? prompt.trim() : prompt).length === 0)
+    return undefined;
+  return pending === undefined ? prompt : join(pending, prompt);
+}
+
+/** Throws INVALID_PARAMS unless these are the results of all calls that wait: only together can they be shown. */
+function requirePending({ pending }: SessionState, results: readonly ToolResult[]): void {
+  const refuse = (why: string) => new RuntimeError("INVALID_PARAMS", `tool_results: ${why}`);
+  if (pending.length === 0) throw refuse("no call of this session waits for a result");
+  const given = results.map(({ tool_use_id }) => tool_use_id);
+  const stray = given.find((id, index) => !pending.includes(id) || given.indexOf(id) !== index);
+  if (stray !== undefined) throw refuse(`no call ${stray} waits for a result, or it is there twice`);
+  const missing = pending.filter((id) => !given.includes(id));
+  if (missing.length > 0) throw refuse(`give those of all calls that wait at once; ${missing.join(", ")} is missing`);
 }
 
 function join(first: Content, second: Content): Content {

@@ -92,6 +92,7 @@ export function settleSettings(input: CreateSession, model: ModelClient, default
     structured_output_retries: input.structured_output_retries ?? defaults.structured_output_retries,
     ...given("system_prompt", system.length === 0 ? undefined : system.join("\n\n")),
     ...given("max_tokens", input.max_tokens ?? defaults.max_tokens),
+    ...given("client_tools", input.client_tools),
     ...given("provider_params", input.provider_params),
     ...given("output_schema", input.output_schema),
     ...given("labels", input.labels),
@@ -135,6 +136,7 @@ export function overrideSettings(
     ...given("system_prompt", input.system_prompt),
     ...given("output_schema", input.output_schema),
     ...given("structured_output_retries", input.structured_output_retries),
+    ...given("client_tools", input.client_tools),
     ...given("provider_params", input.provider_params),
     ...given("permissions", input.permissions),
   };

@@ -2,8 +2,8 @@ import type { Caller } from "../contract/caller.ts";
 import { type CompactionSettings, RECALL_OUTPUT } from "../contract/compaction.ts";
 import type { EntryBody, TurnEnd } from "../contract/entry.ts";
 import { asRuntimeError, RuntimeError } from "../contract/error.ts";
-import type { Content } from "../contract/message.ts";
-import type { RunResult, SessionSettings, StartTurn } from "../contract/session.ts";
+import type { Content, ToolResult, ToolUseBlock } from "../contract/message.ts";
+import type { PendingCall, RunResult, SessionSettings, StartTurn } from "../contract/session.ts";
 import type { Permit } from "../core/approval.ts";
 import { COMPACTION_DEFAULTS, DefaultCompactor, requireReachable, thresholdFor } from "../core/compaction/policy.ts";
 import { type Compacting, CUSTOM } from "../core/compaction/prepare.ts";
@@ -16,7 +16,7 @@ import type { Redact } from "../core/redact.ts";
 import type { Turn, TurnPolicy } from "../core/run.ts";
 import { type SessionState, totalTokens } from "../core/session-state.ts";
 import { estimateTokens, toolTokens } from "../core/tokens.ts";
-import { resumeTurn, runTurn, type TurnOutcome, type WAITING } from "../core/turn.ts";
+import { continueTurn, resumeTurn, runTurn, type TurnOutcome, type WAITING } from "../core/turn.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { CompactionHooks, Compactor, Curator } from "../ports/compactor.ts";
 import type { Judge } from "../ports/judge.ts";
@@ -62,8 +62,10 @@ export interface TurnParts extends FixedParts, ToolParts {
 }
 
 export interface TurnInput {
-  /** Undefined for a turn that waited for a person's word, and goes on. */
+  /** Undefined for a turn that waited for a person's word, and goes on; and where results alone are given. */
   readonly prompt: Content | undefined;
+  /** The results that the turn before ended for. */
+  readonly results?: readonly ToolResult[] | undefined;
   readonly model: ModelClient;
   readonly instructions: readonly string[];
   readonly overlay: StartTurn["flow_tool_overlay"];
@@ -155,12 +157,12 @@ async function runOn(parts: TurnParts, live: LiveSession, input: Equipped): Prom
   };
   const { turnsOpened } = live.state;
   try {
-    const { prompt, instructions } = input;
-    const outcome = await (prompt === undefined ? resumeTurn(turn) : runTurn(turn, { prompt, instructions }));
+    const outcome = await begin(turn, input);
     return typeof outcome === "symbol" ? outcome : toResult(live, outcome);
   } catch (thrown) {
     const error = asRuntimeError(thrown);
-    const hasOpened = input.prompt === undefined || live.state.turnsOpened > turnsOpened;
+    const isResumed = input.prompt === undefined && input.results === undefined;
+    const hasOpened = isResumed || live.state.turnsOpened > turnsOpened;
     // A turn that was closed has told its end already.
     if (!hasOpened || live.state.isTurnOpen) await closeBroken(parts, live, { error, hasOpened });
     throw error;
@@ -168,6 +170,11 @@ async function runOn(parts: TurnParts, live: LiveSession, input: Equipped): Prom
     parts.memory?.indexLater(live.state);
     preparations.rest(live, making);
   }
+}
+
+function begin(turn: Turn, { prompt, results, instructions }: TurnInput): Promise<TurnOutcome | typeof WAITING> {
+  if (results !== undefined) return continueTurn(turn, { results, prompt, instructions });
+  return prompt === undefined ? resumeTurn(turn) : runTurn(turn, { prompt, instructions });
 }
 
 /** Tells something once the first append is durable: a turn tells of itself before anything of it is told. */
@@ -213,6 +220,7 @@ function signed(bodies: readonly EntryBody[], by: string | undefined): readonly 
   return bodies.map((body) => {
     switch (body.kind) {
       case "turn_opened":
+      case "turn_continued":
       case "assistant":
       case "call_failed":
       case "extraction_attempt":
@@ -274,8 +282,13 @@ export function toResult(live: LiveSession, outcome: TurnOutcome): RunResult {
     usage: { ...usage, total_tokens: totalTokens(usage) },
     ...(turnUsage.cost === undefined ? {} : { turn_cost: turnUsage.cost }),
     ...(cause === undefined ? {} : { terminal_cause_kind: cause }),
+    ...(outcome.pending === undefined ? {} : { pending_calls: outcome.pending.map(toPendingCall) }),
     ...extraction,
   };
+}
+
+function toPendingCall({ data: { id, name, args } }: ToolUseBlock): PendingCall {
+  return { id, name, args };
 }
 
 function failureOf(end: Extract<TurnOutcome["end"], { status: "failed" }>, session_id: string): RuntimeError {

@@ -42,12 +42,25 @@ export function allTools(
   settings: SessionSettings,
   of: { readonly own: readonly Tool[]; readonly caller?: Caller | undefined; readonly wasEvicted?: boolean },
 ): readonly Tool[] {
-  const tools = [...parts.toolsFor(settings, of.caller), ...of.own];
+  const tools = [...parts.toolsFor(settings, of.caller), ...of.own, ...clientTools(settings)];
   // What searches memory gives nothing worth evicting.
   const hasOthers = tools.some(({ name }) => !isRecallTool(name));
   // Lines that stand in the context must lead somewhere, also when no more are to come.
   const recall = hasOthers ? parts.recallOutputFor(settings, of.wasEvicted) : undefined;
   return recall === undefined ? tools : [recall, ...tools];
+}
+
+/** The tools whose calls end a turn. */
+export function clientTools({ client_tools = [] }: Pick<SessionSettings, "client_tools">): readonly Tool[] {
+  return client_tools.map(({ name, description, input_schema }) => ({
+    name,
+    description,
+    inputSchema: input_schema,
+    isClients: true,
+    execute: () => {
+      throw new Error(`whoever asked for the turn runs ${name}`);
+    },
+  }));
 }
 
 function passes(filter: ToolFilter, name: string): boolean {
