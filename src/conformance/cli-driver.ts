@@ -46,6 +46,7 @@ export function commandsOf(start: Start): (words: readonly string[]) => Promise<
 function lacks(ability: Ability, present: ReadonlySet<Capability>): string | undefined {
   if (ability === "deferred sessions") return "a command that creates a session also runs its turn";
   if (ability === "questions") return "without a terminal nobody can be asked";
+  if (ability === "client tools") return "whoever types a command runs no tools for a model";
   if (ability === "free input") return "a command has no place for this input";
   if (present.has("session-store")) return undefined;
   const isAbsent = ability === "compactions of unkept sessions" && !present.has("session-compaction");

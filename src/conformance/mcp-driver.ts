@@ -48,7 +48,7 @@ export async function openMcpDriver(target: McpTarget): Promise<Driver> {
       const stream = onEvent === undefined ? {} : { stream: true };
       const answer = await connection.callTool(
         operation,
-        { name: row.mcp, arguments: { ...input, ...stream } },
+        { name: row.mcp, arguments: { ...withTools(input), ...stream } },
         onEvent,
       );
       return outcomeOf(operation, answer);
@@ -63,6 +63,11 @@ export async function openMcpDriver(target: McpTarget): Promise<Driver> {
       await target.close();
     },
   };
+}
+
+/** Tools that the client runs have another name here (contract §6). */
+function withTools({ client_tools, ...input }: Fields): Fields {
+  return client_tools === undefined ? input : { ...input, tools: client_tools };
 }
 
 /** Pins are for people to decide (contract §15). */
@@ -94,13 +99,24 @@ function asTable(operation: OperationName, payload: unknown): unknown {
   if (operation === "searchMemory" || operation === "searchHistory") return { results: payload };
   if (operation === "readSession") return readAsTable(payload);
   if (!RUNS_TURN.includes(operation) || !isFields(payload)) return payload;
-  const { content, ...fields } = payload;
+  const { content, status: _status, pending_tool_calls, ...rest } = payload;
+  const fields = { ...rest, pending_calls: pendingAsTable(pending_tool_calls) };
   const present = Object.entries(fields).filter(([, value]) => value !== null);
   const texts = Array.isArray(content) ? content.map((block: unknown) => String(Object(block).text)) : [];
   if (texts.length > 0) return { ...Object.fromEntries(present), text: texts.join("") };
   // A session that has not run has no counts in the table.
   const { turns: _turns, tool_calls: _calls, ...deferred } = Object.fromEntries(present);
   return deferred;
+}
+
+/** A call's id stands among its arguments, too (contract §6). */
+function pendingAsTable(calls: unknown): unknown {
+  if (!Array.isArray(calls)) return null;
+  return calls.map((call: unknown) => {
+    const { tool_use_id: id, tool_name: name, args } = Object(call);
+    const { tool_use_id: _again, ...given } = Object(args);
+    return { id, name, args: given };
+  });
 }
 
 /** What a session has used stands apart from it, and its times are objects (contract §6). */

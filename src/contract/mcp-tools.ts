@@ -2,10 +2,19 @@ import { z } from "zod";
 import { PatchConfig, SetConfig } from "./config.ts";
 import { nonnegative, SKILL_FIELDS, UNSERVED } from "./input.ts";
 import { SkillRow } from "./memory.ts";
-import { Content, TextBlock } from "./message.ts";
-import { CallbackTool } from "./requests.ts";
+import { TextBlock } from "./message.ts";
 import { SystemTime } from "./rewrite.ts";
-import { AT_CREATION, FurtherTurn, Named, NewSession, RunResult, SessionId, SessionInfo } from "./session.ts";
+import {
+  AT_CREATION,
+  CLIENT_TOOLS_MAX,
+  ClientTool,
+  FurtherTurn,
+  Named,
+  NewSession,
+  RunResult,
+  SessionId,
+  SessionInfo,
+} from "./session.ts";
 
 /** A JSON schema of an object, which is what a tool's arguments and structured results are. */
 export interface ObjectSchema {
@@ -42,26 +51,15 @@ const shorten: Override = ({ jsonSchema }) => {
   delete jsonSchema.propertyNames;
 };
 
-const CLIENT_TOOLS_MAX = 1_024;
 const yesOrNo = { error: "write true or false" };
 
-/** A tool the client runs: the call that needs it is answered with what is wanted. */
-const ClientTool = CallbackTool.extend({
+/** A tool the client runs, as MCP's clients name it. */
+const HandledTool = ClientTool.extend({
   handler: z
     .literal("callback", { error: 'write "callback", which is what there is' })
     .default("callback")
     .describe("who runs it; there is one way"),
 });
-export type ClientTool = z.infer<typeof ClientTool>;
-
-const ToolResults = z.array(
-  z.object({
-    tool_use_id: z.string().min(1).describe("the call it answers, as pending_tool_calls names it"),
-    content: Content.describe("what the tool gave"),
-    is_error: z.boolean(yesOrNo).default(false).describe("whether it failed"),
-  }),
-);
-export type ToolResults = z.infer<typeof ToolResults>;
 
 /** What `meerkat_run` and `meerkat_resume` take besides the fields of their operation. */
 export const TurnExtras = z.object({
@@ -77,13 +75,10 @@ export const TurnExtras = z.object({
     .nullish()
     .describe("the built-in tools, as older clients ask for them"),
   tools: z
-    .array(ClientTool)
+    .array(HandledTool)
     .max(CLIENT_TOOLS_MAX)
     .optional()
     .describe("tools the client runs, for this turn and those after it"),
-  tool_results: ToolResults.max(CLIENT_TOOLS_MAX)
-    .optional()
-    .describe("what the client's tools gave a turn that waits for them; its prompt may be empty then"),
 });
 
 /** What is taken from a client that sends it and refused where it asks for something; a model need not read of it. */
@@ -106,7 +101,8 @@ export const ResumeTool = FurtherTurn.omit({ ...UNTOLD, ...masked(AT_CREATION) }
 /** What the two tools answer: a result of MCP inside the result, as existing clients read it. */
 export const TurnPayload = z.object({
   content: z.array(TextBlock).describe("what the model answered last"),
-  ...RunResult.omit({ text: true, structured_output: true, extraction_error: true, usage: true }).shape,
+  ...RunResult.omit({ pending_calls: true, text: true, structured_output: true, extraction_error: true, usage: true })
+    .shape,
   usage: RunResult.shape.usage.optional(),
   structured_output: z.unknown().describe("the result that matches output_schema; null without one"),
   extraction_error: RunResult.shape.extraction_error

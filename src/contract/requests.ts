@@ -2,23 +2,10 @@ import { z } from "zod";
 import { invalidInput } from "./input.ts";
 import { Content } from "./message.ts";
 import { OPERATIONS, type OperationName } from "./operations.ts";
-import { SessionId } from "./session.ts";
+import { CLIENT_TOOLS_MAX, ClientTool, SessionId } from "./session.ts";
 
-const NAME_CHARS_MAX = 128;
-const TOOLS_MAX = 1_024;
-
-/** A tool the client runs: the server asks for it with `tool/execute`. */
-export const CallbackTool = z.object({
-  name: z.string().min(1).max(NAME_CHARS_MAX).describe("the tool's name, which the model calls it by"),
-  description: z.string().default("").describe("what it does, for the model to read"),
-  input_schema: z
-    .record(z.string(), z.unknown())
-    .default({ type: "object" })
-    .describe("a JSON schema of what it is given"),
-});
-export type CallbackTool = z.infer<typeof CallbackTool>;
-
-const CallbackTools = z.array(CallbackTool).max(TOOLS_MAX);
+/** Tools the client runs: the server asks for them with `tool/execute`. */
+const CallbackTools = z.array(ClientTool).max(CLIENT_TOOLS_MAX);
 
 /** `tools/register`: for every session of the connection, from its next turn on. */
 export const RegisterTools = z.object({ tools: CallbackTools.describe("the tools, in place of those before") });

@@ -61,19 +61,17 @@ const isSaid = (prompt: Content): boolean => (typeof prompt === "string" ? promp
 const isEmpty = { error: "the prompt is empty" };
 const Prompt = AnyPrompt.refine(isSaid, isEmpty);
 
+const TOOL_NAME_CHARS_MAX = 128;
+
 /** A tool that whoever asks runs: only its description is here. */
-const ClientTool = z.strictObject({
-  name: z
-    .string()
-    .regex(/^[\w-]{1,64}$/, { error: "write 1 to 64 letters, digits, _ or -" })
-    .describe("the tool's name"),
-  description: z.string().default("").describe("what it does, for the model"),
+export const ClientTool = z.object({
+  name: z.string().min(1).max(TOOL_NAME_CHARS_MAX).describe("the tool's name, which the model calls it by"),
+  description: z.string().default("").describe("what it does, for the model to read"),
   input_schema: JsonObject.default({ type: "object" }).describe("a JSON schema of what it is given"),
 });
 export type ClientTool = z.infer<typeof ClientTool>;
 
-/** What is beyond it no provider takes. */
-const CLIENT_TOOLS_MAX = 512;
+export const CLIENT_TOOLS_MAX = 1_024;
 
 const ClientTools = z
   .array(ClientTool, { error: "write a list of {name, description, input_schema}" })
@@ -82,12 +80,15 @@ const ClientTools = z
     error: "two tools have the same name; rename one",
   });
 
-const ClientResult = z.strictObject({
-  tool_use_id: z.string().describe("the call it answers"),
+const ClientResult = z.object({
+  tool_use_id: z.string().min(1).describe("the call it answers, as the pending calls name it"),
   content: Content.describe("what the tool gave"),
-  is_error: z.boolean().default(false).describe("whether it failed"),
+  is_error: z.boolean({ error: "write true or false" }).default(false).describe("whether it failed"),
 });
-export type ClientResult = z.infer<typeof ClientResult>;
+const ClientResults = z
+  .array(ClientResult, { error: "write a list of {tool_use_id, content, is_error}" })
+  .min(1, { error: "give the result of every call that waits" })
+  .max(CLIENT_TOOLS_MAX, { error: `write at most ${CLIENT_TOOLS_MAX} results` });
 
 /** What a session is made of besides its history; resume restores exactly this. */
 export const SessionSettings = z.object({
@@ -260,11 +261,9 @@ export const FurtherTurn = z.object({
   session_id: SessionId,
   ...EveryTurn,
   prompt: written("PROMPT", AnyPrompt.describe("what to ask: a text, or a list of content blocks")),
-  tool_results: z
-    .array(ClientResult, { error: "write a list of {tool_use_id, content, is_error}" })
-    .min(1, { error: "give the result of every call that waits" })
-    .optional()
-    .describe("the results of all pending_calls of the turn before; the prompt may be empty then"),
+  tool_results: ClientResults.optional().describe(
+    "the results of all pending_calls of the turn before; the prompt may be empty then",
+  ),
   clear_provider_params: z.boolean().default(false).describe("take the session's provider_params away first"),
   flow_tool_overlay: z
     .strictObject({

@@ -6,6 +6,7 @@ import type { OperationInput, OperationOutput } from "../contract/operations.ts"
 import type { RunResult } from "../contract/session.ts";
 import { TIMEOUT } from "../core/approval.ts";
 import { isWaiting, type SessionState } from "../core/session-state.ts";
+import { closeCalls, INTERRUPTED } from "../core/tool-batch.ts";
 import type { TurnOutcome } from "../core/turn.ts";
 import { closeWaiting } from "../core/turn-end.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -33,7 +34,7 @@ interface ApprovalParts {
 interface Approvals extends Pick<Service, "answerApproval" | "listApprovals"> {
   /** Waits for the end of a turn that waits for a word, which may be given in any process. */
   untilOver(session: LiveSession, call: CallContext): Promise<RunResult>;
-  /** Ends a turn that waits, without its calls; does nothing when none does. */
+  /** Ends what waits, a turn for a word or calls for their results, without them; does nothing when nothing does. */
   giveUp(session: LiveSession): Promise<void>;
 }
 
@@ -187,11 +188,16 @@ export function createApprovals(parts: ApprovalParts): Approvals {
       return { approvals: [...approvals.values()].sort((a, b) => a.asked_at.localeCompare(b.asked_at)) };
     },
     giveUp: async (session) => {
-      if (!isWaiting(session.state)) return;
+      const { state } = session;
+      if (!isWaiting(state) && state.pending.length === 0) return;
       const close = async (): Promise<void> => {
-        if (!isWaiting(session.state)) return;
-        const sentence = "not run: the turn was interrupted before anybody said whether it may";
-        await appendEntries(store.log, session, () => closeWaiting(session.state, sentence, clock));
+        if (isWaiting(state)) {
+          const sentence = "not run: the turn was interrupted before anybody said whether it may";
+          await appendEntries(store.log, session, () => closeWaiting(state, sentence, clock));
+        } else if (state.pending.length > 0) {
+          const { openCalls, heldResults } = state;
+          await appendEntries(store.log, session, () => [closeCalls(openCalls, INTERRUPTED, clock, heldResults)]);
+        }
       };
       await locked.run(session, {}, close).catch(async (thrown: unknown) => {
         if (!(thrown instanceof RuntimeError) || thrown.code !== "SESSION_BUSY") throw thrown;

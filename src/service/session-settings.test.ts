@@ -115,6 +115,7 @@ const BOTH: Readonly<Record<string, Sample>> = {
   ...Object.fromEntries(Object.entries(ASKS).map(([field, value]) => [field, { value, refused: unavailable(field) }])),
   ...Object.fromEntries(Object.keys(SKILL_FIELDS).map((field) => [field, { value: UNKNOWN_SKILL, refused: notFound }])),
   external_tools: { value: [{ name: "a" }], refused: unavailable("external_tools") },
+  client_tools: { value: [{ name: "a" }] },
 };
 
 const CREATE: Readonly<Record<string, Sample>> = {
@@ -143,6 +144,7 @@ const TURN: Readonly<Record<string, Sample>> = {
   session_id: { value: "01900000-0000-7000-8000-ffffffffffff", refused: { code: "SESSION_NOT_FOUND" } },
   flow_tool_overlay: { value: { blocked_tools: ["memory_search"] } },
   clear_provider_params: { value: true },
+  tool_results: { value: [{ tool_use_id: "c1", content: "a" }], refused: { code: "INVALID_PARAMS" } },
 };
 
 /** Any session takes further turns, which is all it asks for. */

@@ -5,13 +5,12 @@ import type { AgentEvent } from "../../contract/event.ts";
 import { ConfigTool, type ReadPayload, TurnExtras, type TurnPayload } from "../../contract/mcp-tools.ts";
 import type { OperationName } from "../../contract/operations.ts";
 import { parseParams } from "../../contract/requests.ts";
-import type { RunResult, SessionInfo } from "../../contract/session.ts";
-import type { CallContext, Dispatch } from "../../service/dispatch.ts";
+import type { PendingCall, RunResult, SessionInfo } from "../../contract/session.ts";
+import type { Dispatch } from "../../service/dispatch.ts";
 import { createEventQueue, type Delivery, type Listener } from "../../service/event-queue.ts";
 import { type Params, toEnvelope, withPlainIds, withSessionRefs } from "../wire/events.ts";
 import { isRecord } from "../wire/incoming.ts";
 import { furtherTurn } from "../wire/running-turns.ts";
-import { type ClientTurns, isWaiting, type WaitingTurn } from "./client-turns.ts";
 import { askingClient, type Elicit } from "./questions.ts";
 import { ANSWERS_LIST, type OperationTool, RUNS_TURN } from "./tools.ts";
 
@@ -19,7 +18,6 @@ import { ANSWERS_LIST, type OperationTool, RUNS_TURN } from "./tools.ts";
 export interface CallParts {
   readonly dispatch: Dispatch;
   readonly realm: string;
-  readonly turns: ClientTurns;
   /** Whose calls they are. */
   readonly caller: Caller | undefined;
 }
@@ -86,32 +84,28 @@ export function toolFailure(error: RuntimeError): CallToolResult {
   return { content: [{ type: "text", text: JSON.stringify(told) }], isError: true };
 }
 
-async function runTurn(
-  { dispatch, turns, caller }: CallParts,
-  operation: OperationName,
-  call: ToolCall,
-): Promise<unknown> {
+async function runTurn({ dispatch, caller }: CallParts, operation: OperationName, call: ToolCall): Promise<unknown> {
   const { args, signal, notices, hearsEvents } = call;
-  const { stream, builtin_config, tools, tool_results = [] } = parseParams(TurnExtras, args);
+  const { stream, builtin_config, tools } = parseParams(TurnExtras, args);
+  const { tool_results, ...plain } = args;
   const shell = builtin_config?.enable_shell;
-  const input = shell === undefined || shell === null ? args : { enable_shell: shell, ...args };
+  const input = {
+    ...(shell === undefined || shell === null ? {} : { enable_shell: shell }),
+    ...plain,
+    // Clients that bring none send an empty list.
+    ...(Array.isArray(tool_results) && tool_results.length === 0 ? {} : { tool_results }),
+    ...(tools === undefined ? {} : { client_tools: tools.map(({ handler: _, ...tool }) => tool) }),
+  };
   const sessionId = typeof args.session_id === "string" ? args.session_id : undefined;
   const telling = createTurnNotices({ ...notices, wantsEvents: () => stream && hearsEvents() }, sessionId);
   try {
     const asking =
       call.elicit &&
       askingClient(dispatch, call.elicit, { next: telling.listener, call: caller === undefined ? {} : { caller } });
-    const hearing = { signal, listener: asking ?? telling.listener, caller };
-    if (tool_results.length > 0) {
-      // The turn runs already, so what is said besides the results joins it.
-      const said = typeof args.prompt === "string" && args.prompt.trim() !== "";
-      if (said) await dispatch("injectContext", { session_id: sessionId, text: args.prompt });
-      return await turns.goOn(sessionId ?? "", tool_results, hearing);
-    }
-    const given = tools === undefined ? {} : { tools: turns.toTools(tools) };
-    const run = (call: CallContext) =>
-      operation === "resumeSession" ? furtherTurn(dispatch, input, call) : dispatch(operation, input, call);
-    return await turns.begin((call) => run({ ...call, ...given }), hearing);
+    const context = { signal, listener: asking ?? telling.listener };
+    return await (operation === "resumeSession"
+      ? furtherTurn(dispatch, input, context)
+      : dispatch(operation, input, context));
   } finally {
     await telling.finish();
   }
@@ -121,8 +115,7 @@ function payloadOf(operation: OperationName, output: unknown, { session_id }: Pa
   if (!isRecord(output)) return output;
   if (ANSWERS_LIST.includes(operation)) return output.results;
   if (RUNS_TURN.includes(operation)) {
-    // The operation's output, which its row's schema describes.
-    return isWaiting(output) ? waitingPayload(output) : turnPayload(output as TurnResult);
+    return turnPayload(output as TurnResult); // The operation's output, which its row's schema describes.
   }
   // The operation's output, which its row's schema describes.
   if (operation === "readSession") return readPayload(output as unknown as SessionInfo);
@@ -145,21 +138,21 @@ function readPayload({ session_ref, total_tokens, cost: _told, usage, ...session
 type TurnResult = Partial<RunResult> & { readonly session_id: string };
 
 /** What the client is to run, under the names existing clients read. */
-function waitingPayload({ session_id, pending, ...ref }: WaitingTurn): TurnPayload {
+function pendingPayload(calls: readonly PendingCall[]): Partial<TurnPayload> {
   return {
-    ...turnPayload({ session_id, ...ref, text: "Agent is waiting for tool results" }),
+    content: [{ type: "text", text: "Agent is waiting for tool results" }],
     status: "pending_tool_call",
-    pending_tool_calls: pending.map(({ toolUseId: tool_use_id, name, args }) => ({
+    pending_tool_calls: calls.map(({ id, name, args }) => ({
       tool_name: name,
-      tool_use_id,
-      args: { ...args, tool_use_id },
+      tool_use_id: id,
+      args: { ...args, tool_use_id: id },
     })),
   };
 }
 
 /** A deferred session has not said anything yet. */
 function turnPayload(result: TurnResult): TurnPayload {
-  const { text, structured_output = null, extraction_error = null, ...rest } = result;
+  const { text, structured_output = null, extraction_error = null, pending_calls, ...rest } = result;
   return {
     content: text === undefined ? [] : [{ type: "text", text }],
     turns: 0,
@@ -169,6 +162,7 @@ function turnPayload(result: TurnResult): TurnPayload {
     extraction_error,
     schema_warnings: null,
     skill_diagnostics: null,
+    ...(pending_calls === undefined ? {} : pendingPayload(pending_calls)),
   };
 }
 

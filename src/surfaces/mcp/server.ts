@@ -14,7 +14,6 @@ import { RuntimeError } from "../../contract/error.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { type Asked, askedBy } from "../wire/asked-by.ts";
 import { type CallParts, callTool, toolFailure } from "./call-tool.ts";
-import { createClientTurns } from "./client-turns.ts";
 import { createExtraTools, describeExtraTools } from "./extra-tools.ts";
 import { createTools } from "./tools.ts";
 
@@ -56,13 +55,11 @@ export function createServers(parts: ServerParts): (caller?: Caller) => McpServe
   const { newId } = clock;
   const tools = createTools({ memoryOnly });
   const listed = [...[...tools.values()].map(({ tool }) => tool), ...(memoryOnly ? [] : describeExtraTools())];
-  // Of all connections: a client that comes back by another may bring what a turn waits for.
-  const turns = createClientTurns();
   const info = { name: "rkat-mcp", version };
   const instructions = INSTRUCTIONS[memoryOnly ? "memory" : "full"];
   return (caller) => {
     const asked = caller === undefined ? runtime : askedBy(runtime, caller, parts.audit);
-    const calling: CallParts = { dispatch: asked.dispatch, realm, turns, caller };
+    const calling: CallParts = { dispatch: asked.dispatch, realm, caller };
     const server = new Server(info, { capabilities: { tools: {}, logging: {} }, instructions });
     const extra = memoryOnly ? undefined : createExtraTools({ ...asked, realm, clock });
     server.onclose = () => extra?.close();

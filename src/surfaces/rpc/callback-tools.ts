@@ -1,12 +1,7 @@
 import { RuntimeError } from "../../contract/error.ts";
 import { invalidInput } from "../../contract/input.ts";
-import {
-  CallbackResult,
-  type CallbackTool,
-  ExternalTools,
-  parseParams,
-  RegisterTools,
-} from "../../contract/requests.ts";
+import { CallbackResult, ExternalTools, parseParams, RegisterTools } from "../../contract/requests.ts";
+import type { ClientTool } from "../../contract/session.ts";
 import type { Tool, ToolCallContext, ToolOutput } from "../../ports/tool.ts";
 import { requestFrame } from "../wire/frames.ts";
 import { type Answer, isRecord } from "../wire/incoming.ts";
@@ -57,7 +52,7 @@ export function createCallbackTools(outbox: Outbox): CallbackTools {
     done.abort("done");
     return output;
   };
-  const toTool = ({ name, description, input_schema }: CallbackTool): Tool => ({
+  const toTool = ({ name, description, input_schema }: ClientTool): Tool => ({
     name,
     description,
     inputSchema: input_schema,

@@ -37,6 +37,17 @@ class SkillRef(TypedDict):
     """The name of the skill there."""
 
 
+class ClientTool(TypedDict):
+    """`client_tools` of `SessionOptions`."""
+
+    name: str
+    """The tool's name, which the model calls it by."""
+    description: NotRequired[str]
+    """What it does, for the model to read."""
+    input_schema: NotRequired[Mapping[str, Any]]
+    """A JSON schema of what it is given."""
+
+
 class PermissionRules(TypedDict, total=False):
     """`permissions` of `SessionOptions`."""
 
@@ -140,6 +151,10 @@ class SessionOptions(TypedDict, total=False):
     """Output tokens of one model call."""
     output_schema: Mapping[str, Any]
     """A JSON schema the result must match; the result is JSON then."""
+    client_tools: Sequence[ClientTool]
+    """Tools that you run: a turn that calls one ends with pending_calls, and one with tool_results goes on; a turn's
+    replace those of before.
+    """
     permissions: PermissionRules
     """Rules of the session on its tools' calls, besides those of the configuration; see docs/permissions.md."""
     structured_output_retries: int
@@ -166,6 +181,17 @@ class SessionOptions(TypedDict, total=False):
     """Variables that commands of the shell tool are given."""
     compaction: CompactionSettings
     """How this session is compacted, where not as configured."""
+
+
+class TurnOptionsToolResult(TypedDict):
+    """`tool_results` of `TurnOptions`."""
+
+    tool_use_id: str
+    """The call it answers, as the pending calls name it."""
+    content: str | Sequence[Mapping[str, Any]]
+    """What the tool gave."""
+    is_error: NotRequired[bool]
+    """Whether it failed."""
 
 
 class ToolOverlay(TypedDict, total=False):
@@ -241,10 +267,16 @@ class TurnOptions(TypedDict, total=False):
     """Output tokens of one model call."""
     output_schema: Mapping[str, Any]
     """A JSON schema the result must match; the result is JSON then."""
+    client_tools: Sequence[ClientTool]
+    """Tools that you run: a turn that calls one ends with pending_calls, and one with tool_results goes on; a turn's
+    replace those of before.
+    """
     permissions: PermissionRules
     """Rules of the session on its tools' calls, besides those of the configuration; see docs/permissions.md."""
     structured_output_retries: int
     """How often an answer that does not match output_schema is asked for again, 0 to 10; without it, 2."""
+    tool_results: Sequence[TurnOptionsToolResult]
+    """The results of all pending_calls of the turn before; the prompt may be empty then."""
     clear_provider_params: bool
     """Take the session's provider_params away first."""
     tool_overlay: ToolOverlay

@@ -42,6 +42,17 @@ class RunResultUsage(TypedDict):
     """Input and output tokens together."""
 
 
+class RunResultPendingCall(TypedDict):
+    """`pending_calls` of `RunResult`."""
+
+    id: str
+    """The call's id, which its result names as tool_use_id."""
+    name: str
+    """The tool it calls."""
+    args: dict[str, Any]
+    """What the tool is given."""
+
+
 TerminalCause: TypeAlias = Literal[
     "unknown",
     "hook_denied",
@@ -87,6 +98,8 @@ class RunResult(TypedDict):
     turn_cost: NotRequired[Cost]
     """What the turn cost, its compactions included, while usage.cost is the session's; absent where no price is known.
     """
+    pending_calls: NotRequired[list[RunResultPendingCall]]
+    """Calls of your client_tools, with which the turn ended: a turn with their tool_results goes on."""
     terminal_cause_kind: NotRequired[TerminalCause]
     """Why the turn stopped short; absent where the model ended it."""
     structured_output: NotRequired[Any]

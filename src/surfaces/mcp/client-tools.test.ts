@@ -40,10 +40,8 @@ describe("tools that the client of MCP runs", () => {
         pending_tool_calls: [wanted("Oslo"), wanted("Bergen")],
       },
     });
-    // The turn is running, so no other begins.
-    expect(await call("meerkat_resume", { session_id, prompt: "x" })).toMatchObject({
-      payload: { code: "SESSION_BUSY" },
-    });
+    // Nothing runs meanwhile: the results may come after a restart, and through another connection.
+    expect((await call("meerkat_read", { session_id })).payload.state.state).toBe("idle");
     const result = (city: string, content: string, more = {}) => ({ tool_use_id: `call-${city}`, content, ...more });
     const give = (...tool_results: object[]) => call("meerkat_resume", { session_id, prompt: "", tool_results });
     // Results are kept together or not at all, so half of them is not taken for given.
@@ -58,9 +56,9 @@ describe("tools that the client of MCP runs", () => {
     }
     const [second, late] = await Promise.all([give(rain, cold), give(rain, cold)]);
     expect(second.payload.pending_tool_calls).toEqual([wanted("Tromsø")]);
-    expect(late.payload.code).toBe("INVALID_PARAMS");
+    expect(["INVALID_PARAMS", "SESSION_BUSY"]).toContain(late.payload.code);
     const last = await give(result("Tromsø", "snow"));
-    expect(last.payload).toMatchObject({ content: [{ text: "All is well." }], turns: 3, tool_calls: 3 });
+    expect(last.payload).toMatchObject({ content: [{ text: "All is well." }], turns: 1, tool_calls: 1 });
     expect(last.payload.status).toBeUndefined();
     const told = model.requests[1]?.messages.at(-1);
     expect(told).toMatchObject({
@@ -72,7 +70,7 @@ describe("tools that the client of MCP runs", () => {
     });
   });
 
-  it("[G4] are there in later turns, and what is said with their results joins the turn", async () => {
+  it("[G4] are there in later turns, and something may be said with their results", async () => {
     const model = createScriptedModel([{ text: "Hello." }, cities("Oslo"), { text: "Cold." }]);
     const { call } = await connect({ model });
     const { session_id } = (await call("meerkat_run", { prompt: "hi", tools: [weather] })).payload;
