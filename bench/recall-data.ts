@@ -32,9 +32,10 @@ export interface DataSet {
   readonly cases: readonly Case[];
 }
 
-/** Public sets lie beside the repository, since their licences keep them out of it; our own sample is always there. */
-export async function loadDataSets(): Promise<readonly DataSet[]> {
-  const folder = join(import.meta.dirname, "../../shared/bench-data");
+/** Public sets lie outside the repository, since their licences keep them out of it; our own sample is always there. */
+export async function loadDataSets(
+  folder = join(import.meta.dirname, "../../shared/bench-data"),
+): Promise<readonly DataSet[]> {
   const sample = [
     { name: "preferences", cases: planted("preference", PREFERENCES) },
     { name: "facts", cases: planted("fact", FACTS) },
