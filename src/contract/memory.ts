@@ -63,7 +63,9 @@ export const MemoryHit = z.object({
   around: z
     .array(SaidNearby)
     .optional()
-    .describe("what was said right before and after it, in its order; nothing stands twice in an answer"),
+    .describe(
+      "what its session said right before and after it, and what of it answers next best, in its order; nothing stands twice in an answer",
+    ),
   mode: mode.optional(),
   vectors_pending: vectorsPending,
   in_context: z

@@ -111,10 +111,13 @@ function boundedParts(text: string): readonly string[] {
  * nothing alone. One that says something is blurred by talk before it that is about something else.
  */
 export function passageFor(chunk: Chunk, before: Chunk | undefined): string {
-  if (chunk.text.length > SHORT_CHARS_MAX || before === undefined || before.session_id !== chunk.session_id) {
-    return chunk.text;
-  }
+  if (!isShort(chunk.text) || before === undefined || before.session_id !== chunk.session_id) return chunk.text;
   return `${lastChars(before.text)}\n${chunk.text}`;
+}
+
+/** Whether a text means little without what was said before it. */
+export function isShort(text: string): boolean {
+  return text.length <= SHORT_CHARS_MAX;
 }
 
 const SHORT_CHARS_MAX = 32;

@@ -916,7 +916,9 @@ class MemoryHit(TypedDict):
     why: NotRequired[MemoryHitWhy]
     """With explain: what brought it where it stands."""
     around: NotRequired[list[MemoryHitAround]]
-    """What was said right before and after it, in its order; nothing stands twice in an answer."""
+    """What its session said right before and after it, and what of it answers next best, in its order; nothing stands
+    twice in an answer.
+    """
     mode: NotRequired[Literal["hybrid", "lexical"]]
     """lexical: by words alone, because there are no vectors yet, or no embedder."""
     vectors_pending: NotRequired[bool]
