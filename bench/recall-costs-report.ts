@@ -66,7 +66,7 @@ function openTargets(sizes: readonly SizeCost[]): readonly Target[] {
   ];
 }
 
-function queryTable(sizes: readonly SizeCost[]): Table {
+export function queryTable(sizes: readonly Pick<SizeCost, "size" | "queries">[]): Table {
   // The names are those of the same table.
   const ways = Object.keys(sizes[0]?.queries ?? {}) as Way[];
   const rows = ways.flatMap((way) => [
