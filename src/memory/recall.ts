@@ -208,8 +208,8 @@ function toHits(found: readonly Chunk[], options: HitOptions): Best {
   const shown = ordered.slice(0, limit);
   const next = ordered
     .slice(limit, NEXT_TO)
-    .map(({ chunk }) => chunk)
-    .filter((chunk) => !isAskedAgain(chunk, weights));
+    .filter((hit) => hit.score >= ANSWER_MIN && !isAskedAgain(hit.chunk, weights))
+    .map(({ chunk }) => chunk);
   const scores = descending(shown.map((hit) => hit.score));
   const hits = shown.map(({ chunk, copies }, index) => ({ chunk, copies, score: scores[index] ?? 0 }));
   const { lifts } = options;
