@@ -1,24 +1,26 @@
-// From the start of a process to the first request its model gets, for a stored session.
+// What a new process pays for the first request of a stored session, by how long the session is, at the same context.
 import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { median, publish } from "./report.ts";
 
-const RUNS = 15;
+const RUNS = Number(process.env.RUNS ?? 15);
 const WARM_UP_RUNS = 2;
+const LENGTHS = (process.env.TURNS ?? "10,100,1000,10000").split(",").map(Number);
 const root = join(import.meta.dirname, "..");
 const folder = mkdtempSync(join(tmpdir(), "rkat-bench-resume-"));
 const dist = join(root, "dist", "index.js");
 
-/** Answers every request with one word, and says when it came. */
+/** Answers every request with a sentence, and says when it came. */
 let onRequest: (atMs: number) => void = () => {};
 const server = createServer((request, response) => {
   onRequest(performance.now());
   request.resume().on("end", () => {
-    const frame = { choices: [{ index: 0, delta: { content: "ok" }, finish_reason: "stop" }] };
+    const content = "It is as it was before, and nothing has to be done about it today.";
+    const frame = { choices: [{ index: 0, delta: { content }, finish_reason: "stop" }] };
     response.writeHead(200, { "content-type": "text/event-stream" });
     response.end(`data: ${JSON.stringify(frame)}\n\ndata: [DONE]\n\n`);
   });
@@ -26,22 +28,53 @@ const server = createServer((request, response) => {
 await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
 const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
 
-const PREPARE = `
-  const { openRuntime, createScriptedModel } = await import(process.argv[1]);
-  const [, , state, turns, url] = process.argv;
-  const runtime = await openRuntime({ stateFolder: state, model: "openai/local", env: { OPENAI_BASE_URL: url } });
+/** Memory is left to go by words: what embeddings cost is measured elsewhere. */
+const OPEN = `
+  const { openRuntime } = await import(process.argv[1]);
+  const [, , state] = process.argv;
+  const url = process.argv.at(-1);
+  const runtime = await openRuntime({ stateFolder: state, model: "openai/local", env: { OPENAI_BASE_URL: url }, isBrief: true });
+`;
+/** Compacted on the way, and once more at the end, so that each length ends with the same context. */
+const PREPARE = `${OPEN}
+  const turns = Number(process.argv[3]);
   const session = await runtime.createSession("Question number 0, if you please?");
-  for (let turn = 1; turn < Number(turns); turn += 1) await session.turn("Question number " + turn + ", if you please?");
-  const { messages } = await session.history();
+  for (let turn = 1; turn < turns; turn += 1) {
+    await session.turn("Question number " + turn + ", if you please?");
+    if (turn % 100 === 0) await session.compact();
+  }
+  await session.compact();
+  for (let turn = 0; turn < 5; turn += 1) await session.turn("And then, at last, number " + turn + "?");
+  const { messages } = await session.context();
   await runtime.close();
   console.log(JSON.stringify({ id: session.id, messages }));
 `;
+/** Bytes that are read of the log are counted where the store reads them. */
 const RESUME = `
-  const { openRuntime } = await import(process.argv[1]);
-  const [, , state, id, url] = process.argv;
-  const runtime = await openRuntime({ stateFolder: state, model: "openai/local", env: { OPENAI_BASE_URL: url } });
-  await runtime.session(id).turn("And now?");
+  import fs from "node:fs";
+  import { syncBuiltinESMExports } from "node:module";
+  let bytes = 0;
+  const logs = new Set();
+  const { openSync, readSync } = fs;
+  fs.openSync = (path, ...rest) => {
+    const fd = openSync(path, ...rest);
+    if (String(path).includes("/log/")) logs.add(fd);
+    return fd;
+  };
+  fs.readSync = (fd, ...rest) => {
+    const read = readSync(fd, ...rest);
+    if (logs.has(fd)) bytes += read;
+    return read;
+  };
+  syncBuiltinESMExports();
+  ${OPEN}
+  const opened = process.cpuUsage();
+  await runtime.session(process.argv[3]).turn("And now?");
+  const asked = process.cpuUsage();
   await runtime.close();
+  const closed = process.cpuUsage();
+  const ms = ({ user, system }) => (user + system) / 1000;
+  console.log(JSON.stringify({ opened: ms(opened), asked: ms(asked), closed: ms(closed), bytes }));
 `;
 const BARE = `
   import { readFileSync } from "node:fs";
@@ -52,43 +85,115 @@ const BARE = `
   const body = JSON.stringify({ model: "local", stream: true, messages });
   const response = await fetch(url + "/chat/completions", { method: "POST", body, headers: { "content-type": "application/json" } });
   await response.text();
+  const { user, system } = process.cpuUsage();
+  console.log(JSON.stringify({ opened: 0, asked: (user + system) / 1000, closed: (user + system) / 1000, bytes: 0 }));
 `;
 
+interface Reading {
+  readonly opened: number;
+  readonly asked: number;
+  readonly closed: number;
+  readonly bytes: number;
+  readonly wallMs: number;
+}
+
 try {
-  const readings = [];
-  for (const turns of [10, 1_000]) {
+  const sessions = [];
+  for (const turns of LENGTHS) {
     const state = join(folder, `state-${turns}`);
-    const prepared = await output([PREPARE, dist, state, String(turns), url]);
-    const { id, messages } = JSON.parse(prepared);
+    const { id, messages } = JSON.parse(await output([PREPARE, dist, state, String(turns), url]));
     const file = join(folder, `${turns}.json`);
     writeFileSync(file, JSON.stringify(messages));
-    const bare: number[] = [];
-    const rkat: number[] = [];
-    for (let run = 0; run < WARM_UP_RUNS + RUNS; run += 1) {
-      bare.push(await firstRequestMs([BARE, file, "", url]));
-      rkat.push(await firstRequestMs([RESUME, dist, state, id, url]));
-    }
-    readings.push({ turns, bare: median(bare.slice(WARM_UP_RUNS)), rkat: median(rkat.slice(WARM_UP_RUNS)) });
+    sessions.push({ turns, state, id, file, messages: messages.length, bare: [], kept: [], whole: [] as Reading[] });
   }
+  const readings = sessions.map((session) => ({ ...session, bare: [] as Reading[], kept: [] as Reading[] }));
+  // Each length in its turn, so that whatever else the machine does meets all of them.
+  for (let run = 0; run < WARM_UP_RUNS + RUNS; run += 1) {
+    for (const { state, id, file, bare, kept, whole } of readings) {
+      bare.push(await firstRequest([BARE, file, "", url]));
+      const copy = join(folder, "copy");
+      cpSync(state, copy, { recursive: true });
+      kept.push(await firstRequest([RESUME, dist, copy, id, url]));
+      rmSync(copy, { recursive: true });
+      // The same as before there were checkpoints: none is there, and the whole log is read.
+      cpSync(state, copy, { recursive: true });
+      rmSync(join(copy, "checkpoints"), { recursive: true, force: true });
+      whole.push(await firstRequest([RESUME, dist, copy, id, url]));
+      rmSync(copy, { recursive: true });
+    }
+  }
+  const middle = (all: readonly Reading[], of: keyof Reading): number =>
+    median(all.slice(WARM_UP_RUNS).map((reading) => reading[of]));
+  const rows = readings.map(({ turns, messages, bare, kept, whole }) => ({
+    turns,
+    messages,
+    bare: middle(bare, "asked"),
+    bareWall: middle(bare, "wallMs"),
+    opened: middle(kept, "opened"),
+    kept: middle(kept, "asked"),
+    keptClosed: middle(kept, "closed"),
+    keptWall: middle(kept, "wallMs"),
+    keptBytes: middle(kept, "bytes"),
+    whole: middle(whole, "asked"),
+    wholeClosed: middle(whole, "closed"),
+    wholeBytes: middle(whole, "bytes"),
+  }));
+  const [shortest] = rows;
+  const longest = rows.at(-1);
+  if (shortest === undefined || longest === undefined) throw new Error("nothing was measured");
+  const n = (value: number, digits = 0): string => value.toFixed(digits);
   await publish({
     name: "resume",
     tables: [
       [
-        ["turns stored", "bare script, ms", "rkat, ms", "rkat / bare"],
-        ...readings.map(({ turns, bare, rkat }) => [
-          String(turns),
-          bare.toFixed(0),
-          rkat.toFixed(0),
-          (rkat / bare).toFixed(2),
+        [
+          "turns",
+          "messages shown",
+          "bare script",
+          "rkat opened",
+          "first request",
+          "closed",
+          "by the whole log",
+          "closed",
+        ],
+        ...rows.map((row) => [
+          String(row.turns),
+          String(row.messages),
+          `${n(row.bare)} ms CPU`,
+          n(row.opened),
+          n(row.kept),
+          n(row.keptClosed),
+          n(row.whole),
+          n(row.wholeClosed),
+        ]),
+      ],
+      [
+        [
+          "turns",
+          "log read, KB",
+          "of the whole log, KB",
+          `CPU over that of ${shortest.turns} turns`,
+          "whole log: the same",
+          "wall, over a bare script",
+        ],
+        ...rows.map((row) => [
+          String(row.turns),
+          n(row.keptBytes / 1_024),
+          n(row.wholeBytes / 1_024),
+          n(row.kept / shortest.kept, 2),
+          n(row.whole / shortest.whole, 2),
+          n(row.keptWall / row.bareWall, 2),
         ]),
       ],
     ],
-    targets: readings.slice(-1).map(({ bare, rkat }) => ({
-      what: "start to first request, 1,000 turns, over a bare script",
-      value: rkat / bare,
-      max: 1.5,
-    })),
-    measured: readings,
+    targets: [
+      {
+        what: `CPU to the first answer, ${longest.turns} turns over ${shortest.turns}, at the same context`,
+        value: longest.kept / shortest.kept,
+        max: 1.3,
+      },
+    ],
+    measured: rows,
   });
 } finally {
   server.close();
@@ -108,14 +213,13 @@ async function output(args: readonly string[]): Promise<string> {
   return text;
 }
 
-async function firstRequestMs(args: readonly string[]): Promise<number> {
+async function firstRequest(args: readonly string[]): Promise<Reading> {
   const startedMs = performance.now();
   let arrivedMs: number | undefined;
   onRequest = (atMs) => {
     arrivedMs ??= atMs;
   };
-  const child = run(args);
-  await new Promise((resolve) => child.on("close", resolve));
+  const told = JSON.parse(await output(args));
   if (arrivedMs === undefined) throw new Error("no request came");
-  return arrivedMs - startedMs;
+  return { ...told, wallMs: arrivedMs - startedMs };
 }

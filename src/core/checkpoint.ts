@@ -225,9 +225,9 @@ function messageIn(entry: Entry | undefined, seq: number): Message | undefined {
 }
 
 function compactionsOf({ shownBy }: KeptState, entryAt: EntryAt): readonly KeptCompaction[] | undefined {
-  const records = shownBy.flatMap((record): KeptCompaction[] => {
-    const body = entryAt(record.seq)?.body;
-    return body?.kind === "compacted" ? [{ ...record, body }] : [];
+  const records = shownBy.flatMap(({ seq, ...record }): KeptCompaction[] => {
+    const body = entryAt(seq)?.body;
+    return body?.kind === "compacted" ? [{ seq, body, ...record }] : [];
   });
   return records.length === shownBy.length ? records : undefined;
 }
