@@ -28,12 +28,12 @@ const server = createServer((request, response) => {
 await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
 const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
 
-/** Memory is left to go by words: what embeddings cost is measured elsewhere. */
+/** With its defaults, but that memory goes by words: what vectors cost is measured elsewhere. */
 const OPEN = `
   const { openRuntime } = await import(process.argv[1]);
   const [, , state] = process.argv;
   const url = process.argv.at(-1);
-  const runtime = await openRuntime({ stateFolder: state, model: "openai/local", env: { OPENAI_BASE_URL: url }, isBrief: true });
+  const runtime = await openRuntime({ stateFolder: state, model: "openai/local", env: { OPENAI_BASE_URL: url }, memory: { embedder: undefined } });
 `;
 /** Compacted on the way, and once more at the end, so that each length ends with the same context. */
 const PREPARE = `${OPEN}

@@ -17,12 +17,12 @@ import { assistantText } from "./tokens.ts";
  * A state as it is kept beside its log: numbers, and where in the log the rest stands. Nothing that was said is in it, so
  * nobody has to look here for what is to be forgotten.
  */
-export type KeptState = ReturnType<typeof keepState>;
+type KeptState = ReturnType<typeof keepState>;
 
 /** What follows from the rest. */
-type Derived = "shownTokens" | "shownMediaBytes" | "openCalls" | "allowed";
+type Derived = "shownTokens" | "shownMediaBytes" | "openCalls" | "allowed" | "lastEntry";
 
-export function keepState(state: SessionState) {
+function keepState(state: SessionState) {
   const { settingsFrom, shownFrom, shownBy, lastText } = state;
   const [first] = state.shown;
   // What a compaction begins with is no system message of the transcript, whatever it says.
@@ -54,7 +54,7 @@ export function keepState(state: SessionState) {
     warned: [...state.warned],
     turnsOpened: state.turnsOpened,
     turnsSaid: state.turnsSaid,
-    callSeq: state.callSeq,
+    callEntry: state.callEntry?.seq ?? 0,
     isTurnOpen: state.isTurnOpen,
     pendingPrompt: state.pendingPrompt !== undefined,
     openCallsSeq: state.openCallsSeq,
@@ -71,19 +71,16 @@ export function keepState(state: SessionState) {
 const VERSION = 1;
 const HEAD = `rkat checkpoint ${VERSION} `;
 
-/** The entries a checkpoint is tied to: its last, and that of its newest model call, which has the hash of a context. */
-export function anchorsOf({ lastSeq, callSeq }: Pick<KeptState, "lastSeq" | "callSeq">): readonly number[] {
-  return callSeq === 0 ? [lastSeq] : [lastSeq, callSeq];
-}
-
-/** A checkpoint as a text. `anchors` are the entries it is tied to: of another log, or once they changed, it says nothing. */
-export function writeCheckpoint(kept: KeptState, anchors: readonly Entry[], hash: Hash): string {
-  const text = JSON.stringify({ anchor: anchorOf(anchors, hash), kept });
+/** A checkpoint as a text. It is tied to its log by two entries: of another log, or once they changed, it says nothing. */
+export function writeCheckpoint(state: SessionState, hash: Hash): string {
+  const text = JSON.stringify({ anchor: anchorOf(state, hash), kept: keepState(state) });
   return `${HEAD}${hash(text)}\n${text}`;
 }
 
-function anchorOf(anchors: readonly Entry[], hash: Hash): string {
-  return hash(JSON.stringify(anchors.map(({ seq, span, timestamp_ms, body }) => [seq, span, timestamp_ms, body])));
+/** Of the last entry, and of that of the newest model call, which has the hash of a context. */
+function anchorOf({ lastEntry, callEntry }: Pick<SessionState, "lastEntry" | "callEntry">, hash: Hash): string {
+  const facts = [lastEntry, callEntry].map((entry) => entry && [entry.seq, entry.span, entry.timestamp_ms, entry.body]);
+  return hash(JSON.stringify(facts));
 }
 
 /** What a checkpoint says, before it is known whether it is of this log. */
@@ -118,7 +115,8 @@ export function neededSeqs({ kept }: Checkpoint): readonly number[] {
     ...kept.allowedBy,
     ...kept.heldNotices,
     kept.lastText,
-    ...anchorsOf(kept),
+    kept.lastSeq,
+    kept.callEntry,
   ]);
   seqs.delete(0);
   return [...seqs].sort((a, b) => a - b);
@@ -133,10 +131,8 @@ export function restoreState(
   entryAt: (seq: number) => Entry | undefined,
   hash: Hash,
 ): SessionState | undefined {
-  const anchors = anchorsOf(kept).flatMap((seq) => entryAt(seq) ?? []);
-  const last = anchors[0];
-  if (last === undefined || last.seq + last.span - 1 !== kept.lastSeq) return undefined;
-  if (anchorOf(anchors, hash) !== anchor) return undefined;
+  const tied = { lastEntry: entryAt(kept.lastSeq), callEntry: entryAt(kept.callEntry) };
+  if (anchorOf(tied, hash) !== anchor) return undefined;
   const first = entryAt(1);
   const said = entryAt(kept.settings)?.body;
   const prepared = kept.prepared === 0 ? undefined : entryAt(kept.prepared)?.body;
@@ -155,6 +151,7 @@ export function restoreState(
   const spoken = messageIn(entryAt(lastText), lastText);
   const state: SessionState = {
     ...kept,
+    ...tied,
     settings: settingsFrom.isRewritten ? withSystemOf(said.settings, shown) : said.settings,
     shown,
     shownTokens: 0,

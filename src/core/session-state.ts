@@ -58,8 +58,9 @@ export interface SessionState {
   turnsOpened: number;
   /** How many messages of users were ever said, those that were rewritten since with them. */
   turnsSaid: number;
-  /** Seq of the newest model call; 0 before the first. */
-  callSeq: number;
+  /** The entry it was advanced by last, and that of the newest model call: what ties it to its log. */
+  lastEntry: Entry | undefined;
+  callEntry: Entry | undefined;
   /** A turn was opened and is not closed: it runs, or its process ended. */
   isTurnOpen: boolean;
   pendingPrompt: Content | undefined;
@@ -131,7 +132,8 @@ export function beginState(sessionId: string, [first]: readonly Entry[]): Sessio
     warned: new Set(),
     turnsOpened: 0,
     turnsSaid: 0,
-    callSeq: 0,
+    lastEntry: undefined,
+    callEntry: undefined,
     isTurnOpen: false,
     pendingPrompt: undefined,
     openCalls: [],
@@ -215,6 +217,7 @@ export function withSystem(placed: Placed[], { seq, timestamp_ms }: Entry, setti
 export function advance(state: SessionState, entry: Entry): void {
   const { body, seq } = entry;
   state.lastSeq = seq + entry.span - 1;
+  state.lastEntry = entry;
   state.cadence = advanceCadence(state.cadence, body);
   state.updatedAtMs = entry.timestamp_ms;
   switch (body.kind) {
@@ -318,7 +321,7 @@ export function advance(state: SessionState, entry: Entry): void {
       state.isTurnOpen = false;
       return;
     case "model_called":
-      state.callSeq = seq;
+      state.callEntry = entry;
       return;
     case "compaction_undone":
     case "expanded":

@@ -1,5 +1,5 @@
 import type { Entry } from "../contract/entry.ts";
-import { anchorsOf, keepState, neededSeqs, readCheckpoint, restoreState, writeCheckpoint } from "../core/checkpoint.ts";
+import { neededSeqs, readCheckpoint, restoreState, writeCheckpoint } from "../core/checkpoint.ts";
 import type { Hash } from "../core/context.ts";
 import { applyAlone, type SessionState } from "../core/session-state.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -45,10 +45,8 @@ export function createCheckpoints({ log, store, hash, breathe }: CheckpointParts
   };
   const keep = async (state: SessionState): Promise<void> => {
     await breathe();
-    const kept = keepState(state);
-    keptTo.set(state, kept.lastSeq);
-    const anchors = await Promise.all(anchorsOf(kept).map((seq) => log.read(kept.sessionId, seq, 1)));
-    await store.put(kept.sessionId, writeCheckpoint(kept, anchors.flat(), hash));
+    keptTo.set(state, state.lastSeq);
+    await store.put(state.sessionId, writeCheckpoint(state, hash));
   };
   return {
     resume: async (sessionId) => {

@@ -48,9 +48,7 @@ export interface FixedParts {
 }
 
 /** What turns run with; what follows from the configuration is what it was when they began. */
-export interface TurnParts extends FixedParts, ToolParts {
-  /** The state of a session with everything that was ever said in it. */
-  readonly whole: LiveSessions["whole"];
+export interface TurnParts extends FixedParts, ToolParts, Pick<LiveSessions, "whole"> {
   /** Makes compactions ready behind turns. */
   readonly preparations: Pick<Preparations, "behind" | "rest">;
   readonly policy: TurnPolicy;

@@ -2,14 +2,7 @@ import { hash } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import type { Entry } from "../../src/contract/entry.ts";
-import {
-  anchorsOf,
-  keepState,
-  neededSeqs,
-  readCheckpoint,
-  restoreState,
-  writeCheckpoint,
-} from "../../src/core/checkpoint.ts";
+import { neededSeqs, readCheckpoint, restoreState, writeCheckpoint } from "../../src/core/checkpoint.ts";
 import { assembleContext, hashContext } from "../../src/core/context.ts";
 import { applyAlone, type SessionState } from "../../src/core/session-state.ts";
 import { foldSession } from "../../src/core/whole-state.ts";
@@ -81,7 +74,7 @@ function check(session: RandomSession, { random }: RandomSession, seen: Record<"
   const first = below(random, 4);
   for (let from = first; from < entries.length; from += 1) {
     if (!chance(random, RESUMED_SHARE)) continue;
-    let state = resume(keepState(foldSession(sessionId, entries.slice(0, from + 1))), entries);
+    let state = resume(foldSession(sessionId, entries.slice(0, from + 1)), entries);
     seen.resumed += 1;
     expect(textOf(state)).toBe(texts[from]);
     for (let at = from + 1; at < entries.length; at += 1) {
@@ -96,7 +89,7 @@ function check(session: RandomSession, { random }: RandomSession, seen: Record<"
       seen.alone += 1;
       expect(textOf(state)).toBe(texts[at]);
       // A checkpoint of what was come back to is as good as one of what was folded.
-      if (chance(random, 0.05)) state = resume(keepState(state), entries);
+      if (chance(random, 0.05)) state = resume(state, entries);
     }
   }
 }
@@ -104,11 +97,9 @@ function check(session: RandomSession, { random }: RandomSession, seen: Record<"
 const sha256 = (text: string): string => hash("sha256", text);
 
 /** By nothing but what is kept and the entries it names. */
-function resume(kept: ReturnType<typeof keepState>, entries: readonly Entry[]): SessionState {
+function resume(before: SessionState, entries: readonly Entry[]): SessionState {
   const entryAt = (seq: number) => entries.find((entry) => entry.seq <= seq && seq < entry.seq + entry.span);
-  const anchors = anchorsOf(kept).flatMap((seq) => entryAt(seq) ?? []);
-  const text = writeCheckpoint(kept, anchors, sha256);
-  const checkpoint = readCheckpoint(text, kept.sessionId, sha256);
+  const checkpoint = readCheckpoint(writeCheckpoint(before, sha256), before.sessionId, sha256);
   if (checkpoint === undefined) throw new Error("a checkpoint that was just written is none");
   const named = new Set(neededSeqs(checkpoint));
   const state = restoreState(checkpoint, (seq) => (named.has(seq) ? entryAt(seq) : undefined), sha256);
