@@ -1,15 +1,23 @@
 // What a new process pays for the first request of a stored session, by how long the session is, at the same context.
 import { spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { EntryBody } from "../src/contract/entry.ts";
+import { toNewEntries } from "../src/core/entry-events.ts";
+import { openEmbeddedStore } from "../src/runtime-on-disk.ts";
 import { median, publish } from "./report.ts";
 
 const RUNS = Number(process.env.RUNS ?? 15);
 const WARM_UP_RUNS = 2;
-const LENGTHS = (process.env.TURNS ?? "10,100,1000,10000").split(",").map(Number);
+const LENGTHS = (process.env.TURNS ?? "21,100,1000,10000").split(",").map(Number);
+/** Turns that are had with a model, at the beginning and at the end. */
+const TURNS_LIVED = 21;
+const COMPACTED_EVERY = 50;
+const TAIL_SEQS = 20;
 const root = join(import.meta.dirname, "..");
 const folder = mkdtempSync(join(tmpdir(), "rkat-bench-resume-"));
 const dist = join(root, "dist", "index.js");
@@ -35,19 +43,22 @@ const OPEN = `
   const url = process.argv.at(-1);
   const runtime = await openRuntime({ stateFolder: state, model: "openai/local", env: { OPENAI_BASE_URL: url }, memory: { embedder: undefined } });
 `;
-/** Compacted on the way, and once more at the end, so that each length ends with the same context. */
-const PREPARE = `${OPEN}
-  const turns = Number(process.argv[3]);
+const BEGIN = `${OPEN}
   const session = await runtime.createSession("Question number 0, if you please?");
-  for (let turn = 1; turn < turns; turn += 1) {
-    await session.turn("Question number " + turn + ", if you please?");
-    if (turn % 100 === 0) await session.compact();
-  }
+  for (let turn = 1; turn < 8; turn += 1) await session.turn("Question number " + turn + ", if you please?");
+  await session.compact();
+  await runtime.close();
+  console.log(session.id);
+`;
+/** Each length ends with the same: a compaction, and a few turns. */
+const END = `${OPEN}
+  const session = runtime.session(process.argv[3]);
+  for (let turn = 0; turn < 8; turn += 1) await session.turn("What came of number " + turn + "?");
   await session.compact();
   for (let turn = 0; turn < 5; turn += 1) await session.turn("And then, at last, number " + turn + "?");
   const { messages } = await session.context();
   await runtime.close();
-  console.log(JSON.stringify({ id: session.id, messages }));
+  console.log(JSON.stringify(messages));
 `;
 /** Bytes that are read of the log are counted where the store reads them. */
 const RESUME = `
@@ -101,7 +112,9 @@ try {
   const sessions = [];
   for (const turns of LENGTHS) {
     const state = join(folder, `state-${turns}`);
-    const { id, messages } = JSON.parse(await output([PREPARE, dist, state, String(turns), url]));
+    const id = (await output([BEGIN, dist, state, url])).trim();
+    await lengthen(state, id, turns - TURNS_LIVED);
+    const messages = JSON.parse(await output([END, dist, state, id, url]));
     const file = join(folder, `${turns}.json`);
     writeFileSync(file, JSON.stringify(messages));
     sessions.push({ turns, state, id, file, messages: messages.length, bare: [], kept: [], whole: [] as Reading[] });
@@ -198,6 +211,29 @@ try {
 } finally {
   server.close();
   rmSync(folder, { recursive: true, force: true });
+}
+
+/** Adds turns like its first, and compactions like its own, without anyone being asked. */
+async function lengthen(state: string, id: string, turns: number): Promise<void> {
+  const store = await openEmbeddedStore(state);
+  const entries = await store.log.read(id, 1, Number.MAX_SAFE_INTEGER);
+  const bodies = entries.map(({ body }) => body);
+  const closed = bodies.findIndex(({ kind }) => kind === "turn_closed");
+  const turn = bodies.slice(1, closed + 1);
+  const compacted = bodies.find((body) => body.kind === "compacted");
+  if (compacted === undefined) throw new Error("the session was not compacted");
+  const summary = compacted.shows.filter((part) => !("from_seq" in part));
+  let last = entries.at(-1);
+  const add = async (added: readonly EntryBody[]): Promise<void> => {
+    last = (await store.log.append(id, (last?.seq ?? 0) + (last?.span ?? 0) - 1, toNewEntries(added))).at(-1);
+  };
+  for (let made = 0; made < turns; made += 1) {
+    await add(turn);
+    const to_seq = last?.seq ?? 0;
+    const shows = [...summary, { from_seq: to_seq - TAIL_SEQS, to_seq }];
+    if (made % COMPACTED_EVERY === 0) await add([{ ...compacted, compaction_id: randomUUID(), shows }]);
+  }
+  await store.close();
 }
 
 function run(args: readonly string[]) {

@@ -60,6 +60,17 @@ async function lived(turns: number, options: RuntimeOptions = {}) {
   return { folder, id: session.id };
 }
 
+let first: ReturnType<typeof lived> | undefined;
+
+/** A copy of a folder with a session of forty turns, which is made once. */
+async function livedAlready() {
+  first ??= lived(40);
+  const { folder, id } = await first;
+  const copy = mkdtempSync(join(root, "copy-"));
+  cpSync(folder, copy, { recursive: true });
+  return { folder: copy, id };
+}
+
 function checkpointIn(folder: string, id: string): string {
   return join(folder, "checkpoints", id.slice(-2), id);
 }
@@ -72,7 +83,9 @@ function withoutCheckpoints(folder: string): string {
   return copy;
 }
 
-describe("coming back to a session", () => {
+const TIMEOUT_MS = 120_000;
+
+describe("coming back to a session", { timeout: TIMEOUT_MS }, () => {
   it("[F8] reads its context and not its history, and shows the model what the whole log says", async () => {
     const readOf = async (turns: number) => {
       const { folder, id } = await lived(turns);
@@ -99,7 +112,7 @@ describe("coming back to a session", () => {
       await runtime.close();
       return { read, entries: log.length };
     };
-    const [short, long] = [await readOf(40), await readOf(160)];
+    const [short, long] = [await readOf(30), await readOf(120)];
     expect(long.entries).toBeGreaterThan(3 * short.entries);
     // A tail may be longer or shorter, by where in it the checkpoint came.
     expect(long.read).toBeLessThan(short.entries);
@@ -107,8 +120,8 @@ describe("coming back to a session", () => {
   });
 
   it("[F4] by a checkpoint that is torn, changed, of another session or version, or of another log goes by the log", async () => {
-    const { folder, id } = await lived(60);
-    const other = await lived(60);
+    const { folder, id } = await livedAlready();
+    const other = await lived(30);
     const store = await openEmbeddedStore(folder);
     const entries = await store.log.read(id, 1, Number.MAX_SAFE_INTEGER);
     const text = readFileSync(checkpointIn(folder, id), "utf8");
@@ -153,14 +166,14 @@ describe("coming back to a session", () => {
   });
 
   it("[F4] holds nothing that was said", async () => {
-    const { folder, id } = await lived(60);
+    const { folder, id } = await livedAlready();
     const text = readFileSync(checkpointIn(folder, id), "utf8");
     for (const word of ["rain", "heron", "Noted", "kettle", "Looks"]) expect(text).not.toContain(word);
     expect(text.length).toBeLessThan(4_096);
   });
 
   it("[F5] gives every operation what it gives by the whole log", async () => {
-    const { folder, id } = await lived(60);
+    const { folder, id } = await livedAlready();
     const told = async (place: string) => {
       const { runtime } = await processOn(place);
       const session = runtime.session(id);
@@ -192,7 +205,7 @@ describe("coming back to a session", () => {
     const session = await before.runtime.createSession("Hello.");
     const given = { session_id: session.id, text: "It rains.", idempotency_key: "one" };
     await before.runtime.dispatch("injectContext", given);
-    for (let turn = 1; turn < 60; turn += 1) await session.turn(`Turn ${turn}. ${LINE}`);
+    for (let turn = 1; turn < 40; turn += 1) await session.turn(`Turn ${turn}. ${LINE}`);
     await before.runtime.close();
     const { runtime } = await processOn(folder);
     expect(await runtime.dispatch("injectContext", given)).toEqual({ status: "duplicate" });
@@ -202,7 +215,7 @@ describe("coming back to a session", () => {
   });
 
   it("[F9] takes in what another process did to what is shown", async () => {
-    const { folder, id } = await lived(60);
+    const { folder, id } = await livedAlready();
     const here = (await processOn(folder)).runtime;
     const there = (await processOn(folder, { clock: createSystemClock() })).runtime;
     await here.session(id).turn("Here?");
@@ -223,7 +236,7 @@ describe("coming back to a session", () => {
 
   it("[D1] takes into memory what it would by the whole log", async () => {
     const memory = createMemoryStoreInMemory();
-    const { folder, id } = await lived(60, { memory: { store: memory } });
+    const { folder, id } = await lived(40, { memory: { store: memory } });
     const cursor = await memory.cursor(id);
     const batchesFrom = async (taken: number, place: string): Promise<readonly MemoryBatch[]> => {
       const batches: MemoryBatch[] = [];
@@ -249,7 +262,7 @@ describe("coming back to a session", () => {
   it("[F4] keeps none of a short session, and one of each that is long", async () => {
     const short = await lived(6);
     expect(readdirSync(short.folder)).not.toContain("checkpoints");
-    const { folder, id } = await lived(60);
+    const { folder, id } = await livedAlready();
     expect(readdirSync(join(folder, "checkpoints", id.slice(-2)))).toEqual([id]);
   });
 });
