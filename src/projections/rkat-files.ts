@@ -137,7 +137,7 @@ function asFailure(sessionId: string, cause: unknown): RuntimeError {
  * lose events. Whoever appends never waits for them; closing does, within their bound.
  */
 export function projectStore(store: Store, files: Pick<RkatFiles, "touch" | "close">): Store {
-  const { log, sessions, locks, blobs, signals } = store;
+  const { log, sessions, locks, blobs, signals, checkpoints } = store;
   return {
     log: {
       append: async (sessionId, after, entries, atMs) => {
@@ -151,6 +151,7 @@ export function projectStore(store: Store, files: Pick<RkatFiles, "touch" | "clo
     locks,
     blobs,
     signals,
+    checkpoints,
     close: async () => {
       await files.close();
       await store.close();

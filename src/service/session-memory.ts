@@ -1,10 +1,11 @@
 import { messageOf, RuntimeError } from "../contract/error.ts";
 import type { MemoryStatusReport } from "../contract/memory.ts";
-import { rangesOf } from "../core/compaction/plan.ts";
-import { CASCADE, readSections } from "../core/compaction/shown-messages.ts";
-import { type CompactionRecord, evictedFrom } from "../core/context.ts";
+import { readSections } from "../core/compaction/shown-messages.ts";
+import type { CompactionRecord, Placed } from "../core/context.ts";
+import { cascadesIn } from "../core/hidden.ts";
 import { everSaid } from "../core/rewrites.ts";
-import { foldSession, type SessionState } from "../core/session-state.ts";
+import type { SessionState } from "../core/session-state.ts";
+import { foldSession, isWhole, type WholeState } from "../core/whole-state.ts";
 import { chunksOf, recallsIn } from "../memory/chunk.ts";
 import { createRecall, type Recall } from "../memory/recall.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -74,16 +75,21 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
   /** How far a log was taken in: a store that knows less of it has lost everything. */
   let proof: { readonly id: string; readonly cursor: number } | undefined;
 
+  const foldLog = async (id: string) => foldSession(id, await store.log.read(id, 1, ENTRIES_MAX));
   const index = async (state: SessionState): Promise<void> => {
     const taken = await memory.cursor(state.sessionId);
     // A text that waits for tool results is placed behind them: the cursor must not pass it.
     const cursor = Math.min(state.lastSeq, ...state.heldNotices.map(({ seq }) => seq - 1));
     if (cursor <= taken) return;
+    // Since then what was said is shown as it was said; before, only the whole log says it.
+    const range = { session_id: state.sessionId, after: taken, upTo: cursor };
+    const whole = async () => (isWhole(state) ? state : await foldLog(state.sessionId));
+    const said = taken >= state.shownAnewSeq ? shownSince(state, range) : saidSince(await whole(), range);
     await add({
       session_id: state.sessionId,
       cursor,
-      chunks: await chunksSince(state, { after: taken, upTo: cursor }, clock.breathe),
-      discarded: hiddenIn(state),
+      chunks: await chunksSince(said, range, clock.breathe),
+      discarded: state.hidden,
     });
   };
   const takeIn = async (id: string): Promise<void> => {
@@ -144,8 +150,7 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
     if (rows !== undefined) for await (const id of behindAmong(walkRows(rows))) found.add(id);
     return found.size;
   };
-  const takeInSession = async (id: string): Promise<void> =>
-    index(foldSession(id, await store.log.read(id, 1, ENTRIES_MAX)));
+  const takeInSession = async (id: string): Promise<void> => index(await foldLog(id));
   const takeInBehind = async (except?: string): Promise<void> => {
     if (memory.behind !== undefined) return takeInTold(await memory.behind(), except);
     if (proof !== undefined && (await memory.cursor(proof.id)) < proof.cursor) lookAnew();
@@ -243,18 +248,48 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
   };
 }
 
+interface Range {
+  readonly session_id: string;
+  readonly after: number;
+  readonly upTo: number;
+}
+
+/** Messages in the order they were said in, after so many turns, with the summaries among them. */
+interface Said {
+  readonly messages: readonly Placed[];
+  readonly turnsBefore: number;
+  readonly summaries: readonly { readonly record: CompactionRecord; readonly turn: number }[];
+}
+
+/** What was said since a seq from which on everything is shown as it was said, with the answer its results belong to. */
+function shownSince({ shown, turnsSaid }: SessionState, { after }: Range): Said {
+  const from = shown.findLastIndex(({ seq, message }) => seq <= after && message.role === "block_assistant");
+  const messages = shown.slice(Math.max(0, from));
+  const turns = messages.filter(({ message }) => message.role === "user").length;
+  return { messages, turnsBefore: turnsSaid - turns, summaries: [] };
+}
+
+function saidSince(state: WholeState, { after, upTo }: Range): Said {
+  const { transcript } = state;
+  const turnAt = (seq: number): number =>
+    transcript.filter(({ seq: at, message }) => at < seq && message.role === "user").length;
+  const summaries = cascadesIn(state.compactions)
+    .filter(({ seq, undone }) => !undone && seq > after && seq <= upTo)
+    .map((record) => ({ record, turn: turnAt(record.seq) }));
+  return { messages: everSaid(state), turnsBefore: 0, summaries };
+}
+
 /** Made between the turns of others: a message may be as long as a book. */
 async function chunksSince(
-  state: SessionState,
-  { after, upTo }: { readonly after: number; readonly upTo: number },
+  { messages, turnsBefore, summaries }: Said,
+  { session_id, after, upTo }: Range,
   breathe: Clock["breathe"],
 ): Promise<readonly NewChunk[]> {
-  const { transcript, sessionId: session_id } = state;
   const said: NewChunk[] = [];
-  let turn = 0;
+  let turn = turnsBefore;
   let recalls: ReadonlySet<string> = new Set();
-  // After every turn of a long session: what is known already is passed over, and nothing is made of it.
-  for (const { seq, message } of everSaid(state)) {
+  // What is known already is passed over, and nothing is made of it.
+  for (const { seq, message } of messages) {
     if (message.role === "user") turn += 1;
     // Ids of calls are known to their own answer's results alone: some providers count anew with every answer.
     if (message.role === "block_assistant") recalls = recallsIn(message);
@@ -265,34 +300,9 @@ async function chunksSince(
       await breathe();
     }
   }
-  const summaries = cascadesIn(state).filter(({ seq, undone }) => !undone && seq > after && seq <= upTo);
   if (summaries.length === 0) return said;
-  const turnAt = (seq: number): number =>
-    transcript.filter(({ seq: at, message }) => at < seq && message.role === "user").length;
-  const summed = summaries.flatMap((record) => summaryChunks(record, { session_id, turn: turnAt(record.seq) }));
+  const summed = summaries.flatMap(({ record, turn: at }) => summaryChunks(record, { session_id, turn: at }));
   return [...said, ...summed].sort((a, b) => a.seq - b.seq);
-}
-
-/**
- * What has left the context, and the summaries of what has; one that was undone is no memory. What a rewrite took out of
- * the transcript is not in it: whoever rewrote it does not want the model to be shown it.
- */
-function hiddenIn(state: SessionState) {
-  if (state.compactions.length === 0) return [];
-  // Of what was evicted only a line is shown.
-  const evicted = new Set(evictedFrom(state).map(({ seq }) => seq));
-  const shown = new Set(state.shown.map(({ seq }) => seq).filter((seq) => !evicted.has(seq)));
-  const said = new Set(state.transcript.map(({ seq }) => seq));
-  const cascades = new Map(cascadesIn(state).map((record) => [record.seq, record]));
-  const isHidden = (seq: number): boolean => {
-    const record = cascades.get(seq);
-    return record === undefined ? said.has(seq) && !shown.has(seq) : !record.undone;
-  };
-  const all = [...everSaid(state), ...cascades.values()].sort((a, b) => a.seq - b.seq);
-  return rangesOf(
-    all.filter(({ seq }) => isHidden(seq)),
-    all,
-  );
 }
 
 /** Logs besides those of sessions whose texts can be found. */
@@ -303,11 +313,6 @@ export interface MemorySource {
   batchAfter(id: string, seq: number): Promise<MemoryBatch>;
   /** Whose log it is; undefined when it is none of these. */
   nameOf(id: string): Promise<string | undefined>;
-}
-
-/** The compactions by cascade, whose recent sections are memory: the next compaction makes less of them. */
-function cascadesIn({ compactions }: SessionState): readonly CompactionRecord[] {
-  return compactions.filter(({ body }) => body.strategy === CASCADE && body.summary !== "");
 }
 
 /**

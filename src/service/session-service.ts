@@ -54,7 +54,7 @@ import {
 import { allTools, chooseTools } from "./turn-tools.ts";
 
 /** What follows from the configuration, which may change between two turns. */
-export interface Configured extends Omit<TurnParts, keyof FixedParts | "preparations"> {
+export interface Configured extends Omit<TurnParts, keyof FixedParts | "preparations" | "whole"> {
   readonly models: ModelResolver;
   readonly defaults: SessionDefaults;
   readonly sessionsMax: number;
@@ -83,15 +83,15 @@ export interface SessionService {
 
 /** Sessions and their turns: the one behaviour behind every surface. */
 export function createSessionService(parts: ServiceParts): SessionService {
-  const { store, clock, configuration } = parts;
+  const { store, clock, configuration, redact, hash } = parts;
   /** Asked for once by whatever begins: it goes on with what it began with. */
-  const current = () => ({ ...parts, ...configuration.current(), preparations });
+  const current = () => ({ ...parts, ...configuration.current(), preparations, whole: live.whole });
   const live = createLiveSessions(store, {
     sessionsMax: () => configuration.current().sessionsMax,
     isStored: parts.capabilities.has("session-store"),
+    keeping: { hash, breathe: clock.breathe },
   });
   const locked = createLockedWork({ store, clock, live });
-  const { redact, hash } = parts;
   const appending = (session: LiveSession, told: Parameters<typeof appendingTo>[2]) =>
     appendingTo(store, session, told);
   const preparations = createPreparations({ clock, redact, hash, live, locked, appending });
@@ -282,7 +282,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
   };
   const stop = async (): Promise<void> => {
     ending.abort("the runtime closes");
-    await Promise.all([preparations.close(), locked.stop()]);
+    await Promise.all([preparations.close(), locked.stop()]).then(live.close);
   };
   return { service, live, stop };
 }

@@ -24,7 +24,7 @@ import type { ModelClient, ToolSpec } from "../ports/model.ts";
 import type { Store } from "../ports/store.ts";
 import type { OpenTelemetry, Watch } from "../ports/telemetry.ts";
 import type { Tool } from "../ports/tool.ts";
-import { appendEntries, emitLive, type LiveSession } from "./live-sessions.ts";
+import { appendEntries, emitLive, type LiveSession, type LiveSessions } from "./live-sessions.ts";
 import { withMemory } from "./memory-operations.ts";
 import type { Preparations } from "./preparations.ts";
 import type { SessionMemory } from "./session-memory.ts";
@@ -48,7 +48,7 @@ export interface FixedParts {
 }
 
 /** What turns run with; what follows from the configuration is what it was when they began. */
-export interface TurnParts extends FixedParts, ToolParts {
+export interface TurnParts extends FixedParts, ToolParts, Pick<LiveSessions, "whole"> {
   /** Makes compactions ready behind turns. */
   readonly preparations: Pick<Preparations, "behind" | "rest">;
   readonly policy: TurnPolicy;
@@ -108,7 +108,7 @@ export async function runSessionTurn(
 
 /** What whoever watches work on a session knows of the session. */
 export function sessionWork({ state }: LiveSession) {
-  return { sessionId: state.sessionId, isCompacted: () => state.compactions.some(({ undone }) => !undone) };
+  return { sessionId: state.sessionId, isCompacted: () => state.shownBy.length > 0 };
 }
 
 interface Equipped extends TurnInput {
@@ -129,6 +129,7 @@ async function runOn(parts: TurnParts, live: LiveSession, input: Equipped): Prom
   const making = { policy, telemetry, compacting, model: bare, tools, skill, by: input.caller?.name, traceparent };
   const turn: Turn = {
     state: live.state,
+    whole: () => parts.whole(live),
     model,
     tools,
     skill,

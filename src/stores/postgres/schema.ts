@@ -64,6 +64,16 @@ const STEPS: readonly (readonly string[])[] = [
     ...MEMORY_SCHEMA,
     ...["sessions", "entries", "processes", "blobs", "configuration", ...MEMORY_TABLES].flatMap(guarded),
   ],
+  // What saves reading a log again. A crash of the database may empty it: then the logs are read.
+  [
+    `create unlogged table rkat.checkpoints (
+      realm text collate "C" not null,
+      id text collate "C" not null,
+      kept text not null,
+      primary key (realm, id)
+    )`,
+    ...guarded("checkpoints"),
+  ],
 ];
 
 /** Rows of a realm are there for its tenants alone, whatever a statement asks for. */
