@@ -8,6 +8,7 @@ import { timeOf } from "./memory-store-stopwatch.ts";
 
 const BLOCK_MS_MAX = 50;
 const AT_ONCE = 1_000;
+const MONTH_MS = 30 * 86_400_000;
 const ROUNDS = 15;
 const PAGE = 20;
 const EVERYTHING: Features = ["session-store", "session-compaction", "memory-store"];
@@ -30,11 +31,14 @@ export function measureSessions(sizes: readonly number[]): Promise<readonly Grow
 
 async function readSessions(folder: string, size: number) {
   const filling = await openEmbeddedStore(folder);
+  const start = Date.now() - MONTH_MS;
   for (let first = 0; first < size; first += AT_ONCE) {
     const batch = Array.from({ length: Math.min(AT_ONCE, size - first) }, (_, at) => {
       const bodies = [created(), imported((first + at) * 2), imported((first + at) * 2 + 1)];
       const entries = bodies.map((body) => ({ span: 1, body }));
-      return filling.log.append(idOf(first + at), 0, entries);
+      // Spread over the month in another order than that of the ids.
+      const atMs = start + (((first + at) * 7_919) % size) * Math.floor(MONTH_MS / size);
+      return filling.log.append(idOf(first + at), 0, entries, atMs);
     });
     await Promise.all(batch);
   }
