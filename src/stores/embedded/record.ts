@@ -188,9 +188,6 @@ export function countUpTo<T>(all: readonly T[], seqOf: (one: T) => number, seq: 
 
 const SMALL_BYTES = 16 * 1_024;
 const BETWEEN_ROWS = Buffer.from("}],[");
-const ROW_BEGINS = /^\[(\d{1,15}),\{"/;
-const ROW_HEAD_BYTES = 20;
-
 /**
  * Where the rows of a payload begin, with the seq of each, found without parsing it; both end with what would come next.
  * What looks like a row within one is no text, whose quotation marks are written otherwise, but may be JSON that a tool was
@@ -199,11 +196,13 @@ const ROW_HEAD_BYTES = 20;
 function rowsIn(payload: Buffer, first: number, count: number) {
   const starts: number[] = [];
   const seqs = [first];
+  let seq = first;
   for (let start = 1, at = 0; ; start = at + BETWEEN_ROWS.length - 1) {
-    const span = ROW_BEGINS.exec(payload.toString("latin1", start, start + ROW_HEAD_BYTES))?.[1];
+    const span = spanAt(payload, start);
     if (span !== undefined) {
       starts.push(start);
-      seqs.push((seqs.at(-1) ?? 0) + Number(span));
+      seq += span;
+      seqs.push(seq);
     }
     at = payload.indexOf(BETWEEN_ROWS, start);
     if (at < 0) break;
@@ -215,6 +214,21 @@ function rowsIn(payload: Buffer, first: number, count: number) {
 function readId(buffer: Buffer, offset: number): string {
   const hex = buffer.toString("hex", offset, offset + 16);
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
+}
+
+const [BRACKET = 0, ZERO = 0, NINE = 0, COMMA = 0, BRACE = 0, QUOTE = 0] = Buffer.from('[09,{"');
+
+/** The span of a row that begins here, which is as `[1,{"`; by bytes, since there may be many thousands. */
+function spanAt(payload: Buffer, start: number): number | undefined {
+  if (payload[start] !== BRACKET) return undefined;
+  let span = 0;
+  let at = start + 1;
+  for (let digit = payload[at] ?? 0; digit >= ZERO && digit <= NINE; digit = payload[at] ?? 0) {
+    span = span * 10 + digit - ZERO;
+    at += 1;
+  }
+  const isRow = payload[at] === COMMA && payload[at + 1] === BRACE && payload[at + 2] === QUOTE;
+  return isRow && at > start + 1 ? span : undefined;
 }
 
 /** Bytes of a segment that are no record although records follow: damage in the middle, never cut off. */
