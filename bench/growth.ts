@@ -1,10 +1,12 @@
 // What grows with a folder and should not: each thing at several sizes, with the slope of the line through them on logarithmic
-// scales. `--small` for a run of a minute; `--only turns,events,sessions,agents,chunks,forks`. With `--part`: only that, as JSON.
+// scales. `--small` for a run of a minute, `--max 10k` for no larger size; `--only turns,events,forks,sessions,agents,chunks`. With
+// `--part`: only that, as JSON.
 import { spawn } from "node:child_process";
 import { parseArgs } from "node:util";
 import { measureAgents, measureSessions } from "./growth-folders.ts";
 import { type GrowthRow, tableOf, targetsOf } from "./growth-rows.ts";
 import { measureChunks, measureEvents, measureForks, measureTurns } from "./growth-sessions.ts";
+import { toSize } from "./memory-store-sizes.ts";
 import { publish } from "./report.ts";
 
 interface Part {
@@ -36,7 +38,12 @@ const PARTS: Readonly<Record<string, Part>> = {
 // The other options are those of whoever runs all benches.
 const { values } = parseArgs({
   strict: false,
-  options: { small: { type: "boolean" }, only: { type: "string" }, part: { type: "string" } },
+  options: {
+    small: { type: "boolean" },
+    max: { type: "string" },
+    only: { type: "string" },
+    part: { type: "string" },
+  },
 });
 const isSmall =
   values.small === true || process.env.npm_lifecycle_event === "bench" || process.argv.includes("--no-assert");
@@ -47,7 +54,9 @@ else await measureAll(typeof values.only === "string" ? values.only.split(",") :
 async function measured(name: string): Promise<readonly GrowthRow[]> {
   const part = PARTS[name];
   if (part === undefined) throw new Error(`--only: ${name} is none of ${Object.keys(PARTS).join(", ")}`);
-  return part.measure(isSmall ? part.small : part.full);
+  const sizes = isSmall ? part.small : part.full;
+  const max = typeof values.max === "string" ? toSize("--max", values.max) : Number.POSITIVE_INFINITY;
+  return part.measure(sizes.filter((size) => size <= max));
 }
 
 async function measureAll(names: readonly string[]): Promise<void> {
@@ -64,7 +73,13 @@ async function measureAll(names: readonly string[]): Promise<void> {
 /** Each part alone: what one leaves in memory is not for another to collect. */
 async function inProcess(name: string): Promise<readonly GrowthRow[]> {
   let text = "";
-  const args = [import.meta.filename, "--part", name, ...(isSmall ? ["--small"] : [])];
+  const args = [
+    import.meta.filename,
+    "--part",
+    name,
+    ...(isSmall ? ["--small"] : []),
+    ...(typeof values.max === "string" ? ["--max", values.max] : []),
+  ];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
   for await (const chunk of child.stdout) text += chunk;
   return JSON.parse(text);

@@ -79,12 +79,13 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
     // A text that waits for tool results is placed behind them: the cursor must not pass it.
     const cursor = Math.min(state.lastSeq, ...state.heldNotices.map(({ seq }) => seq - 1));
     if (cursor <= taken) return;
-    await add({
-      session_id: state.sessionId,
-      cursor,
-      chunks: await chunksSince(state, { after: taken, upTo: cursor }, clock.breathe),
-      discarded: hiddenIn(state),
-    });
+    const chunks = await chunksSince(state, { after: taken, upTo: cursor }, clock.breathe);
+    const discarded = hiddenIn(state);
+    const { sessionId: session_id } = state;
+    for (const part of inParts(chunks, cursor)) {
+      await add({ session_id, ...part, discarded });
+      await clock.breathe();
+    }
   };
   const takeIn = async (id: string): Promise<void> => {
     if (others !== undefined) await add(await others.batchAfter(id, await memory.cursor(id)));
@@ -241,6 +242,20 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
       await memory.close();
     },
   };
+}
+
+/** Chunks that are added in one go: a fork may bring ten thousands, and nobody else has a turn meanwhile. */
+const PART_CHUNKS = 64;
+
+/** Chunks with how far each part of them goes; those of one message stay together. */
+function* inParts(chunks: readonly NewChunk[], cursor: number): Generator<Pick<MemoryBatch, "chunks" | "cursor">> {
+  let first = 0;
+  for (const [at, { seq }] of chunks.entries()) {
+    if (at - first < PART_CHUNKS || seq === chunks[at - 1]?.seq) continue;
+    yield { chunks: chunks.slice(first, at), cursor: seq - 1 };
+    first = at;
+  }
+  yield { chunks: chunks.slice(first), cursor };
 }
 
 /** Made between the turns of others: a message may be as long as a book. */
