@@ -86,7 +86,7 @@ async function readFiles(folder: string, sessions: number) {
   return { missing, left: sessions - filesIn(folder) };
 }
 
-const LIVES_MAX = 10;
+const LIVES_MAX = 60;
 const LIFE_MS = 2_000;
 
 function filesIn(folder: string): number {

@@ -135,6 +135,8 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
       const cursor = await memory.cursor(id);
       if (last_seq > cursor) yield id;
       else proof ??= { id, cursor };
+      // There may be ten thousands of them, and a store on disk answers at once.
+      await clock.breathe();
     }
   };
   const countBehind = async (): Promise<number> => {
