@@ -3,7 +3,7 @@ import { messageOf, RuntimeError } from "../contract/error.ts";
 import type { AgentEvent } from "../contract/event.ts";
 import { eventsOf, toNewEntries } from "../core/entry-events.ts";
 import type { SessionState } from "../core/session-state.ts";
-import { applyTo, foldSession, isWhole, type WholeState } from "../core/whole-state.ts";
+import { applyEntry, applyTo, beginFold, foldSession, isWhole, type WholeState } from "../core/whole-state.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { EventLog, Hold, LogRow, Store } from "../ports/store.ts";
 import type { Tool } from "../ports/tool.ts";
@@ -160,14 +160,19 @@ export interface LiveSession {
   moment: Promise<void>;
 }
 
-/** Starts a session's log. */
+/** Starts a session's log. It may begin with the many messages of another: between them others have their turn. */
 export async function beginSession(
   log: EventLog,
   sessionId: string,
-  created: { bodies: readonly EntryBody[]; tools: readonly Tool[] },
+  created: { bodies: readonly EntryBody[]; tools: readonly Tool[]; breathe: Clock["breathe"] },
 ): Promise<LiveSession> {
   const entries = await log.append(sessionId, 0, toNewEntries(created.bodies));
-  return { ...liveSession(foldSession(sessionId, entries), created.tools), hasTools: true };
+  const state = beginFold(sessionId, entries);
+  for (const entry of entries) {
+    applyEntry(state, entry);
+    await created.breathe();
+  }
+  return { ...liveSession(state, created.tools), hasTools: true };
 }
 
 function liveSession(state: SessionState, tools: readonly Tool[]): LiveSession {

@@ -85,12 +85,12 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
     const range = { session_id: state.sessionId, after: taken, upTo: cursor };
     const whole = async () => (isWhole(state) ? state : await foldLog(state.sessionId));
     const said = taken >= state.shownAnewSeq ? shownSince(state, range) : saidSince(await whole(), range);
-    await add({
-      session_id: state.sessionId,
-      cursor,
-      chunks: await chunksSince(said, range, clock.breathe),
-      discarded: state.hidden,
-    });
+    const { sessionId: session_id, hidden: discarded } = state;
+    const chunks = await chunksSince(said, range, clock.breathe);
+    for (const part of inParts(chunks, cursor)) {
+      await add({ session_id, ...part, discarded });
+      await clock.breathe();
+    }
   };
   const takeIn = async (id: string): Promise<void> => {
     if (others !== undefined) await add(await others.batchAfter(id, await memory.cursor(id)));
@@ -140,6 +140,8 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
       const cursor = await memory.cursor(id);
       if (last_seq > cursor) yield id;
       else proof ??= { id, cursor };
+      // There may be ten thousands of them, and a store on disk answers at once.
+      await clock.breathe();
     }
   };
   const countBehind = async (): Promise<number> => {
@@ -277,6 +279,20 @@ function saidSince(state: WholeState, { after, upTo }: Range): Said {
     .filter(({ seq, undone }) => !undone && seq > after && seq <= upTo)
     .map((record) => ({ record, turn: turnAt(record.seq) }));
   return { messages: everSaid(state), turnsBefore: 0, summaries };
+}
+
+/** Chunks that are added in one go: a fork may bring ten thousands, and nobody else has a turn meanwhile. */
+const PART_CHUNKS = 64;
+
+/** Chunks with how far each part of them goes; those of one message stay together. */
+function* inParts(chunks: readonly NewChunk[], cursor: number): Generator<Pick<MemoryBatch, "chunks" | "cursor">> {
+  let first = 0;
+  for (const [at, { seq }] of chunks.entries()) {
+    if (at - first < PART_CHUNKS || seq === chunks[at - 1]?.seq) continue;
+    yield { chunks: chunks.slice(first, at), cursor: seq - 1 };
+    first = at;
+  }
+  yield { chunks: chunks.slice(first), cursor };
 }
 
 /** Made between the turns of others: a message may be as long as a book. */

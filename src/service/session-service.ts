@@ -122,7 +122,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
     const session_id = clock.newId();
     const body = { kind: "session_created" as const, settings, ...pending };
     const session = await live.admit(() =>
-      beginSession(store.log, session_id, { bodies: [body], tools: call.tools ?? [] }),
+      beginSession(store.log, session_id, { bodies: [body], tools: call.tools ?? [], breathe: clock.breathe }),
     );
     // Without a prompt it is deferred: the schema says so.
     if (isDeferred || prompt === undefined) return { session_id };

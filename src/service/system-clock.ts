@@ -13,7 +13,7 @@ export function createSystemClock(): Clock {
 const BREATH_MS = 8;
 
 /** Waits for one round of the event loop: a timer would add a millisecond, a promise alone would let nobody in. */
-function createBreath(): () => Promise<void> | undefined {
+export function createBreath(): () => Promise<void> | undefined {
   let breathedMs = performance.now();
   return () => {
     if (performance.now() - breathedMs < BREATH_MS) return undefined;
