@@ -3,11 +3,10 @@ import { setTimeout as pause } from "node:timers/promises";
 import { defaultConfig } from "../src/config/load-config.ts";
 import { createScriptedModel, openRuntime, type Runtime, type Session } from "../src/index.ts";
 import type { Clock } from "../src/ports/clock.ts";
-import type { Embedder } from "../src/ports/embedder.ts";
 import { createSystemClock } from "../src/service/system-clock.ts";
-import { DIMENSIONS } from "./memory-store-data.ts";
 import { timeOf } from "./memory-store-stopwatch.ts";
 import { createPassageText } from "./memory-store-text.ts";
+import { createFreeEmbedder } from "./recall-free-embedder.ts";
 import { median } from "./report.ts";
 
 const GATHERING_MS_MAX = 2_000;
@@ -154,15 +153,4 @@ async function openTalk(stateFolder: string, { clock }: Pace, features: Features
 function createHastyClock(): Clock {
   const clock = createSystemClock();
   return { ...clock, sleep: (ms, signal) => clock.sleep(ms <= GATHERING_MS_MAX ? 1 : ms, signal) };
-}
-
-/** Vectors that cost nothing to make; keeping them counts. */
-function createFreeEmbedder(): Embedder {
-  const vector = new Float32Array(DIMENSIONS).fill(1 / Math.sqrt(DIMENSIONS));
-  return {
-    id: "free",
-    dimensions: DIMENSIONS,
-    embed: async (texts) => texts.map(() => vector),
-    close: async () => {},
-  };
 }

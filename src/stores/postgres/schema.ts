@@ -1,6 +1,6 @@
 import type { Sql, TransactionSql } from "postgres";
 import { RuntimeError } from "../../contract/error.ts";
-import { MEMORY_SCHEMA, MEMORY_TABLES } from "./memory-schema.ts";
+import { MEMORY_BY_WORDS, MEMORY_SCHEMA, MEMORY_TABLES } from "./memory-schema.ts";
 import { inTransaction } from "./transaction.ts";
 
 /**
@@ -64,6 +64,7 @@ const STEPS: readonly (readonly string[])[] = [
     ...MEMORY_SCHEMA,
     ...["sessions", "entries", "processes", "blobs", "configuration", ...MEMORY_TABLES].flatMap(guarded),
   ],
+  MEMORY_BY_WORDS,
 ];
 
 /** Rows of a realm are there for its tenants alone, whatever a statement asks for. */

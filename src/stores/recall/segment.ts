@@ -7,6 +7,7 @@ export interface SegmentDraft {
   readonly chunks: number;
   readonly seqs: Uint32Array;
   readonly lengths: Uint32Array;
+  readonly byWords: Uint8Array;
   readonly pages: readonly Buffer[];
   readonly fences: Buffer;
 }
@@ -44,7 +45,9 @@ function draftSegment(chunks: readonly IndexedChunk[]): SegmentDraft {
     const { places = [], counts = [] } = holders.get(key) ?? {};
     for (const [index, place] of places.entries()) writer.posting(place, counts[index] ?? 0);
   }
-  return { chunks: chunks.length, seqs: Uint32Array.from(chunks, ({ seq }) => seq), lengths, ...writer.finish() };
+  const seqs = Uint32Array.from(chunks, ({ seq }) => seq);
+  const byWords = Uint8Array.from(chunks, ({ byWordsAlone }) => (byWordsAlone ? 1 : 0));
+  return { chunks: chunks.length, seqs, lengths, byWords, ...writer.finish() };
 }
 
 /** What a search needs to know of every chunk, by its place in the segment. */
@@ -52,13 +55,17 @@ export interface Columns {
   readonly sessions: Uint32Array;
   readonly seqs: Uint32Array;
   readonly lengths: Uint32Array;
+  /** 1 where a chunk is found by its words alone. */
+  readonly byWords: Uint8Array;
 }
 
-function encodeColumns({ sessions, seqs, lengths }: Columns): Buffer {
-  const all = new Uint32Array(sessions.length * 3);
+function encodeColumns({ sessions, seqs, lengths, byWords }: Columns): Buffer {
+  const chunks = sessions.length;
+  const all = new Uint32Array(chunks * 3 + Math.ceil(chunks / 4));
   all.set(sessions);
-  all.set(seqs, sessions.length);
-  all.set(lengths, sessions.length * 2);
+  all.set(seqs, chunks);
+  all.set(lengths, chunks * 2);
+  new Uint8Array(all.buffer).set(byWords, chunks * 12);
   return Buffer.from(all.buffer);
 }
 
@@ -67,10 +74,13 @@ export function readColumns({ columns }: Tables, segment: Segment): Columns {
   if (value === undefined) throw lacking(`segment ${segment.number} has no columns`);
   const all = new Uint32Array(aligned(value));
   const { chunks } = segment;
+  const isTold = all.length > chunks * 3;
   return {
     sessions: all.subarray(0, chunks),
     seqs: all.subarray(chunks, chunks * 2),
-    lengths: all.subarray(chunks * 2),
+    lengths: all.subarray(chunks * 2, chunks * 3),
+    // A segment of before says nothing of it.
+    byWords: isTold ? new Uint8Array(all.buffer, all.byteOffset + chunks * 12, chunks) : new Uint8Array(chunks),
   };
 }
 
@@ -200,8 +210,8 @@ function createTermReader(tables: Tables, segment: Segment, shift: number) {
 }
 
 function joinColumns(columns: readonly Columns[]): Columns {
-  const join = (of: keyof Columns): Uint32Array => {
-    const all = new Uint32Array(columns.reduce((sum, { seqs }) => sum + seqs.length, 0));
+  const chunks = columns.reduce((sum, { seqs }) => sum + seqs.length, 0);
+  const join = <Numbers extends Uint8Array | Uint32Array>(all: Numbers, of: keyof Columns): Numbers => {
     let at = 0;
     for (const column of columns) {
       all.set(column[of], at);
@@ -209,5 +219,10 @@ function joinColumns(columns: readonly Columns[]): Columns {
     }
     return all;
   };
-  return { sessions: join("sessions"), seqs: join("seqs"), lengths: join("lengths") };
+  return {
+    sessions: join(new Uint32Array(chunks), "sessions"),
+    seqs: join(new Uint32Array(chunks), "seqs"),
+    lengths: join(new Uint32Array(chunks), "lengths"),
+    byWords: join(new Uint8Array(chunks), "byWords"),
+  };
 }
