@@ -2,6 +2,7 @@ import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { sentenceOf } from "./memory-store-text.ts";
 
 /** A model server in a process of its own, so that what it costs is not counted as what its client costs. */
 export interface ModelServer {
@@ -54,7 +55,7 @@ function serve(tool: CalledTool | null): void {
     const isToolDone = body.lastIndexOf('"role":"tool"') > body.lastIndexOf('"role":"user"');
     // Whoever asks for a summary has no tools to call.
     const isFinal = isToolDone || !body.includes('"tools":[');
-    const said = tool?.isVaried ? ANSWER.replace("this row", `row ${answers}`) : ANSWER;
+    const said = tool?.isVaried ? sentenceOf(answers, ANSWER_WORDS) : ANSWER;
     stream(response, chunksOf(`chatcmpl-${answers}`, isFinal ? answerDeltas(said) : callDeltas(answers, tool)));
   });
   server.listen(0, "127.0.0.1", () => process.send?.((server.address() as AddressInfo).port)); // It listens on TCP.
@@ -75,6 +76,8 @@ function stream(response: ServerResponse, chunks: readonly unknown[]): void {
   for (const chunk of chunks) response.write(`data: ${JSON.stringify(chunk)}\n\n`);
   response.end("data: [DONE]\n\n");
 }
+
+const ANSWER_WORDS = 24;
 
 interface Deltas {
   readonly deltas: readonly object[];

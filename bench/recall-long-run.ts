@@ -1,44 +1,45 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
-import { readdirSync, readFileSync, rmSync } from "node:fs";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { parseArgs } from "node:util";
 import { defaultConfig } from "../src/config/load-config.ts";
+import type { MemoryStatusReport } from "../src/contract/memory.ts";
 import { openRuntime, type Runtime } from "../src/index.ts";
 import { SYSTEM_PROMPT, TOOL } from "./conversation.ts";
 import { createFloor } from "./floor.ts";
+import { sentenceOf } from "./memory-store-text.ts";
 import { MODEL, openModelServer, TOOL_NAME } from "./model-server.ts";
+import { bytesWritten, cpuOfChildrenMs, cpuSpentMs } from "./process-spending.ts";
 import { createFreeEmbedder } from "./recall-free-embedder.ts";
 
 /** Who holds the conversation. Each has a process of its own: what one leaves in memory costs the next. */
 const HOLDERS = ["floor", "without memory", "memory without vectors", "defaults"] as const;
 type Holder = (typeof HOLDERS)[number];
 
-/** What a turn of a long run took. */
+/** What a turn of a long run took, with all that was done behind it until nothing was left to do. */
 export interface LongRun {
   readonly holder: Holder;
   readonly turns: number;
-  /** CPU of the process that holds the conversation, while it goes on and with what is done behind it until nothing is left. */
+  /** CPU of the process that holds the conversation. */
   readonly cpuMs: number;
-  /** Of that, and of the embedder's own process, in the end. */
+  /** Of the processes that count for it: the model of embeddings. */
   readonly modelMs: number;
+  /** Chunks that have a vector in the end, and that have none. */
   readonly embedded: number;
-  readonly pending: number;
-  /** Handed to the device: pages, whole, each time one is made dirty. */
+  readonly byWords: number;
   readonly bytesWritten: number;
 }
 
 interface RunOptions {
   readonly turns: number;
-  /** Between two turns; in that time the process has nothing to do. */
-  readonly pauseMs: number;
   /** Of what a tool says. */
   readonly output: "log" | "prose";
   readonly only?: readonly string[] | undefined;
 }
 
 const OUTPUT_CHARS = 4_096;
+const WARM_UP_TURNS = 20;
 
 /** The same conversation by each: a question, a look with a tool that says 4 KB, an answer. */
 export async function measureLongRuns(folder: string, options: RunOptions): Promise<readonly LongRun[]> {
@@ -52,54 +53,66 @@ export async function measureLongRuns(folder: string, options: RunOptions): Prom
   return runs;
 }
 
-async function hold({ holder, folder, ...options }: RunOptions & { holder: Holder; folder: string }): Promise<LongRun> {
+async function hold({
+  holder,
+  folder,
+  turns,
+  output,
+}: RunOptions & { holder: Holder; folder: string }): Promise<LongRun> {
   const tool = { name: TOOL_NAME, pieces: ['{"account":"savings",', '"row":7}'], isVaried: true };
   const server = await openModelServer(tool);
-  const sayings = createSayings(options.output);
-  const open = holder === "floor" ? undefined : await openHolder(holder, { folder, baseUrl: server.baseUrl, sayings });
-  const ask = open?.ask ?? createFloor(server.baseUrl, sayings.output).open();
+  const sayings = createSayings(output);
+  const place = { folder, baseUrl: server.baseUrl, sayings };
+  const runtime = holder === "floor" ? undefined : await openHolder(holder, place);
+  const ask = await askingOf(runtime, place);
   for (let turn = 0; turn < WARM_UP_TURNS; turn += 1) await ask(sayings.question());
-  const before = spentNow();
-  for (let turn = 0; turn < options.turns; turn += 1) {
-    await ask(sayings.question());
-    if (options.pauseMs > 0) await pause(options.pauseMs);
+  const before = { cpuMs: cpuSpentMs(), bytes: bytesWritten() };
+  for (let turn = 0; turn < turns; turn += 1) await ask(sayings.question());
+  let modelMs = cpuOfChildrenMs(server.pid);
+  await runtime?.close();
+  let status: Pick<MemoryStatusReport, "entries" | "pending" | "by_words"> = { entries: 0, pending: 0 };
+  if (holder !== "floor" && holder !== "without memory") {
+    // Nobody uses the session any more: what its context still held is embedded, too.
+    const next = await openHolder(holder, place);
+    await settle(next);
+    status = await next.dispatch("readMemoryStatus", {});
+    modelMs += cpuOfChildrenMs(server.pid);
+    await next.close();
   }
-  await open?.settle();
-  const model = embedderProcess(process.pid, server.pid);
-  const status = await open?.runtime.dispatch("readMemoryStatus", {}).catch(() => undefined);
-  const modelMs = model === undefined ? 0 : cpuOf(model);
-  await open?.runtime.close();
-  const after = spentNow();
+  const spent = { cpuMs: cpuSpentMs() - before.cpuMs, bytes: bytesWritten() - before.bytes };
   server.close();
   rmSync(folder, { recursive: true, force: true });
-  const { turns } = options;
   return {
     holder,
     turns,
-    cpuMs: (after.cpuMs - before.cpuMs) / turns,
+    cpuMs: spent.cpuMs / turns,
     modelMs: modelMs / turns,
-    embedded: (status?.entries ?? 0) - (status?.pending ?? 0),
-    pending: status?.pending ?? 0,
-    bytesWritten: (after.bytes - before.bytes) / turns,
+    embedded: status.entries - status.pending - (status.by_words ?? 0),
+    byWords: status.by_words ?? 0,
+    bytesWritten: spent.bytes / turns,
   };
 }
 
-const WARM_UP_TURNS = 20;
+type Ask = (prompt: string) => Promise<unknown>;
 
-interface Opened {
-  readonly runtime: Runtime;
-  ask(prompt: string): Promise<unknown>;
-  /** Until nothing is left to be done behind the turns. */
-  settle(): Promise<void>;
+async function askingOf(runtime: Runtime | undefined, { baseUrl, sayings }: Place): Promise<Ask> {
+  if (runtime === undefined) return createFloor(baseUrl, sayings.output).open();
+  const session = await runtime.createSession(sayings.question());
+  return async (prompt) => {
+    for await (const _ of session.stream(prompt));
+  };
 }
 
-async function openHolder(
-  holder: Exclude<Holder, "floor">,
-  { folder, baseUrl, sayings }: { folder: string; baseUrl: string; sayings: Sayings },
-): Promise<Opened> {
+interface Place {
+  readonly folder: string;
+  readonly baseUrl: string;
+  readonly sayings: Sayings;
+}
+
+function openHolder(holder: Exclude<Holder, "floor">, { folder, baseUrl, sayings }: Place): Promise<Runtime> {
   const config = defaultConfig();
   const features = config.features.filter((name) => holder !== "without memory" || name !== "memory-store");
-  const runtime = await openRuntime({
+  return openRuntime({
     stateFolder: folder,
     model: `openai/${MODEL}`,
     env: { OPENAI_BASE_URL: baseUrl },
@@ -108,30 +121,16 @@ async function openHolder(
     config: { ...config, features },
     ...(holder === "memory without vectors" ? { memory: { embedder: createFreeEmbedder() } } : {}),
   });
-  const session = await runtime.createSession(sayings.question());
-  return {
-    runtime,
-    ask: async (prompt) => {
-      for await (const _ of session.stream(prompt));
-    },
-    settle: async () => {
-      if (holder === "without memory") return;
-      // A search about nothing takes in what is left, and has the rest of the vectors made.
-      await runtime.dispatch("searchHistory", { query: "zzyzx", limit: 1 });
-      let [last, same] = [-1, 0];
-      while (same < STILL_LOOKS) {
-        await pause(LOOK_MS);
-        const { pending } = await runtime.dispatch("readMemoryStatus", {});
-        same = pending === last ? same + 1 : 0;
-        last = pending;
-        if (pending === 0) return;
-      }
-    },
-  };
 }
 
+/** A search about nothing takes in what is left, and has the rest of the vectors made. */
+async function settle(runtime: Runtime): Promise<void> {
+  await runtime.dispatch("searchHistory", { query: "zzyzx", limit: 1 });
+  while ((await runtime.dispatch("readMemoryStatus", {})).pending > 0) await pause(LOOK_MS);
+}
+
+const QUESTION_WORDS = 12;
 const LOOK_MS = 1_000;
-const STILL_LOOKS = 10;
 
 interface Sayings {
   question(): string;
@@ -145,7 +144,7 @@ function createSayings(kind: RunOptions["output"]): Sayings {
       ? `On day ${at} the clerk wrote that the sum of the month was right and that nobody had asked for it again. `
       : `2026-03-04T10:${at % 60}:31.120Z INFO ledger.store row=${at} amount=${at * 7}.50 took=${at % 9}ms trace=${at.toString(16)}\n`;
   return {
-    question: () => `What does row ${++asked} say, and who has changed it since the audit in March?`,
+    question: () => `What of ${sentenceOf(++asked, QUESTION_WORDS)}`,
     output: () => {
       let text = "";
       while (text.length < OUTPUT_CHARS) text += line(++said);
@@ -154,38 +153,7 @@ function createSayings(kind: RunOptions["output"]): Sayings {
   };
 }
 
-function spentNow(): { readonly cpuMs: number; readonly bytes: number } {
-  const { user, system } = process.cpuUsage();
-  const io = readFileSync("/proc/self/io", "utf8");
-  return { cpuMs: (user + system) / 1_000, bytes: Number(/^write_bytes: (\d+)/m.exec(io)?.[1]) };
-}
-
-/** The child of a process that is not the model server. */
-function embedderProcess(parent: number, server: number): number | undefined {
-  const children = readdirSync(`/proc/${parent}/task`).flatMap((task) =>
-    readFileSync(`/proc/${parent}/task/${task}/children`, "utf8").split(" ").filter(Boolean).map(Number),
-  );
-  return children.find((pid) => pid !== server);
-}
-
-/** User and system time of a process, in milliseconds: its 14th and 15th field, in hundredths of a second. */
-function cpuOf(pid: number): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").replace(/^.*\) /, "").split(" ");
-  return (Number(fields[11]) + Number(fields[12])) * 10;
-}
-
 if (process.send !== undefined && process.argv[1] === import.meta.filename) {
   const run = await hold(JSON.parse(process.argv[2] ?? ""));
   process.send(run, () => process.exit());
-} else if (process.argv[1] === import.meta.filename) {
-  const { values } = parseArgs({
-    options: { turns: { type: "string" }, pause: { type: "string" }, output: { type: "string" }, only: { type: "string" } },
-  });
-  const runs = await measureLongRuns(`/tmp/rkat-long-${process.pid}`, {
-    turns: Number(values.turns ?? 500),
-    pauseMs: Number(values.pause ?? 0),
-    output: values.output === "prose" ? "prose" : "log",
-    only: values.only?.split(","),
-  });
-  console.table(runs);
 }

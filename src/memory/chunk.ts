@@ -44,7 +44,7 @@ export function toChunk(chunk: ChunkSource & { readonly text: string }): NewChun
   const terms = termsOf(chunk.text);
   for (const term of datesNamedIn(chunk.text)) terms.set(term, 1);
   for (const term of dateTermsOf(chunk.created_at_ms)) terms.set(term, 1);
-  return { ...chunk, terms, byWordsAlone: isOfPrograms(chunk) };
+  return { ...chunk, terms, ...(isOfPrograms(chunk) ? { byWordsAlone: true } : {}) };
 }
 
 /**

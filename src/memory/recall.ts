@@ -87,7 +87,8 @@ export function createRecall({ store, embedder, now, fill }: RecallParts): Recal
     const chunks = best.map(({ chunk }) => chunk);
     const around = await turnsAround(chunks, { store, scope, tokensMax });
     const hits = best.map((hit) => ({ ...hit, around: around.get(hit.chunk.id) ?? [] }));
-    const vectorsPending = embedder !== undefined && (await store.vectors.missing(embedder.id, 1, { scope })).length > 0;
+    const vectorsPending =
+      embedder !== undefined && (await store.vectors.missing(embedder.id, 1, { scope })).length > 0;
     return { hits, mode: meaning ? "hybrid" : "lexical", vectorsPending };
   };
 }

@@ -54,7 +54,7 @@ export interface MemoryParts {
  * stands beside it. Nobody waits for it: the log has them, and every search takes in first what it may be asked for.
  */
 const TURNS_TOGETHER = 16;
-const INDEX_AFTER_MS = 30_000;
+const INDEX_AFTER_MS = 300_000;
 const ENTRIES_MAX = Number.MAX_SAFE_INTEGER;
 const NO_EMBEDDER = "none";
 const ATTEMPTS_MAX = 2;
@@ -238,6 +238,7 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
       return {
         entries,
         pending: embedder === undefined ? 0 : pending,
+        by_words: byWordsAlone,
         sessions_behind: await countBehind(),
         embedder: embedder?.id ?? NO_EMBEDDER,
         index: kind,

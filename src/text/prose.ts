@@ -8,8 +8,8 @@ const LOOKED_AT_CHARS = 4_000;
 /** Whether a text is sentences of a language, of any script, rather than what programs write: logs, code, tables, lists. */
 export function isProse(text: string): boolean {
   const looked = text.slice(0, LOOKED_AT_CHARS);
-  const letters = looked.match(/[\p{L}\p{M}]/gu)?.length ?? 0;
-  const signs = looked.match(/\S/gu)?.length ?? 0;
+  const letters = looked.replace(/[^\p{L}\p{M}]+/gu, "").length;
+  const signs = looked.replace(/\s+/g, "").length;
   const lines = looked.split("\n").filter((line) => line.trim() !== "").length;
   return letters >= LETTERS_SHARE_MIN * signs && letters >= LINE_LETTERS_MIN * lines && lines > 0;
 }

@@ -25,29 +25,41 @@ export function draftSegments(chunks: readonly IndexedChunk[]): readonly Segment
 }
 
 function draftSegment(chunks: readonly IndexedChunk[]): SegmentDraft {
-  const holders = new Map<number, { readonly places: number[]; readonly counts: number[] }>();
+  const byTerm = new Map<string | number, number[]>();
   const lengths = new Uint32Array(chunks.length);
   for (const [place, { terms }] of chunks.entries()) {
+    let length = 0;
     for (const [term, count] of terms) {
-      const key = typeof term === "string" ? keyOf(term) : term;
-      const postings = holders.get(key) ?? { places: [], counts: [] };
-      holders.set(key, postings);
-      lengths[place] = (lengths[place] ?? 0) + count;
-      // Two terms of one key count as one.
-      if (postings.places.at(-1) === place) continue;
-      postings.places.push(place);
-      postings.counts.push(count);
+      length += count;
+      const postings = byTerm.get(term);
+      if (postings === undefined) byTerm.set(term, [place, count]);
+      else postings.push(place, count);
     }
+    lengths[place] = length;
+  }
+  const byKey = new Map<number, number[]>();
+  for (const [term, postings] of byTerm) {
+    const key = typeof term === "string" ? keyOf(term) : term;
+    const others = byKey.get(key);
+    byKey.set(key, others === undefined ? postings : joinPostings(others, postings));
   }
   const writer = createPageWriter();
-  for (const key of Float64Array.from(holders.keys()).sort()) {
+  for (const key of Float64Array.from(byKey.keys()).sort()) {
     writer.term(key);
-    const { places = [], counts = [] } = holders.get(key) ?? {};
-    for (const [index, place] of places.entries()) writer.posting(place, counts[index] ?? 0);
+    const postings = byKey.get(key) ?? [];
+    for (let at = 0; at < postings.length; at += 2) writer.posting(postings[at] ?? 0, postings[at + 1] ?? 0);
   }
   const seqs = Uint32Array.from(chunks, ({ seq }) => seq);
   const byWords = Uint8Array.from(chunks, ({ byWordsAlone }) => (byWordsAlone ? 1 : 0));
   return { chunks: chunks.length, seqs, lengths, byWords, ...writer.finish() };
+}
+
+/** Two terms of one key count as one, in the order of the places. */
+function joinPostings(ones: readonly number[], others: readonly number[]): number[] {
+  const counts = new Map<number, number>();
+  for (const postings of [others, ones])
+    for (let at = 0; at < postings.length; at += 2) counts.set(postings[at] ?? 0, postings[at + 1] ?? 0);
+  return [...counts].sort(([a], [b]) => a - b).flat();
 }
 
 /** What a search needs to know of every chunk, by its place in the segment. */

@@ -156,7 +156,11 @@ export function createShelf({ tables, catalogue, folder, embedderId, warn }: She
         isOpen(id) &&
         ((states[id] ?? 0) & bits) === bits &&
         (used.size === 0 || ((states[id] ?? 0) & DISCARDED) !== 0 || !used.has(sessions[id] ?? 0));
-      if (named !== undefined) return named.filter(isWanted).slice(0, max);
+      if (named !== undefined) {
+        const isReached = (id: number): boolean =>
+          reach === undefined || reach.ranges.some(({ first, last }) => first <= id && id < last);
+        return named.filter((id) => isWanted(id) && isReached(id)).slice(0, max);
+      }
       while (doneTo <= lastId && isDone(doneTo)) doneTo += 1;
       const ids: number[] = [];
       const from = byWords ? 1 : doneTo;
