@@ -29,7 +29,7 @@ export interface Embedding {
 }
 
 /** Vectors kept in one commit. What is made between two of them a crash takes back. */
-const BATCH = 64;
+const BATCH = 16;
 /** Texts between two looks whether a turn runs. */
 const SLICE = 4;
 /** A command that ends at once must not first load a model; a process that stays has the time. */
