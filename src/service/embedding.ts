@@ -46,6 +46,8 @@ const YIELD_MS_MAX = 2_000;
 const YIELD_STEP_MS = 50;
 /** Between two turns of a program there is no time for a slice. */
 const CALM_MS = 250;
+type Pause = () => Promise<"go on" | "enough">;
+
 /** Has no vectors: everything that is to have one lacks one of it. */
 const NOBODY = "";
 
@@ -70,8 +72,8 @@ export function createEmbedding(memory: MemoryStore, open: OpenEmbedder, clock: 
     });
     return opened;
   };
-  /** Gives chunks their vectors; between slices `pause` may wait. */
-  const make = async (model: Embedder, chunks: readonly Chunk[], pause: () => Promise<void>): Promise<void> => {
+  /** Gives chunks their vectors, or those it has come to when `pause`, which is asked between slices, says that it is enough. */
+  const make = async (model: Embedder, chunks: readonly Chunk[], pause: Pause): Promise<void> => {
     const done = Promise.withResolvers<void>();
     for (const { id } of chunks) making.set(id, done.promise);
     try {
@@ -80,7 +82,7 @@ export function createEmbedding(memory: MemoryStore, open: OpenEmbedder, clock: 
       const unknown = [...new Set(passages)].filter((passage) => !known.has(passage));
       for (let from = 0; from < unknown.length && !stop.signal.aborted; from += SLICE) {
         const texts = unknown.slice(from, from + SLICE);
-        await pause();
+        if ((await pause()) === "enough") break;
         const vectors = await model.embed(texts, "passage", stop.signal);
         // Asked for the same texts again it would give no more, and the process would do nothing else.
         if (vectors.length < texts.length) throw new Error(tooFew(model.id, vectors.length, texts.length));
@@ -108,11 +110,12 @@ export function createEmbedding(memory: MemoryStore, open: OpenEmbedder, clock: 
     }
     return [];
   };
-  const yieldToTurns = async (): Promise<void> => {
+  const yieldToTurns = async (): Promise<"go on"> => {
     for (let waitedMs = 0; uses.isBusy() && waitedMs < YIELD_MS_MAX; waitedMs += YIELD_STEP_MS) {
       await clock.sleep(YIELD_STEP_MS, stop.signal, "behind");
-      if (stop.signal.aborted) return;
+      if (stop.signal.aborted) break;
     }
+    return "go on";
   };
   const work = async (): Promise<void> => {
     // Loading a model costs as much as many turns.
@@ -163,9 +166,9 @@ export function createEmbedding(memory: MemoryStore, open: OpenEmbedder, clock: 
     const ids = found.slice(0, FOUND_MAX);
     for (const wanted of [{ scope, ids }, { scope }]) {
       while (!enough.aborted && !stop.signal.aborted) {
-        const chunks = await next(model, SLICE, wanted);
+        const chunks = await next(model, BATCH, wanted);
         if (chunks.length === 0 || enough.aborted) break;
-        await make(model, chunks, async () => {});
+        await make(model, chunks, async () => (enough.aborted ? "enough" : "go on"));
       }
     }
   };
