@@ -186,6 +186,8 @@ export function createEmbedding(memory: MemoryStore, open: OpenEmbedder, clock: 
     fill: async (found, { scope, msMax }) => {
       // A question needs the model, too: loading it is no part of the wait.
       const model = await embedder();
+      // Whoever asks again and again, of an embedder in this process, would let nothing else happen.
+      await clock.breathe();
       if (model === undefined || stop.signal.aborted || behind.size >= FILLS_MAX) return;
       const enough = new AbortController();
       const filled = goOnBehind(fillScope(model, { found, scope }, enough.signal));
