@@ -66,18 +66,22 @@ export interface RecallParts {
   readonly store: MemoryStore;
   readonly embedder: Embedder | undefined;
   readonly now: () => number;
+  /** Has vectors made of what a search is about, for as long as it may wait; first of what words found, best first. */
+  readonly fill?: (found: readonly number[], scope: Scope) => Promise<void> | undefined;
 }
 
 /** Finds again what was said, by words and by meaning. */
-export function createRecall({ store, embedder, now }: RecallParts): Recall {
+export function createRecall({ store, embedder, now, fill }: RecallParts): Recall {
   const searchByMeaning = embedder === undefined ? undefined : createSearchByMeaning(store, embedder);
   return async (query, { scope, limit, scoreMin = 0, tokensMax = 0, explain = false, signal }) => {
     const weights = weightsOf(query, now());
     if (weights.size === 0) return { hits: [], mode: "lexical", vectorsPending: false };
-    const [matches, meaning] = await Promise.all([
-      store.match(bestByTerms(weights), scope),
-      searchByMeaning?.(query, scope, signal),
-    ]);
+    const matches = await store.match(bestByTerms(weights), scope);
+    await fill?.(
+      matches.best.map(({ id }) => id),
+      scope,
+    );
+    const meaning = await searchByMeaning?.(query, scope, signal);
     signal.throwIfAborted();
     const { found, lifts } = await inContext(store, { weights, matches, meaning }, scope);
     const how = { query, weights, matches, meaning, limit, scoreMin, ...(explain ? { lifts } : {}) };
@@ -85,7 +89,8 @@ export function createRecall({ store, embedder, now }: RecallParts): Recall {
     const chunks = best.map(({ chunk }) => chunk);
     const around = await turnsAround(chunks, { store, scope, tokensMax, next });
     const hits = best.map((hit) => ({ ...hit, around: around.get(hit.chunk.id) ?? [] }));
-    const vectorsPending = embedder !== undefined && (await store.vectors.missing(embedder.id, 1)).length > 0;
+    const vectorsPending =
+      embedder !== undefined && (await store.vectors.missing(embedder.id, 1, { scope })).length > 0;
     return { hits, mode: meaning ? "hybrid" : "lexical", vectorsPending };
   };
 }

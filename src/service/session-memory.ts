@@ -9,7 +9,7 @@ import { foldSession, isWhole, type WholeState } from "../core/whole-state.ts";
 import { chunksOf, recallsIn } from "../memory/chunk.ts";
 import { createRecall, type Recall } from "../memory/recall.ts";
 import type { Clock } from "../ports/clock.ts";
-import type { MemoryBatch, MemoryStore, NewChunk } from "../ports/memory.ts";
+import type { MemoryBatch, MemoryStore, NewChunk, Scope } from "../ports/memory.ts";
 import type { LogRow, Store } from "../ports/store.ts";
 import { createEmbedding, type OpenEmbedder } from "./embedding.ts";
 import { createRowWatch, type Pages, walkRows } from "./walk-rows.ts";
@@ -24,6 +24,8 @@ export interface SessionMemory {
   index(state: SessionState): Promise<void>;
   /** The same, behind whatever is going on. */
   indexLater(state: SessionState): void;
+  /** A turn of a session runs until what comes back is called: embedding waits for it, and what it shows needs no vector. */
+  use(sessionId: string): () => void;
   /** Takes in, behind whatever is going on, what another log says. */
   takeInLater(id: string): void;
   /** Whose log it is, when it is not a session's. */
@@ -48,25 +50,32 @@ export interface MemoryParts {
   readonly warn?: ((sentence: string) => void) | undefined;
 }
 
-/** Turns that follow each other quickly are taken in together: each time costs a commit. */
-const INDEX_AFTER_MS = 250;
+/**
+ * Turns are taken in together, so many of them or so long after the first: each time costs a commit and writes again what
+ * stands beside it. Nobody waits for it: the log has them, and every search takes in first what it may be asked for.
+ */
+const TURNS_TOGETHER = 16;
+const INDEX_AFTER_MS = 300_000;
 const ENTRIES_MAX = Number.MAX_SAFE_INTEGER;
 const NO_EMBEDDER = "none";
 const ATTEMPTS_MAX = 2;
-
 /** How long a search waits for vectors that are still to be made; the rest of the chunks it finds by their words. */
-const DRAIN_MS = 300;
+const FILL_MS_MAX = 300;
 
 export function createSessionMemory(parts: MemoryParts): SessionMemory {
   const { memory, store, openEmbedder, clock, others } = parts;
   const { now } = clock;
   const embedding = openEmbedder === undefined ? undefined : createEmbedding(memory, openEmbedder, clock);
+  const fill = (found: readonly number[], scope: Scope): Promise<void> | undefined =>
+    embedding?.fill(found, { scope, msMax: FILL_MS_MAX });
   const recallByWords = createRecall({ store: memory, embedder: undefined, now });
   let recallByMeaning: Recall | undefined;
   /** Logs of this process that have grown since they were taken in, and how each is. */
   const behindHere = new Map<string, () => Promise<void>>();
   const stop = new AbortController();
   let waiting: Promise<void> | undefined;
+  /** Turns that wait to be taken in. */
+  let turnsBehind = 0;
   let flushing: Promise<void> = Promise.resolve();
   let problem: string | undefined;
   const looks = { sessions: createRowWatch(now), others: createRowWatch(now) };
@@ -114,6 +123,7 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
     problem = messageOf(thrown);
   };
   const flush = (): Promise<void> => {
+    turnsBehind = 0;
     flushing = flushing.then(async () => {
       for (const [id, work] of behindHere) {
         behindHere.delete(id);
@@ -130,7 +140,9 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
   const later = (id: string, work: () => Promise<void>): void => {
     if (stop.signal.aborted) return;
     behindHere.set(id, work);
-    waiting ??= clock.sleep(INDEX_AFTER_MS, stop.signal).then(async () => {
+    turnsBehind += 1;
+    if (turnsBehind >= TURNS_TOGETHER) void flush();
+    waiting ??= clock.sleep(INDEX_AFTER_MS, stop.signal, "behind").then(async () => {
       waiting = undefined;
       await flush();
     });
@@ -212,30 +224,33 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
       await flush();
       const embedder = await embedding?.embedder();
       if (embedder === undefined) return recallByWords(query, options);
-      recallByMeaning ??= createRecall({ store: memory, embedder, now });
-      return recallByMeaning(query, options);
+      recallByMeaning ??= createRecall({ store: memory, embedder, now, fill });
+      const recalled = await recallByMeaning(query, options);
+      embedding?.told(recalled.hits.map(({ chunk }) => chunk.id));
+      return recalled;
     }),
     recallByWords: again(recallByWords),
     index,
+    use: (sessionId) => embedding?.use(sessionId) ?? (() => {}),
     indexLater: (state) => later(state.sessionId, () => index(state)),
     takeInLater: (id) => later(id, () => takeIn(id)),
     nameOf: async (id) => others?.nameOf(id),
-    catchUp: async (except) => {
-      await takeInAll(except);
-      await embedding?.drain(DRAIN_MS);
-    },
+    catchUp: takeInAll,
     status: async () => {
+      await flush();
       const embedder = await embedding?.embedder();
-      const { entries, pending, bytes, index: kind } = await memory.status(embedder?.id ?? NO_EMBEDDER);
+      const known = await memory.status(embedder?.id ?? NO_EMBEDDER);
+      const { entries, pending, byWordsAlone = 0, bytes, index: kind } = known;
       const why = embedding?.problem() ?? problem;
       return {
         entries,
         pending: embedder === undefined ? 0 : pending,
+        by_words: byWordsAlone,
         sessions_behind: await countBehind(),
         embedder: embedder?.id ?? NO_EMBEDDER,
         index: kind,
         bytes,
-        mode: embedder === undefined || pending === entries ? "lexical" : "hybrid",
+        mode: embedder === undefined || pending + byWordsAlone === entries ? "lexical" : "hybrid",
         ...(why === undefined ? {} : { problem: why }),
       };
     },

@@ -155,6 +155,7 @@ async function runOn(parts: TurnParts, live: LiveSession, input: Equipped): Prom
     keep: (text) => store.blobs.put({ mediaType: "text/plain; charset=utf-8", data: new TextEncoder().encode(text) }),
   };
   const { turnsOpened } = live.state;
+  const rest = parts.memory?.use(live.state.sessionId);
   try {
     const { prompt, instructions } = input;
     const outcome = await (prompt === undefined ? resumeTurn(turn) : runTurn(turn, { prompt, instructions }));
@@ -166,6 +167,7 @@ async function runOn(parts: TurnParts, live: LiveSession, input: Equipped): Prom
     if (!hasOpened || live.state.isTurnOpen) await closeBroken(parts, live, { error, hasOpened });
     throw error;
   } finally {
+    rest?.();
     parts.memory?.indexLater(live.state);
     preparations.rest(live, making);
   }
@@ -389,8 +391,7 @@ export function requireReachableFor(
   const isAskedFor = auto_compact_threshold !== undefined || max_summary_tokens !== undefined;
   if (!isAskedFor || part.compactor !== undefined) return;
   const threshold = thresholdFor(auto_compact_threshold, keeps.contextWindow);
-  const { system_prompt } = session;
-  const content = system_prompt ?? "";
+  const content = session.system_prompt ?? "";
   requireReachable(threshold, {
     system: content === "" ? 0 : estimateTokens([{ role: "system", content, created_at: "" }]),
     tools: toolTokens(keeps.tools),

@@ -1,6 +1,6 @@
 import type { Sql, TransactionSql } from "postgres";
 import { RuntimeError } from "../../contract/error.ts";
-import { MEMORY_SCHEMA, MEMORY_TABLES } from "./memory-schema.ts";
+import { MEMORY_BY_WORDS, MEMORY_SCHEMA, MEMORY_TABLES } from "./memory-schema.ts";
 import { inTransaction } from "./transaction.ts";
 
 /**
@@ -73,6 +73,7 @@ const STEPS: readonly (readonly string[])[] = [
       primary key (realm, id)
     )`,
     ...guarded("checkpoints"),
+    ...MEMORY_BY_WORDS,
   ],
 ];
 

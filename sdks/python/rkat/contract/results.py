@@ -945,6 +945,8 @@ class MemoryStatusReport(TypedDict):
     """Chunks that can be found."""
     pending: int
     """Chunks that have no vector yet."""
+    by_words: NotRequired[int]
+    """Chunks that need none: what tools say in names and numbers is found by its words."""
     sessions_behind: int
     """Sessions whose log is not taken in to its end."""
     embedder: str

@@ -125,10 +125,11 @@ function statusRows(status: MemoryStatusReport): readonly (readonly string[])[] 
 }
 
 /** Why a search goes by words alone. */
-function whyByWords({ problem, embedder, entries, pending }: MemoryStatusReport): string {
+function whyByWords({ problem, embedder, entries, pending, by_words }: MemoryStatusReport): string {
   if (problem !== undefined) return oneLine(problem, SENTENCE_CHARS_MAX);
   if (embedder === "none") return "there is no embedder";
   if (entries === 0) return "there is nothing to search yet";
+  if (entries === by_words) return "all of it is found by its words";
   return pending === 0
     ? "its vectors were made just now"
     : `${grouped(pending)} of ${grouped(entries)} entries have no vector yet`;
