@@ -1,7 +1,7 @@
 import type { Caller } from "../contract/caller.ts";
 import { type CompactionSettings, RECALL_OUTPUT } from "../contract/compaction.ts";
 import type { EntryBody, TurnEnd } from "../contract/entry.ts";
-import { asRuntimeError, RuntimeError } from "../contract/error.ts";
+import { asRuntimeError, type RuntimeError } from "../contract/error.ts";
 import type { Content } from "../contract/message.ts";
 import type { RunResult, SessionSettings, StartTurn } from "../contract/session.ts";
 import type { Permit } from "../core/approval.ts";
@@ -14,9 +14,9 @@ import { eventsOf } from "../core/entry-events.ts";
 import type { CheckApart } from "../core/json-schema.ts";
 import type { Redact } from "../core/redact.ts";
 import type { Turn, TurnPolicy } from "../core/run.ts";
-import { type SessionState, totalTokens } from "../core/session-state.ts";
+import type { SessionState } from "../core/session-state.ts";
 import { estimateTokens, toolTokens } from "../core/tokens.ts";
-import { resumeTurn, runTurn, type TurnOutcome, type WAITING } from "../core/turn.ts";
+import { resumeTurn, runTurn, type WAITING } from "../core/turn.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { CompactionHooks, Compactor, Curator } from "../ports/compactor.ts";
 import type { Judge } from "../ports/judge.ts";
@@ -28,6 +28,7 @@ import { appendEntries, emitLive, type LiveSession, type LiveSessions } from "./
 import { withMemory } from "./memory-operations.ts";
 import type { Preparations } from "./preparations.ts";
 import type { SessionMemory } from "./session-memory.ts";
+import { toResult } from "./turn-result.ts";
 import { chooseTools, type ToolParts } from "./turn-tools.ts";
 
 /** What turns have whatever is configured. */
@@ -261,42 +262,6 @@ async function closeBroken(
   }
   const source = { sessionId: live.state.sessionId, textAt: () => "" };
   for (const event of eventsOf(closed, source)) emitLive(live, clock, event);
-}
-
-export function toResult(live: LiveSession, outcome: TurnOutcome): RunResult {
-  const { sessionId: session_id, usage, turnUsage } = live.state;
-  const { end } = outcome;
-  if (end.status === "failed") throw failureOf(end, session_id);
-  // A turn that is asked for its output has ended without a cause of its own.
-  const { cause = end.cause, ...extraction } = outcome.extraction;
-  return {
-    session_id,
-    text: outcome.text,
-    turns: outcome.turns,
-    tool_calls: outcome.toolCalls,
-    usage: { ...usage, total_tokens: totalTokens(usage) },
-    ...(turnUsage.cost === undefined ? {} : { turn_cost: turnUsage.cost }),
-    ...(cause === undefined ? {} : { terminal_cause_kind: cause }),
-    ...extraction,
-  };
-}
-
-function failureOf(end: Extract<TurnOutcome["end"], { status: "failed" }>, session_id: string): RuntimeError {
-  const { error, error_class, cause, reason } = end;
-  const details = {
-    session_id,
-    error_class,
-    ...(cause === undefined ? {} : { terminal_cause_kind: cause }),
-    ...(reason === undefined ? {} : { reason }),
-  };
-  switch (error_class) {
-    case "cancelled":
-      return new RuntimeError("REQUEST_CANCELLED", error, { details });
-    case "budget":
-      return new RuntimeError("BUDGET_EXHAUSTED", error, { details });
-    default:
-      return new RuntimeError("PROVIDER_ERROR", error, { details });
-  }
 }
 
 /** The capability `session-compaction`, for every session of a runtime. */
