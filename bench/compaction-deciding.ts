@@ -98,7 +98,8 @@ function keep(turn: number, state: SessionState, unsaved: readonly EntryBody[]):
 async function passBoundary(session: FoldedSession, unsaved: readonly EntryBody[], compacting: Compacting) {
   const { state, append } = session;
   const { clock } = askingFor(MODEL, append);
-  const at = { state, model: MODEL, tools: TOOLS, compacting, clock, hash: (text: string) => text, append };
+  const hash = (text: string): string => text;
+  const at = { state, whole: async () => state, model: MODEL, tools: TOOLS, compacting, clock, hash, append };
   const verdict = judgeTurnBoundary(at, foldAhead(state, unsaved));
   await append(unsaved);
   if (verdict !== "not_due") await runDueCompaction(at, askingFor(MODEL, append), "due");

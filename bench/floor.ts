@@ -2,7 +2,7 @@ import { type Contender, OUTPUT_TOKENS_MAX, SYSTEM_PROMPT, TOOL } from "./conver
 import { MODEL } from "./model-server.ts";
 
 /** The least a streamed agent can do, written by hand: no retries, no limits, no events, nothing kept. */
-export function createFloor(baseUrl: string): Contender {
+export function createFloor(baseUrl: string, execute = TOOL.execute): Contender {
   return {
     name: "bare fetch",
     open: () => {
@@ -16,7 +16,7 @@ export function createFloor(baseUrl: string): Contender {
             return text;
           }
           messages.push({ role: "assistant", content: null, tool_calls: [tool] });
-          const content = TOOL.execute(JSON.parse(tool.function.arguments));
+          const content = execute(JSON.parse(tool.function.arguments));
           messages.push({ role: "tool", tool_call_id: tool.id, content });
         }
         throw new Error("the model kept calling tools");

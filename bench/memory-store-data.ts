@@ -20,28 +20,30 @@ const SPREAD = 0.8;
  */
 export interface MemoryData {
   readonly text: PassageText;
+  readonly chunksPerSession: number;
   sessionOf(index: number): string;
   batch(from: number, to: number): MemoryBatch;
   vector(index: number): Float32Array;
 }
 
-export function createMemoryData(): MemoryData {
+export function createMemoryData(chunksPerSession = CHUNKS_PER_SESSION): MemoryData {
   const text = createPassageText();
   const random = createRandom(1);
   const middles = Array.from({ length: MIDDLES }, () => randomVector(random));
   const sessionOf = (index: number): string => {
-    const number = Math.floor(index / CHUNKS_PER_SESSION);
+    const number = Math.floor(index / chunksPerSession);
     return `01900000-0000-7000-8000-${number.toString(16).padStart(12, "0")}`;
   };
   const chunk = (index: number): NewChunk => {
-    const seq = 1 + (index % CHUNKS_PER_SESSION);
-    const created_at_ms = Date.UTC(2025, 0, 1) + Math.floor(index / CHUNKS_PER_SESSION) * SESSION_MS;
+    const seq = 1 + (index % chunksPerSession);
+    const created_at_ms = Date.UTC(2025, 0, 1) + Math.floor(index / chunksPerSession) * SESSION_MS;
     const role = index % 2 === 0 ? "user" : "assistant";
     const source = { turn: (seq + 1) >> 1, seq, part: 0, role, kind: "text", created_at_ms } as const;
     return toChunk({ ...source, session_id: sessionOf(index), text: text.passage(index) });
   };
   return {
     text,
+    chunksPerSession,
     sessionOf,
     batch: (from, to) => {
       const chunks = Array.from({ length: to - from }, (_, at) => chunk(from + at));
@@ -102,7 +104,8 @@ async function addTexts(store: MemoryStore, data: MemoryData, { from, to }: Fill
     const batches: MemoryBatch[] = [];
     while (batches.length < BATCHES_AT_ONCE && at < to) {
       // A batch is of one session.
-      const sessionEnd = (Math.floor(at / CHUNKS_PER_SESSION) + 1) * CHUNKS_PER_SESSION;
+      const { chunksPerSession } = data;
+      const sessionEnd = (Math.floor(at / chunksPerSession) + 1) * chunksPerSession;
       const end = Math.min(at + BATCH_CHUNKS, to, sessionEnd);
       batches.push(data.batch(at, end));
       at = end;

@@ -13,13 +13,13 @@ export function sizesAsked(): readonly number[] {
   const asked = typeof values.sizes === "string" ? values.sizes : isShort ? SHORT : ALL;
   return asked
     .split(",")
-    .map(toNumber)
+    .map((size) => toSize("--sizes", size))
     .sort((a, b) => a - b);
 }
 
-function toNumber(text: string): number {
+export function toSize(option: string, text: string): number {
   const [, digits, unit = ""] = /^(\d+)([km]?)$/i.exec(text.trim()) ?? [];
-  if (digits === undefined) throw new Error(`--sizes: ${text} is no size; write 10k,100k,1m`);
+  if (digits === undefined) throw new Error(`${option}: ${text} is no size; write 10k,100k,1m`);
   return Number(digits) * (UNITS[unit.toLowerCase()] ?? 1);
 }
 

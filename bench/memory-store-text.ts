@@ -48,6 +48,13 @@ export function createPassageText(): PassageText {
   };
 }
 
+/** Words people use, so many of them; another sentence for each number. */
+export function sentenceOf(number: number, words: number): string {
+  const random = createRandom(number + 7_000_003);
+  const said = Array.from({ length: words }, () => COMMON[Math.floor(random() * COMMON.length)] ?? "");
+  return `${said.join(" ")}.`;
+}
+
 /** Most common first. */
 function wordsOfSample(): readonly string[] {
   const texts = [...[...PREFERENCES, ...FACTS].flat(), ...FILLER.flat()];
@@ -55,6 +62,8 @@ function wordsOfSample(): readonly string[] {
   const counts = Map.groupBy(words, (word) => word);
   return [...counts].sort(([, a], [, b]) => b.length - a.length).map(([word]) => word);
 }
+
+const COMMON = wordsOfSample();
 
 const CONSONANTS = "bcdfgklmnprtvz";
 const VOWELS = "aeiou";

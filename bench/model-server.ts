@@ -2,10 +2,12 @@ import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { sentenceOf } from "./memory-store-text.ts";
 
 /** A model server in a process of its own, so that what it costs is not counted as what its client costs. */
 export interface ModelServer {
   readonly baseUrl: string;
+  readonly pid: number;
   /** Size of the newest request's body. */
   requestBytes(): Promise<number>;
   close(): void;
@@ -22,6 +24,8 @@ export interface CalledTool {
   readonly name: string;
   /** Its arguments, as they are streamed. */
   readonly pieces: readonly string[];
+  /** Whether no two final answers are alike. */
+  readonly isVaried?: boolean;
 }
 
 export async function openModelServer(tool?: CalledTool): Promise<ModelServer> {
@@ -30,6 +34,7 @@ export async function openModelServer(tool?: CalledTool): Promise<ModelServer> {
   const origin = `http://127.0.0.1:${port}`;
   return {
     baseUrl: `${origin}/v1`,
+    pid: child.pid ?? 0,
     requestBytes: async () => Number(await (await fetch(`${origin}/request-bytes`)).text()),
     close: () => void child.kill(),
   };
@@ -48,7 +53,10 @@ function serve(tool: CalledTool | null): void {
     answers += 1;
     // The newest message says which half of a turn this is; parsing a long history would only slow the bench down.
     const isToolDone = body.lastIndexOf('"role":"tool"') > body.lastIndexOf('"role":"user"');
-    stream(response, chunksOf(`chatcmpl-${answers}`, isToolDone ? answerDeltas() : callDeltas(answers, tool)));
+    // Whoever asks for a summary has no tools to call.
+    const isFinal = isToolDone || !body.includes('"tools":[');
+    const said = tool?.isVaried ? sentenceOf(answers, ANSWER_WORDS) : ANSWER;
+    stream(response, chunksOf(`chatcmpl-${answers}`, isFinal ? answerDeltas(said) : callDeltas(answers, tool)));
   });
   server.listen(0, "127.0.0.1", () => process.send?.((server.address() as AddressInfo).port)); // It listens on TCP.
 }
@@ -69,13 +77,15 @@ function stream(response: ServerResponse, chunks: readonly unknown[]): void {
   response.end("data: [DONE]\n\n");
 }
 
+const ANSWER_WORDS = 24;
+
 interface Deltas {
   readonly deltas: readonly object[];
   readonly finishReason: string;
 }
 
-function answerDeltas(): Deltas {
-  const words = ANSWER.match(/\S+\s*/g) ?? [];
+function answerDeltas(said: string): Deltas {
+  const words = said.match(/\S+\s*/g) ?? [];
   return { deltas: words.map((content) => ({ content })), finishReason: "stop" };
 }
 

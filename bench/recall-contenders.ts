@@ -1,3 +1,4 @@
+import { turnsAround } from "../src/memory/around.ts";
 import { passageFor, toChunk } from "../src/memory/chunk.ts";
 import { bestByTerms } from "../src/memory/rank.ts";
 import { createRecall, type Recall } from "../src/memory/recall.ts";
@@ -6,14 +7,17 @@ import type { Embedder } from "../src/ports/embedder.ts";
 import type { Chunk, MemoryStore } from "../src/ports/memory.ts";
 import { createMemoryStoreInMemory } from "../src/stores/recall/in-memory.ts";
 import { queryTerms } from "../src/text/terms.ts";
+import { withoutEach } from "./recall-ablation.ts";
 import type { Step } from "./recall-data.ts";
 
 /** What one way of finding answers. */
 export interface Answer {
   /** Keys of what was found, best first. */
   readonly keys: readonly string[];
-  /** Keys of all that a model reads of the answer within each budget of tokens. */
+  /** Keys of all that a model reads of the answer within each budget of tokens, of texts alone. */
   readonly shown: readonly ReadonlySet<string>[];
+  /** The same where all that the tool answers counts: of each text also who said it, when and where. */
+  readonly told: readonly ReadonlySet<string>[];
 }
 
 /** A memory that several ways of finding share. */
@@ -23,22 +27,39 @@ export interface Arena {
   ask(query: string): Promise<ReadonlyMap<string, Answer>>;
 }
 
-/** Tokens of text that a model is given of an answer. */
+/** Tokens that a model is given of an answer. */
 export const BUDGETS = [500, 1_000, 2_000];
+/** What the JSON of a hit has besides its text, and of what is told around one. */
+const HIT_TOKENS = 68;
+const AROUND_TOKENS = 24;
 
 const FOUND_MAX = 50;
 /** As many hits as the tool tells that does not say. */
 const HITS = 5;
+/** As recall does it itself; searching again for every budget would take nearly all of a run. */
+const NEXT_TO = 20;
 const SCOPE = { discardedOnly: false };
 const { signal } = new AbortController();
 
-export function createArena(embedder: Embedder | undefined): Arena {
+/** What finds: a model, and the vectors of words that stand in where it cannot be loaded. */
+export interface Finders {
+  readonly model: Embedder;
+  readonly fallback: Embedder;
+  /** Whether each part of the ranking is also left out, one at a time. */
+  readonly ablates: boolean;
+}
+
+export function createArena({ model, fallback, ablates }: Finders): Arena {
   const store = createMemoryStoreInMemory();
   const keys = new Map<number, string>();
   const hashed = createHashedWords();
   const now = (): number => Date.UTC(2026, 0, 1);
-  const byWords = createRecall({ store, embedder: undefined, now });
-  const hybrid = createRecall({ store, embedder, now });
+  const recalls = new Map<string, Recall>([
+    ["recall, words only", createRecall({ store, embedder: undefined, now })],
+    ["recall, static vectors", createRecall({ store, embedder: fallback, now })],
+    [FULL, createRecall({ store, embedder: model, now })],
+    ...(ablates ? withoutEach({ store, embedder: model, now }) : []),
+  ]);
   const options = { scope: SCOPE, limit: FOUND_MAX, signal };
   const seqs = new Map<string, number>();
   let lastId = 0;
@@ -64,54 +85,81 @@ export function createArena(embedder: Embedder | undefined): Arena {
     seqs.set(id, heard + said.length);
     for (const { key } of parts) keys.set(++lastId, key);
     for (const { key, text } of said) hashed.add(key, text);
-    if (embedder !== undefined) await embedMissing(store, embedder);
+    for (const embedder of [model, fallback]) await embedMissing(store, embedder);
   };
 
   const ask: Arena["ask"] = async (query) => {
-    const toKeys = (ids: readonly number[]): readonly string[] => [...new Set(ids.map((id) => keys.get(id) ?? ""))];
-    const answerOf = async (ids: readonly number[]): Promise<Answer> => {
-      const chunks = await store.read(ids);
-      return { keys: toKeys(ids), shown: BUDGETS.map((budget) => new Set(toKeys(withinTokens(chunks, budget)))) };
-    };
-    const withAround = async (recall: Recall, ids: readonly number[]): Promise<Answer> => {
-      const shown = BUDGETS.map(async (tokensMax) => {
-        const { hits } = await recall(query, { ...options, limit: HITS, tokensMax });
-        const rows = hits.map(({ chunk }) => chunk);
-        return new Set(toKeys(withinTokens([...rows, ...hits.flatMap(({ around }) => around)], tokensMax)));
+    const toKeys = (chunks: readonly Pick<Chunk, "id">[]): readonly string[] => [
+      ...new Set(chunks.map(({ id }) => keys.get(id) ?? "")),
+    ];
+    const read = (pieces: readonly Piece[], tokensMax: number): ReadonlySet<string> =>
+      new Set(toKeys(withinTokens(pieces, tokensMax)));
+    const answerOf = (chunks: readonly Chunk[]): Answer => ({
+      keys: toKeys(chunks),
+      shown: BUDGETS.map((budget) => read(chunks.map(asText), budget)),
+      told: BUDGETS.map((budget) => read(chunks.map(asHit), budget)),
+    });
+    const withAround = async (found: readonly Chunk[], aroundOf: AroundOf): Promise<Answer> => {
+      const shown = BUDGETS.map(async (budget) => {
+        const { rows, around } = await aroundOf(budget);
+        return read([...rows, ...around].map(asText), budget);
       });
-      return { keys: toKeys(ids), shown: await Promise.all(shown) };
+      const told = BUDGETS.map(async (budget) => {
+        const { rows, around } = await aroundOf(budget - HITS * HIT_TOKENS);
+        return read([...rows.map(asHit), ...around.map(asAround)], budget);
+      });
+      return { keys: toKeys(found), shown: await Promise.all(shown), told: await Promise.all(told) };
     };
-    const weights = queryTerms(query);
-    const ranked = await store.match(bestByTerms(weights), SCOPE);
-    const lexical = await byWords(query, options);
-    const byWordsIds = lexical.hits.map(({ chunk }) => chunk.id);
-    const found = new Map([
-      ["hashed words", { keys: hashed.find(query), shown: BUDGETS.map(() => new Set<string>()) }],
-      ["BM25", await answerOf(ranked.best.slice(0, FOUND_MAX).map(({ id }) => id))],
-      ["recall, words only", await withAround(byWords, byWordsIds)],
+    const ranked = await store.match(bestByTerms(queryTerms(query)), SCOPE);
+    const [vector = new Float32Array()] = await model.embed([query], "query", signal);
+    const nearest = await store.nearest(model.id, vector, { scope: SCOPE, max: FOUND_MAX });
+    const nothing = BUDGETS.map(() => new Set<string>());
+    const answers = new Map<string, Answer>([
+      ["hashed words", { keys: hashed.find(query), shown: nothing, told: nothing }],
+      ["BM25", answerOf(await store.read(ranked.best.slice(0, FOUND_MAX).map(({ id }) => id)))],
+      ["vectors only", answerOf(await store.read(nearest.map(({ id }) => id)))],
     ]);
-    if (embedder === undefined) return found;
-    const [vector = new Float32Array()] = await embedder.embed([query], "query", signal);
-    const nearest = await store.nearest(embedder.id, vector, { scope: SCOPE, max: FOUND_MAX });
-    const ids = (await hybrid(query, options)).hits.map(({ chunk }) => chunk.id);
-    found.set("vectors only", await answerOf(nearest.map(({ id }) => id)));
-    found.set("recall, plain top-k", await answerOf(ids));
-    found.set("recall", await withAround(hybrid, ids));
-    return found;
+    for (const [name, recall] of recalls) {
+      const found = (await recall(query, options)).hits.map(({ chunk }) => chunk);
+      const rows = found.slice(0, HITS);
+      const withNext = async (next: readonly Chunk[]): Promise<Answer> =>
+        withAround(found, async (tokensMax) => {
+          const around = await turnsAround(rows, { store, scope: SCOPE, tokensMax, next });
+          return { rows, around: [...around.values()].flat() };
+        });
+      answers.set(name, await withNext(found.slice(HITS, NEXT_TO)));
+      if (name !== FULL) continue;
+      answers.set("recall, plain top-k", answerOf(found));
+      answers.set("recall, neighbours alone", await withNext([]));
+    }
+    return answers;
   };
   return { hear, ask };
 }
 
-/** Ids of the first chunks whose texts fit. */
-function withinTokens(chunks: readonly Chunk[], tokensMax: number): readonly number[] {
+/** The whole of it, which the others are compared with. */
+export const FULL = "recall";
+
+/** The hits of an answer that may take so many tokens, and what is told around them. */
+type AroundOf = (tokensMax: number) => Promise<{ readonly rows: readonly Chunk[]; readonly around: readonly Chunk[] }>;
+
+interface Piece {
+  readonly id: number;
+  readonly tokens: number;
+}
+
+const asText = ({ id, text }: Chunk): Piece => ({ id, tokens: tokensIn(text) });
+const asHit = ({ id, text }: Chunk): Piece => ({ id, tokens: tokensIn(text) + HIT_TOKENS });
+const asAround = ({ id, text }: Chunk): Piece => ({ id, tokens: tokensIn(text) + AROUND_TOKENS });
+
+/** The first that fit. */
+function withinTokens(pieces: readonly Piece[], tokensMax: number): readonly Piece[] {
   let left = tokensMax;
-  const ids: number[] = [];
-  for (const { id, text } of chunks) {
-    left -= tokensIn(text);
-    if (left < 0) break;
-    ids.push(id);
-  }
-  return ids;
+  const end = pieces.findIndex(({ tokens }) => {
+    left -= tokens;
+    return left < 0;
+  });
+  return end < 0 ? pieces : pieces.slice(0, end);
 }
 
 const EMBEDDED_AT_ONCE = 256;

@@ -5,7 +5,7 @@ import { formatSize } from "./memory-store-sizes.ts";
 import { formatSpread } from "./memory-store-stopwatch.ts";
 import type { IndexCost } from "./recall-index-cost.ts";
 import type { QueryCost, Way } from "./recall-query-cost.ts";
-import type { TurnCost } from "./recall-turn-cost.ts";
+import { type TurnCost, turnTable } from "./recall-turn-cost.ts";
 import type { Report, Target } from "./report.ts";
 
 export interface SizeCost {
@@ -66,7 +66,7 @@ function openTargets(sizes: readonly SizeCost[]): readonly Target[] {
   ];
 }
 
-function queryTable(sizes: readonly SizeCost[]): Table {
+export function queryTable(sizes: readonly Pick<SizeCost, "size" | "queries">[]): Table {
   // The names are those of the same table.
   const ways = Object.keys(sizes[0]?.queries ?? {}) as Way[];
   const rows = ways.flatMap((way) => [
@@ -141,16 +141,6 @@ function openTable(sizes: readonly SizeCost[]): Table {
     ...[open.wallMs, open.cpuMs, firstSearch.wallMs, firstSearch.cpuMs].map((ms) => ms.toFixed(1)),
   ]);
   return [["in a fresh process", "open, wall ms", "CPU ms", "first search, wall ms", "CPU ms"], ...rows];
-}
-
-function turnTable(turns: readonly TurnCost[]): Table {
-  const rows = turns.map(({ pace, atTurn, onMs, offMs, ratio }) => [
-    `turns ${pace}, from turn ${atTurn}`,
-    offMs.toFixed(2),
-    onMs.toFixed(2),
-    ratio.toFixed(2),
-  ]);
-  return [["CPU ms a turn, embedding left out", "without memory", "with", "ratio"], ...rows];
 }
 
 function loadTable({ load }: Costs): Table {

@@ -9,7 +9,7 @@ import { measureBytes } from "./memory-store-bytes.ts";
 import { createMemoryData, fillMemory, type MemoryData } from "./memory-store-data.ts";
 import { measureOpens } from "./memory-store-open.ts";
 import { sizesAsked } from "./memory-store-sizes.ts";
-import { type Costs, reportOf, type SizeCost } from "./recall-costs-report.ts";
+import { type Costs, queryTable, reportOf, type SizeCost } from "./recall-costs-report.ts";
 import type { DataSet } from "./recall-data.ts";
 import { measureIndexing } from "./recall-index-cost.ts";
 import { measureQueries } from "./recall-query-cost.ts";
@@ -31,6 +31,30 @@ export async function measureCosts(heard: DataSet): Promise<Report> {
   } finally {
     await embedder.close();
     rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** What a question costs alone, in sessions of so many entries each. */
+export async function measureQuestions(chunksPerSession: number | undefined): Promise<Report> {
+  const root = mkdtempSync(join(tmpdir(), "rkat-bench-questions-"));
+  const embedder = createLocalEmbedder();
+  const data = createMemoryData(chunksPerSession);
+  const store = openMemoryStore({ folder: root });
+  try {
+    const costs: Pick<SizeCost, "size" | "queries">[] = [];
+    let from = 0;
+    for (const size of sizesAsked()) {
+      await fillMemory(store, data, { from, to: size, embedderId: embedder.id });
+      costs.push({ size, queries: await measureQueries(store, embedder, (run) => data.text.question(run, size)) });
+      from = size;
+    }
+    const sessions = costs.map(({ size }) => String(Math.ceil(size / data.chunksPerSession)));
+    const tables = [[...queryTable(costs), ["sessions", ...sessions]]];
+    return { name: "recall-questions", tables, targets: [], measured: costs };
+  } finally {
+    await store.close();
+    await embedder.close();
+    rmSync(root, { recursive: true, force: true });
   }
 }
 

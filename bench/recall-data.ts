@@ -32,24 +32,40 @@ export interface DataSet {
   readonly cases: readonly Case[];
 }
 
-/** Public sets lie beside the repository, since their licences keep them out of it; our own sample is always there. */
-export async function loadDataSets(): Promise<readonly DataSet[]> {
-  const folder = join(import.meta.dirname, "../../shared/bench-data");
+/** Public sets lie outside the repository, since their licences keep them out of it; our own sample is always there. */
+export async function loadDataSets(
+  folder = join(import.meta.dirname, "../../shared/bench-data"),
+): Promise<readonly DataSet[]> {
   const sample = [
     { name: "preferences", cases: planted("preference", PREFERENCES) },
     { name: "facts", cases: planted("fact", FACTS) },
   ];
-  if (!existsSync(folder)) return sample;
-  const locomo = await loadLocomo(join(folder, "locomo/locomo10.json"));
-  return [
-    { name: "LoCoMo", cases: locomo },
-    { name: "LoCoMo, one session", cases: locomo.map(asOneSession) },
-    { name: "RealMem", cases: await loadRealMem(join(folder, "realmem")) },
-    { name: "BEAM", cases: await loadBeam(join(folder, "beam/100K")) },
-    { name: "MemDaily", cases: await loadMemDaily(join(folder, "memdaily")) },
-    ...sample,
-  ];
+  const loaded = Object.entries(PUBLIC_SETS).map(async ([name, { path, load }]): Promise<readonly DataSet[]> => {
+    const place = join(folder, path);
+    if (!existsSync(place)) return [];
+    const cases = await load(place);
+    return name === "LoCoMo"
+      ? [
+          { name, cases },
+          { name: `${name}, one session`, cases: cases.map(asOneSession) },
+        ]
+      : [{ name, cases }];
+  });
+  return [...(await Promise.all(loaded)).flat(), ...sample];
 }
+
+interface PublicSet {
+  readonly path: string;
+  readonly load: (place: string) => Promise<readonly Case[]>;
+}
+
+/** Those that are there are measured. */
+const PUBLIC_SETS: Readonly<Record<string, PublicSet>> = {
+  LoCoMo: { path: "locomo/locomo10.json", load: loadLocomo },
+  RealMem: { path: "realmem", load: loadRealMem },
+  BEAM: { path: "beam/100K", load: loadBeam },
+  MemDaily: { path: "memdaily", load: loadMemDaily },
+};
 
 /** The same, said in a session that never ends. */
 function asOneSession(steps: Case): Case {

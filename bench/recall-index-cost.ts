@@ -41,7 +41,9 @@ export async function measureIndexing(folder: string, dataSet: DataSet, embedder
       }),
     );
     const filler = createEmbedding(store, async () => embedder, createSystemClock());
-    embedding.push(await timeOf(() => filler.drain(Number.POSITIVE_INFINITY)));
+    embedding.push(
+      await timeOf(() => filler.fill([], { scope: { discardedOnly: false }, msMax: Number.POSITIVE_INFINITY })),
+    );
     const { entries, pending } = await store.status(embedder.id);
     if (pending > 0) throw new Error(`${pending} of ${entries} chunks have no vector: ${filler.problem()}`);
     chunks = entries;

@@ -1,16 +1,22 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
+import { parseArgs } from "node:util";
 import { defaultConfig } from "../src/config/load-config.ts";
 import { createScriptedModel, openRuntime, type Runtime, type Session } from "../src/index.ts";
 import type { Clock } from "../src/ports/clock.ts";
-import type { Embedder } from "../src/ports/embedder.ts";
 import { createSystemClock } from "../src/service/system-clock.ts";
-import { DIMENSIONS } from "./memory-store-data.ts";
 import { timeOf } from "./memory-store-stopwatch.ts";
 import { createPassageText } from "./memory-store-text.ts";
-import { median } from "./report.ts";
+import { bytesWritten } from "./process-spending.ts";
+import { createFreeEmbedder } from "./recall-free-embedder.ts";
+import { type LongRun, measureLongRuns } from "./recall-long-run.ts";
+import { median, publish, type Report } from "./report.ts";
 
-const GATHERING_MS_MAX = 2_000;
+/** Turns of people and models are about half a minute apart; here they are as many milliseconds. */
+const HASTE = 1_000;
+const GATHERING_MS_MAX = 300_000;
 /** Growth: the same windows again in a session of so many turns. */
 const LATE_TURN = 1_000;
 
@@ -32,8 +38,8 @@ const APART: Pace = {
   turns: 20,
   windows: 9,
   warmUpWindows: 4,
-  pauseMs: 20,
-  settleMs: 200,
+  pauseMs: 30,
+  settleMs: 500,
   clock: createHastyClock(),
 };
 /** As a program talks to a model that takes no time: many turns are taken in together. */
@@ -57,6 +63,9 @@ export interface TurnCost {
   readonly offMs: number;
   /** Median of what each pair of windows says. */
   readonly ratio: number;
+  /** Handed to the device, means of the windows: what is written anew now and then belongs to every turn. */
+  readonly onBytes: number;
+  readonly offBytes: number;
 }
 
 /** CPU of a turn with a memory over that of one without, on disk. What the model of embeddings takes is left out. */
@@ -83,19 +92,37 @@ async function measurePace(folder: string, pace: Pace): Promise<readonly TurnCos
 /** Windows of the two in turns: what else the machine does meets both. */
 async function compare(on: Talk, off: Talk, pace: Pace): Promise<TurnCost> {
   const atTurn = on.turns();
-  const onMs: number[] = [];
-  const offMs: number[] = [];
+  const ons: Window[] = [];
+  const offs: Window[] = [];
   for (let window = 0; window < pace.windows; window += 1) {
     const isOnFirst = window % 2 === 0;
-    if (isOnFirst) onMs.push(await windowMs(on, pace));
-    offMs.push(await windowMs(off, pace));
-    if (!isOnFirst) onMs.push(await windowMs(on, pace));
+    if (isOnFirst) ons.push(await windowOf(on, pace));
+    offs.push(await windowOf(off, pace));
+    if (!isOnFirst) ons.push(await windowOf(on, pace));
   }
-  const ratios = onMs.map((ms, at) => ms / (offMs[at] ?? Number.NaN));
-  return { pace: pace.name, atTurn, onMs: median(onMs), offMs: median(offMs), ratio: median(ratios) };
+  const ratios = ons.map(({ cpuMs }, at) => cpuMs / (offs[at]?.cpuMs ?? Number.NaN));
+  const cpuOf = (windows: readonly Window[]): number => median(windows.map(({ cpuMs }) => cpuMs));
+  const bytesOf = (windows: readonly Window[]): number =>
+    windows.reduce((sum, { bytes }) => sum + bytes, 0) / windows.length;
+  return {
+    pace: pace.name,
+    atTurn,
+    onMs: cpuOf(ons),
+    offMs: cpuOf(offs),
+    ratio: median(ratios),
+    onBytes: bytesOf(ons),
+    offBytes: bytesOf(offs),
+  };
 }
 
-async function windowMs(talk: Talk, { turns, pauseMs, settleMs }: Pace): Promise<number> {
+/** What a turn took, over a window of them. */
+interface Window {
+  readonly cpuMs: number;
+  readonly bytes: number;
+}
+
+async function windowOf(talk: Talk, { turns, pauseMs, settleMs }: Pace): Promise<Window> {
+  const before = bytesWritten();
   const { cpuMs } = await timeOf(async () => {
     for (let turn = 0; turn < turns; turn += 1) {
       await talk.turn();
@@ -104,7 +131,7 @@ async function windowMs(talk: Talk, { turns, pauseMs, settleMs }: Pace): Promise
     // What is still being taken in belongs to this window.
     await pause(settleMs);
   });
-  return cpuMs / turns;
+  return { cpuMs: cpuMs / turns, bytes: (bytesWritten() - before) / turns };
 }
 
 interface Talk {
@@ -147,22 +174,75 @@ async function openTalk(stateFolder: string, { clock }: Pace, features: Features
   };
 }
 
-/**
- * The waits by which quick turns are taken in together are cut short: turns of people and models are seconds apart, so that
- * each costs its own commit of text and of vectors. Limits of time are longer, and stay.
- */
+/** The waits by which turns are taken in together pass as quickly as the turns do. Limits of time are longer, and stay. */
 function createHastyClock(): Clock {
   const clock = createSystemClock();
-  return { ...clock, sleep: (ms, signal) => clock.sleep(ms <= GATHERING_MS_MAX ? 1 : ms, signal) };
+  return { ...clock, sleep: (ms, signal, how) => clock.sleep(ms <= GATHERING_MS_MAX ? ms / HASTE : ms, signal, how) };
 }
 
-/** Vectors that cost nothing to make; keeping them counts. */
-function createFreeEmbedder(): Embedder {
-  const vector = new Float32Array(DIMENSIONS).fill(1 / Math.sqrt(DIMENSIONS));
+/** What memory adds to a turn; what the model of embeddings takes is left out. */
+export function turnTable(turns: readonly TurnCost[]): readonly (readonly string[])[] {
+  const kilobytes = (bytes: number): string => (bytes / 1_024).toFixed(0);
+  const rows = turns.map(({ pace, atTurn, onMs, offMs, ratio, onBytes, offBytes }) => [
+    `turns ${pace}, from turn ${atTurn}`,
+    offMs.toFixed(2),
+    onMs.toFixed(2),
+    ratio.toFixed(2),
+    kilobytes(offBytes),
+    kilobytes(onBytes),
+  ]);
+  const heading = ["CPU ms without memory", "with", "ratio", "KB written without", "with"];
+  return [["a turn, embedding left out", ...heading], ...rows];
+}
+
+const LONG_TURNS = 500;
+
+if (process.argv[1] === import.meta.filename) {
+  const folder = mkdtempSync(join(tmpdir(), "rkat-bench-turns-"));
+  const { values } = parseArgs({
+    options: { turns: { type: "string" }, output: { type: "string" }, "no-assert": { type: "boolean" } },
+  });
+  try {
+    const output = values.output === "prose" ? "prose" : "log";
+    const runs = await measureLongRuns(join(folder, "long"), { turns: Number(values.turns ?? LONG_TURNS), output });
+    await publish(reportOf(runs, await measureTurns(join(folder, "paces"))));
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function reportOf(runs: readonly LongRun[], turns: readonly TurnCost[]): Report {
+  const floorMs = runs.find(({ holder }) => holder === "floor")?.cpuMs ?? Number.NaN;
+  const allMs = ({ cpuMs, modelMs }: LongRun): number => cpuMs + modelMs;
+  const rows = runs.map((run) => [
+    run.holder,
+    run.cpuMs.toFixed(1),
+    run.modelMs.toFixed(1),
+    (allMs(run) / floorMs).toFixed(2),
+    (run.bytesWritten / 1_024).toFixed(0),
+    String(run.embedded),
+    String(run.byWords),
+  ]);
+  const heading = ["CPU ms", "embedder's", "× floor", "KB written", "vectors", "by words alone"];
+  const defaults = runs.find(({ holder }) => holder === "defaults");
   return {
-    id: "free",
-    dimensions: DIMENSIONS,
-    embed: async (texts) => texts.map(() => vector),
-    close: async () => {},
+    name: "recall-turns",
+    tables: [[[`a turn of ${runs[0]?.turns}, in the end`, ...heading], ...rows], turnTable(turns)],
+    targets: [
+      ...(defaults === undefined
+        ? []
+        : [
+            {
+              what: "CPU of a turn on defaults, vectors included, over the floor",
+              value: allMs(defaults) / floorMs,
+              max: 3,
+            },
+          ]),
+      ...turns.slice(0, 1).flatMap(({ ratio, onBytes, offBytes }) => [
+        { what: "CPU of a turn with memory over one without, apart", value: ratio, max: 1.3 },
+        { what: "bytes written a turn with memory over without, apart", value: onBytes / offBytes, max: 2 },
+      ]),
+    ],
+    measured: { runs, turns },
   };
 }

@@ -2,16 +2,21 @@ import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
 import { withGrasp } from "../src/embedders/grasp.ts";
 import { createLocalEmbedder } from "../src/embedders/local.ts";
+import { createStaticEmbedder } from "../src/embedders/word-vectors.ts";
 import type { Embedder } from "../src/ports/embedder.ts";
-import { BUDGETS, createArena } from "./recall-contenders.ts";
-import { measureCosts } from "./recall-costs.ts";
-import { type DataSet, loadDataSets } from "./recall-data.ts";
+import { type Arena, BUDGETS, createArena, type Finders, FULL } from "./recall-contenders.ts";
+import { measureCosts, measureQuestions } from "./recall-costs.ts";
+import { type DataSet, loadDataSets, type Question } from "./recall-data.ts";
 import { measureEchoes } from "./recall-echo.ts";
+import { keepVectors } from "./recall-vectors.ts";
 import { publish } from "./report.ts";
 
-// How well memory finds again what was said: share of the answers among the first k, and how high they stand. Then what it
-// costs, at `--sizes 10k,100k,1m` entries, and what asking adds to memory. `--only <data set>` measures that one alone,
-// `--only costs` the costs, `--only echo` the asking.
+// How well memory finds again what was said: share of the answers among the first k, how high they stand, and the share that
+// a model reads of an answer in so many tokens: of texts alone, and of all that the tool answers. Then what it costs, at
+// `--sizes 10k,100k,1m` entries, and what asking adds to memory. `--only <data set>` measures that one alone, `--only costs` the
+// costs, `--only questions` those of a question alone, in sessions of `--per-session <n>` entries, `--only echo` the asking.
+// `--data <folder>` has the public sets, `--sample <n>` takes so many questions of each memory, `--ablate` leaves out each
+// part of the ranking, `--vectors <folder>` keeps the vectors for the next run.
 // `--embedder <module>` names a module with `openEmbedder()`; without one, and for the costs, the local one that ships.
 
 const CUTS = [1, 5, 10];
@@ -24,27 +29,55 @@ interface Row {
   readonly ndcg: number;
   /** One over the place of the first that answers. */
   readonly mrr: number;
-  /** The share of what answers that a model reads within each budget. */
+  /** The share of what answers that a model reads within each budget, of texts and of all that is told. */
   readonly shown: readonly number[];
+  readonly told: readonly number[];
 }
+
+interface Metric {
+  readonly name: string;
+  readonly of: (row: Row) => number;
+}
+
+const METRICS: readonly Metric[] = [
+  ...CUTS.map((cut, at) => ({ name: `R@${cut}`, of: ({ recall }: Row) => recall[at] ?? 0 })),
+  { name: `NDCG@${NDCG_CUT}`, of: ({ ndcg }) => ndcg },
+  { name: "MRR", of: ({ mrr }) => mrr },
+  ...BUDGETS.flatMap((budget, at) => [
+    { name: `text ${budget}`, of: ({ shown }: Row) => shown[at] ?? 0 },
+    { name: `told ${budget}`, of: ({ told }: Row) => told[at] ?? 0 },
+  ]),
+];
 
 const COSTS = "costs";
 const ECHO = "echo";
+/** Part of the costs, and measured apart where it is named. */
+const QUESTIONS = "questions";
 
 const { values } = parseArgs({
   options: {
     embedder: { type: "string" },
     only: { type: "string" },
+    data: { type: "string" },
+    sample: { type: "string" },
+    vectors: { type: "string" },
+    ablate: { type: "boolean" },
+    "per-session": { type: "string" },
     sizes: { type: "string" },
     "no-assert": { type: "boolean" },
   },
 });
-const dataSets = await loadDataSets();
+const dataSets = await loadDataSets(values.data);
+const sampleMax = Number(values.sample ?? Number.POSITIVE_INFINITY);
 const [heard] = dataSets;
 const isWanted = (name: string): boolean => values.only === undefined || values.only === name;
 const wanted = dataSets.filter(({ name }) => isWanted(name));
 if (wanted.length > 0) await publishQuality(wanted);
 if (isWanted(ECHO)) await publishEchoes();
+if (values.only === QUESTIONS) {
+  const perSession = values["per-session"];
+  await publish(await measureQuestions(perSession === undefined ? undefined : Number(perSession)));
+}
 if (heard !== undefined && isWanted(COSTS)) await publish(await measureCosts(heard));
 
 async function publishEchoes(): Promise<void> {
@@ -56,40 +89,50 @@ async function publishEchoes(): Promise<void> {
 async function publishQuality(asked: readonly DataSet[]): Promise<void> {
   const embedder = await openNamedEmbedder(values.embedder);
   const measured: { readonly name: string; readonly rows: readonly Row[] }[] = [];
-  for (const dataSet of asked) measured.push({ name: dataSet.name, rows: await measure(dataSet, embedder) });
+  const finders = { model: embedder, fallback: withGrasp(createStaticEmbedder()), ablates: values.ablate === true };
+  for (const dataSet of asked) measured.push({ name: dataSet.name, rows: await measure(dataSet, finders) });
   await embedder.close();
-  const tables = measured.map(({ name, rows }) => tableOf(name, rows));
+  const tables = measured.flatMap(({ name, rows }) => [tableOf(name, rows), differencesOf(name, rows)]);
   await publish({ name: "recall", tables, targets: [], measured });
 }
 
 async function openNamedEmbedder(path: string | undefined): Promise<Embedder> {
-  if (path === undefined) return withGrasp(createLocalEmbedder());
+  if (path === undefined) {
+    const local = createLocalEmbedder();
+    return withGrasp(values.vectors === undefined ? local : keepVectors(local, values.vectors));
+  }
   // What the option asks of the module.
   const module = (await import(pathToFileURL(path).href)) as { openEmbedder(): Promise<Embedder> };
   return module.openEmbedder();
 }
 
-async function measure({ cases }: DataSet, model: Embedder): Promise<readonly Row[]> {
+async function measure({ cases }: DataSet, finders: Finders): Promise<readonly Row[]> {
   const rows: Row[] = [];
   for (const steps of cases) {
-    const arena = createArena(model);
+    const arena = createArena(finders);
+    const all = steps.reduce((sum, { questions }) => sum + questions.length, 0);
+    const every = Math.max(1, all / sampleMax);
+    let seen = 0;
     for (const { questions, session } of steps) {
-      for (const { type, text, gold } of questions) {
-        for (const [contender, { keys, shown }] of await arena.ask(text)) {
-          rows.push({
-            contender,
-            type,
-            recall: CUTS.map((cut) => recallAt(keys, gold, cut)),
-            ndcg: ndcgOf(keys, gold),
-            mrr: 1 / (1 + keys.findIndex((key) => gold.has(key)) || Number.POSITIVE_INFINITY),
-            shown: shown.map((read) => recallAt([...read], gold, read.size)),
-          });
-        }
-      }
+      // Spread over all of them: their types stand one after the other.
+      const taken = questions.filter(() => Math.floor(++seen / every) > Math.floor((seen - 1) / every));
+      for (const question of taken) rows.push(...(await rowsOf(arena, question)));
       if (session !== undefined) await arena.hear(session);
     }
   }
   return rows;
+}
+
+async function rowsOf(arena: Arena, { type, text, gold }: Question): Promise<readonly Row[]> {
+  return [...(await arena.ask(text))].map(([contender, { keys, shown, told }]) => ({
+    contender,
+    type,
+    recall: CUTS.map((cut) => recallAt(keys, gold, cut)),
+    ndcg: ndcgOf(keys, gold),
+    mrr: 1 / (1 + keys.findIndex((key) => gold.has(key)) || Number.POSITIVE_INFINITY),
+    shown: shown.map((read) => recallAt([...read], gold, read.size)),
+    told: told.map((read) => recallAt([...read], gold, read.size)),
+  }));
 }
 
 function recallAt(keys: readonly string[], gold: ReadonlySet<string>, cut: number): number {
@@ -117,19 +160,31 @@ function tableOf(name: string, rows: readonly Row[]): readonly (readonly string[
           ),
         )),
   ]);
-  const budgets = BUDGETS.map((budget) => `in ${budget} tokens`);
-  return [[name, "questions", ...CUTS.map((cut) => `R@${cut}`), `NDCG@${NDCG_CUT}`, "MRR", ...budgets], ...cells];
+  return [[name, "questions", ...METRICS.map((metric) => metric.name)], ...cells];
 }
 
 function rowOf(label: string, rows: readonly Row[]): readonly string[] {
-  const mean = (of: (row: Row) => number): string =>
-    ((100 * rows.reduce((sum, row) => sum + of(row), 0)) / rows.length).toFixed(1);
+  const figures = METRICS.map(({ of }) => (100 * meanOf(rows.map(of))).toFixed(1));
+  return [label, String(rows.length), ...figures];
+}
+
+/** What each way finds beyond the whole of it, question by question, with the standard error of that. */
+function differencesOf(name: string, rows: readonly Row[]): readonly (readonly string[])[] {
+  const byContender = Map.groupBy(rows, ({ contender }) => contender);
+  const whole = byContender.get(FULL) ?? [];
+  const others = [...byContender].filter(([contender]) => contender !== FULL);
+  const cell = ({ of }: Metric, own: readonly Row[]): string => {
+    const beyond = own.map((row, at) => of(row) - of(whole[at] ?? row));
+    const mean = meanOf(beyond);
+    const error = Math.sqrt(meanOf(beyond.map((value) => (value - mean) ** 2)) / beyond.length);
+    return `${(100 * mean).toFixed(1)} ± ${(100 * error).toFixed(1)}`;
+  };
   return [
-    label,
-    String(rows.length),
-    ...CUTS.map((_, at) => mean(({ recall }) => recall[at] ?? 0)),
-    mean(({ ndcg }) => ndcg),
-    mean(({ mrr }) => mrr),
-    ...BUDGETS.map((_, at) => mean(({ shown }) => shown[at] ?? 0)),
+    [`${name}, beyond ${FULL}`, ...METRICS.map((metric) => metric.name)],
+    ...others.map(([contender, own]) => [contender, ...METRICS.map((metric) => cell(metric, own))]),
   ];
+}
+
+function meanOf(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
 }

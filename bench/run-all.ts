@@ -10,6 +10,7 @@ const BENCHES = [
   "append.ts",
   "resume.ts",
   "list.ts",
+  "growth.ts",
   "compaction.ts",
   "compaction-loop.ts",
   "memory-store.ts",

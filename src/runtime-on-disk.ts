@@ -13,7 +13,7 @@ import { foldRow } from "./core/session-row.ts";
 import { CHUNKS_VERSION } from "./memory/chunk.ts";
 import type { ConfigStore } from "./ports/config-store.ts";
 import type { MemoryStore } from "./ports/memory.ts";
-import type { Store } from "./ports/store.ts";
+import type { RowQuery, Store } from "./ports/store.ts";
 import { compactionOf, createRuntime, mcpToolsOf, type Runtime, type RuntimeOptions } from "./runtime.ts";
 import type { AgentHome } from "./service/agent/agent-operations.ts";
 import { readEvents } from "./service/subscriptions.ts";
@@ -254,10 +254,13 @@ async function openMemoryIn(stateFolder: string, warn: (sentence: string) => voi
 
 /** Gives the sessions of a store their files under `.rkat/`. */
 async function withFiles(store: Store, to: { folder: string; warn: (sentence: string) => void }): Promise<Store> {
-  const { createRkatFiles } = await import("./projections/rkat-files.ts");
-  const { projectStore } = await import("./projections/rkat-files.ts");
+  const { createRkatFiles, projectStore } = await import("./projections/rkat-files.ts");
+  const { createFilesBehind } = await import("./projections/files-behind.ts");
+  const page = (query: RowQuery) => store.sessions.page(query);
+  const behind = createFilesBehind({ folder: to.folder, page, host: { pid: process.pid, isRunning }, now: Date.now });
   const files = createRkatFiles({
     ...to,
+    behind,
     readEvents: (sessionId, after, max) => readEvents(store.log, sessionId, { after, max }),
     row: (sessionId) => store.sessions.get(sessionId),
   });

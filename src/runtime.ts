@@ -141,7 +141,9 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
   const { program: shellProgram, timeout_ms } = config.shell;
   const builtins = createBuiltinTools({ root, clock, env, shellProgram, shellTimeoutSecs: timeout_ms / 1_000 });
   const mcp = mcpToolsOf(mcpServers, { env, root, clock, warn: (sentence) => warn(redact(sentence)) });
-  const recallOutput = createRecallOutput(async (sessionId) => (await live.find(sessionId)).state.transcript);
+  const recallOutput = createRecallOutput(
+    async (sessionId) => (await live.whole(await live.find(sessionId))).transcript,
+  );
   const ceiling = ceilingOf(options, config);
   const derive = (changed: Config): Configured & { readonly config: Config } => {
     const known = mergeModels(changed.models);

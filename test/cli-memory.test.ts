@@ -57,6 +57,18 @@ describe("rkat memory search", () => {
     );
   });
 
+  it("[D13] --tokens shows what was said around each hit, a line each", async () => {
+    await talkAndCompact();
+    const lines = async (...flags: readonly string[]): Promise<readonly string[]> =>
+      (await run(["memory", "search", fact(2), "--limit", "1", ...flags], { env })).stdout.trimEnd().split("\n");
+    const [plain, bare, whole] = [await lines(), await lines("--tokens", "0"), await lines("--tokens", "400")];
+    expect(bare).toEqual(plain);
+    expect(whole.slice(0, plain.length)).toEqual(plain);
+    const around = whole.slice(plain.length);
+    expect(around.length).toBeGreaterThan(1);
+    for (const line of around) expect(line).toMatch(/^ {6}seq \d+ {2}(?:you|model) {2}\S/);
+  });
+
   it("[D2] --json is the operation's answer, and --limit bounds it, at 20 at most", async () => {
     const session_id = await talkAndCompact();
     const { results } = await search("who", "is", "Person2", "--limit", "1");

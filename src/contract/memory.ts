@@ -63,7 +63,9 @@ export const MemoryHit = z.object({
   around: z
     .array(SaidNearby)
     .optional()
-    .describe("what was said right before and after it, in its order; nothing stands twice in an answer"),
+    .describe(
+      "what its session said right before and after it, and what of it answers next best, in its order; nothing stands twice in an answer",
+    ),
   mode: mode.optional(),
   vectors_pending: vectorsPending,
   in_context: z
@@ -128,6 +130,11 @@ export type MemoryResults = z.infer<typeof MemoryResults>;
 export const MemoryStatusReport = z.object({
   entries: z.number().int().describe("chunks that can be found"),
   pending: z.number().int().describe("chunks that have no vector yet"),
+  by_words: z
+    .number()
+    .int()
+    .optional()
+    .describe("chunks that need none: what tools say in names and numbers is found by its words"),
   sessions_behind: z.number().int().describe("sessions whose log is not taken in to its end"),
   embedder: z.string().describe("what makes vectors of texts"),
   index: z.string().describe("how vectors are searched"),

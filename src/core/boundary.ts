@@ -15,6 +15,7 @@ import type { Asking } from "./model-call.ts";
 import type { Behind } from "./run.ts";
 import { type Ahead, addUsage, type SessionState } from "./session-state.ts";
 import { toolTokens } from "./tokens.ts";
+import type { WholeState } from "./whole-state.ts";
 
 /** What a boundary knows of its turn. */
 interface AtBoundary {
@@ -26,6 +27,8 @@ interface AtBoundary {
   readonly behind?: Behind | undefined;
   readonly clock: Clock;
   readonly hash: Hash;
+  /** The state with everything that was said: what a compaction is made of. */
+  whole(): Promise<WholeState>;
   append: CompactionJob["append"];
 }
 
@@ -33,7 +36,7 @@ const BYTES_PER_TOKEN = 4;
 
 /** Whether the context is to be compacted before the next call; `ahead` is the state that call would be made in. */
 export function judgeTurnBoundary(
-  turn: Omit<AtBoundary, "append" | "hash">,
+  turn: Omit<AtBoundary, "append" | "hash" | "whole">,
   ahead: Ahead,
 ): Verdict | { readonly error: string } {
   const { state, compacting, model } = turn;
@@ -54,7 +57,7 @@ type Situated = Pick<AtBoundary, "model" | "tools"> & { readonly compacting: Com
 
 function factsOf(
   { compacting, model, tools }: Situated,
-  state: Omit<SessionState, "transcript" | "shown">,
+  state: Omit<SessionState, "shown">,
   messageCount: number,
 ): BoundaryFacts {
   const { cadence, lastInputTokens, shownTokens, shownMediaBytes, settings } = state;
@@ -80,7 +83,7 @@ function factsOf(
 function judgeFor(
   compacting: Compacting,
   at: {
-    readonly state: Omit<SessionState, "transcript" | "shown">;
+    readonly state: Omit<SessionState, "shown">;
     readonly model: ModelClient;
     readonly idleMs: number;
     shown(): readonly Placed[];
@@ -157,7 +160,7 @@ export async function evictIfDue(
   if (verdict === "deny" || (verdict === "ask" && approvals.unattended !== undefined)) return false;
   await save();
   const { runEviction } = await import("./compaction/run-eviction.ts");
-  return runEviction({ state, compacting, asking, append });
+  return runEviction({ state: await turn.whole(), compacting, asking, append });
 }
 
 /** Whether what a summary takes leaves something of the session's budgets. */
@@ -190,8 +193,9 @@ type Why = Exclude<Verdict, "not_due"> | "refused";
  * there was nothing to take out, it failed, or nobody waits for it, which the events tell.
  */
 export async function runDueCompaction(turn: AtBoundary, asking: Asking, why: Why): Promise<boolean> {
-  const { state, compacting, skill, append } = turn;
+  const { compacting, skill, append } = turn;
   if (compacting === undefined) return false;
+  const state = await turn.whole();
   const trigger: CompactionTrigger = why === "overflow" || why === "refused" ? "overflow" : "threshold";
   const begunMs = asking.clock.now();
   // What another process has made ready is used here, too, where none is made.

@@ -11,7 +11,8 @@ export type Hash = (text: string) => string;
 export interface ShownState {
   readonly shown: readonly Placed[];
   readonly pins: ReadonlySet<number>;
-  readonly compactions: readonly CompactionRecord[];
+  /** The compaction that stands, last, and before it those whose summaries it goes on to show. */
+  readonly shownBy: readonly CompactionRecord[];
 }
 
 /** What the model is shown now. */
@@ -95,13 +96,27 @@ export function showTranscript(
 ): Placed[] {
   const standing = standingIn({ compactions });
   if (standing === undefined) return [...transcript];
+  return showBy(transcript, standing, pins).shown;
+}
+
+/**
+ * A message of a context as a compaction made it of the log: its seq, and which of the references the compaction shows
+ * stand in it, by their numbers. The parts that a compaction itself says have its seq, in their order.
+ */
+export type ShownRef = readonly [seq: number, ...pruned: readonly number[]];
+
+/** What a compaction that stands shows, and what it made that of. */
+export function showBy(
+  transcript: readonly Placed[],
+  standing: CompactionRecord<Showing>,
+  pins: ReadonlySet<number>,
+): { readonly shown: Placed[]; readonly from: readonly ShownRef[] } {
   const systems = transcript[0]?.message.role === "system" ? 1 : 0;
   const cut = systems + standing.madeFrom;
-  return [
-    ...transcript.slice(0, systems),
-    ...rebuild(transcript.slice(systems, cut), standing, pins),
-    ...transcript.slice(cut),
-  ];
+  const from = refsBy(transcript.slice(systems, cut), standing, pins);
+  const said = new Map(transcript.slice(systems, cut).map(({ seq, message }) => [seq, message]));
+  const made = rebuild(from, standing, (seq) => said.get(seq)) ?? [];
+  return { shown: [...transcript.slice(0, systems), ...made, ...transcript.slice(cut)], from };
 }
 
 /** The compaction that says what is shown: the newest that was not undone. */
@@ -118,8 +133,8 @@ export function prunedBy(
 }
 
 /** What is evicted from what is shown now. */
-export function evictedFrom({ compactions, pins, shown }: ShownState): readonly Pruned[] {
-  const standing = standingIn({ compactions });
+export function evictedFrom({ shownBy, pins, shown }: ShownState): readonly Pruned[] {
+  const standing = shownBy.at(-1);
   if (standing === undefined || !standing.body.pruned.some(({ reason }) => reason !== undefined)) return [];
   const seqs = new Set(shown.map(({ seq }) => seq));
   const pinned = new Set([...pinnedIn(shown, pins)].map(({ seq }) => seq));
@@ -128,39 +143,62 @@ export function evictedFrom({ compactions, pins, shown }: ShownState): readonly 
   );
 }
 
-function rebuild(past: readonly Placed[], record: CompactionRecord<Showing>, pins: ReadonlySet<number>): Placed[] {
+/** Which messages of what it covers a compaction shows, in their order, and as what. */
+function refsBy(
+  past: readonly Placed[],
+  record: CompactionRecord<Showing>,
+  pins: ReadonlySet<number>,
+): readonly ShownRef[] {
   const { seq, body, expanded } = record;
-  const shown: Placed[] = [];
+  const refs: ShownRef[] = [];
   const kept = body.shows.filter((part) => "from_seq" in part);
   const pinned = pinnedIn(past, pins);
   const back = past.filter((placed) => (isIn(expanded, placed.seq) || pinned.has(placed)) && !isIn(kept, placed.seq));
   const pinnedSeqs = new Set([...pinned].map((placed) => placed.seq));
+  const numbers = new Map(body.pruned.map((result, number) => [result, number]));
   const pruned = Map.groupBy(
     prunedBy(record, (at) => pinnedSeqs.has(at)),
     (result) => result.seq,
   );
   // What was brought back stands before the first kept message that is younger, so the order of time holds.
   const order = new Map(past.map((placed, index) => [placed.seq, index]));
-  const asBefore = ({ seq: at, message }: Placed): Placed => ({
-    seq: at,
-    message: reshapeMessage(message, body.reshape),
-  });
   const flush = (before: number): void => {
     while (back[0] !== undefined && (order.get(back[0].seq) ?? 0) < before)
-      shown.push(...back.splice(0, 1).map(asBefore));
+      refs.push(...back.splice(0, 1).map((placed): ShownRef => [placed.seq]));
   };
   for (const part of body.shows) {
     if (!("from_seq" in part)) {
-      shown.push({ seq, message: messageOfPart(part, body) });
+      refs.push([seq]);
       continue;
     }
     for (const placed of past.filter((one) => isIn([part], one.seq))) {
       flush(order.get(placed.seq) ?? 0);
-      const references = pruned.get(placed.seq) ?? [];
-      shown.push({ seq: placed.seq, message: asKept(placed, { pruned: references, reshape: body.reshape }) });
+      refs.push([placed.seq, ...(pruned.get(placed.seq) ?? []).map((result) => numbers.get(result) ?? 0)]);
     }
   }
   flush(Number.POSITIVE_INFINITY);
+  return refs;
+}
+
+/** The messages that a compaction shows of what it covers, made of what the log says; undefined where it lacks one. */
+export function rebuild(
+  refs: readonly ShownRef[],
+  { seq, body }: Pick<CompactionRecord<Showing>, "seq" | "body">,
+  messageAt: (seq: number) => Message | undefined,
+): Placed[] | undefined {
+  const parts = body.shows.filter((part): part is Exclude<ContextPart, SeqRange> => !("from_seq" in part));
+  const shown: Placed[] = [];
+  for (const [at, ...numbers] of refs) {
+    const part = at === seq ? parts.shift() : undefined;
+    const message = part === undefined ? messageAt(at) : messageOfPart(part, body);
+    if (message === undefined) return undefined;
+    const pruned = numbers.flatMap((number) => body.pruned[number] ?? []);
+    const isMade = part !== undefined;
+    shown.push({
+      seq: at,
+      message: isMade ? message : asKept({ seq: at, message }, { pruned, reshape: body.reshape }),
+    });
+  }
   return shown;
 }
 

@@ -1,16 +1,7 @@
 import { isRecallTool } from "../contract/memory.ts";
 import type { AssistantMessage, ToolResultsMessage } from "../contract/message.ts";
 import type { PartKind, SessionContext } from "../contract/session-context.ts";
-import {
-  assembleContext,
-  evictedFrom,
-  type Hash,
-  hashContext,
-  isIn,
-  type Placed,
-  type ShownState,
-  standingIn,
-} from "./context.ts";
+import { assembleContext, evictedFrom, type Hash, hashContext, isIn, type Placed, type ShownState } from "./context.ts";
 import { contentTokens, estimateTokens } from "./tokens.ts";
 
 /** The context with where its parts come from. */
@@ -48,8 +39,8 @@ function partsOf(state: ShownState): SessionContext["parts"] {
 }
 
 /** What each message stands in the context as. */
-function kindsOf({ pins, compactions }: Pick<ShownState, "pins" | "compactions">) {
-  const expanded = standingIn({ compactions })?.expanded ?? [];
+function kindsOf({ pins, shownBy }: Pick<ShownState, "pins" | "shownBy">) {
+  const expanded = shownBy.at(-1)?.expanded ?? [];
   return ({ seq, message }: Placed): "system" | "summary" | "pinned" | "expanded" | "turn" => {
     if (message.role === "system") return "system";
     if (message.role === "user" && message.compaction_id !== undefined) return "summary";

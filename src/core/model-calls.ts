@@ -4,7 +4,8 @@ import type { SessionSettings } from "../contract/session.ts";
 import type { PartKind } from "../contract/session-context.ts";
 import type { Clock } from "../ports/clock.ts";
 import { createTally } from "./describe-context.ts";
-import { addUsage, applyEntry, applyUnshown, beginFold, NO_USAGE, showAnew } from "./session-state.ts";
+import { addUsage, NO_USAGE } from "./session-state.ts";
+import { applyEntry, applyUnshown, beginFold, showAnew } from "./whole-state.ts";
 
 /** A model call as the log tells it, with the size of what the model was shown. */
 export interface SizedCall {

@@ -7,8 +7,8 @@ import type { GrammarFault } from "./compaction/grammar.ts";
 import { type Hash, messagesOf, type Placed, showTranscript } from "./context.ts";
 import { judgeCompactions, type RewriteTo, revisionOf, rewrite, spanDigest } from "./rewrites.ts";
 import { titleOf } from "./session-row.ts";
-import type { SessionState } from "./session-state.ts";
 import { assistantText } from "./tokens.ts";
+import type { WholeState } from "./whole-state.ts";
 
 export interface Wanted {
   readonly to: RewriteTo;
@@ -32,7 +32,7 @@ export interface Making {
 
 /** The entry of a rewrite, and the transcript it leads to; INVALID_PARAMS for what changes nothing or breaks something. */
 export function planRewrite(
-  state: SessionState,
+  state: WholeState,
   wanted: Wanted,
   making: Making,
 ): { readonly body: EntryBodyOf<"rewritten">; readonly after: readonly Placed[] } {
@@ -47,7 +47,7 @@ export function planRewrite(
  * their pins and the compactions that were made from them.
  */
 export function splice(
-  { transcript }: SessionState,
+  { transcript }: WholeState,
   input: Pick<OperationInput<"rewriteTranscript">, "selection" | "replacement">,
   how: { seen: number; now: string },
 ): Wanted {
@@ -81,17 +81,17 @@ export function dated(message: Undated, now: string): Message {
   return { ...message, created_at: message.created_at ?? now } as Message;
 }
 
-type Ahead = Pick<SessionState, "transcript" | "shown">;
+type Ahead = Pick<WholeState, "transcript" | "shown">;
 
 /** What a rewrite leads to, before it is made. */
-function ahead(state: SessionState, to: RewriteTo): Ahead {
+function ahead(state: WholeState, to: RewriteTo): Ahead {
   const transcript = rewrite(state, to, state.lastSeq + 1);
   const rewrites = [...state.rewrites, { before: state.transcript }];
   const compactions = judgeCompactions(state.compactions, { transcript, rewrites });
   return { transcript, shown: showTranscript(transcript, compactions, state.pins) };
 }
 
-function requireChange({ transcript }: SessionState, after: readonly Placed[]): void {
+function requireChange({ transcript }: WholeState, after: readonly Placed[]): void {
   const isSameList = after.length === transcript.length && after.every(({ seq }, at) => seq === transcript[at]?.seq);
   if (!isSameList) return;
   throw new RuntimeError("INVALID_PARAMS", "the transcript says this already; nothing would change");
@@ -114,7 +114,7 @@ function requireGrammar(before: Ahead, after: Ahead, judge: Making["judge"]): vo
 }
 
 function rewritten(
-  { transcript }: SessionState,
+  { transcript }: WholeState,
   { to, selection, range }: Wanted,
   making: Making & { readonly after: readonly Placed[] },
 ): EntryBodyOf<"rewritten"> {

@@ -15,6 +15,7 @@ import type { Redact } from "./redact.ts";
 import type { RetryPolicy } from "./retry.ts";
 import { foldAhead, type SessionState } from "./session-state.ts";
 import type { ToolLimits } from "./tool-batch.ts";
+import type { WholeState } from "./whole-state.ts";
 
 export interface TurnPolicy {
   /** The share of a budget at which its warning is given. */
@@ -27,6 +28,8 @@ export interface TurnPolicy {
 /** Everything a turn needs from outside. Effects are handed in; `state` moves only through `append`. */
 export interface Turn {
   readonly state: SessionState;
+  /** The same with everything that was ever said: read from the log when it is first asked for, and kept from then on. */
+  whole(): Promise<WholeState>;
   readonly model: ModelClient;
   readonly tools: ReadonlyMap<string, Tool>;
   /** What the model is told of its tools; like them it goes with every request and is no part of what was said. */

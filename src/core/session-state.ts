@@ -1,37 +1,39 @@
-import type { CompactionCadence } from "../contract/compaction.ts";
+import type { CompactionCadence, SeqRange } from "../contract/compaction.ts";
 import type { Entry, EntryBody, EntryBodyOf } from "../contract/entry.ts";
 import type { BudgetType, Usage } from "../contract/event.ts";
-import type { Content, Message, ToolUseBlock } from "../contract/message.ts";
+import type { AssistantMessage, Content, Message, ToolUseBlock } from "../contract/message.ts";
 import type { SessionSettings } from "../contract/session.ts";
-import { advanceCadence, NO_CADENCE, type Placed, showTranscript, standingIn } from "./context.ts";
+import { advanceCadence, NO_CADENCE, type Placed, type ShownRef } from "./context.ts";
 import { addCost } from "./cost.ts";
 import { spanOf } from "./entry-events.ts";
-import {
-  judgeCompactions,
-  type KeptCompaction,
-  lastTextIn,
-  type RewriteRecord,
-  rewrite,
-  saidIn,
-  withSystemOf,
-} from "./rewrites.ts";
+import type { KeptCompaction } from "./rewrites.ts";
 import { assistantText, estimateTokens, mediaBytes } from "./tokens.ts";
 
-/** What a session is now: the fold of its log. Whoever holds it applies each entry once, in order. */
+/**
+ * What a turn needs of a session: a fold of its log that is as large as its context. Whoever holds it applies each entry
+ * once, in order; `WholeState` has everything that was ever said besides.
+ */
 export interface SessionState {
   readonly sessionId: string;
   settings: SessionSettings;
-  /** The full transcript, the system message first. */
-  transcript: Placed[];
-  /** Every rewrite of it, oldest first. */
-  rewrites: readonly RewriteRecord[];
-  /** What the model is shown of it, the system message first. */
+  /** The entry that said them last, and whether a rewrite has changed the system prompt since. */
+  settingsFrom: { readonly seq: number; readonly isRewritten: boolean };
+  /** What the model is shown of the transcript, the system message first. */
   shown: Placed[];
   /** The estimate of what is shown, kept up so that deciding whether to compact costs the same at every length. */
   shownTokens: number;
   /** Bytes of the media among it. */
   shownMediaBytes: number;
-  compactions: readonly KeptCompaction[];
+  /** What the compaction that stands has made of what it covers; what is shown after that is what the log says. */
+  shownFrom: readonly ShownRef[];
+  /** Seq of the last entry by which what is shown became another; since then it has only grown. */
+  shownAnewSeq: number;
+  /** The compaction that stands, last, and before it those whose summaries it goes on to show. */
+  shownBy: readonly KeptCompaction[];
+  /** What was said and is not shown any more. */
+  hidden: readonly SeqRange[];
+  /** Seq of the newest eviction, and of the last output that was ever evicted; 0 for none. */
+  evictions: { readonly lastSeq: number; readonly upTo: number };
   /** Seqs of messages that no compaction takes out of the context. */
   readonly pins: Set<number>;
   cadence: CompactionCadence;
@@ -54,23 +56,32 @@ export interface SessionState {
   toolCallsUsed: number;
   readonly warned: Set<BudgetType>;
   turnsOpened: number;
+  /** How many messages of users were ever said, those that were rewritten since with them. */
+  turnsSaid: number;
+  /** The entry it was advanced by last, and that of the newest model call: what ties it to its log. */
+  lastEntry: Entry | undefined;
+  callEntry: Entry | undefined;
   /** A turn was opened and is not closed: it runs, or its process ended. */
   isTurnOpen: boolean;
   pendingPrompt: Content | undefined;
   /** Tool calls of the newest answer that have no result yet. */
   openCalls: readonly ToolUseBlock[];
+  /** Seq of the answer they are of; 0 when there are none. */
+  openCallsSeq: number;
   /** Those of them, by id, whose results whoever asked for the turn will bring. */
   pending: readonly string[];
   /** What others of them gave that ran here. */
-  heldResults: Pick<EntryBodyOf<"results_held">, "results" | "calls"> | undefined;
+  heldResults: { readonly seq: number; readonly body: EntryBodyOf<"results_held"> } | undefined;
   /** The person's word the turn waits for, or has got for its open calls. */
   approval: PendingApproval | undefined;
   /** Rules that a person's words have added for the session. */
   allowed: readonly string[];
+  /** Seqs of those words. */
+  allowedBy: readonly number[];
   /** Notices that came while calls were open: they may not stand between a call and its result. */
   heldNotices: readonly Placed[];
-  /** Texts injected under a key, newest last. */
-  readonly injected: Map<string, string>;
+  /** Seqs of texts injected under a key, newest last. */
+  readonly injected: Map<string, number>;
   lastText: { readonly seq: number; readonly text: string } | undefined;
   archived: boolean;
 }
@@ -86,6 +97,8 @@ export interface PendingApproval {
   readonly asked: EntryBodyOf<"approval_asked">;
   readonly askedAtMs: number;
   readonly answers: ReadonlyMap<string, EntryBodyOf<"approval_answered">>;
+  /** Seqs of the entries that say so: the question's, then the words'. */
+  readonly seqs: readonly number[];
 }
 
 /** Whether calls of it still wait for a word. */
@@ -93,27 +106,21 @@ export function isWaiting({ approval }: Pick<SessionState, "approval">): boolean
   return approval?.asked.calls.some(({ id }) => !approval.answers.has(id)) ?? false;
 }
 
-/** Folds a log from its first entry. */
-export function foldSession(sessionId: string, entries: readonly Entry[]): SessionState {
-  const state = beginFold(sessionId, entries);
-  for (const entry of entries) applyUnshown(state, entry);
-  // Once for all: what is shown after each of a long log's compactions is nobody's question here.
-  showAnew(state);
-  return state;
-}
-
 /** The state before the first entry of a log. */
-export function beginFold(sessionId: string, [first]: readonly Entry[]): SessionState {
+export function beginState(sessionId: string, [first]: readonly Entry[]): SessionState {
   if (first?.body.kind !== "session_created") throw new Error(`log of session ${sessionId} has no beginning`);
   return {
     sessionId,
     settings: first.body.settings,
-    transcript: [],
-    rewrites: [],
+    settingsFrom: { seq: first.seq, isRewritten: false },
     shown: [],
     shownTokens: 0,
     shownMediaBytes: 0,
-    compactions: [],
+    shownFrom: [],
+    shownAnewSeq: 0,
+    shownBy: [],
+    hidden: [],
+    evictions: { lastSeq: 0, upTo: 0 },
     pins: new Set(),
     cadence: NO_CADENCE,
     isCompacting: false,
@@ -128,13 +135,18 @@ export function beginFold(sessionId: string, [first]: readonly Entry[]): Session
     toolCallsUsed: 0,
     warned: new Set(),
     turnsOpened: 0,
+    turnsSaid: 0,
+    lastEntry: undefined,
+    callEntry: undefined,
     isTurnOpen: false,
     pendingPrompt: undefined,
     openCalls: [],
+    openCallsSeq: 0,
     pending: [],
     heldResults: undefined,
     approval: undefined,
     allowed: [],
+    allowedBy: [],
     heldNotices: [],
     injected: new Map(),
     lastText: undefined,
@@ -143,7 +155,7 @@ export function beginFold(sessionId: string, [first]: readonly Entry[]): Session
 }
 
 /** A state with what is not saved yet. What was said before is left out: copying it would cost more with every turn. */
-export interface Ahead extends Omit<SessionState, "transcript" | "shown"> {
+export interface Ahead extends Omit<SessionState, "shown"> {
   /** What will be shown besides what is shown now. */
   readonly added: readonly Placed[];
 }
@@ -152,28 +164,19 @@ export interface Ahead extends Omit<SessionState, "transcript" | "shown"> {
 export function foldAhead(state: SessionState, bodies: readonly EntryBody[]): Ahead {
   const ahead: SessionState = {
     ...state,
-    transcript: [],
     shown: [],
     warned: new Set(state.warned),
     injected: new Map(state.injected),
   };
   for (const body of bodies) {
-    applyUnshown(ahead, { body, seq: ahead.lastSeq + 1, span: spanOf(body), timestamp_ms: state.updatedAtMs });
+    advance(ahead, { body, seq: ahead.lastSeq + 1, span: spanOf(body), timestamp_ms: state.updatedAtMs });
   }
-  const { transcript: _said, shown: added, ...rest } = ahead;
+  const { shown: added, ...rest } = ahead;
   return { ...rest, added };
 }
 
-/** Advances the state by one entry. */
-export function applyEntry(state: SessionState, entry: Entry): void {
-  applyUnshown(state, entry);
-  if (SHOWS_ANEW.has(entry.body.kind)) showAnew(state);
-}
-
-/** Entries after which what is shown is not merely longer. */
-const SHOWS_ANEW: ReadonlySet<EntryBody["kind"]> = new Set([
-  "session_created",
-  "settings_changed",
+/** Entries of which only whoever has everything that was said can tell what is shown after them. */
+const NEEDS_ALL: ReadonlySet<EntryBody["kind"]> = new Set([
   "compacted",
   "compaction_undone",
   "expanded",
@@ -181,19 +184,54 @@ const SHOWS_ANEW: ReadonlySet<EntryBody["kind"]> = new Set([
   "rewritten",
 ]);
 
-/** The same but for what is shown after a change of it, which `showAnew` makes up for. */
-export function applyUnshown(state: SessionState, entry: Entry): void {
+/** Advances a state by one entry; false where that takes everything that was said, and then nothing has changed. */
+export function applyAlone(state: SessionState, entry: Entry): boolean {
+  const { body } = entry;
+  if (NEEDS_ALL.has(body.kind)) return false;
+  advance(state, entry);
+  if (body.kind !== "settings_changed") return true;
+  const [first] = state.shown;
+  // What a compaction begins with is no system message of the transcript, whatever it says.
+  const isMade = first !== undefined && first.seq === state.shownBy.at(-1)?.seq;
+  const said = isMade ? [] : state.shown;
+  const next = withSystem(said, entry, body.settings);
+  if (next === said) return true;
+  state.shown = isMade ? [...next, ...state.shown] : next;
+  measure(state);
+  return true;
+}
+
+/** Takes in how large what is shown is. */
+export function measure(state: SessionState): void {
+  state.shownTokens = estimateTokens(state.shown.map((placed) => placed.message));
+  state.shownMediaBytes = state.shown.reduce((sum, placed) => sum + mediaBytes(placed.message), 0);
+}
+
+/** Messages with the system message that these settings, said by an entry, ask for; the same list where it stands there. */
+export function withSystem(placed: Placed[], { seq, timestamp_ms }: Entry, settings: SessionSettings): Placed[] {
+  const [first] = placed;
+  const hasSystem = first?.message.role === "system";
+  const { system_prompt: content } = settings;
+  if (hasSystem && first.message.content === content) return placed;
+  const rest = hasSystem ? placed.slice(1) : placed;
+  if (content === undefined || content === "") return rest;
+  const created_at = new Date(timestamp_ms).toISOString();
+  return [{ seq, message: { role: "system", content, created_at } }, ...rest];
+}
+
+/** Advances everything but what becomes another than it was: messages that are said are shown. */
+export function advance(state: SessionState, entry: Entry): void {
   const { body, seq } = entry;
   state.lastSeq = seq + entry.span - 1;
+  state.lastEntry = entry;
   state.cadence = advanceCadence(state.cadence, body);
   state.updatedAtMs = entry.timestamp_ms;
   switch (body.kind) {
     case "session_created":
-      state.pendingPrompt = body.pending_prompt;
-      applySettings(state, body.settings, entry);
-      return;
     case "settings_changed":
-      applySettings(state, body.settings, entry);
+      if (body.kind === "session_created") state.pendingPrompt = body.pending_prompt;
+      state.settings = body.settings;
+      state.settingsFrom = { seq, isRewritten: false };
       return;
     case "imported":
       applyMessage(state, seq, body.message);
@@ -201,7 +239,7 @@ export function applyUnshown(state: SessionState, entry: Entry): void {
       state.pending = state.openCalls.map(({ data }) => data.id);
       return;
     case "notice":
-      if (body.idempotency_key !== undefined) rememberKey(state, body.idempotency_key, body.message.body ?? "");
+      if (body.idempotency_key !== undefined) rememberKey(state, body.idempotency_key, seq);
       if (state.openCalls.length > 0) state.heldNotices = [...state.heldNotices, { seq, message: body.message }];
       else place(state, { seq, message: body.message });
       return;
@@ -225,19 +263,22 @@ export function applyUnshown(state: SessionState, entry: Entry): void {
       state.toolCallsUsed += body.calls.filter((call) => call.counted).length;
       return;
     case "results_held":
-      state.heldResults = { results: body.results, calls: body.calls };
+      state.heldResults = { seq, body };
       state.toolCallsUsed += body.calls.filter((call) => call.counted).length;
       return;
     case "approval_asked":
-      state.approval = { asked: body, askedAtMs: entry.timestamp_ms, answers: new Map() };
+      state.approval = { asked: body, askedAtMs: entry.timestamp_ms, answers: new Map(), seqs: [seq] };
       return;
     case "approval_answered":
       if (state.approval?.asked.approval_id !== body.approval_id) return;
       state.approval = {
         ...state.approval,
         answers: new Map([...state.approval.answers, ...body.calls.map((id) => [id, body] as const)]),
+        seqs: [...state.approval.seqs, seq],
       };
-      if (body.remember === "session") state.allowed = [...new Set([...state.allowed, ...(body.rules ?? [])])];
+      if (body.remember !== "session") return;
+      state.allowed = [...new Set([...state.allowed, ...(body.rules ?? [])])];
+      state.allowedBy = [...state.allowedBy, seq];
       return;
     case "call_failed":
     case "extraction_attempt":
@@ -246,13 +287,14 @@ export function applyUnshown(state: SessionState, entry: Entry): void {
     case "event":
       if (body.event.type === "budget_warning") state.warned.add(body.event.budget_type);
       if (body.event.type === "compaction_started") state.isCompacting = true;
-      if (body.event.type === "native_compaction_refused") refuseNative(state, body.event.compaction_id);
+      if (body.event.type === "native_compaction_refused") {
+        state.shownBy = withoutNative(state.shownBy, body.event.compaction_id);
+      }
       return;
     case "compacted":
       // What a prepared one took was counted when it was prepared.
       if (body.prepared === undefined) count(state, body.usage);
       else if (state.prepared?.seq === body.prepared.seq) state.prepared = undefined;
-      state.compactions = [...state.compactions, keptCompaction(state, seq, body)];
       if (body.evicted !== undefined) {
         // Both thresholds are judged on what is left: the model has not counted that yet.
         state.lastInputTokens = Math.max(0, state.lastInputTokens - (body.tokens_before - body.tokens_after));
@@ -274,28 +316,13 @@ export function applyUnshown(state: SessionState, entry: Entry): void {
       if (body.usage !== undefined) count(state, body.usage);
       state.isCompacting = false;
       return;
-    case "compaction_undone": {
-      const from = state.compactions.findIndex((record) => record.body.compaction_id === body.compaction_id);
-      if (from < 0) return;
-      state.compactions = state.compactions.map((one, at) =>
-        at < from ? one : { ...one, undone: true, undoneByHand: true },
-      );
-      return;
-    }
-    case "expanded": {
-      const { compactions } = state;
-      const standing = standingIn(state);
-      state.compactions = compactions.map((one) =>
-        one === standing ? { ...one, expanded: [...one.expanded, ...body.ranges] } : one,
-      );
-      return;
-    }
     case "pinned":
       if (body.pinned) state.pins.add(body.seq);
       else state.pins.delete(body.seq);
       return;
     case "rewritten":
-      applyRewrite(state, seq, body);
+      // What the model counted was another context.
+      state.lastInputTokens = 0;
       return;
     case "archived":
       state.archived = true;
@@ -305,6 +332,10 @@ export function applyUnshown(state: SessionState, entry: Entry): void {
       if (body.end.status === "completed") state.pending = body.end.pending ?? [];
       return;
     case "model_called":
+      state.callEntry = entry;
+      return;
+    case "compaction_undone":
+    case "expanded":
     case "attempt_failed":
       return;
   }
@@ -324,44 +355,16 @@ function count(state: SessionState, usage: Usage): void {
   state.turnUsage = addUsage(state.turnUsage, usage);
 }
 
-/** Adds a message to the end of the transcript and of what is shown. */
+/** Adds a message to the end of what is said, and shown. */
 function place(state: SessionState, placed: Placed): void {
-  state.transcript.push(placed);
+  if (placed.message.role === "user") state.turnsSaid += 1;
   state.shown.push(placed);
   state.shownTokens += estimateTokens([placed.message]);
   state.shownMediaBytes += mediaBytes(placed.message);
 }
 
-export function showAnew(state: SessionState): void {
-  state.shown = showTranscript(state.transcript, state.compactions, state.pins);
-  state.shownTokens = estimateTokens(state.shown.map((placed) => placed.message));
-  state.shownMediaBytes = state.shown.reduce((sum, placed) => sum + mediaBytes(placed.message), 0);
-}
-
-function keptCompaction(state: SessionState, seq: number, body: EntryBodyOf<"compacted">): KeptCompaction {
-  const madeFrom = saidIn(state.transcript).length;
-  // An eviction keeps everything else as it is shown, what was brought back by hand with it.
-  const expanded = body.evicted === undefined ? [] : (standingIn(state)?.expanded ?? []);
-  return { seq, body, madeFrom, madeAfter: state.rewrites.length, undone: false, undoneByHand: false, expanded };
-}
-
-function refuseNative(state: SessionState, compactionId: string): void {
-  state.compactions = state.compactions.map((one) =>
-    one.body.compaction_id === compactionId ? { ...one, nativeRefused: true } : one,
-  );
-}
-
-/** Calls are closed before a transcript is rewritten, so none are open and no notice waits. */
-function applyRewrite(state: SessionState, seq: number, { to, commit }: EntryBodyOf<"rewritten">): void {
-  const before = state.transcript;
-  // Another list, not the same one changed: what was computed of the old one must not be taken for the new one's.
-  state.transcript = rewrite(state, to, seq);
-  state.rewrites = [...state.rewrites, { commit, before }];
-  state.compactions = judgeCompactions(state.compactions, state);
-  state.settings = withSystemOf(state.settings, state.transcript);
-  state.lastText = lastTextIn(state.transcript);
-  // What the model counted was another context.
-  state.lastInputTokens = 0;
+export function withoutNative(compactions: readonly KeptCompaction[], compactionId: string): readonly KeptCompaction[] {
+  return compactions.map((one) => (one.body.compaction_id === compactionId ? { ...one, nativeRefused: true } : one));
 }
 
 function applyMessage(state: SessionState, seq: number, message: Message): void {
@@ -369,10 +372,12 @@ function applyMessage(state: SessionState, seq: number, message: Message): void 
   if (message.role === "block_assistant") {
     const text = assistantText(message);
     if (text !== "") state.lastText = { seq, text };
-    state.openCalls = message.blocks.filter((block) => block.block_type === "tool_use");
+    state.openCalls = callsIn(message);
+    state.openCallsSeq = state.openCalls.length > 0 ? seq : 0;
   }
   if (message.role !== "tool_results") return;
   state.openCalls = [];
+  state.openCallsSeq = 0;
   state.pending = [];
   state.heldResults = undefined;
   state.approval = undefined;
@@ -380,25 +385,16 @@ function applyMessage(state: SessionState, seq: number, message: Message): void 
   state.heldNotices = [];
 }
 
-const KEYS_MAX = 1_000;
-
-function rememberKey(state: SessionState, key: string, text: string): void {
-  state.injected.set(key, text);
-  const [oldest] = state.injected.keys();
-  if (state.injected.size > KEYS_MAX && oldest !== undefined) state.injected.delete(oldest);
+export function callsIn({ blocks }: AssistantMessage): readonly ToolUseBlock[] {
+  return blocks.filter((block) => block.block_type === "tool_use");
 }
 
-function applySettings(state: SessionState, settings: SessionSettings, entry: Entry): void {
-  state.settings = settings;
-  const [first] = state.transcript;
-  const hasSystem = first?.message.role === "system";
-  const prompt = settings.system_prompt;
-  if (hasSystem && first.message.content === prompt) return;
-  if (hasSystem) state.transcript.shift();
-  if (prompt !== undefined && prompt !== "") {
-    const created_at = new Date(entry.timestamp_ms).toISOString();
-    state.transcript.unshift({ seq: entry.seq, message: { role: "system", content: prompt, created_at } });
-  }
+const KEYS_MAX = 1_000;
+
+function rememberKey(state: SessionState, key: string, seq: number): void {
+  state.injected.set(key, seq);
+  const [oldest] = state.injected.keys();
+  if (state.injected.size > KEYS_MAX && oldest !== undefined) state.injected.delete(oldest);
 }
 
 export const NO_USAGE: Usage = { input_tokens: 0, output_tokens: 0 };

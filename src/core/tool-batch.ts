@@ -110,7 +110,7 @@ export function closeCalls(
   calls: readonly ToolUseBlock[],
   sentence: string,
   clock: Clock,
-  held?: Pick<EntryBodyOf<"results_held">, "results" | "calls">,
+  held?: SessionState["heldResults"],
 ): EntryBodyOf<"tool_results"> {
   return joinResults(calls, held, (call) => notRun(call, sentence), clock);
 }
@@ -118,13 +118,13 @@ export function closeCalls(
 /** The results of all calls of an answer, of which some are there already; those have been counted. */
 export function joinResults(
   calls: readonly ToolUseBlock[],
-  held: Pick<EntryBodyOf<"results_held">, "results" | "calls"> | undefined,
+  held: SessionState["heldResults"],
   answer: (call: ToolUseBlock) => Answered,
   clock: Clock,
 ): EntryBodyOf<"tool_results"> {
   const there = new Map(
-    held?.results.map((result, at) => {
-      const { name, duration_ms } = held.calls[at] ?? { name: "unknown", duration_ms: 0 };
+    held?.body.results.map((result, at) => {
+      const { name, duration_ms } = held.body.calls[at] ?? { name: "unknown", duration_ms: 0 };
       return [result.tool_use_id, { result, call: { name, duration_ms, counted: false } }];
     }),
   );

@@ -207,10 +207,10 @@ async function openCall(run: Run, unsaved: readonly EntryBody[], step: number): 
   const { model, compacting } = turn;
   let opened: Opened = { messages: [], native: undefined };
   await turn.append(() => {
-    const { added, compactions } = foldAhead(turn.state, unsaved);
+    const { added, shownBy } = foldAhead(turn.state, unsaved);
     const messages = [...assembleContext(turn.state), ...messagesOf(added)];
     const isOn = compacting?.native === true && run.leftOut === undefined;
-    const native = nativeSummaryIn(messages, { model, compactions, isOn });
+    const native = nativeSummaryIn(messages, { model, compactions: shownBy, isOn });
     opened = { messages, native };
     const context_sha256 = hashContext(messages, turn.hash);
     const carried = native === undefined ? {} : { native_of: native.compactionId };

@@ -124,6 +124,29 @@ describe("the local embedder", () => {
     60_000,
   );
 
+  it("[D5] counts below whoever talks, and never above a program that was started below everything", () => {
+    // Only whoever may do anything can rise again: for all others an attempt to would have ended the process.
+    const script = `
+      import { execFileSync } from "node:child_process";
+      import { getPriority, setPriority } from "node:os";
+      import { createLocalEmbedder } from ${JSON.stringify(join(import.meta.dirname, "local.ts"))};
+      const priorities = [];
+      for (const own of [getPriority(), 15]) {
+        setPriority(own);
+        const embedder = createLocalEmbedder();
+        await embedder.load();
+        const rows = execFileSync("ps", ["-A", "-o", "ppid=,ni=,args="], { encoding: "utf8" }).split("\\n");
+        const children = rows.map((line) => line.trim().split(/\\s+/)).filter(([ppid]) => ppid === String(process.pid));
+        const row = children.find((each) => each.includes("rkat-model"));
+        priorities.push(Number(row?.[1]) === Math.max(10, own));
+        await embedder.close();
+      }
+      console.log(priorities.join(" "));
+    `;
+    const { stdout, stderr } = spawnSync(process.execPath, ["--input-type=module", "-e", script], { encoding: "utf8" });
+    expect({ stdout, stderr }).toEqual({ stdout: "true true\n", stderr: "" });
+  }, 60_000);
+
   it("[D5] goes on in another process when its own is killed, and leaves none behind", async () => {
     const [texts, embedder] = [["a heron ".repeat(200), "a pond", "the rain"], createLocalEmbedder()];
     const others = modelProcesses();

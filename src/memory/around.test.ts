@@ -14,10 +14,16 @@ async function talk(texts: readonly string[], discarded: { from_seq: number; to_
   /** What is told around the chunks at these places. */
   const around = async (places: readonly number[], tokensMax: number, scope = EVERYTHING) => {
     const found = await store.read(places.map((place) => place + 1));
-    const told = await turnsAround(found, { store, scope, tokensMax });
+    const told = await turnsAround(found, { store, scope, tokensMax, next: [] });
     return places.map((place) => (told.get(place + 1) ?? []).map(({ text }) => text));
   };
-  return { around };
+  /** The same, where these places answer next best. */
+  const aroundWithNext = async (places: readonly number[], nextPlaces: readonly number[], tokensMax: number) => {
+    const [found, next] = await Promise.all([places, nextPlaces].map((all) => store.read(all.map((at) => at + 1))));
+    const told = await turnsAround(found ?? [], { store, scope: EVERYTHING, tokensMax, next: next ?? [] });
+    return places.map((place) => (told.get(place + 1) ?? []).map(({ text }) => text));
+  };
+  return { store, around, aroundWithNext };
 }
 
 const LETTERS = ["a", "b", "c", "d", "e", "f", "g", "h", "i"];
@@ -47,5 +53,20 @@ describe("what was said around hits", () => {
     const { around } = await talk(LETTERS, [{ from_seq: 4, to_seq: 5 }]);
     expect(await around([4], 1_000, { discardedOnly: true })).toEqual([["d"]]);
     expect(await around([4], 1_000, { sessionId: "s1", discardedOnly: false, upToSeq: 5 })).toEqual([["b", "c", "d"]]);
+  });
+
+  it("[D13] has what answers next best in the session, by turns with what is nearest, beside the hit it is nearer to", async () => {
+    const { aroundWithNext } = await talk("abcdefghijklmnopqrstuvwxyz".split(""));
+    // Room for four: the best that answers too, what follows the first hit, the next best, and what is before the hit.
+    expect(await aroundWithNext([4, 20], [12, 18, 9, 25], 104)).toEqual([["d", "f", "m"], ["s"]]);
+    expect(await aroundWithNext([4], [18, 12], 52)).toEqual([["f", "s"]]);
+  });
+
+  it("[D4] [D13] has nothing of another session, however well that answers", async () => {
+    const { store, aroundWithNext } = await talk(["a", "b"]);
+    const other = { session_id: "s2", part: 0, role: "user", kind: "text", created_at_ms: 0 } as const;
+    const chunk = toChunk({ ...other, turn: 1, seq: 1, text: "the best of the rest" });
+    await store.add({ session_id: "s2", cursor: 1, chunks: [chunk], discarded: [] });
+    expect(await aroundWithNext([0], [2, 1], 1_000)).toEqual([["b"]]);
   });
 });

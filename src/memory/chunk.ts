@@ -1,6 +1,7 @@
 import { isRecallTool } from "../contract/memory.ts";
 import type { AssistantBlock, Content, Message } from "../contract/message.ts";
 import type { Chunk, ChunkSource, NewChunk } from "../ports/memory.ts";
+import { isProse } from "../text/prose.ts";
 import { termsOf } from "../text/terms.ts";
 import { datesNamedIn, dateTermsOf } from "./date-terms.ts";
 import { splitText } from "./split.ts";
@@ -43,7 +44,15 @@ export function toChunk(chunk: ChunkSource & { readonly text: string }): NewChun
   const terms = termsOf(chunk.text);
   for (const term of datesNamedIn(chunk.text)) terms.set(term, 1);
   for (const term of dateTermsOf(chunk.created_at_ms)) terms.set(term, 1);
-  return { ...chunk, terms };
+  return { ...chunk, terms, ...(isOfPrograms(chunk) ? { byWordsAlone: true } : {}) };
+}
+
+/**
+ * What programs say to each other is most of a long session, and is asked for by the names and numbers in it: a vector of
+ * a log costs four times that of a sentence and finds nothing that words do not.
+ */
+function isOfPrograms({ kind, text }: ChunkSource & { readonly text: string }): boolean {
+  return (kind === "tool_call" || kind === "tool_result") && !isProse(text);
 }
 
 interface Piece {
@@ -111,10 +120,13 @@ function boundedParts(text: string): readonly string[] {
  * nothing alone. One that says something is blurred by talk before it that is about something else.
  */
 export function passageFor(chunk: Chunk, before: Chunk | undefined): string {
-  if (chunk.text.length > SHORT_CHARS_MAX || before === undefined || before.session_id !== chunk.session_id) {
-    return chunk.text;
-  }
+  if (!isShort(chunk.text) || before === undefined || before.session_id !== chunk.session_id) return chunk.text;
   return `${lastChars(before.text)}\n${chunk.text}`;
+}
+
+/** Whether a text means little without what was said before it. */
+export function isShort(text: string): boolean {
+  return text.length <= SHORT_CHARS_MAX;
 }
 
 const SHORT_CHARS_MAX = 32;

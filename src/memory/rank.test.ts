@@ -4,7 +4,6 @@ import type { Chunk, LexicalMatches } from "../ports/memory.ts";
 import { plainWords, queryTerms } from "../text/terms.ts";
 import { idsBeside, rankInContext } from "./in-context.ts";
 import { createLikeness, createScore, descending, exactnessOf, fuse } from "./rank.ts";
-import { foldDuplicates } from "./recall.ts";
 
 const chunkOf = (id: number, session_id: string, text = `text ${id}`): Chunk => ({
   id,
@@ -111,16 +110,6 @@ describe("ranking answers", () => {
     const ranked = rankInContext({ values, floor: 0 }, [far(1, 1), far(2, 3), far(3, 5), far(4, 400)]);
     const alone = rankInContext({ values, floor: 0 }, [far(4, 400)]);
     expect(ranked.find(({ id }) => id === 4)).toEqual(alone[0]);
-  });
-});
-
-describe("folding duplicates", () => {
-  it("[D5] keeps the first of those that say the same, and counts them", () => {
-    const chunks = [chunkOf(3, "s1", "Ping!"), chunkOf(2, "s1", "pong"), chunkOf(1, "s2", "ping")];
-    expect(foldDuplicates(chunks).map(({ chunk, copies }) => [chunk.id, copies])).toEqual([
-      [3, 2],
-      [2, 1],
-    ]);
   });
 });
 

@@ -252,3 +252,19 @@ describe("recall by meaning", () => {
     await expect(stopped).rejects.toThrow("aborted");
   });
 });
+
+describe("what is told around a hit", () => {
+  it("[D13] has what answers too from anywhere in its session, and from afar nothing that does not", async () => {
+    const talk = Array.from({ length: 40 }, (_, at) => ({ text: `We talked about the garden, row ${at}.` }));
+    const said = (at: number, text: string) => talk.splice(at, 1, { text });
+    said(5, "The lighthouse keeper Ingrid keeps seven goats.");
+    said(30, "Ingrid the lighthouse keeper paints at night.");
+    said(39, "Which goats does the lighthouse keeper Ingrid keep?");
+    const recall = createRecall({ store: await storeOf(talk), embedder: undefined, now: () => NOW });
+    const asked = "Which goats does Ingrid, the lighthouse keeper, keep?";
+    const options = { scope: { discardedOnly: false }, limit: 1, scoreMin: 0.05, tokensMax: 1_200, signal };
+    const [hit] = (await recall(asked, options)).hits;
+    expect(hit?.chunk.seq).toBe(6);
+    expect(hit?.around.map(({ seq }) => seq)).toEqual([3, 4, 5, 7, 8, 9, 31]);
+  });
+});

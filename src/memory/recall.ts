@@ -1,8 +1,9 @@
 import type { Embedder } from "../ports/embedder.ts";
 import type { Chunk, LexicalMatches, MemoryStore, Neighbour, Ranked, Scope } from "../ports/memory.ts";
 import { isQuestion } from "../text/sentences.ts";
-import { plainWords, queryTerms } from "../text/terms.ts";
+import { queryTerms } from "../text/terms.ts";
 import { turnsAround } from "./around.ts";
+import { type Folded, foldDuplicates, isMereReply } from "./copies.ts";
 import { datesAskedFor } from "./date-terms.ts";
 import { ANSWER_PULL, idsBeside, isBareQuestion, rankInContext } from "./in-context.ts";
 import {
@@ -22,7 +23,7 @@ export interface Hit {
   readonly score: number;
   /** How many chunks were found that say the same. */
   readonly copies: number;
-  /** What was said around it, in its order; nothing of it is told with another hit, or is one. */
+  /** What its session said around it or besides, in its order; nothing of it is told with another hit, or is one. */
   readonly around: readonly Chunk[];
   /** Only where it was asked for. */
   readonly why?: Why;
@@ -65,25 +66,31 @@ export interface RecallParts {
   readonly store: MemoryStore;
   readonly embedder: Embedder | undefined;
   readonly now: () => number;
+  /** Has vectors made of what a search is about, for as long as it may wait; first of what words found, best first. */
+  readonly fill?: (found: readonly number[], scope: Scope) => Promise<void> | undefined;
 }
 
 /** Finds again what was said, by words and by meaning. */
-export function createRecall({ store, embedder, now }: RecallParts): Recall {
+export function createRecall({ store, embedder, now, fill }: RecallParts): Recall {
   const searchByMeaning = embedder === undefined ? undefined : createSearchByMeaning(store, embedder);
   return async (query, { scope, limit, scoreMin = 0, tokensMax = 0, explain = false, signal }) => {
     const weights = weightsOf(query, now());
     if (weights.size === 0) return { hits: [], mode: "lexical", vectorsPending: false };
-    const [matches, meaning] = await Promise.all([
-      store.match(bestByTerms(weights), scope),
-      searchByMeaning?.(query, scope, signal),
-    ]);
+    const matches = await store.match(bestByTerms(weights), scope);
+    await fill?.(
+      matches.best.map(({ id }) => id),
+      scope,
+    );
+    const meaning = await searchByMeaning?.(query, scope, signal);
     signal.throwIfAborted();
     const { found, lifts } = await inContext(store, { weights, matches, meaning }, scope);
-    const best = toHits(found, { query, weights, matches, meaning, limit, scoreMin, ...(explain ? { lifts } : {}) });
+    const how = { query, weights, matches, meaning, limit, scoreMin, ...(explain ? { lifts } : {}) };
+    const { best, next } = toHits(found, how);
     const chunks = best.map(({ chunk }) => chunk);
-    const around = await turnsAround(chunks, { store, scope, tokensMax });
+    const around = await turnsAround(chunks, { store, scope, tokensMax, next });
     const hits = best.map((hit) => ({ ...hit, around: around.get(hit.chunk.id) ?? [] }));
-    const vectorsPending = embedder !== undefined && (await store.vectors.missing(embedder.id, 1)).length > 0;
+    const vectorsPending =
+      embedder !== undefined && (await store.vectors.missing(embedder.id, 1, { scope })).length > 0;
     return { hits, mode: meaning ? "hybrid" : "lexical", vectorsPending };
   };
 }
@@ -177,7 +184,13 @@ type HitOptions = Findings & {
   readonly lifts?: (chunk: Chunk) => number;
 };
 
-function toHits(found: readonly Chunk[], options: HitOptions): readonly Omit<Hit, "around">[] {
+/** The hits, and what answers next best. */
+interface Best {
+  readonly best: readonly Omit<Hit, "around">[];
+  readonly next: readonly Chunk[];
+}
+
+function toHits(found: readonly Chunk[], options: HitOptions): Best {
   const { query, weights, matches, meaning, limit, scoreMin } = options;
   const scoreOf = createScore(query, weights, matches);
   const trust = (meaning?.weight ?? 0) / MEANING_WEIGHT_MAX;
@@ -192,24 +205,33 @@ function toHits(found: readonly Chunk[], options: HitOptions): readonly Omit<Hit
   };
   // Reading a text for copies and for its score costs more than finding it: what stands far below is not shown anyway.
   const looked = found.slice(0, Math.max(LOOKED_AT_MIN, limit * LOOKED_AT_EACH));
-  const scored = foldDuplicates(looked)
+  const scored = foldDuplicates(looked, byId)
+    .filter((folded) => !isMereReply(folded, byId) || scoreOf({ text: folded.chunk.text, likeness: 0 }) > 0)
     .map((folded) => ({ ...folded, score: score(folded.chunk) }))
     .filter((hit) => hit.score >= scoreMin);
-  const best = askedAgainLast(exactFirst(scored), weights).slice(0, limit);
-  const scores = descending(best.map((hit) => hit.score));
-  const hits = best.map(({ chunk, copies }, index) => ({ chunk, copies, score: scores[index] ?? 0 }));
+  const ordered = askedAgainLast(exactFirst(scored), weights);
+  const shown = ordered.slice(0, limit);
+  const next = ordered
+    .slice(limit, NEXT_TO)
+    .filter((hit) => hit.score >= ANSWER_MIN && !isAskedAgain(hit.chunk, weights))
+    .map(({ chunk }) => chunk);
+  const scores = descending(shown.map((hit) => hit.score));
+  const hits = shown.map(({ chunk, copies }, index) => ({ chunk, copies, score: scores[index] ?? 0 }));
   const { lifts } = options;
-  if (lifts === undefined) return hits;
+  if (lifts === undefined) return { best: hits, next };
   const read = createWordScore(query, weights, matches);
-  return hits.map((hit) => {
+  const best = hits.map((hit) => {
     const { chunk } = hit;
     const meaningOf = likenessOf.get(chunk.id) ?? 0;
     return { ...hit, why: { words: read(chunk.text).byWords, meaning: meaningOf, neighbours: lifts(chunk) } };
   });
+  return { best, next };
 }
 
 const LOOKED_AT_MIN = 100;
 const LOOKED_AT_EACH = 3;
+/** As many as an answer may have rows: what stands further down hardly answers. */
+const NEXT_TO = 20;
 
 type Scored = Folded & { readonly score: number };
 
@@ -245,23 +267,4 @@ function isAskedAgain({ role, kind, text }: Chunk, asked: ReadonlyMap<string, nu
     if (asked.has(term)) shared += weight;
   }
   return shared >= REPEATED_MIN * total;
-}
-
-/** A chunk that stands for all that say the same. */
-export interface Folded {
-  readonly chunk: Chunk;
-  /** How many of the chunks looked at say it. */
-  readonly copies: number;
-}
-
-/** Keeps the first of chunks that say the same but for case, spaces and marks, in their order. */
-export function foldDuplicates(chunks: readonly Chunk[]): readonly Folded[] {
-  const folded = new Map<string, Folded>();
-  for (const chunk of chunks) {
-    const words = plainWords(chunk.text);
-    const key = words === "" ? chunk.text : words;
-    const first = folded.get(key);
-    folded.set(key, { chunk: first?.chunk ?? chunk, copies: (first?.copies ?? 0) + 1 });
-  }
-  return [...folded.values()];
 }

@@ -2,8 +2,11 @@
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;
-  /** Resolves after `ms` (Infinity: never), or at once when `signal` aborts; it never rejects. */
-  sleep(ms: number, signal: AbortSignal): Promise<void>;
+  /**
+   * Resolves after `ms` (Infinity: never), or at once when `signal` aborts; it never rejects. What sleeps `behind`
+   * everything else does not keep the process from ending.
+   */
+  sleep(ms: number, signal: AbortSignal, how?: "behind"): Promise<void>;
   /** A number in [0, 1). */
   random(): number;
   /** A new UUID v7. */

@@ -17,6 +17,8 @@ export interface NewChunk extends ChunkSource {
   readonly text: string;
   /** What it is found by: terms with how often each occurs. Made by the policy above, the store only keeps them. */
   readonly terms: ReadonlyMap<string, number>;
+  /** Found by its words: it is given a vector only when it was found. */
+  readonly byWordsAlone?: boolean;
 }
 
 export interface Chunk extends ChunkSource {
@@ -89,8 +91,10 @@ export interface Neighbour {
 
 interface MemoryStatus {
   readonly entries: number;
-  /** Chunks without a vector of this embedder. */
+  /** Chunks that are to have a vector of this embedder and have none. */
   readonly pending: number;
+  /** Chunks that have none and are found by their words alone; absent: there are no such. */
+  readonly byWordsAlone?: number;
   readonly bytes: number;
   readonly index: "exact" | "hnsw";
 }
@@ -123,13 +127,34 @@ export interface MemoryStore {
   close(): Promise<void>;
 }
 
+/** Which of the chunks without a vector are asked for; where nothing is said, all that are to have one. */
+export interface Wanted {
+  readonly scope?: Scope;
+  /** Sessions whose contexts are in use: of these only what has left the context. */
+  readonly inUse?: ReadonlySet<string>;
+  /** These alone. */
+  readonly ids?: readonly number[];
+  /** Also what is found by its words alone. */
+  readonly byWords?: boolean;
+}
+
+/** A vector of a chunk, and what it was made of. */
+export interface NewVector {
+  readonly id: number;
+  readonly vector: Float32Array;
+  /** The text it was made of; absent: nobody can be told the same vector for the same text. */
+  readonly passage?: string;
+}
+
 /** The vectors of a store, filled in behind the text. */
 interface VectorShelf {
-  /** Chunks without a vector of this embedder, oldest first. */
-  missing(embedderId: string, max: number): Promise<readonly Chunk[]>;
+  /** Chunks without a vector of this embedder that are to have one, oldest first, ids that were named in their order. */
+  missing(embedderId: string, max: number, wanted?: Wanted): Promise<readonly Chunk[]>;
+  /** Vectors of texts that were put before, as far as the store knows: of the newest it does. Absent: of none. */
+  known?(embedderId: string, passages: readonly string[]): Promise<ReadonlyMap<string, Float32Array>>;
   /**
    * Keeps vectors, all of one length an embedder. A chunk that has one keeps it; one that is gone is passed over. After
    * a crash the last of them may be missing again.
    */
-  put(embedderId: string, vectors: readonly { readonly id: number; readonly vector: Float32Array }[]): Promise<void>;
+  put(embedderId: string, vectors: readonly NewVector[]): Promise<void>;
 }

@@ -121,11 +121,24 @@ export interface BlobStore {
   ids(after: string, max: number): Promise<readonly string[]>;
 }
 
+/**
+ * Texts derived of logs, one a session, that save reading a log again. Any may be lost, old, torn or changed at any time:
+ * whoever reads one checks it, and whoever finds none goes by the log.
+ */
+export interface CheckpointStore {
+  /** One that was put for the session, or what has become of it; undefined when there is none. */
+  get(sessionId: string): Promise<string | undefined>;
+  /** In the place of the one before; it need not be durable. */
+  put(sessionId: string, text: string): Promise<void>;
+}
+
 export interface Store<B = EntryBody, R extends LogRow = SessionRow> {
   readonly log: EventLog<B>;
   readonly sessions: SessionStore<R>;
   readonly locks: SessionLocks;
   readonly blobs: BlobStore;
   readonly signals: Signals;
+  /** A capability: absent where nothing is kept beside the logs. */
+  readonly checkpoints?: CheckpointStore | undefined;
   close(): Promise<void>;
 }

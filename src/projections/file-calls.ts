@@ -1,4 +1,4 @@
-import { constants, lstat, mkdir, open, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { constants, lstat, mkdir, open, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join, relative, sep } from "node:path";
 import { RuntimeError } from "../contract/error.ts";
 
@@ -6,6 +6,8 @@ import { RuntimeError } from "../contract/error.ts";
 export interface FileCalls {
   /** Makes the folder and those above it, for their owner only. */
   makeFolder(path: string): Promise<void>;
+  /** Names of what is in a folder, in no order; none when there is no such folder. */
+  list(path: string): Promise<readonly string[]>;
   /** Undefined when there is no such file. */
   read(path: string): Promise<string | undefined>;
   write(path: string, text: string): Promise<void>;
@@ -51,6 +53,7 @@ export const nodeFileCalls: FileCalls = {
   makeFolder: async (path) => {
     await mkdir(path, { recursive: true, mode: OWNER_ONLY.folder });
   },
+  list: (path) => readdir(path).catch(whenAbsent([])),
   read: (path) =>
     readFile(path, { encoding: "utf8", flag: O_RDONLY | O_NOFOLLOW }).catch((error: NodeJS.ErrnoException) => {
       if (error.code === "ENOENT") return undefined;
@@ -82,6 +85,22 @@ export const nodeFileCalls: FileCalls = {
     };
   },
 };
+
+/** For what a call threw: something else when there is nothing. */
+export function whenAbsent<T>(otherwise: T): (error: unknown) => T {
+  return (error) => {
+    if (isAbsence(error)) return otherwise;
+    throw error;
+  };
+}
+
+export function isAbsence(error: unknown): boolean {
+  return isOfDisk(error) && error.code === "ENOENT";
+}
+
+export function isOfDisk(error: unknown): error is Error & { readonly code: unknown } {
+  return error instanceof Error && "code" in error;
+}
 
 function explained(path: string, error: NodeJS.ErrnoException): Error {
   return error.code === "ELOOP" ? linkRefusal(path, error) : error;

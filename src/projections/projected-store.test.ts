@@ -28,7 +28,7 @@ function newStore() {
     touched.push(sessionId);
     files.touch(sessionId);
   };
-  return { store: projectStore(store, { touch, close: files.close }), files, touched };
+  return { store: projectStore(store, { ...files, touch }), files, touched };
 }
 
 const date: Tool = { name: "date", description: "", inputSchema: { type: "object" }, execute: () => "today" };

@@ -167,7 +167,7 @@ describe("rkat files", () => {
     const { files, warnings } = openFiles(new Map(), { row: () => new Promise(() => {}) });
     files.touch(id);
     const closed = files.close();
-    vi.runAllTimers();
+    await vi.advanceTimersByTimeAsync(10_000);
     await closed;
     expect(warnings).toEqual([]);
   });

@@ -1,34 +1,43 @@
 import type { EntryBody } from "../contract/entry.ts";
-import { RuntimeError } from "../contract/error.ts";
+import { messageOf, RuntimeError } from "../contract/error.ts";
 import type { Store } from "../ports/store.ts";
 import { type FileCalls, nodeFileCalls } from "./file-calls.ts";
+import type { FilesBehind } from "./files-behind.ts";
 import { type ProjectionParts, projectSession } from "./session-files.ts";
 
 export interface RkatFilesParts extends Omit<ProjectionParts, "io"> {
   /** Told of a failure in a sentence; it must not throw. */
   readonly warn: (sentence: string) => void;
   readonly io?: FileCalls;
+  /** Knows on disk what lags; without it nobody makes up for what a process leaves behind. */
+  readonly behind?: FilesBehind;
 }
 
 /** Files about sessions for people and scripts, derived from logs and never read back as a source. */
 export interface RkatFiles {
+  /** To be waited for before an append that is worth files; resolves with what is to be called once it is over. */
+  expect(atMs: number | undefined): Promise<() => void>;
   /** Has the session's files brought up to its log soon. It returns at once and never throws. */
   touch(sessionId: string): void;
+  /** Brings up the files that a process that ended left behind; it begins by itself a moment after opening. */
+  makeUp(): Promise<void>;
   /** Resolves when what was touched before is projected, or has failed and was told. */
   settled(): Promise<void>;
   /** Makes the session's files anew from its whole log; rejects with SESSION_STORE_ERROR. */
   rebuild(sessionId: string): Promise<void>;
-  /** Finishes what was touched, as far as a bound of time allows; what is left is done at the next touch. */
+  /** Finishes what was touched, as far as a bound of time allows; whoever opens the folder next goes on with the rest. */
   close(): Promise<void>;
 }
 
 /** Turns that follow each other quickly share one projection. */
 const DELAY_MS = 100;
 const SESSIONS_AT_ONCE_MAX = 4;
-/** A session left out because too many wait is projected at its next touch. */
+/** A session left out because too many wait is projected at its next touch, or by the next process. */
 const SESSIONS_WAITING_MAX = 100_000;
 const SESSIONS_TOLD_MAX = 1_000;
 const CLOSE_MS_MAX = 5_000;
+const STOP_MS_MAX = 1_000;
+const CLOSED = new RuntimeError("SESSION_STORE_ERROR", "the files of sessions are closed");
 
 interface Job {
   isReplay: boolean;
@@ -36,7 +45,7 @@ interface Job {
 }
 
 /** Projects sessions beside their turns: a few at a time, and each by one job at a time. */
-export function createRkatFiles({ warn, io = nodeFileCalls, ...sources }: RkatFilesParts): RkatFiles {
+export function createRkatFiles({ warn, io = nodeFileCalls, behind, ...sources }: RkatFilesParts): RkatFiles {
   const parts: ProjectionParts = { ...sources, io };
   const touched = new Set<string>();
   const due = new Map<string, Job>();
@@ -45,6 +54,8 @@ export function createRkatFiles({ warn, io = nodeFileCalls, ...sources }: RkatFi
   const stop = new AbortController();
   let timer: NodeJS.Timeout | undefined;
   let closed: Promise<void> | undefined;
+  /** Something was touched and has no files. */
+  let isIncomplete = false;
 
   const enqueue = (sessionId: string, isReplay: boolean): Job => {
     const job = due.get(sessionId) ?? createJob();
@@ -74,6 +85,7 @@ export function createRkatFiles({ warn, io = nodeFileCalls, ...sources }: RkatFi
       told.delete(sessionId);
       job.outcome.resolve();
     } catch (error) {
+      isIncomplete = true;
       const failure = asFailure(sessionId, error);
       job.outcome.reject(failure);
       // Whoever asked for a replay hears of it from the promise.
@@ -81,8 +93,23 @@ export function createRkatFiles({ warn, io = nodeFileCalls, ...sources }: RkatFi
     } finally {
       running.delete(sessionId);
       startDue();
+      if (waiting() === 0 && !isIncomplete) behind?.caughtUp();
     }
   };
+  const waiting = (): number => touched.size + due.size + running.size;
+  /** What others left behind, a few sessions at a time, so that a touch soon has its turn. */
+  const bring = async (sessionIds: readonly string[]): Promise<boolean> => {
+    const jobs = closed === undefined ? sessionIds.map((sessionId) => enqueue(sessionId, false)) : [];
+    startDue();
+    const outcomes = await Promise.allSettled(jobs.map(({ outcome }) => outcome.promise));
+    return closed === undefined && outcomes.every(({ status }) => status === "fulfilled");
+  };
+  let making: Promise<void> | undefined;
+  const makeUp = async (): Promise<void> => {
+    making ??= behind?.makeUp(bring).catch((error) => warn(`files that lag are not looked for: ${messageOf(error)}`));
+    await making;
+  };
+  const first = setTimeout(makeUp, DELAY_MS).unref();
   const tell = (sessionId: string, failure: RuntimeError): void => {
     if (stop.signal.aborted || told.has(sessionId) || told.size >= SESSIONS_TOLD_MAX) return;
     told.add(sessionId);
@@ -93,21 +120,32 @@ export function createRkatFiles({ warn, io = nodeFileCalls, ...sources }: RkatFi
     await Promise.allSettled([...due.values(), ...running.values()].map(({ outcome }) => outcome.promise));
   };
   const finish = async (): Promise<void> => {
-    const bound = Promise.withResolvers<void>();
-    const deadline = setTimeout(bound.resolve, CLOSE_MS_MAX);
-    await Promise.race([settled(), bound.promise]);
-    clearTimeout(deadline);
+    clearTimeout(first);
+    await within(CLOSE_MS_MAX, settled());
+    const left = waiting();
     stop.abort();
+    for (const [sessionId, { outcome }] of due) outcome.reject(asFailure(sessionId, CLOSED));
+    due.clear();
+    // Those that run say how far they have come.
+    await within(STOP_MS_MAX, Promise.all([settled(), making]));
+    if (left > 0 && behind !== undefined)
+      warn(`${left} sessions lack their files under .rkat/sessions; whoever opens the folder next goes on with them`);
+    await behind?.close(left === 0 && !isIncomplete).catch((error) => warn(messageOf(error)));
   };
   return {
+    expect: async (atMs) => (await behind?.expect(atMs)) ?? (() => {}),
     touch: (sessionId) => {
-      if (closed !== undefined || touched.size + due.size >= SESSIONS_WAITING_MAX) return;
+      if (closed !== undefined || touched.size + due.size >= SESSIONS_WAITING_MAX) {
+        isIncomplete = true;
+        return;
+      }
       touched.add(sessionId);
       timer ??= setTimeout(startTouched, DELAY_MS);
     },
+    makeUp,
     settled,
     rebuild: async (sessionId) => {
-      if (closed !== undefined) throw new RuntimeError("SESSION_STORE_ERROR", "the files of sessions are closed");
+      if (closed !== undefined) throw CLOSED;
       const { outcome } = enqueue(sessionId, true);
       startDue();
       await outcome.promise;
@@ -117,6 +155,14 @@ export function createRkatFiles({ warn, io = nodeFileCalls, ...sources }: RkatFi
       return closed;
     },
   };
+}
+
+/** Waits for work, but not for longer. */
+async function within(ms: number, work: Promise<unknown>): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const deadline = setTimeout(resolve, ms);
+  await Promise.race([work, promise]);
+  clearTimeout(deadline);
 }
 
 function createJob(): Job {
@@ -134,16 +180,23 @@ function asFailure(sessionId: string, cause: unknown): RuntimeError {
 
 /**
  * A store whose sessions have files. They follow what was appended, not what listeners are told: a listener may lag and
- * lose events. Whoever appends never waits for them; closing does, within their bound.
+ * lose events. Whoever appends never waits for them, only once for the note that they are to come; closing does, within
+ * their bound.
  */
-export function projectStore(store: Store, files: Pick<RkatFiles, "touch" | "close">): Store {
-  const { log, sessions, locks, blobs, signals } = store;
+export function projectStore(store: Store, files: Pick<RkatFiles, "expect" | "touch" | "close">): Store {
+  const { log, sessions, locks, blobs, signals, checkpoints } = store;
   return {
     log: {
       append: async (sessionId, after, entries, atMs) => {
-        const appended = await log.append(sessionId, after, entries, atMs);
-        if (entries.some(({ body }) => WORTH_FILES.has(body.kind))) files.touch(sessionId);
-        return appended;
+        if (!entries.some(({ body }) => WORTH_FILES.has(body.kind))) return log.append(sessionId, after, entries, atMs);
+        const over = await files.expect(atMs);
+        try {
+          const appended = await log.append(sessionId, after, entries, atMs);
+          files.touch(sessionId);
+          return appended;
+        } finally {
+          over();
+        }
       },
       read: (sessionId, fromSeq, max) => log.read(sessionId, fromSeq, max),
     },
@@ -151,6 +204,7 @@ export function projectStore(store: Store, files: Pick<RkatFiles, "touch" | "clo
     locks,
     blobs,
     signals,
+    checkpoints,
     close: async () => {
       await files.close();
       await store.close();

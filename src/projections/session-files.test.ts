@@ -370,7 +370,7 @@ function dyingAfter(calls: number, taken: number): FileCalls {
   };
   const share = <T extends string | Uint8Array>(whole: T): T => whole.slice(0, whole.length * taken) as T; // same type
   return {
-    isLink: nodeFileCalls.isLink, // Looking changes nothing, so it is no moment to be killed at.
+    ...nodeFileCalls, // Looking changes nothing, so it is no moment to be killed at.
     makeFolder: (path) => live(() => nodeFileCalls.makeFolder(path)),
     read: (path) => live(() => nodeFileCalls.read(path)),
     write: (path, written) =>

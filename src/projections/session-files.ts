@@ -17,10 +17,13 @@ export interface ProjectionParts {
 
 /** Events held at a time, so that a long log is never in memory whole. */
 const PAGE_EVENTS_MAX = 256;
+/** A long log is not begun anew when it is cut off: the checkpoint comes after it every so many pages. */
+const PAGES_A_CHECKPOINT = 16;
 
 /**
- * Brings a session's files up to its log. What they say is a function of the log up to the row's last seq, and the
- * checkpoint is written last: whenever this stops, doing it again ends with the same bytes as doing it from zero.
+ * Brings a session's files up to its log. What they say is a function of the log up to the row's last seq, and a
+ * checkpoint is written after what it speaks of: whenever this stops, doing it again goes on from there and ends with the
+ * same bytes as doing it from zero.
  */
 export async function projectSession(
   parts: ProjectionParts,
@@ -36,18 +39,24 @@ export async function projectSession(
   if (checkpoint === row.last_seq) return;
   if (checkpoint === undefined) await io.makeFolder(paths.folder);
   const file = await io.open(paths.events);
-  let text: string | undefined;
+  // The tail alone decides: without a text in it, the file still holds the last one.
+  const tellText = async (text: string | undefined): Promise<void> => {
+    if (text === "") await io.remove(paths.summary);
+    else if (text !== undefined) await replace(io, paths.summary, text);
+  };
   try {
     const isBehind = checkpoint !== undefined && checkpoint < row.last_seq;
     const seam = isBehind ? await soundSeam(parts, file, { sessionId, checkpoint }) : undefined;
     if (seam === undefined) await forget(io, file, paths);
-    text = await writeEvents(parts, file, { row, seam: seam ?? FILE_START, signal: options.signal });
+    const reached = async (seq: number, text: string | undefined): Promise<void> => {
+      await tellText(text);
+      await replace(io, paths.checkpoint, String(seq));
+    };
+    const tail = { row, seam: seam ?? FILE_START, signal: options.signal, reached };
+    await tellText(await writeEvents(parts, file, tail));
   } finally {
     await file.close();
   }
-  // The tail alone decides: without a text in it, the file still holds the last one.
-  if (text === "") await io.remove(paths.summary);
-  else if (text !== undefined) await replace(io, paths.summary, text);
   await replace(io, paths.session, `${JSON.stringify(toView(row), undefined, 2)}\n`);
   await replace(io, paths.checkpoint, String(row.last_seq));
 }
@@ -104,16 +113,20 @@ function textAfter(event: ProjectedEvent["event"]): string | undefined {
  * Writes the lines after the seam and cuts off what stood beyond them; resolves with the last text they leave.
  * Lines are written at their positions, not appended: two processes that project one session write the same bytes.
  */
-async function writeEvents(
-  parts: ProjectionParts,
-  file: OpenFile,
-  tail: { readonly row: SessionRow; readonly seam: Seam; readonly signal: AbortSignal },
-): Promise<string | undefined> {
+async function writeEvents(parts: ProjectionParts, file: OpenFile, tail: EventTail): Promise<string | undefined> {
   const { session_id, last_seq } = tail.row;
   let { seq: after, end } = tail.seam;
   let text: string | undefined;
   let isMore = true;
-  while (isMore && after < last_seq) {
+  const cut = async (): Promise<void> => {
+    if ((await file.size()) > end) await file.truncate(end);
+  };
+  for (let pages = 0; isMore && after < last_seq; pages += 1) {
+    if (pages > 0 && (tail.signal.aborted || pages % PAGES_A_CHECKPOINT === 0)) {
+      await cut();
+      await tail.reached(after, text);
+      text = undefined;
+    }
     tail.signal.throwIfAborted();
     const page = await parts.readEvents(session_id, after, PAGE_EVENTS_MAX);
     // What was appended since the row was read belongs to the next projection.
@@ -123,8 +136,17 @@ async function writeEvents(
     after = page.at(-1)?.seq ?? after;
     isMore = page.length === PAGE_EVENTS_MAX;
   }
-  if ((await file.size()) > end) await file.truncate(end);
+  await cut();
   return text;
+}
+
+/** The events that are to be written. */
+interface EventTail {
+  readonly row: SessionRow;
+  readonly seam: Seam;
+  readonly signal: AbortSignal;
+  /** Called where everything up to a seq is written, with the last text since it was last called. */
+  reached(seq: number, text: string | undefined): Promise<void>;
 }
 
 /** Nobody reads half a file. It is not synced: what a power cut takes is derived, and the log still has it. */

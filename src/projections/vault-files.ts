@@ -1,13 +1,11 @@
-import { lstat, readdir, readFile } from "node:fs/promises";
+import { lstat, readFile } from "node:fs/promises";
 import { basename, extname, join } from "node:path";
 import { messageOf } from "../contract/error.ts";
 import type { VaultTexts } from "../ports/vault.ts";
-import { type FileCalls, nodeFileCalls } from "./file-calls.ts";
+import { type FileCalls, isAbsence, isOfDisk, nodeFileCalls, whenAbsent } from "./file-calls.ts";
 
 /** What the vault needs of the file system, so that a test can make any call fail. */
-export interface VaultCalls extends Pick<FileCalls, "isLink" | "makeFolder" | "write" | "rename" | "remove"> {
-  /** Names of what is in a folder, in no order; none when there is no such folder. */
-  list(path: string): Promise<readonly string[]>;
+export interface VaultCalls extends Pick<FileCalls, "isLink" | "makeFolder" | "list" | "write" | "rename" | "remove"> {
   /** How large a file is; undefined when there is none, and for a link, a folder or a pipe. */
   size(path: string): Promise<number | undefined>;
   read(path: string): Promise<Uint8Array>;
@@ -15,7 +13,6 @@ export interface VaultCalls extends Pick<FileCalls, "isLink" | "makeFolder" | "w
 
 export const nodeVaultCalls: VaultCalls = {
   ...nodeFileCalls,
-  list: (path) => readdir(path).catch(whenAbsent([])),
   size: async (path) => {
     const found = await lstat(path).catch(whenAbsent(undefined));
     return found?.isFile() ? found.size : undefined;
@@ -32,21 +29,6 @@ export async function replace(io: VaultCalls, path: string, text: string): Promi
     // Another process that catches up with the same log has put the same text in place.
     if (!isAbsence(error) || (await io.size(path)) === undefined) throw error;
   }
-}
-
-function whenAbsent<T>(otherwise: T): (error: unknown) => T {
-  return (error) => {
-    if (isAbsence(error)) return otherwise;
-    throw error;
-  };
-}
-
-function isAbsence(error: unknown): boolean {
-  return isOfDisk(error) && error.code === "ENOENT";
-}
-
-function isOfDisk(error: unknown): error is Error & { readonly code: unknown } {
-  return error instanceof Error && "code" in error;
 }
 
 /** A Markdown file: what its front matter says, by key, and the text below it. */

@@ -15,7 +15,7 @@ import type { CallContext, Service } from "./dispatch.ts";
 import type { Delivery } from "./event-queue.ts";
 import { appendEntries, type LiveSession, type LiveSessions, type LockedWork } from "./live-sessions.ts";
 import { readEvents } from "./subscriptions.ts";
-import { toResult } from "./turn-runner.ts";
+import { toResult } from "./turn-result.ts";
 import { walkRows } from "./walk-rows.ts";
 
 interface ApprovalParts {

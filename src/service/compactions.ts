@@ -2,7 +2,7 @@ import type { SeqRange } from "../contract/compaction.ts";
 import type { EntryBodyOf } from "../contract/entry.ts";
 import { RuntimeError } from "../contract/error.ts";
 import type { OperationInput } from "../contract/operations.ts";
-import { planExpansion, planReturn, rangesOf, shownWith } from "../core/compaction/plan.ts";
+import { planExpansion, planReturn, shownWith } from "../core/compaction/plan.ts";
 import { describeCompaction } from "../core/compaction/policy.ts";
 import type { Compacting } from "../core/compaction/prepare.ts";
 import type { Readings } from "../core/compaction/reading.ts";
@@ -11,9 +11,10 @@ import { pinnedIn } from "../core/compaction/shown-messages.ts";
 import { evictedFrom, type Placed } from "../core/context.ts";
 import type { Asking } from "../core/model-call.ts";
 import { type KeptCompaction, saidIn, transcriptAfter } from "../core/rewrites.ts";
-import type { SessionState } from "../core/session-state.ts";
+import { rangesOf } from "../core/seq-ranges.ts";
 import { estimateTokens } from "../core/tokens.ts";
 import { closeLeftovers, requireAnswered } from "../core/turn-end.ts";
+import type { WholeState } from "../core/whole-state.ts";
 import type { ModelClient, ModelResolver } from "../ports/model.ts";
 import type { Service } from "./dispatch.ts";
 import { appendEntries, emitLive, type LiveSession, type LiveSessions, type LockedWork } from "./live-sessions.ts";
@@ -64,11 +65,11 @@ export function createCompactions(
       );
     },
     listCompactions: async ({ session_id }) => {
-      const { state } = await live.findFresh(session_id);
+      const state = await live.whole(await live.findFresh(session_id));
       return structuredClone({ compactions: state.compactions.map(describeCompaction) });
     },
     readSummarySources: async ({ session_id, compaction_id }, call) => {
-      const { state } = await live.findFresh(session_id);
+      const state = await live.whole(await live.findFresh(session_id));
       const { body, madeFrom, madeAfter } = recordOf(state, compaction_id);
       // What an earlier summary spoke for is read as it was said, so a sentence leads to its first source.
       const source = saidIn(transcriptAfter(state, madeAfter)).slice(0, madeFrom);
@@ -78,7 +79,7 @@ export function createCompactions(
     undoCompaction: async ({ session_id, compaction_id }) => {
       const session = await live.find(session_id);
       return locked.run(session, {}, async () => {
-        const { state } = session;
+        const state = await live.whole(session);
         const record = recordOf(state, compaction_id);
         // What was built on one that is undone already was undone with it.
         const built = record.undone ? [] : state.compactions.slice(state.compactions.indexOf(record));
@@ -99,14 +100,13 @@ export function createCompactions(
     unpinMessage: async ({ session_id, seq }) => {
       const session = await live.find(session_id);
       return locked.run(session, {}, async () => {
-        requireMessage(session.state, seq);
-        if (session.state.pins.has(seq)) {
-          await appendEntries(store.log, session, [{ kind: "pinned", seq, pinned: false }]);
-        }
-        return { pinned: false, seq, pins: pinsIn(session.state) };
+        const state = await live.whole(session);
+        requireMessage(state, seq);
+        if (state.pins.has(seq)) await appendEntries(store.log, session, [{ kind: "pinned", seq, pinned: false }]);
+        return { pinned: false, seq, pins: pinsIn(state) };
       });
     },
-    listPins: async ({ session_id }) => ({ pins: pinsIn((await live.findFresh(session_id)).state) }),
+    listPins: async ({ session_id }) => ({ pins: pinsIn(await live.whole(await live.findFresh(session_id))) }),
   };
 }
 
@@ -121,7 +121,7 @@ async function compactNow(
   },
 ) {
   const { input, signal, by } = asked;
-  const { state } = session;
+  const state = await parts.whole(session);
   const { store, clock } = parts;
   const { model, provider } = state.settings;
   const client = await parts.models.resolve(model, provider);
@@ -169,7 +169,7 @@ async function compactBy(parts: CompactionParts, job: CompactionJob): Promise<Co
 const BY_HAND = "somebody asked for a compaction of what was said since as well";
 
 /** The entry by which what is prepared would be put into force; undefined where nothing is, or it is not what is wanted. */
-async function readyFor({ hash, clock }: CompactionParts, state: SessionState, instructions: string | undefined) {
+async function readyFor({ hash, clock }: CompactionParts, state: WholeState, instructions: string | undefined) {
   const { prepared } = state;
   if (prepared === undefined || instructions !== undefined) return undefined;
   const { isUntouched, preparedEntry } = await import("../core/compaction/published.ts");
@@ -215,7 +215,7 @@ function askingOf(
 }
 
 async function expand(parts: CompactionParts, session: LiveSession, input: OperationInput<"expandCompaction">) {
-  const { state } = session;
+  const state = await parts.whole(session);
   const { compaction_id, from_seq = 0, to_seq = Number.MAX_SAFE_INTEGER, max_tokens } = input;
   const record = recordOf(state, compaction_id);
   if (record.undone) {
@@ -260,7 +260,7 @@ function nameOf({ seq, tool_use_id }: { readonly seq: number; readonly tool_use_
 }
 
 async function pin(parts: CompactionParts, session: LiveSession, seq: number) {
-  const { state } = session;
+  const state = await parts.whole(session);
   requireMessage(state, seq);
   if (!state.pins.has(seq)) {
     const pinned = pinnedIn(state.transcript, new Set([...state.pins, seq]));
@@ -277,7 +277,7 @@ async function pin(parts: CompactionParts, session: LiveSession, seq: number) {
 }
 
 /** Refuses a context that a provider would reject which rejects neither the transcript nor the context as it is. */
-async function requireAcceptable(state: SessionState, shown: readonly Placed[]): Promise<void> {
+async function requireAcceptable(state: WholeState, shown: readonly Placed[]): Promise<void> {
   const { grammarFaults } = await import("../core/compaction/grammar.ts");
   const faultsIn = (placed: readonly Placed[]) => grammarFaults(placed.map(({ message }) => message));
   const indifferent = new Set([...faultsIn(state.transcript), ...faultsIn(state.shown)].map(({ grammar }) => grammar));
@@ -292,19 +292,19 @@ function within(range: SeqRange, { from_seq, to_seq }: SeqRange): SeqRange[] {
 }
 
 /** The gate has let the operation through, so the capability is there. */
-function compactingOf(parts: TurnParts, state: SessionState, contextWindow: number | undefined): Compacting {
+function compactingOf(parts: TurnParts, state: WholeState, contextWindow: number | undefined): Compacting {
   const compacting = compactingIn(parts, state, contextWindow);
   if (compacting === undefined) throw new Error("the gate let through a compaction without its capability");
   return compacting;
 }
 
-function recordOf({ compactions, sessionId }: SessionState, compactionId: string): KeptCompaction {
+function recordOf({ compactions, sessionId }: WholeState, compactionId: string): KeptCompaction {
   const record = compactions.find(({ body }) => body.compaction_id === compactionId);
   if (record !== undefined) return record;
   throw new RuntimeError("SESSION_NOT_FOUND", `compaction_id: session ${sessionId} has no compaction ${compactionId}`);
 }
 
-function requireMessage({ transcript }: SessionState, seq: number): void {
+function requireMessage({ transcript }: WholeState, seq: number): void {
   const message = transcript.find((placed) => placed.seq === seq)?.message;
   if (message === undefined) {
     const seqs = transcript.map((placed) => placed.seq);
@@ -317,11 +317,11 @@ function requireMessage({ transcript }: SessionState, seq: number): void {
 }
 
 /** A message that a rewrite took away keeps its pin for when it is restored. */
-function pinsIn({ pins, transcript }: SessionState): number[] {
+function pinsIn({ pins, transcript }: WholeState): number[] {
   const seqs = new Set(transcript.map(({ seq }) => seq));
   return [...pins].filter((seq) => seqs.has(seq));
 }
 
-function sizeOf({ shown, shownTokens }: SessionState) {
+function sizeOf({ shown, shownTokens }: WholeState) {
   return { messages: shown.length, estimated_tokens: shownTokens };
 }

@@ -2,35 +2,68 @@ import { messageOf } from "../contract/error.ts";
 import { passageFor } from "../memory/chunk.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Embedder } from "../ports/embedder.ts";
-import type { Chunk, MemoryStore } from "../ports/memory.ts";
+import type { Chunk, MemoryStore, Scope, Wanted } from "../ports/memory.ts";
 
 /** Loads an embedder; it is called when vectors are first needed, and told when they are not any more. */
 export type OpenEmbedder = (signal: AbortSignal) => Promise<Embedder>;
 
-/** Gives chunks their vectors, behind the turns. */
+/** Gives chunks their vectors, behind the turns: those that somebody may ask for, since a vector costs more than a turn. */
 export interface Embedding {
   /** The embedder, loaded now if it was not; undefined when it cannot be. */
   embedder(): Promise<Embedder | undefined>;
-  /** There are chunks without a vector: some time later they get one, if the process is still there. */
+  /** There may be chunks to be given a vector: some time later they are, if the process is still there. */
   wake(): void;
-  /** Begins at once; resolves when every chunk has a vector, or so long after the embedder is loaded. The rest is made behind. */
-  drain(ms: number): Promise<void>;
+  /** A turn of a session runs until what comes back is called: its context is in use, and others' vectors wait for it. */
+  use(sessionId: string): () => void;
+  /**
+   * Begins at once with chunks that words found, best first, and goes on with others of the scope; resolves when all of it
+   * has vectors, or so long after the embedder is loaded. The rest is made behind.
+   */
+  fill(found: readonly number[], options: { readonly scope: Scope; readonly msMax: number }): Promise<void>;
+  /** Chunks that somebody was told: they are given a vector behind, also where words alone would find them. */
+  told(ids: readonly number[]): void;
   /** What last failed; undefined when nothing did. */
   problem(): string | undefined;
   /** Stops after the text at hand. */
   close(): Promise<void>;
 }
 
+/** Vectors kept in one commit. What is made between two of them a crash takes back. */
 const BATCH = 16;
+/** Texts between two looks whether a turn runs. */
+const SLICE = 4;
 /** A command that ends at once must not first load a model; a process that stays has the time. */
 const IDLE_MS = 2_000;
+/** A session that rested so long is not gone on with soon: what its context holds is asked for from elsewhere now. */
+const REST_MS = 600_000;
+/** Of what words found, so many are given a vector at once. */
+const FOUND_MAX = 16;
+/** Searches that have vectors made at once; others go by those that are there. */
+const FILLS_MAX = 4;
+const TOLD_MAX = 64;
+/** Turns go first; where they never end, a slice is made this often all the same. */
+const YIELD_MS_MAX = 2_000;
+const YIELD_STEP_MS = 50;
+/** Between two turns of a program there is no time for a slice. */
+const CALM_MS = 250;
+type Pause = () => Promise<"go on" | "enough">;
+
+/** Has no vectors: everything that is to have one lacks one of it. */
+const NOBODY = "";
 
 export function createEmbedding(memory: MemoryStore, open: OpenEmbedder, clock: Clock): Embedding {
   const stop = new AbortController();
+  const uses = createUses(clock.now);
+  /** Chunks that are being embedded, and until when. */
+  const making = new Map<number, Promise<void>>();
+  /** What goes on behind whoever asked. */
+  const behind = new Set<Promise<void>>();
+  let told: readonly number[] = [];
   let problem: string | undefined;
   let opened: Promise<Embedder | undefined> | undefined;
   let running: Promise<void> | undefined;
   let waiting: Promise<void> | undefined;
+  let resting: Promise<void> | undefined;
 
   const embedder = (): Promise<Embedder | undefined> => {
     opened ??= open(stop.signal).catch((thrown) => {
@@ -39,51 +72,164 @@ export function createEmbedding(memory: MemoryStore, open: OpenEmbedder, clock: 
     });
     return opened;
   };
+  /** Gives chunks their vectors, or those it has come to when `pause`, which is asked between slices, says that it is enough. */
+  const make = async (model: Embedder, chunks: readonly Chunk[], pause: Pause): Promise<void> => {
+    const done = Promise.withResolvers<void>();
+    for (const { id } of chunks) making.set(id, done.promise);
+    try {
+      const passages = await passagesOf(chunks, memory);
+      const known = new Map(await memory.vectors.known?.(model.id, passages));
+      const unknown = [...new Set(passages)].filter((passage) => !known.has(passage));
+      for (let from = 0; from < unknown.length && !stop.signal.aborted; from += SLICE) {
+        const texts = unknown.slice(from, from + SLICE);
+        if ((await pause()) === "enough") break;
+        const vectors = await model.embed(texts, "passage", stop.signal);
+        // Asked for the same texts again it would give no more, and the process would do nothing else.
+        if (vectors.length < texts.length) throw new Error(tooFew(model.id, vectors.length, texts.length));
+        for (const [at, vector] of vectors.entries()) known.set(texts[at] ?? "", vector);
+      }
+      const made = chunks.flatMap(({ id }, at) => {
+        const passage = passages[at] ?? "";
+        const vector = known.get(passage);
+        return vector === undefined ? [] : [{ id, vector, passage }];
+      });
+      if (!stop.signal.aborted) await memory.vectors.put(model.id, made);
+      problem = undefined;
+    } finally {
+      for (const { id } of chunks) making.delete(id);
+      done.resolve();
+    }
+  };
+  /** Chunks that nobody is embedding; where there are such as somebody is, waits for one of them. */
+  const next = async (model: Embedder, max: number, wanted: Wanted): Promise<readonly Chunk[]> => {
+    while (!stop.signal.aborted) {
+      const chunks = await memory.vectors.missing(model.id, max, wanted);
+      const free = chunks.filter(({ id }) => !making.has(id));
+      if (free.length > 0 || chunks.length === 0) return free;
+      await making.get(chunks[0]?.id ?? 0);
+    }
+    return [];
+  };
+  const yieldToTurns = async (): Promise<"go on"> => {
+    for (let waitedMs = 0; uses.isBusy() && waitedMs < YIELD_MS_MAX; waitedMs += YIELD_STEP_MS) {
+      await clock.sleep(YIELD_STEP_MS, stop.signal, "behind");
+      if (stop.signal.aborted) break;
+    }
+    return "go on";
+  };
   const work = async (): Promise<void> => {
+    // Loading a model costs as much as many turns.
+    if (opened === undefined && told.length === 0 && (await nothingIsDue())) return;
     const model = await embedder();
     while (model !== undefined && !stop.signal.aborted) {
-      const chunks = await memory.vectors.missing(model.id, BATCH);
+      const ids = told;
+      told = [];
+      const asked = ids.length === 0 ? [] : await next(model, ids.length, { ids, byWords: true });
+      const chunks = asked.length > 0 ? asked : await next(model, BATCH, { inUse: uses.sessions() });
       if (chunks.length === 0) return;
-      const vectors = await model.embed(await passagesOf(chunks, memory), "passage", stop.signal);
-      if (stop.signal.aborted) return;
-      // Asked for the same texts again it would give no more, and the process would do nothing else.
-      if (vectors.length < chunks.length) throw new Error(tooFew(model.id, vectors.length, chunks.length));
-      const made = chunks.flatMap(({ id }, at) => (vectors[at] === undefined ? [] : [{ id, vector: vectors[at] }]));
-      await memory.vectors.put(model.id, made);
-      problem = undefined;
+      await make(model, chunks, yieldToTurns);
     }
+  };
+  const nothingIsDue = async (): Promise<boolean> =>
+    (await memory.vectors.missing(NOBODY, 1, { inUse: uses.sessions() })).length === 0;
+  /** Searches go by words until it works again; the next chunk wakes it. */
+  const failed = (thrown: unknown): void => {
+    if (!stop.signal.aborted) problem = messageOf(thrown);
   };
   const run = (): Promise<void> => {
     running ??= work()
-      .catch((thrown) => {
-        // Searches go by words until it works again; the next chunk wakes it.
-        if (!stop.signal.aborted) problem = messageOf(thrown);
-      })
+      .catch(failed)
       .finally(() => {
         running = undefined;
+        lookAtRest();
       });
     return running;
   };
+  /** What sessions that are in use show is to be looked at when they rest. */
+  const lookAtRest = (): void => {
+    if (stop.signal.aborted || uses.sessions().size === 0) return;
+    resting ??= clock.sleep(REST_MS, stop.signal, "behind").then(async () => {
+      resting = undefined;
+      if (!stop.signal.aborted) await run();
+    });
+  };
+  const goOnBehind = (work: Promise<void>): Promise<void> => {
+    const kept = work.catch(failed).finally(() => behind.delete(kept));
+    behind.add(kept);
+    return kept;
+  };
+  const fillScope = async (
+    model: Embedder,
+    { found, scope }: { readonly found: readonly number[]; readonly scope: Scope },
+    enough: AbortSignal,
+  ): Promise<void> => {
+    const ids = found.slice(0, FOUND_MAX);
+    for (const wanted of [{ scope, ids }, { scope }]) {
+      while (!enough.aborted && !stop.signal.aborted) {
+        const chunks = await next(model, BATCH, wanted);
+        if (chunks.length === 0 || enough.aborted) break;
+        await make(model, chunks, async () => (enough.aborted ? "enough" : "go on"));
+      }
+    }
+  };
+  const wake = (): void => {
+    if (stop.signal.aborted) return;
+    waiting ??= clock.sleep(IDLE_MS, stop.signal, "behind").then(async () => {
+      waiting = undefined;
+      if (!stop.signal.aborted) await run();
+    });
+  };
   return {
     embedder,
-    wake: () => {
-      if (stop.signal.aborted) return;
-      waiting ??= clock.sleep(IDLE_MS, stop.signal).then(async () => {
-        waiting = undefined;
-        if (!stop.signal.aborted) await run();
-      });
-    },
-    drain: async (ms) => {
+    wake,
+    use: (sessionId) => uses.begin(sessionId),
+    fill: async (found, { scope, msMax }) => {
       // A question needs the model, too: loading it is no part of the wait.
-      await embedder();
-      const done = new AbortController();
-      await Promise.race([run().finally(() => done.abort()), clock.sleep(ms, done.signal)]);
+      const model = await embedder();
+      // Whoever asks again and again, of an embedder in this process, would let nothing else happen.
+      await clock.breathe();
+      if (model === undefined || stop.signal.aborted || behind.size >= FILLS_MAX) return;
+      const enough = new AbortController();
+      const filled = goOnBehind(fillScope(model, { found, scope }, enough.signal));
+      const over = new AbortController();
+      await Promise.race([filled.finally(() => over.abort()), clock.sleep(msMax, over.signal)]);
+      enough.abort();
+      wake();
+    },
+    told: (ids) => {
+      told = [...told, ...ids].slice(-TOLD_MAX);
+      wake();
     },
     problem: () => problem,
     close: async () => {
       stop.abort();
-      await Promise.all([waiting, running]);
+      await Promise.all([waiting, resting, running, ...behind]);
       await (await opened)?.close();
+    },
+  };
+}
+
+/** The sessions whose contexts are in use, and whether a turn runs. */
+function createUses(now: () => number) {
+  const turns = new Map<string, number>();
+  const lastMs = new Map<string, number>();
+  let endedMs = Number.NEGATIVE_INFINITY;
+  return {
+    begin: (sessionId: string): (() => void) => {
+      turns.set(sessionId, (turns.get(sessionId) ?? 0) + 1);
+      lastMs.set(sessionId, now());
+      return () => {
+        const left = (turns.get(sessionId) ?? 1) - 1;
+        if (left > 0) turns.set(sessionId, left);
+        else turns.delete(sessionId);
+        endedMs = now();
+        lastMs.set(sessionId, endedMs);
+      };
+    },
+    isBusy: (): boolean => turns.size > 0 || now() - endedMs < CALM_MS,
+    sessions: (): ReadonlySet<string> => {
+      for (const [id, atMs] of lastMs) if (!turns.has(id) && now() - atMs >= REST_MS) lastMs.delete(id);
+      return new Set(lastMs.keys());
     },
   };
 }

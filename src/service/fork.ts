@@ -4,9 +4,9 @@ import type { ExternalEvent, ExternalEventOutcome, InjectContext } from "../cont
 import type { Content, ContentBlock, Message } from "../contract/message.ts";
 import type { Replacement } from "../contract/rewrite.ts";
 import { dated } from "../core/plan-rewrite.ts";
-import type { SessionState } from "../core/session-state.ts";
 import { asBlocks } from "../core/tokens.ts";
 import { closeCalls, INTERRUPTED } from "../core/tool-batch.ts";
+import type { WholeState } from "../core/whole-state.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Store } from "../ports/store.ts";
 import type { Service } from "./dispatch.ts";
@@ -21,16 +21,19 @@ interface ForkParts {
 
 /** The operations that begin a session with the messages of another. */
 export function createForks({ store, live, clock }: ForkParts): Pick<Service, "forkSession" | "forkReplacing"> {
-  const fork = async (source_session_id: string, choose: (source: SessionState) => Promise<readonly Message[]>) => {
+  const { breathe } = clock;
+  const fork = async (source_session_id: string, choose: (source: WholeState) => Promise<readonly Message[]>) => {
     const source = await live.findFresh(source_session_id);
     if (source.isRunning || (await store.locks.isHeld(source_session_id))) {
       const message = `session ${source_session_id} is running a turn; fork it when it is idle`;
       throw new RuntimeError("SESSION_BUSY", message);
     }
     const session_id = clock.newId();
-    const bodies = forkBodies(source.state, await choose(source.state));
-    const made = await live.admit(() => beginSession(store.log, session_id, { bodies, tools: source.tools }));
-    return { source_session_id, session_id, message_count: made.state.transcript.length };
+    const said = await live.whole(source);
+    const bodies = forkBodies(said, await choose(said));
+    const made = await live.admit(() => beginSession(store.log, session_id, { bodies, tools: source.tools, breathe }));
+    // Nothing of it is hidden yet.
+    return { source_session_id, session_id, message_count: made.state.shown.length };
   };
   return {
     forkSession: ({ session_id, message_index }) =>
@@ -51,18 +54,18 @@ export function createForks({ store, live, clock }: ForkParts): Pick<Service, "f
   };
 }
 
-function messagesBefore({ transcript }: SessionState, index: number): readonly Message[] {
+function messagesBefore({ transcript }: WholeState, index: number): readonly Message[] {
   return transcript.slice(0, index).map(({ message }) => message);
 }
 
-function requireIndex({ transcript }: SessionState, index: number, max: number): void {
+function requireIndex({ transcript }: WholeState, index: number, max: number): void {
   if (index <= max) return;
   const message = `message_index: ${index} is beyond the ${transcript.length} messages of the session`;
   throw new RuntimeError("INVALID_PARAMS", message);
 }
 
 /** The beginning of a session that has these messages of another; the system message counts as one. */
-function forkBodies(source: SessionState, kept: readonly Message[]): readonly EntryBody[] {
+function forkBodies(source: WholeState, kept: readonly Message[]): readonly EntryBody[] {
   const { settings, sessionId: session_id } = source;
   const [first, ...rest] = kept;
   const { system_prompt: _dropped, ...withoutSystem } = settings;
@@ -145,7 +148,7 @@ export async function inject(
   input: InjectContext,
 ): Promise<{ status: "staged" | "duplicate" }> {
   const { text, source, idempotency_key } = input;
-  const known = idempotency_key === undefined ? undefined : session.state.injected.get(idempotency_key);
+  const known = await injectedText(store, session, idempotency_key);
   if (known === text) return { status: "duplicate" };
   if (known !== undefined) {
     const message = `idempotency_key: ${idempotency_key} was already used with another text`;
@@ -159,6 +162,18 @@ export async function inject(
   return { status: "staged" };
 }
 
+/** The text that was injected under a key before, if there is one. */
+async function injectedText(
+  { log }: Store,
+  { state }: LiveSession,
+  key: string | undefined,
+): Promise<string | undefined> {
+  const seq = key === undefined ? undefined : state.injected.get(key);
+  if (seq === undefined) return undefined;
+  const [entry] = await log.read(state.sessionId, seq, 1);
+  return entry?.body.kind === "notice" ? (entry.body.message.body ?? "") : undefined;
+}
+
 /** Adds an event from outside to a session that this process holds, as data the model is shown at its next call. */
 export async function injectEvent(
   parts: InjectParts,
@@ -168,7 +183,7 @@ export async function injectEvent(
   const { session_id } = event;
   const idempotency_key = event.idempotency_key ?? undefined;
   const text = eventText(event);
-  const known = idempotency_key === undefined ? undefined : session.state.injected.get(idempotency_key);
+  const known = await injectedText(parts.store, session, idempotency_key);
   if (known !== undefined && known !== text) {
     return {
       outcome_type: "rejected",

@@ -2,16 +2,18 @@ import type { EntryBody } from "../contract/entry.ts";
 import { messageOf, RuntimeError } from "../contract/error.ts";
 import type { AgentEvent } from "../contract/event.ts";
 import { eventsOf, toNewEntries } from "../core/entry-events.ts";
-import { applyEntry, foldSession, type SessionState } from "../core/session-state.ts";
+import type { SessionState } from "../core/session-state.ts";
+import { applyEntry, applyTo, beginFold, foldSession, isWhole, type WholeState } from "../core/whole-state.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { EventLog, Hold, LogRow, Store } from "../ports/store.ts";
 import type { Tool } from "../ports/tool.ts";
+import { type CheckpointParts, createCheckpoints } from "./checkpoints.ts";
 import type { CallContext } from "./dispatch.ts";
 import type { Listener } from "./event-queue.ts";
 
 /** The sessions this process has folded and keeps at hand. */
 export interface LiveSessions {
-  /** A session at hand, or folded from its log; rejects with SESSION_NOT_FOUND. */
+  /** A session at hand, or by its checkpoint or its log; rejects with SESSION_NOT_FOUND. */
   find(sessionId: string): Promise<LiveSession>;
   /** The same, with what another process appended since. */
   findFresh(sessionId: string): Promise<LiveSession>;
@@ -19,17 +21,24 @@ export interface LiveSessions {
   admit(making: () => Promise<LiveSession>): Promise<LiveSession>;
   /** Takes in what another process appended since; to be called by whoever holds the session. */
   refresh(session: LiveSession): Promise<void>;
+  /** Its state with everything that was ever said: the log is read when that is first asked for. */
+  whole(session: LiveSession): Promise<WholeState>;
+  /** Called when nothing of this process holds it any more: what the next process finds it by is kept. */
+  rest(session: LiveSession): void;
+  /** Resolves when what is being kept of them is. */
+  close(): Promise<void>;
 }
 
-/** A log is read whole when its session is first touched. */
 const ENTRIES_MAX = Number.MAX_SAFE_INTEGER;
 
 /** Without a store that lasts, a session that is let go is gone, so none ever is. */
 export function createLiveSessions(
   store: Store,
-  options: { sessionsMax: () => number; isStored: boolean },
+  options: { sessionsMax: () => number; isStored: boolean; keeping: Pick<CheckpointParts, "hash" | "breathe"> },
 ): LiveSessions {
-  const { sessionsMax, isStored } = options;
+  const { sessionsMax, isStored, keeping } = options;
+  const { log } = store;
+  const checkpoints = createCheckpoints({ ...keeping, log, store: isStored ? store.checkpoints : undefined });
   // In order of use: the first key is the one that was not touched for the longest time.
   const sessions = new Map<string, LiveSession>();
   // Sessions that are being made: many at once must not pass the limit together.
@@ -63,12 +72,12 @@ export function createLiveSessions(
   const find = async (sessionId: string): Promise<LiveSession> => {
     const known = sessions.get(sessionId);
     if (known !== undefined) return add(known);
-    const entries = isStored ? await store.log.read(sessionId, 1, ENTRIES_MAX) : [];
-    if (entries.length === 0) throw new RuntimeError("SESSION_NOT_FOUND", `Session not found: ${sessionId}`);
+    const state = isStored ? ((await checkpoints.resume(sessionId)) ?? (await foldFrom(log, sessionId))) : undefined;
+    if (state === undefined) throw new RuntimeError("SESSION_NOT_FOUND", `Session not found: ${sessionId}`);
     const raced = sessions.get(sessionId);
     if (raced !== undefined) return raced;
     makeRoom();
-    return add(liveSession(foldSession(sessionId, entries), []));
+    return add(liveSession(state, []));
   };
   /** Between two appends: what one of them has written and not yet taken in must not be taken in twice. */
   const refresh = (session: LiveSession): Promise<void> => {
@@ -79,8 +88,9 @@ export function createLiveSessions(
   const refreshNow = async ({ state, onRest }: LiveSession): Promise<void> => {
     const row = isStored ? await store.sessions.get(state.sessionId) : undefined;
     if (row === undefined || row.last_seq <= state.lastSeq) return;
-    const missed = await store.log.read(state.sessionId, state.lastSeq + 1, ENTRIES_MAX);
-    for (const entry of missed) if (entry.seq > state.lastSeq) applyEntry(state, entry);
+    for (const entry of await log.read(state.sessionId, state.lastSeq + 1, ENTRIES_MAX)) {
+      if (entry.seq > state.lastSeq && !applyTo(state, entry)) await makeWhole(log, state, entry.seq + entry.span - 1);
+    }
     if (state.archived) for (const wake of onRest) wake();
   };
   return {
@@ -92,7 +102,36 @@ export function createLiveSessions(
       return session;
     },
     refresh,
+    whole: async (session) => {
+      if (isWhole(session.state)) return session.state;
+      // Between two appends, as a refresh: what one of them has written must be in it once.
+      const whole = session.appending.then(() => makeWhole(log, session.state, session.state.lastSeq));
+      session.appending = whole.then(noted, noted);
+      return whole;
+    },
+    rest: ({ state }) => checkpoints.consider(state),
+    close: checkpoints.close,
   };
+}
+
+const noted = (): void => {};
+
+async function foldFrom(log: EventLog, sessionId: string): Promise<WholeState | undefined> {
+  const entries = await log.read(sessionId, 1, ENTRIES_MAX);
+  return entries.length === 0 ? undefined : foldSession(sessionId, entries);
+}
+
+/** Adds to a state everything that was said up to a seq; the state itself, which whoever works on the session has. */
+async function makeWhole(log: EventLog, state: SessionState, lastSeq: number): Promise<WholeState> {
+  if (isWhole(state)) return state;
+  const entries = await log.read(state.sessionId, 1, ENTRIES_MAX);
+  return Object.assign(
+    state,
+    foldSession(
+      state.sessionId,
+      entries.filter(({ seq }) => seq <= lastSeq),
+    ),
+  );
 }
 
 /** The first that can be folded again from its log without anyone noticing. */
@@ -121,14 +160,19 @@ export interface LiveSession {
   moment: Promise<void>;
 }
 
-/** Starts a session's log. */
+/** Starts a session's log. It may begin with the many messages of another: between them others have their turn. */
 export async function beginSession(
   log: EventLog,
   sessionId: string,
-  created: { bodies: readonly EntryBody[]; tools: readonly Tool[] },
+  created: { bodies: readonly EntryBody[]; tools: readonly Tool[]; breathe: Clock["breathe"] },
 ): Promise<LiveSession> {
   const entries = await log.append(sessionId, 0, toNewEntries(created.bodies));
-  return { ...liveSession(foldSession(sessionId, entries), created.tools), hasTools: true };
+  const state = beginFold(sessionId, entries);
+  for (const entry of entries) {
+    applyEntry(state, entry);
+    await created.breathe();
+  }
+  return { ...liveSession(state, created.tools), hasTools: true };
 }
 
 function liveSession(state: SessionState, tools: readonly Tool[]): LiveSession {
@@ -165,7 +209,7 @@ async function appendNow(log: EventLog, live: LiveSession, bodies: readonly Entr
   const texts = new Map(state.lastText === undefined ? [] : [[state.lastText.seq, state.lastText.text]]);
   const source = { sessionId: state.sessionId, textAt: (seq: number) => texts.get(seq) ?? "" };
   for (const entry of entries) {
-    applyEntry(state, entry);
+    if (!applyTo(state, entry)) await makeWhole(log, state, entry.seq + entry.span - 1);
     if (state.lastText !== undefined) texts.set(state.lastText.seq, state.lastText.text);
     let { seq } = entry;
     for (const event of eventsOf(entry.body, source)) {
@@ -230,6 +274,7 @@ export function createLockedWork(parts: { store: Store; clock: Clock; live: Live
       // What others append while it runs, such as a text, must not come once somebody else has the session.
       await session.appending;
       await hold.release().finally(() => {
+        live.rest(session);
         running.delete(one);
         end();
       });
@@ -262,7 +307,7 @@ export function createLockedWork(parts: { store: Store; clock: Clock; live: Live
  * every append is told to whoever hears the session.
  */
 export function translateFailures<B, R extends LogRow>(store: Store<B, R>): Store<B, R> {
-  const { log, sessions, locks, blobs, signals } = store;
+  const { log, sessions, locks, blobs, signals, checkpoints } = store;
   const hold = async (sessionId: string): Promise<Hold> => {
     const held = await translated(() => locks.hold(sessionId));
     return { interrupted: held.interrupted, release: () => translated(() => held.release()) };
@@ -292,6 +337,7 @@ export function translateFailures<B, R extends LogRow>(store: Store<B, R>): Stor
       ids: (after, max) => translated(() => blobs.ids(after, max)),
     },
     signals,
+    checkpoints,
     close: () => translated(() => store.close()),
   };
 }

@@ -4,7 +4,7 @@ import { type MemoryHit, type MemoryResults, type MemorySearch, TOKENS_DEFAULT }
 import type { Compacting } from "../core/compaction/prepare.ts";
 import type { Recover } from "../core/compaction/receipt.ts";
 import { pinnedIn } from "../core/compaction/shown-messages.ts";
-import { type Placed, prunedBy, standingIn } from "../core/context.ts";
+import { type Placed, prunedBy } from "../core/context.ts";
 import type { SessionState } from "../core/session-state.ts";
 import type { Hit } from "../memory/recall.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -81,7 +81,7 @@ const NOTHING: ReadonlySet<number> = new Set();
 async function shownIn(sessionId: string, live: LiveSessions): Promise<ReadonlySet<number>> {
   try {
     const { state } = await live.findFresh(sessionId);
-    const standing = standingIn(state);
+    const standing = state.shownBy.at(-1);
     const pinned = new Set([...pinnedIn(state.shown, state.pins)].map(({ seq }) => seq));
     // What is shown as a reference is not shown.
     const references = standing === undefined ? [] : prunedBy(standing, (seq) => pinned.has(seq));

@@ -39,7 +39,7 @@ export function createModelCalls({ store, live, clock, sizesOf }: ModelCallParts
       const [first] = sized;
       return {
         calls: sized.map(describe),
-        compactions: session.state.compactions
+        compactions: (await live.whole(session)).compactions
           .filter(({ seq }) => after < seq && seq <= last)
           .map(({ seq, undone, body: { compaction_id, trigger, tokens_before, tokens_after } }) => {
             return { seq, compaction_id, trigger, tokens_before, tokens_after, undone };

@@ -5,7 +5,7 @@ import type { Compacting } from "../core/compaction/prepare.ts";
 import type { Hash } from "../core/context.ts";
 import type { Redact } from "../core/redact.ts";
 import type { Behind, TurnPolicy } from "../core/run.ts";
-import type { SessionState } from "../core/session-state.ts";
+import type { WholeState } from "../core/whole-state.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { ModelClient, ToolSpec } from "../ports/model.ts";
 import type { OpenTelemetry, Watch } from "../ports/telemetry.ts";
@@ -138,7 +138,7 @@ async function prepareOne(parts: PreparationParts, session: LiveSession, one: On
   const { clock, redact, hash } = parts;
   const { compacting, model, signal, by, idleMs } = one;
   if (compacting === undefined) return;
-  const state = snapshotOf(session.state);
+  const state = snapshotOf(await parts.live.whole(session));
   const watch = await watchOne(one, session);
   // What calls took that failed is recorded with what comes of it: a retry behind a turn is none of the turn's.
   const failed: EntryBody[] = [];
@@ -166,7 +166,7 @@ async function prepareOne(parts: PreparationParts, session: LiveSession, one: On
     const outcome = "error" in made ? dropped(redact(made.error), made.usage) : made;
     if ("nothing" in outcome && failed.length === 0) return;
     const { TOUCHED, isUntouched } = await import("../core/compaction/published.ts");
-    const bodiesFor = (now: SessionState): readonly EntryBody[] => {
+    const bodiesFor = (now: WholeState): readonly EntryBody[] => {
       if ("nothing" in outcome) return failed;
       if (outcome.kind === "compaction_dropped") return [...failed, outcome];
       const { usage } = outcome.compaction;
@@ -185,7 +185,7 @@ function dropped(reason: string, usage: (EntryBody & { kind: "compaction_dropped
 }
 
 /** What a compaction reads, apart from what the session becomes meanwhile. */
-function snapshotOf(state: SessionState): SessionState {
+function snapshotOf(state: WholeState): WholeState {
   return { ...state, transcript: [...state.transcript], shown: [...state.shown], pins: new Set(state.pins) };
 }
 
@@ -195,7 +195,7 @@ async function watchOne(
 ): Promise<Watch | undefined> {
   if (telemetry === undefined) return undefined;
   const work = { kind: "preparation" as const, model, tools: new Map(), wantsJson: false, signal, traceparent };
-  const isCompacted = () => state.compactions.some(({ undone }) => !undone);
+  const isCompacted = () => state.shownBy.length > 0;
   return (await telemetry()).watch({ ...work, sessionId: state.sessionId, isCompacted });
 }
 
@@ -210,12 +210,13 @@ const RECORD_WAIT_MS_MAX = 15_000;
 async function record(
   { clock, live, locked, appending }: PreparationParts,
   { sessionId, ...told }: { sessionId: string; watch: Watch | undefined; by: string | undefined },
-  bodiesFor: (now: SessionState) => readonly EntryBody[],
+  bodiesFor: (now: WholeState) => readonly EntryBody[],
 ): Promise<void> {
   const never = new AbortController().signal;
   for (let attempt = 0; attempt < RECORD_ATTEMPTS_MAX; attempt += 1) {
     const session = await live.find(sessionId);
-    const append = () => appending(session, told)(() => bodiesFor(session.state));
+    const state = await live.whole(session);
+    const append = () => appending(session, told)(() => bodiesFor(state));
     try {
       return await (session.isRunning ? append() : locked.brief(session, append));
     } catch (thrown) {

@@ -4,8 +4,9 @@ import { RuntimeError } from "../contract/error.ts";
 import type { Usage } from "../contract/event.ts";
 import type { AssistantBlock, Content, Message, StopReason, ToolResult } from "../contract/message.ts";
 import { assembleContext, hashContext } from "../core/context.ts";
-import { applyEntry, beginFold, type SessionState } from "../core/session-state.ts";
+import type { SessionState } from "../core/session-state.ts";
 import { estimateTokens } from "../core/tokens.ts";
+import { applyEntry, beginFold, type WholeState } from "../core/whole-state.ts";
 
 /** What a recorded session said and heard, in its order: what a replay gives again. */
 export interface ReplayScript {
@@ -105,7 +106,7 @@ export function scriptOf(entries: readonly Entry[], name: string): ReplayScript 
 }
 
 interface Reading {
-  readonly state: SessionState;
+  readonly state: WholeState;
   readonly settings: SessionState["settings"];
   readonly steps: ReplayStep[];
   readonly tools: Set<string>;
@@ -185,7 +186,7 @@ function read(reading: Reading, { body, timestamp_ms: atMs }: Entry): void {
   }
 }
 
-function saidBefore({ transcript }: SessionState, seq: number): number {
+function saidBefore({ transcript }: WholeState, seq: number): number {
   const said = transcript.filter(({ message }) => message.role !== "system");
   return said.findIndex((placed) => placed.seq === seq);
 }

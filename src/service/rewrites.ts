@@ -5,9 +5,9 @@ import { pinnedIn } from "../core/compaction/shown-messages.ts";
 import type { Placed } from "../core/context.ts";
 import { planRewrite, splice, type Wanted } from "../core/plan-rewrite.ts";
 import { findRevision, revisionOf, transcriptAfter } from "../core/rewrites.ts";
-import type { SessionState } from "../core/session-state.ts";
 import { estimateTokens } from "../core/tokens.ts";
 import { closeLeftovers, requireAnswered } from "../core/turn-end.ts";
+import type { WholeState } from "../core/whole-state.ts";
 import type { Service } from "./dispatch.ts";
 import { appendEntries, type LiveSession, type LiveSessions, type LockedWork } from "./live-sessions.ts";
 import { pageOf } from "./session-reader.ts";
@@ -50,7 +50,7 @@ export function createRewrites(
       );
     },
     readRevision: async ({ session_id, revision, offset, limit }) => {
-      const { state } = await live.findFresh(session_id);
+      const state = await live.whole(await live.findFresh(session_id));
       const head_revision = revisionOf(state.transcript, hash);
       if (revision === "current" || revision === head_revision) {
         return structuredClone({ ...pageOf(state, offset, limit), revision: head_revision, head_revision });
@@ -60,7 +60,7 @@ export function createRewrites(
       return structuredClone({ ...pageOf({ ...state, transcript }, offset, limit), revision, head_revision });
     },
     listRewrites: async ({ session_id }) => {
-      const { state } = await live.findFresh(session_id);
+      const state = await live.whole(await live.findFresh(session_id));
       const commits = structuredClone(state.rewrites.map(({ commit }) => commit));
       return { session_id, head_revision: revisionOf(state.transcript, hash), commits };
     },
@@ -77,9 +77,9 @@ async function change(
   parts: RewriteParts,
   session: LiveSession,
   why: Why,
-  want: (state: SessionState, how: { seen: number; now: string }) => Wanted,
+  want: (state: WholeState, how: { seen: number; now: string }) => Wanted,
 ) {
-  const { state } = session;
+  const state = await parts.whole(session);
   const { store, clock, hash } = parts;
   const { sessionId: session_id } = state;
   if (state.rewrites.length >= REWRITES_MAX) {
@@ -119,7 +119,7 @@ function requireExpected({ expected_parent_revision: expected }: Why, actual: st
   throw new RuntimeError("INVALID_PARAMS", message);
 }
 
-function requireRevision(state: SessionState, revision: string, hash: RewriteParts["hash"]) {
+function requireRevision(state: WholeState, revision: string, hash: RewriteParts["hash"]) {
   const found = findRevision(state, revision, hash);
   if (found !== undefined) return found;
   throw new RuntimeError(

@@ -1,14 +1,15 @@
 import { messageOf, RuntimeError } from "../contract/error.ts";
 import type { MemoryStatusReport } from "../contract/memory.ts";
-import { rangesOf } from "../core/compaction/plan.ts";
-import { CASCADE, readSections } from "../core/compaction/shown-messages.ts";
-import { type CompactionRecord, evictedFrom } from "../core/context.ts";
+import { readSections } from "../core/compaction/shown-messages.ts";
+import type { CompactionRecord, Placed } from "../core/context.ts";
+import { cascadesIn } from "../core/hidden.ts";
 import { everSaid } from "../core/rewrites.ts";
-import { foldSession, type SessionState } from "../core/session-state.ts";
+import type { SessionState } from "../core/session-state.ts";
+import { foldSession, isWhole, type WholeState } from "../core/whole-state.ts";
 import { chunksOf, recallsIn } from "../memory/chunk.ts";
 import { createRecall, type Recall } from "../memory/recall.ts";
 import type { Clock } from "../ports/clock.ts";
-import type { MemoryBatch, MemoryStore, NewChunk } from "../ports/memory.ts";
+import type { MemoryBatch, MemoryStore, NewChunk, Scope } from "../ports/memory.ts";
 import type { LogRow, Store } from "../ports/store.ts";
 import { createEmbedding, type OpenEmbedder } from "./embedding.ts";
 import { createRowWatch, type Pages, walkRows } from "./walk-rows.ts";
@@ -23,6 +24,8 @@ export interface SessionMemory {
   index(state: SessionState): Promise<void>;
   /** The same, behind whatever is going on. */
   indexLater(state: SessionState): void;
+  /** A turn of a session runs until what comes back is called: embedding waits for it, and what it shows needs no vector. */
+  use(sessionId: string): () => void;
   /** Takes in, behind whatever is going on, what another log says. */
   takeInLater(id: string): void;
   /** Whose log it is, when it is not a session's. */
@@ -47,25 +50,32 @@ export interface MemoryParts {
   readonly warn?: ((sentence: string) => void) | undefined;
 }
 
-/** Turns that follow each other quickly are taken in together: each time costs a commit. */
-const INDEX_AFTER_MS = 250;
+/**
+ * Turns are taken in together, so many of them or so long after the first: each time costs a commit and writes again what
+ * stands beside it. Nobody waits for it: the log has them, and every search takes in first what it may be asked for.
+ */
+const TURNS_TOGETHER = 16;
+const INDEX_AFTER_MS = 300_000;
 const ENTRIES_MAX = Number.MAX_SAFE_INTEGER;
 const NO_EMBEDDER = "none";
 const ATTEMPTS_MAX = 2;
-
 /** How long a search waits for vectors that are still to be made; the rest of the chunks it finds by their words. */
-const DRAIN_MS = 300;
+const FILL_MS_MAX = 300;
 
 export function createSessionMemory(parts: MemoryParts): SessionMemory {
   const { memory, store, openEmbedder, clock, others } = parts;
   const { now } = clock;
   const embedding = openEmbedder === undefined ? undefined : createEmbedding(memory, openEmbedder, clock);
+  const fill = (found: readonly number[], scope: Scope): Promise<void> | undefined =>
+    embedding?.fill(found, { scope, msMax: FILL_MS_MAX });
   const recallByWords = createRecall({ store: memory, embedder: undefined, now });
   let recallByMeaning: Recall | undefined;
   /** Logs of this process that have grown since they were taken in, and how each is. */
   const behindHere = new Map<string, () => Promise<void>>();
   const stop = new AbortController();
   let waiting: Promise<void> | undefined;
+  /** Turns that wait to be taken in. */
+  let turnsBehind = 0;
   let flushing: Promise<void> = Promise.resolve();
   let problem: string | undefined;
   const looks = { sessions: createRowWatch(now), others: createRowWatch(now) };
@@ -74,17 +84,22 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
   /** How far a log was taken in: a store that knows less of it has lost everything. */
   let proof: { readonly id: string; readonly cursor: number } | undefined;
 
+  const foldLog = async (id: string) => foldSession(id, await store.log.read(id, 1, ENTRIES_MAX));
   const index = async (state: SessionState): Promise<void> => {
     const taken = await memory.cursor(state.sessionId);
     // A text that waits for tool results is placed behind them: the cursor must not pass it.
     const cursor = Math.min(state.lastSeq, ...state.heldNotices.map(({ seq }) => seq - 1));
     if (cursor <= taken) return;
-    await add({
-      session_id: state.sessionId,
-      cursor,
-      chunks: await chunksSince(state, { after: taken, upTo: cursor }, clock.breathe),
-      discarded: hiddenIn(state),
-    });
+    // Since then what was said is shown as it was said; before, only the whole log says it.
+    const range = { session_id: state.sessionId, after: taken, upTo: cursor };
+    const whole = async () => (isWhole(state) ? state : await foldLog(state.sessionId));
+    const said = taken >= state.shownAnewSeq ? shownSince(state, range) : saidSince(await whole(), range);
+    const { sessionId: session_id, hidden: discarded } = state;
+    const chunks = await chunksSince(said, range, clock.breathe);
+    for (const part of inParts(chunks, cursor)) {
+      await add({ session_id, ...part, discarded });
+      await clock.breathe();
+    }
   };
   const takeIn = async (id: string): Promise<void> => {
     if (others !== undefined) await add(await others.batchAfter(id, await memory.cursor(id)));
@@ -108,6 +123,7 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
     problem = messageOf(thrown);
   };
   const flush = (): Promise<void> => {
+    turnsBehind = 0;
     flushing = flushing.then(async () => {
       for (const [id, work] of behindHere) {
         behindHere.delete(id);
@@ -124,7 +140,9 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
   const later = (id: string, work: () => Promise<void>): void => {
     if (stop.signal.aborted) return;
     behindHere.set(id, work);
-    waiting ??= clock.sleep(INDEX_AFTER_MS, stop.signal).then(async () => {
+    turnsBehind += 1;
+    if (turnsBehind >= TURNS_TOGETHER) void flush();
+    waiting ??= clock.sleep(INDEX_AFTER_MS, stop.signal, "behind").then(async () => {
       waiting = undefined;
       await flush();
     });
@@ -134,6 +152,8 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
       const cursor = await memory.cursor(id);
       if (last_seq > cursor) yield id;
       else proof ??= { id, cursor };
+      // There may be ten thousands of them, and a store on disk answers at once.
+      await clock.breathe();
     }
   };
   const countBehind = async (): Promise<number> => {
@@ -144,8 +164,7 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
     if (rows !== undefined) for await (const id of behindAmong(walkRows(rows))) found.add(id);
     return found.size;
   };
-  const takeInSession = async (id: string): Promise<void> =>
-    index(foldSession(id, await store.log.read(id, 1, ENTRIES_MAX)));
+  const takeInSession = async (id: string): Promise<void> => index(await foldLog(id));
   const takeInBehind = async (except?: string): Promise<void> => {
     if (memory.behind !== undefined) return takeInTold(await memory.behind(), except);
     if (proof !== undefined && (await memory.cursor(proof.id)) < proof.cursor) lookAnew();
@@ -205,30 +224,33 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
       await flush();
       const embedder = await embedding?.embedder();
       if (embedder === undefined) return recallByWords(query, options);
-      recallByMeaning ??= createRecall({ store: memory, embedder, now });
-      return recallByMeaning(query, options);
+      recallByMeaning ??= createRecall({ store: memory, embedder, now, fill });
+      const recalled = await recallByMeaning(query, options);
+      embedding?.told(recalled.hits.map(({ chunk }) => chunk.id));
+      return recalled;
     }),
     recallByWords: again(recallByWords),
     index,
+    use: (sessionId) => embedding?.use(sessionId) ?? (() => {}),
     indexLater: (state) => later(state.sessionId, () => index(state)),
     takeInLater: (id) => later(id, () => takeIn(id)),
     nameOf: async (id) => others?.nameOf(id),
-    catchUp: async (except) => {
-      await takeInAll(except);
-      await embedding?.drain(DRAIN_MS);
-    },
+    catchUp: takeInAll,
     status: async () => {
+      await flush();
       const embedder = await embedding?.embedder();
-      const { entries, pending, bytes, index: kind } = await memory.status(embedder?.id ?? NO_EMBEDDER);
+      const known = await memory.status(embedder?.id ?? NO_EMBEDDER);
+      const { entries, pending, byWordsAlone = 0, bytes, index: kind } = known;
       const why = embedding?.problem() ?? problem;
       return {
         entries,
         pending: embedder === undefined ? 0 : pending,
+        by_words: byWordsAlone,
         sessions_behind: await countBehind(),
         embedder: embedder?.id ?? NO_EMBEDDER,
         index: kind,
         bytes,
-        mode: embedder === undefined || pending === entries ? "lexical" : "hybrid",
+        mode: embedder === undefined || pending + byWordsAlone === entries ? "lexical" : "hybrid",
         ...(why === undefined ? {} : { problem: why }),
       };
     },
@@ -243,18 +265,62 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
   };
 }
 
+interface Range {
+  readonly session_id: string;
+  readonly after: number;
+  readonly upTo: number;
+}
+
+/** Messages in the order they were said in, after so many turns, with the summaries among them. */
+interface Said {
+  readonly messages: readonly Placed[];
+  readonly turnsBefore: number;
+  readonly summaries: readonly { readonly record: CompactionRecord; readonly turn: number }[];
+}
+
+/** What was said since a seq from which on everything is shown as it was said, with the answer its results belong to. */
+function shownSince({ shown, turnsSaid }: SessionState, { after }: Range): Said {
+  const from = shown.findLastIndex(({ seq, message }) => seq <= after && message.role === "block_assistant");
+  const messages = shown.slice(Math.max(0, from));
+  const turns = messages.filter(({ message }) => message.role === "user").length;
+  return { messages, turnsBefore: turnsSaid - turns, summaries: [] };
+}
+
+function saidSince(state: WholeState, { after, upTo }: Range): Said {
+  const { transcript } = state;
+  const turnAt = (seq: number): number =>
+    transcript.filter(({ seq: at, message }) => at < seq && message.role === "user").length;
+  const summaries = cascadesIn(state.compactions)
+    .filter(({ seq, undone }) => !undone && seq > after && seq <= upTo)
+    .map((record) => ({ record, turn: turnAt(record.seq) }));
+  return { messages: everSaid(state), turnsBefore: 0, summaries };
+}
+
+/** Chunks that are added in one go: a fork may bring ten thousands, and nobody else has a turn meanwhile. */
+const PART_CHUNKS = 64;
+
+/** Chunks with how far each part of them goes; those of one message stay together. */
+function* inParts(chunks: readonly NewChunk[], cursor: number): Generator<Pick<MemoryBatch, "chunks" | "cursor">> {
+  let first = 0;
+  for (const [at, { seq }] of chunks.entries()) {
+    if (at - first < PART_CHUNKS || seq === chunks[at - 1]?.seq) continue;
+    yield { chunks: chunks.slice(first, at), cursor: seq - 1 };
+    first = at;
+  }
+  yield { chunks: chunks.slice(first), cursor };
+}
+
 /** Made between the turns of others: a message may be as long as a book. */
 async function chunksSince(
-  state: SessionState,
-  { after, upTo }: { readonly after: number; readonly upTo: number },
+  { messages, turnsBefore, summaries }: Said,
+  { session_id, after, upTo }: Range,
   breathe: Clock["breathe"],
 ): Promise<readonly NewChunk[]> {
-  const { transcript, sessionId: session_id } = state;
   const said: NewChunk[] = [];
-  let turn = 0;
+  let turn = turnsBefore;
   let recalls: ReadonlySet<string> = new Set();
-  // After every turn of a long session: what is known already is passed over, and nothing is made of it.
-  for (const { seq, message } of everSaid(state)) {
+  // What is known already is passed over, and nothing is made of it.
+  for (const { seq, message } of messages) {
     if (message.role === "user") turn += 1;
     // Ids of calls are known to their own answer's results alone: some providers count anew with every answer.
     if (message.role === "block_assistant") recalls = recallsIn(message);
@@ -265,34 +331,9 @@ async function chunksSince(
       await breathe();
     }
   }
-  const summaries = cascadesIn(state).filter(({ seq, undone }) => !undone && seq > after && seq <= upTo);
   if (summaries.length === 0) return said;
-  const turnAt = (seq: number): number =>
-    transcript.filter(({ seq: at, message }) => at < seq && message.role === "user").length;
-  const summed = summaries.flatMap((record) => summaryChunks(record, { session_id, turn: turnAt(record.seq) }));
+  const summed = summaries.flatMap(({ record, turn: at }) => summaryChunks(record, { session_id, turn: at }));
   return [...said, ...summed].sort((a, b) => a.seq - b.seq);
-}
-
-/**
- * What has left the context, and the summaries of what has; one that was undone is no memory. What a rewrite took out of
- * the transcript is not in it: whoever rewrote it does not want the model to be shown it.
- */
-function hiddenIn(state: SessionState) {
-  if (state.compactions.length === 0) return [];
-  // Of what was evicted only a line is shown.
-  const evicted = new Set(evictedFrom(state).map(({ seq }) => seq));
-  const shown = new Set(state.shown.map(({ seq }) => seq).filter((seq) => !evicted.has(seq)));
-  const said = new Set(state.transcript.map(({ seq }) => seq));
-  const cascades = new Map(cascadesIn(state).map((record) => [record.seq, record]));
-  const isHidden = (seq: number): boolean => {
-    const record = cascades.get(seq);
-    return record === undefined ? said.has(seq) && !shown.has(seq) : !record.undone;
-  };
-  const all = [...everSaid(state), ...cascades.values()].sort((a, b) => a.seq - b.seq);
-  return rangesOf(
-    all.filter(({ seq }) => isHidden(seq)),
-    all,
-  );
 }
 
 /** Logs besides those of sessions whose texts can be found. */
@@ -303,11 +344,6 @@ export interface MemorySource {
   batchAfter(id: string, seq: number): Promise<MemoryBatch>;
   /** Whose log it is; undefined when it is none of these. */
   nameOf(id: string): Promise<string | undefined>;
-}
-
-/** The compactions by cascade, whose recent sections are memory: the next compaction makes less of them. */
-function cascadesIn({ compactions }: SessionState): readonly CompactionRecord[] {
-  return compactions.filter(({ body }) => body.strategy === CASCADE && body.summary !== "");
 }
 
 /**

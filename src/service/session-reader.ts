@@ -5,7 +5,7 @@ import { CONTRACT_VERSION } from "../contract/version.ts";
 import type { Hash } from "../core/context.ts";
 import { describeContext } from "../core/describe-context.ts";
 import { textOfEntry } from "../core/entry-events.ts";
-import { foldSession, type SessionState } from "../core/session-state.ts";
+import { foldSession, type WholeState } from "../core/whole-state.ts";
 import type { SessionRow, Store } from "../ports/store.ts";
 import type { Service } from "./dispatch.ts";
 import type { LiveSession, LiveSessions } from "./live-sessions.ts";
@@ -48,7 +48,7 @@ export function createSessionReader({ store, live, hash, sizesOf }: ReaderParts)
       return { sessions, ...(hasMore ? { next_cursor: writeCursor(last) } : {}) };
     },
     readHistory: async ({ session_id, offset, limit }) =>
-      structuredClone(pageOf((await live.findFresh(session_id)).state, offset, limit)),
+      structuredClone(pageOf(await live.whole(await live.findFresh(session_id)), offset, limit)),
     readContext: async ({ session_id, at_seq }) => {
       const session = await live.findFresh(session_id);
       const shown = at_seq === undefined ? session.state : await stateAt(store, session_id, at_seq);
@@ -112,7 +112,7 @@ async function rowOf(store: Store, sessionId: string): Promise<SessionRow> {
 }
 
 /** The state as it was when the call at `seq` was made: what was appended up to and with the call's own entry. */
-async function stateAt(store: Store, sessionId: string, seq: number): Promise<SessionState> {
+async function stateAt(store: Store, sessionId: string, seq: number): Promise<WholeState> {
   const entries = await store.log.read(sessionId, 1, Number.MAX_SAFE_INTEGER);
   const call = entries.find((entry) => entry.seq <= seq && seq < entry.seq + entry.span);
   if (call?.body.kind !== "model_called") {
@@ -179,7 +179,7 @@ async function commonOf(store: Store, row: SessionRow) {
 }
 
 export function pageOf(
-  state: Pick<SessionState, "sessionId" | "transcript">,
+  state: Pick<WholeState, "sessionId" | "transcript">,
   offset: number,
   limit: number | undefined,
 ): SessionHistory {

@@ -55,7 +55,7 @@ import {
 import { allTools, chooseTools, clientTools } from "./turn-tools.ts";
 
 /** What follows from the configuration, which may change between two turns. */
-export interface Configured extends Omit<TurnParts, keyof FixedParts | "preparations"> {
+export interface Configured extends Omit<TurnParts, keyof FixedParts | "preparations" | "whole"> {
   readonly models: ModelResolver;
   readonly defaults: SessionDefaults;
   readonly sessionsMax: number;
@@ -84,15 +84,15 @@ export interface SessionService {
 
 /** Sessions and their turns: the one behaviour behind every surface. */
 export function createSessionService(parts: ServiceParts): SessionService {
-  const { store, clock, configuration } = parts;
+  const { store, clock, configuration, redact, hash } = parts;
   /** Asked for once by whatever begins: it goes on with what it began with. */
-  const current = () => ({ ...parts, ...configuration.current(), preparations });
+  const current = () => ({ ...parts, ...configuration.current(), preparations, whole: live.whole });
   const live = createLiveSessions(store, {
     sessionsMax: () => configuration.current().sessionsMax,
     isStored: parts.capabilities.has("session-store"),
+    keeping: { hash, breathe: clock.breathe },
   });
   const locked = createLockedWork({ store, clock, live });
-  const { redact, hash } = parts;
   const appending = (session: LiveSession, told: Parameters<typeof appendingTo>[2]) =>
     appendingTo(store, session, told);
   const preparations = createPreparations({ clock, redact, hash, live, locked, appending });
@@ -124,7 +124,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
     const session_id = clock.newId();
     const body = { kind: "session_created" as const, settings, ...pending };
     const session = await live.admit(() =>
-      beginSession(store.log, session_id, { bodies: [body], tools: call.tools ?? [] }),
+      beginSession(store.log, session_id, { bodies: [body], tools: call.tools ?? [], breathe: clock.breathe }),
     );
     // Without a prompt it is deferred: the schema says so.
     if (isDeferred || prompt === undefined) return { session_id };
@@ -287,7 +287,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
   };
   const stop = async (): Promise<void> => {
     ending.abort("the runtime closes");
-    await Promise.all([preparations.close(), locked.stop()]);
+    await Promise.all([preparations.close(), locked.stop()]).then(live.close);
   };
   return { service, live, stop };
 }

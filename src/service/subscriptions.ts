@@ -5,10 +5,13 @@ import type { EventLog, Store } from "../ports/store.ts";
 import type { CallerView } from "./caller-view.ts";
 import type { Delivery } from "./event-queue.ts";
 import type { LiveSessions } from "./live-sessions.ts";
+import { createBreath } from "./system-clock.ts";
 
 /** Entries read at a time: what is replayed is never held whole. */
 const PAGE_ENTRIES = 256;
 const QUEUE_EVENTS_MAX = 4_096;
+
+const breathe = createBreath();
 
 /** The durable events of a session after a seq, oldest first, at most `max`. */
 export async function readEvents(
@@ -31,6 +34,8 @@ export async function readEvents(
     const last = entries.at(-1);
     if (last === undefined || entries.length < page) break;
     after = last.seq + last.span - 1;
+    // Entries without an event may go on for long: the messages of a fork are such.
+    await breathe();
   }
   return events.slice(0, range.max);
 }

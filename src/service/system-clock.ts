@@ -13,7 +13,7 @@ export function createSystemClock(): Clock {
 const BREATH_MS = 8;
 
 /** Waits for one round of the event loop: a timer would add a millisecond, a promise alone would let nobody in. */
-function createBreath(): () => Promise<void> | undefined {
+export function createBreath(): () => Promise<void> | undefined {
   let breathedMs = performance.now();
   return () => {
     if (performance.now() - breathedMs < BREATH_MS) return undefined;
@@ -26,7 +26,7 @@ function createBreath(): () => Promise<void> | undefined {
   };
 }
 
-function sleep(ms: number, signal: AbortSignal): Promise<void> {
+function sleep(ms: number, signal: AbortSignal, how?: "behind"): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted || ms <= 0) return resolve();
     let timer: NodeJS.Timeout | undefined;
@@ -38,6 +38,7 @@ function sleep(ms: number, signal: AbortSignal): Promise<void> {
     const arm = (leftMs: number): void => {
       const stepMs = Math.min(leftMs, TIMER_MS_MAX);
       timer = setTimeout(() => (leftMs > stepMs ? arm(leftMs - stepMs) : finish()), stepMs);
+      if (how === "behind") timer.unref();
     };
     signal.addEventListener("abort", finish, { once: true });
     if (ms !== Number.POSITIVE_INFINITY) arm(ms);

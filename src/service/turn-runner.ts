@@ -1,9 +1,9 @@
 import type { Caller } from "../contract/caller.ts";
 import { type CompactionSettings, RECALL_OUTPUT } from "../contract/compaction.ts";
 import type { EntryBody, TurnEnd } from "../contract/entry.ts";
-import { asRuntimeError, RuntimeError } from "../contract/error.ts";
-import type { Content, ToolResult, ToolUseBlock } from "../contract/message.ts";
-import type { PendingCall, RunResult, SessionSettings, StartTurn } from "../contract/session.ts";
+import { asRuntimeError, type RuntimeError } from "../contract/error.ts";
+import type { Content, ToolResult } from "../contract/message.ts";
+import type { RunResult, SessionSettings, StartTurn } from "../contract/session.ts";
 import type { Permit } from "../core/approval.ts";
 import { COMPACTION_DEFAULTS, DefaultCompactor, requireReachable, thresholdFor } from "../core/compaction/policy.ts";
 import { type Compacting, CUSTOM } from "../core/compaction/prepare.ts";
@@ -14,7 +14,7 @@ import { eventsOf } from "../core/entry-events.ts";
 import type { CheckApart } from "../core/json-schema.ts";
 import type { Redact } from "../core/redact.ts";
 import type { Turn, TurnPolicy } from "../core/run.ts";
-import { type SessionState, totalTokens } from "../core/session-state.ts";
+import type { SessionState } from "../core/session-state.ts";
 import { estimateTokens, toolTokens } from "../core/tokens.ts";
 import { continueTurn, resumeTurn, runTurn, type TurnOutcome, type WAITING } from "../core/turn.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -24,10 +24,11 @@ import type { ModelClient, ToolSpec } from "../ports/model.ts";
 import type { Store } from "../ports/store.ts";
 import type { OpenTelemetry, Watch } from "../ports/telemetry.ts";
 import type { Tool } from "../ports/tool.ts";
-import { appendEntries, emitLive, type LiveSession } from "./live-sessions.ts";
+import { appendEntries, emitLive, type LiveSession, type LiveSessions } from "./live-sessions.ts";
 import { withMemory } from "./memory-operations.ts";
 import type { Preparations } from "./preparations.ts";
 import type { SessionMemory } from "./session-memory.ts";
+import { toResult } from "./turn-result.ts";
 import { chooseTools, type ToolParts } from "./turn-tools.ts";
 
 /** What turns have whatever is configured. */
@@ -48,7 +49,7 @@ export interface FixedParts {
 }
 
 /** What turns run with; what follows from the configuration is what it was when they began. */
-export interface TurnParts extends FixedParts, ToolParts {
+export interface TurnParts extends FixedParts, ToolParts, Pick<LiveSessions, "whole"> {
   /** Makes compactions ready behind turns. */
   readonly preparations: Pick<Preparations, "behind" | "rest">;
   readonly policy: TurnPolicy;
@@ -110,7 +111,7 @@ export async function runSessionTurn(
 
 /** What whoever watches work on a session knows of the session. */
 export function sessionWork({ state }: LiveSession) {
-  return { sessionId: state.sessionId, isCompacted: () => state.compactions.some(({ undone }) => !undone) };
+  return { sessionId: state.sessionId, isCompacted: () => state.shownBy.length > 0 };
 }
 
 interface Equipped extends TurnInput {
@@ -131,6 +132,7 @@ async function runOn(parts: TurnParts, live: LiveSession, input: Equipped): Prom
   const making = { policy, telemetry, compacting, model: bare, tools, skill, by: input.caller?.name, traceparent };
   const turn: Turn = {
     state: live.state,
+    whole: () => parts.whole(live),
     model,
     tools,
     skill,
@@ -156,6 +158,7 @@ async function runOn(parts: TurnParts, live: LiveSession, input: Equipped): Prom
     keep: (text) => store.blobs.put({ mediaType: "text/plain; charset=utf-8", data: new TextEncoder().encode(text) }),
   };
   const { turnsOpened } = live.state;
+  const rest = parts.memory?.use(live.state.sessionId);
   try {
     const outcome = await begin(turn, input);
     return typeof outcome === "symbol" ? outcome : toResult(live, outcome);
@@ -167,6 +170,7 @@ async function runOn(parts: TurnParts, live: LiveSession, input: Equipped): Prom
     if (!hasOpened || live.state.isTurnOpen) await closeBroken(parts, live, { error, hasOpened });
     throw error;
   } finally {
+    rest?.();
     parts.memory?.indexLater(live.state);
     preparations.rest(live, making);
   }
@@ -268,47 +272,6 @@ async function closeBroken(
   for (const event of eventsOf(closed, source)) emitLive(live, clock, event);
 }
 
-export function toResult(live: LiveSession, outcome: TurnOutcome): RunResult {
-  const { sessionId: session_id, usage, turnUsage } = live.state;
-  const { end } = outcome;
-  if (end.status === "failed") throw failureOf(end, session_id);
-  // A turn that is asked for its output has ended without a cause of its own.
-  const { cause = end.cause, ...extraction } = outcome.extraction;
-  return {
-    session_id,
-    text: outcome.text,
-    turns: outcome.turns,
-    tool_calls: outcome.toolCalls,
-    usage: { ...usage, total_tokens: totalTokens(usage) },
-    ...(turnUsage.cost === undefined ? {} : { turn_cost: turnUsage.cost }),
-    ...(cause === undefined ? {} : { terminal_cause_kind: cause }),
-    ...(outcome.pending === undefined ? {} : { pending_calls: outcome.pending.map(toPendingCall) }),
-    ...extraction,
-  };
-}
-
-function toPendingCall({ data: { id, name, args } }: ToolUseBlock): PendingCall {
-  return { id, name, args };
-}
-
-function failureOf(end: Extract<TurnOutcome["end"], { status: "failed" }>, session_id: string): RuntimeError {
-  const { error, error_class, cause, reason } = end;
-  const details = {
-    session_id,
-    error_class,
-    ...(cause === undefined ? {} : { terminal_cause_kind: cause }),
-    ...(reason === undefined ? {} : { reason }),
-  };
-  switch (error_class) {
-    case "cancelled":
-      return new RuntimeError("REQUEST_CANCELLED", error, { details });
-    case "budget":
-      return new RuntimeError("BUDGET_EXHAUSTED", error, { details });
-    default:
-      return new RuntimeError("PROVIDER_ERROR", error, { details });
-  }
-}
-
 /** The capability `session-compaction`, for every session of a runtime. */
 export interface CompactionPart {
   /** What was configured; what is absent follows from the model or the defaults. */
@@ -401,8 +364,7 @@ export function requireReachableFor(
   const isAskedFor = auto_compact_threshold !== undefined || max_summary_tokens !== undefined;
   if (!isAskedFor || part.compactor !== undefined) return;
   const threshold = thresholdFor(auto_compact_threshold, keeps.contextWindow);
-  const { system_prompt } = session;
-  const content = system_prompt ?? "";
+  const content = session.system_prompt ?? "";
   requireReachable(threshold, {
     system: content === "" ? 0 : estimateTokens([{ role: "system", content, created_at: "" }]),
     tools: toolTokens(keeps.tools),

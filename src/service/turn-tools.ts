@@ -21,7 +21,7 @@ export function chooseTools(
   parts: ToolParts,
   live: {
     readonly tools: readonly Tool[];
-    readonly state: Pick<SessionState, "settings" | "compactions" | "pins" | "shown">;
+    readonly state: Pick<SessionState, "settings" | "shownBy" | "pins" | "shown">;
   },
   overlay?: StartTurn["flow_tool_overlay"],
   caller?: Caller,

@@ -1,10 +1,10 @@
 import { grammarFaults } from "../../src/core/compaction/grammar.ts";
 import { assembleContext, type CompactionRecord, isIn, type Placed } from "../../src/core/context.ts";
-import type { SessionState } from "../../src/core/session-state.ts";
 import { estimateTokens } from "../../src/core/tokens.ts";
+import type { WholeState } from "../../src/core/whole-state.ts";
 
 /** What is wrong with a context, whatever was done to it before; one sentence for each rule that is broken. */
-export function brokenRules(state: SessionState): readonly string[] {
+export function brokenRules(state: WholeState): readonly string[] {
   const { transcript, shown, pins, compactions } = state;
   const systemPrompt = state.settings.system_prompt;
   const broken = grammarFaults(assembleContext(state)).map(({ grammar, fault }) => `${grammar}: ${fault}`);
@@ -34,12 +34,12 @@ export interface Earlier {
   readonly transcript: readonly Placed[];
 }
 
-export function snapshot({ shown, transcript }: SessionState): Earlier {
+export function snapshot({ shown, transcript }: WholeState): Earlier {
   return { shown: [...shown], transcript: [...transcript] };
 }
 
 /** What is wrong with a compaction that was committed: what was shown is kept, discarded or superseded, each once. */
-export function brokenByCompaction(before: Earlier, state: SessionState, record: CompactionRecord): readonly string[] {
+export function brokenByCompaction(before: Earlier, state: WholeState, record: CompactionRecord): readonly string[] {
   const { body } = record;
   const late = state.transcript.slice(before.transcript.length);
   const source = [...before.shown.filter(({ message }) => message.role !== "system"), ...late];
@@ -71,7 +71,7 @@ export function brokenByCompaction(before: Earlier, state: SessionState, record:
 }
 
 /** What is wrong with a compaction that was not made: but for what was said meanwhile, nothing changed. */
-export function brokenByFailure(before: Earlier, state: SessionState): readonly string[] {
+export function brokenByFailure(before: Earlier, state: WholeState): readonly string[] {
   const late = state.transcript.slice(before.transcript.length);
   const expected = [...before.shown, ...late];
   const isSame = state.shown.length === expected.length && state.shown.every((placed, at) => placed === expected[at]);

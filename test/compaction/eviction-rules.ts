@@ -1,13 +1,13 @@
 import type { Message } from "../../src/contract/message.ts";
 import { pinnedIn } from "../../src/core/compaction/shown-messages.ts";
 import { type CompactionRecord, isIn } from "../../src/core/context.ts";
-import type { SessionState } from "../../src/core/session-state.ts";
 import { contentTokens } from "../../src/core/tokens.ts";
+import type { WholeState } from "../../src/core/whole-state.ts";
 import { brokenByCompaction, type Earlier } from "./context-rules.ts";
 
 /** What an eviction is held against: the session right before it. */
 export interface BeforeEviction extends Earlier {
-  readonly state: Pick<SessionState, "cadence" | "lastInputTokens" | "usage">;
+  readonly state: Pick<WholeState, "cadence" | "lastInputTokens" | "usage">;
   /** The seqs of everything a pin keeps, and what was brought back by hand. */
   readonly pinned: ReadonlySet<number>;
   readonly expanded: readonly { readonly from_seq: number; readonly to_seq: number }[];
@@ -15,7 +15,7 @@ export interface BeforeEviction extends Earlier {
   readonly point: number | undefined;
 }
 
-export function beforeEviction(state: SessionState): BeforeEviction {
+export function beforeEviction(state: WholeState): BeforeEviction {
   const { cadence, lastInputTokens, usage } = state;
   const made = state.compactions.filter(({ undone, undoneByHand }) => undoneByHand || !undone);
   return {
@@ -32,7 +32,7 @@ const LINE =
   /^\[[^[\]"·\n]* "[^[\]"·\n]*" · about [\d,]+ tokens · (called again later, )?left the context; recall_output\(seq: \d+(, call: \d+)?\) shows it\]$/u;
 
 /** What is wrong with an eviction that was made; one sentence for each rule that is broken. */
-export function brokenByEviction(before: BeforeEviction, state: SessionState, record: CompactionRecord) {
+export function brokenByEviction(before: BeforeEviction, state: WholeState, record: CompactionRecord) {
   const { body } = record;
   const broken = [...brokenByCompaction(before, state, record)];
   const told = new Map(before.shown.map((placed) => [placed.seq, placed.message]));

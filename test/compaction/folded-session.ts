@@ -1,12 +1,12 @@
 import type { Entry, EntryBody, EntryBodyOf } from "../../src/contract/entry.ts";
 import { spanOf } from "../../src/core/entry-events.ts";
-import { applyEntry, foldSession, type SessionState } from "../../src/core/session-state.ts";
+import { applyEntry, foldSession, type WholeState } from "../../src/core/whole-state.ts";
 import { created, idOf } from "../support/entries.ts";
 
 /** A session without a store: what is appended is numbered, kept and folded at once. */
 export interface FoldedSession {
   readonly entries: readonly Entry[];
-  readonly state: SessionState;
+  readonly state: WholeState;
   append(bodies: readonly EntryBody[] | (() => readonly EntryBody[])): Promise<void>;
 }
 

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import type { Entry } from "../../src/contract/entry.ts";
 import { assembleContext, hashContext } from "../../src/core/context.ts";
-import { applyEntry, foldSession, type SessionState } from "../../src/core/session-state.ts";
+import { applyEntry, foldSession, type WholeState } from "../../src/core/whole-state.ts";
 import { createRuntime } from "../../src/runtime.ts";
 import { openEmbeddedStore } from "../../src/runtime-on-disk.ts";
 import { createRandom } from "../crash/random.ts";
@@ -57,7 +57,7 @@ describe("kill -9 of a process that compacts and evicts", () => {
 
 interface Folded {
   readonly entries: readonly Entry[];
-  readonly state: SessionState;
+  readonly state: WholeState;
   /** Calls whose recorded context is not the one the log gives. */
   readonly differing: readonly number[];
   /** The context at the end of the last turn that ended, and what was appended since. */
@@ -123,7 +123,7 @@ async function foldLog(folder: string, sessionId: string): Promise<Folded> {
   return { entries, state, differing, turnEnd };
 }
 
-function sha256Of(state: SessionState): string {
+function sha256Of(state: WholeState): string {
   return hashContext(assembleContext(state), (text) => hash("sha256", text));
 }
 

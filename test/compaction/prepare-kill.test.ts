@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import type { Entry } from "../../src/contract/entry.ts";
 import { assembleContext, hashContext } from "../../src/core/context.ts";
-import { applyEntry, foldSession, type SessionState } from "../../src/core/session-state.ts";
+import { applyEntry, foldSession, type WholeState } from "../../src/core/whole-state.ts";
 import type { SessionRow } from "../../src/ports/store.ts";
 import { openEmbeddedStore } from "../../src/runtime-on-disk.ts";
 import { createRandom } from "../crash/random.ts";
@@ -54,7 +54,7 @@ describe("kill -9 of a process that prepares compactions", () => {
 
 interface Folded {
   readonly entries: readonly Entry[];
-  readonly state: SessionState;
+  readonly state: WholeState;
   readonly row: SessionRow | undefined;
   readonly differing: readonly number[];
   /** Turns that ended. */

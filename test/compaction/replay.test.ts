@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Entry } from "../../src/contract/entry.ts";
 import { assembleContext, hashContext } from "../../src/core/context.ts";
-import { applyEntry, foldSession, type SessionState } from "../../src/core/session-state.ts";
+import { applyEntry, foldSession, type WholeState } from "../../src/core/whole-state.ts";
 import { createRuntime, type Runtime } from "../../src/runtime.ts";
 import { openEmbeddedStore } from "../../src/runtime-on-disk.ts";
 import type { Session } from "../../src/service/session-handle.ts";
@@ -138,7 +138,7 @@ describe(`a session of ${TURNS} turns that compacts tens of times`, () => {
 });
 
 /** Folds the log once, and compares at each call. */
-function replay(): { calls: readonly { seq: number; recorded: string; folded: string }[]; state: SessionState } {
+function replay(): { calls: readonly { seq: number; recorded: string; folded: string }[]; state: WholeState } {
   const calls: { seq: number; recorded: string; folded: string }[] = [];
   const state = foldSession(sessionId, entries.slice(0, 1));
   for (const entry of entries.slice(1)) {

@@ -7,7 +7,7 @@ import { type Placed, showTranscript } from "../../src/core/context.ts";
 import { textOfEntry } from "../../src/core/entry-events.ts";
 import { findRevision, revisionOf } from "../../src/core/rewrites.ts";
 import { foldRow } from "../../src/core/session-row.ts";
-import { foldSession, type SessionState } from "../../src/core/session-state.ts";
+import { foldSession, type WholeState } from "../../src/core/whole-state.ts";
 import type { SessionRow } from "../../src/ports/store.ts";
 import { byEffort } from "../support/effort.ts";
 import { below, chance, pick } from "./chances.ts";
@@ -35,14 +35,14 @@ class Model {
   readonly madeFrom = new Map<string, readonly number[]>();
   readonly undone = new Set<string>();
 
-  look(state: SessionState): void {
+  look(state: WholeState): void {
     this.revisions.set(revisionOf(state.transcript, sha256), textOf(state.transcript));
     for (const { body } of state.compactions) {
       if (!this.madeFrom.has(body.compaction_id)) this.madeFrom.set(body.compaction_id, seqsOf(said(state.transcript)));
     }
   }
 
-  standing(state: SessionState) {
+  standing(state: WholeState) {
     const now = seqsOf(said(state.transcript));
     return state.compactions.filter(({ body }) => {
       const from = this.madeFrom.get(body.compaction_id) ?? [];

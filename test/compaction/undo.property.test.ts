@@ -3,7 +3,7 @@ import { setImmediate } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import type { Entry } from "../../src/contract/entry.ts";
 import { assembleContext, hashContext } from "../../src/core/context.ts";
-import { foldSession, type SessionState } from "../../src/core/session-state.ts";
+import { foldSession, type WholeState } from "../../src/core/whole-state.ts";
 import { byEffort } from "../support/effort.ts";
 import { below, chance, pick } from "./chances.ts";
 import { createRandomSession, type RandomSession } from "./random-session.ts";
@@ -105,7 +105,7 @@ async function undo({ append }: RandomSession, compaction_id: string): Promise<v
 }
 
 /** The log without the compaction at a seq, those after it, and what was done to them; read as a store reads it. */
-function foldWithout({ entries, state }: RandomSession, seq: number): SessionState {
+function foldWithout({ entries, state }: RandomSession, seq: number): WholeState {
   const isBuiltOnIt = ({ seq: at, body }: Entry): boolean =>
     at >= seq && (body.kind === "compacted" || body.kind === "compaction_undone" || body.kind === "expanded");
   const text = JSON.stringify(entries.filter((entry) => !isBuiltOnIt(entry)));
@@ -113,7 +113,7 @@ function foldWithout({ entries, state }: RandomSession, seq: number): SessionSta
   return foldSession(state.sessionId, JSON.parse(text) as Entry[]);
 }
 
-function bytesOf(state: Pick<SessionState, "shown">): { seqs: string; bytes: string; sha256: string } {
+function bytesOf(state: Pick<WholeState, "shown">): { seqs: string; bytes: string; sha256: string } {
   const messages = assembleContext(state);
   return {
     seqs: state.shown.map(({ seq }) => seq).join(),

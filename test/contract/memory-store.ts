@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { MemoryStore, Scope } from "../../src/ports/memory.ts";
+import type { Scope } from "../../src/ports/memory.ts";
 import { idOf } from "../support/entries.ts";
 import {
   batchOf,
@@ -15,31 +15,13 @@ import {
   turned,
   worthOfEach,
 } from "../support/memory-chunks.ts";
+import { A, B, type Check, type OpenMemoryStore, using } from "./memory-store-check.ts";
 import { likeAPlainList } from "./memory-store-property.ts";
-
-/** Opens a memory in one place; what it returns the second time, after the first was closed, is that place restarted. */
-export type OpenMemoryStore = () => Promise<MemoryStore>;
-
-interface Check {
-  readonly promise: string;
-  holds(open: OpenMemoryStore): Promise<void>;
-}
-
-const A = idOf(1);
-const B = idOf(2);
-
-/** Runs work on an open store and closes it. */
-async function using<T>(open: OpenMemoryStore, work: (store: MemoryStore) => Promise<T>): Promise<T> {
-  const store = await open();
-  try {
-    return await work(store);
-  } finally {
-    await store.close();
-  }
-}
+import { VECTOR_CHECKS } from "./memory-store-vectors.ts";
 
 /** What every memory store promises. */
 export const MEMORY_STORE_CHECKS: readonly Check[] = [
+  ...VECTOR_CHECKS,
   {
     promise: "[D8] is empty at first, and says so to every question",
     holds: (open) =>

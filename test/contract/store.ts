@@ -273,6 +273,23 @@ export const STORE_CHECKS: readonly Check[] = [
       });
     },
   },
+  {
+    promise: "[F4] keeps the last checkpoint of each session, also for whoever opens it next, where it keeps any",
+    holds: async (open) => {
+      await using(open, async ({ checkpoints }) => {
+        expect(await checkpoints?.get(A)).toBeUndefined();
+        await checkpoints?.put(A, "first");
+        await checkpoints?.put(A, "é\n".repeat(9_000));
+        await checkpoints?.put(B, "another's");
+      });
+      await using(open, async ({ checkpoints }) => {
+        if (checkpoints === undefined) return;
+        expect(await checkpoints.get(A)).toBe("é\n".repeat(9_000));
+        expect(await checkpoints.get(B)).toBe("another's");
+        expect(await checkpoints.get("../index.db")).toBeUndefined();
+      });
+    },
+  },
   ...PAGE_CHECKS,
 ];
 

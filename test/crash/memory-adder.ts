@@ -31,9 +31,15 @@ async function addForever(sessionId: string): Promise<void> {
 async function embedForever(): Promise<void> {
   for (;;) {
     const chunks = await store.vectors.missing(CRASH_EMBEDDER, 16);
+    // What sessions say at the same seq is embedded once, by whichever process, and is the same for all of them.
+    const passages = chunks.map(({ seq }) => `said at ${seq}`);
+    const known = await store.vectors.known?.(CRASH_EMBEDDER, passages);
     await store.vectors.put(
       CRASH_EMBEDDER,
-      chunks.map(({ id, seq }) => ({ id, vector: vectorAt(seq) })),
+      chunks.map(({ id, seq }, at) => {
+        const passage = passages[at] ?? "";
+        return { id, passage, vector: known?.get(passage) ?? vectorAt(seq) };
+      }),
     );
     await new Promise((resolve) => setImmediate(resolve));
   }

@@ -77,7 +77,8 @@ describe.each(MEMORY_STORES)("a memory %s of sessions that talked at the same ti
       close: async () => {},
     };
     const embedding = createEmbedding(store, async () => embedder, createVirtualClock());
-    while ((await store.status("listening")).pending > 0) await embedding.drain(1_000);
+    while ((await store.status("listening")).pending > 0)
+      await embedding.fill([], { scope: { discardedOnly: false }, msMax: 1_000 });
     expect(passages).toEqual([
       TALK[0][1],
       TALK[1][1],

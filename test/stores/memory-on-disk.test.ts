@@ -55,7 +55,7 @@ describe("a memory on disk", () => {
     await store.close();
     expect(statSync(folder).mode & 0o777).toBe(0o700);
     const files = readdirSync(folder).sort();
-    expect(files).toEqual(["memory.db", "memory.db-lock", "vectors-1.bits", "vectors-1.rows"]);
+    expect(files).toEqual(["memory.db", "memory.db-lock", "vectors-1.bits", "vectors-1.rows", "vectors-1.sums"]);
     for (const file of files) expect(statSync(join(folder, file)).mode & 0o777).toBe(0o600);
   });
 

@@ -5,7 +5,8 @@ import { afterAll, describe, expect, it } from "vitest";
 import type { MemoryStore } from "../../src/ports/memory.ts";
 import { createMemoryStoreInMemory } from "../../src/stores/recall/in-memory.ts";
 import { openMemoryStore } from "../../src/stores/recall/open.ts";
-import { describeMemoryStore, MEMORY_STORE_CHECKS, type OpenMemoryStore } from "../contract/memory-store.ts";
+import { describeMemoryStore, MEMORY_STORE_CHECKS } from "../contract/memory-store.ts";
+import type { OpenMemoryStore } from "../contract/memory-store-check.ts";
 
 const root = mkdtempSync(join(tmpdir(), "rkat-memory-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));

@@ -1,6 +1,7 @@
 import connect from "postgres";
 import { beforeAll, vi } from "vitest";
-import { describeMemoryStore, type OpenMemoryStore } from "../contract/memory-store.ts";
+import { describeMemoryStore } from "../contract/memory-store.ts";
+import type { OpenMemoryStore } from "../contract/memory-store-check.ts";
 import { databaseFor, withPostgres } from "../support/postgres.ts";
 import { sharedMemories, type Way } from "../support/shared-memory.ts";
 

@@ -4,6 +4,7 @@ import type { JsonObject } from "../../contract/session.ts";
 import type { Placed } from "../context.ts";
 import type { KeptCompaction } from "../rewrites.ts";
 import { estimateTokens } from "../tokens.ts";
+import { evictionsIn } from "../whole-state.ts";
 import { chooseEvictions, isTaskDone } from "./evict.ts";
 
 const created_at = "2026-01-01T00:00:00.000Z";
@@ -16,10 +17,14 @@ interface Called {
   readonly failed?: boolean;
 }
 
+interface Compactions {
+  readonly compactions: readonly KeptCompaction[];
+}
+
 /** Turns of tool exchanges, each message ten seqs after the one before. */
 function contextOf(
   turns: readonly (readonly (readonly Called[])[])[],
-  more: Partial<Parameters<typeof chooseEvictions>[0]> = {},
+  { compactions = [], ...more }: Partial<Parameters<typeof chooseEvictions>[0]> & Partial<Compactions> = {},
 ) {
   const messages: Message[] = [];
   for (const [turn, exchanges] of turns.entries()) {
@@ -39,7 +44,14 @@ function contextOf(
     }
   }
   const shown = messages.map((message, at): Placed => ({ seq: 10 * (at + 1), message }));
-  return { shown, shownTokens: estimateTokens(messages), compactions: [], pins: new Set<number>(), ...more };
+  return {
+    shown,
+    shownTokens: estimateTokens(messages),
+    shownBy: compactions.filter(({ undone }) => !undone),
+    evictions: evictionsIn({ compactions }),
+    pins: new Set<number>(),
+    ...more,
+  };
 }
 
 const read = (path: string, copies = 20, more: Partial<Called> = {}): Called => ({

@@ -1,7 +1,7 @@
 import { type EvictionReason, RECALL_OUTPUT } from "../../contract/compaction.ts";
 import type { Content, Message, ToolResult, ToolUseBlock } from "../../contract/message.ts";
 
-import { type Placed, standingIn } from "../context.ts";
+import type { Placed } from "../context.ts";
 import type { SessionState } from "../session-state.ts";
 import { contentText, contentTokens } from "../tokens.ts";
 import type { Pruned } from "../transcript-text.ts";
@@ -20,20 +20,18 @@ const FREED_SHARE_MIN = 0.05;
 
 export type Eviction = Pruned & { readonly reason: EvictionReason };
 
-type Evictable = Pick<SessionState, "shown" | "shownTokens" | "compactions" | "pins">;
+type Evictable = Pick<SessionState, "shown" | "shownTokens" | "shownBy" | "evictions" | "pins">;
 
 /**
  * The tool outputs that may leave the context, oldest first, each with the line that takes its place; none where that
  * is not worth it. Only what stands after the last output that was ever evicted is looked at, so no eviction changes
  * what an earlier one has left, and what a person undid is not done again.
  */
-export function chooseEvictions({ shown, shownTokens, compactions, pins }: Evictable): readonly Eviction[] {
-  const standing = standingIn({ compactions });
+export function chooseEvictions({ shown, shownTokens, shownBy, evictions, pins }: Evictable): readonly Eviction[] {
+  const standing = shownBy.at(-1);
   // Kept messages that had to be simplified are not what the log has: they stay as they are.
   if (standing !== undefined && standing.body.reshape !== "as_is") return [];
-  const isMade = (one: (typeof compactions)[number]): boolean => one.undoneByHand || !one.undone;
-  const point = compactions.findLast((one) => one.body.evicted !== undefined && isMade(one))?.body.evicted?.up_to_seq;
-  const from = shown.findLastIndex(({ seq }) => seq === point) + 1;
+  const from = shown.findLastIndex(({ seq }) => seq === evictions.upTo) + 1;
   const spared = new Set([...pinnedIn(shown, pins)].map(({ seq }) => seq));
   const known = new Set(standing?.body.pruned.map(({ seq, tool_use_id }) => `${seq} ${tool_use_id}`));
   const expanded = standing?.expanded ?? [];
@@ -48,12 +46,11 @@ export function chooseEvictions({ shown, shownTokens, compactions, pins }: Evict
 }
 
 /** Whether a task was marked as done since the last eviction: what led to it is over. */
-export function isTaskDone({ shown, compactions }: Pick<Evictable, "shown" | "compactions">): boolean {
-  const last = compactions.findLast(({ body }) => body.evicted !== undefined)?.seq ?? 0;
+export function isTaskDone({ shown, evictions }: Pick<Evictable, "shown" | "evictions">): boolean {
   const { exchanges } = exchangesIn(shown);
   return exchanges.some(
     ({ seq, results, calls }) =>
-      seq > last && results.some((result) => !result.is_error && marksDone(calls.get(result.tool_use_id))),
+      seq > evictions.lastSeq && results.some((result) => !result.is_error && marksDone(calls.get(result.tool_use_id))),
   );
 }
 

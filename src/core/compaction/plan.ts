@@ -2,9 +2,10 @@ import type { ContextPart, SeqRange } from "../../contract/compaction.ts";
 import type { Message } from "../../contract/message.ts";
 import type { CompactionResult } from "../../ports/compactor.ts";
 import { isIn, type Placed, showTranscript, standingIn } from "../context.ts";
-import type { SessionState } from "../session-state.ts";
+import { type Numbered, rangesOf } from "../seq-ranges.ts";
 import { contentTokens, estimateTokens } from "../tokens.ts";
 import type { Pruned } from "../transcript-text.ts";
+import type { WholeState } from "../whole-state.ts";
 import { SUMMARY_PREFIX, turnsOf } from "./shown-messages.ts";
 
 /** One thing of a rebuilt context: a kept message, or something new in its place. */
@@ -99,39 +100,6 @@ export function replan(plan: Plan, source: readonly Placed[], isKept: (placed: P
   return { items, discarded: discarded.sort((a, b) => orderOf(a) - orderOf(b)) };
 }
 
-type Numbered = Pick<Placed, "seq">;
-
-/** Messages as ranges of seqs: exactly these, in this order. */
-export function rangesOf(placed: readonly Numbered[], transcript: readonly Numbered[]): SeqRange[] {
-  // A notice that came while tools ran stands after their results with a smaller seq, so ranges follow the seqs, not
-  // the places: a range may hold no seq that is not asked for.
-  if (placed.length === 0) return [];
-  const ranks = ranksIn(transcript);
-  const ranges: SeqRange[] = [];
-  for (const { seq } of placed) {
-    const last = ranges.at(-1);
-    if (last !== undefined && (ranks.get(seq) ?? -1) === (ranks.get(last.to_seq) ?? -1) + 1) last.to_seq = seq;
-    else ranges.push({ from_seq: seq, to_seq: seq });
-  }
-  return ranges;
-}
-
-const ranked = new WeakMap<
-  readonly Numbered[],
-  { readonly length: number; readonly ranks: ReadonlyMap<number, number> }
->();
-
-/** Where each seq stands among all; a compaction asks several times about the same transcript. */
-function ranksIn(transcript: readonly Numbered[]): ReadonlyMap<number, number> {
-  const { length } = transcript;
-  const known = ranked.get(transcript);
-  if (known?.length === length) return known.ranks;
-  const seqs = transcript.map(({ seq }) => seq).sort((a, b) => a - b);
-  const ranks = new Map(seqs.map((seq, rank) => [seq, rank]));
-  ranked.set(transcript, { length, ranks });
-  return ranks;
-}
-
 /** A plan as an entry keeps it. */
 export function partsOf({ items }: Plan, transcript: readonly Placed[]): ContextPart[] {
   const parts: ContextPart[] = [];
@@ -164,7 +132,7 @@ export interface Expansion {
  * Chooses what comes back into the context: whole turns of the ranges that are not shown, the newest first, as many as
  * fit. Parts of a turn are not brought back alone: a call without its question is one no provider may accept.
  */
-export function planExpansion(state: SessionState, wanted: readonly SeqRange[], tokensMax: number): Expansion {
+export function planExpansion(state: WholeState, wanted: readonly SeqRange[], tokensMax: number): Expansion {
   const { transcript } = state;
   const messages = transcript.map(({ message }) => message);
   const hidden = hiddenIn(transcript, state.shown);
@@ -190,7 +158,7 @@ export function planExpansion(state: SessionState, wanted: readonly SeqRange[], 
 
 /** Chooses which evicted outputs are shown whole again: those of whole messages, the newest first, as many as fit. */
 export function planReturn(
-  { transcript }: Pick<SessionState, "transcript">,
+  { transcript }: Pick<WholeState, "transcript">,
   evicted: readonly Pruned[],
   tokensMax: number,
 ): Expansion & { readonly tokens: number } {
@@ -214,7 +182,7 @@ export function planReturn(
 
 /** The context as it would be with these ranges back in it, and these messages pinned. */
 export function shownWith(
-  { transcript, compactions, pins }: SessionState,
+  { transcript, compactions, pins }: WholeState,
   more: { ranges?: readonly SeqRange[]; pin?: number },
 ): readonly Placed[] {
   const { ranges = [], pin } = more;

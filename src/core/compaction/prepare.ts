@@ -4,10 +4,11 @@ import type { Clock } from "../../ports/clock.ts";
 import type { CompactionHooks, CompactionResult, Compactor, Curator } from "../../ports/compactor.ts";
 import type { Judge } from "../../ports/judge.ts";
 import { asKept, type Placed, prunedBy, standingIn } from "../context.ts";
-import type { SessionState } from "../session-state.ts";
+import { rangesOf } from "../seq-ranges.ts";
 import { estimateTokens } from "../tokens.ts";
 import { findPrunable } from "../transcript-text.ts";
-import { keepAll, type Plan, rangesOf, type Source } from "./plan.ts";
+import type { WholeState } from "../whole-state.ts";
+import { keepAll, type Plan, type Source } from "./plan.ts";
 import type { Reading } from "./reading.ts";
 import type { Recover } from "./receipt.ts";
 import { type Retained, retain } from "./retain.ts";
@@ -64,7 +65,7 @@ const DRAFT_SUMMARY = "(the summary stands here)";
 
 /** Looks at the context and decides what would stay; undefined with a reason when nothing would change. */
 export function prepare(
-  state: SessionState,
+  state: WholeState,
   compacting: Compacting,
   how: { trigger: CompactionTrigger; contextWindow: number | undefined },
 ): Prepared | { readonly nothing: string } {
@@ -92,7 +93,7 @@ export function prepare(
 }
 
 /** What is shown, at this moment. */
-export function sourceOf(state: Pick<SessionState, "shown">, transcript: readonly Placed[]): Source {
+export function sourceOf(state: Pick<WholeState, "shown">, transcript: readonly Placed[]): Source {
   const logged = new Set(transcript);
   const seqs = new Set(transcript.map(({ seq }) => seq));
   // A message that is shown pruned or simplified is another object with the seq of the one in the log.
@@ -103,7 +104,7 @@ export function sourceOf(state: Pick<SessionState, "shown">, transcript: readonl
 const INTRODUCTION_TOKENS = estimateTokens([summaryMessage({ summary: "", created_at: "", compaction_id: "" })]);
 
 interface Situation {
-  readonly state: SessionState;
+  readonly state: WholeState;
   readonly transcript: readonly Placed[];
   readonly source: Source;
   readonly trigger: CompactionTrigger;
@@ -154,7 +155,7 @@ function targetOf(shownTokens: number, { contextWindow }: { contextWindow: numbe
     : Math.min(contextWindow * WINDOW_TARGET_SHARE, Math.max(byEstimate, 1));
 }
 
-function prunesMore({ compactions }: SessionState, { pruned }: Retained): boolean {
+function prunesMore({ compactions }: WholeState, { pruned }: Retained): boolean {
   const standing = standingIn({ compactions });
   const before = new Set((standing?.body.pruned ?? []).map(({ seq, tool_use_id }) => `${seq} ${tool_use_id}`));
   return pruned.some(({ seq, tool_use_id }) => !before.has(`${seq} ${tool_use_id}`));

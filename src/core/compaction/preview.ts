@@ -2,8 +2,8 @@ import type { Compaction, CompactResult } from "../../contract/compaction.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { ModelClient } from "../../ports/model.ts";
 import { messagesOf } from "../context.ts";
-import type { SessionState } from "../session-state.ts";
 import { estimateTokens } from "../tokens.ts";
+import type { WholeState } from "../whole-state.ts";
 import { cascadeRequests } from "./cascade.ts";
 import { foldCandidate } from "./gates.ts";
 import { judgeRequest } from "./model-judge.ts";
@@ -22,7 +22,7 @@ const PREVIEW = "preview";
  * would have to carry, `tokens_after` counts one of the usual length, and the cost the longest one allowed.
  */
 export async function previewCompaction(
-  state: SessionState,
+  state: WholeState,
   compacting: Compacting,
   by: { model: ModelClient; clock: Clock; instructions: string | undefined },
 ): Promise<CompactResult> {

@@ -3,11 +3,12 @@ import type { CompactionBasis, EntryBody, EntryBodyOf } from "../../contract/ent
 import { messageOf } from "../../contract/error.ts";
 import { advanceCadence, type Hash, hashContext, messagesOf, showTranscript } from "../context.ts";
 import { type Asking, waitFor } from "../model-call.ts";
-import type { PreparedRecord, SessionState } from "../session-state.ts";
+import { rangesOf } from "../seq-ranges.ts";
+import type { PreparedRecord } from "../session-state.ts";
 import { estimateTokens } from "../tokens.ts";
+import type { WholeState } from "../whole-state.ts";
 import { removesEnough } from "./economy.ts";
 import { grammarFaults } from "./grammar.ts";
-import { rangesOf } from "./plan.ts";
 import { describeCompaction } from "./policy.ts";
 import type { Compacting } from "./prepare.ts";
 
@@ -21,7 +22,7 @@ type HowPublished = Partial<Pick<EntryBodyOf<"compacted">, "trigger" | "created_
 
 /** The entry that puts a compaction into force. What was said since it was planned stands after it. */
 export function publishedEntry(
-  state: Pick<SessionState, "transcript" | "cadence">,
+  state: Pick<WholeState, "transcript" | "cadence">,
   { compaction, basis }: Made,
   how: HowPublished,
 ): EntryBodyOf<"compacted"> {
@@ -45,7 +46,7 @@ export function publishedEntry(
  * pins, the compaction that stands with what was brought back of it, and that nothing was rewritten.
  */
 export function basisOf(
-  state: SessionState,
+  state: WholeState,
   { transcript, shown }: Pick<CompactionBasis, "transcript" | "shown">,
   hash: Hash,
 ): string {
@@ -65,12 +66,12 @@ export function basisOf(
   );
 }
 
-export function isUntouched(state: SessionState, { body }: PreparedRecord, hash: Hash): boolean {
+export function isUntouched(state: WholeState, { body }: PreparedRecord, hash: Hash): boolean {
   return basisOf(state, body.basis, hash) === body.basis.sha256;
 }
 
 export interface Publishing {
-  readonly state: SessionState;
+  readonly state: WholeState;
   readonly compacting: Compacting;
   readonly asking: Asking;
   readonly hash: Hash;
@@ -141,7 +142,7 @@ export function preparedEntry(
 }
 
 /** Why a provider would reject the context, with what was said since; one that rejects it as it is now is not in use. */
-function faultWith(state: SessionState, body: EntryBodyOf<"compacted">): string | undefined {
+function faultWith(state: WholeState, body: EntryBodyOf<"compacted">): string | undefined {
   const { transcript, compactions, pins } = state;
   const madeFrom = transcript.length - (transcript[0]?.message.role === "system" ? 1 : 0);
   const record = { seq: state.lastSeq + 1, body, madeFrom, undone: false, expanded: [] };
@@ -155,7 +156,7 @@ function faultWith(state: SessionState, body: EntryBodyOf<"compacted">): string 
 const NO_PINS: ReadonlySet<number> = new Set();
 
 /** Whoever counts compactions by their beginnings and ends finds both, also of one that was there before it began. */
-function startedEntry(state: SessionState, { economy }: EntryBodyOf<"compacted">): EntryBody {
+function startedEntry(state: WholeState, { economy }: EntryBodyOf<"compacted">): EntryBody {
   return {
     kind: "event",
     event: {

@@ -7,8 +7,8 @@ import { textsOf, wholeTextsOf } from "../grounding/exactness.ts";
 import type { Invented } from "../grounding/groundedness.ts";
 import { classify, indexTexts, lazily, type ReceiptItem, type TextIndex } from "../grounding/occurrence.ts";
 import { type Specific, specificsOf } from "../grounding/specifics.ts";
-import type { SessionState } from "../session-state.ts";
 import type { Pruned } from "../transcript-text.ts";
+import type { WholeState } from "../whole-state.ts";
 import type { Accounting, Reading } from "./reading.ts";
 
 export interface ReceiptSource {
@@ -142,7 +142,7 @@ export function originalsOf(
 }
 
 /** What a compaction's summary stands for, when another takes its place. */
-export function inheritedFrom({ compactions }: SessionState, compactionId: string | undefined): readonly Specific[] {
+export function inheritedFrom({ compactions }: WholeState, compactionId: string | undefined): readonly Specific[] {
   const record = compactions.find(({ body }) => body.compaction_id === compactionId);
   return record?.body.receipt.items.filter(({ status }) => status === "in_summary") ?? [];
 }

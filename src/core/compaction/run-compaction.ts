@@ -7,13 +7,15 @@ import type { ToolSpec } from "../../ports/model.ts";
 import { type Hash, messagesOf, type Placed } from "../context.ts";
 import { type Asking, waitFor } from "../model-call.ts";
 import { isSummaryOf } from "../native-summary.ts";
-import { addUsage, type SessionState } from "../session-state.ts";
+import { rangesOf } from "../seq-ranges.ts";
+import { addUsage } from "../session-state.ts";
 import { estimateTokens } from "../tokens.ts";
+import type { WholeState } from "../whole-state.ts";
 import { summariseByCascade } from "./cascade.ts";
 import { type Passed, passGates } from "./gates.ts";
 import { type Grounded, ground, ungrounded, type Written } from "./ground.ts";
 import { compactNatively } from "./native.ts";
-import { keptOf, type Plan, partsOf, rangesOf } from "./plan.ts";
+import { keptOf, type Plan, partsOf } from "./plan.ts";
 import { type Compacting, leavingBy, type Prepared, prepare, rangesIn, retainFrom, supersededBy } from "./prepare.ts";
 import { basisOf, type Made, publishedEntry, tellHook } from "./published.ts";
 import {
@@ -32,7 +34,7 @@ import { economyOf, priceNote } from "./when-it-pays.ts";
 
 /** One compaction of a session that is held. */
 export interface CompactionJob {
-  readonly state: SessionState;
+  readonly state: WholeState;
   readonly compacting: Compacting;
   readonly asking: Asking;
   readonly trigger: CompactionTrigger;
@@ -293,7 +295,7 @@ async function fill(job: Making, prepared: Prepared, grounded: Grounded): Promis
 }
 
 /** What was asked must be there to be answered, and what is gone must be spoken for. */
-function requireWhole({ isTurnOpen, transcript }: SessionState, { plan }: Extract<Passed, { ok: true }>): void {
+function requireWhole({ isTurnOpen, transcript }: WholeState, { plan }: Extract<Passed, { ok: true }>): void {
   if (plan.discarded.length > 0 && plan.items.every((item) => "kept" in item)) {
     throw new Rejected("the compactor takes messages out and puts no summary in their place");
   }

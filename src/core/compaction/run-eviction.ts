@@ -2,11 +2,12 @@ import { EVICTION, type Evicted } from "../../contract/compaction.ts";
 import type { EntryBodyOf } from "../../contract/entry.ts";
 import { messagesOf, prunedBy, standingIn } from "../context.ts";
 import type { Asking } from "../model-call.ts";
-import type { SessionState } from "../session-state.ts";
+import { rangesOf } from "../seq-ranges.ts";
 import { estimateTokens } from "../tokens.ts";
+import type { WholeState } from "../whole-state.ts";
 import { chooseEvictions, type Eviction } from "./evict.ts";
 import { passGates } from "./gates.ts";
-import { keepAll, partsOf, rangesOf } from "./plan.ts";
+import { keepAll, partsOf } from "./plan.ts";
 import { type Compacting, sourceOf } from "./prepare.ts";
 import { apartFor, originalsOf, recoverByExpanding, writeReceipt } from "./receipt.ts";
 import type { CompactionJob } from "./run-compaction.ts";
@@ -14,7 +15,7 @@ import { pinnedIn } from "./shown-messages.ts";
 
 /** One eviction of a session that is held. */
 export interface EvictionJob {
-  readonly state: SessionState;
+  readonly state: WholeState;
   readonly compacting: Pick<Compacting, "reading">;
   readonly asking: Pick<Asking, "model" | "clock" | "signal">;
   append: CompactionJob["append"];

@@ -7,7 +7,7 @@ import type { Placed } from "../context.ts";
 import { piecesOf, textsOf } from "../grounding/exactness.ts";
 import { indexTexts } from "../grounding/occurrence.ts";
 import { isRule } from "../grounding/wishes.ts";
-import type { SessionState } from "../session-state.ts";
+import type { WholeState } from "../whole-state.ts";
 
 /** Rules a compaction carries on; of more, the newest. */
 export const RULES_MAX = 40;
@@ -73,6 +73,6 @@ function withoutPiped(content: Content): Content {
 }
 
 /** What a compaction's summary stood for, when another takes its place. */
-export function inheritedRules({ compactions }: SessionState, compactionId: string | undefined): readonly UserRule[] {
+export function inheritedRules({ compactions }: WholeState, compactionId: string | undefined): readonly UserRule[] {
   return compactions.find(({ body }) => body.compaction_id === compactionId)?.body.rules ?? [];
 }

@@ -5,6 +5,7 @@ import type { ModelClient } from "../../ports/model.ts";
 import { messagesOf, type Placed } from "../context.ts";
 import type { SessionState } from "../session-state.ts";
 import { estimateTokens } from "../tokens.ts";
+import type { WholeState } from "../whole-state.ts";
 import { expectedCalls, pays, type Stakes, weigh } from "./economy.ts";
 import type { Compacting, Prepared } from "./prepare.ts";
 
@@ -26,7 +27,7 @@ export function decidesByPrice(
 
 /** What a compaction that was asked to pay is told with where nobody knows whether it does; once in a session. */
 export function priceNote(
-  { compactions }: Pick<SessionState, "compactions">,
+  { compactions }: Pick<WholeState, "compactions">,
   compacting: Pick<Compacting, "policy">,
   model: Pick<ModelClient, "prices" | "modelId">,
 ): readonly string[] {

@@ -74,4 +74,37 @@ describe("a log that is read page by page", () => {
     expect(await seqsByPage(again)).toEqual(upTo(end + 1));
     await again.close();
   });
+
+  it("[F4] [F9] takes a long append in pieces: others append meanwhile, nobody to the same log, and all is kept", async () => {
+    const folder = mkdtempSync(join(root, "long-"));
+    const host = { pid: process.pid, isRunning: () => true };
+    // Saved often, so that the index is written while the long one is under way.
+    const sizes = { segmentBytes: 40_000, checkpointBytes: 2_000 };
+    const store = openStore({ folder, foldRow, host, sizes });
+    const bodies: EntryBody[] = [
+      created,
+      ...Array.from({ length: 999 }, (_, at) => said(`text ${at}, [[{}],[1,{"kind":"`)),
+    ];
+    let isLongOver = false;
+    const long = store.log.append(A, 0, toNewEntries(bodies)).finally(() => {
+      isLongOver = true;
+    });
+    await expect(store.log.append(A, 0, toNewEntries([created]))).rejects.toMatchObject({ code: "SESSION_BUSY" });
+    let others = 0;
+    for (; !isLongOver; others += 1)
+      await store.log.append(idOf(2 + others), 0, toNewEntries([created, said("short")]));
+    expect(others).toBeGreaterThan(3);
+    const written = await long;
+    expect(written.map(({ body }) => body)).toEqual(bodies);
+    await store.close();
+    const again = openStore({ folder, foldRow, host, sizes });
+    expect(await again.log.read(A, 1, Number.MAX_SAFE_INTEGER)).toEqual(written);
+    expect(await again.log.read(A, 500, 7)).toEqual(written.slice(499, 506));
+    expect((await again.sessions.get(A))?.last_seq).toBe(1_000);
+    expect(await again.sessions.page({ max: 10_000 })).toHaveLength(others + 1);
+    for (let other = 0; other < others; other += 1) {
+      expect(await again.log.read(idOf(2 + other), 1, 9)).toHaveLength(2);
+    }
+    await again.close();
+  });
 });

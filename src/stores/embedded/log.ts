@@ -2,8 +2,9 @@ import type { Entry, NewEntry } from "../../contract/entry.ts";
 import { messageOf, RuntimeError } from "../../contract/error.ts";
 import type { EventLog, FoldRow, LogRow } from "../../ports/store.ts";
 import type { Leases } from "./leases.ts";
-import { isGap, type LogIndex, readPlaces } from "./log-index.ts";
-import { encodeRecord, scanSegment } from "./record.ts";
+import type { LogIndex } from "./log-index.ts";
+import { isGap, readPlaces } from "./read-places.ts";
+import { encodeInPieces, encodeRecord, PIECE_ENTRIES, scanSegment } from "./record.ts";
 import { openSegmentWriter, type SegmentIo, type Segments, type SegmentWriter } from "./segments.ts";
 import { mendSession, type Tail } from "./tail.ts";
 
@@ -64,13 +65,20 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EventLog<
       throw new RuntimeError("SESSION_BUSY", `the log of session ${sessionId} ends at ${end}, not at ${after}`);
     }
     const entries = number(added, after, atMs ?? now());
-    const record = encodeRecord(sessionId, entries, fence);
-    const { segment, file } = ownSegment();
     ends.set(sessionId, lastSeqOf(entries));
     try {
-      const { offset, bytes } = await file.append(record);
+      const isLong = entries.length > PIECE_ENTRIES;
+      const record = isLong
+        ? await encodeInPieces(sessionId, entries, { fence, breathe })
+        : encodeRecord(sessionId, entries, fence);
       let next = row;
-      for (const entry of entries) next = foldRow(next, sessionId, entry);
+      for (const [at, entry] of entries.entries()) {
+        next = foldRow(next, sessionId, entry);
+        if (isLong && at % PIECE_ENTRIES === 0) await breathe();
+      }
+      const { segment, file } = ownSegment();
+      const { offset, bytes } = await file.append(record);
+      // Nothing is waited for in between: what is written must be known before more is.
       if (next !== undefined) tail.add(sessionId, { seq: after + 1, segment, offset, bytes }, next);
       takenTo.set(segment, offset + bytes);
       if (file.end - checkpointed >= sizes.checkpointBytes) {
@@ -185,6 +193,11 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EventLog<
       writer = undefined;
     },
   };
+}
+
+/** One round of the event loop. */
+function breathe(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }
 
 function number<B>(added: readonly NewEntry<B>[], after: number, timestamp_ms: number): readonly Entry<B>[] {

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { messageOf, RuntimeError } from "../../contract/error.ts";
 import type { FoldRow, LogRow, Store } from "../../ports/store.ts";
 import { createBlobFiles } from "./blob-files.ts";
+import { createCheckpointFiles } from "./checkpoint-files.ts";
 import { bootId, createSessionLocks, describeSelf, openLeases } from "./leases.ts";
 import { createLog, LOG_SIZES, type LogSizes } from "./log.ts";
 import { openLogIndex } from "./log-index.ts";
@@ -86,6 +87,7 @@ export function openStore<B, R extends LogRow>(options: EmbeddedOptions<B, R>): 
     locks,
     signals,
     blobs: createBlobFiles(join(folder, "blobs"), randomUUID),
+    checkpoints: createCheckpointFiles(join(folder, "checkpoints")),
     close: () => {
       closing ??= close();
       return closing;

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { answered } from "../../../test/support/entries.ts";
 import type { Entry } from "../../contract/entry.ts";
-import { decodeRecord, encodeRecord, findRecord, recordHead } from "./record.ts";
+import { decodeRecord, encodeInPieces, encodeRecord, findRecord, openRecord, recordHead } from "./record.ts";
 
 const texts = fc.array(fc.string({ unit: "binary", maxLength: 40 }), { minLength: 1, maxLength: 5 });
 const record = fc.record({
@@ -21,6 +21,8 @@ function entriesOf({ texts: said, seq, span }: { texts: readonly string[]; seq: 
   }));
 }
 
+const ID = "01900000-0000-7000-8000-000000000001";
+
 describe("a record", () => {
   it("[F4] comes back as it was written, wherever it stands", () => {
     fc.assert(
@@ -29,10 +31,73 @@ describe("a record", () => {
         const bytes = encodeRecord(given.sessionId, entries, 7);
         const buffer = Buffer.concat([before, bytes]);
         expect(findRecord(buffer, before.length)).toEqual({ kind: "record", bytes: bytes.length });
-        expect(recordHead(buffer, before.length)).toEqual({ sessionId: given.sessionId, seq: given.seq, fence: 7 });
+        expect(recordHead(buffer, before.length)).toEqual({
+          sessionId: given.sessionId,
+          seq: given.seq,
+          fence: 7,
+          timestamp_ms: 1_790_000_000_000,
+        });
         expect(decodeRecord(buffer, before.length)).toEqual({ sessionId: given.sessionId, entries });
       }),
     );
+  });
+
+  it("[F4] of many entries is read from any seq on, whatever they say of other records", () => {
+    const looksLikeRows = JSON.stringify([
+      [1, { kind: "a" }],
+      [2, { kind: "b" }],
+    ]);
+    const said = fc.array(fc.oneof(fc.string({ unit: "binary", maxLength: 40 }), fc.constant(looksLikeRows)), {
+      minLength: 1,
+      maxLength: 9,
+    });
+    const args = fc.constantFrom({}, { rows: [[{}], [1, { kind: "assistant" }], [1, { kind: "assistant" }]] });
+    fc.assert(
+      fc.property(
+        said,
+        args,
+        fc.integer({ min: 1, max: 3 }),
+        fc.nat(2_000),
+        fc.nat(600),
+        (texts, given, span, from, max) => {
+          const blocks = [{ block_type: "tool_use" as const, data: { id: "1", name: "put", args: given } }];
+          const entries = entriesOf({
+            texts: Array.from({ length: 500 }, (_, at) => texts[at % texts.length] ?? ""),
+            seq: 7,
+            span,
+          });
+          const called = entries.map((entry, at) =>
+            at === 9 ? { ...entry, body: { kind: "assistant", blocks } } : entry,
+          );
+          const bytes = encodeRecord(ID, called);
+          const opened = openRecord(bytes, 0);
+          expect(opened.end).toBe(7 + 500 * span);
+          const wanted = called.filter((entry) => entry.seq + entry.span > from).slice(0, max);
+          expect(opened.from(from, max)).toEqual(wanted);
+        },
+      ),
+    );
+  });
+
+  it("[F4] is the same bytes when it is made in pieces, and may have any number of entries", async () => {
+    const breaths: number[] = [];
+    const breathe = async (): Promise<void> => void breaths.push(1);
+    for (const count of [1, 64, 65, 70_000]) {
+      const entries = entriesOf({
+        texts: Array.from({ length: count }, (_, at) => `text ${at} \ud800`),
+        seq: 1,
+        span: 2,
+      });
+      breaths.length = 0;
+      const bytes = await encodeInPieces(ID, entries, { fence: 3, breathe });
+      expect(bytes.equals(encodeRecord(ID, entries, 3))).toBe(true);
+      expect(breaths).toHaveLength(Math.ceil(count / 64));
+      expect(openRecord(bytes, 0).from(count, 2)).toEqual(
+        decodeRecord(bytes, 0)
+          .entries.slice((count - 1) >> 1)
+          .slice(0, 2),
+      );
+    }
   });
 
   it("[F7] with any bytes changed is no record any more", () => {

@@ -20,23 +20,55 @@ const FENCE_MAX = 2 ** 16 - 1;
 
 /** Writes entries as one record. Of two for the same seq the one with the higher fence counts. */
 export function encodeRecord(sessionId: string, entries: readonly Entry<unknown>[], fence = 0): Buffer {
-  const [first] = entries;
-  if (first === undefined) throw new Error("a record holds at least one entry");
   const payload = JSON.stringify(entries.map(({ span, body }) => [span, body]));
-  const payloadBytes = Buffer.byteLength(payload);
-  const total = HEADER_BYTES + payloadBytes;
-  if (total > RECORD_BYTES_MAX) {
-    const message = `an append of ${total} bytes is over the limit of ${RECORD_BYTES_MAX}`;
-    throw new RuntimeError("PAYLOAD_TOO_LARGE", message);
+  const record = Buffer.allocUnsafe(HEADER_BYTES + checked(Buffer.byteLength(payload)));
+  record.write(payload, HEADER_BYTES);
+  return headed(record, { sessionId, entries, fence });
+}
+
+/** So many entries are a moment's work. */
+export const PIECE_ENTRIES = 64;
+
+/** The same bytes, made in pieces: others have their turn between them. */
+export async function encodeInPieces(
+  sessionId: string,
+  entries: readonly Entry<unknown>[],
+  { fence, breathe }: { readonly fence: number; readonly breathe: () => Promise<void> },
+): Promise<Buffer> {
+  const pieces = [Buffer.alloc(HEADER_BYTES)];
+  for (let first = 0; first < entries.length; first += PIECE_ENTRIES) {
+    const rows = entries.slice(first, first + PIECE_ENTRIES).map(({ span, body }) => JSON.stringify([span, body]));
+    pieces.push(Buffer.from(`${first === 0 ? "[" : ","}${rows.join(",")}`));
+    await breathe();
   }
-  const record = Buffer.allocUnsafe(total);
-  record.writeUInt32LE(payloadBytes, 0);
-  idBytes(sessionId).copy(record, 8);
+  pieces.push(Buffer.from("]"));
+  checked(pieces.reduce((sum, piece) => sum + piece.length, -HEADER_BYTES));
+  return headed(Buffer.concat(pieces), { sessionId, entries, fence });
+}
+
+function checked(payloadBytes: number): number {
+  const total = HEADER_BYTES + payloadBytes;
+  if (total <= RECORD_BYTES_MAX) return payloadBytes;
+  const message = `an append of ${total} bytes is over the limit of ${RECORD_BYTES_MAX}`;
+  throw new RuntimeError("PAYLOAD_TOO_LARGE", message);
+}
+
+/** More entries are written as this many. */
+const ENTRIES_MAX = 2 ** 16 - 1;
+
+/** A record with its header, when its payload is there. */
+function headed(
+  record: Buffer,
+  of: { readonly sessionId: string; readonly entries: readonly Entry<unknown>[]; readonly fence: number },
+): Buffer {
+  const [first] = of.entries;
+  if (first === undefined) throw new Error("a record holds at least one entry");
+  record.writeUInt32LE(record.length - HEADER_BYTES, 0);
+  idBytes(of.sessionId).copy(record, 8);
   record.writeUIntLE(first.seq, 24, 6);
   record.writeUIntLE(first.timestamp_ms, 30, 6);
-  record.writeUInt16LE(entries.length, 36);
-  record.writeUInt16LE(Math.min(fence, FENCE_MAX), 38);
-  record.write(payload, HEADER_BYTES);
+  record.writeUInt16LE(Math.min(of.entries.length, ENTRIES_MAX), 36);
+  record.writeUInt16LE(Math.min(of.fence, FENCE_MAX), 38);
   record.writeUInt32LE(crc32(record.subarray(CHECKED_FROM)), 4);
   return record;
 }
@@ -73,33 +105,130 @@ export function findRecord(buffer: Buffer, offset: number): Found {
 }
 
 /** Where a record belongs, read off a whole record's header. */
-export function recordHead(buffer: Buffer, offset: number): { sessionId: string; seq: number; fence: number } {
+export function recordHead(buffer: Buffer, offset: number) {
   return {
     sessionId: readId(buffer, offset + 8),
     seq: buffer.readUIntLE(offset + 24, 6),
+    timestamp_ms: buffer.readUIntLE(offset + 30, 6),
     fence: buffer.readUInt16LE(offset + 38),
   };
 }
 
 /** Reads a whole record. */
 export function decodeRecord<B>(buffer: Buffer, offset: number): LogRecord<B> {
-  const length = buffer.readUInt32LE(offset);
-  const timestamp_ms = buffer.readUIntLE(offset + 30, 6);
-  let seq = buffer.readUIntLE(offset + 24, 6);
-  const payload = buffer.toString("utf8", offset + HEADER_BYTES, offset + HEADER_BYTES + length);
+  const { sessionId, seq, timestamp_ms } = recordHead(buffer, offset);
+  const payload = payloadAt(buffer, offset).toString();
+  return { sessionId, entries: entriesIn(payload, { seq, timestamp_ms }) };
+}
+
+function payloadAt(buffer: Buffer, offset: number): Buffer {
+  return buffer.subarray(offset + HEADER_BYTES, offset + HEADER_BYTES + buffer.readUInt32LE(offset));
+}
+
+function entriesIn<B>(text: string, from: { readonly seq: number; readonly timestamp_ms: number }): Entry<B>[] {
   // Its checksum matches, so it is what `encodeRecord` wrote.
-  const rows = JSON.parse(payload) as [span: number, body: B][];
-  const entries = rows.map(([span, body]): Entry<B> => {
+  const rows = JSON.parse(text) as [span: number, body: B][];
+  const { timestamp_ms } = from;
+  let { seq } = from;
+  return rows.map(([span, body]) => {
     const entry = { seq, span, timestamp_ms, body };
     seq += span;
     return entry;
   });
-  return { sessionId: readId(buffer, offset + 8), entries };
+}
+
+/** The entries of a record, to be read from any seq on. */
+export interface RecordEntries<B> {
+  /** The seq after its last one. */
+  readonly end: number;
+  /** Those whose seqs reach `seq` or beyond, at most `max`. */
+  from(seq: number, max: number): readonly Entry<B>[];
+}
+
+/** Opens a whole record. Of a large one only those entries are decoded that are asked for. */
+export function openRecord<B>(buffer: Buffer, offset: number): RecordEntries<B> {
+  const { seq: first, timestamp_ms } = recordHead(buffer, offset);
+  const payload = payloadAt(buffer, offset);
+  const rows = payload.length < SMALL_BYTES ? undefined : rowsIn(payload, first, buffer.readUInt16LE(offset + 36));
+  if (rows === undefined) {
+    const { entries } = decodeRecord<B>(buffer, offset);
+    const last = entries.at(-1);
+    return {
+      end: last === undefined ? first : last.seq + last.span,
+      from: (seq, max) => {
+        const at = entries.findIndex((entry) => entry.seq + entry.span > seq);
+        return at < 0 ? [] : entries.slice(at, at + max);
+      },
+    };
+  }
+  return {
+    end: rows.seqs.at(-1) ?? first,
+    from: (seq, max) => {
+      const at = Math.max(0, countUpTo(rows.seqs, (begins) => begins, seq) - 1);
+      const to = Math.min(at + max, rows.starts.length - 1);
+      if (to <= at) return [];
+      const text = payload.toString("utf8", rows.starts[at], (rows.starts[to] ?? 0) - 1);
+      return entriesIn(`[${text}]`, { seq: rows.seqs[at] ?? first, timestamp_ms });
+    },
+  };
+}
+
+/** How many of what is in order begin at or before a seq. */
+export function countUpTo<T>(all: readonly T[], seqOf: (one: T) => number, seq: number): number {
+  let low = 0;
+  let high = all.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    const one = all[middle];
+    if (one !== undefined && seqOf(one) <= seq) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+const SMALL_BYTES = 16 * 1_024;
+const BETWEEN_ROWS = Buffer.from("}],[");
+/**
+ * Where the rows of a payload begin, with the seq of each, found without parsing it; both end with what would come next.
+ * What looks like a row within one is no text, whose quotation marks are written otherwise, but may be JSON that a tool was
+ * given: then there are more than the record has, and undefined is returned.
+ */
+function rowsIn(payload: Buffer, first: number, count: number) {
+  const starts: number[] = [];
+  const seqs = [first];
+  let seq = first;
+  for (let start = 1, at = 0; ; start = at + BETWEEN_ROWS.length - 1) {
+    const span = spanAt(payload, start);
+    if (span !== undefined) {
+      starts.push(start);
+      seq += span;
+      seqs.push(seq);
+    }
+    at = payload.indexOf(BETWEEN_ROWS, start);
+    if (at < 0) break;
+  }
+  starts.push(payload.length);
+  return starts.length - 1 === count ? { starts, seqs } : undefined;
 }
 
 function readId(buffer: Buffer, offset: number): string {
   const hex = buffer.toString("hex", offset, offset + 16);
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
+}
+
+const [BRACKET = 0, ZERO = 0, NINE = 0, COMMA = 0, BRACE = 0, QUOTE = 0] = Buffer.from('[09,{"');
+
+/** The span of a row that begins here, which is as `[1,{"`; by bytes, since there may be many thousands. */
+function spanAt(payload: Buffer, start: number): number | undefined {
+  if (payload[start] !== BRACKET) return undefined;
+  let span = 0;
+  let at = start + 1;
+  for (let digit = payload[at] ?? 0; digit >= ZERO && digit <= NINE; digit = payload[at] ?? 0) {
+    span = span * 10 + digit - ZERO;
+    at += 1;
+  }
+  const isRow = payload[at] === COMMA && payload[at + 1] === BRACE && payload[at + 2] === QUOTE;
+  return isRow && at > start + 1 ? span : undefined;
 }
 
 /** Bytes of a segment that are no record although records follow: damage in the middle, never cut off. */

@@ -59,6 +59,8 @@ interface Waiting {
 
 /** A commit blocks the event loop only while that is cheaper than handing it to a thread. */
 const SYNC_MS_QUICK = 1;
+/** More takes longer than others should wait, however quick the disk is with little. */
+const LARGE_BYTES = 1_024 * 1_024;
 const COMMIT_BYTES_MAX = 8 * 1_024 * 1_024;
 
 export interface SegmentWriter {
@@ -101,7 +103,7 @@ export function openSegmentWriter(path: string, end: number, io: SegmentIo = nod
         batch.length === 1 && batch[0] !== undefined ? batch[0].record : Buffer.concat(batch.map((row) => row.record));
       try {
         if (isDirty) repair();
-        if (syncMs < SYNC_MS_QUICK) writeNow(bytes);
+        if (syncMs < SYNC_MS_QUICK && bytes.length < LARGE_BYTES) writeNow(bytes);
         else await writeLater(bytes);
         settle(batch);
       } catch (error) {

@@ -1,15 +1,7 @@
 import type { FoldRow, LogRow, RowQuery } from "../../ports/store.ts";
 import { pageOf } from "../page.ts";
-import {
-  type Chain,
-  type Checkpoint,
-  type LogIndex,
-  leftOutSentence,
-  type RecordPlace,
-  readPlaces,
-  type SegmentState,
-  soleChain,
-} from "./log-index.ts";
+import type { Checkpoint, LogIndex, SegmentState } from "./log-index.ts";
+import { type Chain, leftOutSentence, type RecordPlace, readPlaces, soleChain } from "./read-places.ts";
 import { decodeRecord, findRecord, recordHead, scanSegment } from "./record.ts";
 import type { SegmentIo, Segments } from "./segments.ts";
 

@@ -5,8 +5,9 @@ import { afterAll, describe, expect, it } from "vitest";
 import { created, idOf, said } from "../../../test/support/entries.ts";
 import type { Entry, EntryBody } from "../../contract/entry.ts";
 import { foldRow } from "../../core/session-row.ts";
-import { openLogIndex, type RecordPlace } from "./log-index.ts";
+import { openLogIndex } from "./log-index.ts";
 import { openStore, verifyFolder } from "./open.ts";
+import type { RecordPlace } from "./read-places.ts";
 import { encodeRecord } from "./record.ts";
 
 const root = mkdtempSync(join(tmpdir(), "rkat-twice-"));

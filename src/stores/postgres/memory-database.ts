@@ -1,5 +1,5 @@
 import type { Fragment, ISql } from "postgres";
-import type { Chunk, LexicalMatches, MemoryStore, Neighbour, Scope, TermQuery } from "../../ports/memory.ts";
+import type { Chunk, LexicalMatches, MemoryStore, Neighbour, Scope, TermQuery, Wanted } from "../../ports/memory.ts";
 import { LENGTH_SHARE, SATURATION } from "../../text/bm25.ts";
 import { seenFromMiddle } from "../recall/middle.ts";
 import { keyOf } from "../recall/posting-page.ts";
@@ -7,7 +7,7 @@ import { arrayText } from "./connection.ts";
 import { indexBehind } from "./memory-index.ts";
 import { fromRow, type MemoryLog } from "./memory-log.ts";
 import { createVectorExtension } from "./memory-pgvector.ts";
-import { numbersOf, putVectors } from "./memory-vectors.ts";
+import { knownVectors, numbersOf, putVectors } from "./memory-vectors.ts";
 import { inTransaction } from "./transaction.ts";
 
 /** A search that takes longer is given up: it would be of no use to whoever asked. */
@@ -40,26 +40,32 @@ export function createDatabaseMemory(log: MemoryLog, warn: (sentence: string) =>
     },
     nearest: compare,
     vectors: {
-      missing: async (embedderId, max) => {
+      missing: async (embedderId, max, wanted) => {
         const from = doneTo.get(embedderId) ?? 0;
-        const { ids, lastId } = await bounded(log, (sql) => missingIds(sql, { realm, embedderId, from, max }));
-        doneTo.set(embedderId, (ids[0] ?? lastId + 1) - 1);
+        const asked = { realm, embedderId, from, max, ...wanted };
+        const { ids, lastId } = await bounded(log, (sql) => missingIds(sql, asked));
+        if (wanted === undefined) doneTo.set(embedderId, (ids[0] ?? lastId + 1) - 1);
         return read(ids);
       },
+      known: (embedderId, passages) => knownVectors(log, embedderId, passages),
       put: (embedderId, vectors) => putVectors(log, embedderId, vectors),
     },
     status: async (embedderId) => {
       const [row] = await connection.ask(
         (sql) => sql`
           select known.chunks, known.bytes, coalesce(shelf.vectors, 0) as vectors,
-            coalesce(shelf.dimensions, 0) as dimensions
+            coalesce(shelf.dimensions, 0) as dimensions,
+            (select count(*) from rkat.memory_chunks as chunk where chunk.realm = ${realm} and chunk.by_words
+              and not exists (select 1 from rkat.memory_vectors as vector
+                where vector.realm = ${realm} and vector.embedder = ${embedderId} and vector.id = chunk.id)) as by_words
           from rkat.memory_realms as known
           left join rkat.memory_embedders as shelf on shelf.realm = known.realm and shelf.embedder = ${embedderId}
           where known.realm = ${realm}`,
       );
       const [entries, vectors] = [Number(row?.chunks ?? 0), Number(row?.vectors ?? 0)];
       const bytes = Number(row?.bytes ?? 0) + vectors * Number(row?.dimensions ?? 0);
-      return { entries, pending: entries - vectors, bytes, index: "exact" };
+      const byWordsAlone = Number(row?.by_words ?? 0);
+      return { entries, pending: entries - vectors - byWordsAlone, byWordsAlone, bytes, index: "exact" };
     },
     close: async () => {},
   };
@@ -193,24 +199,31 @@ function hits(sql: ISql, { realm, isIndexed, scope }: Place, keys: string): Frag
     where term.realm = ${realm} and term.key = any(${keys}::bigint[])`;
 }
 
-interface Missing {
+interface Missing extends Wanted {
   readonly realm: string;
   readonly embedderId: string;
   readonly from: number;
   readonly max: number;
 }
 
-async function missingIds(sql: ISql, { realm, embedderId, from, max }: Missing) {
+async function missingIds(sql: ISql, { realm, embedderId, from, max, scope, inUse, ids, byWords }: Missing) {
+  // What has no vector and is to have none is not kept account of.
+  const after = byWords ? 0 : from;
   const rows = await sql<{ id: number | null; last_id: number }[]>`
     select missing.id, known.last_id from rkat.memory_realms as known left join lateral (
       select chunk.id from rkat.memory_chunks as chunk
-      where chunk.realm = ${realm} and chunk.id > ${from} and not exists (
+      where ${scope === undefined ? sql`chunk.realm = ${realm}` : within(sql, realm, scope)} and chunk.id > ${after}
+        ${ids === undefined ? sql`` : sql`and chunk.id = any(${arrayText(ids)}::bigint[])`}
+        ${byWords ? sql`` : sql`and not chunk.by_words`}
+        ${inUse === undefined ? sql`` : sql`and (chunk.is_discarded or chunk.session_id <> all(${arrayText(inUse)}::text[]))`}
+        and not exists (
         select 1 from rkat.memory_vectors as vector
         where vector.realm = ${realm} and vector.embedder = ${embedderId} and vector.id = chunk.id)
       order by chunk.id limit ${max}
     ) as missing on true where known.realm = ${realm} order by missing.id`;
+  const found = new Set(rows.flatMap(({ id }) => (id === null ? [] : [Number(id)])));
   return {
-    ids: rows.flatMap(({ id }) => (id === null ? [] : [Number(id)])),
+    ids: ids === undefined ? [...found] : ids.filter((id) => found.has(id)),
     lastId: Number(rows[0]?.last_id ?? from),
   };
 }

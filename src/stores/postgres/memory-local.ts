@@ -5,7 +5,7 @@ import type { Change } from "../recall/batches.ts";
 import type { EmbeddedMemory } from "../recall/open.ts";
 import type { IndexedChunk } from "../recall/segment.ts";
 import { fromRow, type MemoryLog } from "./memory-log.ts";
-import { numbersOf, putVectors } from "./memory-vectors.ts";
+import { knownVectors, numbersOf, putVectors } from "./memory-vectors.ts";
 
 /** What is not about vectors. */
 const NO_EMBEDDER = "";
@@ -67,7 +67,8 @@ export function createLocalMemory(log: MemoryLog, copy: EmbeddedMemory): MemoryS
     match: (query, scope) => asking(NO_EMBEDDER, () => copy.match(query, scope)),
     nearest: (embedderId, vector, options) => asking(embedderId, () => copy.nearest(embedderId, vector, options)),
     vectors: {
-      missing: (embedderId, max) => asking(embedderId, () => copy.vectors.missing(embedderId, max)),
+      missing: (embedderId, max, wanted) => asking(embedderId, () => copy.vectors.missing(embedderId, max, wanted)),
+      known: (embedderId, passages) => knownVectors(log, embedderId, passages),
       put: async (embedderId, vectors) => {
         await putVectors(log, embedderId, vectors);
         // Where a file of the copy was damaged, what is missing here is not missing there, and would not be read again.
@@ -183,17 +184,27 @@ async function chunksBetween(
 ): Promise<ReadonlyMap<number, IndexedChunk>> {
   if (first >= last) return new Map();
   const rows = await connection.ask(
-    (sql) => sql<{ id: number; session_id: string; seq: number; body: string; keys: string; counts: string }[]>`
-      select id, session_id, seq, body, keys::text, counts::text from rkat.memory_chunks
+    (sql) => sql<ChunkRow[]>`
+      select id, session_id, seq, body, keys::text, counts::text, by_words from rkat.memory_chunks
       where realm = ${realm} and id >= ${first} and id < ${last}`,
   );
   return new Map(
     rows.map((row) => {
       const counts = numbersIn(row.counts);
       const terms = new Map(numbersIn(row.keys).map((key, index) => [key, counts[index] ?? 0]));
-      return [Number(row.id), { ...fromRow(row), terms }];
+      return [Number(row.id), { ...fromRow(row), terms, byWordsAlone: row.by_words }];
     }),
   );
+}
+
+interface ChunkRow {
+  readonly id: number;
+  readonly session_id: string;
+  readonly seq: number;
+  readonly body: string;
+  readonly keys: string;
+  readonly counts: string;
+  readonly by_words: boolean;
 }
 
 /** Numbers of an array of the database. */

@@ -65,9 +65,10 @@ interface Row {
   readonly keys: string;
   readonly counts: string;
   readonly body: string;
+  readonly byWords: boolean;
 }
 
-function toRow({ seq, turn, part, role, kind, created_at_ms, text, terms }: NewChunk): Row {
+function toRow({ seq, turn, part, role, kind, created_at_ms, text, terms, byWordsAlone = false }: NewChunk): Row {
   const counts = new Map<number, number>();
   let length = 0;
   for (const [term, count] of terms) {
@@ -77,7 +78,8 @@ function toRow({ seq, turn, part, role, kind, created_at_ms, text, terms }: NewC
     if (!counts.has(key)) counts.set(key, count);
   }
   const body = JSON.stringify([turn, part, role, kind, created_at_ms, text]);
-  return { seq, length, keys: `{${[...counts.keys()]}}`, counts: `{${[...counts.values()]}}`, body };
+  const [keys, often] = [`{${[...counts.keys()]}}`, `{${[...counts.values()]}}`];
+  return { seq, length, keys, counts: often, body, byWords: byWordsAlone };
 }
 
 type Body = readonly [turn: number, part: number, role: NewChunk["role"], kind: string, atMs: number, text: string];
@@ -199,13 +201,15 @@ async function insertChunks(
   rows: readonly Row[],
 ): Promise<void> {
   const column = (of: (row: Row) => string | number): string => arrayText(rows.map(of));
+  const byWords = arrayText(rows.map((row) => row.byWords));
   await sql`
-    insert into rkat.memory_chunks (realm, session_id, is_discarded, id, seq, length, keys, counts, body)
+    insert into rkat.memory_chunks (realm, session_id, is_discarded, id, seq, length, keys, counts, body, by_words)
     select ${realm}, ${session_id}, false, ${firstId}::bigint + place - 1, seq, length, keys::bigint[],
-      counts::integer[], body
+      counts::integer[], body, by_words
     from unnest(${column(({ seq }) => seq)}::bigint[], ${column(({ length }) => length)}::integer[],
       ${column(({ keys }) => keys)}::text[], ${column(({ counts }) => counts)}::text[],
-      ${column(({ body }) => body)}::text[]) with ordinality as added (seq, length, keys, counts, body, place)`;
+      ${column(({ body }) => body)}::text[], ${byWords}::boolean[])
+      with ordinality as added (seq, length, keys, counts, body, by_words, place)`;
 }
 
 /** Notes what of a session has left its context, of chunks from an id on. */

@@ -95,3 +95,11 @@ export const MEMORY_SCHEMA: readonly string[] = [
     primary key (realm, key, id) include (count, length)
   )`,
 ];
+
+/** What is found by its words alone needs no vector, and what was embedded once is not embedded again. */
+export const MEMORY_BY_WORDS: readonly string[] = [
+  `alter table rkat.memory_chunks add column by_words boolean not null default false`,
+  // Of the text that a vector was made of.
+  `alter table rkat.memory_vectors add column sum bigint`,
+  `create index memory_vectors_by_sum on rkat.memory_vectors (realm, embedder, sum) where sum is not null`,
+];

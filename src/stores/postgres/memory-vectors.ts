@@ -1,18 +1,16 @@
 import type { TransactionSql } from "postgres";
 import { RuntimeError } from "../../contract/error.ts";
-import type { MemoryStore } from "../../ports/memory.ts";
-import { quantise } from "../recall/vector-files.ts";
+import type { NewVector } from "../../ports/memory.ts";
+import { quantise, sumOfPassage } from "../recall/vector-files.ts";
 import { arrayText } from "./connection.ts";
 import type { MemoryLog } from "./memory-log.ts";
 import { inTransaction } from "./transaction.ts";
-
-type NewVectors = Parameters<MemoryStore["vectors"]["put"]>[1];
 
 /** How many vectors one statement carries. */
 const SLICE_VECTORS_MAX = 2_000;
 
 /** Keeps vectors as 8-bit numbers, which is all that is compared; a chunk that has one keeps it. */
-export async function putVectors(log: MemoryLog, embedderId: string, vectors: NewVectors): Promise<void> {
+export async function putVectors(log: MemoryLog, embedderId: string, vectors: readonly NewVector[]): Promise<void> {
   const dimensions = vectors[0]?.vector.length;
   if (dimensions === undefined) return;
   const other = vectors.find(({ vector }) => vector.length !== dimensions);
@@ -22,11 +20,28 @@ export async function putVectors(log: MemoryLog, embedderId: string, vectors: Ne
     const rows = {
       ids: arrayText(slice.map(({ id }) => id)),
       data: arrayText(slice.map(({ vector }) => toBytes(vector).toString("hex"))),
+      sums: arrayText(slice.map(({ passage }) => (passage === undefined ? 0 : sumOfPassage(passage)))),
     };
     await log.connection.ask((sql) =>
       inTransaction(sql, (held) => putSlice(held, { realm: log.realm, embedderId, dimensions }, rows)),
     );
   }
+}
+
+/** Vectors of texts that any process has put before. */
+export async function knownVectors(
+  { connection, realm }: MemoryLog,
+  embedderId: string,
+  passages: readonly string[],
+): Promise<ReadonlyMap<string, Float32Array>> {
+  const bySum = new Map(passages.map((passage) => [sumOfPassage(passage), passage]));
+  const rows = await connection.ask(
+    (sql) => sql<{ sum: number; data: Buffer }[]>`
+      select distinct on (sum) sum, data from rkat.memory_vectors
+      where realm = ${realm} and embedder = ${embedderId} and sum = any(${arrayText(bySum.keys())}::bigint[])
+      order by sum, id`,
+  );
+  return new Map(rows.map(({ sum, data }) => [bySum.get(Number(sum)) ?? "", Float32Array.from(numbersOf(data))]));
 }
 
 function refusal(embedderId: string, expected: number, found: number): RuntimeError {
@@ -52,7 +67,7 @@ async function putSlice(
     embedderId,
     dimensions,
   }: { readonly realm: string; readonly embedderId: string; readonly dimensions: number },
-  { ids, data }: { readonly ids: string; readonly data: string },
+  { ids, data, sums }: { readonly ids: string; readonly data: string; readonly sums: string },
 ): Promise<void> {
   // Its row is held by whoever puts vectors or takes chunks away, one after the other.
   await sql`
@@ -65,9 +80,9 @@ async function putSlice(
   const put = Number(known?.last_put) + 1;
   await sql`
     with added as (
-      insert into rkat.memory_vectors (realm, embedder, id, put, data)
-      select ${realm}, ${embedderId}, chunk.id, ${put}, decode(given.data, 'hex')
-      from unnest(${ids}::bigint[], ${data}::text[]) as given (id, data)
+      insert into rkat.memory_vectors (realm, embedder, id, put, data, sum)
+      select ${realm}, ${embedderId}, chunk.id, ${put}, decode(given.data, 'hex'), nullif(given.sum, 0)
+      from unnest(${ids}::bigint[], ${data}::text[], ${sums}::bigint[]) as given (id, data, sum)
       join rkat.memory_chunks as chunk on chunk.realm = ${realm} and chunk.id = given.id
       on conflict do nothing
       returning 1

@@ -3,6 +3,7 @@ import { messageOf, RuntimeError } from "../../contract/error.ts";
 import type { ConfigStore } from "../../ports/config-store.ts";
 import type { FoldRow, LogRow, Store } from "../../ports/store.ts";
 import { createBlobs } from "./blobs.ts";
+import { createCheckpoints } from "./checkpoints.ts";
 import { openConfiguration } from "./config.ts";
 import { type Connection, createConnection, placeOf } from "./connection.ts";
 import { createSessionLocks } from "./leases.ts";
@@ -93,6 +94,7 @@ export async function openDatabase(options: PostgresOptions): Promise<Database> 
         sessions: { get: rows.get, page: rows.page },
         locks,
         blobs: createBlobs(connection, realm),
+        checkpoints: createCheckpoints(connection, realm),
         signals: { tell: channel.tell, hear: channel.hear, close: async () => {} },
         close: async () => {
           deafen();

@@ -1,6 +1,6 @@
 import type { Sql, TransactionSql } from "postgres";
 import { RuntimeError } from "../../contract/error.ts";
-import { MEMORY_SCHEMA, MEMORY_TABLES } from "./memory-schema.ts";
+import { MEMORY_BY_WORDS, MEMORY_SCHEMA, MEMORY_TABLES } from "./memory-schema.ts";
 import { inTransaction } from "./transaction.ts";
 
 /**
@@ -63,6 +63,17 @@ const STEPS: readonly (readonly string[])[] = [
     `create policy own on rkat.tenants using (role = current_user)`,
     ...MEMORY_SCHEMA,
     ...["sessions", "entries", "processes", "blobs", "configuration", ...MEMORY_TABLES].flatMap(guarded),
+  ],
+  // What saves reading a log again. A crash of the database may empty it: then the logs are read.
+  [
+    `create unlogged table rkat.checkpoints (
+      realm text collate "C" not null,
+      id text collate "C" not null,
+      kept text not null,
+      primary key (realm, id)
+    )`,
+    ...guarded("checkpoints"),
+    ...MEMORY_BY_WORDS,
   ],
 ];
 

@@ -129,9 +129,9 @@ function addSegments(
 ): Manifest {
   let { lastId, lastSegment, entries, termsTotal } = manifest;
   const segments: Segment[] = [];
-  for (const { chunks, seqs, lengths, pages, fences } of drafts) {
+  for (const { chunks, seqs, lengths, byWords, pages, fences } of drafts) {
     lastSegment += 1;
-    const columns = { sessions: new Uint32Array(chunks).fill(session), seqs, lengths };
+    const columns = { sessions: new Uint32Array(chunks).fill(session), seqs, lengths, byWords };
     writeSegment(tables, lastSegment, { columns, pages, fences });
     segments.push({ number: lastSegment, firstId: lastId + 1, chunks, pages: pages.length });
     lastId += chunks;

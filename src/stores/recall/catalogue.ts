@@ -4,7 +4,9 @@ import { lacking, type Manifest, readManifest, type Tables } from "./tables.ts";
 
 /** Bits of a chunk's state. */
 export const LIVE = 1;
-const DISCARDED = 2;
+export const DISCARDED = 2;
+/** Found by its words alone: it is to have no vector. */
+export const BY_WORDS = 4;
 
 /** What a scope covers: bits a chunk's state must have, and ids in ascending order; without `sessions`, of all of them. */
 export interface Reach {
@@ -16,7 +18,7 @@ export interface Reach {
 }
 
 /**
- * What a search must know of every chunk, in memory: 13 bytes each. Read when the first search comes and from then on as
+ * What a search must know of every chunk, in memory: 14 bytes each. Read when the first search comes and from then on as
  * the tables grow, whoever writes them.
  */
 export interface Catalogue {
@@ -43,6 +45,7 @@ export function createCatalogue(tables: Tables): Catalogue {
   const left: Totals = { chunks: 0, terms: 0 };
   const runs = createIdRuns();
   let states = new Uint8Array(IDS_FIRST);
+  let byWords = new Uint8Array(IDS_FIRST);
   let sessions = new Uint32Array(IDS_FIRST);
   let seqs = new Uint32Array(IDS_FIRST);
   let lengths = new Uint32Array(IDS_FIRST);
@@ -50,8 +53,9 @@ export function createCatalogue(tables: Tables): Catalogue {
   let lastId = 0;
   let lastMark = 0;
 
-  const setState = (id: number, state: number): void => {
+  const setState = (id: number, given: number): void => {
     const was = states[id] ?? 0;
+    const state = given | (byWords[id] === 0 ? 0 : BY_WORDS);
     if (was === state) return;
     const step = ((state & DISCARDED) - (was & DISCARDED)) / DISCARDED;
     left.chunks += step;
@@ -81,6 +85,7 @@ export function createCatalogue(tables: Tables): Catalogue {
     if (ids < states.length) return;
     const room = 2 ** Math.ceil(Math.log2(ids + 1));
     states = enlarge(states, new Uint8Array(room));
+    byWords = enlarge(byWords, new Uint8Array(room));
     sessions = enlarge(sessions, new Uint32Array(room));
     seqs = enlarge(seqs, new Uint32Array(room));
     lengths = enlarge(lengths, new Uint32Array(room));
@@ -89,6 +94,7 @@ export function createCatalogue(tables: Tables): Catalogue {
     sessions.set(columns.sessions, firstId);
     seqs.set(columns.seqs, firstId);
     lengths.set(columns.lengths, firstId);
+    byWords.set(columns.byWords, firstId);
     for (const [place, session] of columns.sessions.entries()) runs.add(firstId + place, session);
   };
   const readMarks = (last: number): void => {
@@ -169,8 +175,13 @@ function cut({ first, last }: IdRange, passes: (id: number) => boolean): number 
   return end;
 }
 
-function tailOf({ sessions, seqs, lengths }: Columns, from: number): Columns {
-  return { sessions: sessions.subarray(from), seqs: seqs.subarray(from), lengths: lengths.subarray(from) };
+function tailOf({ sessions, seqs, lengths, byWords }: Columns, from: number): Columns {
+  return {
+    sessions: sessions.subarray(from),
+    seqs: seqs.subarray(from),
+    lengths: lengths.subarray(from),
+    byWords: byWords.subarray(from),
+  };
 }
 
 /** Ids from `first` up to, not including, `last`. */

@@ -15,6 +15,7 @@ interface Row {
   /** Where it stands among the chunks of its session. */
   readonly place: number;
   readonly terms: ReadonlyMap<string, number>;
+  readonly byWordsAlone: boolean;
   /** How many terms it has, each as often as it occurs. */
   readonly length: number;
 }
@@ -25,6 +26,7 @@ export function createMemoryStoreInMemory(): MemoryStore {
   const dropped = new Set<string>();
   const rows = new Map<number, Row>();
   const shelvesOfVectors = new Map<string, Map<number, Float32Array>>();
+  const idsByPassage = new Map<string, number>();
   let lastId = 0;
 
   const vectorsOf = (embedderId: string): Map<number, Float32Array> => {
@@ -82,17 +84,32 @@ export function createMemoryStoreInMemory(): MemoryStore {
         .map(({ id, similarity, other }) => ({ id, similarity, ...(seen && { fromMiddle: seen(other) }) }));
     },
     vectors: {
-      missing: async (embedderId, max) => {
+      missing: async (embedderId, max, { scope, inUse, ids, byWords } = {}) => {
         const vectors = vectorsOf(embedderId);
-        return [...rows.values()]
-          .filter(({ chunk }) => !vectors.has(chunk.id))
-          .slice(0, max)
-          .flatMap(({ chunk }) => read(chunk.id));
+        const asked = ids === undefined ? [...rows.values()] : ids.flatMap((id) => rows.get(id) ?? []);
+        const isWanted = ({ chunk, byWordsAlone }: Row): boolean => {
+          const shelf = shelves.get(chunk.session_id);
+          if (vectors.has(chunk.id) || (byWordsAlone && !byWords)) return false;
+          if (scope !== undefined && !isInScope(chunk, scope, shelf)) return false;
+          return !inUse?.has(chunk.session_id) || isInScope(chunk, { discardedOnly: true }, shelf);
+        };
+        const wanted = asked.filter(isWanted).slice(0, max);
+        return wanted.flatMap(({ chunk }) => read(chunk.id));
+      },
+      known: async (embedderId, passages) => {
+        const vectors = vectorsOf(embedderId);
+        const found = passages.flatMap((passage) => {
+          const vector = vectors.get(idsByPassage.get(keyOfPassage(embedderId, passage)) ?? 0);
+          return vector === undefined ? [] : [[passage, vector] as const];
+        });
+        return new Map(found);
       },
       put: async (embedderId, added) => {
         const vectors = vectorsOf(embedderId);
-        for (const { id, vector } of added) {
-          if (rows.has(id) && !vectors.has(id)) vectors.set(id, vector.slice());
+        for (const { id, vector, passage } of added) {
+          if (!rows.has(id) || vectors.has(id)) continue;
+          vectors.set(id, vector.slice());
+          if (passage !== undefined) idsByPassage.set(keyOfPassage(embedderId, passage), id);
         }
       },
     },
@@ -105,10 +122,14 @@ export function createMemoryStoreInMemory(): MemoryStore {
       }
     },
     status: async (embedderId) => {
-      const vectors = [...vectorsOf(embedderId).values()];
+      const there = vectorsOf(embedderId);
+      const vectors = [...there.values()];
+      const lacking = [...rows.values()].filter(({ chunk }) => !there.has(chunk.id));
+      const byWordsAlone = lacking.filter((row) => row.byWordsAlone).length;
       return {
         entries: rows.size,
-        pending: rows.size - vectors.length,
+        pending: lacking.length - byWordsAlone,
+        byWordsAlone,
         bytes:
           [...rows.values()].reduce((sum, { chunk }) => sum + chunk.text.length, 0) +
           vectors.reduce((sum, vector) => sum + vector.byteLength, 0),
@@ -119,12 +140,16 @@ export function createMemoryStoreInMemory(): MemoryStore {
   };
 }
 
+function keyOfPassage(embedderId: string, passage: string): string {
+  return `${embedderId} ${passage}`;
+}
+
 function toRow(
-  { terms, ...source }: NewChunk,
+  { terms, byWordsAlone = false, ...source }: NewChunk,
   { place, ...given }: { readonly session_id: string; readonly id: number; readonly place: number },
 ): Row {
   const length = [...terms.values()].reduce((sum, count) => sum + count, 0);
-  return { chunk: { ...source, ...given }, place, terms: new Map(terms), length };
+  return { chunk: { ...source, ...given }, place, terms: new Map(terms), byWordsAlone, length };
 }
 
 function isInScope({ session_id, seq }: Row["chunk"], scope: Scope, shelf: Shelf | undefined): boolean {

@@ -123,7 +123,8 @@ export function openMemoryStore(options: EmbeddedMemoryOptions): EmbeddedMemory 
     nearest: (embedderId, vector, { scope, max }) =>
       reading(() => view.shelfOf(embedderId).nearest(vector, scope, max)),
     vectors: {
-      missing: (embedderId, max) => reading(() => view.read(view.shelfOf(embedderId).missing(max))),
+      missing: (embedderId, max, wanted) => reading(() => view.read(view.shelfOf(embedderId).missing(max, wanted))),
+      known: (embedderId, passages) => reading(() => view.shelfOf(embedderId).known(passages)),
       put: (embedderId, vectors) => writing(() => view.shelfOf(embedderId).put(vectors)),
     },
     following: {
@@ -153,8 +154,7 @@ export function openMemoryStore(options: EmbeddedMemoryOptions): EmbeddedMemory 
       reading(() => {
         const { entries } = readManifest(tables);
         const shelf = view.shelfOf(embedderId);
-        const pending = entries - shelf.count();
-        return { entries, pending, bytes: bytesOf(folder) + shelf.bytes(), index: "exact" };
+        return { entries, ...shelf.count(), bytes: bytesOf(folder) + shelf.bytes(), index: "exact" };
       }),
     close: () => {
       closing ??= close();

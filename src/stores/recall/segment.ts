@@ -7,6 +7,7 @@ export interface SegmentDraft {
   readonly chunks: number;
   readonly seqs: Uint32Array;
   readonly lengths: Uint32Array;
+  readonly byWords: Uint8Array;
   readonly pages: readonly Buffer[];
   readonly fences: Buffer;
 }
@@ -24,27 +25,41 @@ export function draftSegments(chunks: readonly IndexedChunk[]): readonly Segment
 }
 
 function draftSegment(chunks: readonly IndexedChunk[]): SegmentDraft {
-  const holders = new Map<number, { readonly places: number[]; readonly counts: number[] }>();
+  const byTerm = new Map<string | number, number[]>();
   const lengths = new Uint32Array(chunks.length);
   for (const [place, { terms }] of chunks.entries()) {
+    let length = 0;
     for (const [term, count] of terms) {
-      const key = typeof term === "string" ? keyOf(term) : term;
-      const postings = holders.get(key) ?? { places: [], counts: [] };
-      holders.set(key, postings);
-      lengths[place] = (lengths[place] ?? 0) + count;
-      // Two terms of one key count as one.
-      if (postings.places.at(-1) === place) continue;
-      postings.places.push(place);
-      postings.counts.push(count);
+      length += count;
+      const postings = byTerm.get(term);
+      if (postings === undefined) byTerm.set(term, [place, count]);
+      else postings.push(place, count);
     }
+    lengths[place] = length;
+  }
+  const byKey = new Map<number, number[]>();
+  for (const [term, postings] of byTerm) {
+    const key = typeof term === "string" ? keyOf(term) : term;
+    const others = byKey.get(key);
+    byKey.set(key, others === undefined ? postings : joinPostings(others, postings));
   }
   const writer = createPageWriter();
-  for (const key of Float64Array.from(holders.keys()).sort()) {
+  for (const key of Float64Array.from(byKey.keys()).sort()) {
     writer.term(key);
-    const { places = [], counts = [] } = holders.get(key) ?? {};
-    for (const [index, place] of places.entries()) writer.posting(place, counts[index] ?? 0);
+    const postings = byKey.get(key) ?? [];
+    for (let at = 0; at < postings.length; at += 2) writer.posting(postings[at] ?? 0, postings[at + 1] ?? 0);
   }
-  return { chunks: chunks.length, seqs: Uint32Array.from(chunks, ({ seq }) => seq), lengths, ...writer.finish() };
+  const seqs = Uint32Array.from(chunks, ({ seq }) => seq);
+  const byWords = Uint8Array.from(chunks, ({ byWordsAlone }) => (byWordsAlone ? 1 : 0));
+  return { chunks: chunks.length, seqs, lengths, byWords, ...writer.finish() };
+}
+
+/** Two terms of one key count as one, in the order of the places. */
+function joinPostings(ones: readonly number[], others: readonly number[]): number[] {
+  const counts = new Map<number, number>();
+  for (const postings of [others, ones])
+    for (let at = 0; at < postings.length; at += 2) counts.set(postings[at] ?? 0, postings[at + 1] ?? 0);
+  return [...counts].sort(([a], [b]) => a - b).flat();
 }
 
 /** What a search needs to know of every chunk, by its place in the segment. */
@@ -52,13 +67,17 @@ export interface Columns {
   readonly sessions: Uint32Array;
   readonly seqs: Uint32Array;
   readonly lengths: Uint32Array;
+  /** 1 where a chunk is found by its words alone. */
+  readonly byWords: Uint8Array;
 }
 
-function encodeColumns({ sessions, seqs, lengths }: Columns): Buffer {
-  const all = new Uint32Array(sessions.length * 3);
+function encodeColumns({ sessions, seqs, lengths, byWords }: Columns): Buffer {
+  const chunks = sessions.length;
+  const all = new Uint32Array(chunks * 3 + Math.ceil(chunks / 4));
   all.set(sessions);
-  all.set(seqs, sessions.length);
-  all.set(lengths, sessions.length * 2);
+  all.set(seqs, chunks);
+  all.set(lengths, chunks * 2);
+  new Uint8Array(all.buffer).set(byWords, chunks * 12);
   return Buffer.from(all.buffer);
 }
 
@@ -67,10 +86,13 @@ export function readColumns({ columns }: Tables, segment: Segment): Columns {
   if (value === undefined) throw lacking(`segment ${segment.number} has no columns`);
   const all = new Uint32Array(aligned(value));
   const { chunks } = segment;
+  const isTold = all.length > chunks * 3;
   return {
     sessions: all.subarray(0, chunks),
     seqs: all.subarray(chunks, chunks * 2),
-    lengths: all.subarray(chunks * 2),
+    lengths: all.subarray(chunks * 2, chunks * 3),
+    // A segment of before says nothing of it.
+    byWords: isTold ? new Uint8Array(all.buffer, all.byteOffset + chunks * 12, chunks) : new Uint8Array(chunks),
   };
 }
 
@@ -200,8 +222,8 @@ function createTermReader(tables: Tables, segment: Segment, shift: number) {
 }
 
 function joinColumns(columns: readonly Columns[]): Columns {
-  const join = (of: keyof Columns): Uint32Array => {
-    const all = new Uint32Array(columns.reduce((sum, { seqs }) => sum + seqs.length, 0));
+  const chunks = columns.reduce((sum, { seqs }) => sum + seqs.length, 0);
+  const join = <Numbers extends Uint8Array | Uint32Array>(all: Numbers, of: keyof Columns): Numbers => {
     let at = 0;
     for (const column of columns) {
       all.set(column[of], at);
@@ -209,5 +231,10 @@ function joinColumns(columns: readonly Columns[]): Columns {
     }
     return all;
   };
-  return { sessions: join("sessions"), seqs: join("seqs"), lengths: join("lengths") };
+  return {
+    sessions: join(new Uint32Array(chunks), "sessions"),
+    seqs: join(new Uint32Array(chunks), "seqs"),
+    lengths: join(new Uint32Array(chunks), "lengths"),
+    byWords: join(new Uint8Array(chunks), "byWords"),
+  };
 }

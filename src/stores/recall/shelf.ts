@@ -1,6 +1,7 @@
 import { crc32 } from "node:zlib";
 import { RuntimeError } from "../../contract/error.ts";
-import { type Catalogue, LIVE } from "./catalogue.ts";
+import type { NewVector, Wanted } from "../../ports/memory.ts";
+import { BY_WORDS, type Catalogue, DISCARDED, LIVE } from "./catalogue.ts";
 import { layoutFor } from "./simd.ts";
 import type { EmbedderState, Tables } from "./tables.ts";
 import {
@@ -8,6 +9,7 @@ import {
   isSoundRow,
   openVectorFiles,
   signatureOf,
+  sumOfPassage,
   type VectorFiles,
   type VectorRow,
   vectorsPath,
@@ -34,13 +36,15 @@ export interface Shelf {
   pages(): Iterable<number>;
   page(number: number): PresencePage;
   /** `followed`: how far the vectors of a memory kept elsewhere are here with these. */
-  put(vectors: readonly { readonly id: number; readonly vector: Float32Array }[], followed?: number): void;
+  put(vectors: readonly NewVector[], followed?: number): void;
+  /** Vectors by the texts they were made of. */
+  known(passages: readonly string[]): ReadonlyMap<string, Float32Array>;
   /** Looks at every vector of a page of ids, and of those beside it: what is damaged is missing from now on. */
   mend(state: EmbedderState, page: number): void;
-  /** Ids of chunks without a vector, ascending. */
-  missing(max: number): readonly number[];
-  /** Chunks that are there and have a vector. */
-  count(): number;
+  /** Ids of chunks without a vector that are to have one, ascending. */
+  missing(max: number, wanted?: Wanted): readonly number[];
+  /** Of the chunks that are there, those that have no vector: that are to have one, and that are not. */
+  count(): { readonly pending: number; readonly byWordsAlone: number };
   bytes(): number;
   close(): void;
 }
@@ -51,7 +55,8 @@ export function createShelf({ tables, catalogue, folder, embedderId, warn }: She
   let present = new Uint8Array(PRESENCE_IDS);
   let revision = 0;
   let files: VectorFiles | undefined;
-  /** Every id below it has a vector, or is of a chunk that is gone. */
+  const passages = createPassages();
+  /** Every id below it has a vector, is to have none, or is of a chunk that is gone. */
   let doneTo = 1;
 
   const takeIn = (number: number, page: PresencePage): void => {
@@ -99,8 +104,8 @@ export function createShelf({ tables, catalogue, folder, embedderId, warn }: She
         throw new RuntimeError("SESSION_STORE_ERROR", message);
       };
       // Made before the transaction: whoever else writes waits for its end.
-      const rows = vectors.map(({ id, vector }) =>
-        vector.length === dimensions ? encodeVector(id, vector, sizes) : refuse(dimensions, vector.length),
+      const rows = vectors.map(({ id, vector, passage }) =>
+        vector.length === dimensions ? encodeVector(id, vector, sizes, passage) : refuse(dimensions, vector.length),
       );
       const state = tables.root.transactionSync(() =>
         putRows({ tables, embedderId, files: filesOf, followed }, dimensions, rows),
@@ -122,21 +127,59 @@ export function createShelf({ tables, catalogue, folder, embedderId, warn }: She
       warn(`the vector files of ${embedderId} were damaged and are mended; ${lost} vectors are to be made again`);
       shelf.refresh();
     },
-    missing: (max) => {
+    known: (texts) => {
+      const state = shelf.refresh();
+      if (state === undefined) return new Map();
+      const { lastId } = catalogue.refresh();
+      const sizes = layoutFor(state.dimensions, 0);
+      const row = Buffer.alloc(sizes.stride);
+      const found = texts.flatMap((text) => {
+        const id = passages.idOf(text, { files: filesOf(state), revision, lastId }) ?? 0;
+        if ((present[id] ?? 0) === 0) return [];
+        filesOf(state).readRows(id, row, 1);
+        if (!isSoundRow(row, id, sizes)) return [];
+        return [[text, Float32Array.from(new Int8Array(row.buffer, row.byteOffset, state.dimensions))] as const];
+      });
+      return new Map(found);
+    },
+    missing: (max, { scope, inUse, ids: named, byWords } = {}) => {
       shelf.refresh();
       const { lastId } = catalogue.refresh();
-      const isDone = (id: number): boolean => (present[id] ?? 0) !== 0 || ((catalogue.states[id] ?? 0) & LIVE) === 0;
+      const { states, sessions } = catalogue;
+      const isLacking = (id: number): boolean => (present[id] ?? 0) === 0 && ((states[id] ?? 0) & LIVE) !== 0;
+      const isDone = (id: number): boolean => !isLacking(id) || ((states[id] ?? 0) & BY_WORDS) !== 0;
+      const isOpen = byWords ? isLacking : (id: number): boolean => !isDone(id);
+      const reach = scope && catalogue.reach(scope);
+      const bits = reach?.bits ?? LIVE;
+      const used = new Set([...(inUse ?? [])].flatMap((id) => tables.sessions.get(id)?.number ?? []));
+      const isWanted = (id: number): boolean =>
+        isOpen(id) &&
+        ((states[id] ?? 0) & bits) === bits &&
+        (used.size === 0 || ((states[id] ?? 0) & DISCARDED) !== 0 || !used.has(sessions[id] ?? 0));
+      if (named !== undefined) {
+        const isReached = (id: number): boolean =>
+          reach === undefined || reach.ranges.some(({ first, last }) => first <= id && id < last);
+        return named.filter((id) => isWanted(id) && isReached(id)).slice(0, max);
+      }
       while (doneTo <= lastId && isDone(doneTo)) doneTo += 1;
       const ids: number[] = [];
-      for (let id = doneTo; id <= lastId && ids.length < max; id += 1) if (!isDone(id)) ids.push(id);
+      const from = byWords ? 1 : doneTo;
+      for (const { first, last } of reach?.ranges ?? [{ first: from, last: lastId + 1 }]) {
+        for (let id = Math.max(first, from); id < last && ids.length < max; id += 1) if (isWanted(id)) ids.push(id);
+      }
       return ids;
     },
     count: () => {
       shelf.refresh();
       const { lastId } = catalogue.refresh();
-      let count = 0;
-      for (let id = 1; id <= lastId; id += 1) count += (present[id] ?? 0) & (catalogue.states[id] ?? 0) & LIVE;
-      return count;
+      let [pending, byWordsAlone] = [0, 0];
+      for (let id = 1; id <= lastId; id += 1) {
+        const state = catalogue.states[id] ?? 0;
+        if ((present[id] ?? 0) !== 0 || (state & LIVE) === 0) continue;
+        if ((state & BY_WORDS) === 0) pending += 1;
+        else byWordsAlone += 1;
+      }
+      return { pending, byWordsAlone };
     },
     bytes: () => {
       const state = shelf.refresh();
@@ -148,6 +191,34 @@ export function createShelf({ tables, catalogue, folder, embedderId, warn }: She
     },
   };
   return shelf;
+}
+
+/** Ids of this far back are looked at for a text that was embedded before: what repeats itself does so soon. */
+const PASSAGE_IDS_MAX = 65_536;
+
+/** Ids of vectors by the text they were made of, read again when anybody has put more. */
+function createPassages() {
+  const ids = new Map<number, number>();
+  let readAt = 0;
+  const read = ({ files, revision, lastId }: PassageSource): void => {
+    ids.clear();
+    const first = Math.max(0, lastId + 1 - PASSAGE_IDS_MAX);
+    for (const [place, sum] of files.readSums(first, lastId + 1 - first).entries())
+      if (sum !== 0) ids.set(sum, first + place);
+    readAt = revision;
+  };
+  return {
+    idOf: (text: string, source: PassageSource): number | undefined => {
+      if (readAt !== source.revision) read(source);
+      return ids.get(sumOfPassage(text));
+    },
+  };
+}
+
+interface PassageSource {
+  readonly files: VectorFiles;
+  readonly revision: number;
+  readonly lastId: number;
 }
 
 /** Ids whose vectors are told to be there, or not, in one value. */
@@ -269,7 +340,7 @@ function mendPage(
     if (isSoundRow(row, id, sizes)) {
       const signature = signatureOf(row, sizes);
       signatures.set(signature, place * sizes.signatureBytes);
-      files.write([{ id, row, signature }]);
+      files.write([{ id, row, signature, sum: files.readSums(id, 1)[0] ?? 0 }]);
       continue;
     }
     setPresent(bits, place, false);

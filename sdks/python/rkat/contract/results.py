@@ -929,7 +929,9 @@ class MemoryHit(TypedDict):
     why: NotRequired[MemoryHitWhy]
     """With explain: what brought it where it stands."""
     around: NotRequired[list[MemoryHitAround]]
-    """What was said right before and after it, in its order; nothing stands twice in an answer."""
+    """What its session said right before and after it, and what of it answers next best, in its order; nothing stands
+    twice in an answer.
+    """
     mode: NotRequired[Literal["hybrid", "lexical"]]
     """lexical: by words alone, because there are no vectors yet, or no embedder."""
     vectors_pending: NotRequired[bool]
@@ -956,6 +958,8 @@ class MemoryStatusReport(TypedDict):
     """Chunks that can be found."""
     pending: int
     """Chunks that have no vector yet."""
+    by_words: NotRequired[int]
+    """Chunks that need none: what tools say in names and numbers is found by its words."""
     sessions_behind: int
     """Sessions whose log is not taken in to its end."""
     embedder: str

@@ -55,6 +55,7 @@ function addSearches(parent: Command, invocation: Invocation): void {
       ["rkat memory search which port does staging use", "quotes are not needed"],
       ["rkat memory search heron --session last --limit 1", "the best of one session"],
       ["rkat memory search heron --session last --as-of 40", "as it stood when seq 40 was said"],
+      ["rkat memory search heron --tokens 600", "with what was said around each hit"],
     ],
     notes: NOTES,
   });
@@ -124,10 +125,11 @@ function statusRows(status: MemoryStatusReport): readonly (readonly string[])[] 
 }
 
 /** Why a search goes by words alone. */
-function whyByWords({ problem, embedder, entries, pending }: MemoryStatusReport): string {
+function whyByWords({ problem, embedder, entries, pending, by_words }: MemoryStatusReport): string {
   if (problem !== undefined) return oneLine(problem, SENTENCE_CHARS_MAX);
   if (embedder === "none") return "there is no embedder";
   if (entries === 0) return "there is nothing to search yet";
+  if (entries === by_words) return "all of it is found by its words";
   return pending === 0
     ? "its vectors were made just now"
     : `${grouped(pending)} of ${grouped(entries)} entries have no vector yet`;
@@ -138,6 +140,7 @@ interface SearchFlags {
   readonly session?: string;
   readonly agent?: string;
   readonly asOf?: number;
+  readonly tokens?: number;
   readonly all?: boolean;
   readonly json?: boolean;
 }
@@ -161,7 +164,7 @@ const FLAGS: Hints = { whole: "--all", everything: "rkat memory history QUERY" }
 
 /** Searches, and prints the hits, the best first. */
 export async function searchAndShow(io: Io, opened: Opened, search: Search): Promise<void> {
-  const { query, json, all = false, hints = FLAGS } = search;
+  const { query, json, all = false, tokens, hints = FLAGS } = search;
   // The first search after much was said takes it in before it answers.
   const answer = await whileWaiting(io, "searching", () => recall(opened, { signal: io.interrupt, ...search }));
   if (json) return writeJson(io, answer);
@@ -177,6 +180,7 @@ export async function searchAndShow(io: Io, opened: Opened, search: Search): Pro
     columns: io.stdout.columns,
     nowMs: Date.now(),
     wholeHint: all ? undefined : hints.whole,
+    showsAround: tokens !== undefined,
   };
   const blocks = answer.results.map((hit) => hitLines(hit, view).join("\n"));
   io.stdout.write(`${blocks.join("\n\n")}\n`);
@@ -216,6 +220,8 @@ interface HitView {
   readonly nowMs: number;
   /** What to write to see a hit whole; undefined where it is shown whole. */
   readonly wholeHint: string | undefined;
+  /** Whether what was said around a hit follows it: for whoever asks for it, since it takes more lines than the hits. */
+  readonly showsAround: boolean;
 }
 
 /** A hit as a person reads it: how sure, when, where and by whom; then what was said. */
@@ -225,7 +231,17 @@ function hitLines(hit: MemoryHit, view: HitView): readonly string[] {
   const age = ageOf(Math.floor(Date.parse(created_at) / 1_000), view.nowMs);
   const place = agent === undefined ? `${shortId(session_id)} turn ${turn} seq ${seq}` : `${agent} memory ${turn}`;
   const head = `${bold(score.toFixed(2))}  ${dim(`${age}  ${oneLine(place, PLACE_CHARS_MAX)}`)}  ${speakerOf(hit)}`;
-  return [head, ...whyLines(hit, dim), ...textLines(hit.content, view).map((line) => `${INDENT}${line}`.trimEnd())];
+  const text = textLines(hit.content, view).map((line) => `${INDENT}${line}`.trimEnd());
+  return [head, ...whyLines(hit, dim), ...text, ...aroundLines(hit, view)];
+}
+
+/** What its session said around it, a line each. */
+function aroundLines({ around = [] }: MemoryHit, { paint, columns = COLUMNS_DEFAULT, showsAround }: HitView) {
+  if (!showsAround) return [];
+  return around.map((said) => {
+    const head = `${INDENT}seq ${said.seq}  ${speakerOf(said)}  `;
+    return paint.dim(`${head}${oneLine(said.content, Math.max(COLUMNS_MIN, columns - head.length))}`);
+  });
 }
 
 /** Why it was found, where that was asked for. */
@@ -247,7 +263,7 @@ const KINDS: Readonly<Record<string, string>> = {
   agent_note: "note",
 };
 
-function speakerOf({ role, kind }: MemoryHit): string {
+function speakerOf({ role, kind }: Pick<MemoryHit, "role" | "kind">): string {
   const known = KINDS[kind];
   if (known !== undefined) return known;
   const speaker = SPEAKERS[role] ?? oneLine(role, PLACE_CHARS_MAX);

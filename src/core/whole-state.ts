@@ -1,0 +1,168 @@
+import type { Entry, EntryBody, EntryBodyOf } from "../contract/entry.ts";
+import { type Placed, showBy, standingIn } from "./context.ts";
+import { hiddenIn } from "./hidden.ts";
+import {
+  everSaid,
+  judgeCompactions,
+  type KeptCompaction,
+  lastTextIn,
+  type RewriteRecord,
+  rewrite,
+  saidIn,
+  withSystemOf,
+} from "./rewrites.ts";
+import {
+  advance,
+  applyAlone,
+  beginState,
+  measure,
+  type SessionState,
+  withoutNative,
+  withSystem,
+} from "./session-state.ts";
+
+/** A session with everything that was ever said in it: what a turn that is not compacted has no need of. */
+export interface WholeState extends SessionState {
+  /** The full transcript, the system message first. */
+  transcript: Placed[];
+  /** Every rewrite of it, oldest first. */
+  rewrites: readonly RewriteRecord[];
+  compactions: readonly KeptCompaction[];
+}
+
+export function isWhole(state: SessionState): state is WholeState {
+  return "transcript" in state;
+}
+
+/** Folds a log from its first entry. */
+export function foldSession(sessionId: string, entries: readonly Entry[]): WholeState {
+  const state = beginFold(sessionId, entries);
+  for (const entry of entries) applyUnshown(state, entry);
+  // Once for all: what is shown after each of a long log's compactions is nobody's question here.
+  showAnew(state);
+  return state;
+}
+
+/** The state before the first entry of a log. */
+export function beginFold(sessionId: string, entries: readonly Entry[]): WholeState {
+  return { ...beginState(sessionId, entries), transcript: [], rewrites: [], compactions: [] };
+}
+
+/** Advances a state by one entry; false where it lacks what that takes, and then nothing has changed. */
+export function applyTo(state: SessionState, entry: Entry): boolean {
+  if (!isWhole(state)) return applyAlone(state, entry);
+  applyEntry(state, entry);
+  return true;
+}
+
+/** Advances the state by one entry. */
+export function applyEntry(state: WholeState, entry: Entry): void {
+  applyUnshown(state, entry);
+  if (SHOWS_ANEW.has(entry.body.kind)) showAnew(state);
+}
+
+/** Entries after which what is shown is not merely longer. */
+const SHOWS_ANEW: ReadonlySet<EntryBody["kind"]> = new Set([
+  "session_created",
+  "settings_changed",
+  "compacted",
+  "compaction_undone",
+  "expanded",
+  "pinned",
+  "rewritten",
+]);
+
+/** The same but for what is shown after a change of it, which `showAnew` makes up for. */
+export function applyUnshown(state: WholeState, entry: Entry): void {
+  const { body, seq } = entry;
+  const { length } = state.shown;
+  advance(state, entry);
+  for (const placed of state.shown.slice(length)) state.transcript.push(placed);
+  switch (body.kind) {
+    case "session_created":
+    case "settings_changed":
+      state.transcript = withSystem(state.transcript, entry, body.settings);
+      return;
+    case "event":
+      if (body.event.type !== "native_compaction_refused") return;
+      state.compactions = withoutNative(state.compactions, body.event.compaction_id);
+      return;
+    case "compacted":
+      state.compactions = [...state.compactions, keptCompaction(state, seq, body)];
+      state.shownAnewSeq = seq;
+      return;
+    case "compaction_undone": {
+      const from = state.compactions.findIndex((record) => record.body.compaction_id === body.compaction_id);
+      state.shownAnewSeq = seq;
+      if (from < 0) return;
+      state.compactions = state.compactions.map((one, at) =>
+        at < from ? one : { ...one, undone: true, undoneByHand: true },
+      );
+      return;
+    }
+    case "expanded": {
+      const standing = standingIn(state);
+      state.compactions = state.compactions.map((one) =>
+        one === standing ? { ...one, expanded: [...one.expanded, ...body.ranges] } : one,
+      );
+      state.shownAnewSeq = seq;
+      return;
+    }
+    case "pinned":
+      state.shownAnewSeq = seq;
+      return;
+    case "rewritten":
+      applyRewrite(state, seq, body);
+      state.shownAnewSeq = seq;
+      return;
+    default:
+      return;
+  }
+}
+
+export function showAnew(state: WholeState): void {
+  const standing = standingIn(state);
+  const made = standing && showBy(state.transcript, standing, state.pins);
+  state.shown = made === undefined ? [...state.transcript] : made.shown;
+  state.shownFrom = made?.from ?? [];
+  state.shownBy = showing(state);
+  state.evictions = evictionsIn(state);
+  measure(state);
+  state.hidden = hiddenIn(state);
+}
+
+/** The compactions that what is shown is of. */
+function showing({ compactions, shown }: WholeState): readonly KeptCompaction[] {
+  const standing = standingIn({ compactions });
+  if (standing === undefined) return [];
+  const ids = new Set(shown.map(({ message }) => (message.role === "user" ? message.compaction_id : undefined)));
+  return compactions.filter((one) => one === standing || (!one.undone && ids.has(one.body.compaction_id)));
+}
+
+/** How far tool output was evicted. */
+export function evictionsIn({ compactions }: Pick<WholeState, "compactions">): SessionState["evictions"] {
+  const isMade = (one: KeptCompaction): boolean => one.undoneByHand || !one.undone;
+  const made = compactions.findLast((one) => one.body.evicted !== undefined && isMade(one));
+  const last = compactions.findLast(({ body }) => body.evicted !== undefined);
+  return { lastSeq: last?.seq ?? 0, upTo: made?.body.evicted?.up_to_seq ?? 0 };
+}
+
+function keptCompaction(state: WholeState, seq: number, body: EntryBodyOf<"compacted">): KeptCompaction {
+  const madeFrom = saidIn(state.transcript).length;
+  // An eviction keeps everything else as it is shown, what was brought back by hand with it.
+  const expanded = body.evicted === undefined ? [] : (standingIn(state)?.expanded ?? []);
+  return { seq, body, madeFrom, madeAfter: state.rewrites.length, undone: false, undoneByHand: false, expanded };
+}
+
+/** Calls are closed before a transcript is rewritten, so none are open and no notice waits. */
+function applyRewrite(state: WholeState, seq: number, { to, commit }: EntryBodyOf<"rewritten">): void {
+  const before = state.transcript;
+  // Another list, not the same one changed: what was computed of the old one must not be taken for the new one's.
+  state.transcript = rewrite(state, to, seq);
+  state.rewrites = [...state.rewrites, { commit, before }];
+  state.compactions = judgeCompactions(state.compactions, state);
+  state.settings = withSystemOf(state.settings, state.transcript);
+  state.settingsFrom = { ...state.settingsFrom, isRewritten: true };
+  state.lastText = lastTextIn(state.transcript);
+  state.turnsSaid = everSaid(state).filter(({ message }) => message.role === "user").length;
+}

@@ -1,0 +1,115 @@
+import type { Entry } from "../contract/entry.ts";
+import { neededSeqs, readCheckpoint, restoreState, writeCheckpoint } from "../core/checkpoint.ts";
+import type { Hash } from "../core/context.ts";
+import { applyAlone, type SessionState } from "../core/session-state.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { CheckpointStore, EventLog } from "../ports/store.ts";
+
+/** Sessions by what was kept of them beside their logs, so that coming back to one costs its context and not its history. */
+export interface Checkpoints {
+  /** A session by its newest checkpoint and what was said since; undefined where only the whole log can tell. */
+  resume(sessionId: string): Promise<SessionState | undefined>;
+  /** Keeps one behind whatever is going on, where enough has changed since the last. */
+  consider(state: SessionState): void;
+  /** Resolves when what is being kept is. */
+  close(): Promise<void>;
+}
+
+export interface CheckpointParts {
+  readonly log: EventLog;
+  /** Undefined where the store keeps none. */
+  readonly store: CheckpointStore | undefined;
+  readonly hash: Hash;
+  readonly breathe: Clock["breathe"];
+}
+
+/** A shorter log, or end of one, is read as quickly as a checkpoint. */
+const TAIL_SEQS = 128;
+/** Entries this near to each other are read together: those between them cost less than another read. */
+const GAP_SEQS_MAX = 64;
+const ENTRIES_MAX = Number.MAX_SAFE_INTEGER;
+
+export function createCheckpoints({ log, store, hash, breathe }: CheckpointParts): Checkpoints {
+  /** How far each state is kept. */
+  const keptTo = new WeakMap<SessionState, number>();
+  const keeping = new Map<string, Promise<void>>();
+  if (store === undefined) {
+    return { resume: async () => undefined, consider: () => {}, close: async () => {} };
+  }
+  const isDue = (state: SessionState): boolean => {
+    const { lastSeq, shownAnewSeq, shown } = state;
+    const kept = keptTo.get(state) ?? 0;
+    if (lastSeq < TAIL_SEQS) return false;
+    // By the size of the context, so that keeping it costs an entry the same in a session of any length.
+    return shownAnewSeq > kept || lastSeq - kept >= Math.max(TAIL_SEQS, shown.length);
+  };
+  const keep = async (state: SessionState): Promise<void> => {
+    await breathe();
+    keptTo.set(state, state.lastSeq);
+    await store.put(state.sessionId, writeCheckpoint(state, hash));
+  };
+  return {
+    resume: async (sessionId) => {
+      try {
+        const text = await store.get(sessionId);
+        const checkpoint = text === undefined ? undefined : readCheckpoint(text, sessionId, hash);
+        if (checkpoint === undefined) return undefined;
+        const entries = await readNear(log, sessionId, neededSeqs(checkpoint));
+        const state = restoreState(checkpoint, finder(entries), hash);
+        if (state === undefined) return undefined;
+        keptTo.set(state, state.lastSeq);
+        for (const entry of entries) if (entry.seq > state.lastSeq && !applyAlone(state, entry)) return undefined;
+        return state;
+      } catch {
+        // It can always be done without: whatever is wrong with the log itself is found by whoever reads all of it.
+        return undefined;
+      }
+    },
+    consider: (state) => {
+      const { sessionId } = state;
+      if (keeping.has(sessionId) || !isDue(state)) return;
+      // Nobody lacks one that could not be kept; the next is due when as much was said again.
+      const kept = keep(state)
+        .catch(() => {})
+        .finally(() => keeping.delete(sessionId));
+      keeping.set(sessionId, kept);
+    },
+    close: async () => {
+      await Promise.all(keeping.values());
+    },
+  };
+}
+
+/** The entries that have these seqs, some of those between them, and all that come after the last. */
+async function readNear(log: EventLog, sessionId: string, seqs: readonly number[]): Promise<readonly Entry[]> {
+  const runs: { from: number; to: number }[] = [];
+  for (const seq of seqs) {
+    const run = runs.at(-1);
+    if (run !== undefined && seq - run.to <= GAP_SEQS_MAX) run.to = seq;
+    else runs.push({ from: seq, to: seq });
+  }
+  const read: Entry[] = [];
+  for (const [at, { from, to }] of runs.entries()) {
+    const isLast = at === runs.length - 1;
+    // An entry has a seq at least.
+    for (const entry of await log.read(sessionId, from, isLast ? ENTRIES_MAX : to - from + 1)) {
+      if (entry.seq > (read.at(-1)?.seq ?? 0)) read.push(entry);
+    }
+  }
+  return read;
+}
+
+/** Finds the entry that has a seq, among entries in their order. */
+function finder(entries: readonly Entry[]): (seq: number) => Entry | undefined {
+  return (seq) => {
+    let low = 0;
+    let high = entries.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((entries[middle]?.seq ?? 0) <= seq) low = middle + 1;
+      else high = middle;
+    }
+    const entry = entries[low - 1];
+    return entry !== undefined && seq < entry.seq + entry.span ? entry : undefined;
+  };
+}

@@ -1,0 +1,36 @@
+import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { CheckpointStore } from "../../ports/store.ts";
+
+/** Ids are names of files here; their last digits, which are by chance, are those of the shelf. */
+const SESSION_ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{10}([0-9a-f]{2})$/;
+
+/**
+ * Checkpoints as files, one a session. Nothing is synced, and two processes may write one at once: what comes of that is
+ * seen by whoever reads it, and costs a reading of the log.
+ */
+export function createCheckpointFiles(folder: string): CheckpointStore {
+  const shelfOf = (sessionId: string): string | undefined => {
+    const shelf = SESSION_ID.exec(sessionId)?.[1];
+    return shelf === undefined ? undefined : join(folder, shelf);
+  };
+  return {
+    get: async (sessionId) => {
+      const shelf = shelfOf(sessionId);
+      if (shelf === undefined) return undefined;
+      return readFile(join(shelf, sessionId), "utf8").catch((error: NodeJS.ErrnoException) => {
+        if (error.code === "ENOENT") return undefined;
+        throw error;
+      });
+    },
+    put: async (sessionId, text) => {
+      const shelf = shelfOf(sessionId);
+      if (shelf === undefined) return;
+      const path = join(shelf, sessionId);
+      await mkdir(shelf, { recursive: true, mode: 0o700 });
+      // The same name each time: what a process that died has left is written over.
+      await writeFile(`${path}.new`, text, { mode: 0o600 });
+      await rename(`${path}.new`, path);
+    },
+  };
+}

@@ -1,0 +1,22 @@
+import type { CheckpointStore } from "../../ports/store.ts";
+import type { Connection } from "./connection.ts";
+
+/** Checkpoints as rows, one a session. */
+export function createCheckpoints(connection: Connection, realm: string): CheckpointStore {
+  return {
+    get: async (sessionId) => {
+      const [found] = await connection.ask(
+        (sql) => sql<{ kept: string }[]>`
+          select kept from rkat.checkpoints where realm = ${realm} and id = ${sessionId}`,
+      );
+      return found?.kept;
+    },
+    put: async (sessionId, text) => {
+      await connection.ask(
+        (sql) => sql`
+          insert into rkat.checkpoints (realm, id, kept) values (${realm}, ${sessionId}, ${text})
+          on conflict (realm, id) do update set kept = excluded.kept`,
+      );
+    },
+  };
+}

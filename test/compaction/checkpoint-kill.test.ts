@@ -1,0 +1,74 @@
+import { spawn } from "node:child_process";
+import { hash } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { afterAll, describe, expect, it } from "vitest";
+import { foldSession } from "../../src/core/whole-state.ts";
+import type { CheckpointStore } from "../../src/ports/store.ts";
+import { openEmbeddedStore } from "../../src/runtime-on-disk.ts";
+import { createCheckpoints } from "../../src/service/checkpoints.ts";
+import { createRandom } from "../crash/random.ts";
+import { byEffort } from "../support/effort.ts";
+import { below } from "./chances.ts";
+
+const KILLS = byEffort({ usual: 8, full: 60 });
+const TIMEOUT_MS = 300_000;
+const root = mkdtempSync(join(tmpdir(), "rkat-checkpoint-kill-"));
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+describe("kill -9 of a process that keeps checkpoints", () => {
+  it(
+    `[F4][F7] at ${KILLS} moments leaves one by which the session is what its log says, or none`,
+    async () => {
+      const seed = Number(process.env.SEED ?? Date.now() % 1_000_000);
+      const random = createRandom(seed);
+      const folder = join(root, "state");
+      let sessionId: string | undefined;
+      let resumed = 0;
+      for (let kill = 0; kill < KILLS; kill += 1) {
+        const begun = await liveAndDie(
+          [folder, ...(sessionId === undefined ? [] : [sessionId])],
+          1 + below(random, 30),
+        );
+        sessionId ??= begun;
+        const store = await openEmbeddedStore(folder);
+        const entries = await store.log.read(sessionId, 1, Number.MAX_SAFE_INTEGER);
+        const { transcript: _t, rewrites: _r, compactions: _c, ...whole } = foldSession(sessionId, entries);
+        const state = await createCheckpoints({
+          log: store.log,
+          store: store.checkpoints as CheckpointStore, // An embedded store has them.
+          hash: (text) => hash("sha256", text),
+          breathe: () => undefined,
+        }).resume(sessionId);
+        await store.close();
+        if (state === undefined) continue;
+        resumed += 1;
+        expect({ seed, kill, state }).toEqual({ seed, kill, state: whole });
+      }
+      // Otherwise the kills have hit nothing that matters.
+      expect(resumed).toBeGreaterThan(KILLS / 4);
+    },
+    TIMEOUT_MS,
+  );
+});
+
+const PROCESS = join(import.meta.dirname, "compacting-process.ts");
+
+/** Runs a process that compacts all the time, kills it once it has said so many lines, and tells whose session it was. */
+async function liveAndDie(args: readonly string[], linesMax: number): Promise<string> {
+  // Compiled once for all kills: most of their time would otherwise be the start of a process.
+  const env = { ...process.env, NODE_COMPILE_CACHE: join(root, "compiled") };
+  const child = spawn(process.execPath, [PROCESS, ...args], { stdio: ["ignore", "pipe", "inherit"], env });
+  const ended = new Promise((resolve) => child.on("close", resolve));
+  let sessionId = "";
+  let lines = 0;
+  for await (const line of createInterface({ input: child.stdout })) {
+    if (line.startsWith("session ")) sessionId = line.slice("session ".length);
+    lines += 1;
+    if (lines >= linesMax) child.kill("SIGKILL");
+  }
+  await ended;
+  return sessionId;
+}
