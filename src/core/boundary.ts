@@ -10,10 +10,10 @@ import type { Compacting } from "./compaction/prepare.ts";
 import type { CompactionJob } from "./compaction/run-compaction.ts";
 import { decidesByPrice, idleMsOf, paysNow } from "./compaction/when-it-pays.ts";
 import type { Hash, Placed } from "./context.ts";
-import { withCost } from "./cost.ts";
+import { addUsage, withCost } from "./cost.ts";
 import type { Asking } from "./model-call.ts";
 import type { Behind } from "./run.ts";
-import { type Ahead, addUsage, type SessionState } from "./session-state.ts";
+import type { Ahead, SessionState } from "./session-state.ts";
 import { toolTokens } from "./tokens.ts";
 import type { WholeState } from "./whole-state.ts";
 

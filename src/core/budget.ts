@@ -1,7 +1,6 @@
 import type { AgentEventOf, BudgetType, Usage } from "../contract/event.ts";
 import type { SessionSettings } from "../contract/session.ts";
-import { nanosOf } from "./cost.ts";
-import { totalTokens } from "./session-state.ts";
+import { nanosOf, totalTokens } from "./cost.ts";
 
 type Limits = SessionSettings["budget_limits"];
 

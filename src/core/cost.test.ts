@@ -2,8 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Usage } from "../contract/event.ts";
 import type { ModelPrices } from "../contract/money.ts";
-import { nanosOf, withCost } from "./cost.ts";
-import { addUsage, NO_USAGE } from "./session-state.ts";
+import { addUsage, NO_USAGE, nanosOf, withCost } from "./cost.ts";
 
 const prices: ModelPrices = { currency: "USD", input: 3, cached_input: 0.3, cache_write: 3.75, output: 15 };
 

@@ -45,7 +45,7 @@ function chargeOf(usage: Usage, { input, output, cached_input = input, cache_wri
 }
 
 /** What both cost together. Tokens without a cost are of an unknown price, and make the sum a part of the whole. */
-export function addCost(total: Usage, more: Usage): Cost | undefined {
+function addCost(total: Usage, more: Usage): Cost | undefined {
   const known = [total, more].flatMap(({ cost }) => cost ?? []);
   if (known.length === 0) return undefined;
   const isPartial = [total, more].some(
@@ -57,4 +57,24 @@ export function addCost(total: Usage, more: Usage): Cost | undefined {
 
 function hasTokens({ input_tokens, output_tokens }: Usage): boolean {
   return input_tokens + output_tokens > 0;
+}
+
+export const NO_USAGE: Usage = { input_tokens: 0, output_tokens: 0 };
+
+export function addUsage(total: Usage, more: Usage): Usage {
+  const cost = addCost(total, more);
+  const created = (total.cache_creation_tokens ?? 0) + (more.cache_creation_tokens ?? 0);
+  const read = (total.cache_read_tokens ?? 0) + (more.cache_read_tokens ?? 0);
+  return {
+    input_tokens: total.input_tokens + more.input_tokens,
+    output_tokens: total.output_tokens + more.output_tokens,
+    ...(created > 0 ? { cache_creation_tokens: created } : {}),
+    ...(read > 0 ? { cache_read_tokens: read } : {}),
+    ...(total.estimated || more.estimated ? { estimated: true as const } : {}),
+    ...(cost === undefined ? {} : { cost }),
+  };
+}
+
+export function totalTokens(usage: Usage): number {
+  return usage.input_tokens + usage.output_tokens;
 }

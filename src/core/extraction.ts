@@ -3,10 +3,11 @@ import type { TerminalCause, Usage } from "../contract/event.ts";
 import type { Message } from "../contract/message.ts";
 import type { JsonObject, RunResult } from "../contract/session.ts";
 import { assembleContext } from "./context.ts";
+import { totalTokens } from "./cost.ts";
 import { type CheckApart, compileSchema, type SchemaCheck } from "./json-schema.ts";
 import { type Asking, ask, type ModelAnswer } from "./model-call.ts";
 import { causeOfFailure } from "./retry.ts";
-import { type SessionState, totalTokens } from "./session-state.ts";
+import type { SessionState } from "./session-state.ts";
 import { assistantText } from "./tokens.ts";
 
 /** What came of it; `cause` says what failed, and is absent when that was an interrupt. */

@@ -3,10 +3,9 @@ import type { AgentEvent, Usage } from "../contract/event.ts";
 import type { AssistantBlock, StopReason } from "../contract/message.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { FailureKind, ModelClient, ModelFailure, ModelPart, ModelRequest } from "../ports/model.ts";
-import { withCost } from "./cost.ts";
+import { totalTokens, withCost } from "./cost.ts";
 import type { Redact } from "./redact.ts";
 import { isRetryable, planRetry, type RetryPolicy } from "./retry.ts";
-import { totalTokens } from "./session-state.ts";
 import { assistantText, estimateTokens, toolTokens } from "./tokens.ts";
 
 export interface CallLimits {

@@ -3,8 +3,8 @@ import type { Usage } from "../contract/event.ts";
 import type { SessionSettings } from "../contract/session.ts";
 import type { PartKind } from "../contract/session-context.ts";
 import type { Clock } from "../ports/clock.ts";
+import { addUsage, NO_USAGE } from "./cost.ts";
 import { createTally } from "./describe-context.ts";
-import { addUsage, NO_USAGE } from "./session-state.ts";
 import { applyEntry, applyUnshown, beginFold, showAnew } from "./whole-state.ts";
 
 /** A model call as the log tells it, with the size of what the model was shown. */

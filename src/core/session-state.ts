@@ -4,7 +4,7 @@ import type { BudgetType, Usage } from "../contract/event.ts";
 import type { AssistantMessage, Content, Message, ToolUseBlock } from "../contract/message.ts";
 import type { SessionSettings } from "../contract/session.ts";
 import { advanceCadence, NO_CADENCE, type Placed, type ShownRef } from "./context.ts";
-import { addCost } from "./cost.ts";
+import { addUsage, NO_USAGE } from "./cost.ts";
 import { spanOf } from "./entry-events.ts";
 import type { KeptCompaction } from "./rewrites.ts";
 import { assistantText, estimateTokens, mediaBytes } from "./tokens.ts";
@@ -395,24 +395,4 @@ function rememberKey(state: SessionState, key: string, seq: number): void {
   state.injected.set(key, seq);
   const [oldest] = state.injected.keys();
   if (state.injected.size > KEYS_MAX && oldest !== undefined) state.injected.delete(oldest);
-}
-
-export const NO_USAGE: Usage = { input_tokens: 0, output_tokens: 0 };
-
-export function addUsage(total: Usage, more: Usage): Usage {
-  const cost = addCost(total, more);
-  const created = (total.cache_creation_tokens ?? 0) + (more.cache_creation_tokens ?? 0);
-  const read = (total.cache_read_tokens ?? 0) + (more.cache_read_tokens ?? 0);
-  return {
-    input_tokens: total.input_tokens + more.input_tokens,
-    output_tokens: total.output_tokens + more.output_tokens,
-    ...(created > 0 ? { cache_creation_tokens: created } : {}),
-    ...(read > 0 ? { cache_read_tokens: read } : {}),
-    ...(total.estimated || more.estimated ? { estimated: true as const } : {}),
-    ...(cost === undefined ? {} : { cost }),
-  };
-}
-
-export function totalTokens(usage: Usage): number {
-  return usage.input_tokens + usage.output_tokens;
 }

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Spent } from "../ports/store.ts";
-import { addUsage, NO_USAGE } from "./session-state.ts";
+import { addUsage, NO_USAGE } from "./cost.ts";
 import { addSpending, OTHER_MODELS, SPENT_MAX, type Spending } from "./spent.ts";
 
 const DAY_MS = 86_400_000;

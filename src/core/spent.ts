@@ -1,6 +1,6 @@
 import type { Usage } from "../contract/event.ts";
 import type { Spent } from "../ports/store.ts";
-import { addUsage } from "./session-state.ts";
+import { addUsage } from "./cost.ts";
 
 /** A row holds so many sums at most: a session that is used every day for a year must not weigh more with each. */
 export const SPENT_MAX = 32;

@@ -1,14 +1,26 @@
 import type { Progress } from "../contract/approval.ts";
 import type { Caller } from "../contract/caller.ts";
-import type { EntryBody, TurnEnd } from "../contract/entry.ts";
-import type { TerminalCause, Usage } from "../contract/event.ts";
-import type { AssistantBlock, Content, Message, StopReason, ToolResult, ToolUseBlock } from "../contract/message.ts";
-import type { Clock } from "../ports/clock.ts";
+import type { EntryBody } from "../contract/entry.ts";
+import type { Content, Message, ToolResult, ToolUseBlock } from "../contract/message.ts";
 import type { NativeSummary } from "../ports/model.ts";
 import { askedEntry, ruleAgain, ruleOn } from "./approval.ts";
 import { evictIfDue, judgeTurnBoundary, runDueCompaction } from "./boundary.ts";
+import {
+  assistantEntry,
+  close,
+  closeBy,
+  closeCancelled,
+  closeFailed,
+  closePending,
+  completed,
+  type Failed,
+  type Served,
+  type TurnOutcome,
+  textInTurn,
+  timestamp,
+} from "./close-turn.ts";
 import { assembleContext, hashContext, messagesOf, withSkill } from "./context.ts";
-import { type Extraction, extractOutput } from "./extraction.ts";
+import { extractOutput } from "./extraction.ts";
 import { type Asking, ask, type ModelAnswer } from "./model-call.ts";
 import { leavesOut, nativeSummaryIn, refusedNative } from "./native-summary.ts";
 import {
@@ -21,23 +33,12 @@ import {
   warnOfTime,
   watchDeadline,
 } from "./run.ts";
-import { foldAhead, type SessionState } from "./session-state.ts";
-import { closeCalls, INTERRUPTED, OUT_OF, runToolCalls, type ToolBatch, takeResults } from "./tool-batch.ts";
-import { CANCELLED, closeLeftovers, endOfFailure, type Left, outOfTime, outputLimit } from "./turn-end.ts";
+import { foldAhead } from "./session-state.ts";
+import { closeCalls, OUT_OF, runToolCalls, type ToolBatch, takeResults } from "./tool-batch.ts";
+import { CANCELLED, closeLeftovers, type Left, outputLimit } from "./turn-end.ts";
 
 /** A turn that waits for a person's word: `resumeTurn` goes on with it, here or elsewhere. */
 export const WAITING = Symbol("waiting");
-
-/** How a turn went, for the caller that waits for it. */
-export interface TurnOutcome {
-  readonly end: TurnEnd;
-  readonly text: string;
-  readonly turns: number;
-  readonly toolCalls: number;
-  readonly extraction: Extraction;
-  /** The calls it ended with, which whoever asked for it runs. */
-  readonly pending?: readonly ToolUseBlock[];
-}
 
 /** Runs one turn to its end: ask the model, run its tools, ask again. */
 export async function runTurn(
@@ -127,8 +128,6 @@ async function loop(run: Run, opening: EntryBody[]): Promise<TurnOutcome | typeo
   }
   return closeBy(run, unsaved, "turn_limit_reached");
 }
-
-type Failed = Extract<ModelAnswer, { ok: false }>;
 
 /** Compacts before a call when that is due. True: what was to be saved is, and the context may be another. */
 async function compactIfDue(run: Run, unsaved: readonly EntryBody[]): Promise<boolean> {
@@ -240,29 +239,6 @@ function asking(run: Run): Asking {
   };
 }
 
-function assistantEntry(
-  turn: Turn,
-  blocks: readonly AssistantBlock[],
-  how: { stopReason: StopReason; usage?: Usage },
-): EntryBody {
-  return {
-    kind: "assistant",
-    message: {
-      role: "block_assistant",
-      blocks: [...blocks],
-      stop_reason: how.stopReason,
-      created_at: timestamp(turn.clock),
-    },
-    ...(how.usage === undefined ? {} : { usage: how.usage }),
-  };
-}
-
-/** What became of the calls of an answer: what is to be saved next, and those that whoever asked for the turn runs. */
-interface Served {
-  readonly unsaved: EntryBody[];
-  readonly pending: readonly ToolUseBlock[];
-}
-
 /** Saves the answer, then runs, closes or asks about its calls; returns what is to be saved next. */
 async function serveCalls(
   run: Run,
@@ -348,96 +324,4 @@ async function finish(
   const { state, checkApart } = turn;
   const extraction = await extractOutput(asking(run), { schema, text: closed.text, state, checkApart });
   return { ...closed, extraction };
-}
-
-/** A call that could not be answered: what it streamed is kept as a message marked `cancelled`. */
-async function closeFailed(run: Run, answer: Failed): Promise<TurnOutcome> {
-  const { turn } = run;
-  const unsaved: EntryBody[] =
-    answer.text === ""
-      ? []
-      : [assistantEntry(turn, [{ block_type: "text", data: { text: answer.text } }], { stopReason: "cancelled" })];
-  return close(run, unsaved, () => failureEnd(run, unsaved, answer));
-}
-
-function failureEnd(run: Run, unsaved: EntryBody[], answer: Failed): TurnEnd {
-  switch (answer.because) {
-    case "interrupted":
-      return CANCELLED;
-    case "out_of_time": {
-      checkBudget(run, unsaved);
-      const end = { ...completed(run, unsaved), cause: "time_budget_exceeded" as const };
-      const hasResult = end.text_seq !== undefined || run.turn.state.toolCallsUsed > run.toolCallsBefore;
-      return hasResult ? end : outOfTime(answer.failure);
-    }
-    case "failure":
-      return endOfFailure(answer.failure, run.turn);
-  }
-}
-
-/** A graceful end, counting what is still to be saved. */
-function completed(run: Run, unsaved: readonly EntryBody[]): Extract<TurnEnd, { status: "completed" }> {
-  const ahead = foldAhead(run.turn.state, unsaved);
-  const text = textInTurn(run, ahead);
-  return {
-    status: "completed",
-    extraction_required: false,
-    usage: ahead.usage,
-    ...(text === undefined ? {} : { text_seq: text.seq }),
-  };
-}
-
-/** Ends a turn whose calls are for whoever asked: it goes on when their results have come. */
-async function closePending(
-  run: Run,
-  { unsaved, pending }: Served,
-  answer?: Extract<ModelAnswer, { ok: true }>,
-): Promise<TurnOutcome> {
-  const closed = await close(run, unsaved, () => ({
-    ...completed(run, unsaved),
-    ...(answer === undefined ? {} : { final_call: { stop_reason: answer.stopReason, usage: answer.usage } }),
-    pending: pending.map(({ data }) => data.id),
-  }));
-  return { ...closed, pending };
-}
-
-/** Ends a turn that was interrupted: calls that nobody will run any more are answered. */
-function closeCancelled(run: Run, { unsaved, pending }: Served): Promise<TurnOutcome> {
-  const { state, clock } = run.turn;
-  if (pending.length === 0) return close(run, unsaved, () => CANCELLED);
-  const { heldResults } = foldAhead(state, unsaved);
-  const answered = closeCalls(state.openCalls, INTERRUPTED, clock, heldResults);
-  return close(run, [...unsaved, answered], () => CANCELLED);
-}
-
-/** Ends a turn gracefully for a cause other than the model's own end. */
-function closeBy(run: Run, unsaved: readonly EntryBody[], cause: TerminalCause): Promise<TurnOutcome> {
-  return close(run, unsaved, () => ({ ...completed(run, unsaved), cause }));
-}
-
-/** Saves the rest together with the end: one append, so a turn is never seen finished without its answer. */
-async function close(run: Run, unsaved: readonly EntryBody[], endOf: () => TurnEnd): Promise<TurnOutcome> {
-  const { turn } = run;
-  let end: TurnEnd = CANCELLED;
-  await turn.append(() => {
-    const { cost } = foldAhead(turn.state, unsaved).turnUsage;
-    end = { ...endOf(), ...(cost === undefined ? {} : { turn_cost: cost }) };
-    return [...stillUnsaved(run, unsaved), { kind: "turn_closed", end }];
-  });
-  return {
-    end,
-    text: textInTurn(run)?.text ?? "",
-    turns: run.turns,
-    toolCalls: turn.state.toolCallsUsed - run.toolCallsBefore,
-    extraction: {},
-  };
-}
-
-function textInTurn(run: Run, state: Pick<SessionState, "lastText"> = run.turn.state): SessionState["lastText"] {
-  const { lastText } = state;
-  return lastText !== undefined && lastText.seq > run.seqBefore ? lastText : undefined;
-}
-
-function timestamp(clock: Clock): string {
-  return new Date(clock.now()).toISOString();
 }

@@ -4,7 +4,7 @@ import type { Usage } from "../contract/event.ts";
 import type { ModelPrices } from "../contract/money.ts";
 import type { Figures, ReplayMark, SummariesBy } from "../contract/simulation.ts";
 import { assembleContext } from "../core/context.ts";
-import { addUsage, NO_USAGE } from "../core/session-state.ts";
+import { addUsage, NO_USAGE } from "../core/cost.ts";
 import { foldSession } from "../core/whole-state.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { ModelClient } from "../ports/model.ts";

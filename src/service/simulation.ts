@@ -10,7 +10,7 @@ import type {
   Specifics,
   SummariesBy,
 } from "../contract/simulation.ts";
-import { addUsage, NO_USAGE } from "../core/session-state.ts";
+import { addUsage, NO_USAGE } from "../core/cost.ts";
 import { foldSession } from "../core/whole-state.ts";
 import type { ModelClient } from "../ports/model.ts";
 import { type Probe, probesOf } from "./probes.ts";

@@ -1,8 +1,8 @@
 import { RuntimeError } from "../contract/error.ts";
 import type { ToolUseBlock } from "../contract/message.ts";
 import type { PendingCall, RunResult } from "../contract/session.ts";
-import { totalTokens } from "../core/session-state.ts";
-import type { TurnOutcome } from "../core/turn.ts";
+import type { TurnOutcome } from "../core/close-turn.ts";
+import { totalTokens } from "../core/cost.ts";
 import type { LiveSession } from "./live-sessions.ts";
 
 /** How a turn went, for whoever waits for it; throws where it failed. */

@@ -1,7 +1,7 @@
 import type { Message } from "../../contract/message.ts";
 import { cleanSummary } from "../agent/clean-summary.ts";
 import { summaryPrompt } from "../agent/tier-text.ts";
-import { addUsage } from "../session-state.ts";
+import { addUsage } from "../cost.ts";
 import { cutText, excerptOf } from "../transcript-text.ts";
 import { grammarFaults } from "./grammar.ts";
 import { isSummary, readSections, type Sections, sectionText, summaryText, writeSections } from "./shown-messages.ts";

@@ -20,7 +20,7 @@ import {
   type Windows,
   waterfallNow,
 } from "../../core/agent/tiers.ts";
-import { addUsage, NO_USAGE } from "../../core/session-state.ts";
+import { addUsage, NO_USAGE } from "../../core/cost.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { SessionLocks } from "../../ports/store.ts";
 import type { Vault, VaultMemory } from "../../ports/vault.ts";
