@@ -48,6 +48,19 @@ export function createCheckpoints({ log, store, hash, breathe }: CheckpointParts
     keptTo.set(state, state.lastSeq);
     await store.put(state.sessionId, writeCheckpoint(state, hash));
   };
+  const consider = (state: SessionState): void => {
+    const { sessionId } = state;
+    if (keeping.has(sessionId) || !isDue(state)) return;
+    // Nobody lacks one that could not be kept; the next is due when as much was said again.
+    const kept = keep(state)
+      .catch(() => {})
+      .finally(() => {
+        keeping.delete(sessionId);
+        // A turn may have ended meanwhile, and changed what is shown.
+        consider(state);
+      });
+    keeping.set(sessionId, kept);
+  };
   return {
     resume: async (sessionId) => {
       try {
@@ -65,17 +78,9 @@ export function createCheckpoints({ log, store, hash, breathe }: CheckpointParts
         return undefined;
       }
     },
-    consider: (state) => {
-      const { sessionId } = state;
-      if (keeping.has(sessionId) || !isDue(state)) return;
-      // Nobody lacks one that could not be kept; the next is due when as much was said again.
-      const kept = keep(state)
-        .catch(() => {})
-        .finally(() => keeping.delete(sessionId));
-      keeping.set(sessionId, kept);
-    },
+    consider,
     close: async () => {
-      await Promise.all(keeping.values());
+      while (keeping.size > 0) await Promise.all(keeping.values());
     },
   };
 }

@@ -298,6 +298,8 @@ describe("/ready", () => {
     const store = { ...memory, add: async () => Promise.reject(new Error("the index is full")) };
     const { call } = await serveOperated({ memory: { store } });
     await call("POST /sessions", { prompt: "Hello." });
+    // What was said is taken in now and then, and before it is searched.
+    await call("GET /memory/search?query=Hello");
     await expect
       .poll(async () => (await call("GET /ready")).body, { timeout: 20_000 })
       .toMatchObject({ status: "degraded", checks: { index: fails(/index is full/) } });
