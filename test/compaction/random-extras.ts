@@ -9,7 +9,7 @@ const usage = { input_tokens: 3, output_tokens: 2 };
 
 /** What a log has besides what is said and shown, as the service appends it; `number` tells one time from another. */
 export function randomExtras(random: Random, number: number, state: WholeState): readonly EntryBody[] {
-  const kinds = [called, changed, keyed, approved, prepared, told, closed] as const;
+  const kinds = [called, changed, keyed, approved, handedOut, prepared, told, closed] as const;
   const make = pick(random, kinds) ?? called;
   return make(random, number, state);
 }
@@ -72,6 +72,33 @@ function approved(random: Random, number: number): readonly EntryBody[] {
       kind: "tool_results",
       message: { role: "tool_results", results, created_at },
       calls: ids.map(() => ({ name: "shell", duration_ms: 1, counted: true })),
+    },
+  ];
+}
+
+/** A turn that ends with calls that its caller runs, one of which ran here, and the turn that brings their results. */
+function handedOut(random: Random, number: number): readonly EntryBody[] {
+  const calls = ["here", "there"].map((name): ToolUseBlock => {
+    return { block_type: "tool_use", data: { id: `y${number}_${name}`, name, args: {} } };
+  });
+  const [here = "", there = ""] = calls.map(({ data }) => data.id);
+  const result = (tool_use_id: string) => ({ tool_use_id, content: `done ${tool_use_id}`, is_error: false });
+  const ran = (name: string) => ({ name, duration_ms: 1, counted: true });
+  return [
+    { kind: "turn_opened", message: { role: "user", content: `share it ${number}`, created_at } },
+    {
+      kind: "assistant",
+      message: { role: "block_assistant", blocks: calls, stop_reason: "tool_use", created_at },
+      usage,
+    },
+    { kind: "results_held", results: [result(here)], calls: [ran("here")] },
+    { kind: "turn_closed", end: { status: "completed", extraction_required: false, pending: [there], usage } },
+    ...(chance(random, 0.5) ? keyed(random, number) : []),
+    { kind: "turn_continued" },
+    {
+      kind: "tool_results",
+      message: { role: "tool_results", results: [result(here), result(there)], created_at },
+      calls: [{ ...ran("here"), counted: false }, ran("there")],
     },
   ];
 }
