@@ -99,11 +99,13 @@ function asTable(operation: OperationName, payload: unknown): unknown {
   if (operation === "searchMemory" || operation === "searchHistory") return { results: payload };
   if (operation === "readSession") return readAsTable(payload);
   if (!RUNS_TURN.includes(operation) || !isFields(payload)) return payload;
-  const { content, status: _status, pending_tool_calls, ...rest } = payload;
+  const { content, status, pending_tool_calls, ...rest } = payload;
   const fields = { ...rest, pending_calls: pendingAsTable(pending_tool_calls) };
   const present = Object.entries(fields).filter(([, value]) => value !== null);
   const texts = Array.isArray(content) ? content.map((block: unknown) => String(Object(block).text)) : [];
-  if (texts.length > 0) return { ...Object.fromEntries(present), text: texts.join("") };
+  // A sentence of its own stands where the calls are told (contract §6).
+  const text = status === "pending_tool_call" ? "" : texts.join("");
+  if (texts.length > 0) return { ...Object.fromEntries(present), text };
   // A session that has not run has no counts in the table.
   const { turns: _turns, tool_calls: _calls, ...deferred } = Object.fromEntries(present);
   return deferred;

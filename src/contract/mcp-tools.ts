@@ -1,20 +1,11 @@
 import { z } from "zod";
+import { CLIENT_TOOLS_MAX, ClientTool } from "./client-tools.ts";
 import { PatchConfig, SetConfig } from "./config.ts";
 import { nonnegative, SKILL_FIELDS, UNSERVED } from "./input.ts";
 import { SkillRow } from "./memory.ts";
 import { TextBlock } from "./message.ts";
 import { SystemTime } from "./rewrite.ts";
-import {
-  AT_CREATION,
-  CLIENT_TOOLS_MAX,
-  ClientTool,
-  FurtherTurn,
-  Named,
-  NewSession,
-  RunResult,
-  SessionId,
-  SessionInfo,
-} from "./session.ts";
+import { AT_CREATION, FurtherTurn, Named, NewSession, RunResult, SessionId, SessionInfo } from "./session.ts";
 
 /** A JSON schema of an object, which is what a tool's arguments and structured results are. */
 export interface ObjectSchema {

@@ -1,8 +1,9 @@
 import { z } from "zod";
+import { CLIENT_TOOLS_MAX, ClientTool } from "./client-tools.ts";
 import { invalidInput } from "./input.ts";
 import { Content } from "./message.ts";
 import { OPERATIONS, type OperationName } from "./operations.ts";
-import { CLIENT_TOOLS_MAX, ClientTool, SessionId } from "./session.ts";
+import { SessionId } from "./session.ts";
 
 /** Tools the client runs: the server asks for them with `tool/execute`. */
 const CallbackTools = z.array(ClientTool).max(CLIENT_TOOLS_MAX);

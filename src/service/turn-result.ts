@@ -1,6 +1,7 @@
+import type { PendingCall } from "../contract/client-tools.ts";
 import { RuntimeError } from "../contract/error.ts";
 import type { ToolUseBlock } from "../contract/message.ts";
-import type { PendingCall, RunResult } from "../contract/session.ts";
+import type { RunResult } from "../contract/session.ts";
 import type { TurnOutcome } from "../core/close-turn.ts";
 import { totalTokens } from "../core/cost.ts";
 import type { LiveSession } from "./live-sessions.ts";

@@ -1,11 +1,12 @@
 import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
 import type { Caller } from "../../contract/caller.ts";
+import type { PendingCall } from "../../contract/client-tools.ts";
 import { asRuntimeError, RuntimeError } from "../../contract/error.ts";
 import type { AgentEvent } from "../../contract/event.ts";
 import { ConfigTool, type ReadPayload, TurnExtras, type TurnPayload } from "../../contract/mcp-tools.ts";
 import type { OperationName } from "../../contract/operations.ts";
 import { parseParams } from "../../contract/requests.ts";
-import type { PendingCall, RunResult, SessionInfo } from "../../contract/session.ts";
+import type { RunResult, SessionInfo } from "../../contract/session.ts";
 import type { Dispatch } from "../../service/dispatch.ts";
 import { createEventQueue, type Delivery, type Listener } from "../../service/event-queue.ts";
 import { type Params, toEnvelope, withPlainIds, withSessionRefs } from "../wire/events.ts";

@@ -1,7 +1,7 @@
+import type { ClientTool } from "../../contract/client-tools.ts";
 import { RuntimeError } from "../../contract/error.ts";
 import { invalidInput } from "../../contract/input.ts";
 import { CallbackResult, ExternalTools, parseParams, RegisterTools } from "../../contract/requests.ts";
-import type { ClientTool } from "../../contract/session.ts";
 import type { Tool, ToolCallContext, ToolOutput } from "../../ports/tool.ts";
 import { requestFrame } from "../wire/frames.ts";
 import { type Answer, isRecord } from "../wire/incoming.ts";

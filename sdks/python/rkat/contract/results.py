@@ -42,7 +42,7 @@ class RunResultUsage(TypedDict):
     """Input and output tokens together."""
 
 
-class RunResultPendingCall(TypedDict):
+class PendingCall(TypedDict):
     """`pending_calls` of `RunResult`."""
 
     id: str
@@ -98,7 +98,7 @@ class RunResult(TypedDict):
     turn_cost: NotRequired[Cost]
     """What the turn cost, its compactions included, while usage.cost is the session's; absent where no price is known.
     """
-    pending_calls: NotRequired[list[RunResultPendingCall]]
+    pending_calls: NotRequired[list[PendingCall]]
     """Calls of your client_tools, with which the turn ended: a turn with their tool_results goes on."""
     terminal_cause_kind: NotRequired[TerminalCause]
     """Why the turn stopped short; absent where the model ended it."""
