@@ -35,7 +35,7 @@ export interface ToolBatch {
   keep(text: string): Promise<string>;
 }
 
-export interface Answered {
+interface Answered {
   readonly result: ToolResult;
   readonly call: EntryBodyOf<"tool_results">["calls"][number];
 }
@@ -116,7 +116,7 @@ export function closeCalls(
 }
 
 /** The results of all calls of an answer, of which some are there already; those have been counted. */
-export function joinResults(
+function joinResults(
   calls: readonly ToolUseBlock[],
   held: SessionState["heldResults"],
   answer: (call: ToolUseBlock) => Answered,
