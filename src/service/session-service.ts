@@ -1,7 +1,7 @@
 import { type Caller, describeAccess } from "../contract/caller.ts";
 import type { Capabilities, Capability, ModelsCatalog } from "../contract/capability.ts";
 import { RuntimeError } from "../contract/error.ts";
-import type { Content, ToolResult } from "../contract/message.ts";
+import type { Content } from "../contract/message.ts";
 import type { CreateSession, RunResult, SessionSettings, StartTurn } from "../contract/session.ts";
 import { requireNotWaiting } from "../core/approval.ts";
 import { compileSchema } from "../core/json-schema.ts";
@@ -179,8 +179,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
       const isFirstTurn = state.turnsOpened === 0;
       const permissions = rulesFor(state.settings.permissions, input.permissions, call.caller);
       const overridden = overrideSettings(state.settings, { ...input, permissions }, { model, isFirstTurn });
-      if (overridden !== state.settings) requireTools(clientTools(overridden), "client_tools");
-      if (input.tool_results !== undefined) requirePending(state, input.tool_results);
+      requireClients(state, overridden, input.tool_results);
       requireToolScope(call.caller, overridden.tools, began.defaults.ceiling);
       const settings = withinCeiling(overridden, began.defaults);
       requireSkills(input, settings);
@@ -192,8 +191,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
       }
       const instructions = input.additional_instructions ?? [];
       const { traceparent, unattended, caller } = call;
-      const overlay = input.flow_tool_overlay;
-      const results = input.tool_results;
+      const { tool_results: results, flow_tool_overlay: overlay } = input;
       const turn = { prompt, results, model, instructions, overlay, signal, traceparent, unattended, added, caller };
       return runSessionTurn(began, session, turn);
     });
@@ -325,8 +323,14 @@ function promptOf(pending: Content | undefined, { prompt, tool_results }: StartT
   return pending === undefined ? prompt : join(pending, prompt);
 }
 
-/** Throws INVALID_PARAMS unless these are the results of all calls that wait: only together can they be shown. */
-function requirePending({ pending }: SessionState, results: readonly ToolResult[]): void {
+/**
+ * Throws INVALID_PARAMS unless the tools that are the caller's can be offered, and the results, if any, are those of all
+ * calls that wait: only together can they be shown.
+ */
+function requireClients(state: SessionState, settings: SessionSettings, results: StartTurn["tool_results"]): void {
+  if (settings !== state.settings) requireTools(clientTools(settings), "client_tools");
+  if (results === undefined) return;
+  const { pending } = state;
   const refuse = (why: string) => new RuntimeError("INVALID_PARAMS", `tool_results: ${why}`);
   if (pending.length === 0) throw refuse("no call of this session waits for a result");
   const given = results.map(({ tool_use_id }) => tool_use_id);
