@@ -229,7 +229,9 @@ describe("the Chat wire", () => {
 const system: Message = { role: "system", content: "Be brief.", created_at };
 const user = (content: string): Message => ({ role: "user", content, created_at });
 const serialise = (messages: readonly Message[], providerParams = {}) =>
-  JSON.parse(serialiseRequest({ messages, tools: [], providerParams }, { model: "m", stopSequences: undefined }));
+  JSON.parse(
+    String(serialiseRequest({ messages, tools: [], providerParams }, { model: "m", stopSequences: undefined })),
+  );
 const said = (messages: readonly Message[]) => serialise(messages).messages;
 
 it("says what a conversation is now, however it differs from the request before", () => {
