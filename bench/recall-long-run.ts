@@ -35,16 +35,15 @@ interface RunOptions {
   readonly turns: number;
   /** Of what a tool says. */
   readonly output: "log" | "prose";
-  readonly only?: readonly string[] | undefined;
 }
 
 const OUTPUT_CHARS = 4_096;
 const WARM_UP_TURNS = 20;
 
-/** The same conversation by each: a question, a look with a tool that says 4 KB, an answer. */
+/** The same conversation by each, in the order of `HOLDERS`: a question, a look with a tool that says 4 KB, an answer. */
 export async function measureLongRuns(folder: string, options: RunOptions): Promise<readonly LongRun[]> {
   const runs: LongRun[] = [];
-  for (const holder of HOLDERS.filter((name) => options.only === undefined || options.only.includes(name))) {
+  for (const holder of HOLDERS) {
     const asked = JSON.stringify({ ...options, holder, folder: join(folder, holder) });
     const child = fork(import.meta.filename, [asked], { execArgv: [] });
     const [run] = await once(child, "message");

@@ -118,7 +118,7 @@ export interface LineSource {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   /** JSON. */
-  readonly body: string;
+  readonly body: string | Buffer<ArrayBuffer>;
   readonly fetch: typeof globalThis.fetch | undefined;
 }
 

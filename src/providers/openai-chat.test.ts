@@ -1,7 +1,8 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type { AssistantBlock, Message } from "../contract/message.ts";
 import type { ModelPart } from "../ports/model.ts";
-import { createOpenAiChatModel, serialiseRequest } from "./openai-chat.ts";
+import { createOpenAiChatModel } from "./openai-chat.ts";
+import { serialiseRequest } from "./openai-chat-request.ts";
 
 const created_at = "2026-01-01T00:00:00Z";
 const hi: Message = { role: "user", content: "hi", created_at };
@@ -229,7 +230,9 @@ describe("the Chat wire", () => {
 const system: Message = { role: "system", content: "Be brief.", created_at };
 const user = (content: string): Message => ({ role: "user", content, created_at });
 const serialise = (messages: readonly Message[], providerParams = {}) =>
-  JSON.parse(serialiseRequest({ messages, tools: [], providerParams }, { model: "m", stopSequences: undefined }));
+  JSON.parse(
+    String(serialiseRequest({ messages, tools: [], providerParams }, { model: "m", stopSequences: undefined })),
+  );
 const said = (messages: readonly Message[]) => serialise(messages).messages;
 
 it("says what a conversation is now, however it differs from the request before", () => {
@@ -247,6 +250,13 @@ it("says what a conversation is now, however it differs from the request before"
   expect(said([system])).toEqual(wire());
   expect(said([system, three, one])).toEqual(wire("three", "one"));
   expect(said([])).toEqual([]);
+});
+
+it("says any sign as it was said, also where the request before was longer", () => {
+  const [mixed, long] = ['…— 日本語 🙂 é\u0000"', "x".repeat(5_000)];
+  const wire = (...contents: string[]) => contents.map((content) => ({ role: "user", content }));
+  expect(said([system, user(long)]).slice(1)).toEqual(wire(long));
+  expect(said([system, user(mixed), user("z")]).slice(1)).toEqual(wire(mixed, "z"));
 });
 
 it("begins with a message that says nothing without a stray comma", () => {

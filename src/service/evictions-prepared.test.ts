@@ -76,7 +76,7 @@ describe("[J1] [J2] tool output and a summary that is made ready", () => {
       await turn(session, "And?");
       expect(begun()).toBe(prepare ? 1 : 0);
       // The same output twice: of the first nothing is needed.
-      script.push(reading(30), reading(30));
+      script.push(reading(48), reading(48));
       const types = [...(await turn(session, "Read it twice.")), ...(await turn(session, "And now?"))];
       expect(await size(session)).toBeLessThan(5_900);
       expect(types.includes("context_evicted")).toBe(!prepare);

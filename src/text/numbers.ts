@@ -1,6 +1,7 @@
 import { foldWidth } from "./canonical.ts";
 import { collectBareHours, datesIn, type Figure } from "./dates.ts";
 import { matchesOf } from "./matches.ts";
+import { withDigits } from "./number-words.ts";
 import { BARE_BASES, multiplierOf, type Unit, unitsOf } from "./units.ts";
 import { stemsOf } from "./words.ts";
 
@@ -45,6 +46,19 @@ export function figuresIn(text: string): readonly (Figure | Numeral)[] {
   return [...dates, ...numeralsIn(folded).filter((one) => one.isSpecific && !isTaken(one.start, one.text.length))];
 }
 
+const NEEDS_MAX = 20_000;
+const needs = new Map<string, readonly (readonly string[])[]>();
+
+/** What each figure of a short text needs: asked when a figure is gathered and again wherever it is looked for. */
+export function needsIn(text: string): readonly (readonly string[])[] {
+  const known = needs.get(text);
+  if (known !== undefined) return known;
+  if (needs.size >= NEEDS_MAX) needs.clear();
+  const found = figuresIn(text).map((figure) => figure.needs);
+  needs.set(text, found);
+  return found;
+}
+
 /** The numbers of a text, bare small ones as well; dates and versions are not taken out. */
 export function numeralsIn(folded: string): Numeral[] {
   const numerals: Numeral[] = [];
@@ -75,9 +89,14 @@ function collectVersion(version: string, into: Set<string>): void {
   for (const part of parts) if (Number(part) >= SPECIFIC_MIN) into.add(`any:${keyOf(Number(part))}`);
 }
 
+const DIGITS_MAX = 12;
+
 /** A value as text, without the noise of binary fractions. */
 export function keyOf(value: number): string {
-  return Number.isSafeInteger(value) ? String(value) : String(Number(value.toPrecision(12)));
+  const text = String(value);
+  // So few signs hold no noise, and rounding takes ten times as long as writing.
+  const isExact = text.length <= DIGITS_MAX || Number.isSafeInteger(value);
+  return isExact ? text : String(Number(value.toPrecision(DIGITS_MAX)));
 }
 
 const HAS_DIGIT = /\d/;
@@ -87,8 +106,9 @@ function readNumeral(text: string, match: RegExpExecArray): Numeral | undefined 
   const [whole, currency, gap = "", digits = ""] = match;
   const after = readUnit(text, match.index + whole.length);
   if (after === undefined) return undefined;
-  const units = [...(currency === undefined ? [] : unitsOf(currency)), ...after.units];
-  const raws = valuesOf(digits).map((value) => value * after.factor);
+  const units = currency === undefined ? after.units : [...unitsOf(currency), ...after.units];
+  const values = valuesOf(digits);
+  const raws = after.factor === 1 ? values : values.map((value) => value * after.factor);
   const start = match.index + (currency === undefined ? gap.length : 0);
   const isBare = units.length === 0;
   const isWhole = ONLY_DIGITS.test(digits) && after.factor === 1;
@@ -165,11 +185,11 @@ interface Offered {
 }
 
 function offersOf({ raws, readings, isBare, isCounting, pieces }: Offered): string[] {
-  const values = [...raws, ...pieces];
-  const offers = values.map((value) => `any:${keyOf(value)}`);
+  const keys = [...raws, ...pieces].map(keyOf);
+  const offers = keys.map((key) => `any:${key}`);
   if (!isBare) return [...offers, ...readings.map(({ dimension, value }) => `${dimension}:${keyOf(value)}`)];
-  const bare = values.map((value) => `bare:${keyOf(value)}`);
-  return isCounting ? [...offers, ...bare] : [...offers, ...bare, ...values.map((value) => `alone:${keyOf(value)}`)];
+  const bare = keys.map((key) => `bare:${key}`);
+  return isCounting ? [...offers, ...bare] : [...offers, ...bare, ...keys.map((key) => `alone:${key}`)];
 }
 
 /** The same measure in any unit, or the bare number; of a small one only where it does not count something else. */
@@ -290,94 +310,4 @@ export function takenBy(spans: readonly { readonly start: number; readonly text:
     }
     return low > 0 && (ends[low - 1] ?? 0) > start;
   };
-}
-
-/** Small numbers as people say them; a summary writes "two weeks" as "2 weeks". */
-const SMALL = new Map<string, number>();
-for (const names of [
-  "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty",
-  "null eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn siebzehn achtzehn neunzehn zwanzig",
-  "zéro un deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze seize dix-sept dix-huit dix-neuf vingt",
-]) {
-  for (const [value, name] of names.split(" ").entries()) SMALL.set(name, value);
-}
-for (const [names, step] of [
-  ["thirty forty fifty sixty seventy eighty ninety", 10],
-  ["dreißig vierzig fünfzig sechzig siebzig achtzig neunzig", 10],
-  ["trente quarante cinquante soixante", 10],
-] as const) {
-  for (const [index, name] of names.split(" ").entries()) SMALL.set(name, 30 + index * step);
-}
-/** Articles: one of what follows, unless a number stands before them ("half a million"). */
-const ARTICLES = new Set(["a", "an", "ein", "eine", "einen", "einer", "une"]);
-for (const name of ARTICLES) SMALL.set(name, 1);
-SMALL.set("half", 0.5);
-
-const SCALES = new Map<string, number>();
-for (const [names, scale] of [
-  ["dozen dutzend", 12],
-  ["hundred hundert cent cents", 100],
-  ["thousand tausend mille", 1e3],
-  ["million millionen millions", 1e6],
-] as const) {
-  for (const name of names.split(" ")) SCALES.set(name, scale);
-}
-const UNSPACED_DIGITS = new Map([..."零一二三四五六七八九"].map((sign, value) => [sign, value] as const));
-UNSPACED_DIGITS.set("两", 2).set("〇", 0);
-const UNSPACED_SCALES = new Map([
-  ["十", 10],
-  ["百", 100],
-  ["千", 1e3],
-  ["万", 1e4],
-]);
-
-const NAMES = [...SMALL.keys(), ...SCALES.keys()].sort((a, b) => b.length - a.length).join("|");
-/** Compounds such as `zweihundert` and `twenty-five`; a phrase of more words than this is no number. */
-const PHRASE = new RegExp(
-  `(?<!\\p{L}|\\d[\\s-]?)(?:${NAMES})(?:(?:[\\s-]|\\sand\\s)?(?:${NAMES})){0,8}(?:\\sand\\sa\\shalf)?(?![\\p{L}\\d])`,
-  "giu",
-);
-const PART = new RegExp(NAMES, "giu");
-const UNSPACED_PHRASE = /(?<![\d零〇一二三四五六七八九十百千万两]\s?)[零〇一二三四五六七八九十百千万两]{1,9}/gu;
-
-/** A text with its number words written as digits, so that both are read by the same eyes. */
-export function withDigits(text: string): string {
-  return text.replace(PHRASE, spokenValue).replace(UNSPACED_PHRASE, (phrase) => ` ${unspacedValue(phrase)} `);
-}
-
-function spokenValue(phrase: string): string {
-  let total = 0;
-  let part = 0;
-  for (const [word] of matchesOf(PART, phrase.toLowerCase())) {
-    const scale = SCALES.get(word);
-    if (scale === undefined) {
-      if (part === 0 || !ARTICLES.has(word)) part += SMALL.get(word) ?? 0;
-      continue;
-    }
-    part = (part === 0 ? 1 : part) * scale;
-    if (scale >= 1e3) {
-      total += part;
-      part = 0;
-    }
-  }
-  return String(total + part);
-}
-
-function unspacedValue(phrase: string): number {
-  let total = 0;
-  let part = 0;
-  let digit: number | undefined;
-  for (const sign of phrase) {
-    const scale = UNSPACED_SCALES.get(sign);
-    if (scale === undefined) digit = (digit ?? 0) * 10 + (UNSPACED_DIGITS.get(sign) ?? 0);
-    else if (scale === 1e4) {
-      total = (total + part + (digit ?? 0)) * scale;
-      part = 0;
-      digit = undefined;
-    } else {
-      part += (digit ?? 1) * scale;
-      digit = undefined;
-    }
-  }
-  return total + part + (digit ?? 0);
 }

@@ -115,11 +115,11 @@ describe("which tool output leaves the context", () => {
     expect(reasons(contextOf(turns, { compactions: rewritten }))).toEqual([[30, "large"]]);
   });
 
-  it("[J1] nothing where less than a twentieth of the context would be freed", () => {
+  it("[J1] nothing where less than a tenth of the context would be freed", () => {
     const turns = [[[read("a", 120)]], [[read("b")]], LAST];
     const { shownTokens } = contextOf(turns);
-    expect(reasons(contextOf(turns, { shownTokens: 15 * shownTokens }))).toHaveLength(1);
-    expect(reasons(contextOf(turns, { shownTokens: 25 * shownTokens }))).toEqual([]);
+    expect(reasons(contextOf(turns, { shownTokens: 7 * shownTokens }))).toHaveLength(1);
+    expect(reasons(contextOf(turns, { shownTokens: 12 * shownTokens }))).toEqual([]);
   });
 
   it("[J1] leaves one line: the tool, first words, the size, and how it is read again", () => {

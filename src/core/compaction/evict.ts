@@ -15,8 +15,11 @@ const LARGE_TOKENS_MIN = 500;
 const RECENT_TURNS = 2;
 /** or so many tool exchanges came after it: one turn may be a day's work. */
 const RECENT_EXCHANGES = 8;
-/** Freeing less of a context than this is not worth what rewriting a provider's cache of it costs. */
-const FREED_SHARE_MIN = 0.05;
+/**
+ * Freeing less of a context than this is not worth what rewriting a provider's cache of it costs, nor reading all that is
+ * left for a receipt: at half as much a long session evicted two outputs at every second turn.
+ */
+const FREED_SHARE_MIN = 0.1;
 
 export type Eviction = Pruned & { readonly reason: EvictionReason };
 

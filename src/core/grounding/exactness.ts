@@ -3,7 +3,8 @@ import { atomsIn } from "../../text/atoms.ts";
 import { canonical, canonicalPiece, foldWidth, isWhole, wordsIn } from "../../text/canonical.ts";
 import { datesIn } from "../../text/dates.ts";
 import { matchesOf } from "../../text/matches.ts";
-import { collectOffers, numeralsIn, takenBy, withDigits } from "../../text/numbers.ts";
+import { withDigits } from "../../text/number-words.ts";
+import { collectOffers, numeralsIn, takenBy } from "../../text/numbers.ts";
 import { tokensOf } from "../../text/words.ts";
 import { denialsIn } from "./denials.ts";
 

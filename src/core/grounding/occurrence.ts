@@ -1,7 +1,7 @@
 import type { SpecificKind, SpecificStatus } from "../../contract/compaction.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { canonicalCased, canonicalPiece, casedPiece, isUnspaced, isWhole, wordsIn } from "../../text/canonical.ts";
-import { collectOffers, figuresIn } from "../../text/numbers.ts";
+import { collectOffers, needsIn } from "../../text/numbers.ts";
 import { sentencesOf } from "../../text/sentences.ts";
 import { stemsOf } from "../../text/words.ts";
 import { denialsIn } from "./denials.ts";
@@ -97,7 +97,6 @@ function ofLast<T>(make: (text: string) => T): (text: string) => T {
 
 const pieceOf = ofLast(canonicalPiece);
 const isRuleText = ofLast(isRule);
-const needsOf = ofLast((text) => figuresIn(text).map(({ needs }) => needs));
 const exitsOf = ofLast(exitCodesIn);
 const spellingsOfLast = ofLast(spellingsOf);
 const wholeOfLast = ofLast(wholeOf);
@@ -124,7 +123,7 @@ async function offersOf(texts: readonly string[], breathe: Clock["breathe"]): Pr
 }
 
 function hasNumber(text: string, offers: ReadonlySet<string>): boolean {
-  const figures = needsOf(text);
+  const figures = needsIn(text);
   return figures.length > 0 && figures.every((needs) => needs.some((need) => offers.has(need)));
 }
 

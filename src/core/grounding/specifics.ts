@@ -4,7 +4,8 @@ import type { Clock } from "../../ports/clock.ts";
 import { atomsIn } from "../../text/atoms.ts";
 import { canonicalPiece, foldWidth } from "../../text/canonical.ts";
 import { matchesOf } from "../../text/matches.ts";
-import { figuresIn, numeralsIn, withDigits } from "../../text/numbers.ts";
+import { withDigits } from "../../text/number-words.ts";
+import { needsIn, numeralsIn } from "../../text/numbers.ts";
 import { stemsOf } from "../../text/words.ts";
 import { piecesOf, textsOf, wholeTextsOf } from "./exactness.ts";
 import { asksIn, lastAsksOf, rulesIn, unansweredOf } from "./wishes.ts";
@@ -128,7 +129,7 @@ function add(specific: Specific, into: Map<string, Specific>): void {
 /** Two numbers are the same when their likeliest reading is; all else when it is written the same but for soft signs. */
 function normalised({ kind, text }: Specific): string {
   if (kind !== "number") return canonicalPiece(text);
-  return figuresIn(text)[0]?.needs[0] ?? canonicalPiece(text);
+  return needsIn(text)[0]?.[0] ?? canonicalPiece(text);
 }
 
 /** Cut between words and never inside a pair of surrogates. */
