@@ -1,16 +1,24 @@
 import { globSync, readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { defineConfig, type Plugin } from "rolldown";
+import { madeOnFirstUse } from "./made-on-first-use.ts";
+
+const isValue = (id: string) => /\/src\/(?:contract\/wire-table|config\/default-config)\.ts$/.test(id);
 
 /** What is derived from the schemas for callers is bundled as its value: a client then loads no schema, and no zod. */
-const wireTable = {
-  name: "wire-table",
+const asValue = {
+  name: "as-value",
   load: async (id: string) => {
-    if (!id.endsWith("/contract/wire-table.ts")) return null;
-    const { WIRE_TABLE } = await import(id);
-    return `export const WIRE_TABLE = ${JSON.stringify(WIRE_TABLE)};`;
+    if (!isValue(id)) return null;
+    const module: Readonly<Record<string, unknown>> = await import(id);
+    return Object.entries(module)
+      .map(([name, value]) => `export const ${name} = JSON.parse(${JSON.stringify(JSON.stringify(value))});`)
+      .join("\n");
   },
 };
+
+/** Where much is made by loading a module: schemas, and sets and expressions of languages. */
+const isCostly = (path: string) => /\/src\/(?:contract|config|tools|text)\//.test(path);
 
 /** The console's page, with the names that its files have by what is in them: a browser may keep them for ever. */
 const consolePage: Plugin = {
@@ -71,16 +79,14 @@ export default defineConfig([
       mcp: "src/mcp.ts",
     },
     platform: "node",
-    plugins: [wireTable],
+    plugins: [asValue, madeOnFirstUse({ applies: isCostly, isValue })],
     external: [
       /^@ai-sdk\//,
       /^@modelcontextprotocol\//,
       /^@opentelemetry\//,
       "@cfworker/json-schema",
       "commander",
-      "fs-native-extensions",
       "postgres",
-      "smol-toml",
     ],
     output: {
       dir: "dist",
@@ -93,13 +99,13 @@ export default defineConfig([
   {
     input: { "client-browser": "src/clients/browser.ts" },
     platform: "browser",
-    plugins: [wireTable],
+    plugins: [asValue],
     output: { dir: "dist", format: "esm" },
   },
   {
     input: { console: "console/main.tsx" },
     platform: "browser",
-    plugins: [wireTable, consolePage],
+    plugins: [asValue, consolePage],
     transform: { jsx: { runtime: "automatic", importSource: "preact" } },
     output: {
       dir: "dist/console",
