@@ -2,7 +2,16 @@ import { readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import type { Plugin } from "rolldown";
 import { parseSync, transformSync } from "rolldown/utils";
-import { bindingsOf, type Identifier, isNode, type Node, nodesIn, referencesIn } from "./references.ts";
+import {
+  apply,
+  bindingsOf,
+  type Edit,
+  type Identifier,
+  isNode,
+  type Node,
+  nodesIn,
+  referencesIn,
+} from "./references.ts";
 
 /**
  * Bundles what a module makes when it is loaded, schemas above all, so that it is made when it is first used:
@@ -118,18 +127,12 @@ function isWork(value: Node, late: ReadonlySet<string>): boolean {
   return WORK.has(value.type) || nodesIn(value).some((inner) => isWork(inner, late));
 }
 
-interface Edit {
-  readonly start: number;
-  readonly end: number;
-  readonly text: string;
-}
-
 function rewrite({ path, code, program, late, made }: Module, read: Reader): string {
   refuseOtherWays(program, path, read);
   const edits: Edit[] = referencesIn(program, late).map(({ name, start, end, isShorthand }) => ({
     start,
     end,
-    text: isShorthand ? `${name}: ${name}()` : `${name}()`,
+    text: isShorthand ? `${name}: ${name}()` : `(${name}())`,
   }));
   for (const { name, init, statement } of made) {
     edits.push(...makeFunction(name, { start: statement.start, end: statement.end }, init));
@@ -202,14 +205,4 @@ function refuseOtherWays(program: Node, path: string, read: Reader): void {
     for (const name of names) if (isMade(read(loaded), name)) refuse(name, "from a module that is loaded later");
   };
   follow(program);
-}
-
-function apply(code: string, edits: readonly Edit[]): string {
-  let written = "";
-  let at = 0;
-  for (const { start, end, text } of edits.toSorted((a, b) => a.start - b.start || a.end - b.end)) {
-    written += code.slice(at, start) + text;
-    at = end;
-  }
-  return written + code.slice(at);
 }

@@ -70,7 +70,10 @@ export function referencesIn(program: Node, names: ReadonlySet<string>): readonl
       case "Property": {
         if (node.computed) visit(node.key as Node, seen);
         const value = node.value as Node;
-        if (!node.shorthand || value.type !== "Identifier") return visit(value, seen);
+        if (!node.shorthand || value.type !== "Identifier") {
+          visit(value, seen);
+          return;
+        }
         const { name } = value as Identifier;
         if (seen.has(name)) found.push({ name, start, end, isShorthand: true });
         return;
@@ -81,7 +84,8 @@ export function referencesIn(program: Node, names: ReadonlySet<string>): readonl
         if (isNode(node.value)) visit(node.value, seen);
         return;
       case "LabeledStatement":
-        return visit(node.body as Node, seen);
+        visit(node.body as Node, seen);
+        return;
       case "BreakStatement":
       case "ContinueStatement":
         return;
@@ -103,11 +107,13 @@ export function referencesIn(program: Node, names: ReadonlySet<string>): readonl
     if (pattern.type === "Identifier") return;
     if (pattern.type === "AssignmentPattern") {
       visitDefaults(pattern.left as Node, seen);
-      return visit(pattern.right as Node, seen);
+      visit(pattern.right as Node, seen);
+      return;
     }
     if (pattern.type === "Property") {
       if (pattern.computed) visit(pattern.key as Node, seen);
-      return visitDefaults(pattern.value as Node, seen);
+      visitDefaults(pattern.value as Node, seen);
+      return;
     }
     for (const inner of nodesIn(pattern)) visitDefaults(inner, seen);
   };
@@ -154,4 +160,21 @@ function isPattern(parent: Node, child: Node): boolean {
 function without(names: ReadonlySet<string>, hidden: readonly string[]): ReadonlySet<string> {
   if (!hidden.some((name) => names.has(name))) return names;
   return new Set([...names].filter((name) => !hidden.includes(name)));
+}
+
+export interface Edit {
+  readonly start: number;
+  readonly end: number;
+  readonly text: string;
+}
+
+/** A text with its edits, none of which may overlap. */
+export function apply(code: string, edits: readonly Edit[]): string {
+  let written = "";
+  let at = 0;
+  for (const { start, end, text } of edits.toSorted((a, b) => a.start - b.start || a.end - b.end)) {
+    written += code.slice(at, start) + text;
+    at = end;
+  }
+  return written + code.slice(at);
 }
