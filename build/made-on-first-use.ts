@@ -120,10 +120,11 @@ function constantsOf(program: Node): readonly Declaration[] {
 const WORK: ReadonlySet<string> = new Set(["CallExpression", "NewExpression", "TaggedTemplateExpression"]);
 const LATER: ReadonlySet<string> = new Set(["ArrowFunctionExpression", "FunctionExpression"]);
 
-/** Whether a value takes work to make: something is called for it, or it is made of what is. */
+/** Whether a value takes work to make: something is called for it, it is an expression, or it is made of such. */
 function isWork(value: Node, late: ReadonlySet<string>): boolean {
   if (LATER.has(value.type)) return false;
   if (value.type === "Identifier") return late.has((value as Identifier).name);
+  if (value.type === "Literal") return value.regex !== undefined;
   return WORK.has(value.type) || nodesIn(value).some((inner) => isWork(inner, late));
 }
 

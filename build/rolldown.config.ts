@@ -18,8 +18,11 @@ const asValue = {
   },
 };
 
-/** Where much is made by loading a module: schemas, and sets and expressions of languages. */
-const isCostly = (path: string) => /\/src\/(?:contract|config|tools|text)\//.test(path);
+/** Where loading a module makes much: schemas, and sets and expressions of languages. Not where each instruction counts. */
+const isCostly = (path: string) =>
+  /\/src\/(?:config|contract|core|memory|projections|providers|service|stores\/embedded|surfaces|text|tools)\//.test(
+    path,
+  );
 
 /** Loaded by a Node that is too old as well, to say so in a sentence. */
 const tellsOldNode = (path: string) => /\/src\/(?:cli|run-server)\.ts$/.test(path);
