@@ -101,7 +101,7 @@ describe("[G5] manners", () => {
   });
 
   it("declares a command that is named alone as it does among the others", () => {
-    const needAll = ["completion", "help"];
+    const needAll = ["completion", "__complete", "help"];
     const named = program().commands.flatMap((command) => [command.name(), ...command.aliases()]);
     for (const name of named.filter((one) => !needAll.includes(one))) {
       const alone = commandTree(program(name)).commands.filter(({ path }) => path.at(-1) !== "help");
