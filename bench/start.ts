@@ -44,7 +44,7 @@ const BARE = `
 /** Says at the end of a process, behind all else, what CPU it took from its start. */
 const TELL_CPU = `data:text/javascript,${encodeURIComponent(`process.on("exit", () => {
   const { user, system } = process.cpuUsage();
-  process.getBuiltinModule("node:fs").writeSync(1, "\n" + (user + system) / 1000);
+  process.getBuiltinModule("node:fs").writeSync(1, " " + (user + system) / 1000);
 });`)}`;
 const IMPORT_AND_LIST = `
   import { registerHooks } from "node:module";
@@ -162,7 +162,7 @@ async function interleave(
 }
 
 function lastNumber({ stdout }: Run): number {
-  return Number(stdout.slice(stdout.lastIndexOf("\\n")));
+  return Number(stdout.slice(stdout.lastIndexOf(" ")));
 }
 
 function packagesIn(urls: readonly string[]): readonly string[] {
