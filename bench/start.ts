@@ -154,7 +154,10 @@ async function interleave(
   for (let round = 0; round < WARM_UP_RUNS + RUNS; round += 1) {
     for (const [index, args] of commands.entries()) {
       const startedMs = performance.now();
-      const { stdout } = await run(process.execPath, args, { cwd: root, env });
+      const ended = run(process.execPath, args, { cwd: root, env });
+      // A command reads what is piped in to its end.
+      ended.child.stdin?.end();
+      const { stdout } = await ended;
       if (round >= WARM_UP_RUNS) runs[index]?.push({ wallMs: performance.now() - startedMs, stdout });
     }
   }
