@@ -61,7 +61,8 @@ async function openComposed({ store: url, ...options }: OpenOptions): Promise<Ru
     const message = "stateFolder is missing: give the folder that keeps sessions, or store with a database's address";
     throw new RuntimeError("INVALID_PARAMS", message);
   }
-  return openInFolder({ ...options, config: given, stateFolder });
+  const compose = composeOver(url === undefined ? options.config : given);
+  return openInFolder({ compose, ...options, config: given, stateFolder });
 }
 
 /** The configuration with another database; throws INVALID_PARAMS for an address that is none. */

@@ -151,7 +151,13 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     const seen = (labels?: Readonly<Record<string, string>>) => sessionsWith(store, labels);
     const recall = memory && searchForTools(memory, { scope: memoryScope, telemetry, sessionsWith: seen });
     const compaction = compactionOf(options, changed, config);
-    const memoryTools = recall && createMemoryTools(recall);
+    let memoryTools: readonly Tool[] | undefined;
+    const memoryToolsFor = (labels: Readonly<Record<string, string>>, isNarrowed: boolean): readonly Tool[] => {
+      if (recall === undefined) return [];
+      if (isNarrowed) return createMemoryTools((asked) => recall(asked, labels));
+      memoryTools ??= createMemoryTools(recall);
+      return memoryTools;
+    };
     return {
       config: changed,
       policy: policyOf(changed),
@@ -168,10 +174,9 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
         const tools = belowCeiling(had, ceiling);
         const labels = { ...view, ...caller?.labels };
         const own = Object.entries(labels).sort();
-        const narrowed = recall && own.length > 0 ? createMemoryTools((asked) => recall(asked, labels)) : memoryTools;
         return [
           ...builtins.toolsFor(tools, JSON.stringify(own)),
-          ...((tools.memory && narrowed) || []),
+          ...(tools.memory ? memoryToolsFor(labels, own.length > 0) : []),
           ...(ceiling.mcp && hasMcpTools(had) ? mcp.tools() : []),
           ...(options.tools ?? []),
         ];

@@ -2,6 +2,7 @@ import { RuntimeError } from "../contract/error.ts";
 import { type JsonTable, mergePatch } from "../contract/input.ts";
 import { describeProblems, isTable, spellConfig, tellConfig } from "./config-file.ts";
 import { type Config, ConfigFile, LIMIT_SPELLINGS, SWITCHES } from "./config-schema.ts";
+import { DEFAULT_CONFIG } from "./default-config.ts";
 import { type ConfiguredRules, withBothRules } from "./permission-layers.ts";
 
 /**
@@ -29,7 +30,10 @@ export function composeLayers(
     refuseStore(realm, name);
     const files = withBothRules(mergePatch(withoutSpellingsOf(realm, file.table), realm), file.table, realm);
     const raw = variables.reduce((table, variable) => override(table, variable, env[variable.name] ?? ""), files);
-    const parsed = ConfigFile.safeParse(raw, { jitless: true });
+    const isDefault = Object.keys(raw).length === 0;
+    const parsed = isDefault
+      ? { success: true as const, data: structuredClone(DEFAULT_CONFIG) }
+      : ConfigFile.safeParse(raw, { jitless: true });
     if (parsed.success) {
       const off = Object.fromEntries(forbidden.map((name) => [SWITCHES[name], false]));
       const permissions = [...(file.userRules ?? []), ...parsed.data.permissions];
@@ -48,8 +52,9 @@ export function composeLayers(
   };
 }
 
-/** The same for a configuration that was handed over whole. */
-export function composeOver(config: Config): Compose {
+/** The same for a configuration that was handed over whole, or for none. */
+export function composeOver(config: Config | undefined): Compose {
+  if (config === undefined) return composeLayers({ name: undefined, table: {} }, {});
   const userRules = config.permissions.filter(({ from }) => from === "user");
   return composeLayers({ name: undefined, table: spellConfig(config), userRules }, {}, config.forbidden);
 }

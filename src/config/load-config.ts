@@ -3,7 +3,8 @@ import { isJsonTable, type JsonTable } from "../contract/input.ts";
 import type { McpServerConfig } from "../ports/mcp-server.ts";
 import { type ConfigPlaces, type FoundFile, findUpwards, parseToml, readIfThere } from "./config-file.ts";
 import { type Compose, composeLayers, isSet, VARIABLES } from "./config-layers.ts";
-import { type Config, ConfigFile } from "./config-schema.ts";
+import type { Config } from "./config-schema.ts";
+import { DEFAULT_CONFIG } from "./default-config.ts";
 import { loadMcpServers } from "./mcp-servers.ts";
 import type { ConfiguredRules } from "./permission-layers.ts";
 import { type BroughtFile, leftOutText, openTrust, type Trust } from "./trust.ts";
@@ -79,8 +80,7 @@ function rulesOfUser({ path, text }: FoundFile): readonly ConfiguredRules[] {
 
 /** The configuration without any file or variable. */
 export function defaultConfig(): Config {
-  // Interpreted: to compile the schema takes many times as long as to follow it once.
-  return ConfigFile.parse({}, { jitless: true });
+  return structuredClone(DEFAULT_CONFIG);
 }
 
 const ABORT_GRACE_MS = 2_000;

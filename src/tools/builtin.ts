@@ -5,7 +5,7 @@ import type { Clock } from "../ports/clock.ts";
 import type { Tool } from "../ports/tool.ts";
 import { defineTool } from "./define-tool.ts";
 import { createApplyPatchTool } from "./patch.ts";
-import { createShellTools } from "./shell.ts";
+import { createShellTools, type ShellTools } from "./shell.ts";
 import { createTaskTools } from "./tasks.ts";
 
 export interface BuiltinOptions {
@@ -27,26 +27,29 @@ export interface BuiltinTools {
   close(): Promise<void>;
 }
 
-/** The tools that come with the runtime. Nothing is touched before one of them is called. */
+/** The tools that come with the runtime, each made when a session first has it. Nothing is touched before one is called. */
 export function createBuiltinTools(options: BuiltinOptions): BuiltinTools {
   const { root, clock, env, shellProgram, shellTimeoutSecs } = options;
-  const shell = createShellTools({ root, clock, env, program: shellProgram, timeoutSecs: shellTimeoutSecs });
-  const datetime = createDatetimeTool({ now: () => clock.now() });
-  const patch = createApplyPatchTool({ root, clock });
-  // As many as there are kinds of callers, whom whoever runs this has named.
-  const boards = new Map<string, readonly Tool[]>();
-  const tasksOf = (board: string): readonly Tool[] => {
-    const known = boards.get(board) ?? createTaskTools({ clock });
-    boards.set(board, known);
+  let shell: ShellTools | undefined;
+  const createShell = (): readonly Tool[] => {
+    shell = createShellTools({ root, clock, env, program: shellProgram, timeoutSecs: shellTimeoutSecs });
+    return shell.tools;
+  };
+  // As many boards as there are kinds of callers, whom whoever runs this has named.
+  const made = new Map<string, readonly Tool[]>();
+  const once = (kind: string, make: () => readonly Tool[]): readonly Tool[] => {
+    const known = made.get(kind) ?? make();
+    made.set(kind, known);
     return known;
   };
   return {
-    toolsFor: (settings, board = "") => {
-      const names: readonly string[] = builtinToolNames(settings);
-      const all = [datetime, ...tasksOf(board), patch, ...shell.tools];
-      return all.filter((tool) => names.includes(tool.name));
-    },
-    close: () => shell.close(),
+    toolsFor: ({ builtins, shell: hasShell }, board = "") => [
+      ...(builtins === "none" ? [] : once("datetime", () => [createDatetimeTool({ now: () => clock.now() })])),
+      ...(builtins === "none" ? [] : once(`tasks of ${board}`, () => createTaskTools({ clock }))),
+      ...(builtins === "all" ? once("patch", () => [createApplyPatchTool({ root, clock })]) : []),
+      ...(hasShell ? once("shell", createShell) : []),
+    ],
+    close: async () => shell?.close(),
   };
 }
 
@@ -76,21 +79,6 @@ export function presetsWith(on: { readonly memory: boolean; readonly mcp: boolea
 /** Whether a session has the tools of MCP servers; one that began before there were any has, unless it has no tools. */
 export function hasMcpTools({ mcp, builtins, shell, memory }: ToolSettings): boolean {
   return mcp ?? (builtins !== "none" || shell || memory);
-}
-
-const SAFE_TOOLS = ["datetime", "task_create", "task_get", "task_list", "task_update"] as const;
-const FILE_TOOLS = ["apply_patch"] as const;
-const SHELL_TOOLS = ["shell", "shell_jobs", "shell_job_status", "shell_job_cancel"] as const;
-
-type BuiltinToolName = (typeof SAFE_TOOLS | typeof FILE_TOOLS | typeof SHELL_TOOLS)[number];
-
-/** The built-in tools a session has; `memory` names none here, its tool comes with the memory store. */
-export function builtinToolNames(settings: ToolSettings): readonly BuiltinToolName[] {
-  return [
-    ...(settings.builtins === "none" ? [] : SAFE_TOOLS),
-    ...(settings.builtins === "all" ? FILE_TOOLS : []),
-    ...(settings.shell ? SHELL_TOOLS : []),
-  ];
 }
 
 interface DatetimeOptions {

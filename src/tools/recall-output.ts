@@ -15,20 +15,27 @@ type Transcript = readonly { readonly seq: number; readonly message: Message }[]
 export function createRecallOutput(
   transcriptOf: (sessionId: string) => Promise<Transcript>,
 ): (settings: ToolSettings) => Tool | undefined {
-  const tool = defineTool({
-    name: RECALL_OUTPUT,
-    description:
-      "Show a tool's output again that left the context. Lines like [read_file … recall_output(seq: 41) shows it] stand for such outputs and say what to ask for.",
-    input: z.strictObject({
-      seq: z.int().positive().describe("The seq the line names"),
-      call: z.int().positive().optional().describe("Which of several calls, where the line says so"),
-    }),
-    run: async (asked, { sessionId }) => ({ content: outputAt(await transcriptOf(sessionId), asked).content }),
-  });
-  // With the preset `none` a session has no tools of the runtime's, so not this one either.
-  return ({ mcp = false, builtins, shell, memory }) =>
-    mcp || builtins !== "none" || shell || memory ? tool : undefined;
+  let tool: Tool | undefined;
+  const make = (): Tool =>
+    defineTool({
+      name: RECALL_OUTPUT,
+      description:
+        "Show a tool's output again that left the context. Lines like [read_file … recall_output(seq: 41) shows it] stand for such outputs and say what to ask for.",
+      input: RecallOutput,
+      run: async (asked, { sessionId }) => ({ content: outputAt(await transcriptOf(sessionId), asked).content }),
+    });
+  return ({ mcp = false, builtins, shell, memory }) => {
+    // With the preset `none` a session has no tools of the runtime's, so not this one either.
+    if (!mcp && builtins === "none" && !shell && !memory) return undefined;
+    tool ??= make();
+    return tool;
+  };
 }
+
+const RecallOutput = z.strictObject({
+  seq: z.int().positive().describe("The seq the line names"),
+  call: z.int().positive().optional().describe("Which of several calls, where the line says so"),
+});
 
 function outputAt(transcript: Transcript, { seq, call }: { seq: number; call?: number | undefined }): ToolResult {
   const message = transcript.findLast((placed) => placed.seq === seq)?.message;

@@ -1,7 +1,7 @@
 import { randomInt } from "node:crypto";
 import { closeSync, fdatasyncSync, fstatSync, openSync } from "node:fs";
-import { unlock } from "fs-native-extensions";
 import { RuntimeError } from "../../contract/error.ts";
+import { unlock } from "./file-locks.ts";
 import {
   cutBack,
   DamagedDb,

@@ -12,8 +12,8 @@ import {
 } from "node:fs";
 import { open } from "node:fs/promises";
 import { crc32 } from "node:zlib";
-import { tryLock } from "fs-native-extensions";
 import { messageOf, RuntimeError } from "../../contract/error.ts";
+import { tryLock } from "./file-locks.ts";
 import { checkTree, type Place, packTree, placeOf, rangeOf, type TreeReader } from "./tree.ts";
 
 /** What stands in a file is not what was written there. */

@@ -32,7 +32,7 @@ export async function runCommandLine(io: Io, parts: Parts): Promise<number> {
   const exitWith = (code: number): void => {
     exitCode = code;
   };
-  const program = createProgram(io, parts, exitWith);
+  const program = createProgram(io, parts, { exitWith, only: commandNamed(io.args) });
   try {
     if (io.args.length === 0 && io.stdin.kind === "terminal") {
       program.outputHelp();
@@ -47,10 +47,17 @@ export async function runCommandLine(io: Io, parts: Parts): Promise<number> {
   }
 }
 
-/** Every command with its flags and help, before anything is parsed. */
-export function createProgram(io: Io, parts: Parts, exitWith: (code: number) => void = () => {}): Command {
+/** Every command with its flags and help, before anything is parsed; or the only one that is wanted. */
+export function createProgram(
+  io: Io,
+  parts: Parts,
+  {
+    exitWith = () => {},
+    only,
+  }: { readonly exitWith?: (code: number) => void; readonly only?: string | undefined } = {},
+): Command {
   const program = new Command("rkat");
-  declareProgram(program, { io, parts, place: createPlace(io, program), exitWith, warnOnce: createWarnOnce(io) });
+  declareProgram(program, { io, parts, place: createPlace(io, program), exitWith, warnOnce: createWarnOnce(io) }, only);
   return program;
 }
 
@@ -63,7 +70,54 @@ function createWarnOnce({ stderr, env }: Io): Invocation["warnOnce"] {
   };
 }
 
-function declareProgram(program: Command, invocation: Invocation): void {
+type Named = readonly [names: readonly string[], add: (program: Command, invocation: Invocation) => void];
+
+/** Every command by its names, in the groups that the help has; one that must know the others has no name here. */
+const COMMANDS: Readonly<Record<string, readonly Named[]>> = {
+  Ask: [
+    [[DEFAULT_COMMAND], addRunCommand],
+    [["resume", "continue", "c"], addResumeCommands],
+    [["chat"], addChatCommand],
+  ],
+  "Look at what was kept": [
+    [["session", "sessions"], addSessionCommand],
+    [["compact"], addCompactCommand],
+    [["memory"], addMemoryCommand],
+    [["agent", "agents"], addAgentCommand],
+    [["usage"], addUsageCommand],
+    [["blob"], addBlobCommand],
+  ],
+  Serve: [
+    [["console"], addConsoleCommand],
+    [["serve"], addServeCommand],
+    [["rpc"], addRpcCommand],
+    [["mcp"], addMcpCommand],
+    [["token"], addTokenCommand],
+    [["access"], addAccessCommand],
+  ],
+  "Set up; each command has a --help of its own": [
+    [["demo"], addDemoCommand],
+    [["init"], addInitCommand],
+    [["config"], addConfigCommand],
+    [["trust"], addTrustCommand],
+    [["doctor"], addDoctorCommand],
+    [["store"], addStoreCommand],
+    [["models"], addModelsCommand],
+    [["capabilities"], addCapabilitiesCommand],
+    [[], addCompletionCommand],
+    [["conformance"], addConformanceCommand],
+  ],
+};
+
+/** The command that the first word names, or a sentence is a prompt for; to declare the others would take longer than it. */
+function commandNamed([first = ""]: readonly string[]): string | undefined {
+  if (holdsBlank(first)) return DEFAULT_COMMAND;
+  return Object.values(COMMANDS).some((commands) => commands.some(([names]) => names.includes(first)))
+    ? first
+    : undefined;
+}
+
+function declareProgram(program: Command, invocation: Invocation, only: string | undefined): void {
   const { io } = invocation;
   program
     .description("A runtime for agent sessions that outlive any context window.")
@@ -79,35 +133,10 @@ function declareProgram(program: Command, invocation: Invocation): void {
     .helpCommand(false);
   configureHelp(program, io);
   addPlaceFlags(program);
-  program.commandsGroup("Ask");
-  addRunCommand(program, invocation);
-  addResumeCommands(program, invocation);
-  addChatCommand(program, invocation);
-  program.commandsGroup("Look at what was kept");
-  addSessionCommand(program, invocation);
-  addCompactCommand(program, invocation);
-  addMemoryCommand(program, invocation);
-  addAgentCommand(program, invocation);
-  addUsageCommand(program, invocation);
-  addBlobCommand(program, invocation);
-  program.commandsGroup("Serve");
-  addConsoleCommand(program, invocation);
-  addServeCommand(program, invocation);
-  addRpcCommand(program, invocation);
-  addMcpCommand(program, invocation);
-  addTokenCommand(program, invocation);
-  addAccessCommand(program, invocation);
-  program.commandsGroup("Set up; each command has a --help of its own");
-  addDemoCommand(program, invocation);
-  addInitCommand(program, invocation);
-  addConfigCommand(program, invocation);
-  addTrustCommand(program, invocation);
-  addDoctorCommand(program, invocation);
-  addStoreCommand(program, invocation);
-  addModelsCommand(program, invocation);
-  addCapabilitiesCommand(program, invocation);
-  addCompletionCommand(program, invocation);
-  addConformanceCommand(program, invocation);
+  for (const [group, commands] of Object.entries(COMMANDS)) {
+    program.commandsGroup(group);
+    for (const [names, add] of commands) if (only === undefined || names.includes(only)) add(program, invocation);
+  }
   addHelpCommand(program);
   requireSentence(program);
   describeHelp(program, {

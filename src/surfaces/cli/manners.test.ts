@@ -100,6 +100,17 @@ describe("[G5] manners", () => {
     expect(faults).toEqual([]);
   });
 
+  it("declares a command that is named alone as it does among the others", () => {
+    const needAll = ["completion", "__complete", "help"];
+    const named = program().commands.flatMap((command) => [command.name(), ...command.aliases()]);
+    for (const name of named.filter((one) => !needAll.includes(one))) {
+      const alone = commandTree(program(name)).commands.filter(({ path }) => path.at(-1) !== "help");
+      expect(alone.length).toBeGreaterThan(0);
+      const paths = alone.map(({ path }) => path.join(" "));
+      expect(alone).toEqual(tree().commands.filter(({ path }) => paths.includes(path.join(" "))));
+    }
+  });
+
   it("takes --json wherever it lists or shows", () => {
     const looking = /^(?:list|show|status|search|history|context|events|models|capabilities|doctor|demo)$/;
     const without = everyCommand(tree())
@@ -109,13 +120,14 @@ describe("[G5] manners", () => {
   });
 });
 
-function program(): Command {
+function program(only?: string): Command {
   const nowhere = { isTerminal: false, columns: undefined, write: () => {} };
   const stdin = { kind: "none", read: async function* () {}, terminal: () => expect.unreachable() } as const;
   const io = { args: [], env: {}, cwd: "/", home: "/", version: "", nodeVersion: "", stdin } as const;
   // No command is run, so none of its parts is asked for.
   const parts = {} as Parts;
-  return createProgram({ ...io, stdout: nowhere, stderr: nowhere, interrupt: new AbortController().signal }, parts);
+  const { signal } = new AbortController();
+  return createProgram({ ...io, stdout: nowhere, stderr: nowhere, interrupt: signal }, parts, { only });
 }
 
 function tree(): CommandEntry {

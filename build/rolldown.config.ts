@@ -1,16 +1,31 @@
 import { globSync, readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { defineConfig, type Plugin } from "rolldown";
+import { builtinsOnFirstUse } from "./builtins-on-first-use.ts";
+import { madeOnFirstUse } from "./made-on-first-use.ts";
+
+const isValue = (id: string) => /\/src\/(?:contract\/wire-table|config\/default-config)\.ts$/.test(id);
 
 /** What is derived from the schemas for callers is bundled as its value: a client then loads no schema, and no zod. */
-const wireTable = {
-  name: "wire-table",
+const asValue = {
+  name: "as-value",
   load: async (id: string) => {
-    if (!id.endsWith("/contract/wire-table.ts")) return null;
-    const { WIRE_TABLE } = await import(id);
-    return `export const WIRE_TABLE = ${JSON.stringify(WIRE_TABLE)};`;
+    if (!isValue(id)) return null;
+    const module: Readonly<Record<string, unknown>> = await import(id);
+    return Object.entries(module)
+      .map(([name, value]) => `export const ${name} = JSON.parse(${JSON.stringify(JSON.stringify(value))});`)
+      .join("\n");
   },
 };
+
+/** Where loading a module makes much: schemas, and sets and expressions of languages. Not where each instruction counts. */
+const isCostly = (path: string) =>
+  /\/src\/(?:config|contract|core|memory|projections|providers|service|stores\/embedded|surfaces|text|tools)\//.test(
+    path,
+  );
+
+/** Loaded by a Node that is too old as well, to say so in a sentence. */
+const tellsOldNode = (path: string) => /\/src\/(?:cli|run-server)\.ts$/.test(path);
 
 /** The console's page, with the names that its files have by what is in them: a browser may keep them for ever. */
 const consolePage: Plugin = {
@@ -36,27 +51,41 @@ const consolePage: Plugin = {
   },
 };
 
-/** What a door loads at once, by following the imports that are not made later. */
-function loadedBy(door: string): ReadonlySet<string> {
+/** What some doors load at once, by following the imports that are not made later. */
+function loadedBy(...doors: readonly string[]): ReadonlySet<string> {
   const found = new Set<string>();
   const follow = (path: string): void => {
     if (found.has(path)) return;
     found.add(path);
+    if (isValue(path)) return;
     const source = readFileSync(path, "utf8");
     for (const [, from = ""] of source.matchAll(/^(?:import|export)(?! type\b)[^;]*? from "(\.[^"]+)";/gms))
       follow(resolve(dirname(path), from));
   };
-  follow(resolve(door));
+  for (const door of doors) follow(resolve(door));
   return found;
 }
 
-// In one file, which loads in half the time; but for what a short command, a client or a thread loads without the rest.
-const apart = ["src/cli.ts", "src/client.ts", "src/service/reading-worker.ts", "src/service/schema-worker.ts"];
-const elsewhere = new Set(apart.flatMap((door) => [...loadedBy(door)]));
-const atOnce = new Set([...loadedBy("src/index.ts")].filter((path) => !elsewhere.has(path)));
+/** Loaded by the opening of a folder, whoever opens it. */
+const FOLDER = [
+  "src/stores/embedded/config-file.ts",
+  "src/stores/embedded/open.ts",
+  "src/stores/recall/open.ts",
+  "src/projections/rkat-files.ts",
+  "src/projections/files-behind.ts",
+];
+const [index, client, folder] = [loadedBy("src/index.ts"), loadedBy("src/client.ts"), loadedBy(...FOLDER)];
+const threads = loadedBy("src/service/reading-worker.ts", "src/service/schema-worker.ts");
+
+// Few files, since each takes half a millisecond to find, and each with what is needed together: a short command, a
+// client and a thread load theirs without the rest.
 const groups = [
   { name: "zod", test: /node_modules\/zod\// },
-  { name: "runtime", test: (id: string) => atOnce.has(id) },
+  { name: "client", test: (id: string) => index.has(id) && client.has(id) },
+  { name: "text", test: (id: string) => index.has(id) && threads.has(id) },
+  { name: "contract", test: (id: string) => index.has(id) && id.includes("/src/contract/") },
+  { name: "runtime", test: (id: string) => index.has(id) || /node_modules\/smol-toml\//.test(id) },
+  { name: "folder", test: (id: string) => folder.has(id) },
 ];
 
 // One file where there were hundreds: most of a short command's time was the loading of modules, and of zod's most of all.
@@ -71,16 +100,18 @@ export default defineConfig([
       mcp: "src/mcp.ts",
     },
     platform: "node",
-    plugins: [wireTable],
+    plugins: [
+      asValue,
+      madeOnFirstUse({ applies: isCostly, isValue }),
+      builtinsOnFirstUse((path) => !tellsOldNode(path)),
+    ],
     external: [
       /^@ai-sdk\//,
       /^@modelcontextprotocol\//,
       /^@opentelemetry\//,
       "@cfworker/json-schema",
       "commander",
-      "fs-native-extensions",
       "postgres",
-      "smol-toml",
     ],
     output: {
       dir: "dist",
@@ -93,13 +124,13 @@ export default defineConfig([
   {
     input: { "client-browser": "src/clients/browser.ts" },
     platform: "browser",
-    plugins: [wireTable],
+    plugins: [asValue],
     output: { dir: "dist", format: "esm" },
   },
   {
     input: { console: "console/main.tsx" },
     platform: "browser",
-    plugins: [wireTable, consolePage],
+    plugins: [asValue, consolePage],
     transform: { jsx: { runtime: "automatic", importSource: "preact" } },
     output: {
       dir: "dist/console",

@@ -1,0 +1,88 @@
+import { execFile, spawn } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { defaultConfig } from "../src/config/load-config.ts";
+import { openApiDocument } from "../src/surfaces/rest/openapi.ts";
+
+const root = join(import.meta.dirname, "..");
+const dist = join(root, "dist");
+let folder: string;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "rkat-package-"));
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** Counts the schemas that are made, and lists what is loaded, at each step of a start. */
+const WATCHED = `
+  import { registerHooks } from "node:module";
+  const urls = [];
+  globalThis.schemasMade = 0;
+  registerHooks({
+    load: (url, context, next) => {
+      urls.push(url);
+      const loaded = next(url, context);
+      if (!url.includes("/chunks/zod-")) return loaded;
+      return { ...loaded, source: String(loaded.source).replace("function _(def) {", "$&globalThis.schemasMade += 1;") };
+    },
+  });
+  const steps = [];
+  const step = (what) => steps.push({ what, schemas: globalThis.schemasMade, urls: urls.splice(0) });
+  const { openRuntime, defaultConfig } = await import(process.argv[1]);
+  step("import");
+  const runtime = await openRuntime({ stateFolder: process.argv[2], model: "offline", env: {} });
+  step("open");
+  await runtime.createSession("Hello.");
+  step("turn");
+  await runtime.close();
+  console.log(JSON.stringify({ steps, config: defaultConfig() }));
+`;
+
+interface Watched {
+  readonly steps: readonly { readonly what: string; readonly schemas: number; readonly urls: readonly string[] }[];
+  readonly config: unknown;
+}
+
+// It is built before the tests are run; whoever runs this file alone may not have.
+describe.skipIf(!existsSync(join(dist, "index.js")))("the package as it is built", () => {
+  it("makes no schema, and loads no package and nothing it can do without, before the first turn", async () => {
+    const args = ["--input-type=module", "-e", WATCHED, join(dist, "index.js"), join(folder, "state")];
+    const { stdout } = await promisify(execFile)(process.execPath, args);
+    const { steps, config }: Watched = JSON.parse(stdout);
+    expect(steps.map(({ what, schemas }) => [what, schemas > 0])).toEqual([
+      ["import", false],
+      ["open", false],
+      ["turn", true],
+    ]);
+    const files = steps.map(({ urls }) => urls.map((url) => url.replace(/^.*\/|-[\w-]{8}\.js$/g, "")).sort());
+    expect(files.slice(0, 2)).toEqual([
+      ["client", "contract", "index.js", "runtime", "text", "zod"],
+      ["config-file", "files-behind", "folder", "open", "open", "rkat-files"],
+    ]);
+    // A key that has no value is not in JSON.
+    expect(config).toEqual(JSON.parse(JSON.stringify(defaultConfig())));
+  });
+
+  it("has every schema as the sources say it", async () => {
+    const cli = join(dist, "cli.js");
+    const env = { PATH: process.env.PATH, HOME: folder, RKAT_MODEL: "offline" };
+    const server = spawn(process.execPath, [cli, "serve", "--port", "0", "--json"], { cwd: folder, env });
+    try {
+      let said = "";
+      for await (const data of server.stdout) {
+        said += data;
+        if (said.includes("\n")) break;
+      }
+      const { url } = JSON.parse(said) as { url: string }; // What `--json` promises.
+      const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string };
+      const served = await (await fetch(`${url}/openapi.json`)).json();
+      expect(served).toEqual(JSON.parse(JSON.stringify(openApiDocument(version)(url))));
+    } finally {
+      const closed = new Promise((resolve) => server.once("close", resolve));
+      server.kill("SIGKILL");
+      await closed;
+    }
+  });
+});
