@@ -274,11 +274,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
       await locked.run(session, {}, () => appendEntries(store.log, session, [{ kind: "archived" }]));
       return { archived: true };
     },
-    readBlob: async ({ blob_id }) => {
-      const blob = await store.blobs.get(blob_id);
-      if (blob === undefined) throw new RuntimeError("INVALID_PARAMS", `blob_id: there is no blob ${blob_id}`);
-      return { blob_id, media_type: blob.mediaType, data: Buffer.from(blob.data).toString("base64") };
-    },
+    readBlob: ({ blob_id }) => readBlob(store.blobs, blob_id),
     readAccess: async (_, { caller }) => describeAccess(caller),
     readCapabilities: async () => parts.describeCapabilities(),
     readModels: async () => configuration.current().catalogue(),
@@ -288,6 +284,12 @@ export function createSessionService(parts: ServiceParts): SessionService {
     await Promise.all([preparations.close(), locked.stop()]).then(live.close);
   };
   return { service, live, stop };
+}
+
+async function readBlob(blobs: ServiceParts["store"]["blobs"], blob_id: string) {
+  const blob = await blobs.get(blob_id);
+  if (blob === undefined) throw new RuntimeError("INVALID_PARAMS", `blob_id: there is no blob ${blob_id}`);
+  return { blob_id, media_type: blob.mediaType, data: Buffer.from(blob.data).toString("base64") };
 }
 
 /** Whoever has labels makes sessions whose tools see no more than it does, whoever goes on with them. */
