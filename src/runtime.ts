@@ -134,7 +134,8 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
   const store = translateFailures(options.store ?? createInMemoryStore({ now: clock.now }));
   const { mcpServers = [], warn = () => {} } = options;
   const others = createAgentSource(() => agents.store());
-  const memory = options.memory && memoryOf(options.memory, { store, clock, others, warn, isBrief: options.isBrief === true });
+  const memory =
+    options.memory && memoryOf(options.memory, { store, clock, others, warn, isBrief: options.isBrief === true });
   const redact = createRedactor([...secretsIn(env), ...secretsOf(mcpServers, env), ...(options.secrets ?? [])]);
   const telemetry = tellBoth(
     options.telemetry && openTelemetryLater(options.telemetry === true ? {} : options.telemetry, redact),

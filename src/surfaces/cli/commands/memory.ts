@@ -39,7 +39,9 @@ export function addMemoryCommand(program: Command, invocation: Invocation): void
   const index = memory
     .command("index")
     .summary("make the vectors that are still pending")
-    .description("Makes the vectors that are still pending, so that searches go by meaning; what is made when it is ended stays.")
+    .description(
+      "Makes the vectors that are still pending, so that searches go by meaning; what is made when it is ended stays.",
+    )
     .option("--json", "as JSON")
     .action((flags: { readonly json?: boolean }) =>
       withMemory(invocation, (opened) => makeVectors(invocation.io, opened, flags)),
@@ -217,7 +219,8 @@ export async function searchAndShow(io: Io, opened: Opened, search: Search): Pro
   io.stdout.write(`${blocks.join("\n\n")}\n`);
 }
 
-const PENDING = "some of it was searched by words alone: its vectors are still to be made, by `rkat memory index` at once";
+const PENDING =
+  "some of it was searched by words alone: its vectors are still to be made, by `rkat memory index` at once";
 
 async function recall(opened: Opened, search: Search & { readonly signal: AbortSignal }): Promise<MemoryResults> {
   const { query, reach, session, agent, asOf, signal } = search;
