@@ -3,15 +3,7 @@ import { messageOf, RuntimeError } from "../contract/error.ts";
 import type { AgentEvent } from "../contract/event.ts";
 import { eventsOf, toNewEntries } from "../core/entry-events.ts";
 import type { SessionState } from "../core/session-state.ts";
-import {
-  applyEntry,
-  applyTo,
-  beginFold,
-  foldLongSession,
-  foldSession,
-  isWhole,
-  type WholeState,
-} from "../core/whole-state.ts";
+import { applyEntry, applyTo, beginFold, foldLongSession, isWhole, type WholeState } from "../core/whole-state.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { EventLog, Hold, LogRow, Store } from "../ports/store.ts";
 import type { Tool } from "../ports/tool.ts";
