@@ -71,7 +71,10 @@ export interface RuntimeOptions {
   readonly store?: Store;
   /** Long sessions are compacted before they overflow; without this they are not. */
   readonly compaction?: true | CompactionOptions;
-  /** For a process that ends with its turn: no summary is made ready behind it, which would be paid for in vain. */
+  /**
+   * For a process that ends with its turn: no summary is made ready behind it, which would be paid for in vain, and
+   * closing after a search goes on for a second with vectors, which nobody would make otherwise.
+   */
   readonly isBrief?: boolean;
   /** What compactions took out of a context, and everything else that was said, can be searched. */
   readonly memory?: MemoryOptions;
@@ -131,7 +134,8 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
   const store = translateFailures(options.store ?? createInMemoryStore({ now: clock.now }));
   const { mcpServers = [], warn = () => {} } = options;
   const others = createAgentSource(() => agents.store());
-  const memory = options.memory && memoryOf(options.memory, { store, clock, others, warn });
+  const memory =
+    options.memory && memoryOf(options.memory, { store, clock, others, warn, isBrief: options.isBrief === true });
   const redact = createRedactor([...secretsIn(env), ...secretsOf(mcpServers, env), ...(options.secrets ?? [])]);
   const telemetry = tellBoth(
     options.telemetry && openTelemetryLater(options.telemetry === true ? {} : options.telemetry, redact),
@@ -302,7 +306,7 @@ async function probeStore(store: Store, sessionId: string): Promise<void> {
 
 function memoryOf(
   options: MemoryOptions,
-  parts: Pick<MemoryParts, "store" | "clock" | "others" | "warn">,
+  parts: Pick<MemoryParts, "store" | "clock" | "others" | "warn" | "isBrief">,
 ): SessionMemory {
   const { store: memory = createMemoryStoreInMemory(), embedder } = options;
   const openEmbedder = typeof embedder === "object" ? async () => embedder : embedder;

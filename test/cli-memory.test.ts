@@ -247,6 +247,14 @@ describe("[D5] by words alone", () => {
   }
 });
 
+describe("rkat memory index", () => {
+  it("[D5] makes every vector that short commands left to be made, and tells what there is then", async () => {
+    await talkAndCompact();
+    const { entries, pending, mode }: MemoryStatusReport = await json("memory", "index");
+    expect({ entries, pending, mode }).toEqual({ entries: 10, pending: 0, mode: "hybrid" });
+  });
+});
+
 describe("rkat memory status", () => {
   it("[D5] tells what there is, what is still to come and how it searches, as text and as JSON", async () => {
     await talkAndCompact();
@@ -324,17 +332,21 @@ describe("[D11] without memory-store", () => {
   const { code: name, message } = CAPABILITY_ABSENT["memory-store"];
   beforeEach(() => writeFileSync(join(line.cwd, "rkat.toml"), ""));
 
-  it.each(["memory search heron", "memory history heron", "memory status", "run hello --memory", "chat --memory"])(
-    "%s is refused with one sentence, as text and as JSON",
-    async (words) => {
-      for (const RKAT_FEATURES of ["none", "session-store", "session-store,session-compaction"]) {
-        const given = { env: { ...env, RKAT_FEATURES }, input: "hello" };
-        const refused = await run([...words.split(" "), "--json"], given);
-        expect(refused).toMatchObject({ code: 40, stderr: expect.stringContaining(`Error: ${message}\n`) });
-        expect(JSON.parse(refused.stdout)).toEqual({ error: { code: name, category: "capability", message } });
-      }
-    },
-  );
+  it.each([
+    "memory search heron",
+    "memory history heron",
+    "memory status",
+    "memory index",
+    "run hello --memory",
+    "chat --memory",
+  ])("%s is refused with one sentence, as text and as JSON", async (words) => {
+    for (const RKAT_FEATURES of ["none", "session-store", "session-store,session-compaction"]) {
+      const given = { env: { ...env, RKAT_FEATURES }, input: "hello" };
+      const refused = await run([...words.split(" "), "--json"], given);
+      expect(refused).toMatchObject({ code: 40, stderr: expect.stringContaining(`Error: ${message}\n`) });
+      expect(JSON.parse(refused.stdout)).toEqual({ error: { code: name, category: "capability", message } });
+    }
+  });
 
   it.each(["/memory heron", "/memory -a heron", "/memory"])("%s in a chat is refused with it, too", async (slash) => {
     for (const RKAT_FEATURES of ["none", "session-store"]) {

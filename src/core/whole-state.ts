@@ -1,4 +1,5 @@
 import type { Entry, EntryBody, EntryBodyOf } from "../contract/entry.ts";
+import type { Clock } from "../ports/clock.ts";
 import { type Placed, showBy, standingIn } from "./context.ts";
 import { hiddenIn } from "./hidden.ts";
 import {
@@ -39,6 +40,21 @@ export function foldSession(sessionId: string, entries: readonly Entry[]): Whole
   const state = beginFold(sessionId, entries);
   for (const entry of entries) applyUnshown(state, entry);
   // Once for all: what is shown after each of a long log's compactions is nobody's question here.
+  showAnew(state);
+  return state;
+}
+
+/** The same for a log that may be long: between its entries others have their turn. */
+export async function foldLongSession(
+  sessionId: string,
+  entries: readonly Entry[],
+  breathe: Clock["breathe"],
+): Promise<WholeState> {
+  const state = beginFold(sessionId, entries);
+  for (const entry of entries) {
+    applyUnshown(state, entry);
+    await breathe();
+  }
   showAnew(state);
   return state;
 }

@@ -166,4 +166,50 @@ describe("embedding", () => {
     expect(heard).toHaveLength(12);
     await embedding.close();
   });
+
+  it("[D5] makes what earlier processes left behind, also while a turn that lasts is all that goes on", async () => {
+    const { embedder, heard } = createHearingEmbedder();
+    const { store, embedding, pass } = await given(embedder);
+    await store.add(batchOf("s1", 1, TEXTS.slice(0, 4)));
+    const rest = embedding.use("other");
+    await pass(5_000);
+    expect(heard).toHaveLength(4);
+    rest();
+    await embedding.close();
+  });
+
+  it("[D5] keeps what is made when it ends in the middle of a batch", async () => {
+    const { embedder, gates } = createGatedEmbedder();
+    const { store, embedding, pass } = await given(embedder);
+    await store.add(batchOf("s1", 1, TEXTS.slice(0, 12)));
+    embedding.wake();
+    await pass(2_001);
+    const closed = embedding.close();
+    for (const gate of gates) gate.resolve();
+    await closed;
+    expect(await store.status("gated")).toMatchObject({ entries: 12, pending: 8 });
+  });
+
+  it("[D5] goes on for a moment when a short process ends that has searched, and ends at once when it has not", async () => {
+    const clock = createVirtualClock(0);
+    const slow: Embedder = {
+      ...createHearingEmbedder().embedder,
+      embed: async (texts, _, signal) => {
+        await clock.sleep(400, signal);
+        return texts.map(() => Float32Array.of(1, 0));
+      },
+    };
+    const store = createMemoryStoreInMemory();
+    await store.add(batchOf("s1", 1, TEXTS));
+    const quiet = createEmbedding(store, async () => slow, clock, { lingerMs: 1_000 });
+    quiet.wake();
+    await quiet.close();
+    expect(clock.now()).toBe(0);
+    const searched = createEmbedding(store, async () => slow, clock, { lingerMs: 1_000 });
+    await searched.fill([], SEARCH);
+    await searched.close();
+    expect(clock.now()).toBe(1_300);
+    const { pending } = await store.status("hearing");
+    expect(TEXTS.length - pending).toBeGreaterThanOrEqual(8);
+  });
 });

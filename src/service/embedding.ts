@@ -13,7 +13,10 @@ export interface Embedding {
   embedder(): Promise<Embedder | undefined>;
   /** There may be chunks to be given a vector: some time later they are, if the process is still there. */
   wake(): void;
-  /** A turn of a session runs until what comes back is called: its context is in use, and others' vectors wait for it. */
+  /**
+   * A turn of a session runs until what comes back is called: its context is in use, and others' vectors wait for it. One
+   * that lasts, since its model is far away, leaves time for what earlier processes left behind.
+   */
   use(sessionId: string): () => void;
   /**
    * Begins at once with chunks that words found, best first, and goes on with others of the scope; resolves when all of it
@@ -24,8 +27,13 @@ export interface Embedding {
   told(ids: readonly number[]): void;
   /** What last failed; undefined when nothing did. */
   problem(): string | undefined;
-  /** Stops after the text at hand. */
+  /** Stops after the text at hand and keeps what is made; where something was searched, it first goes on for a while. */
   close(): Promise<void>;
+}
+
+interface EmbeddingOptions {
+  /** How long a close goes on with vectors, after a search that this process answered; 0 unless it is said. */
+  readonly lingerMs?: number;
 }
 
 /** Vectors kept in one commit. What is made between two of them a crash takes back. */
@@ -51,7 +59,12 @@ type Pause = () => Promise<"go on" | "enough">;
 /** Has no vectors: everything that is to have one lacks one of it. */
 const NOBODY = "";
 
-export function createEmbedding(memory: MemoryStore, open: OpenEmbedder, clock: Clock): Embedding {
+export function createEmbedding(
+  memory: MemoryStore,
+  open: OpenEmbedder,
+  clock: Clock,
+  { lingerMs = 0 }: EmbeddingOptions = {},
+): Embedding {
   const stop = new AbortController();
   const uses = createUses(clock.now);
   /** Chunks that are being embedded, and until when. */
@@ -59,6 +72,7 @@ export function createEmbedding(memory: MemoryStore, open: OpenEmbedder, clock: 
   /** What goes on behind whoever asked. */
   const behind = new Set<Promise<void>>();
   let told: readonly number[] = [];
+  let hasSearched = false;
   let problem: string | undefined;
   let opened: Promise<Embedder | undefined> | undefined;
   let running: Promise<void> | undefined;
@@ -80,20 +94,24 @@ export function createEmbedding(memory: MemoryStore, open: OpenEmbedder, clock: 
       const passages = await passagesOf(chunks, memory);
       const known = new Map(await memory.vectors.known?.(model.id, passages));
       const unknown = [...new Set(passages)].filter((passage) => !known.has(passage));
-      for (let from = 0; from < unknown.length && !stop.signal.aborted; from += SLICE) {
-        const texts = unknown.slice(from, from + SLICE);
-        if ((await pause()) === "enough") break;
-        const vectors = await model.embed(texts, "passage", stop.signal);
-        // Asked for the same texts again it would give no more, and the process would do nothing else.
-        if (vectors.length < texts.length) throw new Error(tooFew(model.id, vectors.length, texts.length));
-        for (const [at, vector] of vectors.entries()) known.set(texts[at] ?? "", vector);
+      try {
+        for (let from = 0; from < unknown.length && !stop.signal.aborted; from += SLICE) {
+          const texts = unknown.slice(from, from + SLICE);
+          if ((await pause()) === "enough" || stop.signal.aborted) break;
+          const vectors = await model.embed(texts, "passage", stop.signal);
+          // Asked for the same texts again it would give no more, and the process would do nothing else.
+          if (vectors.length < texts.length) throw new Error(tooFew(model.id, vectors.length, texts.length));
+          for (const [at, vector] of vectors.entries()) known.set(texts[at] ?? "", vector);
+        }
+      } finally {
+        // Also of a process that ends: one that is short would never get to the end of a batch.
+        const made = chunks.flatMap(({ id }, at) => {
+          const passage = passages[at] ?? "";
+          const vector = known.get(passage);
+          return vector === undefined ? [] : [{ id, vector, passage }];
+        });
+        await memory.vectors.put(model.id, made);
       }
-      const made = chunks.flatMap(({ id }, at) => {
-        const passage = passages[at] ?? "";
-        const vector = known.get(passage);
-        return vector === undefined ? [] : [{ id, vector, passage }];
-      });
-      if (!stop.signal.aborted) await memory.vectors.put(model.id, made);
       problem = undefined;
     } finally {
       for (const { id } of chunks) making.delete(id);
@@ -182,8 +200,12 @@ export function createEmbedding(memory: MemoryStore, open: OpenEmbedder, clock: 
   return {
     embedder,
     wake,
-    use: (sessionId) => uses.begin(sessionId),
+    use: (sessionId) => {
+      wake();
+      return uses.begin(sessionId);
+    },
     fill: async (found, { scope, msMax }) => {
+      hasSearched = true;
       // A question needs the model, too: loading it is no part of the wait.
       const model = await embedder();
       // Whoever asks again and again, of an embedder in this process, would let nothing else happen.
@@ -202,6 +224,10 @@ export function createEmbedding(memory: MemoryStore, open: OpenEmbedder, clock: 
     },
     problem: () => problem,
     close: async () => {
+      if (hasSearched && lingerMs > 0 && !stop.signal.aborted) {
+        const over = new AbortController();
+        await Promise.race([run().finally(() => over.abort()), clock.sleep(lingerMs, over.signal)]);
+      }
       stop.abort();
       await Promise.all([waiting, resting, running, ...behind]);
       await (await opened)?.close();

@@ -3,7 +3,7 @@ import { messageOf, RuntimeError } from "../contract/error.ts";
 import type { AgentEvent } from "../contract/event.ts";
 import { eventsOf, toNewEntries } from "../core/entry-events.ts";
 import type { SessionState } from "../core/session-state.ts";
-import { applyEntry, applyTo, beginFold, foldSession, isWhole, type WholeState } from "../core/whole-state.ts";
+import { applyEntry, applyTo, beginFold, foldLongSession, isWhole, type WholeState } from "../core/whole-state.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { EventLog, Hold, LogRow, Store } from "../ports/store.ts";
 import type { Tool } from "../ports/tool.ts";
@@ -38,6 +38,7 @@ export function createLiveSessions(
 ): LiveSessions {
   const { sessionsMax, isStored, keeping } = options;
   const { log } = store;
+  const { breathe } = keeping;
   const checkpoints = createCheckpoints({ ...keeping, log, store: isStored ? store.checkpoints : undefined });
   // In order of use: the first key is the one that was not touched for the longest time.
   const sessions = new Map<string, LiveSession>();
@@ -72,7 +73,9 @@ export function createLiveSessions(
   const find = async (sessionId: string): Promise<LiveSession> => {
     const known = sessions.get(sessionId);
     if (known !== undefined) return add(known);
-    const state = isStored ? ((await checkpoints.resume(sessionId)) ?? (await foldFrom(log, sessionId))) : undefined;
+    const state = isStored
+      ? ((await checkpoints.resume(sessionId)) ?? (await foldFrom(log, sessionId, breathe)))
+      : undefined;
     if (state === undefined) throw new RuntimeError("SESSION_NOT_FOUND", `Session not found: ${sessionId}`);
     const raced = sessions.get(sessionId);
     if (raced !== undefined) return raced;
@@ -105,7 +108,7 @@ export function createLiveSessions(
     whole: async (session) => {
       if (isWhole(session.state)) return session.state;
       // Between two appends, as a refresh: what one of them has written must be in it once.
-      const whole = session.appending.then(() => makeWhole(log, session.state, session.state.lastSeq));
+      const whole = session.appending.then(() => makeWhole(log, session.state, session.state.lastSeq, breathe));
       session.appending = whole.then(noted, noted);
       return whole;
     },
@@ -116,22 +119,22 @@ export function createLiveSessions(
 
 const noted = (): void => {};
 
-async function foldFrom(log: EventLog, sessionId: string): Promise<WholeState | undefined> {
+async function foldFrom(log: EventLog, sessionId: string, breathe: Clock["breathe"]): Promise<WholeState | undefined> {
   const entries = await log.read(sessionId, 1, ENTRIES_MAX);
-  return entries.length === 0 ? undefined : foldSession(sessionId, entries);
+  return entries.length === 0 ? undefined : foldLongSession(sessionId, entries, breathe);
 }
 
 /** Adds to a state everything that was said up to a seq; the state itself, which whoever works on the session has. */
-async function makeWhole(log: EventLog, state: SessionState, lastSeq: number): Promise<WholeState> {
+async function makeWhole(
+  log: EventLog,
+  state: SessionState,
+  lastSeq: number,
+  breathe: Clock["breathe"] = () => undefined,
+): Promise<WholeState> {
   if (isWhole(state)) return state;
   const entries = await log.read(state.sessionId, 1, ENTRIES_MAX);
-  return Object.assign(
-    state,
-    foldSession(
-      state.sessionId,
-      entries.filter(({ seq }) => seq <= lastSeq),
-    ),
-  );
+  const said = entries.filter(({ seq }) => seq <= lastSeq);
+  return Object.assign(state, await foldLongSession(state.sessionId, said, breathe));
 }
 
 /** The first that can be folded again from its log without anyone noticing. */

@@ -1,8 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { scriptedRuntime } from "../../test/support/runtime.ts";
+import { RuntimeError } from "../contract/error.ts";
 import type { MemoryStore } from "../ports/memory.ts";
 import { createInMemoryStore, type createRuntime } from "../runtime.ts";
 import { createMemoryStoreInMemory } from "../stores/recall/in-memory.ts";
+import { createSessionMemory } from "./session-memory.ts";
+import { createSystemClock } from "./system-clock.ts";
 
 describe("what is behind", () => {
   const script = () => ({ text: "Noted." });
@@ -94,5 +97,25 @@ describe("what is behind", () => {
     await search(runtime, "heron");
     expect(seen.cursors).toBe(0);
     expect(await runtime.dispatch("readMemoryStatus", {})).toMatchObject({ sessions_behind: 0 });
+  });
+
+  it("[D4] what cannot be searched is told at once, not when the next turn is taken in", async () => {
+    const { kept } = countingMemory();
+    const memory = createSessionMemory({
+      memory: {
+        ...kept,
+        match: async () => {
+          throw new RuntimeError("SESSION_STORE_ERROR", "the index is unreadable");
+        },
+      },
+      store: createInMemoryStore(),
+      openEmbedder: undefined,
+      clock: createSystemClock(),
+    });
+    const scope = { discardedOnly: false };
+    const { signal } = new AbortController();
+    await expect(memory.recall("heron", { scope, limit: 1, signal })).rejects.toThrow("the index is unreadable");
+    expect(memory.vitals().problem).toBe("the index is unreadable");
+    await memory.close();
   });
 });

@@ -5,7 +5,7 @@ import type { CompactionRecord, Placed } from "../core/context.ts";
 import { cascadesIn } from "../core/hidden.ts";
 import { everSaid } from "../core/rewrites.ts";
 import type { SessionState } from "../core/session-state.ts";
-import { foldSession, isWhole, type WholeState } from "../core/whole-state.ts";
+import { foldLongSession, isWhole, type WholeState } from "../core/whole-state.ts";
 import { chunksOf, recallsIn } from "../memory/chunk.ts";
 import { createRecall, type Recall } from "../memory/recall.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -44,6 +44,8 @@ export interface MemoryParts {
   /** Undefined: by words alone. */
   readonly openEmbedder: OpenEmbedder | undefined;
   readonly clock: Clock;
+  /** For a process that ends with what it was asked: after a search it ends a moment later, and makes vectors in it. */
+  readonly isBrief?: boolean;
   /** What can be found besides sessions. */
   readonly others?: MemorySource | undefined;
   /** Told, in a sentence, that something could not be taken in. */
@@ -61,11 +63,14 @@ const NO_EMBEDDER = "none";
 const ATTEMPTS_MAX = 2;
 /** How long a search waits for vectors that are still to be made; the rest of the chunks it finds by their words. */
 const FILL_MS_MAX = 300;
+/** How long a short process goes on with them behind its answer: searches one after the other come to have them all. */
+const LINGER_MS = 1_000;
 
 export function createSessionMemory(parts: MemoryParts): SessionMemory {
   const { memory, store, openEmbedder, clock, others } = parts;
   const { now } = clock;
-  const embedding = openEmbedder === undefined ? undefined : createEmbedding(memory, openEmbedder, clock);
+  const lingerMs = parts.isBrief === true ? LINGER_MS : 0;
+  const embedding = openEmbedder === undefined ? undefined : createEmbedding(memory, openEmbedder, clock, { lingerMs });
   const fill = (found: readonly number[], scope: Scope): Promise<void> | undefined =>
     embedding?.fill(found, { scope, msMax: FILL_MS_MAX });
   const recallByWords = createRecall({ store: memory, embedder: undefined, now });
@@ -84,7 +89,7 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
   /** How far a log was taken in: a store that knows less of it has lost everything. */
   let proof: { readonly id: string; readonly cursor: number } | undefined;
 
-  const foldLog = async (id: string) => foldSession(id, await store.log.read(id, 1, ENTRIES_MAX));
+  const foldLog = async (id: string) => foldLongSession(id, await store.log.read(id, 1, ENTRIES_MAX), clock.breathe);
   const index = async (state: SessionState): Promise<void> => {
     const taken = await memory.cursor(state.sessionId);
     // A text that waits for tool results is placed behind them: the cursor must not pass it.
@@ -216,7 +221,11 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
         if (!(thrown instanceof RuntimeError) || thrown.code !== "SESSION_STORE_ERROR") throw thrown;
         lookAnew();
         await takeInAll();
-        return ask(query, options);
+        return await ask(query, options).catch((stillThrown) => {
+          // Whoever asks how the server is must not wait for the next turn to be taken in.
+          failed(stillThrown);
+          throw stillThrown;
+        });
       }
     };
   return {
@@ -239,6 +248,8 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
     status: async () => {
       await flush();
       const embedder = await embedding?.embedder();
+      // Whoever asks what is pending may be waiting for it.
+      embedding?.wake();
       const known = await memory.status(embedder?.id ?? NO_EMBEDDER);
       const { entries, pending, byWordsAlone = 0, bytes, index: kind } = known;
       const why = embedding?.problem() ?? problem;

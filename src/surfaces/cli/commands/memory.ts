@@ -1,3 +1,4 @@
+import { setTimeout } from "node:timers/promises";
 import type { Command, Option } from "commander";
 import { RuntimeError } from "../../../contract/error.ts";
 import type { MemoryHit, MemoryResults, MemoryStatusReport } from "../../../contract/memory.ts";
@@ -35,6 +36,17 @@ export function addMemoryCommand(program: Command, invocation: Invocation): void
       withMemory(invocation, (opened) => showMemoryStatus(invocation.io, opened, flags)),
     );
   describeHelp(status, { examples: [["rkat memory status", "how much, how fresh, and by what it searches"]] });
+  const index = memory
+    .command("index")
+    .summary("make the vectors that are still pending")
+    .description(
+      "Makes the vectors that are still pending, so that searches go by meaning; what is made when it is ended stays.",
+    )
+    .option("--json", "as JSON")
+    .action((flags: { readonly json?: boolean }) =>
+      withMemory(invocation, (opened) => makeVectors(invocation.io, opened, flags)),
+    );
+  describeHelp(index, { examples: [["rkat memory index", "before many searches, or by night"]] });
   describeHelp(memory, {
     examples: [
       ['rkat memory search "the staging host"', "what compactions took out of a context"],
@@ -106,6 +118,26 @@ export async function showMemoryStatus(
   }
 }
 
+const LOOK_MS = 250;
+/** An embedder takes a second for a text at most; where nothing came in so long, nothing will. */
+const LOOKS_IN_VAIN_MAX = 480;
+
+/** Waits until nothing is pending, or nothing becomes less; then prints what memory holds. */
+async function makeVectors(io: Io, opened: Opened, flags: { readonly json?: boolean }): Promise<void> {
+  await whileWaiting(io, "making vectors", async () => {
+    let least = Number.POSITIVE_INFINITY;
+    for (let inVain = 0; inVain < LOOKS_IN_VAIN_MAX && !io.interrupt.aborted; inVain += 1) {
+      // Asking has it worked on, too.
+      const { pending, problem } = await opened.runtime.dispatch("readMemoryStatus", {});
+      if (pending === 0 || problem !== undefined) return;
+      if (pending < least) inVain = 0;
+      least = Math.min(least, pending);
+      await setTimeout(LOOK_MS);
+    }
+  });
+  await showMemoryStatus(io, opened, flags);
+}
+
 const PROBLEM = "problem";
 const SENTENCE_CHARS_MAX = 1_000;
 
@@ -169,6 +201,7 @@ export async function searchAndShow(io: Io, opened: Opened, search: Search): Pro
   const answer = await whileWaiting(io, "searching", () => recall(opened, { signal: io.interrupt, ...search }));
   if (json) return writeJson(io, answer);
   if (answer.mode === "lexical") await sayByWords(io, opened);
+  else if (answer.vectors_pending === true) io.stderr.write(`${createPaint(io.stderr, io.env).dim(PENDING)}\n`);
   const paint = createPaint(io.stdout, io.env);
   if (answer.results.length === 0) {
     io.stdout.write(`Nothing found.\n${paint.dim(adviceFor(search, hints))}\n`);
@@ -185,6 +218,9 @@ export async function searchAndShow(io: Io, opened: Opened, search: Search): Pro
   const blocks = answer.results.map((hit) => hitLines(hit, view).join("\n"));
   io.stdout.write(`${blocks.join("\n\n")}\n`);
 }
+
+const PENDING =
+  "some of it was searched by words alone: its vectors are still to be made, by `rkat memory index` at once";
 
 async function recall(opened: Opened, search: Search & { readonly signal: AbortSignal }): Promise<MemoryResults> {
   const { query, reach, session, agent, asOf, signal } = search;
