@@ -70,6 +70,14 @@ export function Said({ content, isCode = false }: { content: Content; isCode?: b
       {content.map((block, index) => {
         if (block.type === "text") return <LongText key={index} text={block.text} isCode={isCode} />;
         if (block.source === "blob") return <Blob key={index} id={block.blob_id} />;
+        // Not fetched: whoever reads a transcript would tell another server of it.
+        if (block.source === "url") {
+          return (
+            <p key={index} class="soft">
+              (image at <bdi>{block.url}</bdi>)
+            </p>
+          );
+        }
         if (!SHOWN_IMAGES.includes(block.media_type)) {
           return (
             <p key={index} class="soft">

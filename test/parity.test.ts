@@ -43,6 +43,7 @@ describe("every scenario on every surface", () => {
 /** What a surface has no form for; `docs/conformance.md` says why. */
 const NOT_APPLICABLE: Readonly<Record<string, readonly Way[]>> = {
   "client-tools": ["cli"],
+  files: ["cli"],
   deferred: ["cli"],
   "inject-once": ["cli"],
   "wrong-fields": ["cli"],

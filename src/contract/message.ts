@@ -31,8 +31,13 @@ const BlobMedia = {
   media_type,
   source: z.literal("blob").describe("the bytes are kept elsewhere"),
   blob_id: z.string().describe("the blob that holds them"),
+  size: z.number().int().nonnegative().optional().describe("how many bytes they are"),
 };
 const image = z.literal("image").describe("an image");
+const file = {
+  type: z.literal("file").describe("a file: a PDF; one of text becomes a text"),
+  name: z.string().max(255).optional().describe("its name, without folders"),
+};
 
 export const TextBlock = z.object({
   type: z.literal("text").describe("a text"),
@@ -43,6 +48,17 @@ export const ContentBlock = z.union([
   TextBlock,
   z.object({ type: image, ...InlineMedia }),
   z.object({ type: image, ...BlobMedia }),
+  z.object({
+    type: image,
+    media_type: media_type.default("image/*"),
+    source: z.literal("url").describe("the provider fetches it"),
+    url: z
+      .url({ protocol: /^https?$/ })
+      .max(2_048)
+      .describe("where it is, by http or https"),
+  }),
+  z.object({ ...file, ...InlineMedia }),
+  z.object({ ...file, ...BlobMedia }),
   z.object({
     type: z.literal("video").describe("a video"),
     ...InlineMedia,
@@ -140,6 +156,13 @@ export type Message = z.infer<typeof Message>;
 export type AssistantMessage = Extract<Message, { role: "block_assistant" }>;
 export type ToolResultsMessage = Extract<Message, { role: "tool_results" }>;
 export type ToolUseBlock = Extract<AssistantBlock, { block_type: "tool_use" }>;
+
+/** A block as words: media are named, for whoever cannot be shown them. */
+export function blockText(block: ContentBlock): string {
+  if (block.type === "text") return block.text;
+  const name = block.type === "file" && block.name !== undefined ? ` ${block.name}` : "";
+  return `[${block.type}: ${block.media_type}${name}]`;
+}
 
 const PIPED = { start: "<stdin>\n", end: "\n</stdin>\n" };
 

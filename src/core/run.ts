@@ -2,6 +2,7 @@ import type { Progress } from "../contract/approval.ts";
 import type { Caller } from "../contract/caller.ts";
 import type { EntryBody } from "../contract/entry.ts";
 import type { AgentEvent, BudgetType, TerminalCause } from "../contract/event.ts";
+import type { Content, Message } from "../contract/message.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { ModelClient } from "../ports/model.ts";
 import type { Tool } from "../ports/tool.ts";
@@ -58,6 +59,9 @@ export interface Turn {
   emit(event: AgentEvent): void;
   /** Keeps a text too large for the context and returns its blob id. */
   keep(text: string): Promise<string>;
+  /** Keeps media too large for the log, and returns the content that names them; and gives them back to be sent. */
+  keepMedia(content: Content): Promise<Content>;
+  fillMedia(messages: readonly Message[]): Promise<readonly Message[]>;
 }
 
 /** A compaction that is made ready behind a turn. */

@@ -1,10 +1,12 @@
-import type { AssistantBlock, Content, ContentBlock, Message } from "../contract/message.ts";
+import { type AssistantBlock, blockText, type Content, type ContentBlock, type Message } from "../contract/message.ts";
 import type { ToolSpec } from "../ports/model.ts";
 
 const BYTES_PER_TOKEN = 4;
 /** An image costs about this much whatever its size in bytes; counted as base64 it would look like a book. */
 const IMAGE_TOKENS = 1_600;
 const VIDEO_TOKENS_PER_SECOND = 300;
+/** A page of a PDF is 1,500 to 3,000 tokens, and some tens of kilobytes. */
+const FILE_BYTES_PER_TOKEN = 16;
 
 /** Estimates what messages cost to show: their JSON bytes by four, media counted as media. */
 export function estimateTokens(messages: readonly Message[]): number {
@@ -51,6 +53,8 @@ function blockTokens(block: ContentBlock): number {
       return IMAGE_TOKENS;
     case "video":
       return Math.ceil((block.duration_ms / 1_000) * VIDEO_TOKENS_PER_SECOND);
+    case "file":
+      return Math.max(IMAGE_TOKENS, Math.ceil(mediaSize(block) / FILE_BYTES_PER_TOKEN));
   }
 }
 
@@ -74,7 +78,19 @@ export function mediaBytes(message: Message): number {
 
 function contentMediaBytes(content: Content): number {
   if (typeof content === "string") return 0;
-  return content.reduce((sum, block) => sum + ("data" in block ? block.data.length : 0), 0);
+  return content.reduce((sum, block) => sum + (block.type === "text" ? 0 : Math.ceil((mediaSize(block) * 4) / 3)), 0);
+}
+
+/** Bytes of what a block holds or names. */
+function mediaSize(block: Exclude<ContentBlock, { type: "text" }>): number {
+  switch (block.source) {
+    case "inline":
+      return (block.data.length * 3) / 4;
+    case "blob":
+      return block.size ?? 0;
+    case "url":
+      return 0;
+  }
 }
 
 const encoder = new TextEncoder();
@@ -108,9 +124,7 @@ export function assistantText(message: { readonly blocks: readonly AssistantBloc
 /** Content as a text in which media are named. */
 export function contentText(content: Content): string {
   if (typeof content === "string") return content;
-  return content
-    .map((block) => (block.type === "text" ? block.text : `[${block.type}: ${block.media_type}]`))
-    .join("\n");
+  return content.map(blockText).join("\n");
 }
 
 /** Content as blocks. */

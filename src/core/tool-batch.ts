@@ -33,6 +33,8 @@ export interface ToolBatch {
   readonly checkApart: CheckApart;
   emit(event: AgentEvent): void;
   keep(text: string): Promise<string>;
+  /** Keeps what is too large for the log beside texts. */
+  keepMedia(content: Content): Promise<Content>;
 }
 
 interface Answered {
@@ -77,9 +79,11 @@ function isPending({ tools, refusals, callsAllowed }: ToolBatch, { data }: ToolU
   );
 }
 
+type Bounds = Pick<ToolBatch, "redact" | "clock" | "limits" | "keep" | "keepMedia">;
+
 /** The results of calls that somebody else ran, bounded like any. */
 export async function takeResults(
-  batch: Pick<ToolBatch, "redact" | "clock" | "limits" | "keep">,
+  batch: Bounds,
   state: Pick<SessionState, "openCalls" | "heldResults">,
   results: readonly ToolResult[],
 ): Promise<EntryBodyOf<"tool_results">> {
@@ -262,16 +266,14 @@ async function boundAnswer(batch: ToolBatch, { result, call }: Answered): Promis
   return { result: { ...result, content: await boundContent(batch, result.content) }, call };
 }
 
-async function boundContent(
-  batch: Pick<ToolBatch, "redact" | "clock" | "limits" | "keep">,
-  content: Content,
-): Promise<Content> {
+async function boundContent(batch: Bounds, content: Content): Promise<Content> {
   const boundOne = async (text: string): Promise<string> =>
     boundText(await redactSlowly(batch.redact, text, batch.clock.breathe), batch.limits.outputBytesMax, batch.keep);
   if (typeof content === "string") return boundOne(content);
-  return Promise.all(
+  const bounded = await Promise.all(
     content.map(async (block) => (block.type === "text" ? { ...block, text: await boundOne(block.text) } : block)),
   );
+  return batch.keepMedia(bounded);
 }
 
 /** What a tool said, in the one form it is kept in. */

@@ -53,8 +53,8 @@ export async function continueTurn(
   turn: Turn,
   input: { results: readonly ToolResult[]; prompt: Content | undefined; instructions?: readonly string[] },
 ): Promise<TurnOutcome | typeof WAITING> {
-  const { state, redact, clock, keep } = turn;
-  const taken = await takeResults({ redact, clock, keep, limits: turn.policy.tools }, state, input.results);
+  const { state, redact, clock, keep, keepMedia } = turn;
+  const taken = await takeResults({ redact, clock, keep, keepMedia, limits: turn.policy.tools }, state, input.results);
   const { prompt, instructions = [] } = input;
   const opening: EntryBody[] =
     prompt === undefined
@@ -104,7 +104,7 @@ async function loop(run: Run, opening: EntryBody[]): Promise<TurnOutcome | typeo
     turn.behind?.consider();
     run.turns += 1;
     const answer = await ask(asking(run), {
-      messages: withSkill(messages, turn.skill),
+      messages: withSkill(await turn.fillMedia(messages), turn.skill),
       tools: [...turn.tools.values()],
       maxOutputTokens: outputLimit(settings.max_tokens, turn.model.contextWindow),
       providerParams: settings.provider_params,
@@ -291,6 +291,7 @@ async function runCalls(
     checkApart: turn.checkApart,
     emit: turn.emit,
     keep: turn.keep,
+    keepMedia: turn.keepMedia,
   };
   try {
     const { ran, pending } = await runToolCalls(batch, calls);

@@ -1,5 +1,5 @@
 import type { Usage } from "../contract/event.ts";
-import type { AssistantBlock, Message, StopReason } from "../contract/message.ts";
+import type { AssistantBlock, ContentBlock, Message, StopReason } from "../contract/message.ts";
 import type { ModelPrices } from "../contract/money.ts";
 import type { JsonObject } from "../contract/session.ts";
 
@@ -101,6 +101,8 @@ export interface ModelClient {
   readonly compaction?: NativeCompaction | undefined;
   /** Which parameter it cannot take, and why, as `name: why`; absent where all are passed on as they are. */
   refuseParams?(params: JsonObject): string | undefined;
+  /** Why it cannot be shown a block, in a sentence; absent where it names what it cannot show. */
+  refuseContent?(block: ContentBlock): string | undefined;
   /**
    * Streams one answer and ends with exactly one `finish` or `failed`. A failure is a part, not an exception;
    * an aborted call ends with any failure, or throws.

@@ -19,6 +19,9 @@ export interface Dialect {
   readonly isResponses: boolean;
   readonly takesToolMedia: boolean;
   readonly takesVideo: boolean;
+  readonly takesFiles: boolean;
+  /** Whether the provider itself fetches an image. */
+  readonly takesUrls: boolean;
 }
 
 const known = new Map<string, Dialect>();
@@ -44,6 +47,8 @@ function describeDialect(provider: string, version: Dialect["version"]): Dialect
     // Chat Completions would get the base64 of an image as text: thousands of tokens that show nothing.
     takesToolMedia: family === "anthropic" || family === "google" || isResponses,
     takesVideo: family === "google" || family === "other",
+    takesFiles: family !== "other",
+    takesUrls: family === "anthropic" || family === "openai",
   };
 }
 

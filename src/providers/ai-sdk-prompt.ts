@@ -4,14 +4,15 @@ import type {
   LanguageModelV4Prompt,
   LanguageModelV4ToolResultOutput,
 } from "@ai-sdk/provider";
-import type {
-  AssistantBlock,
-  AssistantMessage,
-  Content,
-  ContentBlock,
-  Message,
-  ToolResult,
-  ToolResultsMessage,
+import {
+  type AssistantBlock,
+  type AssistantMessage,
+  blockText,
+  type Content,
+  type ContentBlock,
+  type Message,
+  type ToolResult,
+  type ToolResultsMessage,
 } from "../contract/message.ts";
 import { callId, type Dialect, replayMetadata } from "./ai-sdk-dialect.ts";
 
@@ -114,10 +115,28 @@ function convertContent(content: Content, dialect: Dialect): UserPart[] {
 }
 
 function partOf(block: ContentBlock, dialect: Dialect): UserPart {
-  if (block.type === "text") return { type: "text", text: block.text };
-  const isReadable = block.source === "inline" && (block.type === "image" || dialect.takesVideo);
-  if (!isReadable) return { type: "text", text: `[${block.type}: ${block.media_type}]` };
-  return { type: "file", mediaType: block.media_type, data: fileData(block.data, dialect) };
+  const isNamed =
+    block.type === "text" ||
+    block.source === "blob" ||
+    (block.type === "video" && !dialect.takesVideo) ||
+    refuseContent(block, dialect) !== undefined;
+  if (isNamed) return { type: "text", text: blockText(block) };
+  const filename = block.type === "file" && block.name !== undefined ? { filename: block.name } : {};
+  const data = block.source === "url" ? urlData(block.url, dialect) : fileData(block.data, dialect);
+  return { type: "file", mediaType: block.media_type, data, ...filename };
+}
+
+/** Why a block would be named only, of those that are new to a conversation. */
+export function refuseContent(block: ContentBlock, { takesFiles, takesUrls }: Dialect): string | undefined {
+  if (block.type === "file" && !takesFiles) return "its provider takes no files; send what it says as text";
+  if (block.type === "image" && block.source === "url" && !takesUrls)
+    return "its provider fetches no images; send the bytes, inline";
+  return undefined;
+}
+
+function urlData(url: string, dialect: Dialect): LanguageModelV4FilePart["data"] {
+  if (dialect.version === "v4") return { type: "url", url: new URL(url) };
+  return new URL(url) as unknown as LanguageModelV4FilePart["data"]; // As with bytes, without what v4 wraps it in.
 }
 
 function fileData(base64: string, dialect: Dialect): LanguageModelV4FilePart["data"] {
@@ -230,10 +249,6 @@ function isInlineImage(block: Block): boolean {
 
 function plainText(content: Content): string {
   return typeof content === "string" ? content : content.map(blockText).join("\n");
-}
-
-function blockText(block: Block): string {
-  return block.type === "text" ? block.text : `[${block.type}: ${block.media_type}]`;
 }
 
 type MediaContent = Extract<LanguageModelV4ToolResultOutput, { type: "content" }>["value"];

@@ -222,6 +222,25 @@ describe("AI SDK model", () => {
     expect(await promptFor([hi, looked], { provider: "anthropic.messages" })).toHaveLength(1);
   });
 
+  it("[K1] files and images at an address are sent as the provider takes them, and named where it takes none", async () => {
+    const pdf = { type: "file", media_type: "application/pdf", name: "a.pdf", source: "inline", data: "aGk=" } as const;
+    const far = { type: "image", media_type: "image/*", source: "url", url: "https://example.test/heron.png" } as const;
+    const said: Message = { role: "user", content: [pdf, far], created_at };
+    const content = async (provider: string) => (await promptFor([said], { provider }))?.[0]?.content;
+    const file = {
+      type: "file",
+      mediaType: "application/pdf",
+      filename: "a.pdf",
+      data: { type: "data", data: "aGk=" },
+    };
+    const named = { type: "text", text: "[image: image/*]" };
+    const fetched = { type: "file", mediaType: "image/*", data: { type: "url", url: new URL(far.url) } };
+    expect(await content("anthropic.messages")).toEqual([file, fetched]);
+    expect(await content("openai.responses")).toEqual([file, fetched]);
+    expect(await content("google.generative-ai")).toEqual([file, named]);
+    expect(await content("local.chat")).toEqual([{ type: "text", text: "[file: application/pdf a.pdf]" }, named]);
+  });
+
   it("[A7] notices are labelled, blobs are named, and a late system message is a notice", async () => {
     const prompt = await promptFor(
       [

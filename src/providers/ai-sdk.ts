@@ -17,7 +17,7 @@ import { Answer, type AnswerEnd, type StreamPart } from "./ai-sdk-answer.ts";
 import { CompactionAnswer, compactingApi, compactingRequest, itemMessage } from "./ai-sdk-compaction.ts";
 import { type AiSdkModel, type Dialect, dialectOf } from "./ai-sdk-dialect.ts";
 import { refuseParams, splitParams } from "./ai-sdk-params.ts";
-import { buildPrompt, type NativeMessages } from "./ai-sdk-prompt.ts";
+import { buildPrompt, type NativeMessages, refuseContent } from "./ai-sdk-prompt.ts";
 import { drain } from "./http-stream.ts";
 import { abortFailure, CUT_OFF, classifyFailure, type FailureContext } from "./model-failure.ts";
 
@@ -55,6 +55,7 @@ export function createAiSdkModel(model: AiSdkModel, options: AiSdkModelOptions =
     url: options.url,
     compaction: compactionOf(asked),
     refuseParams: (params) => refuseParams(params, dialect),
+    refuseContent: (block) => refuseContent(block, dialect),
     stream,
   };
 }

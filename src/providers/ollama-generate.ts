@@ -1,4 +1,4 @@
-import type { AssistantBlock, Content, Message, StopReason } from "../contract/message.ts";
+import { type AssistantBlock, blockText, type Content, type Message, type StopReason } from "../contract/message.ts";
 import type { JsonObject } from "../contract/session.ts";
 import type { ModelClient, ModelPart, ModelRequest } from "../ports/model.ts";
 import { countOf, openLines } from "./http-stream.ts";
@@ -24,6 +24,10 @@ export function createOllamaGenerateModel(options: OllamaGenerateOptions): Model
     modelId: options.modelId ?? options.model,
     contextWindow: options.contextWindow,
     url: options.baseUrl,
+    refuseContent: (block) => {
+      const isNew = block.type === "file" || (block.type === "image" && block.source === "url");
+      return isNew ? "a model of text completion is shown no media; send what it says as text" : undefined;
+    },
     stream: (request, signal) => streamCompletion(options, request, signal),
   };
 }
@@ -104,7 +108,7 @@ function paragraphOf(message: Message): string {
     case "user":
       return `User: ${plainText(message.content)}`;
     case "block_assistant": {
-      const said = message.blocks.map(blockText).filter((text) => text !== "");
+      const said = message.blocks.map(answerText).filter((text) => text !== "");
       return said.length === 0 ? "" : `Assistant: ${said.join("\n")}`;
     }
     case "tool_results":
@@ -112,15 +116,13 @@ function paragraphOf(message: Message): string {
   }
 }
 
-function blockText(block: AssistantBlock): string {
+function answerText(block: AssistantBlock): string {
   return block.block_type === "text" ? block.data.text.trim() : "";
 }
 
 function plainText(content: Content): string {
   if (typeof content === "string") return content;
-  return content
-    .map((block) => (block.type === "text" ? block.text : `[${block.type}: ${block.media_type}]`))
-    .join("\n");
+  return content.map(blockText).join("\n");
 }
 
 interface Chunk {

@@ -1,4 +1,4 @@
-import type { AssistantMessage, Content, ContentBlock, Message } from "../contract/message.ts";
+import { type AssistantMessage, blockText, type Content, type Message } from "../contract/message.ts";
 import type { ModelRequest, ToolSpec } from "../ports/model.ts";
 
 /** A request's JSON, in bytes. What the call before said is remembered, so a call pays for what is new in it. */
@@ -115,8 +115,9 @@ function wireMessages(message: Message): readonly object[] {
 function userContent(content: Content): unknown {
   if (typeof content === "string") return content;
   return content.map((block) => {
-    if (block.type !== "image" || block.source !== "inline") return { type: "text", text: blockText(block) };
-    return { type: "image_url", image_url: { url: `data:${block.media_type};base64,${block.data}` } };
+    if (block.type !== "image" || block.source === "blob") return { type: "text", text: blockText(block) };
+    const url = block.source === "url" ? block.url : `data:${block.media_type};base64,${block.data}`;
+    return { type: "image_url", image_url: { url } };
   });
 }
 
@@ -135,8 +136,4 @@ function assistantMessage({ blocks, stop_reason }: AssistantMessage): readonly o
 
 function plainText(content: Content): string {
   return typeof content === "string" ? content : content.map(blockText).join("\n");
-}
-
-function blockText(block: ContentBlock): string {
-  return block.type === "text" ? block.text : `[${block.type}: ${block.media_type}]`;
 }

@@ -26,7 +26,15 @@ export interface OpenAiChatOptions {
  */
 export function createOpenAiChatModel(options: OpenAiChatOptions): ModelClient {
   const { provider, modelId, contextWindow, baseUrl: url } = options;
-  return { provider, modelId, contextWindow, url, stream: (request, signal) => streamChat(options, request, signal) };
+  return {
+    provider,
+    modelId,
+    contextWindow,
+    url,
+    refuseContent: ({ type }) =>
+      type === "file" ? "servers of this wire take no files; send what it says as text" : undefined,
+    stream: (request, signal) => streamChat(options, request, signal),
+  };
 }
 
 /** How long after its finish an answer may still be told what it cost, and that it is over. */

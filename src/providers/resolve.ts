@@ -59,6 +59,7 @@ export function withPrices(model: ModelClient, configured: ConfiguredPrices = {}
     compaction,
     // A model of one's own may be an instance of a class.
     refuseParams: (params) => model.refuseParams?.(params),
+    refuseContent: (block) => model.refuseContent?.(block),
     stream: (request, signal) => model.stream(request, signal),
   };
 }

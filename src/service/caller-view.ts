@@ -1,8 +1,9 @@
 import { type Caller, requireScope } from "../contract/caller.ts";
-import type { EntryBody } from "../contract/entry.ts";
+import type { Entry, EntryBody } from "../contract/entry.ts";
 import { RuntimeError } from "../contract/error.ts";
 import type { OperationInput, OperationName } from "../contract/operations.ts";
 import type { Store } from "../ports/store.ts";
+import { blobsIn } from "./media.ts";
 import { walkRows } from "./walk-rows.ts";
 
 type Labels = Caller["labels"];
@@ -62,7 +63,7 @@ export function createCallerView(store: Store): CallerView {
       const sessionId = sessionIn(input);
       if (sessionId !== undefined) await requireSession(sessionId, labels);
       if ("agent" in input && input.agent !== undefined) throw ofAll("agent");
-      if (name === "readBlob" && "blob_id" in input) await requireMention(store, input.blob_id, labels);
+      for (const blobId of blobsNamed(input)) await requireMention(store, blobId, labels);
       return withLabels(name, input, labels);
     },
     requireListening: async (caller, sessionId) => {
@@ -125,11 +126,26 @@ async function requireMention(store: Store, blobId: string, labels: Labels): Pro
 async function mentions({ log }: Store, sessionId: string, blobId: string): Promise<boolean> {
   for (let from = 1; ; ) {
     const entries = await log.read(sessionId, from, PAGE_ENTRIES);
-    if (entries.some(({ body }) => holdsResults(body) && JSON.stringify(body).includes(blobId))) return true;
+    const isNamed = ({ body }: Entry) =>
+      (holdsResults(body) && JSON.stringify(body).includes(blobId)) || blobsSaid(body).includes(blobId);
+    if (entries.some(isNamed)) return true;
     const last = entries.at(-1);
     if (last === undefined || entries.length < PAGE_ENTRIES) return false;
     from = last.seq + last.span;
   }
+}
+
+/** Every blob that an input names: to read it, or to have it shown to a model. */
+function blobsNamed(input: unknown): readonly string[] {
+  if (typeof input !== "object" || input === null) return [];
+  const own = "blob_id" in input && typeof input.blob_id === "string" ? [input.blob_id] : [];
+  return [...own, ...Object.values(input).flatMap(blobsNamed)];
+}
+
+/** The blobs that a user's message is made of: none comes to be one without having been asked about here. */
+function blobsSaid(body: EntryBody): readonly string[] {
+  if (body.kind === "session_created") return body.pending_prompt === undefined ? [] : blobsIn(body.pending_prompt);
+  return "message" in body && body.message.role === "user" ? blobsIn(body.message.content) : [];
 }
 
 /** What a user or a model wrote proves nothing: whoever has heard of an id could write it. */

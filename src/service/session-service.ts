@@ -28,6 +28,7 @@ import {
   type LiveSessions,
   type LockedWork,
 } from "./live-sessions.ts";
+import { takeContent } from "./media.ts";
 import { createMemoryOperations } from "./memory-operations.ts";
 import { createModelCalls } from "./model-calls.ts";
 import { requireMayAllow, requireMayPrepare, rulesFor } from "./permissions.ts";
@@ -117,7 +118,8 @@ export function createSessionService(parts: ServiceParts): SessionService {
       const tools = allTools(began, settings, { own: call.tools ?? [] });
       requireReachableFor(began.compaction, settings, { tools, pinTokens: 0, contextWindow: model.contextWindow });
     }
-    const { prompt, initial_turn } = input;
+    const { initial_turn } = input;
+    const prompt = input.prompt && (await takeContent(input.prompt, { blobs: store.blobs, model, field: "prompt" }));
     const isDeferred = initial_turn === "deferred";
     requireTools(clientTools(settings), "client_tools");
     const pending = isDeferred && prompt !== undefined ? { pending_prompt: prompt } : {};
@@ -185,7 +187,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
       requireSkills(input, settings);
       if (settings !== state.settings) requireParams(model, settings);
       requirePrice(model, withDayLimit(settings, call.caller));
-      const prompt = promptOf(state.pendingPrompt, input);
+      const prompt = await promptOf(state.pendingPrompt, input, { blobs: store.blobs, model });
       if (settings !== state.settings) {
         await appendEntries(store.log, session, [{ kind: "settings_changed", settings }]);
       }
@@ -319,10 +321,15 @@ function modelFor(models: ModelResolver, { state }: LiveSession, input: StartTur
 }
 
 /** What the turn says; undefined where it brings results alone. */
-function promptOf(pending: Content | undefined, { prompt, tool_results }: StartTurn): Content | undefined {
+async function promptOf(
+  pending: Content | undefined,
+  { prompt, tool_results }: StartTurn,
+  taking: Omit<Parameters<typeof takeContent>[1], "field">,
+): Promise<Content | undefined> {
   if (tool_results !== undefined && (typeof prompt === "string" ? prompt.trim() : prompt).length === 0)
     return undefined;
-  return pending === undefined ? prompt : join(pending, prompt);
+  const taken = await takeContent(prompt, { ...taking, field: "prompt" });
+  return pending === undefined ? taken : join(pending, taken);
 }
 
 /**

@@ -26,6 +26,7 @@ import type { Store } from "../ports/store.ts";
 import type { OpenTelemetry, Watch } from "../ports/telemetry.ts";
 import type { Tool } from "../ports/tool.ts";
 import { appendEntries, emitLive, type LiveSession, type LiveSessions } from "./live-sessions.ts";
+import { fillMedia, keepMedia } from "./media.ts";
 import { withMemory } from "./memory-operations.ts";
 import type { Preparations } from "./preparations.ts";
 import type { SessionMemory } from "./session-memory.ts";
@@ -156,6 +157,8 @@ async function runOn(parts: TurnParts, live: LiveSession, input: Equipped): Prom
       tellAdded(live, clock, input.added),
     ),
     emit: (event) => emitLive(live, clock, event),
+    keepMedia: (content) => keepMedia(content, store.blobs),
+    fillMedia: (messages) => fillMedia(messages, store.blobs),
     keep: (text) => store.blobs.put({ mediaType: "text/plain; charset=utf-8", data: new TextEncoder().encode(text) }),
   };
   const { turnsOpened } = live.state;

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { AssistantBlock, Message, ToolUseBlock } from "../../src/contract/message.ts";
+import type { AssistantBlock, ContentBlock, Message, ToolUseBlock } from "../../src/contract/message.ts";
 import type { ModelClient, ModelPart, ModelRequest } from "../../src/ports/model.ts";
 import type { Json, Refusal, Scenario, WireFormat } from "../wire/scenario.ts";
 import { openWireServer, type WireServer } from "../wire/server.ts";
@@ -112,6 +112,22 @@ export function describeModelClient(format: WireFormat, open: (url: string) => P
         { type: "failed", failure: { kind: "unknown", message: "the call was aborted" } },
       ]);
       await server.hungUp;
+    });
+
+    it("[K1] a file, and an image at an address, is sent, or refused in a sentence before anything is", async () => {
+      const data = "JVBERi0xLjQgYSBoZXJvbg==";
+      const url = "https://example.test/heron.png";
+      const blocks: readonly (readonly [ContentBlock, string])[] = [
+        [{ type: "file", media_type: "application/pdf", name: "heron.pdf", source: "inline", data }, data],
+        [{ type: "image", media_type: "image/*", source: "url", url }, url],
+      ];
+      for (const [block, mark] of blocks) {
+        server.reply({ kind: "answer", scenario: { text: ["A heron."] } });
+        const parts = await ask({ messages: [{ role: "user", content: [block], created_at: CREATED }], tools: [] });
+        expect(parts.at(-1)).toMatchObject({ type: "finish" });
+        const isSent = JSON.stringify(server.requests.at(-1)?.body).includes(mark);
+        expect({ block, isSent }).toEqual({ block, isSent: client.refuseContent?.(block) === undefined });
+      }
     });
 
     it("[B5] a call that was aborted before it began sends nothing", async () => {

@@ -13,7 +13,11 @@ async function twoTeams(runtime = composedRuntime()) {
   const a = await create("team-a", { scopes: [...scopes], labels: { team: "a" } });
   const b = await create("team-b", { scopes: [...scopes], labels: { team: "b" } });
   const both = await serveBoth(stateFolder, runtime, "s3cret");
-  const begin = async (bearer: Record<string, string>, prompt: string, more = {}): Promise<string> => {
+  const begin = async (
+    bearer: Record<string, string>,
+    prompt: string | readonly object[],
+    more = {},
+  ): Promise<string> => {
     const { body } = await both.call("POST /sessions", { prompt, ...more }, bearer);
     return String(body.session_id);
   };
@@ -131,6 +135,28 @@ describe("a token with labels", () => {
     }
     expect((await call("POST /agents/ada/memories", { content: "x" }, a)).status).toBe(403);
     expect((await call("GET /memory/history?query=x&agent=ada", undefined, a)).status).toBe(403);
+  });
+
+  it("[I4][K1] shows no model what another has sent, whoever knows its name", async () => {
+    const { call, a, b, begin } = await twoTeams(
+      composedRuntime({ model: createScriptedModel(() => ({ text: "Seen." })), store: createInMemoryStore() }),
+    );
+    const photo = { type: "image", media_type: "image/png", source: "inline", data: "QUJD".repeat(2_000) };
+    const theirs = await begin(b, [photo]);
+    const seen = JSON.stringify((await call(`GET /sessions/${theirs}/history`, undefined, b)).body);
+    const [blob_id = ""] = /sha256:[0-9a-f]{64}/.exec(seen) ?? [];
+    const named = { type: "image", media_type: "image/png", source: "blob", blob_id };
+    expect((await call("POST /sessions", { prompt: [named] }, b)).status).toBe(200);
+    expect((await call(`GET /blobs/${blob_id}`, undefined, b)).status).toBe(200);
+    for (const prompt of [[named], [{ ...named, type: "file", media_type: "application/pdf" }]]) {
+      expect(await call("POST /sessions", { prompt }, a)).toMatchObject({
+        status: 400,
+        body: { message: `blob_id: there is no blob ${blob_id}` },
+      });
+    }
+    // Whoever only writes of it has not sent it.
+    await begin(a, `What is ${JSON.stringify([named])}?`);
+    expect((await call(`GET /blobs/${blob_id}`, undefined, a)).status).toBe(400);
   });
 
   it("[I4] shares neither idempotency keys, request ids nor MCP connections with another", async () => {

@@ -3,6 +3,14 @@ import type { ExpectedEvent, Scenario } from "../scenario.ts";
 const USED = { input_tokens: 10, output_tokens: 5, total_tokens: 15 };
 
 /** Turns that go well. */
+const NOTES = {
+  type: "file",
+  name: "notes.md",
+  media_type: "text/markdown",
+  source: "inline",
+  data: "VGhlIGhlcm9uIGlzIGdyZXku",
+};
+
 export const TURNS: readonly Scenario[] = [
   {
     name: "create",
@@ -195,6 +203,45 @@ export const TURNS: readonly Scenario[] = [
         call: "answerApproval",
         input: { session_id: "{session}", approval_id: "{approval}", decision: "allow" },
         error: { code: "INVALID_PARAMS", message: /answered/ },
+      },
+    ],
+  },
+  {
+    name: "files",
+    title: "a file of text is text to the model, and what it cannot be shown is refused",
+    needs: ["free input"],
+    steps: [
+      {
+        call: "createSession",
+        input: { model: "conformance-plain", prompt: [NOTES, { type: "text", text: "Read, {run}." }] },
+        result: { turns: 1, text: /The heron is grey\./ },
+        keep: { session: "session_id" },
+      },
+      {
+        call: "readHistory",
+        input: { session_id: "{session}" },
+        result: {
+          messages: [
+            {
+              role: "user",
+              content: [
+                { type: "text", text: '<file name="notes.md">\nThe heron is grey.\n</file>' },
+                { type: "text", text: "Read, {run}." },
+              ],
+            },
+            { role: "block_assistant" },
+          ],
+        },
+      },
+      {
+        call: "createSession",
+        input: { model: "conformance-plain", prompt: [{ ...NOTES, media_type: "application/pdf" }] },
+        error: { code: "CAPABILITY_UNAVAILABLE", message: /\[file: application\/pdf notes\.md\]/ },
+      },
+      {
+        call: "createSession",
+        input: { model: "conformance-plain", prompt: [{ ...NOTES, data: "no Base64" }] },
+        error: { code: "INVALID_PARAMS", message: /^prompt\[0\]\.data: / },
       },
     ],
   },

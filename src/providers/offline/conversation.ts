@@ -1,4 +1,4 @@
-import type { Content, Message, ToolResult } from "../../contract/message.ts";
+import { blockText, type Content, type Message, type ToolResult } from "../../contract/message.ts";
 import { clipStart, quotableSentences } from "../../text/sentences.ts";
 import { isAsking } from "./asks.ts";
 
@@ -44,9 +44,7 @@ export interface CurrentTurn {
 /** The text of a content, media named by their type. */
 export function contentText(content: Content): string {
   if (typeof content === "string") return content;
-  return content
-    .map((block) => (block.type === "text" ? block.text : `[${block.type}: ${block.media_type}]`))
-    .join("\n");
+  return content.map(blockText).join("\n");
 }
 
 /** Whether a message is the summary that a compaction left. */

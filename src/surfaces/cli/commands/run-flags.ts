@@ -37,6 +37,7 @@ export interface RunFlags {
   readonly stream?: boolean;
   readonly verbose?: boolean;
   readonly stdin: StdinMode;
+  readonly file: readonly string[];
   /** Which session to go on with; undefined for a new one. */
   readonly resume?: string;
   readonly compactThreshold?: number;

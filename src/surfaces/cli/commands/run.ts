@@ -7,6 +7,7 @@ import { createPaint, type Io, interruptedExit } from "../io.ts";
 import { withRuntime, withSessions } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
 import { findSession, SELECTOR_HINT } from "../session-selector.ts";
+import { fileFlag, withFiles } from "./attached-files.ts";
 import { addRunFlags, type RunFlags, readPrompt, readSchema, resumeFlag, stdinFlag } from "./run-flags.ts";
 import { judge, resumeSession, startSession, turnChange, watchTurn, withSessionRef } from "./start-turn.ts";
 import { askForTrust } from "./trust.ts";
@@ -26,7 +27,7 @@ export function addRunCommand(program: Command, invocation: Invocation): void {
     .action(async (words: readonly string[], flags: RunFlags) => {
       invocation.exitWith(await runTurn(invocation, words, flags));
     });
-  addRunFlags(command, [resumeFlag(), stdinFlag()]);
+  addRunFlags(command, [resumeFlag(), fileFlag(), stdinFlag()]);
   describeHelp(command, {
     examples: [
       ['rkat run "what time is it?" -m offline', "no key, no network"],
@@ -62,7 +63,7 @@ export function addResumeCommands(program: Command, invocation: Invocation): voi
     .action(async (words: readonly string[], flags: RunFlags) => {
       invocation.exitWith(await runTurn(invocation, words, { ...flags, resume: "last" }));
     });
-  for (const command of [resume, go]) addRunFlags(command, [stdinFlag()]);
+  for (const command of [resume, go]) addRunFlags(command, [fileFlag(), stdinFlag()]);
   const notes = [["Exit codes", ...EXIT_CODES, "10 there is no such session · 11 it is running a turn"]] as const;
   describeHelp(resume, {
     examples: [
@@ -84,7 +85,7 @@ async function runTurn(invocation: Invocation, words: readonly string[], flags: 
   const { io } = invocation;
   const { resume } = flags;
   refuseContradictions(flags);
-  const prompt = await readPrompt(io, words, flags.stdin);
+  const prompt = await withFiles(await readPrompt(io, words, flags.stdin), flags.file, io.cwd);
   const outputSchema = await readSchema(flags.schema, io.cwd);
   await askForTrust(invocation);
   const open = resume === undefined ? withRuntime : withSessions;

@@ -1,5 +1,6 @@
 import { asRuntimeError, ERRORS, RuntimeError } from "../../../contract/error.ts";
 import type { AgentEvent } from "../../../contract/event.ts";
+import type { Content } from "../../../contract/message.ts";
 import type { JsonObject, RunResult } from "../../../contract/session.ts";
 import type { Listener } from "../../../service/event-queue.ts";
 import { type EventStream, streamOf } from "../../../service/session-handle.ts";
@@ -18,7 +19,7 @@ export interface Turn {
 }
 
 interface FirstTurn {
-  readonly prompt: string;
+  readonly prompt: Content;
   readonly flags: RunFlags;
   readonly outputSchema: JsonObject | undefined;
   readonly signal: AbortSignal;
@@ -43,7 +44,7 @@ function limitsOf(flags: RunFlags, { max_tokens, max_cost }: Opened["config"]["b
 
 interface FurtherTurn {
   readonly sessionId: string;
-  readonly prompt: string;
+  readonly prompt: Content;
   readonly change: JsonObject;
   readonly signal: AbortSignal;
   readonly unattended?: string;

@@ -1,0 +1,157 @@
+import { RuntimeError } from "../contract/error.ts";
+import { blockText, type Content, type ContentBlock, type Message } from "../contract/message.ts";
+import type { ModelClient } from "../ports/model.ts";
+import type { BlobStore } from "../ports/store.ts";
+
+/** More than one request's body can bring; providers take less. */
+const MEDIA_BYTES_MAX = 12 * 1_024 * 1_024;
+const MEDIA_MAX = 100;
+const PDF = "application/pdf";
+const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
+/** What is read as text, whoever it is for. */
+const TEXT = /^(?:text\/[\w.+-]+|application\/(?:[\w.-]+\+)?(?:json|xml|yaml|toml|javascript|sql))(?:;|$)/;
+
+/**
+ * What somebody says, as it is kept: media as blobs, files of text as text. Throws INVALID_PARAMS for what is broken or
+ * too large, and CAPABILITY_UNAVAILABLE for what the model cannot be shown.
+ */
+export async function takeContent(
+  content: Content,
+  { blobs, model, field }: { blobs: BlobStore; model: ModelClient | undefined; field: string },
+): Promise<Content> {
+  if (typeof content === "string") return content;
+  const media = content.filter(({ type }) => type !== "text").length;
+  if (media > MEDIA_MAX)
+    throw invalid(field, `${media} images and files are more than ${MEDIA_MAX}; send fewer at once`);
+  const taken: ContentBlock[] = [];
+  for (const [index, block] of content.entries()) {
+    const at = `${field}[${index}]`;
+    if (block.type === "text") {
+      taken.push(block);
+      continue;
+    }
+    if (block.source === "inline") requireBytes(block.data, at);
+    if (block.source === "blob" && (await blobs.get(block.blob_id)) === undefined) {
+      throw invalid(`${at}.blob_id`, `there is no blob ${block.blob_id}`);
+    }
+    const said = block.type === "file" ? await readText(block, at, blobs) : block;
+    const why = said.type === "text" ? undefined : model?.refuseContent?.(said);
+    if (why !== undefined) {
+      const what = `${at}: ${model?.modelId} cannot be shown ${blockText(said)}`;
+      throw new RuntimeError("CAPABILITY_UNAVAILABLE", `${what}: ${why}`);
+    }
+    taken.push(said);
+  }
+  return keepMedia(taken, blobs);
+}
+
+function invalid(field: string, why: string): RuntimeError {
+  return new RuntimeError("INVALID_PARAMS", `${field}: ${why}`);
+}
+
+function requireBytes(data: string, at: string): void {
+  if ((data.length * 3) / 4 > MEDIA_BYTES_MAX) {
+    throw invalid(`${at}.data`, `it is larger than ${MEDIA_BYTES_MAX / 1_024 / 1_024} MiB; send a smaller one`);
+  }
+  if (data.length % 4 !== 0 || !BASE64.test(data))
+    throw invalid(`${at}.data`, "it is no Base64; encode the bytes as such");
+}
+
+type FileBlock = Extract<ContentBlock, { type: "file" }>;
+
+/** A file of text as that text, and a PDF as it is. */
+async function readText(block: FileBlock, at: string, blobs: BlobStore): Promise<ContentBlock> {
+  if (block.media_type === PDF) return block;
+  if (!TEXT.test(block.media_type)) {
+    throw invalid(`${at}.media_type`, `a file is of text or ${PDF}, and this one is ${block.media_type}`);
+  }
+  // Whether there is such a blob is known by now.
+  const bytes = block.source === "inline" ? Buffer.from(block.data, "base64") : (await blobs.get(block.blob_id))?.data;
+  try {
+    const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    const name = (block.name ?? "").replace(/[\p{Cc}"<>]/gu, " ");
+    return { type: "text", text: `<file name="${name}">\n${text}\n</file>` };
+  } catch {
+    throw invalid(`${at}.data`, `it is said to be ${block.media_type} and is not UTF-8; send it in that encoding`);
+  }
+}
+
+/** Less is not worth a blob of its own. */
+const INLINE_CHARS_MAX = 4_096;
+
+/** Content whose media are kept as blobs, once each, however often they are said. */
+export async function keepMedia(content: Content, blobs: Pick<BlobStore, "put">): Promise<Content> {
+  if (typeof content === "string") return content;
+  return Promise.all(content.map((block) => keepBlock(block, blobs)));
+}
+
+async function keepBlock(block: ContentBlock, blobs: Pick<BlobStore, "put">): Promise<ContentBlock> {
+  // A video has no other form.
+  if (block.type === "text" || block.type === "video" || block.source !== "inline") return block;
+  if (block.data.length <= INLINE_CHARS_MAX) return block;
+  const { data: base64, ...rest } = block;
+  const data = Buffer.from(base64, "base64");
+  const blob_id = await blobs.put({ mediaType: block.media_type, data });
+  return { ...rest, source: "blob", blob_id, size: data.length };
+}
+
+const filled = new WeakMap<Message, Message>();
+
+/**
+ * Messages with their media in them, as a provider is sent them. A message is filled once and remembered by its object, so
+ * what a provider remembers of it holds, too. What is no longer kept stays the name of a blob.
+ */
+export async function fillMedia(
+  messages: readonly Message[],
+  blobs: Pick<BlobStore, "get">,
+): Promise<readonly Message[]> {
+  if (!messages.some(namesBlob)) return messages;
+  return Promise.all(messages.map((message) => (namesBlob(message) ? fillMessage(message, blobs) : message)));
+}
+
+function namesBlob(message: Message): boolean {
+  switch (message.role) {
+    case "user":
+      return blobsIn(message.content).length > 0;
+    case "tool_results":
+      return message.results.some(({ content }) => blobsIn(content).length > 0);
+    default:
+      return false;
+  }
+}
+
+/** The blobs that content is made of. */
+export function blobsIn(content: Content): readonly string[] {
+  if (typeof content === "string") return [];
+  return content.flatMap((block) => (block.type !== "text" && block.source === "blob" ? [block.blob_id] : []));
+}
+
+async function fillMessage(message: Message, blobs: Pick<BlobStore, "get">): Promise<Message> {
+  const known = filled.get(message);
+  if (known !== undefined) return known;
+  const whole = await withMedia(message, blobs);
+  filled.set(message, whole);
+  return whole;
+}
+
+async function withMedia(message: Message, blobs: Pick<BlobStore, "get">): Promise<Message> {
+  if (message.role === "user") return { ...message, content: await fillContent(message.content, blobs) };
+  if (message.role !== "tool_results") return message;
+  const results = message.results.map(async (result) => {
+    return { ...result, content: await fillContent(result.content, blobs) };
+  });
+  return { ...message, results: await Promise.all(results) };
+}
+
+async function fillContent(content: Content, blobs: Pick<BlobStore, "get">): Promise<Content> {
+  if (typeof content === "string") return content;
+  return Promise.all(
+    content.map(async (block) => {
+      if (block.type === "text" || block.source !== "blob") return block;
+      const blob = await blobs.get(block.blob_id);
+      if (blob === undefined) return block;
+      const { blob_id: _id, size: _size, ...rest } = block;
+      return { ...rest, source: "inline" as const, data: Buffer.from(blob.data).toString("base64") };
+    }),
+  );
+}
