@@ -106,27 +106,31 @@ function argumentsOf(text: string, at: string): Record<string, unknown> {
 }
 
 /** Messages of a transcript as items, oldest first. */
-export function itemsOf(messages: readonly SeqMessage[]): readonly Readonly<Record<string, unknown>>[] {
-  return messages.flatMap((message) => {
-    const { seq } = message;
-    switch (message.role) {
-      case "user":
-        return [{ id: `msg_${seq}`, type: "message", role: "user", status: "completed", content: inputParts(message) }];
-      case "block_assistant":
-        return message.blocks.flatMap((block, index) => answerItem(block, `${seq}_${index}`));
-      case "tool_results":
-        return message.results.map(({ tool_use_id, content }, index) => ({
-          id: `fco_${seq}_${index}`,
-          type: "function_call_output",
-          call_id: tool_use_id,
-          output: textOf(content),
-          status: "completed",
-        }));
-      case "system":
-      case "system_notice":
-        return [];
-    }
-  });
+export function itemsOf(messages: readonly SeqMessage[]): readonly ListedItem[] {
+  return messages.flatMap(itemsIn);
+}
+
+type ListedItem = Readonly<Record<string, unknown>>;
+
+function itemsIn(message: SeqMessage): readonly ListedItem[] {
+  const { seq } = message;
+  switch (message.role) {
+    case "user":
+      return [{ id: `msg_${seq}`, type: "message", role: "user", status: "completed", content: inputParts(message) }];
+    case "block_assistant":
+      return message.blocks.flatMap((block, index) => answerItem(block, `${seq}_${index}`));
+    case "tool_results":
+      return message.results.map(({ tool_use_id, content }, index) => ({
+        id: `fco_${seq}_${index}`,
+        type: "function_call_output",
+        call_id: tool_use_id,
+        output: textOf(content),
+        status: "completed",
+      }));
+    case "system":
+    case "system_notice":
+      return [];
+  }
 }
 
 function inputParts({ content }: Extract<Message, { role: "user" }>) {
@@ -138,7 +142,7 @@ function inputParts({ content }: Extract<Message, { role: "user" }>) {
   });
 }
 
-function answerItem(block: AssistantBlock, place: string): readonly Readonly<Record<string, unknown>>[] {
+function answerItem(block: AssistantBlock, place: string): readonly ListedItem[] {
   if (block.block_type === "text") {
     const content = [{ type: "output_text", text: block.data.text, annotations: [], logprobs: [] }];
     return [{ id: `msg_${place}`, type: "message", role: "assistant", status: "completed", content }];
