@@ -17,7 +17,7 @@ import { ceilingFor, requireToolScope, withinLimits } from "./ceiling.ts";
 import { createCompactions } from "./compactions.ts";
 import type { Configuration } from "./configuration.ts";
 import { type CallContext, requireCapability, type Service } from "./dispatch.ts";
-import { createForks, inject, injectEvent } from "./fork.ts";
+import { createForks, historyBodies, inject, injectEvent } from "./fork.ts";
 import {
   appendEntries,
   beginSession,
@@ -37,6 +37,7 @@ import { createRewrites } from "./rewrites.ts";
 import { createSessionReader } from "./session-reader.ts";
 import {
   overrideSettings,
+  requireNothingSince,
   requireParams,
   requirePolicy,
   requirePrice,
@@ -125,8 +126,9 @@ export function createSessionService(parts: ServiceParts): SessionService {
     const pending = isDeferred && prompt !== undefined ? { pending_prompt: prompt } : {};
     const session_id = clock.newId();
     const body = { kind: "session_created" as const, settings, ...pending };
+    const bodies = [body, ...(await historyBodies(input.history, clock))];
     const session = await live.admit(() =>
-      beginSession(store.log, session_id, { bodies: [body], tools: call.tools ?? [], breathe: clock.breathe }),
+      beginSession(store.log, session_id, { bodies, tools: call.tools ?? [], breathe: clock.breathe }),
     );
     // Without a prompt it is deferred: the schema says so.
     if (isDeferred || prompt === undefined) return { session_id };
@@ -134,7 +136,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
     const rest = { instructions: [], overlay: undefined, added: [] };
     const turn = { prompt, model, traceparent, unattended, caller, ...rest };
     const run = (signal: AbortSignal) => runSessionTurn(began, session, { ...turn, signal });
-    return input.keep_alive === true ? runBehind(session, call, run) : untilOver(session, call, run);
+    return input.keep_alive === true ? runBehind(locked, session, call, run) : untilOver(session, call, run);
   };
 
   /** Runs a turn to its end, also where that comes after a person's word, in whichever process. */
@@ -147,24 +149,6 @@ export function createSessionService(parts: ServiceParts): SessionService {
     return typeof outcome === "symbol" ? approvals.untilOver(session, call) : outcome;
   };
 
-  /** Runs a turn nobody waits for; how it ends is told in its events, and kept. */
-  const runBehind = async (
-    session: LiveSession,
-    { behind, caller }: CallContext,
-    turn: (signal: AbortSignal) => Promise<RunResult | typeof WAITING>,
-  ) => {
-    const { promise: holding, resolve, reject } = Promise.withResolvers<void>();
-    const run = locked.run(session, caller?.until === undefined ? {} : { signal: caller.until }, (signal) => {
-      resolve();
-      return turn(signal);
-    });
-    run.catch(reject);
-    behind?.(run);
-    await holding;
-    const usage = { input_tokens: 0, output_tokens: 0, total_tokens: 0 };
-    return { session_id: session.state.sessionId, text: "", turns: 0, tool_calls: 0, usage };
-  };
-
   const startTurn = async (input: StartTurn, call: CallContext): Promise<RunResult> => {
     requireServed(input);
     if (call.tools !== undefined) requireTools(call.tools);
@@ -173,14 +157,23 @@ export function createSessionService(parts: ServiceParts): SessionService {
     return untilOver(session, call, async (signal) => {
       const { state } = session;
       requireNotWaiting(state, clock);
+      requireNothingSince(state, input.after_seq);
       const added = call.tools === undefined ? [] : giveTools(session, call.tools);
-      if (input.output_schema !== undefined)
-        await compileSchema(input.output_schema, "output_schema", parts.checkApart);
+      const schema = input.change_settings?.output_schema ?? input.output_schema;
+      if (schema !== undefined) await compileSchema(schema, "output_schema", parts.checkApart);
       const began = current();
       const model = await modelFor(began.models, session, input);
       const isFirstTurn = state.turnsOpened === 0;
       const permissions = rulesFor(state.settings.permissions, input.permissions, call.caller);
-      const overridden = overrideSettings(state.settings, { ...input, permissions }, { model, isFirstTurn });
+      const overridden = overrideSettings(
+        state.settings,
+        { ...input, permissions },
+        {
+          model,
+          isFirstTurn,
+          defaults: { ...began.defaults, ceiling: ceilingFor(call.caller, began.defaults.ceiling) },
+        },
+      );
       requireClients(state, overridden, input.tool_results);
       requireToolScope(call.caller, overridden.tools, began.defaults.ceiling);
       const settings = withinCeiling(overridden, began.defaults);
@@ -286,6 +279,25 @@ export function createSessionService(parts: ServiceParts): SessionService {
     await Promise.all([preparations.close(), locked.stop()]).then(live.close);
   };
   return { service, live, stop };
+}
+
+/** Runs a turn nobody waits for; how it ends is told in its events, and kept. */
+async function runBehind(
+  locked: LockedWork,
+  session: LiveSession,
+  { behind, caller }: CallContext,
+  turn: (signal: AbortSignal) => Promise<RunResult | typeof WAITING>,
+) {
+  const { promise: holding, resolve, reject } = Promise.withResolvers<void>();
+  const run = locked.run(session, caller?.until === undefined ? {} : { signal: caller.until }, (signal) => {
+    resolve();
+    return turn(signal);
+  });
+  run.catch(reject);
+  behind?.(run);
+  await holding;
+  const usage = { input_tokens: 0, output_tokens: 0, total_tokens: 0 };
+  return { session_id: session.state.sessionId, text: "", turns: 0, tool_calls: 0, usage };
 }
 
 async function readBlob(blobs: ServiceParts["store"]["blobs"], blob_id: string) {
