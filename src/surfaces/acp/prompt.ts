@@ -34,22 +34,26 @@ export async function runPrompt(parts: PromptParts, prompted: Prompted): Promise
   const cancelling = new AbortController();
   const signal = AbortSignal.any([prompted.signal, cancelling.signal]);
   session.running.add(cancelling);
+  const turn: Turn = { session, client, signal, wasAsked: false, cancel: () => cancelling.abort("cancelled") };
   try {
     const [block] = blocks;
     const slash = blocks.length === 1 && block?.type === "text" ? parseSlash(block.text) : undefined;
-    const turn = { session, client, signal, cancel: () => cancelling.abort("cancelled") };
     const stopped = slash === undefined ? await runTurn(parts, turn, blocks) : await runCommand(parts, turn, slash);
     // What was said before it was noticed counts; that it was to end does, too.
     return cancelling.signal.aborted ? "cancelled" : stopped;
   } catch (thrown) {
-    if (signal.aborted && asRuntimeError(thrown).code === "REQUEST_CANCELLED") return "cancelled";
-    throw thrown;
+    if (!signal.aborted || asRuntimeError(thrown).code !== "REQUEST_CANCELLED") throw thrown;
+    // A turn that waits for a person's word outlives whoever waited for it.
+    if (turn.wasAsked) await session.folder.runtime.dispatch("interruptTurn", { session_id: session.id });
+    return "cancelled";
   } finally {
     session.running.delete(cancelling);
   }
 }
 
 interface Turn extends Omit<Prompted, "blocks"> {
+  /** Whether a person was asked about calls of it. */
+  wasAsked: boolean;
   cancel(): void;
 }
 
@@ -128,6 +132,7 @@ async function hearTurn(parts: PromptParts, turn: Turn): Promise<Hearing> {
 
   const ask = async (event: AgentEvent): Promise<void> => {
     if (event.type !== "tool_approval_requested") return;
+    turn.wasAsked = true;
     const { root, runtime } = session.folder;
     const isAnswered = await askPerson(event, { client, dispatch: runtime.dispatch, root, signal: asking });
     if (!isAnswered && !ended.signal.aborted) turn.cancel();
