@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import type { McpServer } from "@agentclientprotocol/sdk";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { called, openEditor, openStage, type Script, type Stage, said } from "./editor.ts";
 
@@ -171,8 +172,11 @@ describe("rkat acp with the SDK's own client", () => {
     await editor.prompt(sessionId, "Which tools?");
     expect(editor.words()).toMatch(/task_create/);
     expect(editor.words()).not.toMatch(/apply_patch|shell/);
-    const choose = { sessionId, configId: "model", value: "another" };
-    const { configOptions } = await editor.agent.request("session/set_config_option", choose);
+    const { configOptions } = await editor.agent.request("session/set_config_option", {
+      sessionId,
+      configId: "model",
+      value: "another",
+    });
     expect(configOptions[0]).toMatchObject({ id: "model", currentValue: "another" });
     await editor.prompt(sessionId, "Hello!");
     const refused = editor.agent.request("session/set_mode", { sessionId, modeId: "wild" });
@@ -284,7 +288,7 @@ describe("rkat acp with the SDK's own client", () => {
 
   it("[K1] has the tools of servers that the editor brings, and refuses what it cannot honour", async () => {
     const editor = await openEditor(stage);
-    const server = { name: "editors", command: process.execPath, args: [TOOL_SERVER], env: [] };
+    const server: McpServer = { name: "editors", command: process.execPath, args: [TOOL_SERVER], env: [] };
     const { sessionId } = await editor.agent.request("session/new", { cwd: stage.project, mcpServers: [server] });
     await editor.prompt(sessionId, "Call the server.");
     expect(editor.words()).toContain("You said: Zed");
