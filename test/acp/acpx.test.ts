@@ -1,12 +1,14 @@
 import { execFile } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { called, openStage, type Stage, said } from "./editor.ts";
 
 const root = join(import.meta.dirname, "../..");
-const ACPX = join(root, "node_modules/acpx/dist/cli.js");
+const require = createRequire(import.meta.url);
+const ACPX = require.resolve("acpx");
 const AGENT = `${process.execPath} ${join(root, "src/cli.ts")} acp`;
 const PATCH = "*** Begin Patch\n*** Update File: a.txt\n@@\n-one\n+two\n*** End Patch";
 
@@ -22,6 +24,8 @@ beforeAll(async () => {
 });
 afterAll(() => stage.close());
 
+/** Each call starts several processes. */
+const TIMEOUT_MS = 180_000;
 const TRIES_MAX = 20;
 
 /**
@@ -41,19 +45,27 @@ async function acpx(...args: readonly string[]): Promise<string> {
 }
 
 describe("rkat acp with acpx", () => {
-  it("[K1] answers a prompt, and edits a file only when it may", async () => {
-    writeFileSync(join(stage.project, "a.txt"), "one\n");
-    await acpx("--deny-all", "exec", "Patch it.").catch(() => {});
-    expect(readFileSync(join(stage.project, "a.txt"), "utf8")).toBe("one\n");
-    expect(await acpx("--approve-all", "exec", "Patch it.")).toContain("[done] end_turn");
-    expect(readFileSync(join(stage.project, "a.txt"), "utf8")).toBe("two\n");
-  });
+  it(
+    "[K1] answers a prompt, and edits a file only when it may",
+    async () => {
+      writeFileSync(join(stage.project, "a.txt"), "one\n");
+      await acpx("--deny-all", "exec", "Patch it.").catch(() => {});
+      expect(readFileSync(join(stage.project, "a.txt"), "utf8")).toBe("one\n");
+      expect(await acpx("--approve-all", "exec", "Patch it.")).toContain("[done] end_turn");
+      expect(readFileSync(join(stage.project, "a.txt"), "utf8")).toBe("two\n");
+    },
+    TIMEOUT_MS,
+  );
 
-  it("[K1] goes on with a session in another process, and compacts it", async () => {
-    await acpx("sessions", "new");
-    expect(await acpx("prompt", "I saw a heron.")).toContain("told 1 times");
-    expect(await acpx("prompt", "I saw a heron again.")).toContain("told 2 times");
-    expect(await acpx("prompt", "/compact")).toMatch(/Compacted: \d+ messages became \d+|Not compacted/);
-    expect(await acpx("sessions", "list")).toContain("I saw a heron.");
-  });
+  it(
+    "[K1] goes on with a session in another process, and compacts it",
+    async () => {
+      await acpx("sessions", "new");
+      expect(await acpx("prompt", "I saw a heron.")).toContain("told 1 times");
+      expect(await acpx("prompt", "I saw a heron again.")).toContain("told 2 times");
+      expect(await acpx("prompt", "/compact")).toMatch(/Compacted: \d+ messages became \d+|Not compacted/);
+      expect(await acpx("sessions", "list")).toContain("I saw a heron.");
+    },
+    TIMEOUT_MS,
+  );
 });

@@ -25,6 +25,7 @@ export async function serveStdio({ version, folderOf, ...streams }: AcpConnectio
   const waiting = new Map<unknown, () => Promise<void>>();
   let unread = 0;
   let newest: Promise<void> = Promise.resolve();
+  let greeted = Promise.withResolvers<void>();
 
   const send = (message: AnyMessage): Promise<void> => {
     unread += 1;
@@ -34,6 +35,7 @@ export async function serveStdio({ version, folderOf, ...streams }: AcpConnectio
     if (!("id" in message) || "method" in message) return newest;
     const { id } = message;
     unanswered.forget(id);
+    void newest.then(greeted.resolve);
     const act = waiting.get(id);
     waiting.delete(id);
     // Not waited for: what it sends waits for this message to be written. A client that has gone needs none of it.
@@ -54,6 +56,11 @@ export async function serveStdio({ version, folderOf, ...streams }: AcpConnectio
     const parsed = JSON.parse(Buffer.from(bytes).toString("utf8")) as AnyMessage;
     if (message.kind === "request" && "id" in parsed) unanswered.hear(parsed.id);
     controller.enqueue(parsed);
+    // Whoever pipes requests in does not wait for the greeting to be answered; what follows it is refused before that.
+    if (message.kind === "request" && message.method === "initialize") {
+      greeted = Promise.withResolvers<void>();
+      return greeted.promise;
+    }
     return unread < UNREAD_MAX ? undefined : newest;
   };
   await serve(take, unanswered.none);

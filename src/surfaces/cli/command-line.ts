@@ -1,9 +1,9 @@
 import { Command, CommanderError } from "commander";
 import { RuntimeError } from "../../contract/error.ts";
 import { withoutControls } from "../wire/terminal-text.ts";
-import { addChatCommand } from "./chat/chat-command.ts";
 import { addAccessCommand } from "./commands/access.ts";
 import { addAgentCommand } from "./commands/agent.ts";
+import { addChatCommand } from "./commands/chat-command.ts";
 import { addCompactCommand } from "./commands/compact.ts";
 import { addCompletionCommand } from "./commands/completion.ts";
 import { addConfigCommand } from "./commands/config.ts";

@@ -1,10 +1,6 @@
 import { type Command, Option } from "commander";
 import { asRuntimeError, ERRORS, RuntimeError } from "../../../contract/error.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
-import { agentName, strangerText } from "../commands/agent-views.ts";
-import { mentionMissingMemory, refuseContradictions } from "../commands/run.ts";
-import { addRunFlags, type RunFlags, readSchema, resumeFlag } from "../commands/run-flags.ts";
-import { askForTrust } from "../commands/trust.ts";
 import { writeError, writeInterrupted } from "../failure.ts";
 import { describeHelp } from "../help.ts";
 import { counted, createPaint, type Io, interruptedExit, oneLine } from "../io.ts";
@@ -12,9 +8,13 @@ import { type Opened, withRuntime, withSessions } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
 import { createLogLines } from "../progress.ts";
 import { findSession, shortId } from "../session-selector.ts";
+import { agentName, strangerText } from "./agent-views.ts";
 import { type Chat, createAgentTalk, createConversation } from "./conversation.ts";
 import { openPipedPrompts, openTypedPrompts, type PromptSource } from "./prompts.ts";
+import { mentionMissingMemory, refuseContradictions } from "./run.ts";
+import { addRunFlags, type RunFlags, readSchema, resumeFlag } from "./run-flags.ts";
 import { parseSlash, runAgentCommand, runSlash } from "./slash-commands.ts";
+import { askForTrust } from "./trust.ts";
 
 /** Declares `rkat chat`. */
 export function addChatCommand(program: Command, invocation: Invocation): void {
