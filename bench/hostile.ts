@@ -1,4 +1,5 @@
 // Sends every surface what nobody should, and counts what became of it.
+import { attackAcp } from "../test/hostile/acp.ts";
 import { type Attack, type AttackOptions, GROWN_BYTES_MAX } from "../test/hostile/attack.ts";
 import { attackCli } from "../test/hostile/cli.ts";
 import { attackMcpHttp } from "../test/hostile/mcp-http.ts";
@@ -16,6 +17,7 @@ const ATTACKS: Readonly<Record<string, (options: AttackOptions) => Promise<Attac
   REST: attackRest,
   "MCP, stdio": attackMcpStdio,
   "MCP, HTTP": attackMcpHttp,
+  "Agent Client Protocol": attackAcp,
   "command line": (options) => attackCli({ ...options, processes: PROCESSES }),
 };
 

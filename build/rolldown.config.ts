@@ -98,6 +98,7 @@ export default defineConfig([
       rpc: "src/rpc.ts",
       rest: "src/rest.ts",
       mcp: "src/mcp.ts",
+      acp: "src/acp.ts",
     },
     platform: "node",
     plugins: [
@@ -106,6 +107,7 @@ export default defineConfig([
       builtinsOnFirstUse((path) => !tellsOldNode(path)),
     ],
     external: [
+      /^@agentclientprotocol\//,
       /^@ai-sdk\//,
       /^@modelcontextprotocol\//,
       /^@opentelemetry\//,

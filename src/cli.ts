@@ -185,6 +185,13 @@ function parts(io: Io): Parts {
       const { stdin, stdout, stderr } = process;
       return startMcp({ ...io, args: words, stdin, stdout, stderr }, { loadConfig, openRuntime });
     },
+    serveAcp: async (words) => {
+      const { startAcp } = await import("./surfaces/acp/start.ts");
+      const { stdin, stdout, stderr } = process;
+      const openServers: Parameters<typeof startAcp>[1]["openServers"] = async (...given) =>
+        (await import("./runtime-on-disk.ts")).openMcpServers(...given);
+      return startAcp({ ...io, args: words, stdin, stdout, stderr }, { loadConfig, openRuntime, openServers });
+    },
     serveRest: async (words) => {
       const { startRest } = await import("./surfaces/rest/start.ts");
       const { stdin, stdout, stderr } = process;

@@ -2,10 +2,11 @@ import { readFileSync } from "node:fs";
 // Not by name: an older Node has no such export, and would end with a stack trace before it is told.
 import nodeModule from "node:module";
 import { homedir } from "node:os";
+import type { AcpParts } from "./surfaces/acp/start.ts";
 import { nodeFault } from "./surfaces/wire/node-version.ts";
 import type { ServerIo, ServerParts } from "./surfaces/wire/start.ts";
 
-type Start = (io: ServerIo, parts: ServerParts) => Promise<number>;
+type Start = (io: ServerIo, parts: ServerParts & Pick<AcpParts, "openServers">) => Promise<number>;
 
 // Not SIGHUP: listening to it would undo `nohup`.
 const SIGNAL_EXITS = { SIGINT: 130, SIGTERM: 143 } as const;
@@ -48,6 +49,7 @@ export async function runServer(door: string, load: () => Promise<Start>): Promi
     {
       loadConfig: async (places) => (await import("./config/load-config.ts")).loadConfig(places),
       openRuntime: async (options) => (await import("./runtime-on-disk.ts")).openRuntime(options),
+      openServers: async (...given) => (await import("./runtime-on-disk.ts")).openMcpServers(...given),
     },
   );
   // A tool or a connection that outlives its turn must not keep the process alive.

@@ -12,6 +12,7 @@ import { createRedactor } from "./core/redact.ts";
 import { foldRow } from "./core/session-row.ts";
 import { CHUNKS_VERSION } from "./memory/chunk.ts";
 import type { ConfigStore } from "./ports/config-store.ts";
+import type { McpServerConfig } from "./ports/mcp-server.ts";
 import type { MemoryStore } from "./ports/memory.ts";
 import type { RowQuery, Store } from "./ports/store.ts";
 import { compactionOf, createRuntime, mcpToolsOf, type Runtime, type RuntimeOptions } from "./runtime.ts";
@@ -19,7 +20,7 @@ import type { AgentHome } from "./service/agent/agent-operations.ts";
 import { readEvents } from "./service/subscriptions.ts";
 import { createSystemClock } from "./service/system-clock.ts";
 import type { Verification } from "./stores/embedded/open.ts";
-import type { McpServerReport } from "./tools/mcp/mcp-tools.ts";
+import type { McpServerReport, McpTools } from "./tools/mcp/mcp-tools.ts";
 import { secretsOf } from "./tools/mcp/variables.ts";
 import { secretsIn } from "./tools/shell.ts";
 
@@ -295,6 +296,19 @@ export function isRunning(pid: number): boolean {
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === "EPERM"; // It runs and is someone else's.
   }
+}
+
+/** The tools of MCP servers besides a runtime's own; nothing is started before they are prepared. */
+export async function openMcpServers(
+  servers: readonly McpServerConfig[],
+  {
+    root,
+    env,
+    warn,
+  }: { readonly root: string; readonly env: NodeJS.ProcessEnv; readonly warn: (sentence: string) => void },
+): Promise<McpTools> {
+  const redact = createRedactor([...secretsIn(env), ...secretsOf(servers, env)]);
+  return mcpToolsOf(servers, { env, root, clock: createSystemClock(), warn: (sentence) => warn(redact(sentence)) });
 }
 
 /** Connects to MCP servers, says how each of them is, and lets go of them again. */

@@ -17,6 +17,7 @@ const DOORS = [
   "src/rpc.ts",
   "src/rest.ts",
   "src/mcp.ts",
+  "src/acp.ts",
   "src/runtime.ts",
   "src/runtime-on-disk.ts",
   "src/runtime-in-database.ts",
@@ -67,6 +68,7 @@ const MAY_IMPORT_TYPES: readonly { readonly from: string; readonly to: RegExp }[
 /** Where a dependency lives. One folder can then say what it costs to replace it. */
 const HOMES: Readonly<Record<string, readonly string[]>> = {
   zod: ["src/contract/", "src/config/", "src/tools/"],
+  "@agentclientprotocol/sdk": ["src/surfaces/acp/"],
   "@ai-sdk/anthropic": ["src/providers/"],
   "@ai-sdk/google": ["src/providers/"],
   "@ai-sdk/openai": ["src/providers/"],

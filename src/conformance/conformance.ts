@@ -6,18 +6,18 @@ import { Capability } from "../contract/capability.ts";
 import { RuntimeError } from "../contract/error.ts";
 import { firstLine, type Start, startChild, withinTime } from "./child.ts";
 import { commandsOf, createCliDriver } from "./cli-driver.ts";
+import { COMPACTIONS } from "./compaction-scenarios.ts";
 import { type Driver, openRuntimeDriver, type RuntimeLike, type Surface } from "./driver.ts";
+import { LIMITS, REFUSALS } from "./limit-scenarios.ts";
 import { connectHttp, connectStdio, openMcpDriver } from "./mcp-driver.ts";
+import { MEMORIES } from "./memory-scenarios.ts";
 import { MODELS, type ModelServer, openModelServer } from "./model-server.ts";
 import { createRestDriver, lackOfServer } from "./rest-driver.ts";
 import { openRpcDriver } from "./rpc-driver.ts";
 import type { Scenario } from "./scenario.ts";
-import { COMPACTIONS } from "./scenarios/compactions.ts";
-import { LIMITS, REFUSALS } from "./scenarios/limits.ts";
-import { MEMORIES } from "./scenarios/memories.ts";
-import { SESSIONS } from "./scenarios/sessions.ts";
-import { TURNS } from "./scenarios/turns.ts";
+import { SESSIONS } from "./session-scenarios.ts";
 import { readPresent, reasonOf, tellScenario, type Verdict } from "./tell-scenario.ts";
+import { TURNS } from "./turn-scenarios.ts";
 
 /** Every scenario, in the order they are told. */
 export const SCENARIOS: readonly Scenario[] = [

@@ -38,6 +38,7 @@ const PARTS: Parts = {
   toml: async () => ({ parse: parseToml, format: formatToml }),
   serveRpc: async () => 0,
   serveMcp: async () => 0,
+  serveAcp: async () => 0,
   serveRest: async () => 0,
   serveConsole: async () => 0,
   createScriptedModel: async (script) => createScriptedModel(script),

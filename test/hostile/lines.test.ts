@@ -1,4 +1,5 @@
 import { describe, it } from "vitest";
+import { attackAcp } from "./acp.ts";
 import { attackCli } from "./cli.ts";
 import { expectHarmless, INPUTS, seed, TIMEOUT_MS } from "./expect-harmless.ts";
 import { attackMcpStdio } from "./mcp-stdio.ts";
@@ -17,6 +18,12 @@ describe(`lines with something wrong in them, seed ${seed}`, () => {
   it(
     "[G4] [H1] [H5] MCP answers each as it should, keeps nothing and goes on",
     () => expectHarmless(attackMcpStdio),
+    TIMEOUT_MS,
+  );
+
+  it(
+    "[K1] [H1] [H5] the Agent Client Protocol answers each as it should, keeps nothing and goes on",
+    () => expectHarmless(attackAcp),
     TIMEOUT_MS,
   );
 

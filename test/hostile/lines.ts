@@ -14,6 +14,8 @@ export interface LineSurface {
   request(id: number): unknown;
   /** A request that must be answered with a result. */
   readonly probe: { readonly method: string; readonly params: Fields };
+  /** The number of a code, where it is not the table's. */
+  numberOf?(code: string): number | undefined;
   /** What to send once a result came, such as the close of what it opened. */
   followUp?(result: Fields): unknown;
 }
@@ -54,9 +56,12 @@ export async function attackLines(
     const isProbe = frame.id === PROBE_ID;
     const culprit = (typeof frame.id === "number" ? batch[frame.id % BATCH] : undefined) ?? Buffer.concat(batch);
     if (isProbe && !("result" in frame)) score.fault(`a good request was answered ${line}`, culprit);
-    const { code, number, problem } = errorOf(frame);
+    const { code, number, problem } = errorOf(frame, surface.numberOf);
     if (problem !== undefined) score.fault(`${problem}: ${line.slice(0, 300)}`, culprit);
-    score.check({ text: line, code: number === ERRORS.INTERNAL_ERROR.rpc ? "INTERNAL_ERROR" : code }, culprit);
+    score.check(
+      { text: line, code: code ?? (number === ERRORS.INTERNAL_ERROR.rpc ? "INTERNAL_ERROR" : code) },
+      culprit,
+    );
     if (!isProbe) score.count(code ?? (number === undefined ? "answered" : String(number)));
     const result = asFields(frame.result);
     if (typeof result.session_id === "string") target.know(result.session_id);
@@ -168,7 +173,10 @@ const PROTOCOL = new Map([
 const BARE_NUMBERS: readonly number[] = [-32601, -32602, -32600, -32700, -32000, -32001];
 
 /** The code of an answer's error, and what is wrong with its form. */
-export function errorOf(frame: Fields): {
+export function errorOf(
+  frame: Fields,
+  numberOf: LineSurface["numberOf"] = () => undefined,
+): {
   readonly code?: string;
   readonly number?: number;
   readonly problem?: string;
@@ -183,7 +191,8 @@ export function errorOf(frame: Fields): {
   if (typeof code !== "string") {
     return BARE_NUMBERS.includes(number) ? { number } : { number, problem: "an error without a code" };
   }
-  const wanted = PROTOCOL.get(code) ?? (Object.hasOwn(ERRORS, code) ? ERRORS[code as ErrorCode].rpc : undefined);
+  const wanted =
+    numberOf(code) ?? PROTOCOL.get(code) ?? (Object.hasOwn(ERRORS, code) ? ERRORS[code as ErrorCode].rpc : undefined);
   return wanted === number ? { code, number } : { code, number, problem: `${code} is not ${number}` };
 }
 

@@ -26,6 +26,7 @@ export const PARTS: Parts = {
   copyStore,
   serveRpc: async () => 0,
   serveMcp: async () => 0,
+  serveAcp: async () => 0,
   serveRest: async () => 0,
   inspectDatabase,
   serveConsole: async () => 0,

@@ -16,7 +16,7 @@ const RUN: Readonly<Record<string, (file: string) => string>> = {
   python: (file) => `PYTHONPATH=${join(project, "sdks/python")} python3 ./${file}`,
 };
 
-const BINS = { rkat: "cli", "rkat-rpc": "rpc", "rkat-rest": "rest", "rkat-mcp": "mcp" };
+const BINS = { rkat: "cli", "rkat-rpc": "rpc", "rkat-rest": "rest", "rkat-mcp": "mcp", "rkat-acp": "acp" };
 
 /** A folder in which rkat is installed, as `npm install` would. */
 function installed(): string {

@@ -14,7 +14,7 @@ import { addMcpCommand, settleServerCommand } from "./commands/mcp.ts";
 import { addMemoryCommand } from "./commands/memory.ts";
 import { addBlobCommand, addCapabilitiesCommand, addModelsCommand } from "./commands/models.ts";
 import { addResumeCommands, addRunCommand, DEFAULT_COMMAND, settleResume } from "./commands/run.ts";
-import { addConsoleCommand, addRpcCommand, addServeCommand } from "./commands/serve.ts";
+import { addAcpCommand, addConsoleCommand, addRpcCommand, addServeCommand } from "./commands/serve.ts";
 import { addSessionCommand } from "./commands/session.ts";
 import { addStoreCommand } from "./commands/store.ts";
 import { addTokenCommand } from "./commands/token.ts";
@@ -92,6 +92,7 @@ const COMMANDS: Readonly<Record<string, readonly Named[]>> = {
     [["serve"], addServeCommand],
     [["rpc"], addRpcCommand],
     [["mcp"], addMcpCommand],
+    [["acp"], addAcpCommand],
     [["token"], addTokenCommand],
     [["access"], addAccessCommand],
   ],

@@ -49,6 +49,8 @@ export interface Parts {
   serveRpc(args: readonly string[]): Promise<number>;
   /** Serves MCP until its client or a signal ends it; returns the exit code. */
   serveMcp(args: readonly string[]): Promise<number>;
+  /** Serves the Agent Client Protocol on stdin and stdout until they end; returns the exit code. */
+  serveAcp(args: readonly string[]): Promise<number>;
   /** Serves HTTP until it is interrupted; returns the exit code. */
   serveRest(args: readonly string[]): Promise<number>;
   /** Serves the console until it is interrupted, and opens it where somebody can see it; returns the exit code. */

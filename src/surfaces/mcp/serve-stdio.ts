@@ -2,6 +2,7 @@ import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { type JSONRPCMessage, JSONRPCMessageSchema } from "@modelcontextprotocol/sdk/types.js";
 import { createConnection, type Streams, type TakeMessage } from "../wire/connection.ts";
 import { faultFrame } from "../wire/frames.ts";
+import { createUnanswered } from "../wire/unanswered.ts";
 import { checkRequests } from "./checked-requests.ts";
 import type { McpServer } from "./server.ts";
 
@@ -30,16 +31,21 @@ export async function serveStdio({ server, ...streams }: StdioConnection): Promi
       newest = outbox.send(`${JSON.stringify(message)}\n`).then(() => {
         unread -= 1;
       });
-      if ("id" in message && !("method" in message)) unanswered.delete(message.id);
+      if ("id" in message && !("method" in message)) unanswered.forget(message.id);
       return newest;
     },
     close: async () => transport.onclose?.(),
+  };
+  const hear = (message: JSONRPCMessage): void => {
+    if (!("method" in message)) return;
+    if ("id" in message) unanswered.hear(message.id);
+    else if (message.method === "notifications/cancelled") unanswered.forget(message.params?.requestId);
   };
   const take: TakeMessage = (message, bytes) => {
     // It was JSON a moment ago.
     const parsed = JSONRPCMessageSchema.safeParse(JSON.parse(Buffer.from(bytes).toString("utf8")));
     if (parsed.success) {
-      unanswered.hear(parsed.data);
+      hear(parsed.data);
       transport.onmessage?.(parsed.data);
       return unread < UNREAD_MAX ? undefined : newest;
     }
@@ -51,33 +57,4 @@ export async function serveStdio({ server, ...streams }: StdioConnection): Promi
   checkRequests(transport);
   await serve(take, unanswered.none);
   await server.close();
-}
-
-interface Unanswered {
-  hear(message: JSONRPCMessage): void;
-  delete(id: unknown): void;
-  /** Resolves once every request that was heard has been answered or taken back. */
-  none(): Promise<void>;
-}
-
-function createUnanswered(): Unanswered {
-  const ids = new Set<unknown>();
-  let onNone: (() => void) | undefined;
-  const forget = (id: unknown): void => {
-    ids.delete(id);
-    if (ids.size === 0) onNone?.();
-  };
-  return {
-    hear: (message) => {
-      if (!("method" in message)) return;
-      if ("id" in message) ids.add(message.id);
-      else if (message.method === "notifications/cancelled") forget(message.params?.requestId);
-    },
-    delete: forget,
-    none: () =>
-      new Promise((resolve) => {
-        if (ids.size === 0) resolve();
-        else onNone = resolve;
-      }),
-  };
 }

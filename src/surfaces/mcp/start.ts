@@ -1,6 +1,3 @@
-import { constants } from "node:fs";
-import { access } from "node:fs/promises";
-import { parse } from "node:path";
 import {
   flag,
   HTTP_OPTIONS,
@@ -13,6 +10,7 @@ import {
   serverFlags,
   text,
 } from "../wire/flags.ts";
+import { realmOfFolder } from "../wire/realm.ts";
 import { watchTurns } from "../wire/running-turns.ts";
 import {
   type HttpPlace,
@@ -34,7 +32,7 @@ export function startMcp(io: ServerIo, parts: ServerParts): Promise<number> {
     command: "rkat-mcp",
     usage: mcpUsage("rkat-mcp"),
     parseFlags: parseMcpFlags,
-    realmFor: (flags) => realmFor(io.cwd, flags),
+    realmFor: (flags) => realmOfFolder(io.cwd, flags),
     mayKeepInProject: true,
     tellsPaths: () => false,
     http: ({ http }) => http,
@@ -86,22 +84,3 @@ export function parseMcpFlags(args: readonly string[]): McpFlags {
 
 const ONLY_HTTP = { port: text, host: text, ...HTTP_OPTIONS } as const;
 const OPTIONS = { ...SERVER_OPTIONS, ...ONLY_HTTP, "memory-only": flag, http: flag } as const;
-
-/**
- * A server works on the project it is started in, as a command does: what it remembers is there again at the next
- * start. Clients without a project start it in the root of the file system, where nothing can be kept; there it has a
- * realm of the user's own.
- */
-async function realmFor(cwd: string, flags: McpFlags) {
-  const isGiven = [flags.isolated, flags.stateRoot, flags.contextRoot].some((flag) => flag !== undefined);
-  if (isGiven || (await canKeep(cwd))) return { realm: flags.realm, purpose: "cli" as const };
-  return { realm: flags.realm ?? "default", purpose: "server" as const };
-}
-
-async function canKeep(folder: string): Promise<boolean> {
-  if (parse(folder).root === folder) return false;
-  return access(folder, constants.W_OK).then(
-    () => true,
-    () => false,
-  );
-}

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { constants } from "node:fs";
 import { access, mkdir, readFile, writeFile } from "node:fs/promises";
-import { basename, dirname, isAbsolute, join, resolve } from "node:path";
+import { basename, dirname, isAbsolute, join, parse, resolve } from "node:path";
 import type { Config } from "../../config/load-config.ts";
 import { type ConfiguredRealm, REALM_ID } from "../../contract/config.ts";
 import { RuntimeError } from "../../contract/error.ts";
@@ -177,4 +177,26 @@ async function ignoreInGit(folder: string): Promise<void> {
   } catch (thrown) {
     if (!isErrno(thrown) || thrown.code !== "EEXIST") throw thrown;
   }
+}
+
+/**
+ * A server works on the project it is started in, as a command does: what it remembers is there again at the next
+ * start. Clients without a project start it in the root of the file system, where nothing can be kept; there it has a
+ * realm of the user's own.
+ */
+export async function realmOfFolder(
+  cwd: string,
+  flags: Pick<RealmRequest, "realm" | "isolated" | "stateRoot" | "contextRoot">,
+): Promise<Pick<RealmRequest, "purpose" | "realm">> {
+  const isGiven = [flags.isolated, flags.stateRoot, flags.contextRoot].some((flag) => flag !== undefined);
+  if (isGiven || (await canKeep(cwd))) return { realm: flags.realm, purpose: "cli" as const };
+  return { realm: flags.realm ?? "default", purpose: "server" as const };
+}
+
+async function canKeep(folder: string): Promise<boolean> {
+  if (parse(folder).root === folder) return false;
+  return access(folder, constants.W_OK).then(
+    () => true,
+    () => false,
+  );
 }

@@ -106,7 +106,7 @@ export async function startServer<F extends ServerFlags>(
   };
   try {
     const flags = kind.parseFlags(io.args);
-    if (flags.wants === "serve") await serve(io, parts, { kind, flags, clock, useLog });
+    if (flags.wants === "serve") await serveFolder(io, parts, { kind, flags, clock, useLog });
     else io.stdout.write(flags.wants === "help" ? kind.usage : `${io.version}\n`);
     return typeof io.interrupt.reason === "number" ? io.interrupt.reason : 0;
   } catch (thrown) {
@@ -119,6 +119,7 @@ export async function startServer<F extends ServerFlags>(
 /** A reader that has stopped reading is not waited for longer. */
 const FLUSH_MS_MAX = 2_000;
 
+/** How a server works in a folder. */
 interface How<F extends ServerFlags> extends Pick<Serving<F>, "flags" | "clock"> {
   readonly kind: ServerKind<F>;
   /** Writes lines in this form from now on. */
@@ -128,7 +129,8 @@ interface How<F extends ServerFlags> extends Pick<Serving<F>, "flags" | "clock">
 /** Whoever runs a server over HTTP wants to see what is asked of it. */
 const LOG_DEFAULT: LogForm = "text";
 
-async function serve<F extends ServerFlags>(io: ServerIo, parts: ServerParts, how: How<F>): Promise<void> {
+/** Opens what is kept of a folder, has it served, and closes it again; it throws where it cannot be opened. */
+export async function serveFolder<F extends ServerFlags>(io: ServerIo, parts: ServerParts, how: How<F>): Promise<void> {
   const { kind, flags, clock } = how;
   const { env, cwd, home } = io;
   const projectRoot = resolve(cwd, flags.contextRoot ?? "");

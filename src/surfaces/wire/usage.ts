@@ -97,6 +97,21 @@ ${END_LINES}
 `;
 }
 
+/** The help of `rkat-acp`, and of `rkat acp`. */
+export function acpUsage(command: string): string {
+  return `Usage: ${command} [options]
+
+Serves sessions to editors over the Agent Client Protocol, on stdin and stdout; an editor starts it.
+
+Options:
+  --realm ID               work in this realm; without one, in that of each session's folder
+  --isolated               work in a fresh realm
+  --state-root PATH        where realms are kept, instead of .rkat/realms
+${PLACE_LINES}
+${END_LINES}
+`;
+}
+
 const HTTP_LINES = `\
   --tools PRESET           what sessions may be given: none, safe unless given, workspace (and files, shell), full
   --token TOKEN            what clients send as Authorization: Bearer TOKEN; RKAT_TOKEN keeps it out of sight

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { consoleUsage, restUsage, rpcUsage } from "../../wire/usage.ts";
+import { acpUsage, consoleUsage, restUsage, rpcUsage } from "../../wire/usage.ts";
 import { describeServer } from "../help.ts";
 import type { Invocation } from "../parts.ts";
 
@@ -51,4 +51,20 @@ export function addRpcCommand(program: Command, invocation: Invocation): void {
       invocation.exitWith(await invocation.parts.serveRpc(args.toSpliced(args.indexOf("rpc"), 1)));
     });
   describeServer(command, rpcUsage("rkat rpc"));
+}
+
+/** Declares `rkat acp`, which hands its flags to the server as they are. */
+export function addAcpCommand(program: Command, invocation: Invocation): void {
+  const command = program
+    .command("acp")
+    .summary("serve editors over the Agent Client Protocol, on stdin and stdout; the same as rkat-acp")
+    .description("Serves sessions to editors over the Agent Client Protocol; rkat acp --help lists its flags.")
+    .helpOption(false)
+    .allowUnknownOption()
+    .allowExcessArguments()
+    .action(async () => {
+      const { args } = invocation.io;
+      invocation.exitWith(await invocation.parts.serveAcp(args.toSpliced(args.indexOf("acp"), 1)));
+    });
+  describeServer(command, acpUsage("rkat acp"));
 }

@@ -1,5 +1,5 @@
-import type { CallStep, Scenario } from "../scenario.ts";
-import { asked, endedWith, said } from "./turns.ts";
+import type { CallStep, Scenario } from "./scenario.ts";
+import { asked, endedWith, said } from "./turn-scenarios.ts";
 
 /** Long enough to be worth taking out of a context. */
 const FACT = `The staging host listens on port 4711, {run}. It was set up${" long ago, and".repeat(30)} nobody touches it.`;

@@ -1,7 +1,7 @@
-import type { ErrorCode } from "../../contract/error.ts";
-import type { OperationName } from "../../contract/operations.ts";
-import type { CallStep, Scenario } from "../scenario.ts";
-import { asked, completed, endedWith, said } from "./turns.ts";
+import type { ErrorCode } from "../contract/error.ts";
+import type { OperationName } from "../contract/operations.ts";
+import type { CallStep, Scenario } from "./scenario.ts";
+import { asked, completed, endedWith, said } from "./turn-scenarios.ts";
 
 const DIME = { amount: 0.1, currency: "USD" };
 

@@ -1,5 +1,5 @@
-import type { Scenario } from "../scenario.ts";
-import { asked, endedWith, said } from "./turns.ts";
+import type { Scenario } from "./scenario.ts";
+import { asked, endedWith, said } from "./turn-scenarios.ts";
 
 const FACT = `The boathouse key hangs behind the blue door, {run}. It has hung there${" a long, long time, and".repeat(20)} nobody took it.`;
 const QUERY = "where is the boathouse key";

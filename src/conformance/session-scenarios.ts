@@ -1,5 +1,5 @@
-import type { CallStep, Scenario } from "../scenario.ts";
-import { asked, endedWith, said } from "./turns.ts";
+import type { CallStep, Scenario } from "./scenario.ts";
+import { asked, endedWith, said } from "./turn-scenarios.ts";
 
 /** Sessions that are kept: read, changed, ended and gone on with. */
 export const SESSIONS: readonly Scenario[] = [

@@ -1,4 +1,4 @@
-import type { ExpectedEvent, Scenario } from "../scenario.ts";
+import type { ExpectedEvent, Scenario } from "./scenario.ts";
 
 const USED = { input_tokens: 10, output_tokens: 5, total_tokens: 15 };
 

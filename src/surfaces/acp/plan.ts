@@ -1,0 +1,32 @@
+import type { Plan, PlanEntry } from "@agentclientprotocol/sdk";
+import { isRecord } from "../wire/incoming.ts";
+
+/** The tasks a session was told of, by their ids, in the order they came. */
+export type Tasks = Map<string, PlanEntry>;
+
+const TASKS_MAX = 200;
+const PRIORITIES = ["high", "medium", "low"] as const;
+const STATUSES = ["pending", "in_progress", "completed"] as const;
+
+/** Takes in what a task tool answered; the plan when it changed, undefined for any other tool. */
+export function takeTasks(tasks: Tasks, tool: string, answer: string): Plan | undefined {
+  if (!/^task_(?:create|get|list|update)$/.test(tool)) return undefined;
+  const before = JSON.stringify([...tasks]);
+  for (const task of tasksIn(answer)) {
+    const priority = PRIORITIES.find((known) => known === task.priority) ?? "medium";
+    const status = STATUSES.find((known) => known === task.status) ?? "pending";
+    const id = String(task.id);
+    if (tasks.has(id) || tasks.size < TASKS_MAX) tasks.set(id, { content: String(task.subject), priority, status });
+  }
+  return JSON.stringify([...tasks]) === before ? undefined : { entries: [...tasks.values()] };
+}
+
+function tasksIn(answer: string): readonly Readonly<Record<string, unknown>>[] {
+  try {
+    const value: unknown = JSON.parse(answer);
+    return (Array.isArray(value) ? value : [value]).filter((task) => isRecord(task) && "subject" in task);
+  } catch {
+    // A task tool that failed answers with a sentence.
+    return [];
+  }
+}

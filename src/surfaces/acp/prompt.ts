@@ -1,0 +1,214 @@
+import type { AgentContext, ContentBlock, SessionUpdate, StopReason } from "@agentclientprotocol/sdk";
+import { asRuntimeError, RuntimeError } from "../../contract/error.ts";
+import type { AgentEvent } from "../../contract/event.ts";
+import type { RunResult } from "../../contract/session.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { CallContext } from "../../service/dispatch.ts";
+import { createEventQueue, type Listener } from "../../service/event-queue.ts";
+import { furtherTurn } from "../wire/running-turns.ts";
+import { createClientTools } from "./client-tools.ts";
+import { contentOf } from "./prompt-content.ts";
+import { askPerson } from "./questions.ts";
+import { overlayOf } from "./session-options.ts";
+import { type OpenSession, type Sessions, type SessionsParts, serverNotices } from "./sessions.ts";
+import { parseSlash, runSlash } from "./slash-commands.ts";
+import { compactionUpdates, notice, type Telling, textBlock, updatesOf, usageUpdate } from "./updates.ts";
+
+export interface PromptParts extends Pick<SessionsParts, "tell" | "client"> {
+  readonly sessions: Pick<Sessions, "telling">;
+  readonly clock: Clock;
+}
+
+/** One prompt of a client. */
+interface Prompted {
+  readonly session: OpenSession;
+  readonly client: AgentContext;
+  readonly blocks: readonly ContentBlock[];
+  /** Aborts when the client takes the request back. */
+  readonly signal: AbortSignal;
+}
+
+/** Runs a prompt to its end: a command, or a turn. Every update of it has been sent when this resolves. */
+export async function runPrompt(parts: PromptParts, prompted: Prompted): Promise<StopReason> {
+  const { session, client, blocks } = prompted;
+  const cancelling = new AbortController();
+  const signal = AbortSignal.any([prompted.signal, cancelling.signal]);
+  session.running.add(cancelling);
+  const turn: Turn = { session, client, signal, wasAsked: false, cancel: () => cancelling.abort("cancelled") };
+  try {
+    const [block] = blocks;
+    const slash = blocks.length === 1 && block?.type === "text" ? parseSlash(block.text) : undefined;
+    const stopped = slash === undefined ? await runTurn(parts, turn, blocks) : await runCommand(parts, turn, slash);
+    // What was said before it was noticed counts; that it was to end does, too.
+    return cancelling.signal.aborted ? "cancelled" : stopped;
+  } catch (thrown) {
+    if (!signal.aborted || asRuntimeError(thrown).code !== "REQUEST_CANCELLED") throw thrown;
+    // A turn that waits for a person's word outlives whoever waited for it.
+    if (turn.wasAsked) await session.folder.runtime.dispatch("interruptTurn", { session_id: session.id });
+    return "cancelled";
+  } finally {
+    session.running.delete(cancelling);
+  }
+}
+
+interface Turn extends Omit<Prompted, "blocks"> {
+  /** Whether a person was asked about calls of it. */
+  wasAsked: boolean;
+  cancel(): void;
+}
+
+async function runCommand(parts: PromptParts, turn: Turn, slash: { name: string; rest: string }): Promise<StopReason> {
+  const { session, client, signal } = turn;
+  const hearing = await hearTurn(parts, turn);
+  try {
+    const call = { signal, listener: hearing.listener };
+    const said = await runSlash({ dispatch: session.folder.runtime.dispatch, sessionId: session.id, call }, slash);
+    await hearing.finish();
+    await parts.tell(client, session.id, [{ sessionUpdate: "agent_message_chunk", content: textBlock(said) }]);
+    return "end_turn";
+  } finally {
+    await hearing.finish();
+  }
+}
+
+async function runTurn(parts: PromptParts, turn: Turn, blocks: readonly ContentBlock[]): Promise<StopReason> {
+  const { session, client, signal } = turn;
+  const { id, folder, servers, mode } = session;
+  const prompt = contentOf(blocks);
+  await servers?.prepare(signal);
+  const own =
+    mode === "workspace" ? createClientTools({ ...parts, client, capabilities: parts.client(), ...folder }) : [];
+  const tools = [...own, ...(mode === "none" ? [] : (servers?.tools() ?? []))];
+  const hearing = await hearTurn(parts, turn);
+  try {
+    await parts.tell(client, id, serverNotices(session, hearing.telling.wishes));
+    const input = {
+      session_id: id,
+      prompt,
+      flow_tool_overlay: overlayOf(mode),
+      ...(session.isModelNew ? { model: session.model } : {}),
+    };
+    const call: CallContext = { signal, listener: hearing.listener, ...(tools.length === 0 ? {} : { tools }) };
+    // The output of a row that runs a turn.
+    const result = (await furtherTurn(folder.runtime.dispatch, input, call)) as RunResult;
+    session.isModelNew = false;
+    await hearing.finish();
+    const used = hearing.used();
+    if (used !== undefined) {
+      await parts.tell(client, id, usageUpdate(used, hearing.telling.window, result.usage.cost));
+    }
+    return stopReasonOf(result, hearing.lastStop());
+  } finally {
+    await hearing.finish();
+  }
+}
+
+function stopReasonOf({ terminal_cause_kind }: RunResult, lastStop: string | undefined): StopReason {
+  if (terminal_cause_kind === "turn_limit_reached") return "max_turn_requests";
+  if (terminal_cause_kind === "budget_exhausted" || lastStop === "max_tokens") return "max_tokens";
+  return lastStop === "content_filter" ? "refusal" : "end_turn";
+}
+
+/** The way of a turn's events to the client that asked for it. */
+interface Hearing {
+  readonly listener: Listener;
+  readonly telling: Telling;
+  /** Tokens of the context as the last call left it; undefined before there was one. */
+  used(): number | undefined;
+  lastStop(): string | undefined;
+  /** Resolves when everything that was heard has been sent; calling it twice does no harm. */
+  finish(): Promise<void>;
+}
+
+async function hearTurn(parts: PromptParts, turn: Turn): Promise<Hearing> {
+  const { session, client, signal } = turn;
+  const telling = await parts.sessions.telling(session);
+  const queue = createEventQueue();
+  const ended = new AbortController();
+  const asking = AbortSignal.any([signal, ended.signal]);
+  const compactions = createCompactionTeller(session, telling, parts.clock.newId);
+  let used: number | undefined;
+  let lastStop: string | undefined;
+
+  const ask = async (event: AgentEvent): Promise<void> => {
+    if (event.type !== "tool_approval_requested") return;
+    turn.wasAsked = true;
+    const { root, runtime } = session.folder;
+    const isAnswered = await askPerson(event, { client, dispatch: runtime.dispatch, root, signal: asking });
+    if (!isAnswered && !ended.signal.aborted) turn.cancel();
+  };
+  const send = async (): Promise<void> => {
+    for await (const { event } of queue) {
+      if (event.type === "turn_completed") {
+        used = event.usage.input_tokens + event.usage.output_tokens;
+        lastStop = event.stop_reason;
+      }
+      // Not waited for: the turn's other events go on, and its end must be heard. A client that cannot ask leaves the
+      // question to others, until its time has passed.
+      ask(event).catch(() => {});
+      const updates = (await compactions(event)) ?? updatesOf(event, telling);
+      await parts.tell(client, session.id, updates);
+    }
+  };
+  // A client that has gone needs no updates; its turn ends by the signal of its request.
+  const sent = send().catch(() => {});
+  return {
+    listener: queue.listener,
+    telling,
+    used: () => used,
+    lastStop: () => lastStop,
+    finish: () => {
+      queue.end();
+      ended.abort("the turn ended");
+      return sent;
+    },
+  };
+}
+
+type TellCompaction = (event: AgentEvent) => Promise<readonly SessionUpdate[] | undefined>;
+
+/** Tells compactions: their events have no id, and the summary stands in the list of compactions. */
+function createCompactionTeller(
+  { id: session_id, folder }: OpenSession,
+  { wishes, window }: Telling,
+  newId: () => string,
+): TellCompaction {
+  let compactionId: string | undefined;
+  const update = (status: string, more: object = {}): readonly SessionUpdate[] => {
+    compactionId ??= newId();
+    const told = { sessionUpdate: "compaction_update" as const, compactionId, status, ...more };
+    if (status !== "in_progress") compactionId = undefined;
+    return wishes.compactions ? [told] : [];
+  };
+  return async (event) => {
+    switch (event.type) {
+      case "compaction_started":
+        return update("in_progress");
+      case "compaction_failed":
+        return [
+          ...update("failed", { error: event.error }),
+          ...notice(wishes, "warning", "The context stays as it was"),
+        ];
+      case "compaction_completed": {
+        const newest = await newestCompaction(folder.runtime.dispatch, session_id);
+        const toldId = compactionId ?? newId();
+        compactionId = undefined;
+        if (newest === undefined) return [];
+        const told = wishes.compactions ? compactionUpdates({ ...newest, compaction_id: toldId }) : [];
+        return [...told, ...usageUpdate(newest.tokens_after, window)];
+      }
+      default:
+        return undefined;
+    }
+  };
+}
+
+async function newestCompaction(dispatch: OpenSession["folder"]["runtime"]["dispatch"], session_id: string) {
+  try {
+    return (await dispatch("listCompactions", { session_id })).compactions.at(-1);
+  } catch (thrown) {
+    // Without a store there is no list; the compaction itself was made.
+    if (thrown instanceof RuntimeError) return undefined;
+    throw thrown;
+  }
+}

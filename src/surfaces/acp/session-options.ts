@@ -1,0 +1,89 @@
+import type { SessionConfigOption, SessionModeState } from "@agentclientprotocol/sdk";
+import type { ModelsCatalog } from "../../contract/capability.ts";
+import { RuntimeError } from "../../contract/error.ts";
+
+/** What the tools of a session's next turn may do, by the names of the presets. */
+export type Mode = keyof typeof MODES;
+
+const MODES = {
+  none: { name: "Talk", description: "No tools" },
+  safe: { name: "Safe", description: "Time, tasks, memory and MCP servers; no files, no shell" },
+  workspace: { name: "Workspace", description: "And files and shell; a person is asked before they change anything" },
+} as const;
+
+/** Tools that reach files or run commands. */
+const WORKSPACE_TOOLS = [
+  "apply_patch",
+  "shell",
+  "shell_jobs",
+  "shell_job_status",
+  "shell_job_cancel",
+  "read_text_file",
+  "write_text_file",
+];
+
+/** The modes up to the most that sessions may have here. */
+function modesUpTo(most: Mode): readonly Mode[] {
+  const all: readonly Mode[] = ["none", "safe", "workspace"];
+  return all.slice(0, all.indexOf(most) + 1);
+}
+
+/** Which of a session's tools a turn in this mode has; the session was made with the most there are. */
+export function overlayOf(mode: Mode): { readonly allowed_tools?: string[]; readonly blocked_tools?: string[] } {
+  if (mode === "none") return { allowed_tools: [] };
+  return mode === "safe" ? { blocked_tools: WORKSPACE_TOOLS } : {};
+}
+
+export function modeOf(given: string, most: Mode, field: string): Mode {
+  const modes = modesUpTo(most);
+  const mode = modes.find((known) => known === given);
+  if (mode !== undefined) return mode;
+  throw new RuntimeError("INVALID_PARAMS", `${field}: there is no mode ${given}; write one of ${modes.join(", ")}`);
+}
+
+/** What can be chosen for a session, and what is. */
+export interface Chosen {
+  readonly mode: Mode;
+  readonly most: Mode;
+  readonly model: string;
+  readonly catalogue: ModelsCatalog;
+}
+
+export function describeModes({ mode, most }: Pick<Chosen, "mode" | "most">): SessionModeState {
+  return { currentModeId: mode, availableModes: modesUpTo(most).map((id) => ({ id, ...MODES[id] })) };
+}
+
+export function describeOptions({ mode, most, model, catalogue }: Chosen): SessionConfigOption[] {
+  const tools = modesUpTo(most).map((value) => ({ value, ...MODES[value] }));
+  return [
+    {
+      type: "select",
+      id: "model",
+      name: "Model",
+      category: "model",
+      currentValue: model,
+      options: modelsOf(catalogue, model),
+    },
+    { type: "select", id: "tools", name: "Tools", category: "mode", currentValue: mode, options: tools },
+  ];
+}
+
+/** Every model that is known, and the session's own where it is none of them. */
+function modelsOf({ providers }: ModelsCatalog, model: string) {
+  const known = providers.flatMap(({ provider, models }) =>
+    models.map(({ id, display_name }) => ({ value: id, name: display_name, description: provider })),
+  );
+  const own = known.some(({ value }) => value === model) ? [] : [{ value: model, name: model }];
+  return [...own, ...known];
+}
+
+/** A model of the options; throws INVALID_PARAMS for any other. */
+export function requireModel(catalogue: ModelsCatalog, given: string, current: string): string {
+  if (modelsOf(catalogue, current).some(({ value }) => value === given)) return given;
+  throw new RuntimeError("INVALID_PARAMS", `value: ${given} is none of the options of model; choose one of them`);
+}
+
+/** Tokens a model can be shown; undefined where nobody has said it. */
+export function windowOf({ providers }: ModelsCatalog, model: string): number | undefined {
+  return providers.flatMap(({ models }) => models).find(({ id }) => id === model)?.context_window;
+}

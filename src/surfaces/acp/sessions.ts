@@ -1,0 +1,240 @@
+import type {
+  AgentContext,
+  ClientCapabilities,
+  ListSessionsResponse,
+  McpServer,
+  NewSessionResponse,
+  SessionUpdate,
+} from "@agentclientprotocol/sdk";
+import { RuntimeError } from "../../contract/error.ts";
+import type { SessionHistory } from "../../contract/session.ts";
+import type { McpServerConfig } from "../../ports/mcp-server.ts";
+import type { Runtime } from "../../service/runtime-calls.ts";
+import type { Tasks } from "./plan.ts";
+import { type SessionServers, serversOf } from "./servers.ts";
+import { describeModes, describeOptions, type Mode, modeOf, requireModel, windowOf } from "./session-options.ts";
+import { notice, replayOf, type Telling, type Wishes } from "./updates.ts";
+
+/** A folder that sessions work in, and the runtime that has them. */
+export interface Folder {
+  readonly root: string;
+  readonly runtime: Pick<Runtime, "dispatch">;
+  /** The most the tools of its sessions may do. */
+  readonly most: Mode;
+  openServers(servers: readonly McpServerConfig[]): Promise<SessionServers>;
+}
+
+/** A session that the client has open. */
+export interface OpenSession {
+  readonly id: string;
+  readonly folder: Folder;
+  readonly servers: SessionServers | undefined;
+  readonly tasks: Tasks;
+  mode: Mode;
+  model: string;
+  /** Whether the model was chosen since the last turn. */
+  isModelNew: boolean;
+  /** What the client waits for. */
+  readonly running: Set<AbortController>;
+}
+
+export interface SessionsParts {
+  /** The folder of a session; without a name, that of the process. */
+  folderOf(cwd: string | undefined): Promise<Folder>;
+  tell(client: AgentContext, sessionId: string, updates: readonly SessionUpdate[]): Promise<void>;
+  readonly client: () => ClientCapabilities | undefined;
+  readonly wishes: () => Wishes;
+}
+
+/** The sessions of one client. */
+export interface Sessions {
+  create(asked: Asked): Promise<NewSessionResponse>;
+  /** Opens a session that is kept; with `replay`, its transcript has been told when this resolves. */
+  open(
+    asked: Asked & { readonly sessionId: string },
+    how: { readonly client: AgentContext; readonly replay: boolean },
+  ): Promise<Omit<NewSessionResponse, "sessionId">>;
+  list(asked: { readonly cwd?: string | null; readonly cursor?: string | null }): Promise<ListSessionsResponse>;
+  /** A session that is open; throws SESSION_NOT_FOUND for any other. */
+  find(sessionId: string): OpenSession;
+  setMode(sessionId: string, modeId: string): void;
+  setOption(sessionId: string, configId: string, value: unknown): Promise<NewSessionResponse["configOptions"]>;
+  options(session: OpenSession): Promise<Omit<NewSessionResponse, "sessionId">>;
+  telling(session: OpenSession): Promise<Telling>;
+  /** Ends what runs in it and lets go of it; one that is not open is left alone. */
+  close(sessionId: string): Promise<void>;
+  remove(sessionId: string): Promise<void>;
+  closeAll(): Promise<void>;
+}
+
+/** Where a session works, and with whose servers. */
+interface Asked {
+  readonly cwd: string;
+  readonly mcpServers?: readonly McpServer[] | null;
+  readonly additionalDirectories?: readonly string[] | null;
+  readonly signal: AbortSignal;
+}
+
+const SESSIONS_MAX = 256;
+const PAGE_SESSIONS = 50;
+const PAGE_MESSAGES = 500;
+
+export function createSessions(parts: SessionsParts): Sessions {
+  const open = new Map<string, OpenSession>();
+
+  const requireRoom = (): void => {
+    if (open.size < SESSIONS_MAX) return;
+    const message = `this client has ${SESSIONS_MAX} sessions open, its limit; session/close closes one`;
+    throw new RuntimeError("AGENT_ERROR", message);
+  };
+  const serversFor = async (folder: Folder, asked: Asked): Promise<SessionServers | undefined> => {
+    if ((asked.additionalDirectories ?? []).length > 0) {
+      const why = "a session works in one folder; leave the list out, or open a session there";
+      throw new RuntimeError("INVALID_PARAMS", `additionalDirectories: ${why}`);
+    }
+    const servers = serversOf(asked.mcpServers);
+    if (servers.length === 0 || folder.most === "none") return undefined;
+    return folder.openServers(servers);
+  };
+  const add = async (session: OpenSession): Promise<void> => {
+    await open.get(session.id)?.servers?.close();
+    open.set(session.id, session);
+  };
+  const options: Sessions["options"] = async ({ mode, model, folder }) => {
+    const catalogue = await folder.runtime.dispatch("readModels", {});
+    const chosen = { mode, model, most: folder.most, catalogue };
+    return { modes: describeModes(chosen), configOptions: describeOptions(chosen) };
+  };
+  const find: Sessions["find"] = (sessionId) => {
+    const session = open.get(sessionId);
+    if (session !== undefined) return session;
+    const message = `session ${sessionId} is not open on this connection; session/load or session/resume opens it`;
+    throw new RuntimeError("SESSION_NOT_FOUND", message);
+  };
+  const telling: Sessions["telling"] = async ({ folder, tasks, model }) => {
+    const catalogue = await folder.runtime.dispatch("readModels", {});
+    return { root: folder.root, wishes: parts.wishes(), tasks, window: windowOf(catalogue, model) };
+  };
+  const close = async (sessionId: string): Promise<void> => {
+    const session = open.get(sessionId);
+    open.delete(sessionId);
+    for (const turn of session?.running ?? []) turn.abort("the session was closed");
+    await session?.servers?.close();
+  };
+
+  return {
+    create: async (asked) => {
+      requireRoom();
+      const folder = await parts.folderOf(asked.cwd);
+      const servers = await serversFor(folder, asked);
+      const { dispatch } = folder.runtime;
+      const input = { initial_turn: "deferred", tool_preset: folder.most, permissions: { otherwise: "ask" } };
+      const { session_id: id } = await dispatch("createSession", input, { signal: asked.signal });
+      const { model } = await dispatch("readSession", { session_id: id });
+      const state = {
+        mode: folder.most,
+        model,
+        isModelNew: false,
+        tasks: new Map(),
+        running: new Set<AbortController>(),
+      };
+      const session: OpenSession = { id, folder, servers, ...state };
+      await add(session);
+      return { sessionId: id, ...(await options(session)) };
+    },
+    open: async (asked, { client, replay }) => {
+      requireRoom();
+      const folder = await parts.folderOf(asked.cwd);
+      const { model } = await folder.runtime.dispatch("readSession", { session_id: asked.sessionId });
+      const servers = await serversFor(folder, asked);
+      const state = {
+        mode: folder.most,
+        model,
+        isModelNew: false,
+        tasks: new Map(),
+        running: new Set<AbortController>(),
+      };
+      const session: OpenSession = { id: asked.sessionId, folder, servers, ...state };
+      if (replay) {
+        const updates = await readReplay(session, await telling(session));
+        await parts.tell(client, session.id, updates);
+      }
+      await add(session);
+      return options(session);
+    },
+    list: async ({ cwd, cursor }) => {
+      const { root, runtime } = await parts.folderOf(cwd ?? undefined);
+      const page = { limit: PAGE_SESSIONS, ...(cursor === undefined || cursor === null ? {} : { cursor }) };
+      const { sessions, next_cursor } = await runtime.dispatch("listSessions", page);
+      return {
+        // One that was deleted is archived: it stays readable, and nobody is offered it.
+        sessions: sessions
+          .filter(({ state }) => state !== "archived")
+          .map(({ session_id, title, updated_at }) => ({
+            sessionId: session_id,
+            cwd: root,
+            ...(title === "" ? {} : { title }),
+            updatedAt: new Date(updated_at * 1_000).toISOString(),
+          })),
+        ...(next_cursor === undefined ? {} : { nextCursor: next_cursor }),
+      };
+    },
+    find,
+    setMode: (sessionId, modeId) => {
+      const session = find(sessionId);
+      session.mode = modeOf(modeId, session.folder.most, "modeId");
+    },
+    setOption: async (sessionId, configId, value) => {
+      const session = find(sessionId);
+      if (typeof value !== "string") throw new RuntimeError("INVALID_PARAMS", "value: write one of the options");
+      if (configId === "tools") session.mode = modeOf(value, session.folder.most, "value");
+      else if (configId === "model") {
+        const catalogue = await session.folder.runtime.dispatch("readModels", {});
+        session.isModelNew ||= value !== session.model;
+        session.model = requireModel(catalogue, value, session.model);
+      } else throw new RuntimeError("INVALID_PARAMS", `configId: there is no ${configId}; write model or tools`);
+      return (await options(session)).configOptions;
+    },
+    options,
+    telling,
+    close,
+    remove: async (sessionId) => {
+      const session = open.get(sessionId);
+      const { runtime } = session?.folder ?? (await parts.folderOf(undefined));
+      await close(sessionId);
+      await runtime.dispatch("archiveSession", { session_id: sessionId });
+    },
+    closeAll: async () => {
+      await Promise.all([...open.keys()].map(close));
+    },
+  };
+}
+
+async function readReplay(session: OpenSession, telling: Telling): Promise<readonly SessionUpdate[]> {
+  const { dispatch } = session.folder.runtime;
+  const session_id = session.id;
+  const messages: SessionHistory["messages"] = [];
+  for (let hasMore = true; hasMore; ) {
+    const page = await dispatch("readHistory", { session_id, offset: messages.length, limit: PAGE_MESSAGES });
+    messages.push(...page.messages);
+    hasMore = page.has_more;
+  }
+  return replayOf(messages, await readCompactions(session), telling);
+}
+
+/** None where the runtime does not compact. */
+async function readCompactions({ id, folder }: OpenSession) {
+  try {
+    const { compactions } = await folder.runtime.dispatch("listCompactions", { session_id: id });
+    return compactions.filter(({ undone }) => !undone);
+  } catch (thrown) {
+    if (thrown instanceof RuntimeError && thrown.code === "SESSION_COMPACTION_DISABLED") return [];
+    throw thrown;
+  }
+}
+
+/** What the client is told of servers that it brought and that do not answer. */
+export function serverNotices(session: OpenSession, wishes: Wishes): readonly SessionUpdate[] {
+  const failed = session.servers?.report().filter(({ error }) => error !== undefined) ?? [];
+  return failed.flatMap(({ name, error }) => notice(wishes, "warning", `MCP server ${name} is left out: ${error}`));
+}

@@ -1,0 +1,176 @@
+import type { ClientCapabilities, ContentBlock, SessionUpdate } from "@agentclientprotocol/sdk";
+import type { AgentEvent, AgentEventOf, Usage } from "../../contract/event.ts";
+import type { AssistantBlock, Message } from "../../contract/message.ts";
+import { type Tasks, takeTasks } from "./plan.ts";
+import { toldBlocks } from "./prompt-content.ts";
+import { describeCall, resultContent } from "./tool-calls.ts";
+
+/** What a client wants to be told besides messages and tool calls. */
+export interface Wishes {
+  readonly compactions: boolean;
+  readonly notices: boolean;
+}
+
+export function wishesOf(capabilities: ClientCapabilities | undefined): Wishes {
+  const session = capabilities?.session;
+  return {
+    compactions: isOffered(session?.compaction),
+    notices: isOffered(session?.notices),
+  };
+}
+
+function isOffered(capability: object | null | undefined): boolean {
+  return capability !== undefined && capability !== null;
+}
+
+/** What the updates of a session depend on. */
+export interface Telling {
+  readonly root: string;
+  readonly wishes: Wishes;
+  readonly tasks: Tasks;
+  /** Tokens the model can be shown; undefined where nobody knows. */
+  readonly window: number | undefined;
+}
+
+/** What a client is told of an event; compactions, which have an id there, are told elsewhere. */
+export function updatesOf(event: AgentEvent, telling: Telling): readonly SessionUpdate[] {
+  switch (event.type) {
+    case "text_delta":
+      return [{ sessionUpdate: "agent_message_chunk", content: textBlock(event.delta) }];
+    case "reasoning_delta":
+      return [{ sessionUpdate: "agent_thought_chunk", content: textBlock(event.delta) }];
+    case "tool_call_requested":
+      return [{ sessionUpdate: "tool_call", status: "pending", ...describeCall(event, telling.root) }];
+    case "tool_execution_started":
+      return [{ sessionUpdate: "tool_call_update", toolCallId: event.id, status: "in_progress" }];
+    case "tool_execution_completed":
+      return ended(event, telling);
+    case "tool_execution_timed_out":
+      return [{ sessionUpdate: "tool_call_update", toolCallId: event.id, status: "failed" }];
+    case "tool_result_received":
+      // A call that was refused never ran: this is all that is heard of its end.
+      return event.is_error ? [{ sessionUpdate: "tool_call_update", toolCallId: event.id, status: "failed" }] : [];
+    case "turn_completed":
+      return usageUpdate(usedBy(event.usage), telling.window);
+    case "context_evicted":
+      return notice(telling.wishes, "info", `${event.outputs} older tool outputs became one line each`);
+    case "budget_warning":
+      return notice(telling.wishes, "warning", `${Math.round(event.percent)} % of the ${event.budget_type} are used`);
+    case "retrying":
+      return notice(telling.wishes, "warning", `The model is asked again: ${event.error}`);
+    default:
+      return [];
+  }
+}
+
+function ended(event: AgentEventOf<"tool_execution_completed">, { tasks }: Telling): readonly SessionUpdate[] {
+  const { id, name, result, is_error } = event;
+  const content = name === "apply_patch" && !is_error ? {} : { content: resultContent(event.content ?? result) };
+  const status = is_error ? "failed" : "completed";
+  const plan = is_error ? undefined : takeTasks(tasks, name, result);
+  return [
+    { sessionUpdate: "tool_call_update", toolCallId: id, status, ...content, rawOutput: result },
+    ...(plan === undefined ? [] : [{ sessionUpdate: "plan" as const, ...plan }]),
+  ];
+}
+
+function usedBy({ input_tokens, output_tokens }: Usage): number {
+  return input_tokens + output_tokens;
+}
+
+/** How full the context is; nothing where nobody knows how large it may be. */
+export function usageUpdate(used: number, window: number | undefined, cost?: Usage["cost"]): readonly SessionUpdate[] {
+  if (window === undefined) return [];
+  const spent = cost === undefined ? {} : { cost: { amount: cost.amount, currency: "USD" } };
+  return [{ sessionUpdate: "usage_update", used, size: window, ...spent }];
+}
+
+export function notice(
+  wishes: Wishes,
+  severity: "info" | "warning" | "error",
+  title: string,
+): readonly SessionUpdate[] {
+  return wishes.notices ? [{ sessionUpdate: "notice", severity, title }] : [];
+}
+
+export function textBlock(text: string): ContentBlock {
+  return { type: "text", text };
+}
+
+/** A compaction as a client is told it, from its begin to its end. */
+export interface ToldCompaction {
+  readonly compaction_id: string;
+  readonly summary: string;
+}
+
+export function compactionUpdates({ compaction_id, summary }: ToldCompaction): readonly SessionUpdate[] {
+  const compactionId = compaction_id;
+  const chunk = { sessionUpdate: "compaction_summary_chunk" as const, compactionId, content: textBlock(summary) };
+  const done = { sessionUpdate: "compaction_update" as const, compactionId, status: "completed" };
+  return summary === "" ? [done] : [chunk, done];
+}
+
+type SeqMessage = Message & { readonly seq: number };
+type SeqCompaction = ToldCompaction & { readonly seq: number };
+
+/** A transcript as the updates that would have told it, compactions in their places. */
+export function replayOf(
+  messages: readonly SeqMessage[],
+  compactions: readonly SeqCompaction[],
+  telling: Telling,
+): readonly SessionUpdate[] {
+  const names = new Map<string, string>();
+  const told = telling.wishes.compactions ? compactions : [];
+  const parts = [
+    ...messages.map((message) => ({ seq: message.seq, updates: () => messageUpdates(message, telling, names) })),
+    ...told.map((compaction) => ({ seq: compaction.seq, updates: () => compactionUpdates(compaction) })),
+  ];
+  return parts.toSorted((one, other) => one.seq - other.seq).flatMap(({ updates }) => updates());
+}
+
+function messageUpdates(message: SeqMessage, telling: Telling, names: Map<string, string>): readonly SessionUpdate[] {
+  const messageId = String(message.seq);
+  switch (message.role) {
+    case "system":
+    case "system_notice":
+      return [];
+    case "user":
+      return toldBlocks(message.content).map((content) => ({
+        sessionUpdate: "user_message_chunk",
+        content,
+        messageId,
+      }));
+    case "block_assistant":
+      return message.blocks.flatMap((block) => blockUpdates(block, { messageId, root: telling.root, names }));
+    case "tool_results":
+      return message.results.flatMap(({ tool_use_id, content, is_error }) => {
+        const name = names.get(tool_use_id) ?? "";
+        const blocks = toldBlocks(content);
+        const result = blocks.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n");
+        const event = { type: "tool_execution_completed", id: tool_use_id, name, result, is_error, duration_ms: 0 };
+        const whole = typeof content === "string" ? {} : { content };
+        return ended({ ...event, ...whole } as AgentEventOf<"tool_execution_completed">, telling); // Its fields, above.
+      });
+  }
+}
+
+function blockUpdates(
+  block: AssistantBlock,
+  { messageId, root, names }: { messageId: string; root: string; names: Map<string, string> },
+): readonly SessionUpdate[] {
+  switch (block.block_type) {
+    case "text":
+      return [{ sessionUpdate: "agent_message_chunk", content: textBlock(block.data.text), messageId }];
+    case "reasoning":
+      return [{ sessionUpdate: "agent_thought_chunk", content: textBlock(block.data.text), messageId }];
+    case "tool_use":
+      names.set(block.data.id, block.data.name);
+      return [{ sessionUpdate: "tool_call", status: "pending", ...describeCall(block.data, root) }];
+    case "image": {
+      const content = { type: "image" as const, mimeType: block.data.media_type, data: block.data.data };
+      return [{ sessionUpdate: "agent_message_chunk", content, messageId }];
+    }
+    case "server_tool_content":
+      return [];
+  }
+}
