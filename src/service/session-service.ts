@@ -17,7 +17,7 @@ import { ceilingFor, requireToolScope, withinLimits } from "./ceiling.ts";
 import { createCompactions } from "./compactions.ts";
 import type { Configuration } from "./configuration.ts";
 import { type CallContext, requireCapability, type Service } from "./dispatch.ts";
-import { createForks, inject, injectEvent } from "./fork.ts";
+import { createForks, importedFrom, inject, injectEvent } from "./fork.ts";
 import {
   appendEntries,
   beginSession,
@@ -122,9 +122,10 @@ export function createSessionService(parts: ServiceParts): SessionService {
     requireTools(clientTools(settings), "client_tools");
     const pending = isDeferred && prompt !== undefined ? { pending_prompt: prompt } : {};
     const session_id = clock.newId();
-    const body = { kind: "session_created" as const, settings, ...pending };
+    const created = { kind: "session_created" as const, settings, ...pending };
+    const bodies = [created, ...(await importedFrom(input.history ?? [], clock))];
     const session = await live.admit(() =>
-      beginSession(store.log, session_id, { bodies: [body], tools: call.tools ?? [], breathe: clock.breathe }),
+      beginSession(store.log, session_id, { bodies, tools: call.tools ?? [], breathe: clock.breathe }),
     );
     // Without a prompt it is deferred: the schema says so.
     if (isDeferred || prompt === undefined) return { session_id };
@@ -171,6 +172,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
     return untilOver(session, call, async (signal) => {
       const { state } = session;
       requireNotWaiting(state, clock);
+      requireAfter(state, input.after_seq);
       const added = call.tools === undefined ? [] : giveTools(session, call.tools);
       if (input.output_schema !== undefined)
         await compileSchema(input.output_schema, "output_schema", parts.checkApart);
@@ -309,6 +311,13 @@ function withinCeiling(settings: SessionSettings, { limits }: SessionDefaults): 
 function withDayLimit(settings: SessionSettings, caller: Caller | undefined): SessionSettings {
   if (caller?.maxCostPerDay === undefined) return settings;
   return { ...settings, budget_limits: { max_cost: caller.maxCostPerDay, ...settings.budget_limits } };
+}
+
+/** Throws SESSION_BUSY where a session has gone on since whoever asks has looked. */
+function requireAfter({ sessionId, lastSeq }: SessionState, after: number | undefined): void {
+  if (after === undefined || after === lastSeq) return;
+  const message = `after_seq: session ${sessionId} is at ${lastSeq} and not at ${after}; look at it again`;
+  throw new RuntimeError("SESSION_BUSY", message);
 }
 
 function modelFor(models: ModelResolver, { state }: LiveSession, input: StartTurn): Promise<ModelClient> {

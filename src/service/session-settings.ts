@@ -160,6 +160,7 @@ function isAsItIs(settings: SessionSettings, field: keyof typeof AT_CREATION, va
     case "enable_memory":
       return value === settings.tools.memory;
     case "initial_turn":
+    case "history":
     case "tool_preset":
       return false;
     default:
