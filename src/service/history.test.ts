@@ -32,7 +32,7 @@ describe("a session that begins with a history", () => {
   });
 
   it("[K1] [H1] is refused in a sentence where no provider would take it, and nothing is made", async () => {
-    const { runtime } = scriptedRuntime([]);
+    const { runtime } = scriptedRuntime([], { store: createInMemoryStore() });
     const lost = { role: "tool_results" as const, results: [{ tool_use_id: "c9", content: "x", is_error: false }] };
     await expect(runtime.createSession("Hi.", { history: [...HISTORY, lost] })).rejects.toThrow(
       "history.2: no provider would take it",

@@ -120,10 +120,8 @@ export function createSessionService(parts: ServiceParts): SessionService {
     const { prompt, initial_turn } = input;
     const isDeferred = initial_turn === "deferred";
     requireTools(clientTools(settings), "client_tools");
-    const pending = isDeferred && prompt !== undefined ? { pending_prompt: prompt } : {};
     const session_id = clock.newId();
-    const created = { kind: "session_created" as const, settings, ...pending };
-    const bodies = [created, ...(await importedFrom(input.history ?? [], clock))];
+    const bodies = await beginningOf(input, settings, clock);
     const session = await live.admit(() =>
       beginSession(store.log, session_id, { bodies, tools: call.tools ?? [], breathe: clock.breathe }),
     );
@@ -311,6 +309,14 @@ function withinCeiling(settings: SessionSettings, { limits }: SessionDefaults): 
 function withDayLimit(settings: SessionSettings, caller: Caller | undefined): SessionSettings {
   if (caller?.maxCostPerDay === undefined) return settings;
   return { ...settings, budget_limits: { max_cost: caller.maxCostPerDay, ...settings.budget_limits } };
+}
+
+/** What the log of a new session begins with. */
+async function beginningOf(input: CreateSession, settings: SessionSettings, clock: ServiceParts["clock"]) {
+  const { initial_turn, prompt, history = [] } = input;
+  const pending = initial_turn === "deferred" && prompt !== undefined ? { pending_prompt: prompt } : {};
+  const created = { kind: "session_created" as const, settings, ...pending };
+  return [created, ...(await importedFrom(history, clock))];
 }
 
 /** Throws SESSION_BUSY where a session has gone on since whoever asks has looked. */
