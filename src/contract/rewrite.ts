@@ -153,18 +153,15 @@ const Change = {
   running_behavior,
 };
 
-/** Messages as a client may write them. */
-export const WrittenMessages = z
-  .array(RewriteMessage)
-  .max(MESSAGES_MAX, { error: `write at most ${MESSAGES_MAX} messages` });
-
 export const RewriteTranscript = {
   selection: MessageRange.describe("which messages are replaced"),
   replacement: written(
     "--messages <json>",
-    WrittenMessages.describe("the messages to put there, a list").meta({
-      examples: [[{ role: "user", content: "Hi." }]],
-    }),
+    z
+      .array(RewriteMessage)
+      .max(MESSAGES_MAX, { error: `write at most ${MESSAGES_MAX} messages` })
+      .describe("the messages to put there, a list")
+      .meta({ examples: [[{ role: "user", content: "Hi." }]] }),
   ),
   ...Change,
 };

@@ -6,7 +6,6 @@ import { BudgetLimits, nonnegative, positive, SKILL_FIELDS, UNSERVED, written } 
 import { Content, Message } from "./message.ts";
 import { Cost } from "./money.ts";
 import { PermissionRules } from "./permission.ts";
-import { WrittenMessages } from "./rewrite.ts";
 
 export const SessionId = written(
   "ID",
@@ -160,9 +159,6 @@ const AtCreation = {
     .enum(["run_immediately", "deferred"])
     .default("run_immediately")
     .describe("run_immediately asks the model at once; deferred keeps the prompt for the first turn"),
-  history: WrittenMessages.optional().describe(
-    "messages it begins with, which were said elsewhere; the results of calls they end with come as tool_results",
-  ),
   max_turns: written("--max-turns <n>", positive.optional().describe("model calls in the turn")),
   budget_limits: BudgetLimits.optional().describe(
     "limits of the session; the turn that reaches one ends gracefully and its text is kept",
@@ -233,9 +229,6 @@ export const FurtherTurn = z.object({
   tool_results: ClientResults.optional().describe(
     "the results of all pending_calls of the turn before; the prompt may be empty then",
   ),
-  after_seq: nonnegative
-    .optional()
-    .describe("run the turn only where this is the number of the session's newest event; SESSION_BUSY otherwise"),
   clear_provider_params: z.boolean().default(false).describe("take the session's provider_params away first"),
   flow_tool_overlay: z
     .strictObject({

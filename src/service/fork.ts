@@ -2,7 +2,7 @@ import type { EntryBody } from "../contract/entry.ts";
 import { RuntimeError } from "../contract/error.ts";
 import type { ExternalEvent, ExternalEventOutcome, InjectContext } from "../contract/inject.ts";
 import type { Content, ContentBlock, Message } from "../contract/message.ts";
-import type { Replacement, Undated } from "../contract/rewrite.ts";
+import type { Replacement } from "../contract/rewrite.ts";
 import { dated } from "../core/plan-rewrite.ts";
 import { asBlocks } from "../core/tokens.ts";
 import { closeCalls, INTERRUPTED } from "../core/tool-batch.ts";
@@ -125,37 +125,18 @@ function wrongRole({ role }: Message, wanted: Message["role"]): RuntimeError {
   return new RuntimeError("INVALID_PARAMS", message);
 }
 
-/** Refuses what a provider would reject. */
+/** Refuses what a provider would reject; calls that end it are closed before its first turn. */
 async function requireAcceptable(messages: readonly Message[], clock: Clock): Promise<void> {
   const { grammarFaults } = await import("../core/compaction/grammar.ts");
-  const whole = withClosedCalls(messages, clock);
+  const last = messages.at(-1);
+  const calls = last?.role === "block_assistant" ? last.blocks.filter((block) => block.block_type === "tool_use") : [];
+  const whole = calls.length === 0 ? messages : [...messages, closeCalls(calls, INTERRUPTED, clock).message];
   const indifferent = new Set(grammarFaults(messages.slice(0, -1)).map(({ grammar }) => grammar));
   const found = grammarFaults(whole).find(({ grammar }) => !indifferent.has(grammar));
   if (found === undefined) return;
   const { at, grammar, fault } = found;
   const message = `replacement: message ${at}, ${whole[at]?.role}: ${grammar} would reject the fork: ${fault}`;
   throw new RuntimeError("INVALID_PARAMS", message);
-}
-
-/** Calls that end it are closed before its first turn. */
-function withClosedCalls(messages: readonly Message[], clock: Clock): readonly Message[] {
-  const last = messages.at(-1);
-  const calls = last?.role === "block_assistant" ? last.blocks.filter((block) => block.block_type === "tool_use") : [];
-  return calls.length === 0 ? messages : [...messages, closeCalls(calls, INTERRUPTED, clock).message];
-}
-
-/** The entries of messages that were said elsewhere; throws INVALID_PARAMS for what no provider would take. */
-export async function importedFrom(history: readonly Undated[], clock: Clock): Promise<readonly EntryBody[]> {
-  if (history.length === 0) return [];
-  const system = history.findIndex(({ role }) => role === "system");
-  const refuse = (at: number, why: string) => new RuntimeError("INVALID_PARAMS", `history.${at}: ${why}`);
-  if (system >= 0) throw refuse(system, "give the system message as system_prompt");
-  const now = new Date(clock.now()).toISOString();
-  const messages = history.map((message) => dated(message, now));
-  const { faultForAll } = await import("../core/compaction/grammar.ts");
-  const found = faultForAll(withClosedCalls(messages, clock));
-  if (found !== undefined) throw refuse(found.at, `no provider would take it: ${found.fault}`);
-  return messages.map((message) => ({ kind: "imported", message }));
 }
 
 type InjectParts = Pick<FixedParts, "store" | "clock">;

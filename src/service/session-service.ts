@@ -17,7 +17,7 @@ import { ceilingFor, requireToolScope, withinLimits } from "./ceiling.ts";
 import { createCompactions } from "./compactions.ts";
 import type { Configuration } from "./configuration.ts";
 import { type CallContext, requireCapability, type Service } from "./dispatch.ts";
-import { createForks, importedFrom, inject, injectEvent } from "./fork.ts";
+import { createForks, inject, injectEvent } from "./fork.ts";
 import {
   appendEntries,
   beginSession,
@@ -120,10 +120,11 @@ export function createSessionService(parts: ServiceParts): SessionService {
     const { prompt, initial_turn } = input;
     const isDeferred = initial_turn === "deferred";
     requireTools(clientTools(settings), "client_tools");
+    const pending = isDeferred && prompt !== undefined ? { pending_prompt: prompt } : {};
     const session_id = clock.newId();
-    const bodies = await beginningOf(input, settings, clock);
+    const body = { kind: "session_created" as const, settings, ...pending };
     const session = await live.admit(() =>
-      beginSession(store.log, session_id, { bodies, tools: call.tools ?? [], breathe: clock.breathe }),
+      beginSession(store.log, session_id, { bodies: [body], tools: call.tools ?? [], breathe: clock.breathe }),
     );
     // Without a prompt it is deferred: the schema says so.
     if (isDeferred || prompt === undefined) return { session_id };
@@ -170,7 +171,6 @@ export function createSessionService(parts: ServiceParts): SessionService {
     return untilOver(session, call, async (signal) => {
       const { state } = session;
       requireNotWaiting(state, clock);
-      requireAfter(state, input.after_seq);
       const added = call.tools === undefined ? [] : giveTools(session, call.tools);
       if (input.output_schema !== undefined)
         await compileSchema(input.output_schema, "output_schema", parts.checkApart);
@@ -309,21 +309,6 @@ function withinCeiling(settings: SessionSettings, { limits }: SessionDefaults): 
 function withDayLimit(settings: SessionSettings, caller: Caller | undefined): SessionSettings {
   if (caller?.maxCostPerDay === undefined) return settings;
   return { ...settings, budget_limits: { max_cost: caller.maxCostPerDay, ...settings.budget_limits } };
-}
-
-/** What the log of a new session begins with. */
-async function beginningOf(input: CreateSession, settings: SessionSettings, clock: ServiceParts["clock"]) {
-  const { initial_turn, prompt, history = [] } = input;
-  const pending = initial_turn === "deferred" && prompt !== undefined ? { pending_prompt: prompt } : {};
-  const created = { kind: "session_created" as const, settings, ...pending };
-  return [created, ...(await importedFrom(history, clock))];
-}
-
-/** Throws SESSION_BUSY where a session has gone on since whoever asks has looked. */
-function requireAfter({ sessionId, lastSeq }: SessionState, after: number | undefined): void {
-  if (after === undefined || after === lastSeq) return;
-  const message = `after_seq: session ${sessionId} is at ${lastSeq} and not at ${after}; look at it again`;
-  throw new RuntimeError("SESSION_BUSY", message);
 }
 
 function modelFor(models: ModelResolver, { state }: LiveSession, input: StartTurn): Promise<ModelClient> {

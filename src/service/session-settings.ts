@@ -160,7 +160,6 @@ function isAsItIs(settings: SessionSettings, field: keyof typeof AT_CREATION, va
     case "enable_memory":
       return value === settings.tools.memory;
     case "initial_turn":
-    case "history":
     case "tool_preset":
       return false;
     default:

@@ -40,12 +40,6 @@ export function grammarFaults(messages: readonly Message[]): readonly GrammarFau
   return faults;
 }
 
-/** A fault of a context that every provider would find, each in its way. */
-export function faultForAll(messages: readonly Message[]): Fault | undefined {
-  const faults = grammarFaults(messages);
-  return faults.length < GRAMMARS.length ? undefined : faults[0];
-}
-
 /**
  * What the Messages API refuses. Consecutive messages of one side are joined by the package, so they are fine, and so
  * are results of one batch in two messages. Empty text and an answer of nothing but thinking are left out by the adapter.
