@@ -188,8 +188,10 @@ function parts(io: Io): Parts {
     serveRest: async (words) => {
       const { startRest } = await import("./surfaces/rest/start.ts");
       const { stdin, stdout, stderr } = process;
+      const { loadMounts } = await import("./surfaces/openai/mount.ts");
       const called = { command: "rkat serve", purpose: "cli" } as const;
-      return startRest({ ...io, ...called, args: words, stdin, stdout, stderr }, { loadConfig, openRuntime });
+      const parts = { loadConfig, openRuntime, loadMounts };
+      return startRest({ ...io, ...called, args: words, stdin, stdout, stderr }, parts);
     },
     serveConsole: async (words) => {
       const { startConsole } = await import("./surfaces/rest/start.ts");

@@ -8,6 +8,7 @@ import type { Capability } from "./contract/capability.ts";
 import type { ConfiguredRealm } from "./contract/config.ts";
 import { RuntimeError } from "./contract/error.ts";
 import { MEMORY_SKILL } from "./contract/memory.ts";
+import type { SessionSettings } from "./contract/session.ts";
 import { requireSound } from "./core/json-schema.ts";
 import { createRedactor } from "./core/redact.ts";
 import { foldRow } from "./core/session-row.ts";
@@ -152,9 +153,11 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     const recall = memory && searchForTools(memory, { scope: memoryScope, telemetry, sessionsWith: seen });
     const compaction = compactionOf(options, changed, config);
     let memoryTools: readonly Tool[] | undefined;
-    const memoryToolsFor = (labels: Readonly<Record<string, string>>, isNarrowed: boolean): readonly Tool[] => {
+    const memoryToolsFor = (labels: Record<string, string>, own: SessionSettings["memory_scope"]): readonly Tool[] => {
       if (recall === undefined) return [];
-      if (isNarrowed) return createMemoryTools((asked) => recall(asked, labels));
+      if (own !== undefined || Object.keys(labels).length > 0) {
+        return createMemoryTools((asked) => recall(asked, labels, own));
+      }
       memoryTools ??= createMemoryTools(recall);
       return memoryTools;
     };
@@ -169,14 +172,14 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
         if (ownModel?.modelId === model) return ownModel.contextWindow;
         return changed.self_hosted.models[model]?.context_window ?? findModel(model, known)?.context_window;
       },
-      toolsFor: ({ tools: had, view }, caller) => {
+      toolsFor: ({ tools: had, view, memory_scope }, caller) => {
         // A session that another door gave more is given no more than this here.
         const tools = belowCeiling(had, ceiling);
         const labels = { ...view, ...caller?.labels };
         const own = Object.entries(labels).sort();
         return [
           ...builtins.toolsFor(tools, JSON.stringify(own)),
-          ...(tools.memory ? memoryToolsFor(labels, own.length > 0) : []),
+          ...(tools.memory ? memoryToolsFor(labels, memory_scope) : []),
           ...(ceiling.mcp && hasMcpTools(had) ? mcp.tools() : []),
           ...(options.tools ?? []),
         ];

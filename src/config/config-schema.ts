@@ -160,6 +160,23 @@ const Rest = z.strictObject({
   port: whole(0, 65_535).default(8_080).describe("0 for any that is free"),
 });
 
+const OpenAi = z.strictObject({
+  enabled: flag
+    .optional()
+    .meta(
+      common(
+        "whether OpenAI's clients are served at `/v1`; without it, only where this machine alone is listened to",
+        true,
+      ),
+    ),
+  memory: oneOf(["session", "project"])
+    .default("session")
+    .meta(common("what sessions made there may recall: their own words, or those of the whole project", "project")),
+  tools: oneOf(["none", "memory", "safe", "workspace", "full"])
+    .default("none")
+    .meta(common("tools of ours that such a session has where its request names none", "memory")),
+});
+
 const Memory = z
   .strictObject({
     scope: oneOf(["project", "session"])
@@ -287,6 +304,7 @@ const sections = {
     .describe("which tool calls run, are asked about or refused; [permissions.md](permissions.md)"),
   shell: Shell.prefault({}),
   rest: Rest.prefault({}),
+  openai: OpenAi.prefault({}).describe("OpenAI's clients at `rkat serve`; [openai.md](openai.md)"),
   store: StoreTable.prefault({}).describe(
     "where sessions are kept; not for the realm's own layer, which is kept there",
   ),

@@ -26,16 +26,15 @@ import {
   CreateSession,
   DeferredSession,
   ForkedSession,
-  ListSessions,
   MessagePage,
   RunResult,
   SessionHistory,
   SessionId,
   SessionInfo,
-  SessionPage,
   StartTurn,
 } from "./session.ts";
 import { ReadContext, SessionContext } from "./session-context.ts";
+import { ListSessions, SessionPage } from "./session-list.ts";
 import { USAGE_OPERATIONS } from "./usage.ts";
 
 interface Operation {

@@ -79,7 +79,7 @@ export type Undated = Message extends infer M
     : never
   : never;
 
-const RewriteMessage = WrittenMessage.transform(({ created_at: at, ...message }): Undated => {
+export const RewriteMessage = WrittenMessage.transform(({ created_at: at, ...message }): Undated => {
   const time = at === undefined || at === null ? {} : { created_at: at };
   if (message.role === "system_notice") {
     const body = message.body ?? message.content ?? undefined;
@@ -95,7 +95,7 @@ const RewriteMessage = WrittenMessage.transform(({ created_at: at, ...message })
 export type MessageInput = z.input<typeof RewriteMessage>;
 export type ReplacementInput = z.input<typeof ForkReplacing.replacement>;
 
-const MESSAGES_MAX = 10_000;
+export const MESSAGES_MAX = 10_000;
 const TEXT_CHARS_MAX = 20_000;
 const shortText = { error: "write a text of 1 to 200 characters" };
 

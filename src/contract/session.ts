@@ -6,6 +6,7 @@ import { BudgetLimits, nonnegative, positive, SKILL_FIELDS, UNSERVED, written } 
 import { Content, Message } from "./message.ts";
 import { Cost } from "./money.ts";
 import { PermissionRules } from "./permission.ts";
+import { MESSAGES_MAX, RewriteMessage } from "./rewrite.ts";
 
 export const SessionId = written(
   "ID",
@@ -77,6 +78,8 @@ export const SessionSettings = z.object({
     mcp: z.boolean().optional(),
   }),
   tool_filter: ToolFilter,
+  /** What its memory tools search; where it is not said, as configured. */
+  memory_scope: z.enum(["project", "session"]).optional(),
   client_tools: z.array(ClientTool).optional(),
   provider_params: JsonObject.optional(),
   output_schema: JsonObject.optional(),
@@ -163,6 +166,11 @@ const AtCreation = {
   budget_limits: BudgetLimits.optional().describe(
     "limits of the session; the turn that reaches one ends gracefully and its text is kept",
   ),
+  history: z
+    .array(RewriteMessage, { error: "write a list of messages" })
+    .max(MESSAGES_MAX, { error: `write at most ${MESSAGES_MAX} messages` })
+    .optional()
+    .describe("what was said before, which the session begins with; it may end with calls that wait for tool_results"),
   tool_preset: written(
     "-t, --tools <preset>",
     z
@@ -184,6 +192,10 @@ const AtCreation = {
       .optional()
       .describe("search of what was said before, also with the preset none or where [tools] memory is false"),
   ),
+  memory_scope: z
+    .enum(["project", "session"], { error: 'write "project" or "session"' })
+    .optional()
+    .describe("what its agent recalls: what was said in the project, or in this session alone; else as configured"),
   tool_filter: ToolFilter.optional().describe(
     'which of the tools are offered: "All", or those of a list, or all others',
   ),
@@ -230,6 +242,25 @@ export const FurtherTurn = z.object({
     "the results of all pending_calls of the turn before; the prompt may be empty then",
   ),
   clear_provider_params: z.boolean().default(false).describe("take the session's provider_params away first"),
+  change_settings: z
+    .strictObject({
+      system_prompt: EveryTurn.system_prompt.nullable(),
+      max_tokens: EveryTurn.max_tokens.nullable(),
+      output_schema: EveryTurn.output_schema.nullable(),
+      structured_output_retries: EveryTurn.structured_output_retries.nullable(),
+      tool_preset: AtCreation.tool_preset,
+      enable_memory: AtCreation.enable_memory,
+      tool_filter: AtCreation.tool_filter,
+    })
+    .optional()
+    .describe(
+      "settings that are others from this turn on, also of a session that has run; null takes away what was set",
+    ),
+  after_seq: nonnegative
+    .optional()
+    .describe(
+      "run only where nothing was said after this seq, and refuse otherwise, for whoever must not be overtaken",
+    ),
   flow_tool_overlay: z
     .strictObject({
       allowed_tools: written(
@@ -342,32 +373,6 @@ export type SessionInfo = z.infer<typeof SessionInfo>;
 export const SeqMessages = z.array(
   z.intersection(Message, z.object({ seq: whole.describe("its number in the session's log") })),
 );
-
-export const ListSessions = z.object({
-  limit: written("--limit <n>", positive.optional().describe("show at most so many")),
-  offset: written("--offset <n>", nonnegative.default(0).describe("leave out the newest so many")),
-  labels: written(
-    "--label <key=value>",
-    z.record(z.string(), z.string()).optional().describe("only sessions with these labels"),
-  ),
-  cursor: written(
-    "--cursor <cursor>",
-    z
-      .string()
-      .optional()
-      .describe(
-        "go on where an earlier answer ended: its next_cursor, without an offset; no session comes twice, and one that changes meanwhile moves to the front and may be missed",
-      ),
-  ),
-});
-
-export const SessionPage = z.object({
-  sessions: z.array(SessionSummary).describe("the sessions, the one that changed last first"),
-  next_cursor: z
-    .string()
-    .optional()
-    .describe("the cursor to go on with; only where a limit was asked for and more sessions follow"),
-});
 
 export const MessagePage = {
   limit: positive.optional().describe("show at most so many messages"),

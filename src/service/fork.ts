@@ -3,6 +3,7 @@ import { RuntimeError } from "../contract/error.ts";
 import type { ExternalEvent, ExternalEventOutcome, InjectContext } from "../contract/inject.ts";
 import type { Content, ContentBlock, Message } from "../contract/message.ts";
 import type { Replacement } from "../contract/rewrite.ts";
+import type { CreateSession } from "../contract/session.ts";
 import { dated } from "../core/plan-rewrite.ts";
 import { asBlocks } from "../core/tokens.ts";
 import { closeCalls, INTERRUPTED } from "../core/tool-batch.ts";
@@ -80,6 +81,18 @@ function forkBodies(source: WholeState, kept: readonly Message[]): readonly Entr
   ];
 }
 
+/** What a new session begins with that was said elsewhere; throws INVALID_PARAMS for what a provider would reject. */
+export async function historyBodies(given: CreateSession["history"], clock: Clock): Promise<readonly EntryBody[]> {
+  if (given === undefined) return [];
+  const now = new Date(clock.now()).toISOString();
+  const messages = given.map((message) => dated(message, now));
+  if (messages.some(({ role }) => role === "system")) {
+    throw new RuntimeError("INVALID_PARAMS", "history: write what the system says as system_prompt");
+  }
+  await requireAcceptable(messages, clock, "history");
+  return messages.map((message): EntryBody => ({ kind: "imported", message }));
+}
+
 /** A message with what is to stand in its place, or in that of one of its blocks. */
 function replace(message: Message, replacement: Replacement, now: string): Message {
   if (replacement.type === "message") return dated(replacement.message, now);
@@ -126,16 +139,18 @@ function wrongRole({ role }: Message, wanted: Message["role"]): RuntimeError {
 }
 
 /** Refuses what a provider would reject; calls that end it are closed before its first turn. */
-async function requireAcceptable(messages: readonly Message[], clock: Clock): Promise<void> {
+async function requireAcceptable(messages: readonly Message[], clock: Clock, field = "replacement"): Promise<void> {
   const { grammarFaults } = await import("../core/compaction/grammar.ts");
   const last = messages.at(-1);
   const calls = last?.role === "block_assistant" ? last.blocks.filter((block) => block.block_type === "tool_use") : [];
   const whole = calls.length === 0 ? messages : [...messages, closeCalls(calls, INTERRUPTED, clock).message];
-  const indifferent = new Set(grammarFaults(messages.slice(0, -1)).map(({ grammar }) => grammar));
+  // What a session was made of before is not this message's fault.
+  const before = field === "replacement" ? messages.slice(0, -1) : [];
+  const indifferent = new Set(grammarFaults(before).map(({ grammar }) => grammar));
   const found = grammarFaults(whole).find(({ grammar }) => !indifferent.has(grammar));
   if (found === undefined) return;
   const { at, grammar, fault } = found;
-  const message = `replacement: message ${at}, ${whole[at]?.role}: ${grammar} would reject the fork: ${fault}`;
+  const message = `${field}: message ${at}, ${whole[at]?.role}: ${grammar} would reject the ${field === "replacement" ? "fork" : "session"}: ${fault}`;
   throw new RuntimeError("INVALID_PARAMS", message);
 }
 

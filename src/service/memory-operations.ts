@@ -164,12 +164,13 @@ export function searchForTools(
   { scope, telemetry, sessionsWith }: Pick<MemoryOperationParts, "telemetry" | "sessionsWith"> & { scope: Scope },
 ) {
   let caughtUp: Promise<void> | undefined;
-  return async (asked: ToolSearch, labels?: Labels) => {
+  return async (asked: ToolSearch, labels?: Labels, own?: Scope) => {
     const { query, limit, sessionId: session_id, reach, signal } = asked;
     // The session that asks is in the middle of a turn: what it has said since is what it asks about.
     caughtUp ??= memory.catchUp(session_id);
     await caughtUp;
-    const where = reach === "everything" ? "project" : scope;
+    // A session that is to recall its own words alone is told nobody else's, however it asks.
+    const where = own === "session" ? own : reach === "everything" ? "project" : (own ?? scope);
     const among = await sessionsWith(labels);
     const how = { reach, signal, telemetry, among, traceparent: undefined };
     const { results } = await searchMemory(

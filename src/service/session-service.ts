@@ -17,7 +17,7 @@ import { ceilingFor, requireToolScope, withinLimits } from "./ceiling.ts";
 import { createCompactions } from "./compactions.ts";
 import type { Configuration } from "./configuration.ts";
 import { type CallContext, requireCapability, type Service } from "./dispatch.ts";
-import { createForks, inject, injectEvent } from "./fork.ts";
+import { createForks, historyBodies, inject, injectEvent } from "./fork.ts";
 import {
   appendEntries,
   beginSession,
@@ -36,6 +36,7 @@ import { createRewrites } from "./rewrites.ts";
 import { createSessionReader } from "./session-reader.ts";
 import {
   overrideSettings,
+  requireNothingSince,
   requireParams,
   requirePolicy,
   requirePrice,
@@ -123,8 +124,9 @@ export function createSessionService(parts: ServiceParts): SessionService {
     const pending = isDeferred && prompt !== undefined ? { pending_prompt: prompt } : {};
     const session_id = clock.newId();
     const body = { kind: "session_created" as const, settings, ...pending };
+    const bodies = [body, ...(await historyBodies(input.history, clock))];
     const session = await live.admit(() =>
-      beginSession(store.log, session_id, { bodies: [body], tools: call.tools ?? [], breathe: clock.breathe }),
+      beginSession(store.log, session_id, { bodies, tools: call.tools ?? [], breathe: clock.breathe }),
     );
     // Without a prompt it is deferred: the schema says so.
     if (isDeferred || prompt === undefined) return { session_id };
@@ -171,14 +173,23 @@ export function createSessionService(parts: ServiceParts): SessionService {
     return untilOver(session, call, async (signal) => {
       const { state } = session;
       requireNotWaiting(state, clock);
+      requireNothingSince(state, input.after_seq);
       const added = call.tools === undefined ? [] : giveTools(session, call.tools);
-      if (input.output_schema !== undefined)
-        await compileSchema(input.output_schema, "output_schema", parts.checkApart);
+      const schema = input.change_settings?.output_schema ?? input.output_schema;
+      if (schema !== undefined) await compileSchema(schema, "output_schema", parts.checkApart);
       const began = current();
       const model = await modelFor(began.models, session, input);
       const isFirstTurn = state.turnsOpened === 0;
       const permissions = rulesFor(state.settings.permissions, input.permissions, call.caller);
-      const overridden = overrideSettings(state.settings, { ...input, permissions }, { model, isFirstTurn });
+      const overridden = overrideSettings(
+        state.settings,
+        { ...input, permissions },
+        {
+          model,
+          isFirstTurn,
+          defaults: { ...began.defaults, ceiling: ceilingFor(call.caller, began.defaults.ceiling) },
+        },
+      );
       requireClients(state, overridden, input.tool_results);
       requireToolScope(call.caller, overridden.tools, began.defaults.ceiling);
       const settings = withinCeiling(overridden, began.defaults);

@@ -6,6 +6,7 @@ import { AT_CREATION, type CreateSession, type SessionSettings, type StartTurn }
 import type { Reading } from "../core/compaction/reading.ts";
 import { CASCADE } from "../core/compaction/shown-messages.ts";
 import type { ExtractSummary } from "../core/compaction/summarise.ts";
+import type { SessionState } from "../core/session-state.ts";
 import type { CompactionConfig, CompactionHooks, Compactor, Curator } from "../ports/compactor.ts";
 import type { Judge } from "../ports/judge.ts";
 import type { ModelClient } from "../ports/model.ts";
@@ -90,6 +91,7 @@ export function settleSettings(input: CreateSession, model: ModelClient, default
     tools: settleTools(input, defaults),
     tool_filter: input.tool_filter ?? "All",
     structured_output_retries: input.structured_output_retries ?? defaults.structured_output_retries,
+    ...given("memory_scope", input.memory_scope),
     ...given("system_prompt", system.length === 0 ? undefined : system.join("\n\n")),
     ...given("max_tokens", input.max_tokens ?? defaults.max_tokens),
     ...given("client_tools", input.client_tools),
@@ -103,8 +105,10 @@ export function settleSettings(input: CreateSession, model: ModelClient, default
   };
 }
 
+type ToolsAsked = Partial<Pick<CreateSession, "tool_preset" | "enable_builtins" | "enable_shell" | "enable_memory">>;
+
 /** Throws PERMISSION_DENIED for what no session can have here; a default that is beyond it gives way. */
-function settleTools(input: CreateSession, defaults: SessionDefaults): SessionSettings["tools"] {
+function settleTools(input: ToolsAsked, defaults: SessionDefaults): SessionSettings["tools"] {
   const base = input.tool_preset === undefined ? defaults.tools : defaults.presets[input.tool_preset];
   const builtins = input.enable_builtins === undefined ? base.builtins : input.enable_builtins ? "all" : "none";
   const shell = input.enable_shell ?? base.shell;
@@ -119,7 +123,7 @@ const FIRST_TURN_ONLY = ["max_tokens", "system_prompt", "output_schema", "struct
 export function overrideSettings(
   settings: SessionSettings,
   input: StartTurn,
-  how: { model: ModelClient | undefined; isFirstTurn: boolean },
+  how: { model: ModelClient | undefined; isFirstTurn: boolean; defaults: SessionDefaults },
 ): SessionSettings {
   const late = how.isFirstTurn ? undefined : FIRST_TURN_ONLY.find((field) => input[field] !== undefined);
   // The keys of the table are fields of the input.
@@ -141,7 +145,42 @@ export function overrideSettings(
     ...given("permissions", input.permissions),
   };
   if (input.clear_provider_params && input.provider_params === undefined) delete changed.provider_params;
+  if (input.change_settings !== undefined) change(changed, input.change_settings, how.defaults);
   return JSON.stringify(changed) === JSON.stringify(settings) ? settings : changed;
+}
+
+/** Sets what a turn says outright that it changes. */
+function change(
+  settings: SessionSettings,
+  { tool_preset, enable_memory, tool_filter, structured_output_retries, ...rest }: Changes,
+  defaults: SessionDefaults,
+): void {
+  for (const field of ["system_prompt", "max_tokens", "output_schema"] as const) {
+    if (rest[field] === null) delete settings[field];
+  }
+  const { system_prompt, max_tokens, output_schema } = rest;
+  Object.assign(
+    settings,
+    given("system_prompt", system_prompt ?? undefined),
+    // Without a limit of its own a session has the configured one.
+    given("max_tokens", max_tokens ?? (max_tokens === null ? defaults.max_tokens : undefined)),
+    given("output_schema", output_schema ?? undefined),
+    given("structured_output_retries", structured_output_retries ?? undefined),
+    given("tool_filter", tool_filter),
+  );
+  if (tool_preset === undefined && enable_memory === undefined) return;
+  const asked = { ...given("tool_preset", tool_preset), ...given("enable_memory", enable_memory) };
+  settings.tools = settleTools(asked, defaults);
+}
+
+type Changes = NonNullable<StartTurn["change_settings"]>;
+
+/** Throws where something was said after the seq that whoever asks has seen last. */
+export function requireNothingSince({ sessionId, shown }: SessionState, afterSeq: number | undefined): void {
+  const said_seq = shown.at(-1)?.seq ?? 0;
+  if (afterSeq === undefined || said_seq <= afterSeq) return;
+  const message = `after_seq: session ${sessionId} has gone on to ${said_seq} since; fork it to go on from there`;
+  throw new RuntimeError("INVALID_PARAMS", message, { details: { said_seq } });
 }
 
 /** A field only when it has a value: an absent field is not an undefined one on the wire. */
@@ -159,6 +198,7 @@ function isAsItIs(settings: SessionSettings, field: keyof typeof AT_CREATION, va
       return value === settings.tools.shell;
     case "enable_memory":
       return value === settings.tools.memory;
+    case "history":
     case "initial_turn":
     case "tool_preset":
       return false;

@@ -4,7 +4,7 @@ import { gzipSync } from "node:zlib";
 import { RuntimeError } from "../../contract/error.ts";
 import { builtConsoleFolder, consoleNotBuilt } from "../wire/console-folder.ts";
 import { type Answer, errorAnswer } from "../wire/http-answer.ts";
-import type { AnsweredRoute, RestRequest } from "./router.ts";
+import type { AnsweredRoute, RestRequest } from "../wire/router.ts";
 
 const TYPES: Readonly<Record<string, string>> = {
   ".html": "text/html; charset=utf-8",

@@ -4,11 +4,11 @@ import { OpenStream, parseParams } from "../../contract/requests.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { createEventQueue, type Delivery, type Listener } from "../../service/event-queue.ts";
 import type { Asked } from "../wire/asked-by.ts";
+import { createEventWriter, type EventWriter } from "../wire/event-writer.ts";
 import { listenTo, parseSessionRef, sessionIdIn, toEnvelope } from "../wire/events.ts";
 import { type Answer, busyAnswer, errorAnswer } from "../wire/http-answer.ts";
-import { currentRequest } from "../wire/request-record.ts";
+import type { RestRequest, StreamedRoute } from "../wire/router.ts";
 import { readQuery } from "./operation-shape.ts";
-import type { RestRequest, StreamedRoute } from "./router.ts";
 
 interface StreamParts {
   readonly realm: string;
@@ -131,70 +131,6 @@ function askedAfter({ headers, query }: RestRequest): number | undefined {
   throw new RuntimeError("INVALID_PARAMS", "Last-Event-ID: write the id of an event, or 0 for all of them");
 }
 
-/** One event of a stream, before it is written out. */
-interface StreamEvent {
-  readonly type: string;
-  readonly data: unknown;
-  readonly id?: number;
-}
-
-/** Writes events to a reader, one after the other, no faster than it takes them. */
-interface EventWriter {
-  /** Resolves when there is room for the next; what is written to a reader that left is dropped. */
-  write(event: StreamEvent): Promise<void>;
-  /** Writes the last event and ends the response. */
-  end(last: StreamEvent): void;
-}
-
-/** Below what proxies commonly take for a dead connection. */
-const HEARTBEAT_MS = 15_000;
-/** A reader that takes nothing for so long is not there. */
-const STALL_MS_MAX = 60_000;
-
-interface WriterParts {
-  readonly response: ServerResponse;
-  readonly clock: Clock;
-  /** Told when the reader is not waited for any longer. */
-  readonly giveUp: (why: string) => void;
-}
-
-function createEventWriter({ response, clock, giveUp }: WriterParts): EventWriter {
-  response.writeHead(200, {
-    "content-type": "text/event-stream; charset=utf-8",
-    "cache-control": "no-store",
-    "x-accel-buffering": "no",
-    "x-content-type-options": "nosniff",
-  });
-  response.flushHeaders();
-  currentRequest()?.streams();
-  const ended = new AbortController();
-  response.on("close", () => ended.abort("closed"));
-  if (response.destroyed) ended.abort("closed");
-  void beat(response, clock, ended.signal);
-
-  const send = async (text: string): Promise<void> => {
-    if (ended.signal.aborted || response.write(text)) return;
-    const drained = new AbortController();
-    const isDrained = new Promise<true>((resolve) => {
-      response.once("drain", () => resolve(true));
-      response.once("close", () => resolve(true));
-    });
-    const isStalled = clock.sleep(STALL_MS_MAX, drained.signal).then(() => false as const);
-    const inTime = await Promise.race([isDrained, isStalled]);
-    drained.abort("drained");
-    if (inTime) return;
-    giveUp("the reader takes nothing");
-    response.destroy();
-  };
-  return {
-    write: (event) => send(frameOf(event)),
-    end: (last) => {
-      if (!ended.signal.aborted) response.end(frameOf(last));
-      ended.abort("ended");
-    },
-  };
-}
-
 /** Writes an event of a session in its envelope. */
 function writeDelivery(
   writer: EventWriter,
@@ -205,19 +141,6 @@ function writeDelivery(
   // What is live only has no id: a reader that comes back is given what is durable, from where it was.
   const id = delivery.seq === 0 ? {} : { id: delivery.seq };
   return writer.write({ type: delivery.event.type, data, ...id });
-}
-
-/** JSON has no line breaks of its own, so one line of data holds it. */
-function frameOf({ type, data, id }: StreamEvent): string {
-  return `event: ${type}\n${id === undefined ? "" : `id: ${id}\n`}data: ${JSON.stringify(data)}\n\n`;
-}
-
-/** A comment now and then, so that nobody in between takes a quiet session for a dead connection. */
-async function beat(response: ServerResponse, clock: Clock, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
-    await clock.sleep(HEARTBEAT_MS, signal);
-    if (!signal.aborted && !response.writableNeedDrain) response.write(": heartbeat\n\n");
-  }
 }
 
 interface TurnStream {

@@ -1,10 +1,10 @@
 import type { Runtime } from "../../service/runtime-calls.ts";
 import { describeHost, type Host } from "../wire/host.ts";
 import { jsonAnswer } from "../wire/http-answer.ts";
+import type { AnsweredRoute, RestRequest } from "../wire/router.ts";
+import type { TurnRequests } from "../wire/turn-requests.ts";
 import { docsPage, openApiDocument } from "./openapi.ts";
 import { createInputReader, readQuery } from "./operation-shape.ts";
-import type { AnsweredRoute, RestRequest } from "./router.ts";
-import type { TurnRequests } from "./turn-requests.ts";
 
 interface HostParts {
   readonly runtime: Pick<Runtime, "dispatch">;

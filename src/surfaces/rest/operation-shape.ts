@@ -4,7 +4,7 @@ import { type JsonSchema, operationSchema } from "../../contract/requests.ts";
 import { fieldsOf } from "../wire/body.ts";
 import { withPlainIds, withSessionRefs } from "../wire/events.ts";
 import { isRecord } from "../wire/incoming.ts";
-import type { RestRequest } from "./router.ts";
+import type { RestRequest } from "../wire/router.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 

@@ -8,21 +8,24 @@ import { urlHost } from "../wire/guard.ts";
 import type { Host } from "../wire/host.ts";
 import { errorAnswer } from "../wire/http-answer.ts";
 import { type HttpService, openHttpServer, type Target } from "../wire/http-server.ts";
+import type { OpenMount } from "../wire/mount.ts";
+import { createRouter, parseTarget, type Route } from "../wire/router.ts";
 import { beginsTurn, watchTurns, within } from "../wire/running-turns.ts";
+import { createTurnRequests } from "../wire/turn-requests.ts";
 import { createConsoleRoutes } from "./console-routes.ts";
 import { createEventStreams, streamTurn, wantsEvents } from "./event-streams.ts";
 import { createHostRoutes } from "./host-routes.ts";
 import { createOperationRoutes } from "./operation-routes.ts";
-import { createRouter, parseTarget, type Route } from "./router.ts";
-import { createTurnRequests } from "./turn-requests.ts";
 
 /** What is served, and to whom. */
-export interface RestService extends Omit<HttpService, "find" | "answerFailure"> {
+export interface RestService extends Omit<HttpService, "find" | "answerFailure" | "answerFailureAt"> {
   readonly runtime: Asked;
   readonly about: Host;
   readonly version: string;
   /** Whether the console is served at `/`. */
   readonly console?: boolean;
+  /** What is served beside the operations. */
+  readonly mounts?: readonly OpenMount[];
 }
 
 export interface RestServer {
@@ -44,14 +47,19 @@ export async function openRestServer(service: RestService): Promise<RestServer> 
   const { realm } = about;
   const turns = createTurnRequests();
   const streams = createEventStreams({ realm, clock, log });
-  const find = createFind({ ...service, runtime }, [
+  const mounts = (service.mounts ?? []).map((open) => open({ realm, clock, log, turns }));
+  const mountAt = (path: string) => mounts.find(({ prefix }) => path.startsWith(prefix));
+  const answerFailureAt = (path: string) => mountAt(path)?.answerFailure;
+  const routes = [
     // First: where there is a console, it shows what the plain page does.
     ...(service.console === true ? createConsoleRoutes() : []),
     ...createHostRoutes({ runtime, host: about, version, turns }),
     ...createOperationRoutes({ realm, turns }),
     streams.route,
-  ]);
-  const server = await openHttpServer({ ...service, find, answerFailure: errorAnswer });
+    ...mounts.flatMap((mount) => mount.routes),
+  ];
+  const find = createFind({ ...service, runtime, answerFailureAt }, routes);
+  const server = await openHttpServer({ ...service, find, answerFailure: errorAnswer, answerFailureAt });
   return {
     url: `http://${urlHost(service.host)}:${server.address.port}`,
     drain: async (graceMs) => {
@@ -70,19 +78,23 @@ export async function openRestServer(service: RestService): Promise<RestServer> 
 }
 
 /** What a request asks for: the route, once its body was read. */
-function createFind({ about, clock, runtime, audit }: RestService, routes: readonly Route[]): HttpService["find"] {
+function createFind(
+  { about, clock, runtime, audit, answerFailureAt }: RestService & Pick<HttpService, "answerFailureAt">,
+  routes: readonly Route[],
+): HttpService["find"] {
   const findRoute = createRouter(routes);
   const readBody = createBodyReader();
   return (request: IncomingMessage): Target => {
     const { method = "", url = "", headers } = request;
     const { path, query } = parseTarget(url);
     const found = findRoute(method, path);
+    const refuse = answerFailureAt?.(path) ?? errorAnswer;
     if (found.kind === "unknown") {
-      return { refusal: errorAnswer(new RuntimeError("METHOD_NOT_FOUND", `there is nothing at ${path}`)) };
+      return { refusal: refuse(new RuntimeError("METHOD_NOT_FOUND", `there is nothing at ${path}`)) };
     }
     if (found.kind === "wrong_method") {
       const error = new RuntimeError("METHOD_NOT_FOUND", `${path} does not take ${method}; it takes ${found.allow}`);
-      return { refusal: errorAnswer(error, { status: 405, headers: { allow: found.allow } }) };
+      return { refusal: refuse(error, { status: 405, headers: { allow: found.allow } }) };
     }
     const { route, params } = found;
     const answer = async (response: ServerResponse, caller: Caller) => {

@@ -12,6 +12,7 @@ import {
   text,
 } from "../wire/flags.ts";
 import { urlHost } from "../wire/guard.ts";
+import type { OpenMount } from "../wire/mount.ts";
 import {
   type ServerIo,
   type ServerKind,
@@ -30,8 +31,13 @@ export interface RestIo extends ServerIo {
   readonly purpose: "cli" | "server";
 }
 
+/** What a door composes for this server: also what is served beside it. */
+export interface RestParts extends ServerParts {
+  loadMounts?(config: Serving<RestFlags>["config"], host: string): Promise<readonly OpenMount[]>;
+}
+
 /** Serves HTTP until it is interrupted, and returns the exit code. It does not throw. */
-export function startRest(io: RestIo, parts: ServerParts): Promise<number> {
+export function startRest(io: RestIo, parts: RestParts): Promise<number> {
   const { command, purpose, version } = io;
   return startServer(io, parts, {
     ...kindOf(command, purpose),
@@ -39,7 +45,7 @@ export function startRest(io: RestIo, parts: ServerParts): Promise<number> {
     parseFlags: parseRestFlags,
     http: ({ host, port, ...flags }, { rest }) => ({ ...flags, host: host ?? rest.host, port: port ?? rest.port }),
     serve: (serving) =>
-      serveHttp(io, version, serving, (url, token) => {
+      serveHttp({ ...io, ...parts }, version, serving, (url, token) => {
         serving.log(greeting(url, { hasToken: token !== undefined, hasConsole: serving.flags.console }));
         if (serving.flags.json) io.stdout.write(`${JSON.stringify({ url })}\n`);
       }),
@@ -82,14 +88,15 @@ function kindOf(command: string, purpose: RestIo["purpose"]): Pick<ServerKind<Re
 }
 
 async function serveHttp<F extends RestFlags>(
-  { interrupt }: ServerIo,
+  { interrupt, loadMounts }: ServerIo & Pick<RestParts, "loadMounts">,
   version: string,
   serving: Serving<F>,
   greet: (url: string, token: string | undefined) => void,
 ): Promise<void> {
   const { http, flags } = serving;
   if (http === undefined) throw new Error("this server listens or is none");
-  const server = await openRestServer({ ...serving, ...http, version, console: flags.console });
+  const mounts = (await loadMounts?.(serving.config, http.host)) ?? [];
+  const server = await openRestServer({ ...serving, ...http, version, console: flags.console, mounts });
   await serveUntil(interrupt, { ...serving, http }, { server, greet: (url) => greet(url, http.token) });
 }
 

@@ -57,6 +57,8 @@ export interface HttpService extends Admission {
   /** Finds what a request asks for, before anybody knows who asks. */
   find(request: IncomingMessage): Target;
   readonly answerFailure: AnswerFailure;
+  /** How failures at a path are worded, where not as all others. */
+  answerFailureAt?(path: string): AnswerFailure | undefined;
   /** Whoever runs the server; without one nobody is told of requests, and `/metrics` and `/ready` are not there. */
   readonly operator?: Operator | undefined;
 }
@@ -102,6 +104,7 @@ export async function openHttpServer(service: HttpService): Promise<HttpServer> 
   let isEnding = false;
 
   const answer = async ({ request, response, asksFirst, seen }: Asking): Promise<Answer | undefined> => {
+    const answerFailure = service.answerFailureAt?.(request.url ?? "") ?? service.answerFailure;
     if (answering.size >= REQUESTS_MAX) {
       return busyAnswer(`this server serves ${REQUESTS_MAX} requests, its limit`, answerFailure);
     }

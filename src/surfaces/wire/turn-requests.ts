@@ -1,12 +1,17 @@
 import type { Caller } from "../../contract/caller.ts";
 import { RuntimeError } from "../../contract/error.ts";
-import { type Answer, busyAnswer, errorAnswer, jsonAnswer } from "../wire/http-answer.ts";
-import { CANCELLED_BY_CLIENT } from "../wire/running-turns.ts";
+import { type Answer, type AnswerFailure, busyAnswer, errorAnswer, jsonAnswer } from "./http-answer.ts";
+import { CANCELLED_BY_CLIENT } from "./running-turns.ts";
 
 /** The requests that run a turn, by the name their client gave them. */
 export interface TurnRequests {
   /** Runs a request's work; one without an id cannot be cancelled. It does not throw. */
-  run(id: string | undefined, caller: Caller, work: (signal: AbortSignal) => Promise<Answer>): Promise<Answer>;
+  run(
+    id: string | undefined,
+    caller: Caller,
+    work: (signal: AbortSignal) => Promise<Answer>,
+    answerFailure?: AnswerFailure,
+  ): Promise<Answer>;
   /** Interrupts what a request of the caller's runs, and says whether that came in time. */
   cancel(id: string, caller: Caller): Promise<Answer>;
 }
@@ -33,15 +38,15 @@ export function createTurnRequests(): TurnRequests {
     const [oldest] = ended;
     if (ended.size > ENDED_IDS_MAX && oldest !== undefined) ended.delete(oldest);
   };
-  const start = (work: (signal: AbortSignal) => Promise<Answer>): Running => {
+  const start = (work: (signal: AbortSignal) => Promise<Answer>, answerFailure: AnswerFailure): Running => {
     const aborting = new AbortController();
-    const answered = work(aborting.signal).catch((thrown: unknown) => errorAnswer(thrown));
+    const answered = work(aborting.signal).catch((thrown: unknown) => answerFailure(thrown));
     running.add(answered);
     void answered.then(() => running.delete(answered));
     return { aborting, answered };
   };
   return {
-    run: async (given, caller, work) => {
+    run: async (given, caller, work, answerFailure = errorAnswer) => {
       if (given !== undefined && !ID.test(given)) {
         throw new RuntimeError("INVALID_PARAMS", "X-Meerkat-Request-Id: write 1 to 200 visible characters");
       }
@@ -49,8 +54,10 @@ export function createTurnRequests(): TurnRequests {
       if (id !== undefined && byId.has(id)) {
         throw new RuntimeError("DUPLICATE_REQUEST_ID", `a request with the id ${given} is running; choose another`);
       }
-      if (running.size >= TURNS_MAX) return busyAnswer(`this server runs ${TURNS_MAX} turns, its limit; wait for one`);
-      const turn = start(work);
+      if (running.size >= TURNS_MAX) {
+        return busyAnswer(`this server runs ${TURNS_MAX} turns, its limit; wait for one`, answerFailure);
+      }
+      const turn = start(work, answerFailure);
       if (id === undefined) return turn.answered;
       byId.set(id, turn);
       try {

@@ -3,9 +3,9 @@ import type { Caller, Scope } from "../../contract/caller.ts";
 import { RuntimeError } from "../../contract/error.ts";
 import type { OperationName } from "../../contract/operations.ts";
 import type { Listener } from "../../service/event-queue.ts";
-import type { Asked } from "../wire/asked-by.ts";
-import type { Body } from "../wire/body.ts";
-import type { Answer } from "../wire/http-answer.ts";
+import type { Asked } from "./asked-by.ts";
+import type { Body } from "./body.ts";
+import type { Answer } from "./http-answer.ts";
 
 /** A request whose route is known and whose body was read. */
 export interface RestRequest {

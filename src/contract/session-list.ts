@@ -1,0 +1,29 @@
+import { z } from "zod";
+import { nonnegative, positive, written } from "./input.ts";
+import { SessionSummary } from "./session.ts";
+
+export const ListSessions = z.object({
+  limit: written("--limit <n>", positive.optional().describe("show at most so many")),
+  offset: written("--offset <n>", nonnegative.default(0).describe("leave out the newest so many")),
+  labels: written(
+    "--label <key=value>",
+    z.record(z.string(), z.string()).optional().describe("only sessions with these labels"),
+  ),
+  cursor: written(
+    "--cursor <cursor>",
+    z
+      .string()
+      .optional()
+      .describe(
+        "go on where an earlier answer ended: its next_cursor, without an offset; no session comes twice, and one that changes meanwhile moves to the front and may be missed",
+      ),
+  ),
+});
+
+export const SessionPage = z.object({
+  sessions: z.array(SessionSummary).describe("the sessions, the one that changed last first"),
+  next_cursor: z
+    .string()
+    .optional()
+    .describe("the cursor to go on with; only where a limit was asked for and more sessions follow"),
+});

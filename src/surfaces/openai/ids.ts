@@ -1,0 +1,36 @@
+import { RuntimeError } from "../../contract/error.ts";
+
+/** A response: the session it was said in, and the seq at which its turn began. */
+export interface ResponsePlace {
+  readonly session_id: string;
+  readonly seq: number;
+}
+
+export function responseId({ session_id, seq }: ResponsePlace): string {
+  return `resp_${session_id.replaceAll("-", "")}_${seq}`;
+}
+
+export function conversationId(session_id: string): string {
+  return `conv_${session_id.replaceAll("-", "")}`;
+}
+
+/** Throws SESSION_NOT_FOUND for what is no id of ours: there is no such response. */
+export function parseResponseId(id: string): ResponsePlace {
+  const [, hex = "", seq = ""] = /^resp_([0-9a-f]{32})_(\d{1,15})$/.exec(id) ?? [];
+  if (hex === "") throw notThere("response", id);
+  return { session_id: uuidOf(hex), seq: Number(seq) };
+}
+
+export function parseConversationId(id: string): string {
+  const [, hex] = /^conv_([0-9a-f]{32})$/.exec(id) ?? [];
+  if (hex === undefined) throw notThere("conversation", id);
+  return uuidOf(hex);
+}
+
+export function notThere(kind: "response" | "conversation", id: string): RuntimeError {
+  return new RuntimeError("SESSION_NOT_FOUND", `there is no ${kind} ${JSON.stringify(id.slice(0, 100))}`);
+}
+
+function uuidOf(hex: string): string {
+  return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
+}

@@ -1,0 +1,152 @@
+import type { RuntimeError } from "../../contract/error.ts";
+import type { AgentEvent, AgentEventOf, Usage } from "../../contract/event.ts";
+import type { Delivery } from "../../service/event-queue.ts";
+import { responseId } from "./ids.ts";
+import { createItems, type Item } from "./response-items.ts";
+import type { Encoder, Frame } from "./turn-route.ts";
+
+/** What a response says of the request it answers. */
+export type Echo = Readonly<Record<string, unknown>>;
+
+interface Told {
+  readonly echo: Echo;
+  /** Which calls are the client's to run. */
+  isClientCall(call: { readonly id: string; readonly name: string }): boolean;
+  /** Whether the answer is what a schema asks for, and no text besides. */
+  readonly wantsJson: boolean;
+  /** Told of the response once its id is known. */
+  began?(id: string): void;
+}
+
+/** Tells a turn as a response; a turn of the log and one that runs are told alike. */
+export function createResponseEncoder(told: Told): Encoder & { body(): unknown } {
+  let place: { readonly id: string; readonly session_id: string; readonly created_at: number } | undefined;
+  let completedAt: number | null = null;
+  let number = 0;
+  let usage: Usage = { input_tokens: 0, output_tokens: 0 };
+  let end: AgentEventOf<"run_completed"> | AgentEventOf<"run_failed"> | undefined;
+  let stop: string | undefined;
+  let structured: unknown;
+  let failure: RuntimeError | undefined;
+
+  const frame = (type: string, data: Readonly<Record<string, unknown>>): Frame => {
+    const event = { type, sequence_number: number, ...data };
+    number += 1;
+    return { type, data: event };
+  };
+  const items = createItems(() => place?.id ?? "", frame);
+
+  const body = (status = statusOf()) => ({
+    id: place?.id ?? "",
+    object: "response",
+    created_at: place?.created_at ?? 0,
+    completed_at: status === "completed" ? completedAt : null,
+    status,
+    error: status === "failed" ? { code: "server_error", message: failureText() } : null,
+    incomplete_details: status === "incomplete" ? { reason: reasonOf(stop, end) } : null,
+    ...told.echo,
+    output: items.all(status),
+    output_text: textIn(items.all(status)),
+    usage: status === "in_progress" ? null : usageOf(usage),
+  });
+  const failureText = () => failure?.message ?? (end?.type === "run_failed" ? end.error : "the turn failed");
+  const statusOf = (): string => {
+    if (end === undefined) return failure === undefined ? "in_progress" : "failed";
+    if (end.type === "run_completed") return reasonOf(stop, end) === undefined ? "completed" : "incomplete";
+    if (end.error_class === "cancelled") return "cancelled";
+    return reasonOf(stop, end) === undefined ? "failed" : "incomplete";
+  };
+
+  const hear = ({ seq, event, timestamp_ms }: Delivery): readonly Frame[] => {
+    switch (event.type) {
+      case "run_started": {
+        const { session_id } = event;
+        place = { id: responseId({ session_id, seq }), session_id, created_at: Math.floor(timestamp_ms / 1_000) };
+        told.began?.(place.id);
+        const response = body("in_progress");
+        return [frame("response.created", { response }), frame("response.in_progress", { response })];
+      }
+      case "reasoning_delta":
+        return items.add("reasoning", event.delta);
+      case "reasoning_complete":
+        return items.finish("reasoning", event.content);
+      case "text_delta":
+        return told.wantsJson ? [] : items.add("message", event.delta);
+      case "text_complete":
+        return told.wantsJson ? [] : items.finish("message", event.content);
+      case "tool_call_requested":
+        return told.isClientCall(event) ? items.callFunction(event) : items.callTool(event);
+      case "tool_execution_completed":
+        return items.answerTool(event);
+      case "retrying":
+        return items.abandon();
+      case "turn_completed":
+        stop = event.stop_reason;
+        usage = sumOf(usage, event.usage);
+        return [];
+      case "extraction_succeeded":
+        structured = event.structured_output;
+        return [];
+      case "run_completed":
+        structured ??= event.structured_output;
+        end = event;
+        completedAt = Math.floor(timestamp_ms / 1_000);
+        return [];
+      case "run_failed":
+        end = event;
+        return [];
+      default:
+        return [];
+    }
+  };
+  return {
+    sessionId: () => place?.session_id,
+    hear,
+    body: () => body(),
+    end: (thrown) => {
+      failure = thrown;
+      const frames = [...items.abandon()];
+      if (told.wantsJson && structured !== undefined)
+        frames.push(...items.finish("message", JSON.stringify(structured)));
+      const status = statusOf();
+      const response = body(status);
+      const type = status === "cancelled" ? "response.incomplete" : `response.${status}`;
+      frames.push(frame(type, { response }));
+      return { frames, body: response, isFailed: thrown !== undefined && status === "failed" };
+    },
+    replay: (response) => [
+      { type: "response.completed", data: { type: "response.completed", sequence_number: 0, response } },
+    ],
+  };
+}
+
+/** Why a turn stopped short of what it had to say; undefined where it did not. */
+function reasonOf(stop: string | undefined, end: AgentEvent | undefined): string | undefined {
+  if (stop === "content_filter") return "content_filter";
+  if (stop === "max_tokens") return "max_output_tokens";
+  if (end?.type === "run_failed") return end.error_class === "max_tokens" ? "max_output_tokens" : undefined;
+  return end?.type === "run_completed" && end.terminal_cause_kind !== undefined ? "max_output_tokens" : undefined;
+}
+
+function sumOf(one: Usage, other: Usage): Usage {
+  return {
+    input_tokens: one.input_tokens + other.input_tokens,
+    output_tokens: one.output_tokens + other.output_tokens,
+    cache_read_tokens: (one.cache_read_tokens ?? 0) + (other.cache_read_tokens ?? 0),
+  };
+}
+
+export function usageOf({ input_tokens, output_tokens, cache_read_tokens = 0 }: Usage) {
+  return {
+    input_tokens,
+    input_tokens_details: { cached_tokens: cache_read_tokens },
+    output_tokens,
+    // Providers tell them among the output.
+    output_tokens_details: { reasoning_tokens: 0 },
+    total_tokens: input_tokens + output_tokens,
+  };
+}
+
+function textIn(output: readonly Item[]): string {
+  return output.flatMap((item) => (item.type === "message" ? item.content.map(({ text }) => text) : [])).join("");
+}

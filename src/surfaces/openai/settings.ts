@@ -1,0 +1,95 @@
+import type { ClientTool } from "../../contract/client-tools.ts";
+import { RuntimeError } from "../../contract/error.ts";
+import type { FunctionTool, OwnTools, Tools } from "../../contract/openai.ts";
+import type { CreateSession, JsonObject, ToolFilter } from "../../contract/session.ts";
+import type { RestRequest } from "../wire/router.ts";
+import type { OpenAiSettings, Place } from "./turn-route.ts";
+
+/** What a request asks of its session, however it wrote it. */
+export interface Asks {
+  readonly model: string | undefined;
+  readonly instructions: string | undefined;
+  readonly maxTokens: number | undefined;
+  readonly schema: JsonObject | undefined;
+  readonly params: Readonly<Record<string, unknown>>;
+  readonly tools: Tools;
+  /** Whether the model may call nothing. */
+  readonly hasNoTools: boolean;
+}
+
+const PRESETS = ["none", "memory", "safe", "workspace", "full"] as const;
+type Preset = (typeof PRESETS)[number];
+
+/** What a new session is made with. */
+export function creation(asks: Asks, request: RestRequest, { settings }: Pick<Place, "settings">) {
+  const { instructions, maxTokens, schema } = asks;
+  return {
+    ...everyTurn(asks),
+    ...(instructions === undefined ? {} : { system_prompt: instructions }),
+    ...(maxTokens === undefined ? {} : { max_tokens: maxTokens }),
+    ...(schema === undefined ? {} : { output_schema: schema }),
+    ...ownTools(asks, request, settings),
+    memory_scope: settings.memory,
+    labels: { surface: "openai" },
+  };
+}
+
+/** What a further turn is run with: a request says all of it each time, and what it leaves out it does not want. */
+export function continuation(asks: Asks, request: RestRequest, { settings }: Pick<Place, "settings">) {
+  const { instructions = null, maxTokens = null, schema = null } = asks;
+  return {
+    ...everyTurn(asks),
+    clear_provider_params: true,
+    change_settings: {
+      system_prompt: instructions,
+      max_tokens: maxTokens,
+      output_schema: schema,
+      ...ownTools(asks, request, settings),
+    },
+  };
+}
+
+function everyTurn({ model, params, tools, hasNoTools }: Asks) {
+  const client_tools = hasNoTools ? [] : clientTools(tools);
+  return {
+    ...(model === undefined ? {} : { model }),
+    ...(Object.keys(params).length === 0 ? {} : { provider_params: params }),
+    client_tools,
+  };
+}
+
+/** The functions of the client's. */
+export function clientTools(tools: Tools): readonly ClientTool[] {
+  return (tools ?? [])
+    .filter((tool): tool is FunctionTool => tool.type === "function")
+    .map(({ name, description, parameters }) => ({
+      name,
+      description: description ?? "",
+      input_schema: parameters ?? { type: "object", properties: {} },
+    }));
+}
+
+type OwnToolFields = Pick<CreateSession, "tool_preset" | "enable_memory"> & { readonly tool_filter: ToolFilter };
+
+/**
+ * The tools of this server's that a session is offered: those of the header, else of a tool of the type mcp, else as
+ * configured, which is none.
+ */
+function ownTools({ tools, hasNoTools }: Asks, { headers }: RestRequest, settings: OpenAiSettings): OwnToolFields {
+  const asked = tools?.find((tool): tool is OwnTools => tool.type === "mcp");
+  const inHeader = presetIn(headers["x-rkat-tools"]);
+  const configured = settings.tools === "none" && asked !== undefined ? "safe" : settings.tools;
+  const preset = hasNoTools ? "none" : (inHeader ?? configured);
+  const allowed = Array.isArray(asked?.allowed_tools) ? asked.allowed_tools : asked?.allowed_tools?.tool_names;
+  const tool_filter: ToolFilter =
+    allowed === undefined ? "All" : { Allow: [...allowed, ...clientTools(tools).map(({ name }) => name)] };
+  if (preset === "memory") return { tool_preset: "none", enable_memory: true, tool_filter };
+  return { tool_preset: preset, tool_filter };
+}
+
+function presetIn(given: string | readonly string[] | undefined): Preset | undefined {
+  if (given === undefined) return undefined;
+  const preset = PRESETS.find((name) => name === given);
+  if (preset !== undefined) return preset;
+  throw new RuntimeError("INVALID_PARAMS", `x-rkat-tools: write one of ${PRESETS.join(", ")}`);
+}
