@@ -1,7 +1,7 @@
 import type { PendingCall } from "../../contract/client-tools.ts";
 import type { AgentEvent } from "../../contract/event.ts";
 import type { ContentBlock, Message } from "../../contract/message.ts";
-import { type ChainHash, chainHash, partsOf, type Said, type SaidResult } from "./said.ts";
+import { type ChainHash, chainHash, partsOf, plainOf, type Said, type SaidResult } from "./said.ts";
 
 /**
  * What a client knows of a session, as hashes of every place at which it was answered: a fold of the session's events, which
@@ -55,7 +55,7 @@ export function viewEvent(view: ClientView, seq: number, event: AgentEvent): voi
       turn.parts.push(...partsOf(event.prompt));
       return;
     case "tool_result_received":
-      if (turn.awaited.has(event.id)) turn.results.push({ id: event.id, content: plain(event.content ?? []) });
+      if (turn.awaited.has(event.id)) turn.results.push({ id: event.id, content: plainOf(event.content ?? []) });
       return;
     case "text_complete":
       turn.texts.push(event.content);
@@ -145,10 +145,4 @@ function saidBy(message: Message): Said | undefined {
     case "system_notice":
       return undefined;
   }
-}
-
-/** A text that is told as its one block. */
-function plain(blocks: readonly ContentBlock[]): SaidResult["content"] {
-  const [only] = blocks;
-  return blocks.length === 1 && only?.type === "text" ? only.text : [...blocks];
 }

@@ -49,6 +49,12 @@ export function partsOf(content: Content): readonly ContentBlock[] {
   return content === "" ? [] : [{ type: "text", text: content }];
 }
 
+/** A text alone is a plain one. */
+export function plainOf(parts: readonly ContentBlock[]): Content {
+  const [only] = parts;
+  return parts.length === 1 && only?.type === "text" ? only.text : [...parts];
+}
+
 /** Bytes count as what they are, wherever they are kept. */
 function partForm(part: ContentBlock): unknown {
   if (part.type === "text") return part.text;
