@@ -97,7 +97,6 @@ function endTurn(view: ClientView, seq: number, answer: { text: string; pending:
   const { turn } = view;
   const calls = answer.pending.flatMap((id) => turn.calls.get(id) ?? []);
   viewSaid(view, seq, [...asked(turn), { role: "assistant", text: answer.text, calls }]);
-  view.turn = openTurn(answer.pending);
 }
 
 /** What whoever asked has brought: results first, wherever they stand. */
@@ -114,7 +113,9 @@ export function viewSaid(view: ClientView, seq: number, said: readonly Said[]): 
   for (const one of said) {
     view.last = chainHash(view.last, one);
     view.isOpen = one.role !== "assistant";
-    if (!view.isOpen) view.ends.set(view.last, seq);
+    if (one.role !== "assistant") continue;
+    view.ends.set(view.last, seq);
+    view.turn = openTurn(one.calls.map(({ id }) => id));
   }
 }
 
