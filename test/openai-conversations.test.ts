@@ -114,7 +114,7 @@ it.each(Array.from({ length: byEffort({ usual: 12, full: 400 }) }, (_, seed) => 
       const kept = chance(random, 0.4) ? 2 * below(random, base.messages.length / 2 + 1) : base.messages.length;
       const request: Known = { ...base, messages: [...base.messages.slice(0, kept), said] };
       const asked = chance(random, 0.15) ? [request, request] : [request];
-      // A request that comes twice at once, or again after its answer was lost.
+      // A request that comes again, since its answer was lost.
       for (const one of asked) {
         const answered = await ask(one).catch((thrown: unknown) => {
           if (thrown instanceof RuntimeError && thrown.code === "PROVIDER_ERROR") return undefined;
