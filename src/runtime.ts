@@ -109,6 +109,8 @@ export interface RuntimeOptions {
   readonly telemetry?: true | TelemetryOptions;
   /** For a server that others ask: whoever runs it is told what happens, and can ask how the runtime is. */
   readonly observer?: Observer;
+  /** Whether an address is that of the server this runtime is in, whose models would ask themselves. */
+  readonly isOwnAddress?: (url: string) => boolean;
 }
 
 /** Memory of one's own making; without a store it lasts as long as the process, without an embedder it goes by words. */
@@ -194,6 +196,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
           createModelResolver({ env, config: modelConfig(options, changed) }),
         ),
         config.ceiling.models,
+        options.isOwnAddress,
       ),
       defaults: {
         system_prompt: options.systemPrompt ?? changed.agent.system_prompt,

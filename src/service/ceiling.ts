@@ -127,11 +127,19 @@ export function withinLimits(had: Limits, most: Limits, asked: Pick<CreateSessio
 }
 
 /** The same models, less those that no glob allows; however one is named, what it turns out to be is looked at. */
-export function belowModelCeiling(models: ModelResolver, globs: readonly string[] | undefined): ModelResolver {
-  if (globs === undefined) return models;
+export function belowModelCeiling(
+  models: ModelResolver,
+  globs: readonly string[] | undefined,
+  isOurs: (url: string) => boolean = () => false,
+): ModelResolver {
   return {
     resolve: async (name, provider) => {
       const model = await models.resolve(name, provider);
+      if (model.url !== undefined && isOurs(model.url)) {
+        const why = `is served at ${model.url}, which is this server itself; set another base_url`;
+        throw new RuntimeError("INVALID_PARAMS", `model ${model.provider}/${model.modelId} ${why}`);
+      }
+      if (globs === undefined) return model;
       const names = [model.modelId, `${model.provider}/${model.modelId}`];
       if (globs.some((glob) => names.some((one) => matchesGlob(one, glob)))) return model;
       const allowed = globs.length === 0 ? "none is allowed here" : `allowed here are ${globs.join(", ")}`;

@@ -39,6 +39,7 @@ const expectedOf = (presets: readonly string[]): Readonly<Record<string, Expecte
   clock: [isObject, "give a clock"],
   agents: [isObject, "give a home of agents"],
   telemetry: [(value) => value === true || isObject(value), "give true, or options of telemetry"],
+  isOwnAddress: [isFunction, "give a function of an address"],
   observer: [isObject, "give an observer of a server"],
   log: [isFunction, "give a function that is told lines"],
   warn: [isFunction, "give a function that is told sentences"],

@@ -134,7 +134,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
     const rest = { instructions: [], overlay: undefined, added: [] };
     const turn = { prompt, model, traceparent, unattended, caller, ...rest };
     const run = (signal: AbortSignal) => runSessionTurn(began, session, { ...turn, signal });
-    return input.keep_alive === true ? runBehind(session, call, run) : untilOver(session, call, run);
+    return input.keep_alive === true ? runBehind(locked, session, call, run) : untilOver(session, call, run);
   };
 
   /** Runs a turn to its end, also where that comes after a person's word, in whichever process. */
@@ -145,24 +145,6 @@ export function createSessionService(parts: ServiceParts): SessionService {
   ): Promise<RunResult> => {
     const outcome = await locked.run(session, call, turn);
     return typeof outcome === "symbol" ? approvals.untilOver(session, call) : outcome;
-  };
-
-  /** Runs a turn nobody waits for; how it ends is told in its events, and kept. */
-  const runBehind = async (
-    session: LiveSession,
-    { behind, caller }: CallContext,
-    turn: (signal: AbortSignal) => Promise<RunResult | typeof WAITING>,
-  ) => {
-    const { promise: holding, resolve, reject } = Promise.withResolvers<void>();
-    const run = locked.run(session, caller?.until === undefined ? {} : { signal: caller.until }, (signal) => {
-      resolve();
-      return turn(signal);
-    });
-    run.catch(reject);
-    behind?.(run);
-    await holding;
-    const usage = { input_tokens: 0, output_tokens: 0, total_tokens: 0 };
-    return { session_id: session.state.sessionId, text: "", turns: 0, tool_calls: 0, usage };
   };
 
   const startTurn = async (input: StartTurn, call: CallContext): Promise<RunResult> => {
@@ -295,6 +277,25 @@ export function createSessionService(parts: ServiceParts): SessionService {
     await Promise.all([preparations.close(), locked.stop()]).then(live.close);
   };
   return { service, live, stop };
+}
+
+/** Runs a turn nobody waits for; how it ends is told in its events, and kept. */
+async function runBehind(
+  locked: LockedWork,
+  session: LiveSession,
+  { behind, caller }: CallContext,
+  turn: (signal: AbortSignal) => Promise<RunResult | typeof WAITING>,
+) {
+  const { promise: holding, resolve, reject } = Promise.withResolvers<void>();
+  const run = locked.run(session, caller?.until === undefined ? {} : { signal: caller.until }, (signal) => {
+    resolve();
+    return turn(signal);
+  });
+  run.catch(reject);
+  behind?.(run);
+  await holding;
+  const usage = { input_tokens: 0, output_tokens: 0, total_tokens: 0 };
+  return { session_id: session.state.sessionId, text: "", turns: 0, tool_calls: 0, usage };
 }
 
 async function readBlob(blobs: ServiceParts["store"]["blobs"], blob_id: string) {

@@ -29,7 +29,7 @@ export function attackRest(options: AttackOptions): Promise<Attack> {
     try {
       const surface = {
         port: Number(new URL(server.url).port),
-        request: createRequests(target.draw),
+        request: createRequests(target.draw, [...operationPlaces(), ...OTHERS]),
         oddities: odditiesFor("/sessions"),
         probe: () => requestOf({ ...JSON_POST, path: "/sessions", body: '{"prompt":"Are you there?"}' }),
         judge: (answer: HttpAnswer, bytes: Uint8Array, score: Score) => judge(answer, bytes, score),
@@ -42,7 +42,7 @@ export function attackRest(options: AttackOptions): Promise<Attack> {
 }
 
 const HOST = ["host", "127.0.0.1"] as const;
-const JSON_POST = { method: "POST", headers: [HOST, ["content-type", "application/json"] as const] };
+export const JSON_POST = { method: "POST", headers: [HOST, ["content-type", "application/json"] as const] };
 
 /** Routes that are no rows of the table. */
 const OTHERS: readonly Place[] = [
@@ -55,7 +55,7 @@ const OTHERS: readonly Place[] = [
   ["GET", "/config", {}],
   ["GET", "/runtime/host_info", {}],
 ];
-type Place = readonly [
+export type Place = readonly [
   method: string,
   path: string,
   properties: Readonly<Record<string, JsonSchema>>,
@@ -77,14 +77,18 @@ const HEADERS = [
   "transfer-encoding",
 ];
 
-function createRequests(draw: Draw): () => HostileRequest {
-  const { random } = draw;
-  const rows = OPERATION_NAMES.map((name): Place => {
+function operationPlaces(): readonly Place[] {
+  return OPERATION_NAMES.map((name): Place => {
     const { method, path, inPath, inQuery, inBody, required } = inputPlaces(name);
     return [method, path, { ...inPath, ...inQuery, ...inBody }, required];
   });
+}
+
+/** Requests to these places, with something wrong in most. */
+export function createRequests(draw: Draw, places: readonly Place[]): () => HostileRequest {
+  const { random } = draw;
   const nextCase = createCases(
-    [...rows, ...OTHERS].map((place) => {
+    places.map((place) => {
       const [, , properties, required = []] = place;
       return [place, { type: "object", properties, required }] as const;
     }),
@@ -126,13 +130,13 @@ function queryOf(fields: Readonly<Record<string, unknown>>, asText: (value: unkn
 }
 
 /** Where HTTP has a status of its own for a code of the table. */
-const OWN_STATUS: Readonly<Record<string, readonly number[]>> = {
+export const OWN_STATUS: Readonly<Record<string, readonly number[]>> = {
   METHOD_NOT_FOUND: [405],
   PAYLOAD_TOO_LARGE: [431],
   INVALID_PARAMS: [408],
 };
 /** What the parser of HTTP answers by itself, without a body. */
-const BARE = [400, 417];
+export const BARE = [400, 417];
 
 function judge({ status, headers, text }: HttpAnswer, bytes: Uint8Array, score: Score): string {
   // What is asked for and not there is refused with 501, and judged below like any other refusal.

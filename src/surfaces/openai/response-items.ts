@@ -50,6 +50,8 @@ export function createItems(responseId: () => string, frame: MakeFrame) {
   const output: Item[] = [];
   const calls = new Map<string, { readonly item: ToolItem; readonly output_index: number }>();
   let open: Said | undefined;
+  /** What was streamed of the answer that is being given: the log has not said yet that it stands. */
+  let streamed: Said[] = [];
 
   const idOf = (type: Item["type"]): string => `${PREFIX[type]}_${responseId().replace(/^resp_/, "")}_${output.length}`;
   const at = (item: Item) => ({ item_id: item.id, output_index: output.indexOf(item) });
@@ -63,10 +65,12 @@ export function createItems(responseId: () => string, frame: MakeFrame) {
   const extra = (item: Said) => (item.type === "message" ? { logprobs: [] } : {});
 
   const begin = (type: Said["type"]): { readonly item: Said; readonly frames: readonly Frame[] } => {
-    const closed = abandon();
+    // Deltas of another kind: what was said before is whole.
+    const closed = open === undefined ? [] : close(open, "completed");
     const base = { id: idOf(type), status: "in_progress" as const, content: [] };
     const item: Said = type === "message" ? { ...base, type, role: "assistant" } : { ...base, type, summary: [] };
     open = item;
+    streamed.push(item);
     const added = push(item);
     const part =
       item.type === "message"
@@ -94,19 +98,24 @@ export function createItems(responseId: () => string, frame: MakeFrame) {
     ];
   };
   /** Ends what was being said and is not: what was streamed of it cannot be taken back. */
-  const abandon = (): readonly Frame[] => (open === undefined ? [] : close(open, "incomplete"));
+  const abandon = (): readonly Frame[] => {
+    streamed = [];
+    return open === undefined ? [] : close(open, "incomplete");
+  };
 
   return {
     add,
     abandon,
     finish: (type: Said["type"], text: string): readonly Frame[] => {
-      if (text === "") return abandon();
-      const said = open?.type === type ? [] : add(type, text);
-      const item = open;
-      if (item === undefined) return said;
-      const [part] = item.content;
-      if (part !== undefined) part.text = text;
-      return [...said, ...close(item, "completed")];
+      if (text === "") return [];
+      const known = streamed.filter((item) => item.type === type);
+      const said = known.length === 0 ? add(type, text) : [];
+      streamed = streamed.filter((item) => item.type !== type);
+      const [item = open] = known;
+      const [part] = item?.content ?? [];
+      // In several pieces, between which it thought, each has its own.
+      if (part !== undefined && known.length < 2) part.text = text;
+      return open?.type === type ? [...said, ...close(open, "completed")] : said;
     },
     callFunction: ({ id, name, args }: AgentEventOf<"tool_call_requested">): readonly Frame[] => {
       const text = JSON.stringify(args);

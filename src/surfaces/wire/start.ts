@@ -12,6 +12,7 @@ import { type Admission, tokenFor } from "./guard.ts";
 import type { Host } from "./host.ts";
 import { createJournal, type Journal, type LineStream, type LogForm } from "./journal.ts";
 import { createOperator, type Operator } from "./operator.ts";
+import { createOwnAddresses, type OwnAddresses } from "./own-addresses.ts";
 import {
   backendOf,
   configuredRealm,
@@ -76,7 +77,9 @@ export interface Serving<F extends ServerFlags> {
   readonly config: Config;
   readonly runtime: Runtime;
   readonly about: Host;
-  readonly http: (HttpPlace & Admission & { readonly operator: Operator }) | undefined;
+  readonly http:
+    | (HttpPlace & Admission & { readonly operator: Operator; readonly addresses: OwnAddresses })
+    | undefined;
   readonly clock: Clock;
   /** Told, in a sentence, of what no client can be told. */
   readonly log: (sentence: string) => void;
@@ -155,6 +158,7 @@ async function serve<F extends ServerFlags>(io: ServerIo, parts: ServerParts, ho
   const keeps = keepsSomething(config);
   const http = given && {
     ...admissionOf({ ...given, token: given.token ?? env.RKAT_TOKEN }, stateFolder),
+    addresses: createOwnAddresses(given),
     operator: createOperator({
       journal,
       clock,
@@ -174,7 +178,9 @@ async function serve<F extends ServerFlags>(io: ServerIo, parts: ServerParts, ho
     compose,
     mcpServers,
     trust,
-    ...(http === undefined ? {} : { ceiling: http.ceiling, observer: http.operator }),
+    ...(http === undefined
+      ? {}
+      : { ceiling: http.ceiling, observer: http.operator, isOwnAddress: http.addresses.isOwn }),
     secrets: http?.token === undefined ? [] : [http.token],
     realm: configuredRealm(asFolder, config.store, { instance, paths }),
     env,
@@ -230,11 +236,12 @@ interface Listening {
 /** Listens until it is interrupted; then turns may end, the runtime closes, and what they said last is sent. */
 export async function serveUntil<F extends ServerFlags>(
   interrupt: AbortSignal,
-  { http, config, log, close }: Serving<F> & { readonly http: HttpPlace },
+  { http, config, log, close }: Serving<F> & { readonly http: HttpPlace & { readonly addresses: OwnAddresses } },
   { server, greet }: { readonly server: Listening; readonly greet: (url: string) => void },
 ): Promise<void> {
   try {
     for (const note of ceilingNotes(http.ceiling, config.tools)) log(note);
+    http.addresses.listensAt(server.url);
     greet(server.url);
     await new Promise<void>((done) => {
       interrupt.addEventListener("abort", () => done(), { once: true });

@@ -163,6 +163,8 @@ class SessionOptions(TypedDict, total=False):
     """Model calls in the turn."""
     budget_limits: BudgetLimits
     """Limits of the session; the turn that reaches one ends gracefully and its text is kept."""
+    history: Sequence[Mapping[str, Any]]
+    """What was said before, which the session begins with; it may end with calls that wait for tool_results."""
     tool_preset: Literal["none", "safe", "workspace", "full"]
     """None · safe, the default of rkat run: time, tasks, memory · workspace: and files, shell · full: all there are."""
     enable_builtins: bool
@@ -171,6 +173,8 @@ class SessionOptions(TypedDict, total=False):
     """The shell, whatever the preset says."""
     enable_memory: bool
     """Search of what was said before, also with the preset none or where [tools] memory is false."""
+    memory_scope: Literal["project", "session"]
+    """What its agent recalls: what was said in the project, or in this session alone; else as configured."""
     tool_filter: Literal["All"] | Mapping[str, Any]
     """Which of the tools are offered: "All", or those of a list, or all others."""
     labels: Mapping[str, str]
@@ -192,6 +196,21 @@ class TurnOptionsToolResult(TypedDict):
     """What the tool gave."""
     is_error: NotRequired[bool]
     """Whether it failed."""
+
+
+class TurnOptionsChangeSettings(TypedDict, total=False):
+    """`change_settings` of `TurnOptions`."""
+
+    system_prompt: str | None
+    max_tokens: int | None
+    output_schema: Mapping[str, Any] | None
+    structured_output_retries: int | None
+    tool_preset: Literal["none", "safe", "workspace", "full"]
+    """None · safe, the default of rkat run: time, tasks, memory · workspace: and files, shell · full: all there are."""
+    enable_memory: bool
+    """Search of what was said before, also with the preset none or where [tools] memory is false."""
+    tool_filter: Literal["All"] | Mapping[str, Any]
+    """Which of the tools are offered: "All", or those of a list, or all others."""
 
 
 class ToolOverlay(TypedDict, total=False):
@@ -235,6 +254,8 @@ class TurnOptions(TypedDict, total=False):
     """Set when the session was made; a turn may say it again, as it is."""
     budget_limits: BudgetLimits
     """Set when the session was made; a turn may say it again, as it is."""
+    history: Sequence[Mapping[str, Any]]
+    """Set when the session was made; a turn may say it again, as it is."""
     tool_preset: Literal["none", "safe", "workspace", "full"]
     """Set when the session was made; a turn may say it again, as it is."""
     enable_builtins: bool
@@ -242,6 +263,8 @@ class TurnOptions(TypedDict, total=False):
     enable_shell: bool
     """Set when the session was made; a turn may say it again, as it is."""
     enable_memory: bool
+    """Set when the session was made; a turn may say it again, as it is."""
+    memory_scope: Literal["project", "session"]
     """Set when the session was made; a turn may say it again, as it is."""
     tool_filter: Literal["All"] | Mapping[str, Any]
     """Set when the session was made; a turn may say it again, as it is."""
@@ -279,6 +302,10 @@ class TurnOptions(TypedDict, total=False):
     """The results of all pending_calls of the turn before; the prompt may be empty then."""
     clear_provider_params: bool
     """Take the session's provider_params away first."""
+    change_settings: TurnOptionsChangeSettings
+    """Settings that are others from this turn on, also of a session that has run; null takes away what was set."""
+    after_seq: int
+    """Run only where nothing was said after this seq, and refuse otherwise, for whoever must not be overtaken."""
     tool_overlay: ToolOverlay
     """Which of the session's tools this turn has."""
 
@@ -310,6 +337,7 @@ INSIDE: dict[str, type] = {
     "permissions": PermissionRules,
     "budget_limits": BudgetLimits,
     "compaction": CompactionSettings,
+    "change_settings": TurnOptionsChangeSettings,
     "tool_overlay": ToolOverlay,
 }
 """Options that have names of their own inside."""

@@ -1,0 +1,65 @@
+import { RuntimeError } from "../../contract/error.ts";
+import type { AgentEvent } from "../../contract/event.ts";
+import type { SessionHistory, SessionInfo } from "../../contract/session.ts";
+import type { Delivery } from "../../service/event-queue.ts";
+import type { Asked } from "../wire/asked-by.ts";
+import { notThere, type ResponsePlace, responseId } from "./ids.ts";
+
+export type SeqMessage = SessionHistory["messages"][number];
+
+/** A turn as the log has it. */
+interface LoggedTurn {
+  readonly deliveries: readonly Delivery[];
+  /** The seq of its last event; undefined while it runs. */
+  readonly endSeq: number | undefined;
+}
+
+const PAGE_EVENTS = 1_000;
+/** A turn with more events than this is not told whole. */
+const PAGES_MAX = 100;
+const ENDS: ReadonlySet<AgentEvent["type"]> = new Set(["run_completed", "run_failed", "extraction_succeeded"]);
+
+/** The events of a response's turn; throws SESSION_NOT_FOUND where there is none. */
+export async function readTurn({ dispatch }: Asked, place: ResponsePlace): Promise<LoggedTurn> {
+  const scope = { type: "session", session_id: place.session_id };
+  const deliveries: Delivery[] = [];
+  let endSeq: number | undefined;
+  let sequence = place.seq - 1;
+  for (let page = 0; page < PAGES_MAX; page += 1) {
+    const cursor = { scope, sequence: Math.max(0, sequence) };
+    const { events, has_more } = await dispatch("listEvents", { scope, cursor, limit: PAGE_EVENTS });
+    for (const { payload, cursor: at, timestamp_ms } of events) {
+      if (deliveries.length > 0 && payload.type === "run_started") return { deliveries, endSeq };
+      if (deliveries.length === 0 && (payload.type !== "run_started" || at.sequence !== place.seq)) {
+        throw notThere("response", responseId(place));
+      }
+      deliveries.push({ seq: at.sequence, timestamp_ms, event: payload });
+      if (ENDS.has(payload.type)) endSeq = at.sequence;
+    }
+    if (!has_more) break;
+    sequence = events.at(-1)?.cursor.sequence ?? sequence;
+  }
+  if (deliveries.length === 0) throw notThere("response", responseId(place));
+  return { deliveries, endSeq };
+}
+
+/** The session of something that is asked for by its id; an archived one is there for nobody here. */
+export async function readOpen({ dispatch }: Asked, session_id: string, missing: RuntimeError): Promise<SessionInfo> {
+  try {
+    const session = await dispatch("readSession", { session_id });
+    if (session.state !== "archived") return session;
+  } catch (thrown) {
+    if (!(thrown instanceof RuntimeError && thrown.code === "SESSION_NOT_FOUND")) throw thrown;
+  }
+  throw missing;
+}
+
+/** A session's messages up to a seq, the system message among them. */
+export async function messagesUpTo(
+  { dispatch }: Asked,
+  session_id: string,
+  seq: number,
+): Promise<readonly SeqMessage[]> {
+  const { messages } = await dispatch("readHistory", { session_id });
+  return messages.filter((message, index) => message.seq <= seq || (index === 0 && message.role === "system"));
+}

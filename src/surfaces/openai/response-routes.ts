@@ -1,0 +1,349 @@
+import type { ServerResponse } from "node:http";
+import { RuntimeError } from "../../contract/error.ts";
+import { CompactRequest, CreateResponse } from "../../contract/openai-responses.ts";
+import { parseParams } from "../../contract/requests.ts";
+import type { CallContext } from "../../service/dispatch.ts";
+import type { Asked } from "../wire/asked-by.ts";
+import { fieldsOf } from "../wire/body.ts";
+import { type Answer, jsonAnswer } from "../wire/http-answer.ts";
+import { isRecord } from "../wire/incoming.ts";
+import type { RestRequest, Route } from "../wire/router.ts";
+import { furtherTurn } from "../wire/running-turns.ts";
+import { schemaOf } from "./content.ts";
+import { openAiFailure, SESSION_HEADER } from "./failure.ts";
+import {
+  conversationId,
+  notThere,
+  parseConversationId,
+  parseResponseId,
+  type ResponsePlace,
+  responseId,
+} from "./ids.ts";
+import { pageIn } from "./item-page.ts";
+import { createResponseEncoder, type Echo } from "./response-encoder.ts";
+import { type Decoded, decodeInput, itemsOf } from "./response-input.ts";
+import { messagesUpTo, readOpen, readTurn } from "./response-log.ts";
+import { type Asks, clientTools, continuation, creation } from "./settings.ts";
+import { answerTurn, failureOf, type Place } from "./turn-route.ts";
+
+/** What requests said of themselves is told again with their responses, for as many as these. */
+const ECHOES_MAX = 1_024;
+
+/** `/v1/responses`: a response is a turn, and its id says of which session. */
+export function createResponseRoutes(place: Place): readonly Route[] {
+  const echoes = new Map<string, Echo>();
+  const remember = (id: string, echo: Echo): void => {
+    echoes.set(id, echo);
+    const [oldest] = echoes.keys();
+    if (echoes.size > ECHOES_MAX && oldest !== undefined) echoes.delete(oldest);
+  };
+  const parts: Parts = { ...place, remember, echoOf: (id) => echoes.get(id) };
+  const at = (request: RestRequest): ResponsePlace => parseResponseId(request.params.response_id ?? "");
+  return [
+    {
+      method: "POST",
+      path: "/v1/responses",
+      scope: "run",
+      operation: "createSession",
+      stream: (request, response) => create(parts, request, response),
+    },
+    {
+      method: "POST",
+      path: "/v1/responses/compact",
+      scope: "run",
+      operation: "compactSession",
+      serve: (request) => compact(request),
+    },
+    {
+      method: "GET",
+      path: "/v1/responses/{response_id}",
+      scope: "read",
+      operation: "listEvents",
+      serve: async (request) => tell(parts, request, at(request)),
+    },
+    {
+      method: "DELETE",
+      path: "/v1/responses/{response_id}",
+      scope: "run",
+      operation: "archiveSession",
+      serve: async (request) => {
+        const { session_id } = await requireResponse(request, at(request));
+        await request.runtime.dispatch("archiveSession", { session_id });
+        return jsonAnswer({ id: responseId(at(request)), object: "response", deleted: true });
+      },
+    },
+    {
+      method: "POST",
+      path: "/v1/responses/{response_id}/cancel",
+      scope: "run",
+      operation: "interruptTurn",
+      serve: async (request) => {
+        const where = await requireResponse(request, at(request));
+        const { endSeq } = await readTurn(request.runtime, where);
+        if (endSeq === undefined) {
+          const { session_id } = where;
+          await request.runtime.dispatch("interruptTurn", { session_id });
+        }
+        return tell(parts, request, where);
+      },
+    },
+    {
+      method: "GET",
+      path: "/v1/responses/{response_id}/input_items",
+      scope: "read",
+      operation: "readHistory",
+      serve: async (request) => {
+        const where = await requireResponse(request, at(request));
+        const { endSeq = Number.MAX_SAFE_INTEGER } = await readTurn(request.runtime, where);
+        const messages = await messagesUpTo(request.runtime, where.session_id, endSeq);
+        const answer = messages.findIndex(({ role, seq }) => role === "block_assistant" && seq > where.seq);
+        return jsonAnswer(pageIn(itemsOf(answer < 0 ? messages : messages.slice(0, answer)), request.query));
+      },
+    },
+  ];
+}
+
+interface Parts extends Place {
+  remember(id: string, echo: Echo): void;
+  echoOf(id: string): Echo | undefined;
+}
+
+async function create(parts: Parts, request: RestRequest, response: ServerResponse): Promise<Answer | undefined> {
+  const asked = parseParams(CreateResponse, fieldsOf(request.body));
+  const decoded = decodeInput(asked.input);
+  const from = await originOf(request.runtime, asked, decoded);
+  const isKept = asked.store !== false;
+  const background = asked.background === true;
+  if (background && !isKept) throw invalid("background: what is not stored cannot be asked for later; leave store out");
+  const asks = asksOf(asked, decoded);
+  const names = new Set(clientTools(asked.tools).map(({ name }) => name));
+  const echo = echoOf(asked, from);
+  const encoder = createResponseEncoder({
+    echo,
+    isClientCall: ({ name }) => names.has(name),
+    wantsJson: asks.schema !== undefined,
+    ...(isKept ? { began: (id: string) => parts.remember(id, echo) } : {}),
+  });
+  const run = async (call: CallContext): Promise<unknown> => {
+    const traceparent = request.headers.traceparent?.toString();
+    try {
+      return await runTurn(parts, request, { asks, decoded, from }, { ...call, traceparent });
+    } finally {
+      const session_id = encoder.sessionId();
+      if (!isKept && session_id !== undefined) await request.runtime.dispatch("archiveSession", { session_id });
+    }
+  };
+  const isStreamed = asked.stream === true;
+  if (!background || isStreamed)
+    return answerTurn(parts, request, response, { isStreamed, goesOn: background, encoder, run });
+  return parts.once(request, () => runBehind(parts, request, encoder, run));
+}
+
+/** Answers once the turn has begun; how it goes on is asked for by its id. */
+async function runBehind(
+  parts: Parts,
+  request: RestRequest,
+  encoder: ReturnType<typeof createResponseEncoder>,
+  run: (call: CallContext) => Promise<unknown>,
+) {
+  const { promise: begun, resolve } = Promise.withResolvers<Answer>();
+  const listener: CallContext["listener"] = (delivery) => {
+    encoder.hear(delivery);
+    const session = encoder.sessionId();
+    if (session === undefined) return;
+    resolve({ ...jsonAnswer(encoder.body()), headers: { [SESSION_HEADER]: session } });
+  };
+  const work = async (signal: AbortSignal): Promise<Answer> => {
+    const failure = await failureOf(run({ signal, listener }));
+    return failure === undefined ? jsonAnswer({}) : openAiFailure(failure);
+  };
+  void parts.turns.run(undefined, request.caller, work, openAiFailure).then(resolve);
+  const answer = await begun;
+  return { answer, isFinal: answer.status === 200 };
+}
+
+/** What a request goes on from. */
+type Origin =
+  | { readonly kind: "nothing" }
+  | { readonly kind: "conversation"; readonly session_id: string }
+  | { readonly kind: "response"; readonly place: ResponsePlace; readonly endSeq: number };
+
+async function originOf(runtime: Asked, asked: CreateResponse, decoded: Decoded): Promise<Origin> {
+  const { previous_response_id: previous, conversation } = asked;
+  const isNew = (previous ?? undefined) === undefined && (conversation ?? undefined) === undefined;
+  const isSilent = decoded.results.length === 0 && textless(decoded);
+  if (isSilent) throw invalid("input: write what is new: a text, a message of the user's or a function_call_output");
+  if (isNew) return { kind: "nothing" };
+  if (typeof previous === "string" && conversation !== undefined && conversation !== null) {
+    throw invalid("conversation: give it or previous_response_id, not both");
+  }
+  if (decoded.history.length > 0) {
+    throw invalid("input: write only what is new; what was said before is known");
+  }
+  if (typeof previous === "string") {
+    const place = parseResponseId(previous);
+    await readOpen(runtime, place.session_id, notThere("response", previous));
+    const { endSeq } = await readTurn(runtime, place);
+    if (endSeq === undefined)
+      throw new RuntimeError("SESSION_BUSY", `response ${previous} is still being made; wait for it`);
+    return { kind: "response", place, endSeq };
+  }
+  const id = typeof conversation === "string" ? conversation : (conversation?.id ?? "");
+  const session_id = parseConversationId(id);
+  await readOpen(runtime, session_id, notThere("conversation", id));
+  return { kind: "conversation", session_id };
+}
+
+function textless({ prompt }: Decoded): boolean {
+  return typeof prompt === "string" ? prompt.trim() === "" : prompt.length === 0;
+}
+
+interface Wanted {
+  readonly asks: Asks;
+  readonly decoded: Decoded;
+  readonly from: Origin;
+}
+
+async function runTurn(parts: Parts, request: RestRequest, wanted: Wanted, call: CallContext): Promise<unknown> {
+  const { dispatch } = request.runtime;
+  const { asks, decoded, from } = wanted;
+  const { prompt, history, results, notes } = decoded;
+  const additional = notes.length === 0 ? {} : { additional_instructions: notes };
+  const given = results.length === 0 ? {} : { tool_results: results };
+  if (from.kind === "nothing") {
+    const made = { ...creation(asks, request, parts), ...(history.length === 0 ? {} : { history }) };
+    if (results.length === 0) return dispatch("createSession", { ...made, ...additional, prompt }, call);
+    const { session_id } = await dispatch("createSession", { ...made, initial_turn: "deferred" });
+    return furtherTurn(dispatch, { session_id, prompt, ...given, ...additional }, call);
+  }
+  const further = { prompt, ...given, ...additional, ...continuation(asks, request, parts) };
+  if (from.kind === "conversation") {
+    return furtherTurn(dispatch, { ...further, session_id: from.session_id }, call);
+  }
+  const { session_id } = from.place;
+  try {
+    return await furtherTurn(dispatch, { ...further, session_id, after_seq: from.endSeq }, call);
+  } catch (thrown) {
+    if (!isOvertaken(thrown)) throw thrown;
+  }
+  // From an older response another conversation begins, with what was said until then.
+  const { length } = await messagesUpTo(request.runtime, session_id, from.endSeq);
+  const fork = await dispatch("forkSession", { session_id, message_index: length });
+  return furtherTurn(dispatch, { ...further, session_id: fork.session_id }, call);
+}
+
+function isOvertaken(thrown: unknown): boolean {
+  return thrown instanceof RuntimeError && isRecord(thrown.details) && "said_seq" in thrown.details;
+}
+
+function asksOf(asked: CreateResponse, { system }: Decoded): Asks {
+  const { model, max_output_tokens, text, temperature, top_p, reasoning, tools, tool_choice } = asked;
+  const instructions = [asked.instructions ?? "", ...system].filter((part) => part.trim() !== "");
+  const params = { temperature, top_p, reasoning_effort: reasoning?.effort };
+  return {
+    model,
+    instructions: instructions.length === 0 ? undefined : instructions.join("\n\n"),
+    maxTokens: max_output_tokens ?? undefined,
+    schema: schemaOf(text?.format),
+    params: Object.fromEntries(Object.entries(params).filter(([, value]) => value !== undefined && value !== null)),
+    tools,
+    hasNoTools: tool_choice === "none",
+  };
+}
+
+/** What a response says of its request; of one that nobody remembers, the defaults. */
+function echoOf(asked: CreateResponse, from: Origin): Echo {
+  const previous = from.kind === "response" ? responseId(from.place) : null;
+  const conversation = from.kind === "conversation" ? { id: conversationId(from.session_id) } : null;
+  return {
+    ...ECHO,
+    background: asked.background ?? false,
+    conversation,
+    instructions: asked.instructions ?? null,
+    max_output_tokens: asked.max_output_tokens ?? null,
+    metadata: asked.metadata ?? {},
+    model: asked.model ?? "",
+    previous_response_id: previous,
+    prompt_cache_key: asked.prompt_cache_key ?? null,
+    reasoning: { effort: asked.reasoning?.effort ?? null, summary: null },
+    store: asked.store ?? true,
+    temperature: asked.temperature ?? 1,
+    text: { format: asked.text?.format ?? { type: "text" } },
+    tool_choice: asked.tool_choice ?? "auto",
+    tools: (asked.tools ?? []).map((tool) =>
+      tool.type === "function" ? { ...tool, strict: tool.strict ?? false } : tool,
+    ),
+    top_p: asked.top_p ?? 1,
+    truncation: asked.truncation ?? "disabled",
+    user: asked.user ?? null,
+  };
+}
+
+const ECHO: Echo = {
+  background: false,
+  conversation: null,
+  frequency_penalty: 0,
+  instructions: null,
+  max_output_tokens: null,
+  max_tool_calls: null,
+  metadata: {},
+  model: "",
+  parallel_tool_calls: true,
+  presence_penalty: 0,
+  previous_response_id: null,
+  prompt_cache_key: null,
+  reasoning: { effort: null, summary: null },
+  safety_identifier: null,
+  service_tier: "default",
+  store: true,
+  temperature: 1,
+  text: { format: { type: "text" } },
+  tool_choice: "auto",
+  tools: [],
+  top_logprobs: 0,
+  top_p: 1,
+  truncation: "disabled",
+  user: null,
+};
+
+async function requireResponse({ runtime }: RestRequest, place: ResponsePlace): Promise<ResponsePlace> {
+  await readOpen(runtime, place.session_id, notThere("response", responseId(place)));
+  return place;
+}
+
+async function tell(parts: Parts, request: RestRequest, place: ResponsePlace): Promise<Answer> {
+  const { model } = await readOpen(request.runtime, place.session_id, notThere("response", responseId(place)));
+  const { deliveries, endSeq } = await readTurn(request.runtime, place);
+  const pending = new Set(
+    deliveries.flatMap(({ event }) => (event.type === "run_completed" ? (event.pending_calls ?? []) : [])),
+  );
+  const echo = parts.echoOf(responseId(place)) ?? { ...ECHO, model };
+  const encoder = createResponseEncoder({
+    echo,
+    isClientCall: ({ id }) => pending.has(id),
+    wantsJson: deliveries.some(({ event }) => event.type === "extraction_succeeded"),
+  });
+  for (const delivery of deliveries) encoder.hear(delivery);
+  const body = endSeq === undefined ? encoder.body() : encoder.end(undefined).body;
+  return { ...jsonAnswer(body), headers: { [SESSION_HEADER]: place.session_id } };
+}
+
+/** Compacts the session of a response; what is handed back names it, and an input may begin with it. */
+async function compact(request: RestRequest): Promise<Answer> {
+  const { previous_response_id: previous } = parseParams(CompactRequest, fieldsOf(request.body));
+  if (previous === undefined || previous === null) {
+    throw invalid("previous_response_id: name the response whose context is to be compacted");
+  }
+  const place = parseResponseId(previous);
+  await requireResponse(request, place);
+  const { session_id } = place;
+  const result = await request.runtime.dispatch("compactSession", { session_id });
+  return {
+    ...jsonAnswer({ id: previous, object: "response.compaction", ...result }),
+    headers: { [SESSION_HEADER]: session_id },
+  };
+}
+
+function invalid(message: string): RuntimeError {
+  return new RuntimeError("INVALID_PARAMS", message);
+}

@@ -1,0 +1,92 @@
+import { z } from "zod";
+import { ERRORS, type ErrorCode } from "../../src/contract/error.ts";
+import { CompactRequest, CreateConversation, CreateResponse } from "../../src/contract/openai-responses.ts";
+import type { JsonSchema } from "../../src/contract/requests.ts";
+import { createSystemClock } from "../../src/service/system-clock.ts";
+import { mountOpenAi } from "../../src/surfaces/openai/mount.ts";
+import { openRestServer } from "../../src/surfaces/rest/serve.ts";
+import type { Attack, AttackOptions, Score } from "./attack.ts";
+import { attackHttp, odditiesFor, requestOf } from "./http.ts";
+import type { HttpAnswer } from "./http-lane.ts";
+import { BARE, createRequests, JSON_POST, OWN_STATUS, type Place } from "./rest.ts";
+import { attackTarget, REALM } from "./target.ts";
+
+const ID: Readonly<Record<string, JsonSchema>> = { response_id: { type: "string" } };
+const CONVERSATION: Readonly<Record<string, JsonSchema>> = { conversation_id: { type: "string" } };
+const PAGE = { limit: { type: "integer" }, order: { type: "string" }, after: { type: "string" } };
+
+const PLACES: readonly Place[] = [
+  ["POST", "/v1/responses", fieldsOf(CreateResponse), ["input"]],
+  ["POST", "/v1/responses", fieldsOf(CreateResponse), ["input"]],
+  ["POST", "/v1/responses/compact", fieldsOf(CompactRequest)],
+  ["GET", "/v1/responses/{response_id}", ID],
+  ["DELETE", "/v1/responses/{response_id}", ID],
+  ["POST", "/v1/responses/{response_id}/cancel", ID],
+  ["GET", "/v1/responses/{response_id}/input_items", { ...ID, ...PAGE }],
+  ["POST", "/v1/conversations", fieldsOf(CreateConversation)],
+  ["GET", "/v1/conversations/{conversation_id}", CONVERSATION],
+  ["DELETE", "/v1/conversations/{conversation_id}", CONVERSATION],
+  ["GET", "/v1/conversations/{conversation_id}/items", { ...CONVERSATION, ...PAGE }],
+  ["GET", "/v1/nothing", {}],
+];
+
+function fieldsOf(schema: z.ZodType): Readonly<Record<string, JsonSchema>> {
+  // zod's type of a JSON schema is this one with every keyword of the standard.
+  const { properties = {} } = z.toJSONSchema(schema, { io: "input" }) as JsonSchema;
+  return properties;
+}
+
+/** Requests with something wrong in them, to OpenAI's endpoints. */
+export function attackOpenAi(options: AttackOptions): Promise<Attack> {
+  return attackTarget(options, async (target) => {
+    const server = await openRestServer({
+      host: "127.0.0.1",
+      port: 0,
+      allowedHosts: [],
+      allowedOrigins: [],
+      token: undefined,
+      runtime: target.runtime,
+      about: { realm: REALM },
+      version: "1.2.3",
+      clock: createSystemClock(),
+      log: () => {},
+      mounts: [(parts) => mountOpenAi({ memory: "session", tools: "none" }, parts)],
+    });
+    try {
+      const surface = {
+        port: Number(new URL(server.url).port),
+        request: createRequests(target.draw, PLACES),
+        oddities: odditiesFor("/v1/responses"),
+        probe: () => requestOf({ ...JSON_POST, path: "/v1/responses", body: '{"input":"Are you there?"}' }),
+        judge: (answer: HttpAnswer, bytes: Uint8Array, score: Score) => judge(answer, bytes, score),
+      };
+      return await attackHttp(target, surface, options.inputs);
+    } finally {
+      await server.close();
+    }
+  });
+}
+
+function judge({ status, headers, text }: HttpAnswer, bytes: Uint8Array, score: Score): string {
+  if (status >= 500 && status !== 501) score.fault(`answered ${status}: ${text.slice(0, 300)}`, bytes);
+  score.check({ text }, bytes);
+  if (status === 200) return headers.get("content-type")?.startsWith("text/event-stream") ? "a stream" : "answered";
+  if (headers.get("content-type") !== "application/json") {
+    if (!BARE.includes(status) || text !== "") score.fault(`${status} without an error: ${text}`, bytes);
+    return `bare ${status}`;
+  }
+  // To a HEAD there is no body.
+  if (text === "") return `head ${status}`;
+  const told = JSON.parse(text);
+  // What never became a request is nobody's, and worded as everywhere.
+  const error = typeof told.error === "string" ? { ...told, type: "", param: null } : told.error;
+  const { code, message, type } = error;
+  const row = Object.hasOwn(ERRORS, code) ? ERRORS[code as ErrorCode] : undefined; // It is a key then.
+  if (typeof message !== "string" || message === "" || typeof type !== "string" || row === undefined) {
+    score.fault(`an error out of form: ${text.slice(0, 300)}`, bytes);
+  }
+  const isItsStatus = row?.http === status || OWN_STATUS[code]?.includes(status) === true;
+  if (!isItsStatus) score.fault(`${code} answered with ${status}`, bytes);
+  score.check({ text: "", code }, bytes);
+  return String(code);
+}
