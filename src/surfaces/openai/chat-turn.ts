@@ -4,7 +4,7 @@ import { type RunResult, SessionId } from "../../contract/session.ts";
 import type { CallContext } from "../../service/dispatch.ts";
 import type { Asked } from "../wire/asked-by.ts";
 import { historyOf, resultOf, type Talk } from "./chat-messages.ts";
-import { BEGINNING_LABEL, beginningOf, type Conversations, type Party } from "./conversations.ts";
+import { BEGINNING_LABEL, beginningOf, type Conversations, hashTalk, type Party } from "./conversations.ts";
 import { parseConversationId } from "./ids.ts";
 import { partsOf } from "./said.ts";
 
@@ -62,8 +62,9 @@ export async function runChat(
 
   if (named !== undefined) return further(sessionIdOf(named), {});
   if (talk.said.length === 0) return anew();
+  const hashed = hashTalk(party, talk.said);
   for (let look = 1; look <= LOOKS_MAX; look += 1) {
-    const place = await conversations.find({ dispatch, subscribe }, party, talk.said);
+    const place = await conversations.find({ dispatch, subscribe }, hashed);
     if (place.kind === "none") return anew();
     try {
       if (place.kind === "end") return await further(place.session_id, { after_seq: place.seq });

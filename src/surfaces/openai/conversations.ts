@@ -22,8 +22,20 @@ export type Place =
   | { readonly kind: "none" };
 
 export interface Conversations {
-  /** Finds where what was said up to the newest answer was said; `said` ends with that answer. */
-  find(runtime: Asked, party: Party, said: readonly Said[]): Promise<Place>;
+  /** Finds where a conversation goes on; what that costs does not grow with the conversation. */
+  find(runtime: Asked, talk: HashedTalk): Promise<Place>;
+}
+
+/** A conversation up to its newest answer, as it is looked for. */
+export interface HashedTalk {
+  readonly beginning: ChainHash;
+  readonly hash: ChainHash;
+}
+
+/** `said` ends with the answer. */
+export function hashTalk(party: Party, said: readonly Said[]): HashedTalk {
+  const beginning = beginningOf(party, said);
+  return { beginning, hash: said.reduce(chainHash, beginning) };
 }
 
 /** The label by which sessions that could be a conversation are found: what all of it begins with. */
@@ -66,9 +78,7 @@ export function createConversations(): Conversations {
   };
 
   return {
-    find: async (runtime, party, said) => {
-      const beginning = beginningOf(party, said);
-      const hash = said.reduce(chainHash, beginning);
+    find: async (runtime, { beginning, hash }) => {
       const labels = { [BEGINNING_LABEL]: beginning };
       const { sessions } = await runtime.dispatch("listSessions", { labels, limit: CANDIDATES_MAX });
       const held: { readonly session_id: string; readonly view: ClientView }[] = [];
