@@ -28,10 +28,9 @@ export const InputItem = z.union(
 export type InputItem = z.infer<typeof InputItem>;
 
 const ITEMS_MAX = 10_000;
-export const Input = z.union(
-  [z.string(), z.array(InputItem).max(ITEMS_MAX, { error: `write at most ${ITEMS_MAX} items` })],
-  { error: "write a text or a list of items" },
-);
+const Input = z.union([z.string(), z.array(InputItem).max(ITEMS_MAX, { error: `write at most ${ITEMS_MAX} items` })], {
+  error: "write a text or a list of items",
+});
 
 const noLogprobs = "logarithms of probabilities are not told here; leave it out";
 

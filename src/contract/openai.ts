@@ -16,7 +16,7 @@ export function unserved(why: string, ...nothing: readonly unknown[]) {
 
 /** What changes nothing here: whoever sends it is served all the same. */
 const harmless = z.unknown().optional();
-export const HARMLESS = {
+const HARMLESS = {
   metadata: z
     .record(z.string(), z.unknown(), { error: "write an object of texts" })
     .nullish()
@@ -36,7 +36,7 @@ const between = (least: number, most: number) => {
   return z.number(wanted).min(least, wanted).max(most, wanted).nullish();
 };
 
-export const SAMPLING = { temperature: between(0, 2), top_p: between(0, 1) };
+const SAMPLING = { temperature: between(0, 2), top_p: between(0, 1) };
 
 export const COMMON = {
   ...HARMLESS,

@@ -127,6 +127,8 @@ const CREATE: Readonly<Record<string, Sample>> = {
   enable_shell: { value: true },
   enable_memory: { value: false },
   tool_preset: { value: "none" },
+  memory_scope: { value: "session" },
+  history: { value: [{ role: "user", content: "Before." }] },
   tool_filter: { value: { Deny: ["memory_search"] } },
   budget_limits: { value: { max_tokens: 1 } },
   labels: { value: { team: "red" } },
@@ -144,6 +146,9 @@ const TURN: Readonly<Record<string, Sample>> = {
   session_id: { value: "01900000-0000-7000-8000-ffffffffffff", refused: { code: "SESSION_NOT_FOUND" } },
   flow_tool_overlay: { value: { blocked_tools: ["memory_search"] } },
   clear_provider_params: { value: true },
+  change_settings: { value: { max_tokens: 77 } },
+  // A session that has said nothing cannot be overtaken; turn-settings.test.ts shows one that was.
+  after_seq: { value: -1, refused: { code: "INVALID_PARAMS" } },
   tool_results: { value: [{ tool_use_id: "c1", content: "a" }], refused: { code: "INVALID_PARAMS" } },
 };
 

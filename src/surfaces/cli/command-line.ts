@@ -1,7 +1,7 @@
 import { Command, CommanderError } from "commander";
 import { RuntimeError } from "../../contract/error.ts";
 import { withoutControls } from "../wire/terminal-text.ts";
-import { addChatCommand } from "./chat/chat-command.ts";
+import { addChatCommand } from "./chat-command.ts";
 import { addAccessCommand } from "./commands/access.ts";
 import { addAgentCommand } from "./commands/agent.ts";
 import { addCompactCommand } from "./commands/compact.ts";

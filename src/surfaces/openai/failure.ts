@@ -3,7 +3,7 @@ import { sessionIdIn } from "../wire/events.ts";
 import { type Answer, type HttpDetail, jsonAnswer } from "../wire/http-answer.ts";
 
 /** A failure as OpenAI's clients read it; `code` is ours. */
-export interface OpenAiError {
+interface OpenAiError {
   readonly message: string;
   readonly type: string;
   readonly param: string | null;
@@ -22,7 +22,7 @@ export function openAiFailure(thrown: unknown, detail: HttpDetail = {}): Answer 
 /** The header that says which session an answer is of. */
 export const SESSION_HEADER = "x-rkat-session";
 
-export function errorOf(error: RuntimeError, status: number = ERRORS[error.code].http): OpenAiError {
+function errorOf(error: RuntimeError, status: number = ERRORS[error.code].http): OpenAiError {
   return { message: error.message, type: typeOf(status), param: paramIn(error), code: error.code };
 }
 

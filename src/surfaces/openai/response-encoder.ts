@@ -136,7 +136,7 @@ function sumOf(one: Usage, other: Usage): Usage {
   };
 }
 
-export function usageOf({ input_tokens, output_tokens, cache_read_tokens = 0 }: Usage) {
+function usageOf({ input_tokens, output_tokens, cache_read_tokens = 0 }: Usage) {
   return {
     input_tokens,
     input_tokens_details: { cached_tokens: cache_read_tokens },

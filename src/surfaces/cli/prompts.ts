@@ -1,6 +1,6 @@
 import { clearScreenDown, createInterface, cursorTo, moveCursor } from "node:readline";
 import { Writable } from "node:stream";
-import { createPaint, type Io, linesOf, type Paint, type Terminal } from "../io.ts";
+import { createPaint, type Io, linesOf, type Paint, type Terminal } from "./io.ts";
 
 /** Where a chat's prompts come from: a person at a terminal, or a pipe. */
 export interface PromptSource {

@@ -1,11 +1,11 @@
 import { PassThrough } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import { NO_INPUT, useCommandLine } from "../../../../test/support/command-line.ts";
-import { createScriptedModel } from "../../../providers/scripted.ts";
-import { openRuntime } from "../../../runtime-on-disk.ts";
-import type { Terminal } from "../io.ts";
-import type { Parts } from "../parts.ts";
+import { NO_INPUT, useCommandLine } from "../../../test/support/command-line.ts";
+import { createScriptedModel } from "../../providers/scripted.ts";
+import { openRuntime } from "../../runtime-on-disk.ts";
+import type { Terminal } from "./io.ts";
+import type { Parts } from "./parts.ts";
 import { parseSlash } from "./slash-commands.ts";
 
 const line = useCommandLine();

@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
-import { useCommandLine } from "../../../../test/support/command-line.ts";
+import { useCommandLine } from "../../../test/support/command-line.ts";
 import {
   CONFIGURATION,
   FACTS,
@@ -9,7 +9,7 @@ import {
   NO_MODEL,
   OFFLINE,
   summarisedBy,
-} from "../../../../test/support/compacting-command-line.ts";
+} from "../../../test/support/compacting-command-line.ts";
 
 const line = useCommandLine();
 const { run } = line;

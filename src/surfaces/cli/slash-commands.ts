@@ -1,15 +1,15 @@
-import { RuntimeError } from "../../../contract/error.ts";
-import { requireCapability } from "../../../service/dispatch.ts";
-import { compactAgent } from "../commands/agent-changes.ts";
-import { showAgentStatus } from "../commands/agent-views.ts";
-import { attempt, compactedLines, undoCompaction } from "../commands/compact.ts";
-import { showCompaction } from "../commands/compaction-views.ts";
-import { searchAndShow, showMemoryStatus } from "../commands/memory.ts";
-import { showList, showSession } from "../commands/session-views.ts";
-import { contextBar } from "../context-strip.ts";
-import { alignColumns, counted, createPaint } from "../io.ts";
-import { findSession, shortId } from "../session-selector.ts";
+import { RuntimeError } from "../../contract/error.ts";
+import { requireCapability } from "../../service/dispatch.ts";
+import { compactAgent } from "./commands/agent-changes.ts";
+import { showAgentStatus } from "./commands/agent-views.ts";
+import { attempt, compactedLines, undoCompaction } from "./commands/compact.ts";
+import { showCompaction } from "./commands/compaction-views.ts";
+import { searchAndShow, showMemoryStatus } from "./commands/memory.ts";
+import { showList, showSession } from "./commands/session-views.ts";
+import { contextBar } from "./context-strip.ts";
 import { type Chat, currentOf, type SlashCommand, tell } from "./conversation.ts";
+import { alignColumns, counted, createPaint } from "./io.ts";
+import { findSession, shortId } from "./session-selector.ts";
 
 /** A command and what follows it; undefined when the text is a prompt, which may also begin with a path. */
 export function parseSlash(text: string): { readonly name: string; readonly rest: string } | undefined {

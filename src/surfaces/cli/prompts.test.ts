@@ -1,7 +1,7 @@
 import { PassThrough } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import { createPaint, type Terminal } from "../io.ts";
+import { createPaint, type Terminal } from "./io.ts";
 import { openLineEditor } from "./prompts.ts";
 
 /** An editor whose keys are pressed by the test, on a narrow terminal. */

@@ -1,11 +1,11 @@
-import { RuntimeError } from "../../../contract/error.ts";
-import type { AgentEvent } from "../../../contract/event.ts";
-import type { JsonObject, RunResult } from "../../../contract/session.ts";
-import { requireCapability } from "../../../service/dispatch.ts";
-import { withoutControls } from "../../wire/terminal-text.ts";
-import { createAsker, UNATTENDED } from "../ask-person.ts";
-import { chooseView } from "../commands/run.ts";
-import type { RunFlags } from "../commands/run-flags.ts";
+import { RuntimeError } from "../../contract/error.ts";
+import type { AgentEvent } from "../../contract/event.ts";
+import type { JsonObject, RunResult } from "../../contract/session.ts";
+import { requireCapability } from "../../service/dispatch.ts";
+import { withoutControls } from "../wire/terminal-text.ts";
+import { createAsker, UNATTENDED } from "./ask-person.ts";
+import { chooseView } from "./commands/run.ts";
+import type { RunFlags } from "./commands/run-flags.ts";
 import {
   judge,
   resumeSession,
@@ -14,12 +14,12 @@ import {
   turnChange,
   watchTurn,
   withSessionRef,
-} from "../commands/start-turn.ts";
-import { evictionLine } from "../commands/turn-view.ts";
-import { grouped, type Io } from "../io.ts";
-import type { Opened } from "../open-runtime.ts";
-import type { Invocation } from "../parts.ts";
-import type { LogLines } from "../progress.ts";
+} from "./commands/start-turn.ts";
+import { evictionLine } from "./commands/turn-view.ts";
+import { grouped, type Io } from "./io.ts";
+import type { Opened } from "./open-runtime.ts";
+import type { Invocation } from "./parts.ts";
+import type { LogLines } from "./progress.ts";
 import type { PromptSource } from "./prompts.ts";
 
 /** What a slash command works with. */

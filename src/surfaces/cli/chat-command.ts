@@ -1,19 +1,19 @@
 import { type Command, Option } from "commander";
-import { asRuntimeError, ERRORS, RuntimeError } from "../../../contract/error.ts";
-import { withoutControls } from "../../wire/terminal-text.ts";
-import { agentName, strangerText } from "../commands/agent-views.ts";
-import { mentionMissingMemory, refuseContradictions } from "../commands/run.ts";
-import { addRunFlags, type RunFlags, readSchema, resumeFlag } from "../commands/run-flags.ts";
-import { askForTrust } from "../commands/trust.ts";
-import { writeError, writeInterrupted } from "../failure.ts";
-import { describeHelp } from "../help.ts";
-import { counted, createPaint, type Io, interruptedExit, oneLine } from "../io.ts";
-import { type Opened, withRuntime, withSessions } from "../open-runtime.ts";
-import type { Invocation } from "../parts.ts";
-import { createLogLines } from "../progress.ts";
-import { findSession, shortId } from "../session-selector.ts";
+import { asRuntimeError, ERRORS, RuntimeError } from "../../contract/error.ts";
+import { withoutControls } from "../wire/terminal-text.ts";
+import { agentName, strangerText } from "./commands/agent-views.ts";
+import { mentionMissingMemory, refuseContradictions } from "./commands/run.ts";
+import { addRunFlags, type RunFlags, readSchema, resumeFlag } from "./commands/run-flags.ts";
+import { askForTrust } from "./commands/trust.ts";
 import { type Chat, createAgentTalk, createConversation } from "./conversation.ts";
+import { writeError, writeInterrupted } from "./failure.ts";
+import { describeHelp } from "./help.ts";
+import { counted, createPaint, type Io, interruptedExit, oneLine } from "./io.ts";
+import { type Opened, withRuntime, withSessions } from "./open-runtime.ts";
+import type { Invocation } from "./parts.ts";
+import { createLogLines } from "./progress.ts";
 import { openPipedPrompts, openTypedPrompts, type PromptSource } from "./prompts.ts";
+import { findSession, shortId } from "./session-selector.ts";
 import { parseSlash, runAgentCommand, runSlash } from "./slash-commands.ts";
 
 /** Declares `rkat chat`. */
