@@ -13,7 +13,7 @@ export interface Party {
 }
 
 /** Where a conversation goes on. */
-export type Place =
+type Place =
   /** At the end of a session, which has nothing more. */
   | { readonly kind: "end"; readonly session_id: string; readonly seq: number }
   /** After an answer of a session that has gone on otherwise; `messages` are those up to it. */
