@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { ERRORS, type ErrorCode } from "../../src/contract/error.ts";
+import { ChatRequest } from "../../src/contract/openai-chat.ts";
 import { CompactRequest, CreateConversation, CreateResponse } from "../../src/contract/openai-responses.ts";
 import type { JsonSchema } from "../../src/contract/requests.ts";
 import { createSystemClock } from "../../src/service/system-clock.ts";
@@ -27,6 +28,10 @@ const PLACES: readonly Place[] = [
   ["GET", "/v1/conversations/{conversation_id}", CONVERSATION],
   ["DELETE", "/v1/conversations/{conversation_id}", CONVERSATION],
   ["GET", "/v1/conversations/{conversation_id}/items", { ...CONVERSATION, ...PAGE }],
+  ["POST", "/v1/chat/completions", fieldsOf(ChatRequest), ["messages"]],
+  ["POST", "/v1/chat/completions", fieldsOf(ChatRequest), ["messages"]],
+  ["GET", "/v1/models", {}],
+  ["GET", "/v1/models/{model}", { model: { type: "string" } }],
   ["GET", "/v1/nothing", {}],
 ];
 

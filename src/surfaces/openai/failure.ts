@@ -22,7 +22,7 @@ export function openAiFailure(thrown: unknown, detail: HttpDetail = {}): Answer 
 /** The header that says which session an answer is of. */
 export const SESSION_HEADER = "x-rkat-session";
 
-function errorOf(error: RuntimeError, status: number = ERRORS[error.code].http): OpenAiError {
+export function errorOf(error: RuntimeError, status: number = ERRORS[error.code].http): OpenAiError {
   return { message: error.message, type: typeOf(status), param: paramIn(error), code: error.code };
 }
 

@@ -3,8 +3,10 @@ import { isLoopback } from "../wire/callers.ts";
 import type { Mount, MountParts, OpenMount } from "../wire/mount.ts";
 import { createOnce } from "../wire/once.ts";
 import type { Route } from "../wire/router.ts";
+import { createChatRoutes } from "./chat-routes.ts";
 import { createConversationRoutes } from "./conversation-routes.ts";
 import { openAiFailure } from "./failure.ts";
+import { createModelRoutes } from "./model-routes.ts";
 import { createResponseRoutes } from "./response-routes.ts";
 import type { OpenAiSettings, Place } from "./turn-route.ts";
 
@@ -19,7 +21,12 @@ export async function loadMounts(
 const PREFIX = "/v1/";
 
 /** What is served there, an endpoint a row. */
-const ENDPOINTS: readonly ((place: Place) => readonly Route[])[] = [createResponseRoutes, createConversationRoutes];
+const ENDPOINTS: readonly ((place: Place) => readonly Route[])[] = [
+  createResponseRoutes,
+  createConversationRoutes,
+  createChatRoutes,
+  createModelRoutes,
+];
 
 /** OpenAI's endpoints over the operations. */
 export function mountOpenAi(settings: OpenAiSettings, parts: MountParts): Mount {

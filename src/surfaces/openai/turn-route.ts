@@ -39,6 +39,8 @@ export interface Encoder {
     readonly body: unknown;
     /** Whether whoever does not listen is to be told the failure itself. */
     readonly isFailed: boolean;
+    /** What failed, where that is no failure of the turn. */
+    readonly failure?: RuntimeError | undefined;
   };
   /** What a stream is that answers a request for the second time. */
   replay(body: unknown): readonly Frame[];
@@ -77,9 +79,10 @@ export async function answerTurn(
     const failure = await failureOf(turn.run({ signal, listener }));
     // What was refused before a turn began has no events, and an answer of its own.
     if (failure !== undefined && encoder.sessionId() === undefined) return openAiFailure(failure);
-    const { frames: last, body, isFailed } = encoder.end(failure);
+    const end = encoder.end(failure);
+    const { frames: last, body, isFailed } = end;
     if (isStreamed) frames.add(last);
-    if (isFailed && !isStreamed) return { ...openAiFailure(failure), headers: headersOf(encoder) };
+    if (isFailed && !isStreamed) return { ...openAiFailure(end.failure ?? failure), headers: headersOf(encoder) };
     return { ...jsonAnswer(body), headers: headersOf(encoder) };
   };
   const id = request.headers["x-meerkat-request-id"];

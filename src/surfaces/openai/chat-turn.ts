@@ -1,0 +1,95 @@
+import { RuntimeError } from "../../contract/error.ts";
+import type { Usage } from "../../contract/event.ts";
+import { type RunResult, SessionId } from "../../contract/session.ts";
+import type { CallContext } from "../../service/dispatch.ts";
+import type { Asked } from "../wire/asked-by.ts";
+import { historyOf, resultOf, type Talk } from "./chat-messages.ts";
+import { BEGINNING_LABEL, beginningOf, type Conversations, hashTalk, type Party } from "./conversations.ts";
+import { parseConversationId } from "./ids.ts";
+import { partsOf } from "./said.ts";
+
+/** A request of a client that knows nothing of sessions. */
+export interface ChatTurn {
+  readonly talk: Talk;
+  readonly party: Party;
+  /** The session, where the client names it outright. */
+  readonly named: string | undefined;
+  /** What a new session is made with, and what a further turn is run with. */
+  readonly creation: Readonly<Record<string, unknown>> & { readonly labels: Readonly<Record<string, string>> };
+  readonly continuation: Readonly<Record<string, unknown>>;
+}
+
+/** How often a session is looked for anew that went on between being found and being asked. */
+const LOOKS_MAX = 3;
+
+/** Runs the turn of a conversation in the session that is known to be it, or in a new one; never in another. */
+export async function runChat(
+  { dispatch, subscribe }: Asked,
+  conversations: Conversations,
+  chat: ChatTurn,
+  call: CallContext & { readonly found: (before: Usage | undefined) => void },
+): Promise<RunResult> {
+  const { talk, party, named } = chat;
+  const { found, ...context } = call;
+  const further = async (session_id: string, after: { readonly after_seq?: number }): Promise<RunResult> => {
+    const { usage } = await dispatch("readSession", { session_id });
+    found(usage);
+    const { results, prompt } = talk;
+    const brought = results.length === 0 ? {} : { tool_results: results.map(resultOf) };
+    return dispatch("startTurn", { ...chat.continuation, session_id, prompt, ...brought, ...after }, context);
+  };
+  const anew = async (): Promise<RunResult> => {
+    found(undefined);
+    const first = talk.said.find(({ role }) => role === "user") ?? {
+      role: "user" as const,
+      parts: partsOf(talk.prompt),
+    };
+    const labels = { ...chat.creation.labels, [BEGINNING_LABEL]: beginningOf(party, [first]) };
+    const history = talk.said.length === 0 ? {} : { history: historyOf(talk.said) };
+    const made = { ...chat.creation, ...history, labels };
+    if (talk.results.length === 0) {
+      const result = await dispatch("createSession", { ...made, prompt: talk.prompt }, context);
+      if (!("text" in result)) throw new Error("a session that is not deferred has run its first turn");
+      return result;
+    }
+    const { session_id } = await dispatch("createSession", { ...made, initial_turn: "deferred" });
+    return dispatch(
+      "startTurn",
+      { session_id, prompt: talk.prompt, tool_results: talk.results.map(resultOf) },
+      context,
+    );
+  };
+
+  if (named !== undefined) return further(sessionIdOf(named), {});
+  if (talk.said.length === 0) return anew();
+  const hashed = hashTalk(party, talk.said);
+  for (let look = 1; look <= LOOKS_MAX; look += 1) {
+    const place = await conversations.find({ dispatch, subscribe }, hashed);
+    if (place.kind === "none") return anew();
+    try {
+      if (place.kind === "end") return await further(place.session_id, { after_seq: place.seq });
+      const { session_id, messages: message_index } = place;
+      const fork = await dispatch("forkSession", { session_id, message_index });
+      return await further(fork.session_id, {});
+    } catch (thrown) {
+      if (!isOvertaken(thrown)) throw thrown;
+      // Somebody else says something there now: it can neither be waited for nor be forked.
+      if (place.kind === "middle") return anew();
+    }
+  }
+  return anew();
+}
+
+/** Whether a session has gone on, or goes on, so that nothing was begun. */
+function isOvertaken(thrown: unknown): boolean {
+  if (!(thrown instanceof RuntimeError)) return false;
+  return thrown.code === "SESSION_BUSY" || (thrown.code === "INVALID_PARAMS" && thrown.message.startsWith("after_seq"));
+}
+
+function sessionIdOf(named: string): string {
+  // As the other endpoint writes the conversation of a session.
+  if (named.startsWith("conv_")) return parseConversationId(named);
+  const id = SessionId.safeParse(named);
+  if (id.success) return id.data;
+  throw new RuntimeError("INVALID_PARAMS", "x-rkat-session: write a session's id, as the header of an answer names it");
+}

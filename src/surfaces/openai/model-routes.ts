@@ -1,0 +1,34 @@
+import { RuntimeError } from "../../contract/error.ts";
+import { jsonAnswer } from "../wire/http-answer.ts";
+import type { AnsweredRoute, RestRequest } from "../wire/router.ts";
+
+/** `GET /v1/models` and one of them, as the catalogue has them. */
+export function createModelRoutes(): readonly AnsweredRoute[] {
+  return [
+    {
+      method: "GET",
+      path: "/v1/models",
+      scope: "read",
+      serve: async (request) => jsonAnswer({ object: "list", data: await modelsFor(request) }),
+    },
+    {
+      method: "GET",
+      path: "/v1/models/{model}",
+      scope: "read",
+      serve: async (request) => {
+        const { model = "" } = request.params;
+        const found = (await modelsFor(request)).find(({ id }) => id === model);
+        if (found !== undefined) return jsonAnswer(found);
+        throw new RuntimeError("METHOD_NOT_FOUND", `there is no model ${JSON.stringify(model.slice(0, 200))} here`);
+      },
+    },
+  ];
+}
+
+async function modelsFor({ runtime }: RestRequest) {
+  const { providers } = await runtime.dispatch("readModels", {});
+  return providers.flatMap(({ provider, models }) =>
+    // Nobody knows when a model was made.
+    models.map(({ id }) => ({ id, object: "model", created: 0, owned_by: provider })),
+  );
+}

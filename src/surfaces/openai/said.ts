@@ -1,0 +1,72 @@
+import { createHash } from "node:crypto";
+import type { PendingCall } from "../../contract/client-tools.ts";
+import type { Content, ContentBlock } from "../../contract/message.ts";
+
+/**
+ * What a client and the assistant said to each other, as the client knows it: words of the user one after another are one,
+ * and what was done on the server between them is not there.
+ */
+export type Said =
+  | { readonly role: "user"; readonly parts: readonly ContentBlock[] }
+  | { readonly role: "assistant"; readonly text: string; readonly calls: readonly PendingCall[] }
+  | { readonly role: "tools"; readonly results: readonly SaidResult[] };
+
+export interface SaidResult {
+  readonly id: string;
+  readonly content: Content;
+}
+
+/** A conversation up to some answer, by the hash of all that was said; the same meaning has the same hash. */
+export type ChainHash = string;
+
+/** The hash of a conversation and one thing more that was said. */
+export function chainHash(before: ChainHash, said: Said): ChainHash {
+  return createHash("sha256").update(before).update("\n").update(normalForm(said)).digest("base64url");
+}
+
+/** One text for everything that means the same; two meanings never have the same. */
+function normalForm(said: Said): string {
+  switch (said.role) {
+    case "user":
+      return JSON.stringify(["user", said.parts.map(partForm)]);
+    case "assistant":
+      // Clients trim what they show, and write the arguments of calls anew.
+      return JSON.stringify([
+        "assistant",
+        said.text.trim(),
+        said.calls.map(({ id, name, args }) => [id, name, sorted(args)]),
+      ]);
+    case "tools": {
+      const results = said.results.map(({ id, content }) => [id, partsOf(content).map(partForm)] as const);
+      return JSON.stringify(["tools", results.toSorted(([one], [other]) => (one < other ? -1 : 1))]);
+    }
+  }
+}
+
+/** A text is a list of one part; an empty one is none. */
+export function partsOf(content: Content): readonly ContentBlock[] {
+  if (typeof content !== "string") return content;
+  return content === "" ? [] : [{ type: "text", text: content }];
+}
+
+/** A text alone is a plain one. */
+export function plainOf(parts: readonly ContentBlock[]): Content {
+  const [only] = parts;
+  return parts.length === 1 && only?.type === "text" ? only.text : [...parts];
+}
+
+/** Bytes count as what they are, wherever they are kept. */
+function partForm(part: ContentBlock): unknown {
+  if (part.type === "text") return part.text;
+  if (!("data" in part)) return sorted(part);
+  const { data, ...rest } = part;
+  return sorted({ ...rest, data: createHash("sha256").update(data).digest("base64url") });
+}
+
+/** A value with the fields of its objects in one order. */
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (typeof value !== "object" || value === null) return value;
+  const fields = Object.entries(value).toSorted(([one], [other]) => (one < other ? -1 : 1));
+  return Object.fromEntries(fields.map(([key, inner]) => [key, sorted(inner)]));
+}
