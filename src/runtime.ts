@@ -72,10 +72,7 @@ export interface RuntimeOptions {
   readonly store?: Store;
   /** Long sessions are compacted before they overflow; without this they are not. */
   readonly compaction?: true | CompactionOptions;
-  /**
-   * For a process that ends with its turn: no summary is made ready behind it, which would be paid for in vain, and
-   * closing after a search goes on for a second with vectors, which nobody would make otherwise.
-   */
+  /** For a process that ends with its turn: no summary is made ready, and vectors for a second after a search. */
   readonly isBrief?: boolean;
   /** What compactions took out of a context, and everything else that was said, can be searched. */
   readonly memory?: MemoryOptions;
@@ -135,10 +132,9 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     ...(options.memory === undefined ? [] : ["memory-store" as const]),
   ]);
   const store = translateFailures(options.store ?? createInMemoryStore({ now: clock.now }));
-  const { mcpServers = [], warn = () => {} } = options;
+  const { mcpServers = [], warn = () => {}, isBrief = false } = options;
   const others = createAgentSource(() => agents.store());
-  const memory =
-    options.memory && memoryOf(options.memory, { store, clock, others, warn, isBrief: options.isBrief === true });
+  const memory = options.memory && memoryOf(options.memory, { store, clock, others, warn, isBrief });
   const redact = createRedactor([...secretsIn(env), ...secretsOf(mcpServers, env), ...(options.secrets ?? [])]);
   const telemetry = tellBoth(
     options.telemetry && openTelemetryLater(options.telemetry === true ? {} : options.telemetry, redact),

@@ -6,6 +6,7 @@ import { Capability } from "../contract/capability.ts";
 import { RuntimeError } from "../contract/error.ts";
 import { firstLine, type Start, startChild, withinTime } from "./child.ts";
 import { commandsOf, createCliDriver } from "./cli-driver.ts";
+import { CLIENTS } from "./client-scenarios.ts";
 import { COMPACTIONS } from "./compaction-scenarios.ts";
 import { type Driver, openRuntimeDriver, type RuntimeLike, type Surface } from "./driver.ts";
 import { LIMITS, REFUSALS } from "./limit-scenarios.ts";
@@ -22,6 +23,7 @@ import { TURNS } from "./turn-scenarios.ts";
 /** Every scenario, in the order they are told. */
 export const SCENARIOS: readonly Scenario[] = [
   ...TURNS,
+  ...CLIENTS,
   ...LIMITS,
   ...SESSIONS,
   ...COMPACTIONS,

@@ -93,7 +93,8 @@ describe("a log that is read page by page", () => {
     let others = 0;
     for (; !isLongOver; others += 1)
       await store.log.append(idOf(2 + others), 0, toNewEntries([created, said("short")]));
-    expect(others).toBeGreaterThan(3);
+    // How many they are is the machine's; were the long one a single piece, there would be none.
+    expect(others).toBeGreaterThan(0);
     const written = await long;
     expect(written.map(({ body }) => body)).toEqual(bodies);
     await store.close();

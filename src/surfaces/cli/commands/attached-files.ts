@@ -3,7 +3,6 @@ import { basename, extname, resolve } from "node:path";
 import type { Option } from "commander";
 import { RuntimeError } from "../../../contract/error.ts";
 import type { Content, ContentBlock } from "../../../contract/message.ts";
-import { asBlocks } from "../../../core/tokens.ts";
 import { isErrno } from "../../wire/realm.ts";
 import { repeated } from "../flags.ts";
 
@@ -24,7 +23,7 @@ const IMAGES: Readonly<Record<string, string>> = {
 export async function withFiles(prompt: string, paths: readonly string[], cwd: string): Promise<Content> {
   if (paths.length === 0) return prompt;
   const files = await Promise.all(paths.map((path) => readAttached(path, cwd)));
-  return [...files, ...asBlocks(prompt)];
+  return [...files, { type: "text", text: prompt }];
 }
 
 async function readAttached(path: string, cwd: string): Promise<ContentBlock> {
