@@ -101,11 +101,13 @@ describe("what is behind", () => {
 
   it("[D4] what cannot be searched is told at once, not when the next turn is taken in", async () => {
     const { kept } = countingMemory();
+    let isUnreadable = true;
     const memory = createSessionMemory({
       memory: {
         ...kept,
-        match: async () => {
-          throw new RuntimeError("SESSION_STORE_ERROR", "the index is unreadable");
+        match: async (...asked) => {
+          if (isUnreadable) throw new RuntimeError("SESSION_STORE_ERROR", "the index is unreadable");
+          return kept.match(...asked);
         },
       },
       store: createInMemoryStore(),
@@ -116,6 +118,9 @@ describe("what is behind", () => {
     const { signal } = new AbortController();
     await expect(memory.recall("heron", { scope, limit: 1, signal })).rejects.toThrow("the index is unreadable");
     expect(memory.vitals().problem).toBe("the index is unreadable");
+    isUnreadable = false;
+    await memory.recall("heron", { scope, limit: 1, signal });
+    expect(memory.vitals().problem).toBeUndefined();
     await memory.close();
   });
 });

@@ -83,6 +83,8 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
   let turnsBehind = 0;
   let flushing: Promise<void> = Promise.resolve();
   let problem: string | undefined;
+  /** Whether that is of the last search. */
+  let isUnsearchable = false;
   const looks = { sessions: createRowWatch(now), others: createRowWatch(now) };
   /** Sessions that were left out when everything else was caught up. */
   const leftOut = new Set<string>();
@@ -216,7 +218,10 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
     (ask: Recall): Recall =>
     async (query, options) => {
       try {
-        return await ask(query, options);
+        const recalled = await ask(query, options);
+        if (isUnsearchable) problem = undefined;
+        isUnsearchable = false;
+        return recalled;
       } catch (thrown) {
         if (!(thrown instanceof RuntimeError) || thrown.code !== "SESSION_STORE_ERROR") throw thrown;
         lookAnew();
@@ -224,6 +229,7 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
         return await ask(query, options).catch((stillThrown) => {
           // Whoever asks how the server is must not wait for the next turn to be taken in.
           failed(stillThrown);
+          isUnsearchable = true;
           throw stillThrown;
         });
       }
