@@ -65,6 +65,22 @@ describe("a chat completion", () => {
     ]);
   });
 
+  it("[K1] is known again by its images, wherever they are kept", async () => {
+    const { url, model } = await serve(counting);
+    for (const bytes of [30, 30_000]) {
+      const image = { url: `data:image/png;base64,${Buffer.alloc(bytes, bytes % 251).toString("base64")}` };
+      const asked = user([
+        { type: "text", text: "What is it?" },
+        { type: "image_url", image_url: image },
+      ]);
+      const first = await complete(url, { messages: [asked] });
+      const second = await complete(url, { messages: [asked, assistant("answer to 1"), user("Sure?")] });
+      expect({ bytes, session: second.session }).toEqual({ bytes, session: first.session });
+      const content = [{ type: "text" }, { type: "image", source: "inline" }];
+      expect(model.requests.at(-1)?.messages[0]).toMatchObject({ role: "user", content });
+    }
+  });
+
   it("[K1] goes on in the session its messages are known of, and only what is new is said to it", async () => {
     const { url, runtime } = await serve(counting);
     const first = await complete(url, { messages: [user("one")] });

@@ -52,7 +52,7 @@ function imageOf(url: string | undefined, at: string): ContentBlock {
   if (media_type === undefined || data === undefined || data === "") {
     throw unread(at, "images are read from a data: URL alone, like data:image/png;base64,…");
   }
-  return { type: "image", source: "inline", media_type, data };
+  return { type: "image", source: "inline", media_type, data: data.replace(/\s/g, "") };
 }
 
 function unread(at: string, why: string): RuntimeError {

@@ -58,9 +58,14 @@ export function plainOf(parts: readonly ContentBlock[]): Content {
 /** Bytes count as what they are, wherever they are kept. */
 function partForm(part: ContentBlock): unknown {
   if (part.type === "text") return part.text;
-  if (!("data" in part)) return sorted(part);
-  const { data, ...rest } = part;
-  return sorted({ ...rest, data: createHash("sha256").update(data).digest("base64url") });
+  if (part.source === "url") return sorted(part);
+  const name = part.type === "file" ? (part.name ?? "") : "";
+  return [part.type, part.media_type, name, part.source === "blob" ? part.blob_id : blobIdOf(part.data)];
+}
+
+/** What a store calls these bytes. */
+function blobIdOf(base64: string): string {
+  return `sha256:${createHash("sha256").update(Buffer.from(base64, "base64")).digest("hex")}`;
 }
 
 /** A value with the fields of its objects in one order. */
