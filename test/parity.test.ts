@@ -124,7 +124,6 @@ const UNREACHED: Readonly<Record<string, string>> = {
   SESSION_STORE_ERROR: "a disk that fails",
   HOOK_DENIED: "hooks are not built",
   AGENT_ERROR: "limits of a thousand requests at once",
-  CAPABILITY_UNAVAILABLE: "fields of the wire that the command line has no flag for",
   SKILL_NOT_FOUND: "fields of the wire that the command line has no flag for",
   SKILL_RESOLUTION_FAILED: "reserved",
   SCHEDULE_NOT_FOUND: "reserved",
