@@ -190,7 +190,9 @@ function parts(io: Io): Parts {
       const { stdin, stdout, stderr } = process;
       const openServers: Parameters<typeof startAcp>[1]["openServers"] = async (...given) =>
         (await import("./runtime-on-disk.ts")).openMcpServers(...given);
-      return startAcp({ ...io, args: words, stdin, stdout, stderr }, { loadConfig, openRuntime, openServers });
+      const { resolveInProject } = await import("./tools/project-path.ts");
+      const parts = { loadConfig, openRuntime, openServers, resolveInProject };
+      return startAcp({ ...io, args: words, stdin, stdout, stderr }, parts);
     },
     serveRest: async (words) => {
       const { startRest } = await import("./surfaces/rest/start.ts");

@@ -15,7 +15,7 @@ import {
 } from "@agentclientprotocol/sdk";
 import { chatFrames, type Reply } from "../../src/conformance/model-server.ts";
 
-const CLI = join(import.meta.dirname, "../../src/cli.ts");
+export const CLI = join(import.meta.dirname, "../../src/cli.ts");
 
 /** What the model is asked: the texts of its messages, the last one last. */
 export type Script = (asked: {
@@ -93,6 +93,7 @@ export async function openEditor(stage: Stage, options: EditorOptions = {}) {
   const asked: RequestPermissionRequest[] = [];
   const files = new Map<string, string>();
   const commands: string[] = [];
+  const read: string[] = [];
   const waiting = new Set<() => void>();
   const heard = (): void => {
     for (const wake of waiting) wake();
@@ -110,7 +111,10 @@ export async function openEditor(stage: Stage, options: EditorOptions = {}) {
       await new Promise<void>((done) => signal.addEventListener("abort", () => done(), { once: true }));
       return { outcome: { outcome: "cancelled" } };
     })
-    .onRequest("fs/read_text_file", ({ params }) => ({ content: files.get(params.path) ?? "" }))
+    .onRequest("fs/read_text_file", ({ params }) => {
+      read.push(params.path);
+      return { content: files.get(params.path) ?? "" };
+    })
     .onRequest("fs/write_text_file", ({ params }) => {
       files.set(params.path, params.content);
       return {};
@@ -147,6 +151,7 @@ export async function openEditor(stage: Stage, options: EditorOptions = {}) {
     asked,
     files,
     commands,
+    read,
     until,
     stderr: () => stderr,
     of: <K extends SessionUpdate["sessionUpdate"]>(kind: K) =>

@@ -96,7 +96,13 @@ export function attackAcp(options: AttackOptions): Promise<Attack> {
       report: () => [],
       close: async () => {},
     });
-    const place = { root: "/project", runtime, most: "workspace", openServers } as const;
+    const place = {
+      root: "/project",
+      runtime,
+      most: "workspace",
+      openServers,
+      placeOf: async (path: string) => path,
+    } as const;
     const surface: LineSurface = {
       serve: (streams) => serveStdio({ ...streams, clock, version: "1.2.3", folderOf: async () => place }),
       probe: { method: "session/list", params: {} },

@@ -88,7 +88,8 @@ async function runTurn(parts: PromptParts, turn: Turn, blocks: readonly ContentB
       flow_tool_overlay: overlayOf(mode),
       ...(session.isModelNew ? { model: session.model } : {}),
     };
-    const call: CallContext = { signal, listener: hearing.listener, ...(tools.length === 0 ? {} : { tools }) };
+    // An empty list, too: tools of another mode or of servers that were let go must not stay.
+    const call: CallContext = { signal, listener: hearing.listener, tools };
     // The output of a row that runs a turn.
     const result = (await furtherTurn(folder.runtime.dispatch, input, call)) as RunResult;
     session.isModelNew = false;

@@ -35,7 +35,7 @@ export async function askPerson(question: Question, parts: AskParts): Promise<bo
         toolCall: { toolCallId: call.id, name: call.name, status: "pending", ...given(shown) },
         options: optionsFor(call),
       },
-      { cancellationSignal: parts.signal },
+      { cancellationSignal: parts.signal, stopWaitingOnCancel: true },
     );
     if (parts.signal.aborted || outcome.outcome === "cancelled") return false;
     const word = WORDS[outcome.optionId] ?? WORDS.no;

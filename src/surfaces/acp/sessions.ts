@@ -12,7 +12,15 @@ import type { McpServerConfig } from "../../ports/mcp-server.ts";
 import type { Runtime } from "../../service/runtime-calls.ts";
 import type { Tasks } from "./plan.ts";
 import { type SessionServers, serversOf } from "./servers.ts";
-import { describeModes, describeOptions, type Mode, modeOf, requireModel, windowOf } from "./session-options.ts";
+import {
+  describeModes,
+  describeOptions,
+  type Mode,
+  modeOf,
+  mostFor,
+  requireModel,
+  windowOf,
+} from "./session-options.ts";
 import { notice, replayOf, type Telling, type Wishes } from "./updates.ts";
 
 /** A folder that sessions work in, and the runtime that has them. */
@@ -21,6 +29,8 @@ export interface Folder {
   readonly runtime: Pick<Runtime, "dispatch">;
   /** The most the tools of its sessions may do. */
   readonly most: Mode;
+  /** The real path of a file of the folder; rejects, for the model to read, where that is outside of it. */
+  placeOf(path: string): Promise<string>;
   openServers(servers: readonly McpServerConfig[]): Promise<SessionServers>;
 }
 
@@ -30,6 +40,10 @@ export interface OpenSession {
   readonly folder: Folder;
   readonly servers: SessionServers | undefined;
   readonly tasks: Tasks;
+  /** The names of its own tools. */
+  readonly tools: readonly string[];
+  /** The most that those may do. */
+  readonly most: Mode;
   mode: Mode;
   model: string;
   /** Whether the model was chosen since the last turn. */
@@ -87,12 +101,17 @@ export function createSessions(parts: SessionsParts): Sessions {
     const message = `this client has ${SESSIONS_MAX} sessions open, its limit; session/close closes one`;
     throw new RuntimeError("AGENT_ERROR", message);
   };
+  /** A session as it is kept, with the servers that the client brings for it. */
+  const opened = async (folder: Folder, id: string, asked: Asked): Promise<OpenSession> => {
+    const { model } = await folder.runtime.dispatch("readSession", { session_id: id });
+    const { tools } = await folder.runtime.dispatch("readContext", { session_id: id });
+    const most = mostFor(tools, folder.most);
+    const servers = await serversFor(folder, asked);
+    const state = { mode: most, model, isModelNew: false, tasks: new Map(), running: new Set<AbortController>() };
+    return { id, folder, servers, tools, most, ...state };
+  };
   const serversFor = async (folder: Folder, asked: Asked): Promise<SessionServers | undefined> => {
-    if ((asked.additionalDirectories ?? []).length > 0) {
-      const why = "a session works in one folder; leave the list out, or open a session there";
-      throw new RuntimeError("INVALID_PARAMS", `additionalDirectories: ${why}`);
-    }
-    const servers = serversOf(asked.mcpServers);
+    const servers = serverConfigs(asked);
     if (servers.length === 0 || folder.most === "none") return undefined;
     return folder.openServers(servers);
   };
@@ -100,9 +119,9 @@ export function createSessions(parts: SessionsParts): Sessions {
     await open.get(session.id)?.servers?.close();
     open.set(session.id, session);
   };
-  const options: Sessions["options"] = async ({ mode, model, folder }) => {
+  const options: Sessions["options"] = async ({ mode, most, tools, model, folder }) => {
     const catalogue = await folder.runtime.dispatch("readModels", {});
-    const chosen = { mode, model, most: folder.most, catalogue };
+    const chosen = { mode, most, tools, model, catalogue };
     return { modes: describeModes(chosen), configOptions: describeOptions(chosen) };
   };
   const find: Sessions["find"] = (sessionId) => {
@@ -126,35 +145,18 @@ export function createSessions(parts: SessionsParts): Sessions {
     create: async (asked) => {
       requireRoom();
       const folder = await parts.folderOf(asked.cwd);
-      const servers = await serversFor(folder, asked);
+      serverConfigs(asked);
       const { dispatch } = folder.runtime;
       const input = { initial_turn: "deferred", tool_preset: folder.most, permissions: { otherwise: "ask" } };
       const { session_id: id } = await dispatch("createSession", input, { signal: asked.signal });
-      const { model } = await dispatch("readSession", { session_id: id });
-      const state = {
-        mode: folder.most,
-        model,
-        isModelNew: false,
-        tasks: new Map(),
-        running: new Set<AbortController>(),
-      };
-      const session: OpenSession = { id, folder, servers, ...state };
+      const session = await opened(folder, id, asked);
       await add(session);
       return { sessionId: id, ...(await options(session)) };
     },
     open: async (asked, { client, replay }) => {
       requireRoom();
       const folder = await parts.folderOf(asked.cwd);
-      const { model } = await folder.runtime.dispatch("readSession", { session_id: asked.sessionId });
-      const servers = await serversFor(folder, asked);
-      const state = {
-        mode: folder.most,
-        model,
-        isModelNew: false,
-        tasks: new Map(),
-        running: new Set<AbortController>(),
-      };
-      const session: OpenSession = { id: asked.sessionId, folder, servers, ...state };
+      const session = await opened(folder, asked.sessionId, asked);
       if (replay) {
         const updates = await readReplay(session, await telling(session));
         await parts.tell(client, session.id, updates);
@@ -182,12 +184,12 @@ export function createSessions(parts: SessionsParts): Sessions {
     find,
     setMode: (sessionId, modeId) => {
       const session = find(sessionId);
-      session.mode = modeOf(modeId, session.folder.most, "modeId");
+      session.mode = modeOf(modeId, session.most, "modeId");
     },
     setOption: async (sessionId, configId, value) => {
       const session = find(sessionId);
       if (typeof value !== "string") throw new RuntimeError("INVALID_PARAMS", "value: write one of the options");
-      if (configId === "tools") session.mode = modeOf(value, session.folder.most, "value");
+      if (configId === "tools") session.mode = modeOf(value, session.most, "value");
       else if (configId === "model") {
         const catalogue = await session.folder.runtime.dispatch("readModels", {});
         session.isModelNew ||= value !== session.model;
@@ -208,6 +210,15 @@ export function createSessions(parts: SessionsParts): Sessions {
       await Promise.all([...open.keys()].map(close));
     },
   };
+}
+
+/** The servers that a client brings; throws INVALID_PARAMS, naming the field, for what cannot be had. */
+function serverConfigs({ additionalDirectories, mcpServers }: Asked): readonly McpServerConfig[] {
+  if ((additionalDirectories ?? []).length > 0) {
+    const why = "a session works in one folder; leave the list out, or open a session there";
+    throw new RuntimeError("INVALID_PARAMS", `additionalDirectories: ${why}`);
+  }
+  return serversOf(mcpServers);
 }
 
 async function readReplay(session: OpenSession, telling: Telling): Promise<readonly SessionUpdate[]> {

@@ -1,5 +1,5 @@
 import { realpath } from "node:fs/promises";
-import { isAbsolute, resolve } from "node:path";
+import { isAbsolute, relative, resolve } from "node:path";
 import { RuntimeError } from "../../contract/error.ts";
 import type { McpServerConfig } from "../../ports/mcp-server.ts";
 import { readFlags, SERVER_OPTIONS, type ServerFlags, serverFlags } from "../wire/flags.ts";
@@ -20,6 +20,8 @@ import type { Folder } from "./sessions.ts";
 
 /** What a door composes for this server. */
 export interface AcpParts extends ServerParts {
+  /** The real place of a path relative to a project; rejects what lies outside, by name or through a link. */
+  resolveInProject(root: string, path: string): Promise<string>;
   /** Makes the tools of MCP servers that a client brings; nothing is started before they are prepared. */
   openServers(
     servers: readonly McpServerConfig[],
@@ -85,6 +87,7 @@ function createFolders(io: ServerIo, parts: AcpParts, own: Serving<ServerFlags>)
     root,
     runtime,
     most: mostOf(config),
+    placeOf: (path) => parts.resolveInProject(root, relative(root, resolve(root, path)) || "."),
     openServers: (servers) => parts.openServers(servers, { root, env: io.env, warn: log }),
   });
   const ownRoot = resolve(io.cwd, flags.contextRoot ?? "");
