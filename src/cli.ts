@@ -191,7 +191,9 @@ function parts(io: Io): Parts {
       const openServers: Parameters<typeof startAcp>[1]["openServers"] = async (...given) =>
         (await import("./runtime-on-disk.ts")).openMcpServers(...given);
       const { resolveInProject } = await import("./tools/project-path.ts");
-      const parts = { loadConfig, openRuntime, openServers, resolveInProject };
+      const keylessProviders: Parameters<typeof startAcp>[1]["keylessProviders"] = async (...given) =>
+        (await import("./providers/provider-settings.ts")).keylessProviders(...given);
+      const parts = { loadConfig, openRuntime, openServers, resolveInProject, keylessProviders };
       return startAcp({ ...io, args: words, stdin, stdout, stderr }, parts);
     },
     serveRest: async (words) => {

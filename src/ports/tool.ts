@@ -29,6 +29,8 @@ export interface Tool extends ToolSpec {
    * call of it as this call of that one besides.
    */
   readonly standsFor?: { readonly tool: string; args(args: JsonObject): JsonObject };
+  /** What it was given to keep: masked in everything that tools of its session give. */
+  readonly secrets?: readonly string[];
   /** A thrown error becomes an error result with its message. */
   execute(args: JsonObject, context: ToolCallContext): Promise<ToolOutput> | ToolOutput;
 }

@@ -1,10 +1,8 @@
-import { execFile } from "node:child_process";
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { promisify } from "node:util";
 import type { McpServer, ResumeSessionResponse } from "@agentclientprotocol/sdk";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { CLI, called, openEditor, openStage, type Script, type Stage, said } from "./editor.ts";
+import { called, madeByCommand, openEditor, openStage, type Script, type Stage, said } from "./editor.ts";
 
 /** Calls the tool a prompt names with the arguments that follow it; after a tool it says what the tool gave. */
 const script: Script = ({ texts, body }) => {
@@ -34,15 +32,6 @@ beforeAll(async () => {
 });
 afterAll(() => stage.close());
 
-/** A session that was made by a command. */
-async function madeElsewhere(...flags: readonly string[]): Promise<string> {
-  const words = [CLI, "run", "Hello!", "--json", ...flags];
-  const made = promisify(execFile)(process.execPath, words, { cwd: stage.project, env: stage.env });
-  made.child.stdin?.end();
-  const { stdout } = await made;
-  return (JSON.parse(stdout) as { session_id: string }).session_id;
-}
-
 async function openedWith(sessionId: string, answer: string | undefined = undefined) {
   const editor = await openEditor(stage, { capabilities: EVERYTHING, answer: () => answer ?? "no" });
   const server: McpServer = { name: "editors", command: process.execPath, args: [TOOL_SERVER], env: [] };
@@ -53,7 +42,7 @@ async function openedWith(sessionId: string, answer: string | undefined = undefi
 
 describe("what an editor may bring to a session", () => {
   it("[K1] a session made without tools gets none by the editor, and says so", async () => {
-    const sessionId = await madeElsewhere("-t", "none");
+    const sessionId = await madeByCommand(stage, "-t", "none");
     const { editor, opened } = await openedWith(sessionId);
     expect(opened.modes).toMatchObject({ currentModeId: "none", availableModes: [{ id: "none" }] });
     await editor.prompt(sessionId, "Which tools?");
@@ -67,7 +56,7 @@ describe("what an editor may bring to a session", () => {
   });
 
   it("[K1] a session made with safe tools gets the editor's servers, but neither its files nor its terminal", async () => {
-    const sessionId = await madeElsewhere("-t", "safe");
+    const sessionId = await madeByCommand(stage, "-t", "safe");
     const { editor, opened } = await openedWith(sessionId);
     expect(opened.modes).toMatchObject({ currentModeId: "safe", availableModes: [{ id: "none" }, { id: "safe" }] });
     await editor.prompt(sessionId, "Which tools?");
@@ -78,7 +67,7 @@ describe("what an editor may bring to a session", () => {
 
   it("[K1] the editor's tools are asked about and refused as the session's own are", async () => {
     const rules = ["--deny", "apply_patch(secret/**)", "--deny", "shell(rm *)", "--deny", "shell(cat secret/*)"];
-    const sessionId = await madeElsewhere("-t", "workspace", ...rules);
+    const sessionId = await madeByCommand(stage, "-t", "workspace", ...rules);
     const { editor, opened } = await openedWith(sessionId, "no");
     expect(opened.modes?.currentModeId).toBe("workspace");
     const tries = [
@@ -113,7 +102,7 @@ describe("what an editor may bring to a session", () => {
     symlinkSync(outside, join(stage.project, "link"));
     symlinkSync(join(outside, "key.txt"), join(stage.project, "key.txt"));
     symlinkSync(join(outside, "nothing"), join(stage.project, "broken"));
-    const sessionId = await madeElsewhere("-t", "workspace", "--allow", "*");
+    const sessionId = await madeByCommand(stage, "-t", "workspace", "--allow", "*");
     const { editor } = await openedWith(sessionId);
     const paths = ["link/key.txt", "key.txt", "broken", "../outside/key.txt", join(outside, "key.txt"), "a\0b"];
     for (const path of paths) {

@@ -102,9 +102,17 @@ export function attackAcp(options: AttackOptions): Promise<Attack> {
       most: "workspace",
       openServers,
       placeOf: async (path: string) => path,
+      keyless: [],
     } as const;
     const surface: LineSurface = {
-      serve: (streams) => serveStdio({ ...streams, clock, version: "1.2.3", folderOf: async () => place }),
+      serve: (streams) =>
+        serveStdio({
+          ...streams,
+          clock,
+          version: "1.2.3",
+          folderOf: async () => place,
+          knownFolders: async () => [place],
+        }),
       probe: { method: "session/list", params: {} },
       numberOf: (code) => NUMBERS[code] ?? -32_603,
       request: (id) => {

@@ -20,6 +20,8 @@ export interface AgentParts {
   readonly clock: Clock;
   /** The folder of a session; without a name, that of the process. */
   folderOf(cwd: string | undefined): Promise<Folder>;
+  /** The folders that have been asked for so far. */
+  knownFolders(): Promise<readonly Folder[]>;
   /** Does something once a request has been answered. */
   afterAnswer(requestId: unknown, act: () => Promise<void>): void;
 }
@@ -36,7 +38,7 @@ export function createAgent(parts: AgentParts): Agent {
     for (const update of updates) await client.notify("session/update", { sessionId, update });
   };
   const told = { tell, client: () => capabilities, wishes: () => wishesOf(capabilities) };
-  const sessions = createSessions({ ...told, folderOf: parts.folderOf });
+  const sessions = createSessions({ ...told, folderOf: parts.folderOf, knownFolders: parts.knownFolders });
   const prompting = { ...told, sessions, clock: parts.clock };
   /** Clients that hear of a session before they know it hang. */
   const announceLater = (client: AgentContext, requestId: unknown, sessionId: string): void => {
@@ -112,10 +114,13 @@ export function createAgent(parts: AgentParts): Agent {
         return { stopReason: await runPrompt(prompting, { session, client, blocks: params.prompt, signal }) };
       }),
     )
-    .onNotification("session/cancel", ({ params }) => {
+    .onNotification("session/cancel", async ({ params }) => {
       // A session that is not open runs nothing here.
       try {
-        for (const turn of sessions.find(params.sessionId).running) turn.abort("cancelled");
+        const { id, running, folder } = sessions.find(params.sessionId);
+        for (const turn of running) turn.abort("cancelled");
+        // A process that was killed may have left a question behind, which nobody else here could give up.
+        if (running.size === 0) await folder.runtime.dispatch("interruptTurn", { session_id: id });
       } catch (thrown) {
         if (asRuntimeError(thrown).code !== "SESSION_NOT_FOUND") throw thrown;
       }

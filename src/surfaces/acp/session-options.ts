@@ -79,7 +79,7 @@ export function describeOptions({ mode, most, tools: names, model, catalogue }: 
   ];
 }
 
-/** Every model that is known, and the session's own where it is none of them. */
+/** Every model that can be asked, and the session's own where it is none of them. */
 function modelsOf({ providers }: ModelsCatalog, model: string) {
   const known = providers.flatMap(({ provider, models }) =>
     models.map(({ id, display_name }) => ({ value: id, name: display_name, description: provider })),

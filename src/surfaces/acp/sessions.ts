@@ -6,9 +6,12 @@ import type {
   NewSessionResponse,
   SessionUpdate,
 } from "@agentclientprotocol/sdk";
-import { RuntimeError } from "../../contract/error.ts";
+import type { ModelsCatalog } from "../../contract/capability.ts";
+import { asRuntimeError, RuntimeError } from "../../contract/error.ts";
+import type { Content } from "../../contract/message.ts";
 import type { SessionHistory } from "../../contract/session.ts";
 import type { McpServerConfig } from "../../ports/mcp-server.ts";
+import { fillContent } from "../../service/media.ts";
 import type { Runtime } from "../../service/runtime-calls.ts";
 import type { Tasks } from "./plan.ts";
 import { type SessionServers, serversOf } from "./servers.ts";
@@ -29,6 +32,8 @@ export interface Folder {
   readonly runtime: Pick<Runtime, "dispatch">;
   /** The most the tools of its sessions may do. */
   readonly most: Mode;
+  /** The providers whose models cannot be asked, since they have no key. */
+  readonly keyless: readonly string[];
   /** The real path of a file of the folder; rejects, for the model to read, where that is outside of it. */
   placeOf(path: string): Promise<string>;
   openServers(servers: readonly McpServerConfig[]): Promise<SessionServers>;
@@ -55,6 +60,8 @@ export interface OpenSession {
 export interface SessionsParts {
   /** The folder of a session; without a name, that of the process. */
   folderOf(cwd: string | undefined): Promise<Folder>;
+  /** The folders that have been asked for so far. */
+  knownFolders(): Promise<readonly Folder[]>;
   tell(client: AgentContext, sessionId: string, updates: readonly SessionUpdate[]): Promise<void>;
   readonly client: () => ClientCapabilities | undefined;
   readonly wishes: () => Wishes;
@@ -120,7 +127,7 @@ export function createSessions(parts: SessionsParts): Sessions {
     open.set(session.id, session);
   };
   const options: Sessions["options"] = async ({ mode, most, tools, model, folder }) => {
-    const catalogue = await folder.runtime.dispatch("readModels", {});
+    const catalogue = await askable(folder);
     const chosen = { mode, most, tools, model, catalogue };
     return { modes: describeModes(chosen), configOptions: describeOptions(chosen) };
   };
@@ -132,7 +139,21 @@ export function createSessions(parts: SessionsParts): Sessions {
   };
   const telling: Sessions["telling"] = async ({ folder, tasks, model }) => {
     const catalogue = await folder.runtime.dispatch("readModels", {});
-    return { root: folder.root, wishes: parts.wishes(), tasks, window: windowOf(catalogue, model) };
+    const fill = (content: Content) => fillContent(content, { get: (blobId) => readBlob(folder.runtime, blobId) });
+    return { root: folder.root, wishes: parts.wishes(), tasks, fill, window: windowOf(catalogue, model) };
+  };
+  /** The request names no folder: it is one that this client has worked in or listed. */
+  const folderWith = async (session_id: string): Promise<Folder> => {
+    const own = await parts.folderOf(undefined);
+    for (const folder of await parts.knownFolders()) {
+      try {
+        await folder.runtime.dispatch("readSession", { session_id });
+        return folder;
+      } catch (thrown) {
+        if (asRuntimeError(thrown).code !== "SESSION_NOT_FOUND") throw thrown;
+      }
+    }
+    return own;
   };
   const close = async (sessionId: string): Promise<void> => {
     const session = open.get(sessionId);
@@ -158,8 +179,9 @@ export function createSessions(parts: SessionsParts): Sessions {
       const folder = await parts.folderOf(asked.cwd);
       const session = await opened(folder, asked.sessionId, asked);
       if (replay) {
-        const updates = await readReplay(session, await telling(session));
-        await parts.tell(client, session.id, updates);
+        for (const updates of await readReplay(session, await telling(session))) {
+          await parts.tell(client, session.id, await updates());
+        }
       }
       await add(session);
       return options(session);
@@ -191,7 +213,7 @@ export function createSessions(parts: SessionsParts): Sessions {
       if (typeof value !== "string") throw new RuntimeError("INVALID_PARAMS", "value: write one of the options");
       if (configId === "tools") session.mode = modeOf(value, session.most, "value");
       else if (configId === "model") {
-        const catalogue = await session.folder.runtime.dispatch("readModels", {});
+        const catalogue = await askable(session.folder);
         session.isModelNew ||= value !== session.model;
         session.model = requireModel(catalogue, value, session.model);
       } else throw new RuntimeError("INVALID_PARAMS", `configId: there is no ${configId}; write model or tools`);
@@ -201,8 +223,7 @@ export function createSessions(parts: SessionsParts): Sessions {
     telling,
     close,
     remove: async (sessionId) => {
-      const session = open.get(sessionId);
-      const { runtime } = session?.folder ?? (await parts.folderOf(undefined));
+      const { runtime } = open.get(sessionId)?.folder ?? (await folderWith(sessionId));
       await close(sessionId);
       await runtime.dispatch("archiveSession", { session_id: sessionId });
     },
@@ -221,7 +242,7 @@ function serverConfigs({ additionalDirectories, mcpServers }: Asked): readonly M
   return serversOf(mcpServers);
 }
 
-async function readReplay(session: OpenSession, telling: Telling): Promise<readonly SessionUpdate[]> {
+async function readReplay(session: OpenSession, telling: Telling): Promise<ReturnType<typeof replayOf>> {
   const { dispatch } = session.folder.runtime;
   const session_id = session.id;
   const messages: SessionHistory["messages"] = [];
@@ -231,6 +252,23 @@ async function readReplay(session: OpenSession, telling: Telling): Promise<reado
     hasMore = page.has_more;
   }
   return replayOf(messages, await readCompactions(session), telling);
+}
+
+/** The models that there is a way to ask. */
+async function askable({ runtime, keyless }: Folder): Promise<ModelsCatalog> {
+  const catalogue = await runtime.dispatch("readModels", {});
+  return { ...catalogue, providers: catalogue.providers.filter(({ provider }) => !keyless.includes(provider)) };
+}
+
+async function readBlob({ dispatch }: Folder["runtime"], blob_id: string) {
+  try {
+    const { media_type: mediaType, data } = await dispatch("readBlob", { blob_id });
+    return { mediaType, data: Buffer.from(data, "base64") };
+  } catch (thrown) {
+    // One that is no longer kept is named instead.
+    if (thrown instanceof RuntimeError && thrown.code === "INVALID_PARAMS") return undefined;
+    throw thrown;
+  }
 }
 
 /** None where the runtime does not compact. */
