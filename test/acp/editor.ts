@@ -184,7 +184,7 @@ export async function openEditor(stage: Stage, options: EditorOptions = {}) {
     released,
     until,
     /** Sends what is no message of the protocol's. */
-    write: (line: string) => child.stdin.write(`${line}\n`),
+    write: (line: string) => new Promise<void>((done) => child.stdin.write(`${line}\n`, () => done())),
     /** Ends it as a crash does. */
     kill: async () => {
       const ended = once(child, "close");

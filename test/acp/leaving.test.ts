@@ -88,9 +88,9 @@ describe("clients that cancel, leave, or do not answer", () => {
     }
     const failed = editor.of("tool_call_update").filter(({ status }) => status === "failed");
     expect(new Set(failed.map(({ toolCallId }) => toolCallId))).toEqual(new Set(["shell-1", "read-1"]));
-    editor.write(`{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":${"x".repeat(20_000_000)}`);
-    editor.write('{"jsonrpc":"2.0","id":999,"result":{}}');
-    editor.write("\u0000");
+    await editor.write(`{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":${"x".repeat(20_000_000)}`);
+    await editor.write('{"jsonrpc":"2.0","id":999,"result":{}}');
+    await editor.write("\u0000");
     expect(await editor.prompt(sessionId, `A long one. ${"word ".repeat(2_000)}`)).toEqual({ stopReason: "end_turn" });
     expect(await editor.close()).toBe(0);
   });

@@ -114,13 +114,15 @@ export function createAgent(parts: AgentParts): Agent {
         return { stopReason: await runPrompt(prompting, { session, client, blocks: params.prompt, signal }) };
       }),
     )
-    .onNotification("session/cancel", async ({ params }) => {
+    .onNotification("session/cancel", ({ params }) => {
       // A session that is not open runs nothing here.
       try {
-        const { id, running, folder } = sessions.find(params.sessionId);
+        const session = sessions.find(params.sessionId);
+        const { id, running, folder } = session;
         for (const turn of running) turn.abort("cancelled");
         // A process that was killed may have left a question behind, which nobody else here could give up.
-        if (running.size === 0) await folder.runtime.dispatch("interruptTurn", { session_id: id });
+        if (running.size > 0) return;
+        session.interrupted = folder.runtime.dispatch("interruptTurn", { session_id: id }).catch(() => {});
       } catch (thrown) {
         if (asRuntimeError(thrown).code !== "SESSION_NOT_FOUND") throw thrown;
       }

@@ -39,13 +39,15 @@ export async function runPrompt(parts: PromptParts, prompted: Prompted): Promise
   const turn: Turn = { session, client, signal, leaving: leaving.signal, wasAsked: false, cancel };
   const stop = (): void => {
     // A turn that a person was asked about outlives whoever leaves it: it is interrupted, and its end is waited for.
-    if (!turn.wasAsked) return leaving.abort("cancelled");
-    session.folder.runtime
-      .dispatch("interruptTurn", { session_id: session.id })
-      .catch(() => leaving.abort("cancelled"));
+    if (!turn.wasAsked) leaving.abort("cancelled");
+    else
+      session.folder.runtime
+        .dispatch("interruptTurn", { session_id: session.id })
+        .catch(() => leaving.abort("cancelled"));
   };
   signal.addEventListener("abort", stop, { once: true });
   try {
+    await session.interrupted;
     const [block] = blocks;
     const slash = blocks.length === 1 && block?.type === "text" ? parseSlash(block.text) : undefined;
     const stopped = slash === undefined ? await runTurn(parts, turn, blocks) : await runCommand(parts, turn, slash);

@@ -53,6 +53,8 @@ export interface OpenSession {
   model: string;
   /** Whether the model was chosen since the last turn. */
   isModelNew: boolean;
+  /** Settles when the newest cancel that met no turn here has been heard. */
+  interrupted: Promise<unknown>;
   /** What the client waits for. */
   readonly running: Set<AbortController>;
 }
@@ -114,8 +116,8 @@ export function createSessions(parts: SessionsParts): Sessions {
     const { tools } = await folder.runtime.dispatch("readContext", { session_id: id });
     const most = mostFor(tools, folder.most);
     const servers = await serversFor(folder, asked);
-    const state = { mode: most, model, isModelNew: false, tasks: new Map(), running: new Set<AbortController>() };
-    return { id, folder, servers, tools, most, ...state };
+    const state = { mode: most, model, isModelNew: false, tasks: new Map(), interrupted: Promise.resolve() };
+    return { id, folder, servers, tools, most, ...state, running: new Set() };
   };
   const serversFor = async (folder: Folder, asked: Asked): Promise<SessionServers | undefined> => {
     const servers = serverConfigs(asked);
