@@ -190,7 +190,11 @@ function parts(io: Io): Parts {
       const { stdin, stdout, stderr } = process;
       const openServers: Parameters<typeof startAcp>[1]["openServers"] = async (...given) =>
         (await import("./runtime-on-disk.ts")).openMcpServers(...given);
-      return startAcp({ ...io, args: words, stdin, stdout, stderr }, { loadConfig, openRuntime, openServers });
+      const { resolveInProject } = await import("./tools/project-path.ts");
+      const keylessProviders: Parameters<typeof startAcp>[1]["keylessProviders"] = async (...given) =>
+        (await import("./providers/provider-settings.ts")).keylessProviders(...given);
+      const parts = { loadConfig, openRuntime, openServers, resolveInProject, keylessProviders };
+      return startAcp({ ...io, args: words, stdin, stdout, stderr }, parts);
     },
     serveRest: async (words) => {
       const { startRest } = await import("./surfaces/rest/start.ts");

@@ -6,7 +6,10 @@ import type { AcpParts } from "./surfaces/acp/start.ts";
 import { nodeFault } from "./surfaces/wire/node-version.ts";
 import type { ServerIo, ServerParts } from "./surfaces/wire/start.ts";
 
-type Start = (io: ServerIo, parts: ServerParts & Pick<AcpParts, "openServers">) => Promise<number>;
+type Start = (
+  io: ServerIo,
+  parts: ServerParts & Pick<AcpParts, "openServers" | "resolveInProject" | "keylessProviders">,
+) => Promise<number>;
 
 // Not SIGHUP: listening to it would undo `nohup`.
 const SIGNAL_EXITS = { SIGINT: 130, SIGTERM: 143 } as const;
@@ -49,6 +52,9 @@ export async function runServer(door: string, load: () => Promise<Start>): Promi
     {
       loadConfig: async (places) => (await import("./config/load-config.ts")).loadConfig(places),
       openRuntime: async (options) => (await import("./runtime-on-disk.ts")).openRuntime(options),
+      resolveInProject: async (...given) => (await import("./tools/project-path.ts")).resolveInProject(...given),
+      keylessProviders: async (...given) =>
+        (await import("./providers/provider-settings.ts")).keylessProviders(...given),
       openServers: async (...given) => (await import("./runtime-on-disk.ts")).openMcpServers(...given),
     },
   );

@@ -307,8 +307,15 @@ export async function openMcpServers(
     warn,
   }: { readonly root: string; readonly env: NodeJS.ProcessEnv; readonly warn: (sentence: string) => void },
 ): Promise<McpTools> {
-  const redact = createRedactor([...secretsIn(env), ...secretsOf(servers, env)]);
-  return mcpToolsOf(servers, { env, root, clock: createSystemClock(), warn: (sentence) => warn(redact(sentence)) });
+  const secrets = secretsOf(servers, env);
+  const redact = createRedactor([...secretsIn(env), ...secrets]);
+  const mcp = mcpToolsOf(servers, {
+    env,
+    root,
+    clock: createSystemClock(),
+    warn: (sentence) => warn(redact(sentence)),
+  });
+  return { ...mcp, tools: () => mcp.tools().map((tool) => ({ ...tool, secrets })) };
 }
 
 /** Connects to MCP servers, says how each of them is, and lets go of them again. */

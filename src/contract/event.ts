@@ -257,6 +257,7 @@ export const AgentEvent = z.discriminatedUnion("type", [
   }),
   event("tool_approval_answered", "a person's word on calls", { session_id, approval_id, ...Answer }),
   event("compaction_started", "a compaction begins", {
+    compaction_id: z.string().optional().describe("the id it has if it succeeds; absent in logs of before it was kept"),
     input_tokens: count.describe("tokens of the last model call's input"),
     estimated_history_tokens: count.describe("how large the context is, about"),
     message_count: count.describe("messages of the context"),

@@ -46,6 +46,9 @@ export const SessionContext = z.object({
     .describe(
       "what stands in the context as one line each, which recall_output shows whole; absent where nothing does",
     ),
+  tools: z
+    .array(z.string())
+    .describe("the names of the tools its next turn is offered here, as far as servers are connected"),
   tool_tokens: whole.describe("what the tools' descriptions add to every request, about"),
   context_window: whole.optional().describe("tokens the model can see at once, when that is known"),
   auto_compact_threshold: whole

@@ -5,7 +5,7 @@ import { assembleContext, evictedFrom, type Hash, hashContext, isIn, type Placed
 import { contentTokens, estimateTokens } from "./tokens.ts";
 
 /** The context with where its parts come from. */
-export function describeContext(state: ShownState, hash: Hash): Omit<SessionContext, "tool_tokens"> {
+export function describeContext(state: ShownState, hash: Hash): Omit<SessionContext, "tools" | "tool_tokens"> {
   const messages = assembleContext(state);
   const evicted = evictedFrom(state);
   const tokens = evicted.reduce((sum, one) => sum + one.tokens, 0);

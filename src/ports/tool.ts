@@ -24,6 +24,13 @@ export interface Tool extends ToolSpec {
   readonly needsApproval?: boolean | ((args: JsonObject) => boolean | Promise<boolean>);
   /** Set where whoever asks for the turn runs it: a turn that calls it ends, and one with the result goes on. */
   readonly isClients?: true;
+  /**
+   * The tool of a session that it does the work of in another place: it is there only where that one is, and rules judge a
+   * call of it as this call of that one besides.
+   */
+  readonly standsFor?: { readonly tool: string; args(args: JsonObject): JsonObject };
+  /** What it was given to keep: masked in everything that tools of its session give. */
+  readonly secrets?: readonly string[];
   /** A thrown error becomes an error result with its message. */
   execute(args: JsonObject, context: ToolCallContext): Promise<ToolOutput> | ToolOutput;
 }

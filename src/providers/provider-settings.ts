@@ -152,6 +152,11 @@ export function providerStatus(env: Environment, config: ProviderConfig = {}): r
   });
 }
 
+/** The providers whose models nobody can ask: they need a key, and there is none. */
+export function keylessProviders(env: Environment, config: ProviderConfig = {}): readonly string[] {
+  return providerStatus(env, config).flatMap(({ provider, hasKey }) => (hasKey ? [] : [provider]));
+}
+
 /** A row of a table that others wrote: `constructor`, which every object has, is none. */
 export function rowOf<Row>(table: Readonly<Record<string, Row>> | undefined, name: string): Row | undefined {
   return table !== undefined && Object.hasOwn(table, name) ? table[name] : undefined;

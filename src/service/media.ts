@@ -143,7 +143,8 @@ async function withMedia(message: Message, blobs: Pick<BlobStore, "get">): Promi
   return { ...message, results: await Promise.all(results) };
 }
 
-async function fillContent(content: Content, blobs: Pick<BlobStore, "get">): Promise<Content> {
+/** Content with its media in it; what is no longer kept stays the name of a blob. */
+export async function fillContent(content: Content, blobs: Pick<BlobStore, "get">): Promise<Content> {
   if (typeof content === "string") return content;
   return Promise.all(
     content.map(async (block) => {

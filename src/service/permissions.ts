@@ -36,16 +36,23 @@ export function createPermits(of: {
       const tool = tools.get(name);
       // Nobody is asked about what cannot run.
       if (tool === undefined) return ALLOWED;
-      const isAsked = (asksOtherwise && HANDS.includes(name)) || (await needsApproval(tool, args));
-      const fallback = isAsked ? "ask" : "allow";
-      if (rules.length === 0 && fallback === "allow") return ALLOWED;
-      // The parser of command lines is loaded where there are rules.
-      const { createPolicy, judgeCall } = await import("../core/permission/judge.ts");
-      const policy = policies.get(fallback) ?? createPolicy(rules, () => fallback, shellProgram);
-      policies.set(fallback, policy);
-      const judged = judgeCall(policy, { tool: name, args, root, mcp: tool?.mcp });
-      if (fallback === "allow" || judged.verdict !== "ask") return judged;
-      return { ...judged, why: `${name} is made to ask before it runs`, always: judged.always ?? [name] };
+      const judge = async (called: string, calledWith: JsonObject, fallback: "allow" | "ask"): Promise<Judged> => {
+        if (rules.length === 0 && fallback === "allow") return ALLOWED;
+        // The parser of command lines is loaded where there are rules.
+        const { createPolicy, judgeCall } = await import("../core/permission/judge.ts");
+        const policy = policies.get(fallback) ?? createPolicy(rules, () => fallback, shellProgram);
+        policies.set(fallback, policy);
+        const judged = judgeCall(policy, { tool: called, args: calledWith, root, mcp: tool.mcp });
+        if (fallback === "allow" || judged.verdict !== "ask") return judged;
+        return { ...judged, why: `${name} is made to ask before it runs`, always: judged.always ?? [called] };
+      };
+      const { standsFor = { tool: name, args: () => args } } = tool;
+      const isAsked = (asksOtherwise && HANDS.includes(standsFor.tool)) || (await needsApproval(tool, args));
+      const judged = await judge(standsFor.tool, standsFor.args(args), isAsked ? "ask" : "allow");
+      if (standsFor.tool === name || judged.verdict === "deny") return judged;
+      // Rules that speak of it by its own name are heard, too.
+      const byName = await judge(name, args, "allow");
+      return judged.verdict === "ask" && byName.verdict !== "deny" ? judged : byName;
     };
   };
 }

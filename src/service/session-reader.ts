@@ -19,7 +19,7 @@ interface ReaderParts {
 }
 
 /** How large a session's context may grow, and what its tools add. */
-export type ContextSizes = Pick<SessionContext, "tool_tokens" | "context_window" | "auto_compact_threshold">;
+export type ContextSizes = Pick<SessionContext, "tools" | "tool_tokens" | "context_window" | "auto_compact_threshold">;
 
 type Reads = "readSession" | "listSessions" | "readHistory" | "readContext" | "readEventCursor" | "listEvents";
 

@@ -215,8 +215,10 @@ export function createSessionService(parts: ServiceParts): SessionService {
     const began = current();
     const context_window = began.windowOf(settings);
     const compacting = began.compaction && compactingFor(began.compaction, settings, context_window);
+    const tools = chooseTools(began, { ...session, state: { ...session.state, settings } });
     return {
-      tool_tokens: toolTokens(chooseTools(began, { ...session, state: { ...session.state, settings } }).values()),
+      tools: [...tools.keys()],
+      tool_tokens: toolTokens(tools.values()),
       ...(context_window === undefined ? {} : { context_window }),
       ...(compacting === undefined ? {} : { auto_compact_threshold: compacting.threshold }),
     };

@@ -13,7 +13,7 @@ import type { ExtractSummary } from "../core/compaction/summarise.ts";
 import type { Hash } from "../core/context.ts";
 import { eventsOf } from "../core/entry-events.ts";
 import type { CheckApart } from "../core/json-schema.ts";
-import type { Redact } from "../core/redact.ts";
+import { createRedactor, type Redact } from "../core/redact.ts";
 import type { Turn, TurnPolicy } from "../core/run.ts";
 import type { SessionState } from "../core/session-state.ts";
 import { estimateTokens, toolTokens } from "../core/tokens.ts";
@@ -126,7 +126,7 @@ interface Equipped extends TurnInput {
 }
 
 async function runOn(parts: TurnParts, live: LiveSession, input: Equipped): Promise<RunResult | typeof WAITING> {
-  const { store, clock, policy, redact, hash, checkApart, telemetry, preparations } = parts;
+  const { store, clock, policy, hash, checkApart, telemetry, preparations } = parts;
   const { model, tools, bare, traceparent } = input;
   const skill = parts.skillFor(tools);
   const composed = compactingIn(parts, live.state, model.contextWindow);
@@ -143,7 +143,7 @@ async function runOn(parts: TurnParts, live: LiveSession, input: Equipped): Prom
     policy,
     clock,
     signal: input.signal,
-    redact,
+    redact: redactFor(live, parts.redact),
     hash,
     checkApart,
     approvals: {
@@ -178,6 +178,14 @@ async function runOn(parts: TurnParts, live: LiveSession, input: Equipped): Prom
     parts.memory?.indexLater(live.state);
     preparations.rest(live, making);
   }
+}
+
+/** Masks the secrets of tools that were brought for the session alone, too. */
+function redactFor({ tools }: LiveSession, redact: Redact): Redact {
+  const secrets = tools.flatMap((tool) => tool.secrets ?? []);
+  if (secrets.length === 0) return redact;
+  const redactTheirs = createRedactor(secrets);
+  return (text) => redact(redactTheirs(text));
 }
 
 function begin(turn: Turn, { prompt, results, instructions }: TurnInput): Promise<TurnOutcome | typeof WAITING> {

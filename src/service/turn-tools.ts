@@ -33,7 +33,8 @@ export function chooseTools(
     passes(settings.tool_filter, name) &&
     (overlay?.allowed_tools?.includes(name) ?? true) &&
     !(overlay?.blocked_tools?.includes(name) ?? false);
-  return new Map(all.filter((tool) => isOffered(tool.name)).map((tool) => [tool.name, tool]));
+  const isWanted = ({ name, standsFor }: Tool): boolean => isOffered(name) && isOffered(standsFor?.tool ?? name);
+  return new Map(all.filter(isWanted).map((tool) => [tool.name, tool]));
 }
 
 /** The tools of a session before any filter, with the one for what they gave and was evicted. */
@@ -42,12 +43,20 @@ export function allTools(
   settings: SessionSettings,
   of: { readonly own: readonly Tool[]; readonly caller?: Caller | undefined; readonly wasEvicted?: boolean },
 ): readonly Tool[] {
-  const tools = [...parts.toolsFor(settings, of.caller), ...of.own, ...clientTools(settings)];
+  const theirs = parts.toolsFor(settings, of.caller);
+  const own = of.own.filter((tool) => isWithin(tool, theirs, settings));
+  const tools = [...theirs, ...own, ...clientTools(settings)];
   // What searches memory gives nothing worth evicting.
   const hasOthers = tools.some(({ name }) => !isRecallTool(name));
   // Lines that stand in the context must lead somewhere, also when no more are to come.
   const recall = hasOthers ? parts.recallOutputFor(settings, of.wasEvicted) : undefined;
   return recall === undefined ? tools : [recall, ...tools];
+}
+
+/** Whoever brings tools that stand for a session's own, or those of a server, gives it nothing it was made without. */
+function isWithin({ standsFor, mcp }: Tool, theirs: readonly Tool[], { tools }: SessionSettings): boolean {
+  if (mcp !== undefined) return tools.mcp !== false && theirs.length > 0;
+  return standsFor === undefined || theirs.some(({ name }) => name === standsFor.tool);
 }
 
 /** The tools whose calls end a turn. */

@@ -1,4 +1,4 @@
-import { spawn } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -6,6 +6,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Readable, Writable } from "node:stream";
+import { promisify } from "node:util";
 import {
   type ClientCapabilities,
   client,
@@ -18,10 +19,7 @@ import { chatFrames, type Reply } from "../../src/conformance/model-server.ts";
 const CLI = join(import.meta.dirname, "../../src/cli.ts");
 
 /** What the model is asked: the texts of its messages, the last one last. */
-export type Script = (asked: {
-  readonly texts: readonly string[];
-  readonly body: string;
-}) => Exclude<Reply, { kind: "refusal" }>;
+export type Script = (asked: { readonly texts: readonly string[]; readonly body: string }) => Reply;
 
 export const said = (...text: string[]): Reply & { kind: "answer" } => ({
   kind: "answer",
@@ -46,6 +44,10 @@ export async function openStage(script: Script, config = "") {
     const { messages } = JSON.parse(body) as { messages: readonly { content: unknown }[] };
     const texts = messages.map(({ content }) => (typeof content === "string" ? content : JSON.stringify(content)));
     const reply = script({ texts, body });
+    if (reply.kind === "refusal") {
+      response.writeHead(503).end();
+      return;
+    }
     response.writeHead(200, { "content-type": "text/event-stream" });
     for (const frame of chatFrames("scripted", reply)) response.write(frame);
     if (reply.kind === "answer") response.end();
@@ -75,11 +77,24 @@ export async function openStage(script: Script, config = "") {
 
 export type Stage = Awaited<ReturnType<typeof openStage>>;
 
+/** A session that was made by a command, not by an editor. */
+export async function madeByCommand(stage: Stage, ...flags: readonly string[]): Promise<string> {
+  const words = [CLI, "run", "Hello!", "--json", ...flags];
+  const made = promisify(execFile)(process.execPath, words, { cwd: stage.project, env: stage.env });
+  made.child.stdin?.end();
+  const { stdout } = await made;
+  return (JSON.parse(stdout) as { session_id: string }).session_id; // What the command prints is a result of a turn.
+}
+
 interface EditorOptions {
   readonly capabilities?: ClientCapabilities;
   /** The option it takes of a question, or undefined when it leaves the question open. */
   readonly answer?: (asked: RequestPermissionRequest) => string | undefined;
   readonly cwd?: string;
+  /** Methods that it never answers. */
+  readonly silent?: readonly string[];
+  /** What it answers to methods instead of what it should. */
+  readonly junk?: Readonly<Record<string, unknown>>;
 }
 
 /** An editor: the real process, spoken with by the SDK's own client over pipes. */
@@ -93,9 +108,16 @@ export async function openEditor(stage: Stage, options: EditorOptions = {}) {
   const asked: RequestPermissionRequest[] = [];
   const files = new Map<string, string>();
   const commands: string[] = [];
+  const read: string[] = [];
   const waiting = new Set<() => void>();
   const heard = (): void => {
     for (const wake of waiting) wake();
+  };
+  const released: string[] = [];
+  /** The answer of a well-behaved editor, unless this one is none. */
+  const answerTo = <T>(method: string, answer: () => T): T | Promise<T> => {
+    if (options.silent?.includes(method)) return new Promise<T>(() => {});
+    return method in (options.junk ?? {}) ? (options.junk?.[method] as T) : answer(); // Junk is of no type.
   };
   const app = client({ name: "test" })
     .onNotification("session/update", ({ params }) => {
@@ -105,24 +127,35 @@ export async function openEditor(stage: Stage, options: EditorOptions = {}) {
     .onRequest("session/request_permission", async ({ params, signal }) => {
       asked.push(params);
       heard();
+      if (options.silent?.includes("session/request_permission")) return new Promise(() => {});
+      if (options.junk !== undefined) return answerTo("session/request_permission", () => Object({}));
       const optionId = options.answer?.(params);
       if (optionId !== undefined) return { outcome: { outcome: "selected", optionId } };
       await new Promise<void>((done) => signal.addEventListener("abort", () => done(), { once: true }));
       return { outcome: { outcome: "cancelled" } };
     })
-    .onRequest("fs/read_text_file", ({ params }) => ({ content: files.get(params.path) ?? "" }))
+    .onRequest("fs/read_text_file", ({ params }) => {
+      read.push(params.path);
+      heard();
+      return answerTo("fs/read_text_file", () => ({ content: files.get(params.path) ?? "" }));
+    })
     .onRequest("fs/write_text_file", ({ params }) => {
       files.set(params.path, params.content);
       return {};
     })
     .onRequest("terminal/create", ({ params }) => {
       commands.push([params.command, ...(params.args ?? [])].join(" "));
-      return { terminalId: "terminal-1" };
+      heard();
+      return answerTo("terminal/create", () => ({ terminalId: "terminal-1" }));
     })
-    .onRequest("terminal/wait_for_exit", () => ({ exitCode: 0 }))
+    .onRequest("terminal/wait_for_exit", () => answerTo("terminal/wait_for_exit", () => ({ exitCode: 0 })))
     .onRequest("terminal/output", () => ({ output: "from the terminal", truncated: false }))
     .onRequest("terminal/kill", () => ({}))
-    .onRequest("terminal/release", () => ({}));
+    .onRequest("terminal/release", ({ params }) => {
+      released.push(params.terminalId);
+      heard();
+      return {};
+    });
   // Node's streams of the web are those of the platform.
   const stream = ndJsonStream(
     Writable.toWeb(child.stdin) as WritableStream<Uint8Array>,
@@ -147,7 +180,18 @@ export async function openEditor(stage: Stage, options: EditorOptions = {}) {
     asked,
     files,
     commands,
+    read,
+    released,
     until,
+    /** Sends what is no message of the protocol's. */
+    write: (line: string) => new Promise<void>((done) => child.stdin.write(`${line}\n`, () => done())),
+    /** Ends it as a crash does. */
+    kill: async () => {
+      const ended = once(child, "close");
+      child.kill("SIGKILL");
+      await ended;
+      connection.close();
+    },
     stderr: () => stderr,
     of: <K extends SessionUpdate["sessionUpdate"]>(kind: K) =>
       updates.flatMap(({ update }) =>

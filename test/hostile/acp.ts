@@ -96,9 +96,23 @@ export function attackAcp(options: AttackOptions): Promise<Attack> {
       report: () => [],
       close: async () => {},
     });
-    const place = { root: "/project", runtime, most: "workspace", openServers } as const;
+    const place = {
+      root: "/project",
+      runtime,
+      most: "workspace",
+      openServers,
+      placeOf: async (path: string) => path,
+      keyless: [],
+    } as const;
     const surface: LineSurface = {
-      serve: (streams) => serveStdio({ ...streams, clock, version: "1.2.3", folderOf: async () => place }),
+      serve: (streams) =>
+        serveStdio({
+          ...streams,
+          clock,
+          version: "1.2.3",
+          folderOf: async () => place,
+          knownFolders: async () => [place],
+        }),
       probe: { method: "session/list", params: {} },
       numberOf: (code) => NUMBERS[code] ?? -32_603,
       request: (id) => {

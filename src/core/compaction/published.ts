@@ -156,11 +156,12 @@ function faultWith(state: WholeState, body: EntryBodyOf<"compacted">): string | 
 const NO_PINS: ReadonlySet<number> = new Set();
 
 /** Whoever counts compactions by their beginnings and ends finds both, also of one that was there before it began. */
-function startedEntry(state: WholeState, { economy }: EntryBodyOf<"compacted">): EntryBody {
+function startedEntry(state: WholeState, { economy, compaction_id }: EntryBodyOf<"compacted">): EntryBody {
   return {
     kind: "event",
     event: {
       type: "compaction_started",
+      compaction_id,
       input_tokens: state.lastInputTokens,
       estimated_history_tokens: state.shownTokens,
       message_count: state.shown.length,

@@ -44,6 +44,8 @@ export interface CompactionJob {
   readonly skill?: string | undefined;
   /** How long the model will not have been asked when it matters; without it, how long it has not been now. */
   readonly idleMs?: number | undefined;
+  /** The id it will have; a new one unless given. */
+  readonly compactionId?: string | undefined;
   /** Since when somebody waits for it; without it, since it begins. */
   readonly begunMs?: number | undefined;
   append(bodies: readonly EntryBody[] | (() => readonly EntryBody[])): Promise<void>;
@@ -57,8 +59,10 @@ export type CompactionOutcome =
  * Compacts a context: plan, summary, gates, receipt, then one entry. Until that entry is durable nothing has changed,
  * and whatever fails before it is told as `compaction_failed`. When there is nothing to take out, nothing is told.
  */
-export async function runCompaction(job: CompactionJob): Promise<CompactionOutcome> {
-  const { compacting, asking, trigger, begunMs = asking.clock.now() } = job;
+export async function runCompaction(given: CompactionJob): Promise<CompactionOutcome> {
+  const { compacting, asking, trigger, begunMs = asking.clock.now() } = given;
+  // Whoever is told of its beginning knows it again at its end.
+  const job = { ...given, compactionId: asking.clock.newId() };
   const planned = await plan(job);
   if ("nothing" in planned) return { compacted: false, reason: planned.nothing };
   await job.append([started(job, "error" in planned ? undefined : planned)]);
@@ -140,7 +144,7 @@ async function tryMake(job: Making, prepared: Prepared, grounded: Grounded): Pro
 /** A gate that did not open, or a compactor that failed: the context stays as it is. */
 class Rejected extends Error {}
 
-function started({ state, compacting, asking }: CompactionJob, planned: Prepared | undefined): EntryBody {
+function started({ state, compacting, asking, compactionId }: CompactionJob, planned: Prepared | undefined): EntryBody {
   const economy = planned && economyOf(state, compacting, { ...asking, planned });
   return {
     kind: "event",
@@ -149,6 +153,7 @@ function started({ state, compacting, asking }: CompactionJob, planned: Prepared
       input_tokens: state.lastInputTokens,
       estimated_history_tokens: state.shownTokens,
       message_count: state.shown.length,
+      ...(compactionId === undefined ? {} : { compaction_id: compactionId }),
       ...(economy === undefined ? {} : { economy }),
     },
   };
@@ -219,7 +224,7 @@ async function fill(job: Making, prepared: Prepared, grounded: Grounded): Promis
   const { breathe } = asking.clock;
   const retained = retainAgain(job, prepared, grounded.summary);
   await breathe();
-  const compaction_id = asking.clock.newId();
+  const compaction_id = job.compactionId ?? asking.clock.newId();
   const created_at = new Date(asking.clock.now()).toISOString();
   const { passed, rules, leftOut } = await passWithRules(job, { prepared, retained, grounded }, (carried) =>
     passGates(retained, {

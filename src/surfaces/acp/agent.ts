@@ -20,6 +20,8 @@ export interface AgentParts {
   readonly clock: Clock;
   /** The folder of a session; without a name, that of the process. */
   folderOf(cwd: string | undefined): Promise<Folder>;
+  /** The folders that have been asked for so far. */
+  knownFolders(): Promise<readonly Folder[]>;
   /** Does something once a request has been answered. */
   afterAnswer(requestId: unknown, act: () => Promise<void>): void;
 }
@@ -36,7 +38,7 @@ export function createAgent(parts: AgentParts): Agent {
     for (const update of updates) await client.notify("session/update", { sessionId, update });
   };
   const told = { tell, client: () => capabilities, wishes: () => wishesOf(capabilities) };
-  const sessions = createSessions({ ...told, folderOf: parts.folderOf });
+  const sessions = createSessions({ ...told, folderOf: parts.folderOf, knownFolders: parts.knownFolders });
   const prompting = { ...told, sessions, clock: parts.clock };
   /** Clients that hear of a session before they know it hang. */
   const announceLater = (client: AgentContext, requestId: unknown, sessionId: string): void => {
@@ -115,7 +117,12 @@ export function createAgent(parts: AgentParts): Agent {
     .onNotification("session/cancel", ({ params }) => {
       // A session that is not open runs nothing here.
       try {
-        for (const turn of sessions.find(params.sessionId).running) turn.abort("cancelled");
+        const session = sessions.find(params.sessionId);
+        const { id, running, folder } = session;
+        for (const turn of running) turn.abort("cancelled");
+        // A process that was killed may have left a question behind, which nobody else here could give up.
+        if (running.size > 0) return;
+        session.interrupted = folder.runtime.dispatch("interruptTurn", { session_id: id }).catch(() => {});
       } catch (thrown) {
         if (asRuntimeError(thrown).code !== "SESSION_NOT_FOUND") throw thrown;
       }

@@ -1,13 +1,19 @@
-import { isAbsolute, relative, resolve } from "node:path";
-import type { AgentContext, ClientCapabilities, ReadTextFileRequest } from "@agentclientprotocol/sdk";
+import { relative, resolve } from "node:path";
+import type {
+  AgentContext,
+  ClientCapabilities,
+  CreateTerminalResponse,
+  ReadTextFileRequest,
+  TerminalOutputResponse,
+  WaitForTerminalExitResponse,
+} from "@agentclientprotocol/sdk";
 import type { Clock } from "../../ports/clock.ts";
 import type { Tool, ToolCallContext } from "../../ports/tool.ts";
+import type { Folder } from "./sessions.ts";
 
-interface ClientToolParts {
+interface ClientToolParts extends Pick<Folder, "root" | "placeOf"> {
   readonly client: AgentContext;
   readonly capabilities: ClientCapabilities | undefined;
-  /** The session's folder: paths are relative to it and stay in it. */
-  readonly root: string;
   readonly clock: Clock;
 }
 
@@ -32,7 +38,7 @@ export function createClientTools(parts: ClientToolParts): readonly Tool[] {
 const path = { type: "string", minLength: 1, description: "The file, relative to the project" };
 const place = { type: "integer", minimum: 1 };
 
-const readTool: Make = ({ client, root }) => ({
+const readTool: Make = ({ client, root, placeOf }) => ({
   name: "read_text_file",
   description: "Read a text file of the project as the editor has it, with changes that are not saved yet.",
   inputSchema: {
@@ -46,20 +52,22 @@ const readTool: Make = ({ client, root }) => ({
     additionalProperties: false,
   },
   timeoutMs: FILE_TIMEOUT_MS,
+  // Without it, the session reads files by commands.
+  standsFor: { tool: "shell", args: (args) => ({ command: `cat ${quoted(named(root, args.path))}` }) },
   execute: async (args, { sessionId, signal }) => {
     const { line, limit } = args;
     const request: ReadTextFileRequest = {
       sessionId,
-      path: inProject(root, args.path),
+      path: await placeOf(String(args.path)),
       ...(typeof line === "number" ? { line } : {}),
       ...(typeof limit === "number" ? { limit } : {}),
     };
-    const { content } = await client.request("fs/read_text_file", request, { cancellationSignal: signal });
+    const { content } = await client.request("fs/read_text_file", request, untilAborted(signal));
     return content;
   },
 });
 
-const writeTool: Make = ({ client, root }) => ({
+const writeTool: Make = ({ client, root, placeOf }) => ({
   name: "write_text_file",
   description: "Write a text file of the project through the editor; a file that is there is replaced as a whole.",
   inputSchema: {
@@ -70,9 +78,10 @@ const writeTool: Make = ({ client, root }) => ({
   },
   timeoutMs: FILE_TIMEOUT_MS,
   needsApproval: true,
+  standsFor: { tool: "apply_patch", args: (args) => ({ patch: `*** Update File: ${named(root, args.path)}` }) },
   execute: async (args, { sessionId, signal }) => {
-    const request = { sessionId, path: inProject(root, args.path), content: String(args.content) };
-    await client.request("fs/write_text_file", request, { cancellationSignal: signal });
+    const request = { sessionId, path: await placeOf(String(args.path)), content: String(args.content) };
+    await client.request("fs/write_text_file", request, untilAborted(signal));
     return `wrote ${String(args.path)}`;
   },
 });
@@ -97,52 +106,78 @@ const shellTool: Make = (parts) => ({
   },
   // The command's own timeout decides; this only covers the killing that follows it.
   timeoutMs: TIMEOUT_SECS_MAX * 1_000 + FILE_TIMEOUT_MS,
+  needsApproval: true,
+  standsFor: { tool: "shell", args: (args) => args },
   execute: (args, context) => runInTerminal(parts, args, context),
 });
 
 /** Runs a command in a terminal that the client shows beside the call. */
 async function runInTerminal(
-  { client, root, clock }: ClientToolParts,
+  { client, placeOf, clock }: ClientToolParts,
   args: Readonly<Record<string, unknown>>,
   { sessionId, toolUseId, signal, shellEnv }: ToolCallContext,
 ): Promise<string> {
-  const terminal = await client.createTerminal({
-    sessionId,
-    command: "sh",
-    args: ["-c", String(args.command)],
-    cwd: inProject(root, args.working_dir ?? "."),
-    env: Object.entries(shellEnv).map(([name, value]) => ({ name, value })),
-    outputByteLimit: OUTPUT_BYTES_MAX,
-  });
+  const cwd = await placeOf(String(args.working_dir ?? "."));
+  const command = { command: "sh", args: ["-c", String(args.command)], cwd, outputByteLimit: OUTPUT_BYTES_MAX };
+  const env = Object.entries(shellEnv).map(([name, value]) => ({ name, value }));
+  const { terminalId } = await inTime<CreateTerminalResponse>(clock, (how) =>
+    client.request("terminal/create", { sessionId, env, ...command }, how),
+  );
+  const terminal = { sessionId, terminalId };
   const over = new AbortController();
+  const stopped = AbortSignal.any([signal, over.signal]);
   try {
-    await client.notify("session/update", {
-      sessionId,
-      update: {
-        sessionUpdate: "tool_call_update",
-        toolCallId: toolUseId,
-        content: [{ type: "terminal", terminalId: terminal.id }],
-      },
-    });
+    const content = [{ type: "terminal" as const, terminalId }];
+    const update = { sessionUpdate: "tool_call_update" as const, toolCallId: toolUseId, content };
+    await client.notify("session/update", { sessionId, update });
     const seconds = typeof args.timeout_secs === "number" ? args.timeout_secs : TIMEOUT_SECS_DEFAULT;
-    const ended = terminal.waitForExit();
-    const waited = clock.sleep(seconds * 1_000, AbortSignal.any([signal, over.signal]));
+    const ended: Promise<WaitForTerminalExitResponse> = client.request(
+      "terminal/wait_for_exit",
+      terminal,
+      untilAborted(stopped),
+    );
+    const waited = clock.sleep(seconds * 1_000, stopped);
     const exit = await Promise.race([ended, waited.then(() => undefined)]);
-    if (exit === undefined) await terminal.kill();
-    const { output, truncated } = await terminal.currentOutput();
+    if (exit === undefined) await inTime(clock, (how) => client.request("terminal/kill", terminal, how));
+    const { output, truncated } = await inTime<TerminalOutputResponse>(clock, (how) =>
+      client.request("terminal/output", terminal, how),
+    );
     const { exitCode = null, signal: killedBy = null } = exit ?? {};
     const told = { exit_code: exitCode, signal: killedBy, output, truncated, timed_out: exit === undefined };
     return JSON.stringify(told);
   } finally {
     over.abort("ended");
-    await terminal.release();
+    // It kills what still runs.
+    await inTime(clock, (how) => client.request("terminal/release", terminal, how));
   }
 }
 
-/** The absolute path of a file of the project; throws, for the model to read, where it leaves it. */
-function inProject(root: string, given: unknown): string {
-  const absolute = resolve(root, String(given));
+/** Asks for what takes no time: a client that does not answer has failed, also when the turn is over. */
+async function inTime<T>(clock: Clock, ask: (how: ReturnType<typeof untilAborted>) => Promise<T>): Promise<T> {
+  const late = new AbortController();
+  const answered = new AbortController();
+  void clock.sleep(FILE_TIMEOUT_MS, answered.signal).then(() => late.abort("the client did not answer"));
+  try {
+    return await ask(untilAborted(late.signal));
+  } finally {
+    answered.abort("answered");
+  }
+}
+
+/** A path as rules see it: relative to the project where it is inside. */
+function named(root: string, path: unknown): string {
+  const absolute = resolve(root, String(path));
   const inside = relative(root, absolute);
-  if (!inside.startsWith("..") && !isAbsolute(inside)) return absolute;
-  throw new Error(`${String(given)} is outside of the project; name a path inside of it`);
+  return inside.startsWith("../") ? absolute : inside.replaceAll("\n", " ");
+}
+
+/** One word of a command line. */
+function quoted(path: string): string {
+  const word = path.startsWith("-") ? `./${path}` : path;
+  return `'${word.replaceAll("'", "'\\''")}'`;
+}
+
+/** A client that does not answer is waited for no longer than the call. */
+function untilAborted(signal: AbortSignal) {
+  return { cancellationSignal: signal, stopWaitingOnCancel: true } as const;
 }

@@ -2,7 +2,7 @@ import type { ContentBlock as ToldBlock } from "@agentclientprotocol/sdk";
 import { RuntimeError } from "../../contract/error.ts";
 import type { Content, ContentBlock } from "../../contract/message.ts";
 
-/** What a client's blocks are to a session: texts, images, and files as texts with their address. */
+/** What a client's blocks are to a session. What of it cannot be taken, or not be shown to the model, is said there. */
 export function contentOf(blocks: readonly ToldBlock[]): Content {
   const content = blocks.map((block, index) => blockOf(block, `prompt[${index}]`));
   const [first] = content;
@@ -15,29 +15,43 @@ function blockOf(block: ToldBlock, where: string): ContentBlock {
     case "text":
       return { type: "text", text: block.text };
     case "image":
+      if (block.data === "" && isAddress(block.uri)) return linkedImage(block.uri, block.mimeType);
       return { type: "image", source: "inline", media_type: block.mimeType, data: block.data };
-    case "resource_link":
-      return { type: "text", text: `[${block.title ?? block.name}](${block.uri})` };
+    case "resource_link": {
+      const { uri, mimeType, title, name } = block;
+      if (isImage(mimeType) && isAddress(uri)) return linkedImage(uri, mimeType);
+      return { type: "text", text: `[${title ?? name}](${uri})` };
+    }
     case "resource": {
       const { resource } = block;
-      if ("text" in resource) return { type: "text", text: fileText(resource.uri, resource.text) };
-      const { mimeType } = resource;
-      if (mimeType?.startsWith("image/") === true) {
-        return { type: "image", source: "inline", media_type: mimeType, data: resource.blob };
+      const name = resource.uri.slice(-NAME_CHARS_MAX);
+      const file = { type: "file", source: "inline", name } as const;
+      if ("text" in resource) {
+        return { ...file, media_type: "text/plain", data: Buffer.from(resource.text, "utf8").toString("base64") };
       }
-      throw refused(where, `a file of the type ${mimeType ?? "unknown"} is not taken; embed a text or an image`);
+      const { mimeType: media_type = "application/octet-stream", blob: data } = resource;
+      if (isImage(media_type)) return { type: "image", source: "inline", media_type, data };
+      return { ...file, media_type: media_type ?? "application/octet-stream", data };
     }
     case "audio":
-      throw refused(where, "audio is not taken; send a text or an image");
+      throw new RuntimeError("INVALID_PARAMS", `${where}: audio is not taken; send a text, an image or a PDF`);
   }
 }
 
-function fileText(uri: string, text: string): string {
-  return `<file uri=${JSON.stringify(uri)}>\n${text}${text.endsWith("\n") ? "" : "\n"}</file>`;
+/** As long as the name of a file may be. */
+const NAME_CHARS_MAX = 255;
+
+function isImage(mimeType: string | null | undefined): mimeType is string {
+  return mimeType?.startsWith("image/") === true;
 }
 
-function refused(where: string, why: string): RuntimeError {
-  return new RuntimeError("INVALID_PARAMS", `${where}: ${why}`);
+/** Whether a provider can fetch it. */
+function isAddress(uri: string | null | undefined): uri is string {
+  return /^https?:\/\//i.test(uri ?? "");
+}
+
+function linkedImage(url: string, media_type: string): ContentBlock {
+  return { type: "image", source: "url", url, media_type };
 }
 
 /** A session's content as a client is shown it; what it cannot be shown is named. */
@@ -45,9 +59,14 @@ export function toldBlocks(content: Content): readonly ToldBlock[] {
   if (typeof content === "string") return content === "" ? [] : [{ type: "text", text: content }];
   return content.map((block): ToldBlock => {
     if (block.type === "text") return { type: "text", text: block.text };
-    if (block.type === "image" && block.source === "inline") {
-      return { type: "image", mimeType: block.media_type, data: block.data };
+    const { media_type: mimeType } = block;
+    if (block.type === "image" && block.source === "url") {
+      return { type: "resource_link", name: block.url, uri: block.url, mimeType };
     }
-    return { type: "text", text: `[${block.type}: ${block.media_type}]` };
+    if (block.type === "image" && block.source === "inline") return { type: "image", mimeType, data: block.data };
+    if (block.type === "file" && block.source === "inline") {
+      return { type: "resource", resource: { uri: block.name ?? "file", mimeType, blob: block.data } };
+    }
+    return { type: "text", text: `[${block.type}: ${mimeType}]` };
   });
 }

@@ -3,7 +3,7 @@ import { asRuntimeError, RuntimeError } from "../../contract/error.ts";
 import type { AgentEvent } from "../../contract/event.ts";
 import type { RunResult } from "../../contract/session.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { CallContext } from "../../service/dispatch.ts";
+import type { CallContext, Dispatch } from "../../service/dispatch.ts";
 import { createEventQueue, type Listener } from "../../service/event-queue.ts";
 import { furtherTurn } from "../wire/running-turns.ts";
 import { createClientTools } from "./client-tools.ts";
@@ -33,35 +33,48 @@ export async function runPrompt(parts: PromptParts, prompted: Prompted): Promise
   const { session, client, blocks } = prompted;
   const cancelling = new AbortController();
   const signal = AbortSignal.any([prompted.signal, cancelling.signal]);
+  const leaving = new AbortController();
   session.running.add(cancelling);
-  const turn: Turn = { session, client, signal, wasAsked: false, cancel: () => cancelling.abort("cancelled") };
+  const cancel = (): void => cancelling.abort("cancelled");
+  const turn: Turn = { session, client, signal, leaving: leaving.signal, wasAsked: false, cancel };
+  const stop = (): void => {
+    // A turn that a person was asked about outlives whoever leaves it: it is interrupted, and its end is waited for.
+    if (!turn.wasAsked) leaving.abort("cancelled");
+    else
+      session.folder.runtime
+        .dispatch("interruptTurn", { session_id: session.id })
+        .catch(() => leaving.abort("cancelled"));
+  };
+  signal.addEventListener("abort", stop, { once: true });
   try {
+    await session.interrupted;
     const [block] = blocks;
     const slash = blocks.length === 1 && block?.type === "text" ? parseSlash(block.text) : undefined;
     const stopped = slash === undefined ? await runTurn(parts, turn, blocks) : await runCommand(parts, turn, slash);
     // What was said before it was noticed counts; that it was to end does, too.
-    return cancelling.signal.aborted ? "cancelled" : stopped;
+    return signal.aborted ? "cancelled" : stopped;
   } catch (thrown) {
     if (!signal.aborted || asRuntimeError(thrown).code !== "REQUEST_CANCELLED") throw thrown;
-    // A turn that waits for a person's word outlives whoever waited for it.
-    if (turn.wasAsked) await session.folder.runtime.dispatch("interruptTurn", { session_id: session.id });
     return "cancelled";
   } finally {
+    signal.removeEventListener("abort", stop);
     session.running.delete(cancelling);
   }
 }
 
 interface Turn extends Omit<Prompted, "blocks"> {
+  /** Aborts when what runs is left to end by itself. */
+  readonly leaving: AbortSignal;
   /** Whether a person was asked about calls of it. */
   wasAsked: boolean;
   cancel(): void;
 }
 
 async function runCommand(parts: PromptParts, turn: Turn, slash: { name: string; rest: string }): Promise<StopReason> {
-  const { session, client, signal } = turn;
+  const { session, client, leaving } = turn;
   const hearing = await hearTurn(parts, turn);
   try {
-    const call = { signal, listener: hearing.listener };
+    const call = { signal: leaving, listener: hearing.listener };
     const said = await runSlash({ dispatch: session.folder.runtime.dispatch, sessionId: session.id, call }, slash);
     await hearing.finish();
     await parts.tell(client, session.id, [{ sessionUpdate: "agent_message_chunk", content: textBlock(said) }]);
@@ -72,7 +85,7 @@ async function runCommand(parts: PromptParts, turn: Turn, slash: { name: string;
 }
 
 async function runTurn(parts: PromptParts, turn: Turn, blocks: readonly ContentBlock[]): Promise<StopReason> {
-  const { session, client, signal } = turn;
+  const { session, client, signal, leaving } = turn;
   const { id, folder, servers, mode } = session;
   const prompt = contentOf(blocks);
   await servers?.prepare(signal);
@@ -88,7 +101,8 @@ async function runTurn(parts: PromptParts, turn: Turn, blocks: readonly ContentB
       flow_tool_overlay: overlayOf(mode),
       ...(session.isModelNew ? { model: session.model } : {}),
     };
-    const call: CallContext = { signal, listener: hearing.listener, ...(tools.length === 0 ? {} : { tools }) };
+    // An empty list, too: tools of another mode or of servers that were let go must not stay.
+    const call: CallContext = { signal: leaving, listener: hearing.listener, tools };
     // The output of a row that runs a turn.
     const result = (await furtherTurn(folder.runtime.dispatch, input, call)) as RunResult;
     session.isModelNew = false;
@@ -126,7 +140,7 @@ async function hearTurn(parts: PromptParts, turn: Turn): Promise<Hearing> {
   const queue = createEventQueue();
   const ended = new AbortController();
   const asking = AbortSignal.any([signal, ended.signal]);
-  const compactions = createCompactionTeller(session, telling, parts.clock.newId);
+  const compactions = createCompactionTeller(session, telling);
   let used: number | undefined;
   let lastStop: string | undefined;
 
@@ -138,7 +152,8 @@ async function hearTurn(parts: PromptParts, turn: Turn): Promise<Hearing> {
     if (!isAnswered && !ended.signal.aborted) turn.cancel();
   };
   const send = async (): Promise<void> => {
-    for await (const { event } of queue) {
+    for await (const { event: heard } of queue) {
+      const event = await withMedia(heard, telling);
       if (event.type === "turn_completed") {
         used = event.usage.input_tokens + event.usage.output_tokens;
         lastStop = event.stop_reason;
@@ -165,24 +180,24 @@ async function hearTurn(parts: PromptParts, turn: Turn): Promise<Hearing> {
   };
 }
 
+/** What a tool gave, with the media that are kept apart. */
+async function withMedia(event: AgentEvent, { fill }: Telling): Promise<AgentEvent> {
+  if (event.type !== "tool_execution_completed" || event.content === undefined) return event;
+  const content = await fill(event.content);
+  return typeof content === "string" ? event : { ...event, content };
+}
+
 type TellCompaction = (event: AgentEvent) => Promise<readonly SessionUpdate[] | undefined>;
 
-/** Tells compactions: their events have no id, and the summary stands in the list of compactions. */
-function createCompactionTeller(
-  { id: session_id, folder }: OpenSession,
-  { wishes, window }: Telling,
-  newId: () => string,
-): TellCompaction {
-  let compactionId: string | undefined;
-  const update = (status: string, more: object = {}): readonly SessionUpdate[] => {
-    compactionId ??= newId();
-    const told = { sessionUpdate: "compaction_update" as const, compactionId, status, ...more };
-    if (status !== "in_progress") compactionId = undefined;
-    return wishes.compactions ? [told] : [];
-  };
+/** Tells compactions by the id a replay tells them by; the summary stands in the list of compactions. */
+function createCompactionTeller({ id: session_id, folder }: OpenSession, { wishes, window }: Telling): TellCompaction {
+  let compactionId = "";
+  const update = (status: string, more: object = {}): readonly SessionUpdate[] =>
+    wishes.compactions ? [{ sessionUpdate: "compaction_update", compactionId, status, ...more }] : [];
   return async (event) => {
     switch (event.type) {
       case "compaction_started":
+        compactionId = event.compaction_id ?? "";
         return update("in_progress");
       case "compaction_failed":
         return [
@@ -190,12 +205,9 @@ function createCompactionTeller(
           ...notice(wishes, "warning", "The context stays as it was"),
         ];
       case "compaction_completed": {
-        const newest = await newestCompaction(folder.runtime.dispatch, session_id);
-        const toldId = compactionId ?? newId();
-        compactionId = undefined;
-        if (newest === undefined) return [];
-        const told = wishes.compactions ? compactionUpdates({ ...newest, compaction_id: toldId }) : [];
-        return [...told, ...usageUpdate(newest.tokens_after, window)];
+        const made = await findCompaction(folder.runtime.dispatch, session_id, compactionId);
+        if (made === undefined) return [];
+        return [...(wishes.compactions ? compactionUpdates(made) : []), ...usageUpdate(made.tokens_after, window)];
       }
       default:
         return undefined;
@@ -203,9 +215,10 @@ function createCompactionTeller(
   };
 }
 
-async function newestCompaction(dispatch: OpenSession["folder"]["runtime"]["dispatch"], session_id: string) {
+async function findCompaction(dispatch: Dispatch, session_id: string, id: string) {
   try {
-    return (await dispatch("listCompactions", { session_id })).compactions.at(-1);
+    const { compactions } = await dispatch("listCompactions", { session_id });
+    return compactions.find(({ compaction_id }) => compaction_id === id);
   } catch (thrown) {
     // Without a store there is no list; the compaction itself was made.
     if (thrown instanceof RuntimeError) return undefined;

@@ -35,10 +35,11 @@ export async function askPerson(question: Question, parts: AskParts): Promise<bo
         toolCall: { toolCallId: call.id, name: call.name, status: "pending", ...given(shown) },
         options: optionsFor(call),
       },
-      { cancellationSignal: parts.signal },
+      { cancellationSignal: parts.signal, stopWaitingOnCancel: true },
     );
     if (parts.signal.aborted || outcome.outcome === "cancelled") return false;
-    const word = WORDS[outcome.optionId] ?? WORDS.no;
+    // Only what was offered is a word; anything else, such as the name of what every object has, is a no.
+    const word = Object.hasOwn(WORDS, outcome.optionId) ? WORDS[outcome.optionId] : WORDS.no;
     await parts.dispatch("answerApproval", { session_id, approval_id, calls: [call.id], ...word });
   }
   return true;

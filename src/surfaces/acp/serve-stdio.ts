@@ -6,7 +6,7 @@ import { createUnanswered } from "../wire/unanswered.ts";
 import { type AgentParts, createAgent } from "./agent.ts";
 
 /** One connection: what an agent needs, and the two streams a client speaks over. */
-interface AcpConnection extends Streams, Pick<AgentParts, "version" | "folderOf"> {}
+interface AcpConnection extends Streams, Pick<AgentParts, "version" | "folderOf" | "knownFolders"> {}
 
 /** Messages that may wait for the client to read them; with more, nothing is read of it until it has. */
 const UNREAD_MAX = 1_024;
@@ -18,7 +18,7 @@ const DRAIN_MS_MAX = 1_500;
  * it interrupts what still runs. A line that is no message is answered as JSON-RPC says and the next one is read, which
  * is why this is not the stream of the SDK: that one ends when a line is too long.
  */
-export async function serveStdio({ version, folderOf, ...streams }: AcpConnection): Promise<void> {
+export async function serveStdio({ version, folderOf, knownFolders, ...streams }: AcpConnection): Promise<void> {
   const { clock } = streams;
   const { outbox, serve } = createConnection(streams);
   const unanswered = createUnanswered();
@@ -47,7 +47,7 @@ export async function serveStdio({ version, folderOf, ...streams }: AcpConnectio
     readable: new ReadableStream({ start: (controller) => incoming.resolve(controller) }),
     writable: new WritableStream({ write: send }),
   };
-  const agent = createAgent({ version, folderOf, clock, afterAnswer: (id, act) => waiting.set(id, act) });
+  const agent = createAgent({ version, folderOf, knownFolders, clock, afterAnswer: (id, act) => waiting.set(id, act) });
   const connection = agent.app.connect(stream);
   const controller = await incoming.promise;
 

@@ -8,19 +8,28 @@ export type Mode = keyof typeof MODES;
 const MODES = {
   none: { name: "Talk", description: "No tools" },
   safe: { name: "Safe", description: "Time, tasks, memory and MCP servers; no files, no shell" },
-  workspace: { name: "Workspace", description: "And files and shell; a person is asked before they change anything" },
+  workspace: { name: "Workspace", description: "And files and shell, as the rules of the session allow" },
 } as const;
 
-/** Tools that reach files or run commands. */
-const WORKSPACE_TOOLS = [
-  "apply_patch",
-  "shell",
-  "shell_jobs",
-  "shell_job_status",
-  "shell_job_cancel",
-  "read_text_file",
-  "write_text_file",
-];
+/** Tools that reach files or run commands; those of the editor stand for them. */
+const WORKSPACE_TOOLS = ["apply_patch", "shell", "shell_jobs", "shell_job_status", "shell_job_cancel"];
+
+/** The most that a session's own tools may do, within what any may do in its folder. */
+export function mostFor(tools: readonly string[], folders: Mode): Mode {
+  const modes = modesUpTo(folders);
+  const most =
+    tools.length === 0 ? "none" : tools.some((name) => WORKSPACE_TOOLS.includes(name)) ? "workspace" : "safe";
+  return modes.find((mode) => mode === most) ?? folders;
+}
+
+/** A mode in words that hold for a session with these tools. */
+function describeMode(mode: Mode, tools: readonly string[]): { readonly name: string; readonly description: string } {
+  const { name, description } = MODES[mode];
+  if (mode !== "workspace") return { name, description };
+  if (!tools.includes("shell")) return { name, description: "And files, as the rules of the session allow; no shell" };
+  if (tools.includes("apply_patch")) return { name, description };
+  return { name, description: "And shell, as the rules of the session allow; no patches of files" };
+}
 
 /** The modes up to the most that sessions may have here. */
 function modesUpTo(most: Mode): readonly Mode[] {
@@ -45,16 +54,18 @@ export function modeOf(given: string, most: Mode, field: string): Mode {
 export interface Chosen {
   readonly mode: Mode;
   readonly most: Mode;
+  /** The names of the session's own tools. */
+  readonly tools: readonly string[];
   readonly model: string;
   readonly catalogue: ModelsCatalog;
 }
 
-export function describeModes({ mode, most }: Pick<Chosen, "mode" | "most">): SessionModeState {
-  return { currentModeId: mode, availableModes: modesUpTo(most).map((id) => ({ id, ...MODES[id] })) };
+export function describeModes({ mode, most, tools }: Pick<Chosen, "mode" | "most" | "tools">): SessionModeState {
+  return { currentModeId: mode, availableModes: modesUpTo(most).map((id) => ({ id, ...describeMode(id, tools) })) };
 }
 
-export function describeOptions({ mode, most, model, catalogue }: Chosen): SessionConfigOption[] {
-  const tools = modesUpTo(most).map((value) => ({ value, ...MODES[value] }));
+export function describeOptions({ mode, most, tools: names, model, catalogue }: Chosen): SessionConfigOption[] {
+  const tools = modesUpTo(most).map((value) => ({ value, ...describeMode(value, names) }));
   return [
     {
       type: "select",
@@ -68,7 +79,7 @@ export function describeOptions({ mode, most, model, catalogue }: Chosen): Sessi
   ];
 }
 
-/** Every model that is known, and the session's own where it is none of them. */
+/** Every model that can be asked, and the session's own where it is none of them. */
 function modelsOf({ providers }: ModelsCatalog, model: string) {
   const known = providers.flatMap(({ provider, models }) =>
     models.map(({ id, display_name }) => ({ value: id, name: display_name, description: provider })),

@@ -6,13 +6,24 @@ import type {
   NewSessionResponse,
   SessionUpdate,
 } from "@agentclientprotocol/sdk";
-import { RuntimeError } from "../../contract/error.ts";
+import type { ModelsCatalog } from "../../contract/capability.ts";
+import { asRuntimeError, RuntimeError } from "../../contract/error.ts";
+import type { Content } from "../../contract/message.ts";
 import type { SessionHistory } from "../../contract/session.ts";
 import type { McpServerConfig } from "../../ports/mcp-server.ts";
+import { fillContent } from "../../service/media.ts";
 import type { Runtime } from "../../service/runtime-calls.ts";
 import type { Tasks } from "./plan.ts";
 import { type SessionServers, serversOf } from "./servers.ts";
-import { describeModes, describeOptions, type Mode, modeOf, requireModel, windowOf } from "./session-options.ts";
+import {
+  describeModes,
+  describeOptions,
+  type Mode,
+  modeOf,
+  mostFor,
+  requireModel,
+  windowOf,
+} from "./session-options.ts";
 import { notice, replayOf, type Telling, type Wishes } from "./updates.ts";
 
 /** A folder that sessions work in, and the runtime that has them. */
@@ -21,6 +32,10 @@ export interface Folder {
   readonly runtime: Pick<Runtime, "dispatch">;
   /** The most the tools of its sessions may do. */
   readonly most: Mode;
+  /** The providers whose models cannot be asked, since they have no key. */
+  readonly keyless: readonly string[];
+  /** The real path of a file of the folder; rejects, for the model to read, where that is outside of it. */
+  placeOf(path: string): Promise<string>;
   openServers(servers: readonly McpServerConfig[]): Promise<SessionServers>;
 }
 
@@ -30,10 +45,16 @@ export interface OpenSession {
   readonly folder: Folder;
   readonly servers: SessionServers | undefined;
   readonly tasks: Tasks;
+  /** The names of its own tools. */
+  readonly tools: readonly string[];
+  /** The most that those may do. */
+  readonly most: Mode;
   mode: Mode;
   model: string;
   /** Whether the model was chosen since the last turn. */
   isModelNew: boolean;
+  /** Settles when the newest cancel that met no turn here has been heard. */
+  interrupted: Promise<unknown>;
   /** What the client waits for. */
   readonly running: Set<AbortController>;
 }
@@ -41,6 +62,8 @@ export interface OpenSession {
 export interface SessionsParts {
   /** The folder of a session; without a name, that of the process. */
   folderOf(cwd: string | undefined): Promise<Folder>;
+  /** The folders that have been asked for so far. */
+  knownFolders(): Promise<readonly Folder[]>;
   tell(client: AgentContext, sessionId: string, updates: readonly SessionUpdate[]): Promise<void>;
   readonly client: () => ClientCapabilities | undefined;
   readonly wishes: () => Wishes;
@@ -87,12 +110,17 @@ export function createSessions(parts: SessionsParts): Sessions {
     const message = `this client has ${SESSIONS_MAX} sessions open, its limit; session/close closes one`;
     throw new RuntimeError("AGENT_ERROR", message);
   };
+  /** A session as it is kept, with the servers that the client brings for it. */
+  const opened = async (folder: Folder, id: string, asked: Asked): Promise<OpenSession> => {
+    const { model } = await folder.runtime.dispatch("readSession", { session_id: id });
+    const { tools } = await folder.runtime.dispatch("readContext", { session_id: id });
+    const most = mostFor(tools, folder.most);
+    const servers = await serversFor(folder, asked);
+    const state = { mode: most, model, isModelNew: false, tasks: new Map(), interrupted: Promise.resolve() };
+    return { id, folder, servers, tools, most, ...state, running: new Set() };
+  };
   const serversFor = async (folder: Folder, asked: Asked): Promise<SessionServers | undefined> => {
-    if ((asked.additionalDirectories ?? []).length > 0) {
-      const why = "a session works in one folder; leave the list out, or open a session there";
-      throw new RuntimeError("INVALID_PARAMS", `additionalDirectories: ${why}`);
-    }
-    const servers = serversOf(asked.mcpServers);
+    const servers = serverConfigs(asked);
     if (servers.length === 0 || folder.most === "none") return undefined;
     return folder.openServers(servers);
   };
@@ -100,9 +128,9 @@ export function createSessions(parts: SessionsParts): Sessions {
     await open.get(session.id)?.servers?.close();
     open.set(session.id, session);
   };
-  const options: Sessions["options"] = async ({ mode, model, folder }) => {
-    const catalogue = await folder.runtime.dispatch("readModels", {});
-    const chosen = { mode, model, most: folder.most, catalogue };
+  const options: Sessions["options"] = async ({ mode, most, tools, model, folder }) => {
+    const catalogue = await askable(folder);
+    const chosen = { mode, most, tools, model, catalogue };
     return { modes: describeModes(chosen), configOptions: describeOptions(chosen) };
   };
   const find: Sessions["find"] = (sessionId) => {
@@ -113,7 +141,21 @@ export function createSessions(parts: SessionsParts): Sessions {
   };
   const telling: Sessions["telling"] = async ({ folder, tasks, model }) => {
     const catalogue = await folder.runtime.dispatch("readModels", {});
-    return { root: folder.root, wishes: parts.wishes(), tasks, window: windowOf(catalogue, model) };
+    const fill = (content: Content) => fillContent(content, { get: (blobId) => readBlob(folder.runtime, blobId) });
+    return { root: folder.root, wishes: parts.wishes(), tasks, fill, window: windowOf(catalogue, model) };
+  };
+  /** The request names no folder: it is one that this client has worked in or listed. */
+  const folderWith = async (session_id: string): Promise<Folder> => {
+    const own = await parts.folderOf(undefined);
+    for (const folder of await parts.knownFolders()) {
+      try {
+        await folder.runtime.dispatch("readSession", { session_id });
+        return folder;
+      } catch (thrown) {
+        if (asRuntimeError(thrown).code !== "SESSION_NOT_FOUND") throw thrown;
+      }
+    }
+    return own;
   };
   const close = async (sessionId: string): Promise<void> => {
     const session = open.get(sessionId);
@@ -126,38 +168,22 @@ export function createSessions(parts: SessionsParts): Sessions {
     create: async (asked) => {
       requireRoom();
       const folder = await parts.folderOf(asked.cwd);
-      const servers = await serversFor(folder, asked);
+      serverConfigs(asked);
       const { dispatch } = folder.runtime;
       const input = { initial_turn: "deferred", tool_preset: folder.most, permissions: { otherwise: "ask" } };
       const { session_id: id } = await dispatch("createSession", input, { signal: asked.signal });
-      const { model } = await dispatch("readSession", { session_id: id });
-      const state = {
-        mode: folder.most,
-        model,
-        isModelNew: false,
-        tasks: new Map(),
-        running: new Set<AbortController>(),
-      };
-      const session: OpenSession = { id, folder, servers, ...state };
+      const session = await opened(folder, id, asked);
       await add(session);
       return { sessionId: id, ...(await options(session)) };
     },
     open: async (asked, { client, replay }) => {
       requireRoom();
       const folder = await parts.folderOf(asked.cwd);
-      const { model } = await folder.runtime.dispatch("readSession", { session_id: asked.sessionId });
-      const servers = await serversFor(folder, asked);
-      const state = {
-        mode: folder.most,
-        model,
-        isModelNew: false,
-        tasks: new Map(),
-        running: new Set<AbortController>(),
-      };
-      const session: OpenSession = { id: asked.sessionId, folder, servers, ...state };
+      const session = await opened(folder, asked.sessionId, asked);
       if (replay) {
-        const updates = await readReplay(session, await telling(session));
-        await parts.tell(client, session.id, updates);
+        for (const updates of await readReplay(session, await telling(session))) {
+          await parts.tell(client, session.id, await updates());
+        }
       }
       await add(session);
       return options(session);
@@ -182,14 +208,14 @@ export function createSessions(parts: SessionsParts): Sessions {
     find,
     setMode: (sessionId, modeId) => {
       const session = find(sessionId);
-      session.mode = modeOf(modeId, session.folder.most, "modeId");
+      session.mode = modeOf(modeId, session.most, "modeId");
     },
     setOption: async (sessionId, configId, value) => {
       const session = find(sessionId);
       if (typeof value !== "string") throw new RuntimeError("INVALID_PARAMS", "value: write one of the options");
-      if (configId === "tools") session.mode = modeOf(value, session.folder.most, "value");
+      if (configId === "tools") session.mode = modeOf(value, session.most, "value");
       else if (configId === "model") {
-        const catalogue = await session.folder.runtime.dispatch("readModels", {});
+        const catalogue = await askable(session.folder);
         session.isModelNew ||= value !== session.model;
         session.model = requireModel(catalogue, value, session.model);
       } else throw new RuntimeError("INVALID_PARAMS", `configId: there is no ${configId}; write model or tools`);
@@ -199,8 +225,7 @@ export function createSessions(parts: SessionsParts): Sessions {
     telling,
     close,
     remove: async (sessionId) => {
-      const session = open.get(sessionId);
-      const { runtime } = session?.folder ?? (await parts.folderOf(undefined));
+      const { runtime } = open.get(sessionId)?.folder ?? (await folderWith(sessionId));
       await close(sessionId);
       await runtime.dispatch("archiveSession", { session_id: sessionId });
     },
@@ -210,7 +235,16 @@ export function createSessions(parts: SessionsParts): Sessions {
   };
 }
 
-async function readReplay(session: OpenSession, telling: Telling): Promise<readonly SessionUpdate[]> {
+/** The servers that a client brings; throws INVALID_PARAMS, naming the field, for what cannot be had. */
+function serverConfigs({ additionalDirectories, mcpServers }: Asked): readonly McpServerConfig[] {
+  if ((additionalDirectories ?? []).length > 0) {
+    const why = "a session works in one folder; leave the list out, or open a session there";
+    throw new RuntimeError("INVALID_PARAMS", `additionalDirectories: ${why}`);
+  }
+  return serversOf(mcpServers);
+}
+
+async function readReplay(session: OpenSession, telling: Telling): Promise<ReturnType<typeof replayOf>> {
   const { dispatch } = session.folder.runtime;
   const session_id = session.id;
   const messages: SessionHistory["messages"] = [];
@@ -220,6 +254,23 @@ async function readReplay(session: OpenSession, telling: Telling): Promise<reado
     hasMore = page.has_more;
   }
   return replayOf(messages, await readCompactions(session), telling);
+}
+
+/** The models that there is a way to ask. */
+async function askable({ runtime, keyless }: Folder): Promise<ModelsCatalog> {
+  const catalogue = await runtime.dispatch("readModels", {});
+  return { ...catalogue, providers: catalogue.providers.filter(({ provider }) => !keyless.includes(provider)) };
+}
+
+async function readBlob({ dispatch }: Folder["runtime"], blob_id: string) {
+  try {
+    const { media_type: mediaType, data } = await dispatch("readBlob", { blob_id });
+    return { mediaType, data: Buffer.from(data, "base64") };
+  } catch (thrown) {
+    // One that is no longer kept is named instead.
+    if (thrown instanceof RuntimeError && thrown.code === "INVALID_PARAMS") return undefined;
+    throw thrown;
+  }
 }
 
 /** None where the runtime does not compact. */

@@ -1,5 +1,5 @@
 import { realpath } from "node:fs/promises";
-import { isAbsolute, resolve } from "node:path";
+import { isAbsolute, relative, resolve } from "node:path";
 import { RuntimeError } from "../../contract/error.ts";
 import type { McpServerConfig } from "../../ports/mcp-server.ts";
 import { readFlags, SERVER_OPTIONS, type ServerFlags, serverFlags } from "../wire/flags.ts";
@@ -20,6 +20,10 @@ import type { Folder } from "./sessions.ts";
 
 /** What a door composes for this server. */
 export interface AcpParts extends ServerParts {
+  /** The real place of a path relative to a project; rejects what lies outside, by name or through a link. */
+  resolveInProject(root: string, path: string): Promise<string>;
+  /** The providers whose models cannot be asked, since they have no key. */
+  keylessProviders(env: ServerIo["env"], config: Serving<ServerFlags>["config"]): Promise<readonly string[]>;
   /** Makes the tools of MCP servers that a client brings; nothing is started before they are prepared. */
   openServers(
     servers: readonly McpServerConfig[],
@@ -65,7 +69,7 @@ async function serve(io: ServerIo, parts: AcpParts, serving: Serving<ServerFlags
   const folders = createFolders(io, parts, serving);
   try {
     const streams = { input: io.stdin, output: io.stdout, clock, signal: io.interrupt };
-    await serveStdio({ ...streams, version: io.version, folderOf: folders.find });
+    await serveStdio({ ...streams, version: io.version, folderOf: folders.find, knownFolders: folders.known });
   } finally {
     await folders.close();
   }
@@ -74,6 +78,8 @@ async function serve(io: ServerIo, parts: AcpParts, serving: Serving<ServerFlags
 /** The folders that sessions of a client work in; each has its own configuration, realm and runtime. */
 interface Folders {
   find(cwd: string | undefined): Promise<Folder>;
+  /** Those that are open. */
+  known(): Promise<readonly Folder[]>;
   close(): Promise<void>;
 }
 
@@ -81,10 +87,12 @@ function createFolders(io: ServerIo, parts: AcpParts, own: Serving<ServerFlags>)
   const { clock, flags, log } = own;
   const closing = Promise.withResolvers<void>();
   const served = new Set<Promise<void>>();
-  const asFolder = (root: string, { runtime, config }: Serving<ServerFlags>): Folder => ({
+  const asFolder = async (root: string, { runtime, config }: Serving<ServerFlags>): Promise<Folder> => ({
     root,
     runtime,
     most: mostOf(config),
+    keyless: await parts.keylessProviders(io.env, config),
+    placeOf: (path) => parts.resolveInProject(root, relative(root, resolve(root, path)) || "."),
     openServers: (servers) => parts.openServers(servers, { root, env: io.env, warn: log }),
   });
   const ownRoot = resolve(io.cwd, flags.contextRoot ?? "");
@@ -92,7 +100,7 @@ function createFolders(io: ServerIo, parts: AcpParts, own: Serving<ServerFlags>)
   const openFolder = (root: string): Promise<Folder> => {
     const opened = Promise.withResolvers<Folder>();
     const kind = kindFor({ cwd: root }, async (serving) => {
-      opened.resolve(asFolder(root, serving));
+      opened.resolve(await asFolder(root, serving));
       await closing.promise;
     });
     const useLog = (form: LogForm) => createJournal({ stream: io.stderr, form, command: COMMAND, now: clock.now });
@@ -115,9 +123,13 @@ function createFolders(io: ServerIo, parts: AcpParts, own: Serving<ServerFlags>)
       if (folders.size >= FOLDERS_MAX) {
         throw new RuntimeError("AGENT_ERROR", `cwd: this process works in ${FOLDERS_MAX} folders, its limit`);
       }
-      const folder = isOwn ? Promise.resolve(asFolder(ownRoot, own)) : openFolder(root);
+      const folder = isOwn ? asFolder(ownRoot, own) : openFolder(root);
       folders.set(key, folder);
       return folder;
+    },
+    known: async () => {
+      const all = await Promise.allSettled(folders.values());
+      return all.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
     },
     close: async () => {
       closing.resolve();

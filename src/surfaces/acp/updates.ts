@@ -1,6 +1,6 @@
 import type { ClientCapabilities, ContentBlock, SessionUpdate } from "@agentclientprotocol/sdk";
 import type { AgentEvent, AgentEventOf, Usage } from "../../contract/event.ts";
-import type { AssistantBlock, Message } from "../../contract/message.ts";
+import type { AssistantBlock, Content, Message } from "../../contract/message.ts";
 import { type Tasks, takeTasks } from "./plan.ts";
 import { toldBlocks } from "./prompt-content.ts";
 import { describeCall, resultContent } from "./tool-calls.ts";
@@ -28,6 +28,8 @@ export interface Telling {
   readonly root: string;
   readonly wishes: Wishes;
   readonly tasks: Tasks;
+  /** Content with its media in it. */
+  fill(content: Content): Promise<Content>;
   /** Tokens the model can be shown; undefined where nobody knows. */
   readonly window: number | undefined;
 }
@@ -113,44 +115,51 @@ export function compactionUpdates({ compaction_id, summary }: ToldCompaction): r
 type SeqMessage = Message & { readonly seq: number };
 type SeqCompaction = ToldCompaction & { readonly seq: number };
 
-/** A transcript as the updates that would have told it, compactions in their places. */
+/** The updates that would have told a transcript, compactions in their places; in parts, since media are large. */
 export function replayOf(
   messages: readonly SeqMessage[],
   compactions: readonly SeqCompaction[],
   telling: Telling,
-): readonly SessionUpdate[] {
+): readonly (() => Promise<readonly SessionUpdate[]>)[] {
   const names = new Map<string, string>();
   const told = telling.wishes.compactions ? compactions : [];
   const parts = [
     ...messages.map((message) => ({ seq: message.seq, updates: () => messageUpdates(message, telling, names) })),
-    ...told.map((compaction) => ({ seq: compaction.seq, updates: () => compactionUpdates(compaction) })),
+    ...told.map((compaction) => ({ seq: compaction.seq, updates: async () => compactionUpdates(compaction) })),
   ];
-  return parts.toSorted((one, other) => one.seq - other.seq).flatMap(({ updates }) => updates());
+  return parts.toSorted((one, other) => one.seq - other.seq).map(({ updates }) => updates);
 }
 
-function messageUpdates(message: SeqMessage, telling: Telling, names: Map<string, string>): readonly SessionUpdate[] {
+async function messageUpdates(
+  message: SeqMessage,
+  telling: Telling,
+  names: Map<string, string>,
+): Promise<readonly SessionUpdate[]> {
   const messageId = String(message.seq);
   switch (message.role) {
     case "system":
     case "system_notice":
       return [];
     case "user":
-      return toldBlocks(message.content).map((content) => ({
+      return toldBlocks(await telling.fill(message.content)).map((content) => ({
         sessionUpdate: "user_message_chunk",
         content,
         messageId,
       }));
     case "block_assistant":
       return message.blocks.flatMap((block) => blockUpdates(block, { messageId, root: telling.root, names }));
-    case "tool_results":
-      return message.results.flatMap(({ tool_use_id, content, is_error }) => {
+    case "tool_results": {
+      const told = message.results.map(async ({ tool_use_id, content: kept, is_error }) => {
         const name = names.get(tool_use_id) ?? "";
+        const content = await telling.fill(kept);
         const blocks = toldBlocks(content);
         const result = blocks.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n");
         const event = { type: "tool_execution_completed", id: tool_use_id, name, result, is_error, duration_ms: 0 };
         const whole = typeof content === "string" ? {} : { content };
         return ended({ ...event, ...whole } as AgentEventOf<"tool_execution_completed">, telling); // Its fields, above.
       });
+      return (await Promise.all(told)).flat();
+    }
   }
 }
 

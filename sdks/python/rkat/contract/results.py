@@ -461,6 +461,8 @@ class SessionContext(TypedDict):
     """What fills it, each kind once; together it is estimated_tokens."""
     evicted: NotRequired[SessionContextEvicted]
     """What stands in the context as one line each, which recall_output shows whole; absent where nothing does."""
+    tools: list[str]
+    """The names of the tools its next turn is offered here, as far as servers are connected."""
     tool_tokens: int
     """What the tools' descriptions add to every request, about."""
     context_window: NotRequired[int]
