@@ -173,6 +173,37 @@ describe("a chat completion", () => {
     expect(await runtime.session(session ?? "").history()).toMatchObject({ message_count: 6 });
   });
 
+  it("[K1] servers that count calls from zero in each answer have conversations, too", async () => {
+    const { url, runtime, model } = await serve(({ messages }) =>
+      messages.length < 7 ? { calls: [{ id: "call_0", name: "look", args: {} }] } : { text: "Seen." },
+    );
+    const tools = [LOOK];
+    const asks = [user("Look thrice.")];
+    const called = assistant(null, { tool_calls: [call("call_0", "look", "{}")] });
+    const sessions = [];
+    for (const result of ["1", "2", "3"]) {
+      const { session, body } = await complete(url, { messages: asks, tools });
+      sessions.push(session);
+      expect(body.choices[0].message.tool_calls[0].id).toBe("call_0");
+      asks.push(called, { role: "tool", tool_call_id: "call_0", content: result } as never);
+    }
+    const last = await complete(url, { messages: asks, tools });
+    expect(last.body.choices[0].message.content).toBe("Seen.");
+    expect(new Set([...sessions, last.session]).size).toBe(1);
+    // A server that knows nothing of it is told all of it, and knows it from then on.
+    await runtime.session(last.session).archive();
+    const anew = await complete(url, { messages: asks, tools });
+    expect(anew.body.choices[0].message.content).toBe("Seen.");
+    const ids = model.requests
+      .at(-1)
+      ?.messages.flatMap((message) =>
+        message.role === "tool_results" ? message.results.map(({ tool_use_id }) => tool_use_id) : [],
+      );
+    expect(ids).toEqual(["call_0_1", "call_0_2", "call_0"]);
+    const more = await complete(url, { messages: [...asks, assistant("Seen."), user("Sure?")], tools });
+    expect(more.session).toBe(anew.session);
+  });
+
   it("[K1] a session that is named takes what is new, whatever stands before it", async () => {
     const { url, runtime } = await serve(counting);
     const { session } = await complete(url, { messages: [{ role: "system", content: "Be short." }, user("one")] });

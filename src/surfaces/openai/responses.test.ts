@@ -161,6 +161,24 @@ describe("OpenAI's client at /v1/responses", () => {
     expect(saidBy(model.requests.at(1)?.messages)).toEqual(["user", "block_assistant", "tool_results"]);
   });
 
+  it("[K1] may bring a conversation whose calls are counted from zero in each answer", async () => {
+    const { client, model } = await setUp([{ text: "Both." }]);
+    const step = (output: string) => [
+      { type: "function_call" as const, call_id: "call_0", name: "look", arguments: "{}" },
+      { type: "function_call_output" as const, call_id: "call_0", output },
+    ];
+    const input = [{ role: "user" as const, content: "Look." }, ...step("1"), ...step("2")];
+    const { output_text } = await client.responses.create({ model: "scripted", tools: [LOOK], input });
+    expect(output_text).toBe("Both.");
+    expect(model.requests.at(0)?.messages).toMatchObject([
+      { role: "user" },
+      { blocks: [{ data: { id: "call_0_1" } }] },
+      { results: [{ tool_use_id: "call_0_1", content: "1" }] },
+      { blocks: [{ data: { id: "call_0" } }] },
+      { results: [{ tool_use_id: "call_0", content: "2" }] },
+    ]);
+  });
+
   it("[K1] goes on from the newest response in its session, and from an older one in a fork", async () => {
     const { client, runtime, model } = await setUp([{ text: "1." }, { text: "2." }, { text: "3." }]);
     const ask = (input: string, previous?: string) =>

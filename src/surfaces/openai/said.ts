@@ -9,6 +9,7 @@ import type { Content, ContentBlock } from "../../contract/message.ts";
 export type Said =
   | { readonly role: "user"; readonly parts: readonly ContentBlock[] }
   | { readonly role: "assistant"; readonly text: string; readonly calls: readonly PendingCall[] }
+  /** In the order of the calls: what they are called by may change, as where a server counts them from zero. */
   | { readonly role: "tools"; readonly results: readonly SaidResult[] };
 
 export interface SaidResult {
@@ -31,16 +32,16 @@ function normalForm(said: Said): string {
       return JSON.stringify(["user", said.parts.map(partForm)]);
     case "assistant":
       // Clients trim what they show, and write the arguments of calls anew.
-      return JSON.stringify([
-        "assistant",
-        said.text.trim(),
-        said.calls.map(({ id, name, args }) => [id, name, sorted(args)]),
-      ]);
-    case "tools": {
-      const results = said.results.map(({ id, content }) => [id, partsOf(content).map(partForm)] as const);
-      return JSON.stringify(["tools", results.toSorted(([one], [other]) => (one < other ? -1 : 1))]);
-    }
+      return JSON.stringify(["assistant", said.text.trim(), said.calls.map(({ name, args }) => [name, sorted(args)])]);
+    case "tools":
+      return JSON.stringify(["tools", said.results.map(({ content }) => partsOf(content).map(partForm))]);
   }
+}
+
+/** Results in the order of their calls. */
+export function inOrder(results: readonly SaidResult[], calls: Iterable<string>): readonly SaidResult[] {
+  const byId = new Map(results.map((result) => [result.id, result]));
+  return [...calls].flatMap((id) => byId.get(id) ?? []);
 }
 
 /** A text is a list of one part; an empty one is none. */
