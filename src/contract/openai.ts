@@ -16,11 +16,18 @@ export function unserved(why: string, ...nothing: readonly unknown[]) {
 
 /** What changes nothing here: whoever sends it is served all the same. */
 const harmless = z.unknown().optional();
+const METADATA_MAX = 16;
+const metadatum = z.string({ error: "write a text" }).max(512, { error: "write a text of at most 512 characters" });
 const HARMLESS = {
   metadata: z
-    .record(z.string(), z.unknown(), { error: "write an object of texts" })
+    .record(z.string().max(64, { error: "write names of at most 64 characters" }), metadatum, {
+      error: "write an object of texts",
+    })
+    .refine((metadata) => Object.keys(metadata).length <= METADATA_MAX, {
+      error: `write at most ${METADATA_MAX} of them`,
+    })
     .nullish()
-    .describe("handed back as it is"),
+    .describe("kept as labels of the session that begins with the request, and handed back"),
   user: z.string({ error: "write a text" }).nullish(),
   service_tier: harmless,
   prompt_cache_key: z.string({ error: "write a text" }).nullish(),

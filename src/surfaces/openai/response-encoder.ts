@@ -2,11 +2,9 @@ import type { RuntimeError } from "../../contract/error.ts";
 import type { AgentEvent, AgentEventOf, Usage } from "../../contract/event.ts";
 import type { Delivery } from "../../service/event-queue.ts";
 import { responseId } from "./ids.ts";
+import type { Echo } from "./response-echo.ts";
 import { createItems, type Item } from "./response-items.ts";
 import type { Encoder, Frame } from "./turn-route.ts";
-
-/** What a response says of the request it answers. */
-export type Echo = Readonly<Record<string, unknown>>;
 
 interface Told {
   readonly echo: Echo;
@@ -18,8 +16,16 @@ interface Told {
   began?(id: string): void;
 }
 
+/** The body of a response: what is read of it here, and the rest. */
+export type ResponseBody = Echo & { readonly output: readonly Item[] };
+
+interface ResponseEncoder extends Encoder {
+  body(): ResponseBody;
+  end(failure: RuntimeError | undefined): ReturnType<Encoder["end"]> & { readonly body: ResponseBody };
+}
+
 /** Tells a turn as a response; a turn of the log and one that runs are told alike. */
-export function createResponseEncoder(told: Told): Encoder & { body(): unknown } {
+export function createResponseEncoder(told: Told): ResponseEncoder {
   let place: { readonly id: string; readonly session_id: string; readonly created_at: number } | undefined;
   let completedAt: number | null = null;
   let number = 0;
@@ -36,7 +42,7 @@ export function createResponseEncoder(told: Told): Encoder & { body(): unknown }
   };
   const items = createItems(() => place?.id ?? "", frame);
 
-  const body = (status = statusOf()) => ({
+  const body = (status = statusOf()): ResponseBody => ({
     id: place?.id ?? "",
     object: "response",
     created_at: place?.created_at ?? 0,

@@ -20,7 +20,10 @@ import {
   responseId,
 } from "./ids.ts";
 import { pageIn } from "./item-page.ts";
-import { createResponseEncoder, type Echo } from "./response-encoder.ts";
+import { readResponse } from "./read-response.ts";
+import { withReferenced } from "./references.ts";
+import { type Echo, echoOf } from "./response-echo.ts";
+import { createResponseEncoder } from "./response-encoder.ts";
 import { type Decoded, decodeInput, itemsOf } from "./response-input.ts";
 import { messagesUpTo, readOpen, readTurn } from "./response-log.ts";
 import { type Asks, clientTools, continuation, creation } from "./settings.ts";
@@ -110,14 +113,14 @@ interface Parts extends Place {
 
 async function create(parts: Parts, request: RestRequest, response: ServerResponse): Promise<Answer | undefined> {
   const asked = parseParams(CreateResponse, fieldsOf(request.body));
-  const decoded = decodeInput(asked.input);
+  const decoded = decodeInput(await withReferenced(request.runtime, asked));
   const from = await originOf(request.runtime, asked, decoded);
   const isKept = asked.store !== false;
   const background = asked.background === true;
   if (background && !isKept) throw invalid("background: what is not stored cannot be asked for later; leave store out");
   const asks = asksOf(asked, decoded);
   const names = new Set(clientTools(asked.tools).map(({ name }) => name));
-  const echo = echoOf(asked, from);
+  const echo = echoOf(asked, goneOnFrom(from));
   const encoder = createResponseEncoder({
     echo,
     isClientCall: ({ name }) => names.has(name),
@@ -167,6 +170,14 @@ type Origin =
   | { readonly kind: "nothing" }
   | { readonly kind: "conversation"; readonly session_id: string }
   | { readonly kind: "response"; readonly place: ResponsePlace; readonly endSeq: number };
+
+/** What a response says of what it goes on from. */
+function goneOnFrom(from: Origin) {
+  return {
+    previous_response_id: from.kind === "response" ? responseId(from.place) : null,
+    conversation: from.kind === "conversation" ? { id: conversationId(from.session_id) } : null,
+  };
+}
 
 async function originOf(runtime: Asked, asked: CreateResponse, decoded: Decoded): Promise<Origin> {
   const { previous_response_id: previous, conversation } = asked;
@@ -251,80 +262,13 @@ function asksOf(asked: CreateResponse, { system }: Decoded): Asks {
   };
 }
 
-/** What a response says of its request; of one that nobody remembers, the defaults. */
-function echoOf(asked: CreateResponse, from: Origin): Echo {
-  const previous = from.kind === "response" ? responseId(from.place) : null;
-  const conversation = from.kind === "conversation" ? { id: conversationId(from.session_id) } : null;
-  return {
-    ...ECHO,
-    background: asked.background ?? false,
-    conversation,
-    instructions: asked.instructions ?? null,
-    max_output_tokens: asked.max_output_tokens ?? null,
-    metadata: asked.metadata ?? {},
-    model: asked.model ?? "",
-    previous_response_id: previous,
-    prompt_cache_key: asked.prompt_cache_key ?? null,
-    reasoning: { effort: asked.reasoning?.effort ?? null, summary: null },
-    store: asked.store ?? true,
-    temperature: asked.temperature ?? 1,
-    text: { format: asked.text?.format ?? { type: "text" } },
-    tool_choice: asked.tool_choice ?? "auto",
-    tools: (asked.tools ?? []).map((tool) =>
-      tool.type === "function" ? { ...tool, strict: tool.strict ?? false } : tool,
-    ),
-    top_p: asked.top_p ?? 1,
-    truncation: asked.truncation ?? "disabled",
-    user: asked.user ?? null,
-  };
-}
-
-const ECHO: Echo = {
-  background: false,
-  conversation: null,
-  frequency_penalty: 0,
-  instructions: null,
-  max_output_tokens: null,
-  max_tool_calls: null,
-  metadata: {},
-  model: "",
-  parallel_tool_calls: true,
-  presence_penalty: 0,
-  previous_response_id: null,
-  prompt_cache_key: null,
-  reasoning: { effort: null, summary: null },
-  safety_identifier: null,
-  service_tier: "default",
-  store: true,
-  temperature: 1,
-  text: { format: { type: "text" } },
-  tool_choice: "auto",
-  tools: [],
-  top_logprobs: 0,
-  top_p: 1,
-  truncation: "disabled",
-  user: null,
-};
-
 async function requireResponse({ runtime }: RestRequest, place: ResponsePlace): Promise<ResponsePlace> {
   await readOpen(runtime, place.session_id, notThere("response", responseId(place)));
   return place;
 }
 
 async function tell(parts: Parts, request: RestRequest, place: ResponsePlace): Promise<Answer> {
-  const { model } = await readOpen(request.runtime, place.session_id, notThere("response", responseId(place)));
-  const { deliveries, endSeq } = await readTurn(request.runtime, place);
-  const pending = new Set(
-    deliveries.flatMap(({ event }) => (event.type === "run_completed" ? (event.pending_calls ?? []) : [])),
-  );
-  const echo = parts.echoOf(responseId(place)) ?? { ...ECHO, model };
-  const encoder = createResponseEncoder({
-    echo,
-    isClientCall: ({ id }) => pending.has(id),
-    wantsJson: deliveries.some(({ event }) => event.type === "extraction_succeeded"),
-  });
-  for (const delivery of deliveries) encoder.hear(delivery);
-  const body = endSeq === undefined ? encoder.body() : encoder.end(undefined).body;
+  const body = await readResponse(request.runtime, place, parts.echoOf(responseId(place)));
   return { ...jsonAnswer(body), headers: { [SESSION_HEADER]: place.session_id } };
 }
 

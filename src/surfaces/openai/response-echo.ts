@@ -1,0 +1,60 @@
+import type { CreateResponse } from "../../contract/openai-responses.ts";
+
+/** What a response says of the request it answers. */
+export type Echo = Readonly<Record<string, unknown>>;
+
+/** What a response says of its request. */
+export function echoOf(
+  asked: CreateResponse,
+  from: { readonly previous_response_id: string | null; readonly conversation: { readonly id: string } | null },
+): Echo {
+  return {
+    ...ECHO,
+    ...from,
+    background: asked.background ?? false,
+    instructions: asked.instructions ?? null,
+    max_output_tokens: asked.max_output_tokens ?? null,
+    metadata: asked.metadata ?? {},
+    model: asked.model ?? "",
+    prompt_cache_key: asked.prompt_cache_key ?? null,
+    reasoning: { effort: asked.reasoning?.effort ?? null, summary: null },
+    store: asked.store ?? true,
+    temperature: asked.temperature ?? 1,
+    text: { format: asked.text?.format ?? { type: "text" } },
+    tool_choice: asked.tool_choice ?? "auto",
+    tools: (asked.tools ?? []).map((tool) =>
+      tool.type === "function" ? { ...tool, strict: tool.strict ?? false } : tool,
+    ),
+    top_p: asked.top_p ?? 1,
+    truncation: asked.truncation ?? "disabled",
+    user: asked.user ?? null,
+  };
+}
+
+/** What is said where nobody remembers the request. */
+export const ECHO: Echo = {
+  background: false,
+  conversation: null,
+  frequency_penalty: 0,
+  instructions: null,
+  max_output_tokens: null,
+  max_tool_calls: null,
+  metadata: {},
+  model: "",
+  parallel_tool_calls: true,
+  presence_penalty: 0,
+  previous_response_id: null,
+  prompt_cache_key: null,
+  reasoning: { effort: null, summary: null },
+  safety_identifier: null,
+  service_tier: "default",
+  store: true,
+  temperature: 1,
+  text: { format: { type: "text" } },
+  tool_choice: "auto",
+  tools: [],
+  top_logprobs: 0,
+  top_p: 1,
+  truncation: "disabled",
+  user: null,
+};
