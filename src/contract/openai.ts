@@ -33,7 +33,7 @@ const HARMLESS = {
   prompt_cache_key: z.string({ error: "write a text" }).nullish(),
   prompt_cache_retention: harmless,
   prompt_cache_options: harmless,
-  safety_identifier: harmless,
+  safety_identifier: z.string({ error: "write a text" }).nullish(),
   stream_options: harmless,
   verbosity: harmless,
 };

@@ -3,11 +3,16 @@ import type { CreateResponse } from "../../contract/openai-responses.ts";
 /** What a response says of the request it answers. */
 export type Echo = Readonly<Record<string, unknown>>;
 
+/** What a request goes on from. */
+interface GoneOn {
+  readonly previous_response_id: string | null;
+  readonly conversation: { readonly id: string } | null;
+  /** The model of the session. */
+  readonly model: string | undefined;
+}
+
 /** What a response says of its request. */
-export function echoOf(
-  asked: CreateResponse,
-  from: { readonly previous_response_id: string | null; readonly conversation: { readonly id: string } | null },
-): Echo {
+export function echoOf(asked: CreateResponse, { model, ...from }: GoneOn): Echo {
   return {
     ...ECHO,
     ...from,
@@ -15,15 +20,16 @@ export function echoOf(
     instructions: asked.instructions ?? null,
     max_output_tokens: asked.max_output_tokens ?? null,
     metadata: asked.metadata ?? {},
-    model: asked.model ?? "",
+    model: asked.model ?? model ?? "default",
     prompt_cache_key: asked.prompt_cache_key ?? null,
     reasoning: { effort: asked.reasoning?.effort ?? null, summary: null },
+    safety_identifier: asked.safety_identifier ?? null,
     store: asked.store ?? true,
     temperature: asked.temperature ?? 1,
     text: { format: asked.text?.format ?? { type: "text" } },
     tool_choice: asked.tool_choice ?? "auto",
     tools: (asked.tools ?? []).map((tool) =>
-      tool.type === "function" ? { ...tool, strict: tool.strict ?? false } : tool,
+      tool.type === "function" ? { description: null, parameters: null, ...tool, strict: tool.strict ?? false } : tool,
     ),
     top_p: asked.top_p ?? 1,
     truncation: asked.truncation ?? "disabled",

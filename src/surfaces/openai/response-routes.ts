@@ -168,14 +168,15 @@ async function runBehind(
 /** What a request goes on from. */
 type Origin =
   | { readonly kind: "nothing" }
-  | { readonly kind: "conversation"; readonly session_id: string }
-  | { readonly kind: "response"; readonly place: ResponsePlace; readonly endSeq: number };
+  | { readonly kind: "conversation"; readonly session_id: string; readonly model: string }
+  | { readonly kind: "response"; readonly place: ResponsePlace; readonly endSeq: number; readonly model: string };
 
 /** What a response says of what it goes on from. */
 function goneOnFrom(from: Origin) {
   return {
     previous_response_id: from.kind === "response" ? responseId(from.place) : null,
     conversation: from.kind === "conversation" ? { id: conversationId(from.session_id) } : null,
+    model: from.kind === "nothing" ? undefined : from.model,
   };
 }
 
@@ -193,16 +194,16 @@ async function originOf(runtime: Asked, asked: CreateResponse, decoded: Decoded)
   }
   if (typeof previous === "string") {
     const place = parseResponseId(previous);
-    await readOpen(runtime, place.session_id, notThere("response", previous));
+    const { model } = await readOpen(runtime, place.session_id, notThere("response", previous));
     const { endSeq } = await readTurn(runtime, place);
     if (endSeq === undefined)
       throw new RuntimeError("SESSION_BUSY", `response ${previous} is still being made; wait for it`);
-    return { kind: "response", place, endSeq };
+    return { kind: "response", place, endSeq, model };
   }
   const id = typeof conversation === "string" ? conversation : (conversation?.id ?? "");
   const session_id = parseConversationId(id);
-  await readOpen(runtime, session_id, notThere("conversation", id));
-  return { kind: "conversation", session_id };
+  const { model } = await readOpen(runtime, session_id, notThere("conversation", id));
+  return { kind: "conversation", session_id, model };
 }
 
 function textless({ prompt }: Decoded): boolean {

@@ -303,7 +303,7 @@ describe("OpenAI's client at /v1/responses", () => {
     [{ input: "A", max_output_tokens: 0 }, "max_output_tokens"],
     [{ input: "" }, "input"],
     [{}, "input"],
-    [{ input: [{ type: "song" }] }, "input"],
+    [{ input: [{ type: "song" }] }, "input.0"],
     [
       {
         input: [
