@@ -112,6 +112,8 @@ export const ToolChoice = z
   })
   .nullish();
 
+const FILE = { file_data: z.string().nullish(), filename: z.string().nullish(), file_id: z.string().nullish() };
+
 /** A part of what somebody says, as either endpoint writes it. */
 export const ContentPart = z.discriminatedUnion(
   "type",
@@ -120,9 +122,11 @@ export const ContentPart = z.discriminatedUnion(
     z.looseObject({ type: z.literal("refusal"), refusal: z.string() }),
     z.looseObject({ type: z.literal("input_image"), image_url: z.string().nullish(), file_id: z.string().nullish() }),
     z.looseObject({ type: z.literal("image_url"), image_url: z.object({ url: z.string() }).loose() }),
-    z.looseObject({ type: z.enum(["input_file", "file", "input_audio"]) }),
+    z.looseObject({ type: z.literal("input_file"), ...FILE, file_url: z.string().nullish() }),
+    z.looseObject({ type: z.literal("file"), file: z.looseObject(FILE) }),
+    z.looseObject({ type: z.literal("input_audio") }),
   ],
-  { error: "write a part of the type input_text, input_image, text or image_url" },
+  { error: "write a part of the type input_text, input_image, input_file, text, image_url or file" },
 );
 export type ContentPart = z.infer<typeof ContentPart>;
 

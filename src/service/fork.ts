@@ -10,9 +10,11 @@ import { closeCalls, INTERRUPTED } from "../core/tool-batch.ts";
 import { withUniqueCalls } from "../core/unique-calls.ts";
 import type { WholeState } from "../core/whole-state.ts";
 import type { Clock } from "../ports/clock.ts";
-import type { Store } from "../ports/store.ts";
+import type { ModelClient } from "../ports/model.ts";
+import type { BlobStore, Store } from "../ports/store.ts";
 import type { Service } from "./dispatch.ts";
 import { appendEntries, beginSession, type LiveSession, type LiveSessions } from "./live-sessions.ts";
+import { takeContent } from "./media.ts";
 import type { FixedParts } from "./turn-runner.ts";
 
 interface ForkParts {
@@ -85,15 +87,22 @@ function forkBodies(source: WholeState, kept: readonly Message[]): readonly Entr
 /** What a new session begins with that was said elsewhere; throws INVALID_PARAMS for what its provider would reject. */
 export async function historyBodies(
   given: CreateSession["history"],
-  { clock, provider }: { readonly clock: Clock; readonly provider: string },
+  { clock, blobs, model }: { readonly clock: Clock; readonly blobs: BlobStore; readonly model: ModelClient },
 ): Promise<readonly EntryBody[]> {
   if (given === undefined) return [];
   const now = new Date(clock.now()).toISOString();
-  const messages = withUniqueCalls(given.map((message) => dated(message, now)));
+  const messages: Message[] = [];
+  for (const [at, message] of withUniqueCalls(given.map((one) => dated(one, now))).entries()) {
+    if (message.role !== "user") messages.push(message);
+    else {
+      const content = await takeContent(message.content, { blobs, model, field: `history[${at}].content` });
+      messages.push({ ...message, content });
+    }
+  }
   if (messages.some(({ role }) => role === "system")) {
     throw new RuntimeError("INVALID_PARAMS", "history: write what the system says as system_prompt");
   }
-  await requireHistory(messages, clock, provider);
+  await requireHistory(messages, clock, model.provider);
   return messages.map((message): EntryBody => ({ kind: "imported", message }));
 }
 

@@ -204,6 +204,36 @@ describe("a chat completion", () => {
     expect(more.session).toBe(anew.session);
   });
 
+  it("[K1] images and files are shown, and the conversation is known by what they hold", async () => {
+    const { url, model } = await serve(counting);
+    const large = Buffer.alloc(9_000, 7).toString("base64");
+    const messages = [
+      user([
+        { type: "text", text: "What is it?" },
+        { type: "image_url", image_url: { url: `data:image/png;base64,${large}` } },
+        { type: "image_url", image_url: { url: "https://example.com/a.png" } },
+        { type: "file", file: { filename: "a.pdf", file_data: `data:application/pdf;base64,${large}` } },
+        { type: "file", file: { filename: "a.md", file_data: `data:text/markdown;base64,${btoa("# Herons")}` } },
+      ]),
+    ];
+    const first = await complete(url, { messages });
+    expect(model.requests.at(0)?.messages).toMatchObject([
+      {
+        content: [
+          { type: "text" },
+          { type: "image", data: large },
+          { type: "image", url: "https://example.com/a.png" },
+          { type: "file", media_type: "application/pdf", data: large },
+          { type: "text", text: '<file name="a.md">\n# Herons\n</file>' },
+        ],
+      },
+    ]);
+    const second = await complete(url, { messages: [...messages, assistant("answer to 1"), user("Sure?")] });
+    expect(second.session).toBe(first.session);
+    const kept = await complete(url, { messages: [user([{ type: "file", file: { file_id: "file-1" } }])] });
+    expect(kept.body.error).toMatchObject({ param: "messages[0].content[0].file.file_id", code: "INVALID_PARAMS" });
+  });
+
   it("[K1] a session that is named takes what is new, whatever stands before it", async () => {
     const { url, runtime } = await serve(counting);
     const { session } = await complete(url, { messages: [{ role: "system", content: "Be short." }, user("one")] });

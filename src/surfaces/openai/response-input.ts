@@ -136,7 +136,9 @@ function inputParts({ content }: Extract<Message, { role: "user" }>) {
   return blocks.map((block) => {
     if (block.type === "text") return { type: "input_text", text: block.text };
     const inline = block.source === "inline" ? `data:${block.media_type};base64,${block.data}` : null;
-    return { type: "input_image", detail: "auto", file_id: null, image_url: inline };
+    if (block.type === "file") return { type: "input_file", filename: block.name ?? null, file_data: inline };
+    const image_url = block.source === "url" ? block.url : inline;
+    return { type: "input_image", detail: "auto", file_id: null, image_url };
   });
 }
 

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import type { PendingCall } from "../../contract/client-tools.ts";
 import type { Content, ContentBlock } from "../../contract/message.ts";
+import { textOfFile } from "../../service/media.ts";
 
 /**
  * What a client and the assistant said to each other, as the client knows it: words of the user one after another are one,
@@ -56,12 +57,20 @@ export function plainOf(parts: readonly ContentBlock[]): Content {
   return parts.length === 1 && only?.type === "text" ? only.text : [...parts];
 }
 
-/** Bytes count as what they are, wherever they are kept. */
+/** Bytes count as what they are, wherever they are kept, and a file of text as that text. */
 function partForm(part: ContentBlock): unknown {
   if (part.type === "text") return part.text;
-  if (!("data" in part)) return sorted(part);
-  const { data, ...rest } = part;
-  return sorted({ ...rest, data: createHash("sha256").update(data).digest("base64url") });
+  if (part.source === "blob") {
+    const { blob_id, size: _size, ...rest } = part;
+    return sorted({ ...rest, source: "bytes", data: blob_id });
+  }
+  if (part.source !== "inline") return sorted(part);
+  const { data: base64, ...rest } = part;
+  const data = Buffer.from(base64, "base64");
+  const text = part.type === "file" ? textOfFile(part, data) : undefined;
+  return (
+    text ?? sorted({ ...rest, source: "bytes", data: `sha256:${createHash("sha256").update(data).digest("hex")}` })
+  );
 }
 
 /** A value with the fields of its objects in one order. */
