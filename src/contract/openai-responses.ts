@@ -18,6 +18,7 @@ export const InputItem = z.union(
     said,
     z.looseObject({ type: z.literal("function_call"), call_id, name: z.string().min(1), arguments: z.string() }),
     z.looseObject({ type: z.literal("function_call_output"), call_id, output: PartedContent }),
+    z.looseObject({ type: z.literal("compaction"), encrypted_content: z.string().min(1) }),
     z.looseObject({ type: z.literal("item_reference"), id: z.string().min(1) }),
     z.looseObject({ type: z.enum(["reasoning", "mcp_call", "mcp_list_tools"]) }),
   ],

@@ -131,7 +131,8 @@ function reasonOf(stop: string | undefined, end: AgentEvent | undefined): string
   if (stop === "content_filter") return "content_filter";
   if (stop === "max_tokens") return "max_output_tokens";
   if (end?.type === "run_failed") return end.error_class === "max_tokens" ? "max_output_tokens" : undefined;
-  return end?.type === "run_completed" && end.terminal_cause_kind !== undefined ? "max_output_tokens" : undefined;
+  // A limit of the session's: OpenAI has no word for it, and its own would send clients after the wrong one.
+  return end?.type === "run_completed" ? end.terminal_cause_kind : undefined;
 }
 
 function sumOf(one: Usage, other: Usage): Usage {
@@ -139,16 +140,16 @@ function sumOf(one: Usage, other: Usage): Usage {
     input_tokens: one.input_tokens + other.input_tokens,
     output_tokens: one.output_tokens + other.output_tokens,
     cache_read_tokens: (one.cache_read_tokens ?? 0) + (other.cache_read_tokens ?? 0),
+    reasoning_tokens: (one.reasoning_tokens ?? 0) + (other.reasoning_tokens ?? 0),
   };
 }
 
-function usageOf({ input_tokens, output_tokens, cache_read_tokens = 0 }: Usage) {
+export function usageOf({ input_tokens, output_tokens, cache_read_tokens = 0, reasoning_tokens = 0 }: Usage) {
   return {
     input_tokens,
     input_tokens_details: { cached_tokens: cache_read_tokens },
     output_tokens,
-    // Providers tell them among the output.
-    output_tokens_details: { reasoning_tokens: 0 },
+    output_tokens_details: { reasoning_tokens },
     total_tokens: input_tokens + output_tokens,
   };
 }

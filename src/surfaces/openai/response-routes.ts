@@ -23,7 +23,7 @@ import { pageIn } from "./item-page.ts";
 import { readResponse } from "./read-response.ts";
 import { withReferenced } from "./references.ts";
 import { type Echo, echoOf } from "./response-echo.ts";
-import { createResponseEncoder } from "./response-encoder.ts";
+import { createResponseEncoder, usageOf } from "./response-encoder.ts";
 import { type Decoded, decodeInput, itemsOf } from "./response-input.ts";
 import { messagesUpTo, readOpen, readTurn } from "./response-log.ts";
 import { type Asks, clientTools, continuation, creation } from "./settings.ts";
@@ -55,7 +55,7 @@ export function createResponseRoutes(place: Place): readonly Route[] {
       path: "/v1/responses/compact",
       scope: "run",
       operation: "compactSession",
-      serve: (request) => compact(request),
+      serve: (request) => compact(parts, request),
     },
     {
       method: "GET",
@@ -112,7 +112,7 @@ interface Parts extends Place {
 }
 
 async function create(parts: Parts, request: RestRequest, response: ServerResponse): Promise<Answer | undefined> {
-  const asked = parseParams(CreateResponse, fieldsOf(request.body));
+  const asked = fromCompaction(parseParams(CreateResponse, fieldsOf(request.body)));
   const decoded = decodeInput(await withReferenced(request.runtime, asked));
   const from = await originOf(request.runtime, asked, decoded);
   const isKept = asked.store !== false;
@@ -140,6 +140,20 @@ async function create(parts: Parts, request: RestRequest, response: ServerRespon
   if (!background || isStreamed)
     return answerTurn(parts, request, response, { isStreamed, goesOn: background, encoder, run });
   return parts.once(request, () => runBehind(parts, request, encoder, run));
+}
+
+/** An input with a compaction in it goes on from the response that was compacted; what stands before is in it. */
+function fromCompaction(asked: CreateResponse): CreateResponse {
+  const { input = [], previous_response_id, conversation } = asked;
+  const at = input.findLastIndex(({ type }) => type === "compaction");
+  const item = input[at];
+  if (item?.type !== "compaction") return asked;
+  if ((previous_response_id ?? conversation ?? undefined) !== undefined) {
+    throw invalid(
+      `input[${at}]: a compaction says what to go on from; leave previous_response_id and conversation out`,
+    );
+  }
+  return { ...asked, input: input.slice(at + 1), previous_response_id: item.encrypted_content };
 }
 
 /** Answers once the turn has begun; how it goes on is asked for by its id. */
@@ -259,6 +273,7 @@ function asksOf(asked: CreateResponse, { system }: Decoded): Asks {
     schema: schemaOf(text?.format),
     params: Object.fromEntries(Object.entries(params).filter(([, value]) => value !== undefined && value !== null)),
     tools,
+    metadata: asked.metadata,
     hasNoTools: tool_choice === "none",
   };
 }
@@ -273,20 +288,31 @@ async function tell(parts: Parts, request: RestRequest, place: ResponsePlace): P
   return { ...jsonAnswer(body), headers: { [SESSION_HEADER]: place.session_id } };
 }
 
-/** Compacts the session of a response; what is handed back names it, and an input may begin with it. */
-async function compact(request: RestRequest): Promise<Answer> {
-  const { previous_response_id: previous } = parseParams(CompactRequest, fieldsOf(request.body));
+/** Compacts the session of a response; the item it answers with names that response, and an input may begin with it. */
+async function compact({ clock }: Place, request: RestRequest): Promise<Answer> {
+  const asked = parseParams(CompactRequest, fieldsOf(request.body));
+  const { previous_response_id: previous } = asked;
   if (previous === undefined || previous === null) {
     throw invalid("previous_response_id: name the response whose context is to be compacted");
+  }
+  if (asked.input !== undefined && asked.input !== null) {
+    throw invalid("input: leave it out; what is compacted is what the response and those before it said");
   }
   const place = parseResponseId(previous);
   await requireResponse(request, place);
   const { session_id } = place;
-  const result = await request.runtime.dispatch("compactSession", { session_id });
-  return {
-    ...jsonAnswer({ id: previous, object: "response.compaction", ...result }),
-    headers: { [SESSION_HEADER]: session_id },
+  const { compacted, reason, compaction } = await request.runtime.dispatch("compactSession", { session_id });
+  const body = {
+    id: previous,
+    object: "response.compaction",
+    created_at: Math.floor(clock.now() / 1_000),
+    output: [{ id: `cmp_${previous.replace(/^resp_/, "")}`, type: "compaction", encrypted_content: previous }],
+    usage: usageOf(compaction?.usage ?? { input_tokens: 0, output_tokens: 0 }),
+    compacted,
+    ...(reason === undefined ? {} : { reason }),
+    ...(compaction === undefined ? {} : { compaction }),
   };
+  return { ...jsonAnswer(body), headers: { [SESSION_HEADER]: session_id } };
 }
 
 function invalid(message: string): RuntimeError {
