@@ -17,7 +17,7 @@ interface Told {
 }
 
 /** The body of a response: what is read of it here, and the rest. */
-export type ResponseBody = Echo & { readonly output: readonly Item[] };
+type ResponseBody = Echo & { readonly output: readonly Item[] };
 
 interface ResponseEncoder extends Encoder {
   body(): ResponseBody;
