@@ -4,6 +4,7 @@ import { type Attack, type AttackOptions, GROWN_BYTES_MAX } from "../test/hostil
 import { attackCli } from "../test/hostile/cli.ts";
 import { attackMcpHttp } from "../test/hostile/mcp-http.ts";
 import { attackMcpStdio } from "../test/hostile/mcp-stdio.ts";
+import { attackOpenAi } from "../test/hostile/openai.ts";
 import { attackRest } from "../test/hostile/rest.ts";
 import { attackRpc } from "../test/hostile/rpc.ts";
 import { publish } from "./report.ts";
@@ -17,6 +18,7 @@ const ATTACKS: Readonly<Record<string, (options: AttackOptions) => Promise<Attac
   REST: attackRest,
   "MCP, stdio": attackMcpStdio,
   "MCP, HTTP": attackMcpHttp,
+  OpenAI: attackOpenAi,
   "Agent Client Protocol": attackAcp,
   "command line": (options) => attackCli({ ...options, processes: PROCESSES }),
 };

@@ -11,6 +11,7 @@ export const Usage = z.object({
   output_tokens: count.describe("tokens the model said"),
   cache_creation_tokens: count.optional().describe("of the input, tokens the provider has put into its cache"),
   cache_read_tokens: count.optional().describe("of the input, tokens the provider has read from its cache"),
+  reasoning_tokens: count.optional().describe("of the output, tokens the model thought; absent where nobody tells"),
   estimated: z
     .literal(true)
     .optional()

@@ -78,7 +78,6 @@ export const ChatRequest = z.object({
   tools: z.array(ChatTool).max(1_024).nullish(),
   tool_choice: ToolChoice,
   stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
-  safety_identifier: z.string({ error: "write a text" }).nullish(),
   n: unserved("one answer is given here; leave it out, or write 1", 1),
   logprobs: unserved("no probabilities are told here; leave it out", false),
   top_logprobs: unserved("no probabilities are told here; leave it out", 0),

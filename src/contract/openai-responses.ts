@@ -18,19 +18,25 @@ export const InputItem = z.union(
     said,
     z.looseObject({ type: z.literal("function_call"), call_id, name: z.string().min(1), arguments: z.string() }),
     z.looseObject({ type: z.literal("function_call_output"), call_id, output: PartedContent }),
+    z.looseObject({ type: z.literal("compaction"), encrypted_content: z.string().min(1) }),
+    z.looseObject({ type: z.literal("item_reference"), id: z.string().min(1) }),
     z.looseObject({ type: z.enum(["reasoning", "mcp_call", "mcp_list_tools"]) }),
   ],
   {
     error:
-      "write an item of the type message (with a role and content), function_call, function_call_output or reasoning",
+      "write an item of the type message (with a role and content), function_call, function_call_output, item_reference or reasoning",
   },
 );
 export type InputItem = z.infer<typeof InputItem>;
 
 const ITEMS_MAX = 10_000;
-const Input = z.union([z.string(), z.array(InputItem).max(ITEMS_MAX, { error: `write at most ${ITEMS_MAX} items` })], {
-  error: "write a text or a list of items",
-});
+/** A text is what the user says: then what is wrong with a list is told of its item, and not of the two together. */
+const Input = z.preprocess(
+  (input) => (typeof input === "string" ? [{ role: "user", content: input }] : input),
+  z
+    .array(InputItem, { error: "write a text or a list of items" })
+    .max(ITEMS_MAX, { error: `write at most ${ITEMS_MAX} items` }),
+);
 
 const noLogprobs = "logarithms of probabilities are not told here; leave it out";
 
@@ -73,4 +79,13 @@ export const CompactRequest = z.strictObject({
 export const CreateConversation = z.strictObject({
   items: z.array(InputItem).max(ITEMS_MAX).nullish(),
   metadata: COMMON.metadata,
+});
+
+/** OpenAI takes so many at a time. */
+const NEW_ITEMS_MAX = 20;
+export const CreateItems = z.strictObject({
+  items: z
+    .array(InputItem, { error: "write a list of items" })
+    .min(1, { error: "write at least one item" })
+    .max(NEW_ITEMS_MAX, { error: `write at most ${NEW_ITEMS_MAX} items` }),
 });

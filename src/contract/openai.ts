@@ -16,17 +16,24 @@ export function unserved(why: string, ...nothing: readonly unknown[]) {
 
 /** What changes nothing here: whoever sends it is served all the same. */
 const harmless = z.unknown().optional();
+const METADATA_MAX = 16;
+const metadatum = z.string({ error: "write a text" }).max(512, { error: "write a text of at most 512 characters" });
 const HARMLESS = {
   metadata: z
-    .record(z.string(), z.unknown(), { error: "write an object of texts" })
+    .record(z.string().max(64, { error: "write names of at most 64 characters" }), metadatum, {
+      error: "write an object of texts",
+    })
+    .refine((metadata) => Object.keys(metadata).length <= METADATA_MAX, {
+      error: `write at most ${METADATA_MAX} of them`,
+    })
     .nullish()
-    .describe("handed back as it is"),
+    .describe("kept as labels of the session that begins with the request, and handed back"),
   user: z.string({ error: "write a text" }).nullish(),
   service_tier: harmless,
   prompt_cache_key: z.string({ error: "write a text" }).nullish(),
   prompt_cache_retention: harmless,
   prompt_cache_options: harmless,
-  safety_identifier: harmless,
+  safety_identifier: z.string({ error: "write a text" }).nullish(),
   stream_options: harmless,
   verbosity: harmless,
 };
@@ -105,6 +112,8 @@ export const ToolChoice = z
   })
   .nullish();
 
+const FILE = { file_data: z.string().nullish(), filename: z.string().nullish(), file_id: z.string().nullish() };
+
 /** A part of what somebody says, as either endpoint writes it. */
 export const ContentPart = z.discriminatedUnion(
   "type",
@@ -113,9 +122,11 @@ export const ContentPart = z.discriminatedUnion(
     z.looseObject({ type: z.literal("refusal"), refusal: z.string() }),
     z.looseObject({ type: z.literal("input_image"), image_url: z.string().nullish(), file_id: z.string().nullish() }),
     z.looseObject({ type: z.literal("image_url"), image_url: z.object({ url: z.string() }).loose() }),
-    z.looseObject({ type: z.enum(["input_file", "file", "input_audio"]) }),
+    z.looseObject({ type: z.literal("input_file"), ...FILE, file_url: z.string().nullish() }),
+    z.looseObject({ type: z.literal("file"), file: z.looseObject(FILE) }),
+    z.looseObject({ type: z.literal("input_audio") }),
   ],
-  { error: "write a part of the type input_text, input_image, text or image_url" },
+  { error: "write a part of the type input_text, input_image, input_file, text, image_url or file" },
 );
 export type ContentPart = z.infer<typeof ContentPart>;
 

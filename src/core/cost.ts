@@ -65,11 +65,13 @@ export function addUsage(total: Usage, more: Usage): Usage {
   const cost = addCost(total, more);
   const created = (total.cache_creation_tokens ?? 0) + (more.cache_creation_tokens ?? 0);
   const read = (total.cache_read_tokens ?? 0) + (more.cache_read_tokens ?? 0);
+  const thought = (total.reasoning_tokens ?? 0) + (more.reasoning_tokens ?? 0);
   return {
     input_tokens: total.input_tokens + more.input_tokens,
     output_tokens: total.output_tokens + more.output_tokens,
     ...(created > 0 ? { cache_creation_tokens: created } : {}),
     ...(read > 0 ? { cache_read_tokens: read } : {}),
+    ...(thought > 0 ? { reasoning_tokens: thought } : {}),
     ...(total.estimated || more.estimated ? { estimated: true as const } : {}),
     ...(cost === undefined ? {} : { cost }),
   };

@@ -261,9 +261,11 @@ function stopReasonOf(reason: string | undefined, hasCalls: boolean): StopReason
 
 function usageOf(usage: Loose): Usage {
   const cached = countOf(asRecord(usage.prompt_tokens_details).cached_tokens);
+  const thought = countOf(asRecord(usage.completion_tokens_details).reasoning_tokens) ?? 0;
   return {
     input_tokens: countOf(usage.prompt_tokens) ?? 0,
     output_tokens: countOf(usage.completion_tokens) ?? 0,
     ...(cached === undefined ? {} : { cache_read_tokens: cached }),
+    ...(thought > 0 ? { reasoning_tokens: thought } : {}),
   };
 }

@@ -7,11 +7,14 @@ import type { CreateSession } from "../contract/session.ts";
 import { dated } from "../core/plan-rewrite.ts";
 import { asBlocks } from "../core/tokens.ts";
 import { closeCalls, INTERRUPTED } from "../core/tool-batch.ts";
+import { withUniqueCalls } from "../core/unique-calls.ts";
 import type { WholeState } from "../core/whole-state.ts";
 import type { Clock } from "../ports/clock.ts";
-import type { Store } from "../ports/store.ts";
+import type { ModelClient } from "../ports/model.ts";
+import type { BlobStore, Store } from "../ports/store.ts";
 import type { Service } from "./dispatch.ts";
 import { appendEntries, beginSession, type LiveSession, type LiveSessions } from "./live-sessions.ts";
+import { takeContent } from "./media.ts";
 import type { FixedParts } from "./turn-runner.ts";
 
 interface ForkParts {
@@ -81,15 +84,25 @@ function forkBodies(source: WholeState, kept: readonly Message[]): readonly Entr
   ];
 }
 
-/** What a new session begins with that was said elsewhere; throws INVALID_PARAMS for what a provider would reject. */
-export async function historyBodies(given: CreateSession["history"], clock: Clock): Promise<readonly EntryBody[]> {
+/** What a new session begins with that was said elsewhere; throws INVALID_PARAMS for what its provider would reject. */
+export async function historyBodies(
+  given: CreateSession["history"],
+  { clock, blobs, model }: { readonly clock: Clock; readonly blobs: BlobStore; readonly model: ModelClient },
+): Promise<readonly EntryBody[]> {
   if (given === undefined) return [];
   const now = new Date(clock.now()).toISOString();
-  const messages = given.map((message) => dated(message, now));
+  const messages: Message[] = [];
+  for (const [at, message] of withUniqueCalls(given.map((one) => dated(one, now))).entries()) {
+    if (message.role !== "user") messages.push(message);
+    else {
+      const content = await takeContent(message.content, { blobs, model, field: `history[${at}].content` });
+      messages.push({ ...message, content });
+    }
+  }
   if (messages.some(({ role }) => role === "system")) {
     throw new RuntimeError("INVALID_PARAMS", "history: write what the system says as system_prompt");
   }
-  await requireAcceptable(messages, clock, "history");
+  await requireHistory(messages, clock, model.provider);
   return messages.map((message): EntryBody => ({ kind: "imported", message }));
 }
 
@@ -138,20 +151,38 @@ function wrongRole({ role }: Message, wanted: Message["role"]): RuntimeError {
   return new RuntimeError("INVALID_PARAMS", message);
 }
 
-/** Refuses what a provider would reject; calls that end it are closed before its first turn. */
-async function requireAcceptable(messages: readonly Message[], clock: Clock, field = "replacement"): Promise<void> {
+/** Refuses a last message that a provider would reject. */
+async function requireAcceptable(messages: readonly Message[], clock: Clock): Promise<void> {
   const { grammarFaults } = await import("../core/compaction/grammar.ts");
-  const last = messages.at(-1);
-  const calls = last?.role === "block_assistant" ? last.blocks.filter((block) => block.block_type === "tool_use") : [];
-  const whole = calls.length === 0 ? messages : [...messages, closeCalls(calls, INTERRUPTED, clock).message];
+  const whole = withClosedCalls(messages, clock);
   // What a session was made of before is not this message's fault.
-  const before = field === "replacement" ? messages.slice(0, -1) : [];
-  const indifferent = new Set(grammarFaults(before).map(({ grammar }) => grammar));
+  const indifferent = new Set(grammarFaults(messages.slice(0, -1)).map(({ grammar }) => grammar));
   const found = grammarFaults(whole).find(({ grammar }) => !indifferent.has(grammar));
   if (found === undefined) return;
-  const { at, grammar, fault } = found;
-  const message = `${field}: message ${at}, ${whole[at]?.role}: ${grammar} would reject the ${field === "replacement" ? "fork" : "session"}: ${fault}`;
+  const where = `message ${found.at}, ${whole[found.at]?.role}`;
+  const message = `replacement: ${where}: ${found.grammar} would reject the fork: ${found.fault}`;
   throw new RuntimeError("INVALID_PARAMS", message);
+}
+
+/** Refuses what the session's provider would reject, or where nobody knows how that judges, what all of them would. */
+async function requireHistory(messages: readonly Message[], clock: Clock, provider: string): Promise<void> {
+  const { grammarFaults, grammarOf, GRAMMAR_COUNT } = await import("../core/compaction/grammar.ts");
+  const whole = withClosedCalls(messages, clock);
+  const faults = grammarFaults(whole);
+  const own = grammarOf(provider);
+  const common = faults.length === GRAMMAR_COUNT ? faults[0] : undefined;
+  const found = own === undefined ? common : faults.find(({ grammar }) => grammar === own);
+  if (found === undefined) return;
+  const where = `message ${found.at}, ${whole[found.at]?.role}`;
+  const message = `history: ${where}: ${found.grammar} would reject the session: ${found.fault}`;
+  throw new RuntimeError("INVALID_PARAMS", message);
+}
+
+/** Calls that end messages are closed before the first turn. */
+function withClosedCalls(messages: readonly Message[], clock: Clock): readonly Message[] {
+  const last = messages.at(-1);
+  const calls = last?.role === "block_assistant" ? last.blocks.filter((block) => block.block_type === "tool_use") : [];
+  return calls.length === 0 ? messages : [...messages, closeCalls(calls, INTERRUPTED, clock).message];
 }
 
 type InjectParts = Pick<FixedParts, "store" | "clock">;

@@ -67,12 +67,19 @@ async function readText(block: FileBlock, at: string, blobs: BlobStore): Promise
   }
   // Whether there is such a blob is known by now.
   const bytes = block.source === "inline" ? Buffer.from(block.data, "base64") : (await blobs.get(block.blob_id))?.data;
+  const text = textOfFile(block, bytes ?? Buffer.alloc(0));
+  if (text !== undefined) return { type: "text", text };
+  throw invalid(`${at}.data`, `it is said to be ${block.media_type} and is not UTF-8; send it in that encoding`);
+}
+
+/** What a file of text is kept as; undefined for one that is none. */
+export function textOfFile({ media_type, name = "" }: FileBlock, bytes: Uint8Array): string | undefined {
+  if (!TEXT.test(media_type)) return undefined;
   try {
     const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
-    const name = (block.name ?? "").replace(/[\p{Cc}"<>]/gu, " ");
-    return { type: "text", text: `<file name="${name}">\n${text}\n</file>` };
+    return `<file name="${name.replace(/[\p{Cc}"<>]/gu, " ")}">\n${text}\n</file>`;
   } catch {
-    throw invalid(`${at}.data`, `it is said to be ${block.media_type} and is not UTF-8; send it in that encoding`);
+    return undefined;
   }
 }
 

@@ -126,7 +126,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
     const pending = isDeferred && prompt !== undefined ? { pending_prompt: prompt } : {};
     const session_id = clock.newId();
     const body = { kind: "session_created" as const, settings, ...pending };
-    const bodies = [body, ...(await historyBodies(input.history, clock))];
+    const bodies = [body, ...(await historyBodies(input.history, { clock, blobs: store.blobs, model }))];
     const session = await live.admit(() =>
       beginSession(store.log, session_id, { bodies, tools: call.tools ?? [], breathe: clock.breathe }),
     );

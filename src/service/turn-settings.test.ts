@@ -47,4 +47,36 @@ describe("what a turn changes outright", () => {
     await expect(system).rejects.toThrow("history: write what the system says as systemPrompt");
     expect(await runtime.listSessions()).toHaveLength(1);
   });
+
+  it("[K1] a history may use an id for a call of each answer: all but the newest go by another", async () => {
+    const { runtime, model } = setUp("3.");
+    const step = (answer: string) => [
+      {
+        role: "assistant" as const,
+        content: answer,
+        tool_calls: [{ id: "call_0", name: "look", args: { at: answer } }],
+      },
+      { role: "tool_results" as const, results: [{ tool_use_id: "call_0", content: answer, is_error: false }] },
+    ];
+    const history = [{ role: "user" as const, content: "A" }, ...step("1."), ...step("2.")];
+    await runtime.createSession("B", { history });
+    expect(model.requests.at(0)?.messages).toMatchObject([
+      { role: "user" },
+      { blocks: [{ data: { text: "1." } }, { data: { id: "call_0_1", args: { at: "1." } } }] },
+      { results: [{ tool_use_id: "call_0_1", content: "1." }] },
+      { blocks: [{ data: { text: "2." } }, { data: { id: "call_0", args: { at: "2." } } }] },
+      { results: [{ tool_use_id: "call_0", content: "2." }] },
+      { role: "user" },
+    ]);
+  });
+
+  it("[K1] a history that only other providers would reject is taken", async () => {
+    const { runtime } = setUp("2.");
+    const session = await runtime.createSession("B", { history: [{ role: "assistant", content: "Hello." }] });
+    expect((await session.history()).messages.map(({ role }) => role)).toEqual([
+      "block_assistant",
+      "user",
+      "block_assistant",
+    ]);
+  });
 });

@@ -1,7 +1,12 @@
 import { z } from "zod";
 import { ERRORS, type ErrorCode } from "../../src/contract/error.ts";
 import { ChatRequest } from "../../src/contract/openai-chat.ts";
-import { CompactRequest, CreateConversation, CreateResponse } from "../../src/contract/openai-responses.ts";
+import {
+  CompactRequest,
+  CreateConversation,
+  CreateItems,
+  CreateResponse,
+} from "../../src/contract/openai-responses.ts";
 import type { JsonSchema } from "../../src/contract/requests.ts";
 import { createSystemClock } from "../../src/service/system-clock.ts";
 import { mountOpenAi } from "../../src/surfaces/openai/mount.ts";
@@ -14,6 +19,7 @@ import { attackTarget, REALM } from "./target.ts";
 
 const ID: Readonly<Record<string, JsonSchema>> = { response_id: { type: "string" } };
 const CONVERSATION: Readonly<Record<string, JsonSchema>> = { conversation_id: { type: "string" } };
+const ITEM: Readonly<Record<string, JsonSchema>> = { item_id: { type: "string" } };
 const PAGE = { limit: { type: "integer" }, order: { type: "string" }, after: { type: "string" } };
 
 const PLACES: readonly Place[] = [
@@ -27,7 +33,11 @@ const PLACES: readonly Place[] = [
   ["POST", "/v1/conversations", fieldsOf(CreateConversation)],
   ["GET", "/v1/conversations/{conversation_id}", CONVERSATION],
   ["DELETE", "/v1/conversations/{conversation_id}", CONVERSATION],
+  ["POST", "/v1/conversations/{conversation_id}", { ...CONVERSATION, metadata: { type: "object" } }],
   ["GET", "/v1/conversations/{conversation_id}/items", { ...CONVERSATION, ...PAGE }],
+  ["POST", "/v1/conversations/{conversation_id}/items", { ...CONVERSATION, ...fieldsOf(CreateItems) }, ["items"]],
+  ["GET", "/v1/conversations/{conversation_id}/items/{item_id}", { ...CONVERSATION, ...ITEM }],
+  ["DELETE", "/v1/conversations/{conversation_id}/items/{item_id}", { ...CONVERSATION, ...ITEM }],
   ["POST", "/v1/chat/completions", fieldsOf(ChatRequest), ["messages"]],
   ["POST", "/v1/chat/completions", fieldsOf(ChatRequest), ["messages"]],
   ["GET", "/v1/models", {}],

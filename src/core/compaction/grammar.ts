@@ -27,6 +27,14 @@ const GRAMMARS: readonly (readonly [Grammar, Rule])[] = [
   ["gemini", geminiFault],
 ];
 
+export const GRAMMAR_COUNT = GRAMMARS.length;
+
+/** How a provider judges, where its name says so: one of the configuration's may speak anything. */
+export function grammarOf(provider: string): Grammar | undefined {
+  if (provider === "anthropic" || provider === "gemini") return provider;
+  return provider === "openai" ? "openai-responses" : undefined;
+}
+
 /**
  * The first fault each provider would find in a context, as our adapters send it; none when all take it. What a context
  * cannot show is not judged: whether signatures are genuine, and what the next request will be sent with.

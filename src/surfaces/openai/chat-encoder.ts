@@ -194,6 +194,6 @@ function usageOf(after: Usage, before: Usage | undefined) {
     completion_tokens,
     total_tokens: prompt_tokens + completion_tokens,
     prompt_tokens_details: { cached_tokens: since(({ cache_read_tokens }) => cache_read_tokens) },
-    completion_tokens_details: { reasoning_tokens: 0 },
+    completion_tokens_details: { reasoning_tokens: since(({ reasoning_tokens }) => reasoning_tokens) },
   };
 }

@@ -4,7 +4,7 @@ import type { ChatMessage } from "../../contract/openai-chat.ts";
 import type { MessageInput } from "../../contract/rewrite.ts";
 import type { JsonObject } from "../../contract/session.ts";
 import { contentOf, joined, textOf } from "./content.ts";
-import { partsOf, plainOf, type Said, type SaidResult } from "./said.ts";
+import { inOrder, partsOf, plainOf, type Said, type SaidResult } from "./said.ts";
 
 /** What a stateless client sends each time: what was said up to the newest answer, and what is to be answered. */
 export interface Talk {
@@ -25,6 +25,7 @@ export function readTalk(messages: readonly ChatMessage[]): Talk {
   const said: Said[] = [];
   let users: Content[] = [];
   let results: SaidResult[] = [];
+  let calls: readonly string[] = [];
   /** Calls of the newest answer without a result yet. */
   let open = new Set<string>();
   const requireResults = (at: number): void => {
@@ -44,9 +45,10 @@ export function readTalk(messages: readonly ChatMessage[]): Talk {
     else if (message.role !== "assistant") users.push(note("system", contentText(message, at)));
     else if (said.length === 0 && users.length === 0) users.push(note("assistant", contentText(message, at)));
     else {
-      said.push(...asked({ results, users }), answerOf(message, at));
+      said.push(...asked({ results: inOrder(results, calls), users }), answerOf(message, at));
       [users, results] = [[], []];
-      open = new Set(message.tool_calls?.map(({ id }) => id));
+      calls = message.tool_calls?.map(({ id }) => id) ?? [];
+      open = new Set(calls);
     }
   }
   requireResults(messages.length);
@@ -54,7 +56,12 @@ export function readTalk(messages: readonly ChatMessage[]): Talk {
   if (results.length === 0 && partsOf(prompt).length === 0) {
     throw invalid("messages: end with what the user says or what a tool gave");
   }
-  return { system: system.length === 0 ? undefined : system.join("\n\n"), said: merged(said), results, prompt };
+  return {
+    system: system.length === 0 ? undefined : system.join("\n\n"),
+    said: merged(said),
+    results: inOrder(results, calls),
+    prompt,
+  };
 }
 
 function isSystem(role: ChatMessage["role"]): boolean {

@@ -102,6 +102,7 @@ function asksOf(asked: ChatRequest, system: string | undefined): Asks {
     schema: schemaOf(asked.response_format),
     params: Object.fromEntries(params),
     tools: asked.tools,
+    metadata: asked.metadata,
     hasNoTools: asked.tool_choice === "none",
   };
 }

@@ -189,6 +189,67 @@ describe("a chat completion", () => {
     expect(await runtime.session(session ?? "").history()).toMatchObject({ message_count: 6 });
   });
 
+  it("[K1] servers that count calls from zero in each answer have conversations, too", async () => {
+    const { url, runtime, model } = await serve(({ messages }) =>
+      messages.length < 7 ? { calls: [{ id: "call_0", name: "look", args: {} }] } : { text: "Seen." },
+    );
+    const tools = [LOOK];
+    const asks: object[] = [user("Look thrice.")];
+    const called = assistant(null, { tool_calls: [call("call_0", "look", "{}")] });
+    const sessions = [];
+    for (const result of ["1", "2", "3"]) {
+      const { session, body } = await complete(url, { messages: asks, tools });
+      sessions.push(session);
+      expect(body.choices[0].message).toMatchObject({ tool_calls: [{ id: "call_0" }] });
+      asks.push(called, { role: "tool", tool_call_id: "call_0", content: result });
+    }
+    const last = await complete(url, { messages: asks, tools });
+    expect(last.body.choices[0].message.content).toBe("Seen.");
+    expect(new Set([...sessions, last.session]).size).toBe(1);
+    // A server that knows nothing of it is told all of it, and knows it from then on.
+    await runtime.session(last.session ?? "").archive();
+    const anew = await complete(url, { messages: asks, tools });
+    expect(anew.body.choices[0].message.content).toBe("Seen.");
+    const ids = model.requests
+      .at(-1)
+      ?.messages.flatMap((message) =>
+        message.role === "tool_results" ? message.results.map(({ tool_use_id }) => tool_use_id) : [],
+      );
+    expect(ids).toEqual(["call_0_1", "call_0_2", "call_0"]);
+    const more = await complete(url, { messages: [...asks, assistant("Seen."), user("Sure?")], tools });
+    expect(more.session).toBe(anew.session);
+  });
+
+  it("[K1] images and files are shown, and the conversation is known by what they hold", async () => {
+    const { url, model } = await serve(counting);
+    const large = Buffer.alloc(9_000, 7).toString("base64");
+    const messages = [
+      user([
+        { type: "text", text: "What is it?" },
+        { type: "image_url", image_url: { url: `data:image/png;base64,${large}` } },
+        { type: "image_url", image_url: { url: "https://example.com/a.png" } },
+        { type: "file", file: { filename: "a.pdf", file_data: `data:application/pdf;base64,${large}` } },
+        { type: "file", file: { filename: "a.md", file_data: `data:text/markdown;base64,${btoa("# Herons")}` } },
+      ]),
+    ];
+    const first = await complete(url, { messages });
+    expect(model.requests.at(0)?.messages).toMatchObject([
+      {
+        content: [
+          { type: "text" },
+          { type: "image", data: large },
+          { type: "image", url: "https://example.com/a.png" },
+          { type: "file", media_type: "application/pdf", data: large },
+          { type: "text", text: '<file name="a.md">\n# Herons\n</file>' },
+        ],
+      },
+    ]);
+    const second = await complete(url, { messages: [...messages, assistant("answer to 1"), user("Sure?")] });
+    expect(second.session).toBe(first.session);
+    const kept = await complete(url, { messages: [user([{ type: "file", file: { file_id: "file-1" } }])] });
+    expect(kept.body.error).toMatchObject({ param: "messages[0].content[0].file.file_id", code: "INVALID_PARAMS" });
+  });
+
   it("[K1] a session that is named takes what is new, whatever stands before it", async () => {
     const { url, runtime } = await serve(counting);
     const { session } = await complete(url, { messages: [{ role: "system", content: "Be short." }, user("one")] });
@@ -279,65 +340,6 @@ describe("a chat completion", () => {
     const one = await fetch(`${url}/v1/models/${encodeURIComponent(first?.id ?? "")}`);
     expect(await one.json()).toEqual(first);
     expect((await fetch(`${url}/v1/models/none`)).status).toBe(404);
-  });
-});
-
-describe("a stream of a chat completion", () => {
-  const read = async (url: string, body: object) => {
-    const headers = { "content-type": "application/json" };
-    const request = { method: "POST", headers, body: JSON.stringify({ model: "scripted", stream: true, ...body }) };
-    const response = await fetch(`${url}/v1/chat/completions`, request);
-    const lines = (await response.text()).split("\n").filter((line) => line !== "" && !line.startsWith(":"));
-    const data = lines.map((line) => line.replace(/^data: /, ""));
-    return { session: response.headers.get("x-rkat-session"), lines, data };
-  };
-
-  it("[K1] begins with the role, tells the text in pieces, and ends with why, what it took and [DONE]", async () => {
-    const { url } = await serve([{ text: ["Hel", "lo."] }]);
-    const { session, lines, data } = await read(url, {
-      messages: [user("Hi.")],
-      stream_options: { include_usage: true },
-    });
-    expect(session).toMatch(/^[0-9a-f-]{36}$/);
-    expect(lines.every((line) => line.startsWith("data: "))).toBe(true);
-    expect(data.at(-1)).toBe("[DONE]");
-    const chunks = data.slice(0, -1).map((text) => JSON.parse(text));
-    expect(chunks.map(({ choices: [choice] }) => choice && [choice.delta, choice.finish_reason])).toEqual([
-      [{ role: "assistant", content: "", refusal: null }, null],
-      [{ content: "Hel" }, null],
-      [{ content: "lo." }, null],
-      [{}, "stop"],
-      undefined,
-    ]);
-    expect(chunks.map(({ usage }) => usage?.total_tokens ?? usage)).toEqual([
-      null,
-      null,
-      null,
-      null,
-      expect.any(Number),
-    ]);
-    expect(new Set(chunks.map(({ id, object }) => `${id} ${object}`)).size).toBe(1);
-  });
-
-  it("[K1] tells calls with their places, and answers with tools of the server between them as one", async () => {
-    const calls = [
-      { id: "c1", name: "look", args: { at: "pond" } },
-      { id: "c2", name: "look", args: {} },
-    ];
-    const { url } = await serve([{ text: "I look.", calls }]);
-    const { data } = await read(url, { messages: [user("Look.")], tools: [LOOK] });
-    const deltas = data.slice(0, -1).map((text) => JSON.parse(text).choices[0]);
-    expect(deltas.slice(2)).toMatchObject([
-      { delta: { tool_calls: [{ index: 0, id: "c1", type: "function", function: { arguments: '{"at":"pond"}' } }] } },
-      { delta: { tool_calls: [{ index: 1, id: "c2" }] } },
-      { finish_reason: "tool_calls" },
-    ]);
-  });
-
-  it("[K1] a turn that fails after it began is told in the stream", async () => {
-    const { url } = await serve([{ ends: { failure: { kind: "invalid_request", message: "no" } } }]);
-    const { data } = await read(url, { messages: [user("Hi.")] });
-    expect(JSON.parse(data.at(-2) ?? "")).toMatchObject({ error: { code: "PROVIDER_ERROR", type: "server_error" } });
   });
 });
 

@@ -1,7 +1,7 @@
 import type { PendingCall } from "../../contract/client-tools.ts";
 import type { AgentEvent } from "../../contract/event.ts";
 import type { ContentBlock, Message } from "../../contract/message.ts";
-import { type ChainHash, chainHash, partsOf, plainOf, type Said, type SaidResult } from "./said.ts";
+import { type ChainHash, chainHash, inOrder, partsOf, plainOf, type Said, type SaidResult } from "./said.ts";
 
 /**
  * What a client knows of a session, as hashes of every place at which it was answered: a fold of the session's events, which
@@ -100,9 +100,9 @@ function endTurn(view: ClientView, seq: number, answer: { text: string; pending:
 }
 
 /** What whoever asked has brought: results first, wherever they stand. */
-function asked({ results, parts }: Pick<OpenTurn, "results" | "parts">): readonly Said[] {
+function asked({ results, parts, awaited }: OpenTurn): readonly Said[] {
   return [
-    ...(results.length === 0 ? [] : [{ role: "tools" as const, results }]),
+    ...(results.length === 0 ? [] : [{ role: "tools" as const, results: inOrder(results, awaited) }]),
     ...(parts.length === 0 ? [] : [{ role: "user" as const, parts }]),
   ];
 }

@@ -37,22 +37,59 @@ function blockOf(part: ContentPart, at: string): ContentBlock {
     case "image_url":
       return imageOf(part.image_url.url, at);
     case "input_image":
-      return imageOf(part.image_url ?? undefined, at);
+      requireNoId(part, at);
+      return imageOf(part.image_url ?? "", at);
     case "file":
+      return fileOf(part.file, `${at}.file`);
     case "input_file":
+      return fileOf(part, at);
     case "input_audio":
-      throw unread(at, "files and sound are not read here");
+      throw unread(at, "sound is not read here; send what was said as a text");
   }
 }
 
-const DATA_URL = /^data:(image\/[\w.+-]{1,100});base64,([A-Za-z0-9+/\s]*={0,2})$/;
+const DATA_URL = /^data:([\w.+-]{1,100}\/[\w.+-]{1,100})(?:;[\w.=-]{1,100})*;base64,([A-Za-z0-9+/\s]*={0,2})$/;
 
-function imageOf(url: string | undefined, at: string): ContentBlock {
-  const [, media_type, data] = DATA_URL.exec(url ?? "") ?? [];
-  if (media_type === undefined || data === undefined || data === "") {
-    throw unread(at, "images are read from a data: URL alone, like data:image/png;base64,…");
+function imageOf(url: string, at: string): ContentBlock {
+  if (/^https?:\/\//i.test(url)) return { type: "image", media_type: "image/*", source: "url", url };
+  const [, media_type, data] = DATA_URL.exec(url) ?? [];
+  if (media_type?.startsWith("image/") === true && data !== undefined && data !== "") {
+    return { type: "image", source: "inline", media_type, data: unbroken(data) };
   }
-  return { type: "image", source: "inline", media_type, data: data.replace(/\s/g, "") };
+  throw unread(at, "write an image as an address of http or https, or as a data: URL, like data:image/png;base64,…");
+}
+
+interface FilePart {
+  readonly file_data?: string | null | undefined;
+  readonly filename?: string | null | undefined;
+  readonly file_id?: string | null | undefined;
+  readonly file_url?: string | null | undefined;
+}
+
+function fileOf(part: FilePart, at: string): ContentBlock {
+  requireNoId(part, at);
+  const { file_data, file_url, filename } = part;
+  if ((file_url ?? undefined) !== undefined) {
+    throw unread(`${at}.file_url`, "files are not fetched here; send the bytes as file_data");
+  }
+  const [, media_type, data] = DATA_URL.exec(file_data ?? "") ?? [];
+  if (media_type === undefined || data === undefined || data === "") {
+    throw unread(`${at}.file_data`, "write the file as a data: URL, like data:application/pdf;base64,…");
+  }
+  const named = (filename ?? "") === "" ? {} : { name: filename?.slice(0, NAME_CHARS_MAX) };
+  return { type: "file", source: "inline", media_type, data: unbroken(data), ...named };
+}
+
+/** Encoders break lines. */
+function unbroken(base64: string): string {
+  return base64.replace(/\s+/g, "");
+}
+
+const NAME_CHARS_MAX = 255;
+
+function requireNoId({ file_id }: FilePart, at: string): void {
+  if ((file_id ?? undefined) === undefined) return;
+  throw unread(`${at}.file_id`, "no files are kept here; send the file itself with the message");
 }
 
 function unread(at: string, why: string): RuntimeError {

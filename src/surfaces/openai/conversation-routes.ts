@@ -1,13 +1,16 @@
-import { CreateConversation } from "../../contract/openai-responses.ts";
+import { RuntimeError } from "../../contract/error.ts";
+import { CreateConversation, CreateItems } from "../../contract/openai-responses.ts";
 import { parseParams } from "../../contract/requests.ts";
+import type { MessageInput } from "../../contract/rewrite.ts";
 import { fieldsOf } from "../wire/body.ts";
 import { type Answer, jsonAnswer } from "../wire/http-answer.ts";
 import type { RestRequest, Route } from "../wire/router.ts";
 import { SESSION_HEADER } from "./failure.ts";
 import { conversationId, notThere, parseConversationId } from "./ids.ts";
-import { pageIn } from "./item-page.ts";
-import { historyOf, itemsOf } from "./response-input.ts";
-import { messagesUpTo, readOpen } from "./response-log.ts";
+import { listOf, pageIn } from "./item-page.ts";
+import { labelsOf, metadataIn } from "./metadata.ts";
+import { answerItem, historyOf, itemsOf, type ListedItem } from "./response-input.ts";
+import { messagesUpTo, readOpen, type SeqMessage } from "./response-log.ts";
 import type { Place } from "./turn-route.ts";
 
 /** `/v1/conversations`: a conversation is a session, under another name. */
@@ -21,12 +24,12 @@ export function createConversationRoutes({ settings, clock }: Place): readonly R
       operation: "createSession",
       serve: async (request) => {
         const { items, metadata } = parseParams(CreateConversation, fieldsOf(request.body));
-        const history = historyOf(items ?? []);
+        const history = historyOf(items ?? [], "items");
         const { session_id } = await request.runtime.dispatch("createSession", {
           initial_turn: "deferred",
           tool_preset: "none",
           memory_scope: settings.memory,
-          labels: { surface: "openai" },
+          labels: { surface: "openai", ...labelsOf(metadata) },
           ...(history.length === 0 ? {} : { history }),
         });
         return conversation(session_id, Math.floor(clock.now() / 1_000), metadata ?? {});
@@ -38,8 +41,8 @@ export function createConversationRoutes({ settings, clock }: Place): readonly R
       scope: "read",
       operation: "readSession",
       serve: async (request) => {
-        const { session_id, created_at } = await requireConversation(request);
-        return conversation(session_id, created_at, {});
+        const { session_id, created_at, labels } = await requireConversation(request);
+        return conversation(session_id, created_at, metadataIn(labels));
       },
     },
     {
@@ -64,7 +67,92 @@ export function createConversationRoutes({ settings, clock }: Place): readonly R
         return jsonAnswer(pageIn(itemsOf(messages), request.query));
       },
     },
+    {
+      method: "POST",
+      path: `${path}/items`,
+      scope: "run",
+      operation: "rewriteTranscript",
+      serve: async (request) => {
+        const { items } = parseParams(CreateItems, fieldsOf(request.body));
+        const { session_id } = await requireConversation(request);
+        const { length } = await allMessages(request, session_id);
+        await change(request, session_id, { start: length, end: length }, historyOf(items, "items"));
+        const added = (await allMessages(request, session_id)).slice(length);
+        return jsonAnswer(listOf(itemsOf(added)));
+      },
+    },
+    {
+      method: "GET",
+      path: `${path}/items/{item_id}`,
+      scope: "read",
+      operation: "readHistory",
+      serve: async (request) => {
+        const { session_id } = await requireConversation(request);
+        return jsonAnswer((await requireItem(request, session_id)).item);
+      },
+    },
+    {
+      method: "DELETE",
+      path: `${path}/items/{item_id}`,
+      scope: "run",
+      operation: "rewriteTranscript",
+      serve: async (request) => {
+        const { session_id, created_at, labels } = await requireConversation(request);
+        const { at, message, item } = await requireItem(request, session_id);
+        await change(request, session_id, { start: at, end: at + 1 }, without(message, item));
+        return conversation(session_id, created_at, metadataIn(labels));
+      },
+    },
+    {
+      method: "POST",
+      path,
+      scope: "run",
+      operation: "readSession",
+      serve: async (request) => {
+        await requireConversation(request);
+        const why = "a conversation keeps the metadata it was made with; make another, or keep them yourself";
+        throw new RuntimeError("CAPABILITY_UNAVAILABLE", `metadata: ${why}`);
+      },
+    },
   ];
+}
+
+async function allMessages({ runtime }: RestRequest, session_id: string): Promise<readonly SeqMessage[]> {
+  return messagesUpTo(runtime, session_id, Number.MAX_SAFE_INTEGER);
+}
+
+async function change(
+  { runtime }: RestRequest,
+  session_id: string,
+  range: { readonly start: number; readonly end: number },
+  replacement: readonly MessageInput[],
+): Promise<void> {
+  const selection = { type: "message_range", ...range };
+  await runtime.dispatch("rewriteTranscript", { session_id, selection, replacement, reason: { kind: "items" } });
+}
+
+/** The item of a path: the message it is of, where that stands, and itself. */
+async function requireItem(request: RestRequest, session_id: string) {
+  const id = request.params.item_id ?? "";
+  const messages = await allMessages(request, session_id);
+  for (const [at, message] of messages.entries()) {
+    const item = itemsOf([message]).find((one) => one.id === id);
+    if (item !== undefined) return { at, message, item };
+  }
+  throw notThere("item", id);
+}
+
+/** A message without one of the items it is told as: nothing where it was the only one. */
+function without({ seq, ...message }: SeqMessage, { id }: ListedItem): readonly MessageInput[] {
+  const keeps = (part: ListedItem | undefined): boolean => part?.id !== id;
+  if (message.role === "block_assistant") {
+    const blocks = message.blocks.filter((block, index) => keeps(answerItem(block, `${seq}_${index}`)[0]));
+    return blocks.length === 0 ? [] : [{ ...message, blocks }];
+  }
+  if (message.role !== "tool_results") return [];
+  const items = itemsOf([{ ...message, seq }]);
+  const results = message.results.filter((_, index) => keeps(items[index]));
+  return results.length === 0 ? [] : [{ ...message, results }];
 }
 
 function requireConversation({ params, runtime }: RestRequest) {

@@ -21,13 +21,19 @@ export function parseResponseId(id: string): ResponsePlace {
   return { session_id: uuidOf(hex), seq: Number(seq) };
 }
 
+/** The response of an item of its output, and which of them it is; undefined for what is no id of such an item. */
+export function parseItemId(id: string): { readonly place: ResponsePlace; readonly index: number } | undefined {
+  const [, response = "", index = ""] = /^[a-z]{1,8}_([0-9a-f]{32}_\d{1,15})_(\d{1,6})$/.exec(id) ?? [];
+  return response === "" ? undefined : { place: parseResponseId(`resp_${response}`), index: Number(index) };
+}
+
 export function parseConversationId(id: string): string {
   const [, hex] = /^conv_([0-9a-f]{32})$/.exec(id) ?? [];
   if (hex === undefined) throw notThere("conversation", id);
   return uuidOf(hex);
 }
 
-export function notThere(kind: "response" | "conversation", id: string): RuntimeError {
+export function notThere(kind: "response" | "conversation" | "item", id: string): RuntimeError {
   return new RuntimeError("SESSION_NOT_FOUND", `there is no ${kind} ${JSON.stringify(id.slice(0, 100))}`);
 }
 

@@ -17,11 +17,9 @@ export function pageIn(items: readonly ListedItem[], query: URLSearchParams) {
   const after = query.get("after");
   const from = after === null ? 0 : ordered.findIndex(({ id }) => id === after) + 1;
   const data = ordered.slice(from, from + limit);
-  return {
-    object: "list",
-    data,
-    first_id: data.at(0)?.id ?? null,
-    last_id: data.at(-1)?.id ?? null,
-    has_more: from + data.length < ordered.length,
-  };
+  return listOf(data, from + data.length < ordered.length);
+}
+
+export function listOf(data: readonly ListedItem[], has_more = false) {
+  return { object: "list", data, first_id: data.at(0)?.id ?? null, last_id: data.at(-1)?.id ?? null, has_more };
 }

@@ -2,11 +2,9 @@ import type { RuntimeError } from "../../contract/error.ts";
 import type { AgentEvent, AgentEventOf, Usage } from "../../contract/event.ts";
 import type { Delivery } from "../../service/event-queue.ts";
 import { responseId } from "./ids.ts";
+import type { Echo } from "./response-echo.ts";
 import { createItems, type Item } from "./response-items.ts";
 import type { Encoder, Frame } from "./turn-route.ts";
-
-/** What a response says of the request it answers. */
-export type Echo = Readonly<Record<string, unknown>>;
 
 interface Told {
   readonly echo: Echo;
@@ -18,8 +16,16 @@ interface Told {
   began?(id: string): void;
 }
 
+/** The body of a response: what is read of it here, and the rest. */
+type ResponseBody = Echo & { readonly output: readonly Item[] };
+
+interface ResponseEncoder extends Encoder {
+  body(): ResponseBody;
+  end(failure: RuntimeError | undefined): ReturnType<Encoder["end"]> & { readonly body: ResponseBody };
+}
+
 /** Tells a turn as a response; a turn of the log and one that runs are told alike. */
-export function createResponseEncoder(told: Told): Encoder & { body(): unknown } {
+export function createResponseEncoder(told: Told): ResponseEncoder {
   let place: { readonly id: string; readonly session_id: string; readonly created_at: number } | undefined;
   let completedAt: number | null = null;
   let number = 0;
@@ -36,7 +42,7 @@ export function createResponseEncoder(told: Told): Encoder & { body(): unknown }
   };
   const items = createItems(() => place?.id ?? "", frame);
 
-  const body = (status = statusOf()) => ({
+  const body = (status = statusOf()): ResponseBody => ({
     id: place?.id ?? "",
     object: "response",
     created_at: place?.created_at ?? 0,
@@ -125,7 +131,8 @@ function reasonOf(stop: string | undefined, end: AgentEvent | undefined): string
   if (stop === "content_filter") return "content_filter";
   if (stop === "max_tokens") return "max_output_tokens";
   if (end?.type === "run_failed") return end.error_class === "max_tokens" ? "max_output_tokens" : undefined;
-  return end?.type === "run_completed" && end.terminal_cause_kind !== undefined ? "max_output_tokens" : undefined;
+  // A limit of the session's: OpenAI has no word for it, and its own would send clients after the wrong one.
+  return end?.type === "run_completed" ? end.terminal_cause_kind : undefined;
 }
 
 function sumOf(one: Usage, other: Usage): Usage {
@@ -133,16 +140,16 @@ function sumOf(one: Usage, other: Usage): Usage {
     input_tokens: one.input_tokens + other.input_tokens,
     output_tokens: one.output_tokens + other.output_tokens,
     cache_read_tokens: (one.cache_read_tokens ?? 0) + (other.cache_read_tokens ?? 0),
+    reasoning_tokens: (one.reasoning_tokens ?? 0) + (other.reasoning_tokens ?? 0),
   };
 }
 
-function usageOf({ input_tokens, output_tokens, cache_read_tokens = 0 }: Usage) {
+export function usageOf({ input_tokens, output_tokens, cache_read_tokens = 0, reasoning_tokens = 0 }: Usage) {
   return {
     input_tokens,
     input_tokens_details: { cached_tokens: cache_read_tokens },
     output_tokens,
-    // Providers tell them among the output.
-    output_tokens_details: { reasoning_tokens: 0 },
+    output_tokens_details: { reasoning_tokens },
     total_tokens: input_tokens + output_tokens,
   };
 }

@@ -19,9 +19,7 @@ export interface Decoded {
 
 /** What the model itself said ends what was before: whatever follows it is new. */
 export function decodeInput(input: CreateResponse["input"]): Decoded {
-  if (input === undefined || typeof input === "string") {
-    return { history: [], system: [], notes: [], prompt: input ?? "", results: [] };
-  }
+  if (input === undefined) return { history: [], system: [], notes: [], prompt: "", results: [] };
   const items = input.filter((item) => !LEFT_OUT.has(item.type));
   const from = items.findLastIndex((item) => isOfModel(item)) + 1;
   const fresh = items.slice(from).map((item, index) => ({ item, at: `input[${from + index}]` }));
@@ -59,10 +57,10 @@ const isOutput = (item: InputItem): item is OutputItem => item.type === "functio
 const isOfModel = (item: InputItem): boolean => isCall(item) || (isSaid(item) && item.role === "assistant");
 
 /** What was said before, as our messages: an answer and its calls are one, and so are the results of its calls. */
-export function historyOf(items: readonly InputItem[]): readonly MessageInput[] {
+export function historyOf(items: readonly InputItem[], field = "input"): readonly MessageInput[] {
   const messages: MessageInput[] = [];
   items.forEach((item, index) => {
-    const at = `input[${index}]`;
+    const at = `${field}[${index}]`;
     const last = messages.at(-1);
     if (isOutput(item)) {
       const result = { tool_use_id: item.call_id, content: contentOf(item.output, `${at}.output`), is_error: false };
@@ -110,7 +108,7 @@ export function itemsOf(messages: readonly SeqMessage[]): readonly ListedItem[] 
   return messages.flatMap(itemsIn);
 }
 
-type ListedItem = Readonly<Record<string, unknown>>;
+export type ListedItem = Readonly<Record<string, unknown>>;
 
 function itemsIn(message: SeqMessage): readonly ListedItem[] {
   const { seq } = message;
@@ -138,11 +136,13 @@ function inputParts({ content }: Extract<Message, { role: "user" }>) {
   return blocks.map((block) => {
     if (block.type === "text") return { type: "input_text", text: block.text };
     const inline = block.source === "inline" ? `data:${block.media_type};base64,${block.data}` : null;
-    return { type: "input_image", detail: "auto", file_id: null, image_url: inline };
+    if (block.type === "file") return { type: "input_file", filename: block.name ?? null, file_data: inline };
+    const image_url = block.source === "url" ? block.url : inline;
+    return { type: "input_image", detail: "auto", file_id: null, image_url };
   });
 }
 
-function answerItem(block: AssistantBlock, place: string): readonly ListedItem[] {
+export function answerItem(block: AssistantBlock, place: string): readonly ListedItem[] {
   if (block.block_type === "text") {
     const content = [{ type: "output_text", text: block.data.text, annotations: [], logprobs: [] }];
     return [{ id: `msg_${place}`, type: "message", role: "assistant", status: "completed", content }];

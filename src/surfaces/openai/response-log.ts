@@ -12,6 +12,8 @@ interface LoggedTurn {
   readonly deliveries: readonly Delivery[];
   /** The seq of its last event; undefined while it runs. */
   readonly endSeq: number | undefined;
+  /** Whether it is the last of its session. */
+  readonly isNewest: boolean;
 }
 
 const PAGE_EVENTS = 1_000;
@@ -29,7 +31,7 @@ export async function readTurn({ dispatch }: Asked, place: ResponsePlace): Promi
     const cursor = { scope, sequence: Math.max(0, sequence) };
     const { events, has_more } = await dispatch("listEvents", { scope, cursor, limit: PAGE_EVENTS });
     for (const { payload, cursor: at, timestamp_ms } of events) {
-      if (deliveries.length > 0 && payload.type === "run_started") return { deliveries, endSeq };
+      if (deliveries.length > 0 && payload.type === "run_started") return { deliveries, endSeq, isNewest: false };
       if (deliveries.length === 0 && (payload.type !== "run_started" || at.sequence !== place.seq)) {
         throw notThere("response", responseId(place));
       }
@@ -40,7 +42,7 @@ export async function readTurn({ dispatch }: Asked, place: ResponsePlace): Promi
     sequence = events.at(-1)?.cursor.sequence ?? sequence;
   }
   if (deliveries.length === 0) throw notThere("response", responseId(place));
-  return { deliveries, endSeq };
+  return { deliveries, endSeq, isNewest: true };
 }
 
 /** The session of something that is asked for by its id; an archived one is there for nobody here. */

@@ -20,7 +20,10 @@ import {
   responseId,
 } from "./ids.ts";
 import { pageIn } from "./item-page.ts";
-import { createResponseEncoder, type Echo } from "./response-encoder.ts";
+import { readResponse } from "./read-response.ts";
+import { withReferenced } from "./references.ts";
+import { type Echo, echoOf } from "./response-echo.ts";
+import { createResponseEncoder, usageOf } from "./response-encoder.ts";
 import { type Decoded, decodeInput, itemsOf } from "./response-input.ts";
 import { messagesUpTo, readOpen, readTurn } from "./response-log.ts";
 import { type Asks, clientTools, continuation, creation } from "./settings.ts";
@@ -52,7 +55,7 @@ export function createResponseRoutes(place: Place): readonly Route[] {
       path: "/v1/responses/compact",
       scope: "run",
       operation: "compactSession",
-      serve: (request) => compact(request),
+      serve: (request) => compact(parts, request),
     },
     {
       method: "GET",
@@ -109,15 +112,15 @@ interface Parts extends Place {
 }
 
 async function create(parts: Parts, request: RestRequest, response: ServerResponse): Promise<Answer | undefined> {
-  const asked = parseParams(CreateResponse, fieldsOf(request.body));
-  const decoded = decodeInput(asked.input);
+  const asked = fromCompaction(parseParams(CreateResponse, fieldsOf(request.body)));
+  const decoded = decodeInput(await withReferenced(request.runtime, asked));
   const from = await originOf(request.runtime, asked, decoded);
   const isKept = asked.store !== false;
   const background = asked.background === true;
   if (background && !isKept) throw invalid("background: what is not stored cannot be asked for later; leave store out");
   const asks = asksOf(asked, decoded);
   const names = new Set(clientTools(asked.tools).map(({ name }) => name));
-  const echo = echoOf(asked, from);
+  const echo = echoOf(asked, goneOnFrom(from));
   const encoder = createResponseEncoder({
     echo,
     isClientCall: ({ name }) => names.has(name),
@@ -137,6 +140,20 @@ async function create(parts: Parts, request: RestRequest, response: ServerRespon
   if (!background || isStreamed)
     return answerTurn(parts, request, response, { isStreamed, goesOn: background, encoder, run });
   return parts.once(request, () => runBehind(parts, request, encoder, run));
+}
+
+/** An input with a compaction in it goes on from the response that was compacted; what stands before is in it. */
+function fromCompaction(asked: CreateResponse): CreateResponse {
+  const { input = [], previous_response_id, conversation } = asked;
+  const at = input.findLastIndex(({ type }) => type === "compaction");
+  const item = input[at];
+  if (item?.type !== "compaction") return asked;
+  if ((previous_response_id ?? conversation ?? undefined) !== undefined) {
+    throw invalid(
+      `input[${at}]: a compaction says what to go on from; leave previous_response_id and conversation out`,
+    );
+  }
+  return { ...asked, input: input.slice(at + 1), previous_response_id: item.encrypted_content };
 }
 
 /** Answers once the turn has begun; how it goes on is asked for by its id. */
@@ -165,8 +182,17 @@ async function runBehind(
 /** What a request goes on from. */
 type Origin =
   | { readonly kind: "nothing" }
-  | { readonly kind: "conversation"; readonly session_id: string }
-  | { readonly kind: "response"; readonly place: ResponsePlace; readonly endSeq: number };
+  | { readonly kind: "conversation"; readonly session_id: string; readonly model: string }
+  | { readonly kind: "response"; readonly place: ResponsePlace; readonly endSeq: number; readonly model: string };
+
+/** What a response says of what it goes on from. */
+function goneOnFrom(from: Origin) {
+  return {
+    previous_response_id: from.kind === "response" ? responseId(from.place) : null,
+    conversation: from.kind === "conversation" ? { id: conversationId(from.session_id) } : null,
+    model: from.kind === "nothing" ? undefined : from.model,
+  };
+}
 
 async function originOf(runtime: Asked, asked: CreateResponse, decoded: Decoded): Promise<Origin> {
   const { previous_response_id: previous, conversation } = asked;
@@ -182,16 +208,16 @@ async function originOf(runtime: Asked, asked: CreateResponse, decoded: Decoded)
   }
   if (typeof previous === "string") {
     const place = parseResponseId(previous);
-    await readOpen(runtime, place.session_id, notThere("response", previous));
+    const { model } = await readOpen(runtime, place.session_id, notThere("response", previous));
     const { endSeq } = await readTurn(runtime, place);
     if (endSeq === undefined)
       throw new RuntimeError("SESSION_BUSY", `response ${previous} is still being made; wait for it`);
-    return { kind: "response", place, endSeq };
+    return { kind: "response", place, endSeq, model };
   }
   const id = typeof conversation === "string" ? conversation : (conversation?.id ?? "");
   const session_id = parseConversationId(id);
-  await readOpen(runtime, session_id, notThere("conversation", id));
-  return { kind: "conversation", session_id };
+  const { model } = await readOpen(runtime, session_id, notThere("conversation", id));
+  return { kind: "conversation", session_id, model };
 }
 
 function textless({ prompt }: Decoded): boolean {
@@ -247,64 +273,10 @@ function asksOf(asked: CreateResponse, { system }: Decoded): Asks {
     schema: schemaOf(text?.format),
     params: Object.fromEntries(Object.entries(params).filter(([, value]) => value !== undefined && value !== null)),
     tools,
+    metadata: asked.metadata,
     hasNoTools: tool_choice === "none",
   };
 }
-
-/** What a response says of its request; of one that nobody remembers, the defaults. */
-function echoOf(asked: CreateResponse, from: Origin): Echo {
-  const previous = from.kind === "response" ? responseId(from.place) : null;
-  const conversation = from.kind === "conversation" ? { id: conversationId(from.session_id) } : null;
-  return {
-    ...ECHO,
-    background: asked.background ?? false,
-    conversation,
-    instructions: asked.instructions ?? null,
-    max_output_tokens: asked.max_output_tokens ?? null,
-    metadata: asked.metadata ?? {},
-    model: asked.model ?? "",
-    previous_response_id: previous,
-    prompt_cache_key: asked.prompt_cache_key ?? null,
-    reasoning: { effort: asked.reasoning?.effort ?? null, summary: null },
-    store: asked.store ?? true,
-    temperature: asked.temperature ?? 1,
-    text: { format: asked.text?.format ?? { type: "text" } },
-    tool_choice: asked.tool_choice ?? "auto",
-    tools: (asked.tools ?? []).map((tool) =>
-      tool.type === "function" ? { ...tool, strict: tool.strict ?? false } : tool,
-    ),
-    top_p: asked.top_p ?? 1,
-    truncation: asked.truncation ?? "disabled",
-    user: asked.user ?? null,
-  };
-}
-
-const ECHO: Echo = {
-  background: false,
-  conversation: null,
-  frequency_penalty: 0,
-  instructions: null,
-  max_output_tokens: null,
-  max_tool_calls: null,
-  metadata: {},
-  model: "",
-  parallel_tool_calls: true,
-  presence_penalty: 0,
-  previous_response_id: null,
-  prompt_cache_key: null,
-  reasoning: { effort: null, summary: null },
-  safety_identifier: null,
-  service_tier: "default",
-  store: true,
-  temperature: 1,
-  text: { format: { type: "text" } },
-  tool_choice: "auto",
-  tools: [],
-  top_logprobs: 0,
-  top_p: 1,
-  truncation: "disabled",
-  user: null,
-};
 
 async function requireResponse({ runtime }: RestRequest, place: ResponsePlace): Promise<ResponsePlace> {
   await readOpen(runtime, place.session_id, notThere("response", responseId(place)));
@@ -312,36 +284,35 @@ async function requireResponse({ runtime }: RestRequest, place: ResponsePlace): 
 }
 
 async function tell(parts: Parts, request: RestRequest, place: ResponsePlace): Promise<Answer> {
-  const { model } = await readOpen(request.runtime, place.session_id, notThere("response", responseId(place)));
-  const { deliveries, endSeq } = await readTurn(request.runtime, place);
-  const pending = new Set(
-    deliveries.flatMap(({ event }) => (event.type === "run_completed" ? (event.pending_calls ?? []) : [])),
-  );
-  const echo = parts.echoOf(responseId(place)) ?? { ...ECHO, model };
-  const encoder = createResponseEncoder({
-    echo,
-    isClientCall: ({ id }) => pending.has(id),
-    wantsJson: deliveries.some(({ event }) => event.type === "extraction_succeeded"),
-  });
-  for (const delivery of deliveries) encoder.hear(delivery);
-  const body = endSeq === undefined ? encoder.body() : encoder.end(undefined).body;
+  const body = await readResponse(request.runtime, place, parts.echoOf(responseId(place)));
   return { ...jsonAnswer(body), headers: { [SESSION_HEADER]: place.session_id } };
 }
 
-/** Compacts the session of a response; what is handed back names it, and an input may begin with it. */
-async function compact(request: RestRequest): Promise<Answer> {
-  const { previous_response_id: previous } = parseParams(CompactRequest, fieldsOf(request.body));
+/** Compacts the session of a response; the item it answers with names that response, and an input may begin with it. */
+async function compact({ clock }: Place, request: RestRequest): Promise<Answer> {
+  const asked = parseParams(CompactRequest, fieldsOf(request.body));
+  const { previous_response_id: previous } = asked;
   if (previous === undefined || previous === null) {
     throw invalid("previous_response_id: name the response whose context is to be compacted");
+  }
+  if (asked.input !== undefined && asked.input !== null) {
+    throw invalid("input: leave it out; what is compacted is what the response and those before it said");
   }
   const place = parseResponseId(previous);
   await requireResponse(request, place);
   const { session_id } = place;
-  const result = await request.runtime.dispatch("compactSession", { session_id });
-  return {
-    ...jsonAnswer({ id: previous, object: "response.compaction", ...result }),
-    headers: { [SESSION_HEADER]: session_id },
+  const { compacted, reason, compaction } = await request.runtime.dispatch("compactSession", { session_id });
+  const body = {
+    id: previous,
+    object: "response.compaction",
+    created_at: Math.floor(clock.now() / 1_000),
+    output: [{ id: `cmp_${previous.replace(/^resp_/, "")}`, type: "compaction", encrypted_content: previous }],
+    usage: usageOf(compaction?.usage ?? { input_tokens: 0, output_tokens: 0 }),
+    compacted,
+    ...(reason === undefined ? {} : { reason }),
+    ...(compaction === undefined ? {} : { compaction }),
   };
+  return { ...jsonAnswer(body), headers: { [SESSION_HEADER]: session_id } };
 }
 
 function invalid(message: string): RuntimeError {

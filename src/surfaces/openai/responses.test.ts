@@ -161,6 +161,24 @@ describe("OpenAI's client at /v1/responses", () => {
     expect(saidBy(model.requests.at(1)?.messages)).toEqual(["user", "block_assistant", "tool_results"]);
   });
 
+  it("[K1] may bring a conversation whose calls are counted from zero in each answer", async () => {
+    const { client, model } = await setUp([{ text: "Both." }]);
+    const step = (output: string) => [
+      { type: "function_call" as const, call_id: "call_0", name: "look", arguments: "{}" },
+      { type: "function_call_output" as const, call_id: "call_0", output },
+    ];
+    const input = [{ role: "user" as const, content: "Look." }, ...step("1"), ...step("2")];
+    const { output_text } = await client.responses.create({ model: "scripted", tools: [LOOK], input });
+    expect(output_text).toBe("Both.");
+    expect(model.requests.at(0)?.messages).toMatchObject([
+      { role: "user" },
+      { blocks: [{ data: { id: "call_0_1" } }] },
+      { results: [{ tool_use_id: "call_0_1", content: "1" }] },
+      { blocks: [{ data: { id: "call_0" } }] },
+      { results: [{ tool_use_id: "call_0", content: "2" }] },
+    ]);
+  });
+
   it("[K1] goes on from the newest response in its session, and from an older one in a fork", async () => {
     const { client, runtime, model } = await setUp([{ text: "1." }, { text: "2." }, { text: "3." }]);
     const ask = (input: string, previous?: string) =>
@@ -203,30 +221,51 @@ describe("OpenAI's client at /v1/responses", () => {
     expect(JSON.parse(output_text)).toEqual({ bird: "heron" });
   });
 
-  it("[K1] shows images of data: URLs, and is told that others are not read", async () => {
+  const PNG = "iVBORw0KGgo=";
+  const PDF = Buffer.from("%PDF-1.7 nothing").toString("base64");
+  const NOTE = Buffer.from("Remember the milk.").toString("base64");
+
+  it("[K1] shows images by their bytes or their address, and files", async () => {
     const { client, model } = await setUp([{ text: "Red." }]);
-    const show = (image_url: string) =>
-      client.responses.create({
-        model: "scripted",
-        input: [
-          {
-            role: "user",
-            content: [
-              { type: "input_text", text: "Which colour?" },
-              { type: "input_image", image_url, detail: "auto" },
-            ],
-          },
-        ],
-      });
-    await show("data:image/png;base64,iVBORw0KGgo=");
+    await client.responses.create({
+      model: "scripted",
+      input: [
+        {
+          role: "user",
+          content: [
+            { type: "input_text", text: "Which colour?" },
+            { type: "input_image", image_url: `data:image/png;base64,${PNG}`, detail: "auto" },
+            { type: "input_image", image_url: "https://example.com/a.png", detail: "auto" },
+            { type: "input_file", filename: "a.pdf", file_data: `data:application/pdf;base64,${PDF}` },
+            { type: "input_file", filename: "note.txt", file_data: `data:text/plain;charset=utf-8;base64,${NOTE}` },
+          ],
+        },
+      ],
+    });
     expect(model.requests.at(0)?.messages.at(0)).toMatchObject({
-      content: [{ type: "text" }, { type: "image", media_type: "image/png", data: "iVBORw0KGgo=" }],
+      content: [
+        { type: "text" },
+        { type: "image", source: "inline", media_type: "image/png", data: PNG },
+        { type: "image", source: "url", url: "https://example.com/a.png" },
+        { type: "file", name: "a.pdf", media_type: "application/pdf", data: PDF },
+        { type: "text", text: '<file name="note.txt">\nRemember the milk.\n</file>' },
+      ],
     });
-    await expect(show("https://example.com/a.png")).rejects.toMatchObject({
-      status: 400,
-      param: "input[0].content[1]",
-      code: "INVALID_PARAMS",
-    });
+  });
+
+  it.each([
+    [{ type: "input_image", image_url: "ftp://example.com/a.png" }, "input[0].content[0]"],
+    [{ type: "input_image", image_url: "data:text/plain;base64,YQ==" }, "input[0].content[0]"],
+    [{ type: "input_image", file_id: "file-1" }, "input[0].content[0].file_id"],
+    [{ type: "input_file", file_id: "file-1" }, "input[0].content[0].file_id"],
+    [{ type: "input_file", file_url: "https://example.com/a.pdf" }, "input[0].content[0].file_url"],
+    [{ type: "input_file", file_data: "YQ==" }, "input[0].content[0].file_data"],
+    [{ type: "input_file", file_data: "data:application/zip;base64,YQ==" }, "prompt[0].media_type"],
+    [{ type: "input_audio", input_audio: { data: "YQ==", format: "wav" } }, "input[0].content[0]"],
+  ])("[K1] [H1] is told why %j is not read", async (part, param) => {
+    const { call } = await setUp([]);
+    const { status, body } = await call("POST /v1/responses", { input: [{ role: "user", content: [part] }] });
+    expect({ status, body }).toMatchObject({ status: 400, body: { error: { param, code: "INVALID_PARAMS" } } });
   });
 
   it("[K1] is offered this server's tools only where it asks for them", async () => {
@@ -285,7 +324,7 @@ describe("OpenAI's client at /v1/responses", () => {
     [{ input: "A", max_output_tokens: 0 }, "max_output_tokens"],
     [{ input: "" }, "input"],
     [{}, "input"],
-    [{ input: [{ type: "song" }] }, "input"],
+    [{ input: [{ type: "song" }] }, "input.0"],
     [
       {
         input: [

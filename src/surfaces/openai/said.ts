@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import type { PendingCall } from "../../contract/client-tools.ts";
 import type { Content, ContentBlock } from "../../contract/message.ts";
+import { textOfFile } from "../../service/media.ts";
 
 /**
  * What a client and the assistant said to each other, as the client knows it: words of the user one after another are one,
@@ -9,6 +10,7 @@ import type { Content, ContentBlock } from "../../contract/message.ts";
 export type Said =
   | { readonly role: "user"; readonly parts: readonly ContentBlock[] }
   | { readonly role: "assistant"; readonly text: string; readonly calls: readonly PendingCall[] }
+  /** In the order of the calls: what they are called by may change, as where a server counts them from zero. */
   | { readonly role: "tools"; readonly results: readonly SaidResult[] };
 
 export interface SaidResult {
@@ -31,16 +33,16 @@ function normalForm(said: Said): string {
       return JSON.stringify(["user", said.parts.map(partForm)]);
     case "assistant":
       // Clients trim what they show, and write the arguments of calls anew.
-      return JSON.stringify([
-        "assistant",
-        said.text.trim(),
-        said.calls.map(({ id, name, args }) => [id, name, sorted(args)]),
-      ]);
-    case "tools": {
-      const results = said.results.map(({ id, content }) => [id, partsOf(content).map(partForm)] as const);
-      return JSON.stringify(["tools", results.toSorted(([one], [other]) => (one < other ? -1 : 1))]);
-    }
+      return JSON.stringify(["assistant", said.text.trim(), said.calls.map(({ name, args }) => [name, sorted(args)])]);
+    case "tools":
+      return JSON.stringify(["tools", said.results.map(({ content }) => partsOf(content).map(partForm))]);
   }
+}
+
+/** Results in the order of their calls. */
+export function inOrder(results: readonly SaidResult[], calls: Iterable<string>): readonly SaidResult[] {
+  const byId = new Map(results.map((result) => [result.id, result]));
+  return [...calls].flatMap((id) => byId.get(id) ?? []);
 }
 
 /** A text is a list of one part; an empty one is none. */
@@ -55,17 +57,20 @@ export function plainOf(parts: readonly ContentBlock[]): Content {
   return parts.length === 1 && only?.type === "text" ? only.text : [...parts];
 }
 
-/** Bytes count as what they are, wherever they are kept. */
+/** Bytes count as what they are, wherever they are kept, and a file of text as that text. */
 function partForm(part: ContentBlock): unknown {
   if (part.type === "text") return part.text;
-  if (part.source === "url") return sorted(part);
-  const name = part.type === "file" ? (part.name ?? "") : "";
-  return [part.type, part.media_type, name, part.source === "blob" ? part.blob_id : blobIdOf(part.data)];
-}
-
-/** What a store calls these bytes. */
-function blobIdOf(base64: string): string {
-  return `sha256:${createHash("sha256").update(Buffer.from(base64, "base64")).digest("hex")}`;
+  if (part.source === "blob") {
+    const { blob_id, size: _size, ...rest } = part;
+    return sorted({ ...rest, source: "bytes", data: blob_id });
+  }
+  if (part.source !== "inline") return sorted(part);
+  const { data: base64, ...rest } = part;
+  const data = Buffer.from(base64, "base64");
+  const text = part.type === "file" ? textOfFile(part, data) : undefined;
+  return (
+    text ?? sorted({ ...rest, source: "bytes", data: `sha256:${createHash("sha256").update(data).digest("hex")}` })
+  );
 }
 
 /** A value with the fields of its objects in one order. */

@@ -3,6 +3,7 @@ import { RuntimeError } from "../../contract/error.ts";
 import type { FunctionTool, OwnTools, Tools } from "../../contract/openai.ts";
 import type { CreateSession, JsonObject, ToolFilter } from "../../contract/session.ts";
 import type { RestRequest } from "../wire/router.ts";
+import { labelsOf } from "./metadata.ts";
 import type { OpenAiSettings, Place } from "./turn-route.ts";
 
 /** What a request asks of its session, however it wrote it. */
@@ -13,6 +14,7 @@ export interface Asks {
   readonly schema: JsonObject | undefined;
   readonly params: Readonly<Record<string, unknown>>;
   readonly tools: Tools;
+  readonly metadata: Readonly<Record<string, string>> | null | undefined;
   /** Whether the model may call nothing. */
   readonly hasNoTools: boolean;
 }
@@ -30,7 +32,7 @@ export function creation(asks: Asks, request: RestRequest, { settings }: Pick<Pl
     ...(schema === undefined ? {} : { output_schema: schema }),
     ...ownTools(asks, request, settings),
     memory_scope: settings.memory,
-    labels: { surface: "openai" },
+    labels: { surface: "openai", ...labelsOf(asks.metadata) },
   };
 }
 

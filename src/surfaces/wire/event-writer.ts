@@ -51,8 +51,12 @@ export function createEventWriter({ response, clock, headers, giveUp }: WriterPa
     if (ended.signal.aborted || response.write(text)) return;
     const drained = new AbortController();
     const isDrained = new Promise<true>((resolve) => {
-      response.once("drain", () => resolve(true));
-      response.once("close", () => resolve(true));
+      // A reader is waited for thousands of times: what listens must not stay behind.
+      const settle = (): void => {
+        response.off("drain", settle).off("close", settle);
+        resolve(true);
+      };
+      response.on("drain", settle).on("close", settle);
     });
     const isStalled = clock.sleep(STALL_MS_MAX, drained.signal).then(() => false as const);
     const inTime = await Promise.race([isDrained, isStalled]);

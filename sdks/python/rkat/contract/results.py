@@ -34,6 +34,8 @@ class RunResultUsage(TypedDict):
     """Of the input, tokens the provider has put into its cache."""
     cache_read_tokens: NotRequired[int]
     """Of the input, tokens the provider has read from its cache."""
+    reasoning_tokens: NotRequired[int]
+    """Of the output, tokens the model thought; absent where nobody tells."""
     estimated: NotRequired[Literal[True]]
     """A part of it is an estimate: of a call that was cut no provider tells what it took."""
     cost: NotRequired[Cost]
@@ -119,6 +121,8 @@ class Usage(TypedDict):
     """Of the input, tokens the provider has put into its cache."""
     cache_read_tokens: NotRequired[int]
     """Of the input, tokens the provider has read from its cache."""
+    reasoning_tokens: NotRequired[int]
+    """Of the output, tokens the model thought; absent where nobody tells."""
     estimated: NotRequired[Literal[True]]
     """A part of it is an estimate: of a call that was cut no provider tells what it took."""
     cost: NotRequired[Cost]

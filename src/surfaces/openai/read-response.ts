@@ -1,0 +1,40 @@
+import type { SessionInfo } from "../../contract/session.ts";
+import type { Asked } from "../wire/asked-by.ts";
+import { notThere, type ResponsePlace, responseId } from "./ids.ts";
+import { metadataIn } from "./metadata.ts";
+import { ECHO, type Echo } from "./response-echo.ts";
+import { createResponseEncoder } from "./response-encoder.ts";
+import { messagesUpTo, readOpen, readTurn } from "./response-log.ts";
+
+/** A response as the log has it; `echo` is what is remembered of its request. Throws SESSION_NOT_FOUND. */
+export async function readResponse(runtime: Asked, place: ResponsePlace, echo?: Echo) {
+  const session = await readOpen(runtime, place.session_id, notThere("response", responseId(place)));
+  const turn = await readTurn(runtime, place);
+  const { deliveries, endSeq } = turn;
+  const pending = new Set(
+    deliveries.flatMap(({ event }) => (event.type === "run_completed" ? (event.pending_calls ?? []) : [])),
+  );
+  const encoder = createResponseEncoder({
+    echo: echo ?? { ...ECHO, ...(await keptOf(runtime, place, session, turn)) },
+    isClientCall: ({ id }) => pending.has(id),
+    wantsJson: deliveries.some(({ event }) => event.type === "extraction_succeeded"),
+  });
+  for (const delivery of deliveries) encoder.hear(delivery);
+  return endSeq === undefined ? encoder.body() : encoder.end(undefined).body;
+}
+
+/** What the session keeps of a request that nobody remembers: its settings are those of its newest turn, its labels of its first. */
+async function keptOf(
+  runtime: Asked,
+  { session_id, seq }: ResponsePlace,
+  { model, labels }: SessionInfo,
+  { isNewest }: { readonly isNewest: boolean },
+): Promise<Echo> {
+  const scope = { type: "session", session_id };
+  const { events } = await runtime.dispatch("listEvents", { scope, cursor: { scope, sequence: 0 }, limit: 1 });
+  const metadata = events[0]?.cursor.sequence === seq ? metadataIn(labels) : {};
+  if (!isNewest) return { model, metadata };
+  const [first] = await messagesUpTo(runtime, session_id, 0);
+  const instructions = first?.role === "system" ? first.content : null;
+  return { model, metadata, instructions };
+}
