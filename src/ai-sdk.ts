@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { LanguageModelV4, LanguageModelV4CallOptions, LanguageModelV4Middleware } from "@ai-sdk/provider";
 import { RuntimeError } from "./contract/error.ts";
 import type { Shown } from "./core/compaction/kept-elsewhere.ts";
@@ -56,7 +56,7 @@ export function createCompaction(options: CompactionOptions = {}): AgentCompacti
     const read = readMessages(messages, digest);
     const said = read.conversation.map((one) => one.said);
     const pinned = [...read.conversation.entries()].filter(([, { from }]) => pin !== undefined && from.some(pin));
-    const { shown, hash } = await loop.compact({
+    const { shown, hash: named } = await loop.compact({
       system: [request.instructions ?? "", read.system].filter((text) => text !== "").join("\n\n"),
       messages: said,
       pins: new Set(pinned.map(([place]) => place)),
@@ -68,7 +68,7 @@ export function createCompaction(options: CompactionOptions = {}): AgentCompacti
       isRefused: request.isRefused ?? false,
       signal: request.signal ?? new AbortController().signal,
     });
-    return { messages: shownMessages(read, shown), hash };
+    return { messages: shownMessages(read, shown), hash: named };
   };
   return { middleware: middlewareOf(compact, loop.count), prepareStep: prepareStepOf(compact) };
 }
@@ -212,7 +212,7 @@ function textOf(instructions: unknown): string {
 }
 
 function digest(data: string | Uint8Array): string {
-  return createHash("sha256").update(data).digest("hex");
+  return hash("sha256", data);
 }
 
 export type { Receipt } from "./contract/compaction.ts";

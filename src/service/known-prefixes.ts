@@ -37,7 +37,7 @@ export function createKnownPrefixes(store: PrefixStore | undefined, tell: (error
 
   const look = async (hash: string): Promise<readonly Mark[] | undefined> => {
     try {
-      return await readMarks(await store?.get(keyOf(hash)));
+      return await marksIn(await store?.get(keyOf(hash)));
     } catch (thrown) {
       tell(`the store could not be read: ${messageOf(thrown)}`);
       return undefined;
@@ -104,11 +104,11 @@ function remember<V>(map: Map<string, V>, key: string, value: V, max: number): v
   if (map.size > max && oldest !== undefined) map.delete(oldest);
 }
 
-/** What another version has written, or anybody else, is not known. */
-async function readMarks(text: string | null | undefined): Promise<readonly Mark[] | undefined> {
+async function marksIn(text: string | null | undefined): Promise<readonly Mark[] | undefined> {
   if (text === undefined || text === null) return undefined;
-  const { StoredMarks: Stored } = await import("../contract/mark.ts");
-  return Stored.safeParse(parse(text)).data?.marks;
+  // Who has no store loads no schema.
+  const { readMarks } = await import("../contract/mark.ts");
+  return readMarks(parse(text));
 }
 
 function parse(text: string): unknown {

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { Receipt } from "../contract/compaction.ts";
 import { RuntimeError } from "../contract/error.ts";
 import type { Usage } from "../contract/event.ts";
@@ -202,7 +202,7 @@ function chainOf(messages: readonly Message[]): readonly string[] {
 }
 
 function sha256(text: string): string {
-  return createHash("sha256").update(text).digest("hex");
+  return hash("sha256", text);
 }
 
 /** What the model counted for the longest beginning since the last compaction, and what was said after it. */

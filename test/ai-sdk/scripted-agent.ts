@@ -98,10 +98,12 @@ export function requirePairs(prompt: readonly (LanguageModelV4Prompt[number] | M
   for (const { role, content } of prompt) {
     if (role !== "tool" && open.size > 0) throw new Error(`calls without results: ${[...open].join(", ")}`);
     if (typeof content === "string") continue;
-    if (role === "assistant") open = new Set(content.flatMap((part) => (part.type === "tool-call" ? [part.toolCallId] : [])));
+    if (role === "assistant")
+      open = new Set(content.flatMap((part) => (part.type === "tool-call" ? [part.toolCallId] : [])));
     if (role !== "tool") continue;
     for (const part of content) {
-      if (part.type === "tool-result" && !open.delete(part.toolCallId)) throw new Error(`a result without a call: ${part.toolCallId}`);
+      if (part.type === "tool-result" && !open.delete(part.toolCallId))
+        throw new Error(`a result without a call: ${part.toolCallId}`);
     }
   }
   if (open.size > 0) throw new Error(`calls without results: ${[...open].join(", ")}`);
