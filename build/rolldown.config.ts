@@ -88,6 +88,16 @@ const groups = [
   { name: "folder", test: (id: string) => folder.has(id) },
 ];
 
+const EXTERNAL = [
+  /^@agentclientprotocol\//,
+  /^@ai-sdk\//,
+  /^@modelcontextprotocol\//,
+  /^@opentelemetry\//,
+  "@cfworker/json-schema",
+  "commander",
+  "postgres",
+];
+
 // One file where there were hundreds: most of a short command's time was the loading of modules, and of zod's most of all.
 export default defineConfig([
   {
@@ -106,15 +116,7 @@ export default defineConfig([
       madeOnFirstUse({ applies: isCostly, isValue }),
       builtinsOnFirstUse((path) => !tellsOldNode(path)),
     ],
-    external: [
-      /^@agentclientprotocol\//,
-      /^@ai-sdk\//,
-      /^@modelcontextprotocol\//,
-      /^@opentelemetry\//,
-      "@cfworker/json-schema",
-      "commander",
-      "postgres",
-    ],
+    external: EXTERNAL,
     output: {
       dir: "dist",
       format: "esm",
@@ -122,7 +124,15 @@ export default defineConfig([
       codeSplitting: { groups, includeDependenciesRecursively: false },
     },
   },
-  // Apart from the others: a chunk that is shared with them could bring something of Node into a page.
+  // Apart from the others: a chunk that is shared with them would bring stores and servers to whoever keeps an own loop.
+  {
+    input: { "ai-sdk": "src/ai-sdk.ts" },
+    platform: "node",
+    plugins: [asValue, madeOnFirstUse({ applies: isCostly, isValue })],
+    external: EXTERNAL,
+    output: { dir: "dist", format: "esm", chunkFileNames: "chunks/ai-sdk-[name]-[hash].js" },
+  },
+  // Apart as well: a chunk that is shared could bring something of Node into a page.
   {
     input: { "client-browser": "src/clients/browser.ts" },
     platform: "browser",

@@ -13,6 +13,7 @@ const FOLDER_LINES_MIN = 400;
 const DOORS = [
   "src/index.ts",
   "src/client.ts",
+  "src/ai-sdk.ts",
   "src/cli.ts",
   "src/rpc.ts",
   "src/rest.ts",

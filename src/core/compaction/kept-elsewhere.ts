@@ -1,0 +1,215 @@
+import { type CompactionTrigger, RECALL_OUTPUT, type Receipt } from "../../contract/compaction.ts";
+import type { Entry, EntryBody } from "../../contract/entry.ts";
+import type { Mark } from "../../contract/mark.ts";
+import type { Message, ToolResultsMessage } from "../../contract/message.ts";
+import type { SessionSettings } from "../../contract/session.ts";
+import type { Placed } from "../context.ts";
+import type { Asking } from "../model-call.ts";
+import { applyEntry, foldSession, type WholeState } from "../whole-state.ts";
+import { type BoundaryFacts, judgeBoundary, type Verdict } from "./policy.ts";
+import type { Compacting } from "./prepare.ts";
+import { type CompactionJob, runCompaction } from "./run-compaction.ts";
+import { runEviction } from "./run-eviction.ts";
+
+/** A conversation that somebody else keeps, and hands over as a whole each time its model is asked. */
+export interface Conversation {
+  /** Empty where there is none. */
+  readonly system: string;
+  readonly messages: readonly Message[];
+  /** Places of messages that no compaction takes out. */
+  readonly pins: ReadonlySet<number>;
+  /** What was made of it before: together with the messages it is a log. */
+  readonly marks: readonly Mark[];
+}
+
+/** What the next call is like besides its messages. */
+export interface NextCall extends Pick<BoundaryFacts, "contextWindow" | "toolTokens" | "outputTokens"> {
+  /** What the model would count, as far as it has counted the same context; 0 where it has not. */
+  readonly countedTokens: number;
+  /** The provider refused the context as it is: it has to become smaller, whatever the estimate says. */
+  readonly isRefused: boolean;
+}
+
+export interface Compacted {
+  readonly shown: readonly Shown[];
+  /** What was added by this call, and everything that has to be known the next time. */
+  readonly added: readonly Mark[];
+  readonly marks: readonly Mark[];
+  /** Why it does not fit all the same; undefined where it does, as far as can be told. */
+  readonly reason: string | undefined;
+}
+
+/** A message of the conversation, as it was said or as something shorter; or the text of a summary. */
+export type Shown = { readonly place: number; readonly instead?: Message } | { readonly summary: string };
+
+/** Between two messages there is room for what compactions say. */
+const SEQS_PER_MESSAGE = 64;
+/** A call that is made again and again with the same messages leaves its marks in the same place. */
+const MARKS_MAX = 48;
+
+/** Compacts a conversation where that is due, as a session's context is before a call of its model. */
+export async function compactConversation(
+  conversation: Conversation,
+  compacting: Compacting,
+  at: { readonly asking: Asking; readonly next: NextCall },
+): Promise<Compacted> {
+  const { asking, next } = at;
+  const state = foldConversation(conversation);
+  state.lastInputTokens = next.countedTokens;
+  const added: Mark[] = [];
+  const append: CompactionJob["append"] = async (bodies) => {
+    for (const body of typeof bodies === "function" ? bodies() : bodies) {
+      if (!isMark(body)) continue;
+      const mark = { after: conversation.messages.length, seq: state.lastSeq + 1, body };
+      applyEntry(state, entryOf(mark.seq, body));
+      added.push(mark);
+    }
+  };
+  const reason = await shrink({ state, compacting, asking, append }, next);
+  const said = new Set(state.transcript.map(({ message }) => message));
+  return {
+    shown: state.shown.flatMap((placed) => shownAs(placed, said)),
+    added,
+    marks: stillNeeded([...conversation.marks, ...added], state),
+    reason,
+  };
+}
+
+interface Work {
+  readonly state: WholeState;
+  readonly compacting: Compacting;
+  readonly asking: Asking;
+  readonly append: CompactionJob["append"];
+}
+
+/**
+ * Tool output leaves first; a summary is made where that is not enough, and a second time where that did not fit. Gives
+ * the reason where what has to become smaller cannot, and no mark says so.
+ */
+async function shrink(work: Work, next: NextCall): Promise<string | undefined> {
+  const { state, compacting, asking, append } = work;
+  if (state.lastSeq % SEQS_PER_MESSAGE >= MARKS_MAX) return "it was tried too often with the same messages";
+  const size = Math.max(state.shownTokens, state.lastInputTokens);
+  const isNewTurn = state.shown.at(-1)?.message.role === "user";
+  const first = judge(work, next);
+  const mayEvict = compacting.evictFrom !== undefined && size >= compacting.evictFrom;
+  if (mayEvict && (isNewTurn || first !== "not_due")) await runEviction({ state, compacting, asking, append });
+  // What the provider refused is judged by it, not by an estimate.
+  const verdict = next.isRefused ? "overflow" : judge(work, next);
+  if (verdict === "not_due") return undefined;
+  const trigger: CompactionTrigger = verdict === "overflow" ? "overflow" : "threshold";
+  let outcome = await runCompaction({ state, compacting, asking, append, trigger });
+  const isOver = judge(work, next) === "overflow";
+  if (isOver) outcome = await runCompaction({ state, compacting, asking, append, trigger: "overflow" });
+  if (outcome.compacted || state.lastEntry?.body.kind === "compaction_failed") return undefined;
+  return isOver || next.isRefused ? outcome.reason : undefined;
+}
+
+const BYTES_PER_TOKEN = 4;
+
+function judge({ state, compacting }: Work, next: NextCall): Verdict {
+  const { cadence, shownTokens, shownMediaBytes } = state;
+  const { session_boundary_index, last_compaction_boundary_index, last_compaction_attempt_boundary_index } = cadence;
+  const last = Math.max(last_compaction_boundary_index ?? -1, last_compaction_attempt_boundary_index ?? -1);
+  const facts: BoundaryFacts = {
+    ...next,
+    lastInputTokens: state.lastInputTokens,
+    messageCount: state.shown.length,
+    estimatedHistoryTokens: shownTokens,
+    lastCompactionBoundaryIndex: last < 0 ? undefined : last,
+    sessionBoundaryIndex: session_boundary_index,
+    requestBytes: shownMediaBytes + shownTokens * BYTES_PER_TOKEN,
+    minTurnsBetweenCompactions: compacting.minTurnsBetweenCompactions,
+  };
+  return judgeBoundary(facts, compacting.compactor);
+}
+
+/** What a compaction took besides is not known to whoever keeps the conversation. */
+function isMark(body: EntryBody): boolean {
+  return body.kind === "compacted" || body.kind === "compaction_failed" || body.kind === "event";
+}
+
+/** Nobody asks a conversation that is kept elsewhere for its settings. */
+const SETTINGS: SessionSettings = {
+  model: "",
+  provider: "",
+  max_turns: 1,
+  budget_limits: {},
+  tools: { builtins: "none", shell: false, memory: false },
+  tool_filter: "All",
+  structured_output_retries: 0,
+};
+
+/** The conversation as a log that is folded like any other; the same messages have the same seqs each time. */
+function foldConversation({ system, messages, pins, marks }: Conversation): WholeState {
+  const entries: Entry[] = [entryOf(1, { kind: "session_created", settings: { ...SETTINGS, system_prompt: system } })];
+  for (const place of pins) entries.push(entryOf(1, { kind: "pinned", seq: seqOf(place), pinned: true }));
+  const marksAfter = Map.groupBy(marks, ({ after }) => after);
+  const addMarks = (after: number): void => {
+    for (const { seq, body } of marksAfter.get(after) ?? []) entries.push(entryOf(seq, body));
+  };
+  for (const [place, message] of messages.entries()) {
+    addMarks(place);
+    entries.push(entryOf(seqOf(place), saidBy(message)));
+  }
+  addMarks(messages.length);
+  return foldSession("", entries);
+}
+
+function seqOf(place: number): number {
+  return (place + 1) * SEQS_PER_MESSAGE;
+}
+
+function entryOf(seq: number, body: EntryBody): Entry {
+  return { seq, span: 1, timestamp_ms: 0, body };
+}
+
+function saidBy(message: Message): EntryBody {
+  // A turn is open from then on: what is being answered may not be taken out.
+  if (message.role === "user") return { kind: "turn_opened", message };
+  return message.role === "system_notice" ? { kind: "notice", message } : { kind: "imported", message };
+}
+
+/** Those that say what is shown, and what was tried since. */
+function stillNeeded(marks: readonly Mark[], { shownBy }: WholeState): readonly Mark[] {
+  const showing = new Set(shownBy.map(({ seq }) => seq));
+  const last = marks.findLast(({ body }) => body.kind === "compacted" && body.evicted === undefined)?.seq ?? 0;
+  return marks.filter(({ seq }) => showing.has(seq) || seq >= last);
+}
+
+function shownAs({ seq, message }: Placed, said: ReadonlySet<Message>): readonly Shown[] {
+  // Whoever keeps the conversation keeps its system messages, too.
+  if (message.role === "system") return [];
+  if (seq % SEQS_PER_MESSAGE !== 0) {
+    return message.role === "user" && typeof message.content === "string" ? [{ summary: message.content }] : [];
+  }
+  const place = seq / SEQS_PER_MESSAGE - 1;
+  return [said.has(message) ? { place } : { place, instead: withoutLog(message) }];
+}
+
+const RECALLED = new RegExp(`; ${RECALL_OUTPUT}\\([^)]{0,40}\\) shows it\\]$`);
+const LOGGED = / is in the log at seq \d{1,16}, left out of the context …\]/;
+
+/** What took the place of an output names a tool, and a log, that are not there. */
+function withoutLog(message: Message): Message {
+  if (message.role !== "tool_results") return message;
+  const results = message.results.map((result): ToolResultsMessage["results"][number] => {
+    if (typeof result.content !== "string") return result;
+    return { ...result, content: result.content.replace(RECALLED, "]").replace(LOGGED, " has left the context …]") };
+  });
+  return { ...message, results };
+}
+
+/** A receipt for a model that can ask for nothing: what is not shown to it any more is lost to it. */
+export function receiptWithoutLog(receipt: Receipt): Receipt {
+  const items = receipt.items.map((item) =>
+    item.status === "recoverable" ? { ...item, status: "lost" as const } : item,
+  );
+  const isLost = ({ status }: Receipt["items"][number]): boolean => status === "lost";
+  return {
+    ...receipt,
+    lost: receipt.lost + receipt.recoverable,
+    recoverable: 0,
+    items: [...items.filter(isLost), ...items.filter((item) => !isLost(item))],
+  };
+}

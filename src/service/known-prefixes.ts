@@ -1,0 +1,120 @@
+import { messageOf } from "../contract/error.ts";
+import type { Mark, StoredMarks } from "../contract/mark.ts";
+
+/** Where what was made of conversations outlives the process: any table of texts. */
+export interface PrefixStore {
+  get(key: string): Promise<string | null | undefined> | string | null | undefined;
+  set(key: string, value: string): Promise<unknown> | unknown;
+}
+
+/**
+ * What was made of conversations, by the hash of the messages it was made of. A conversation that goes on is found by its
+ * longest known beginning, one that was edited by what is still the same; never by anything else.
+ */
+export interface KnownPrefixes {
+  /** The marks of the longest known beginning; `hashes[n]` is that of the first n + 1 messages. */
+  find(hashes: readonly string[], where: "memory" | "anywhere"): Promise<readonly Mark[]>;
+  /** Makes and keeps what is new of a conversation, once for all who ask for the same work at the same time. */
+  make<T extends { readonly marks: readonly Mark[]; readonly added: readonly Mark[] }>(
+    name: string,
+    hash: string,
+    work: () => Promise<T>,
+  ): Promise<{ readonly made: T; readonly isFirst: boolean }>;
+}
+
+/** Conversations compacted lately; a receipt is some ten kilobytes. */
+const KNOWN_MAX = 256;
+/** Conversations of which the store knows nothing. */
+const UNKNOWN_MAX = 4_096;
+/** Looked for at once, the longest first. */
+const BATCH = 32;
+
+/** A store that fails is told, and done without. */
+export function createKnownPrefixes(store: PrefixStore | undefined, tell: (error: string) => void): KnownPrefixes {
+  const known = new Map<string, readonly Mark[]>();
+  const unknown = new Map<string, true>();
+  const underWay = new Map<string, Promise<unknown>>();
+
+  const look = async (hash: string): Promise<readonly Mark[] | undefined> => {
+    try {
+      return await marksIn(await store?.get(keyOf(hash)));
+    } catch (thrown) {
+      tell(`the store could not be read: ${messageOf(thrown)}`);
+      return undefined;
+    }
+  };
+  const keep = async (hash: string, marks: readonly Mark[]): Promise<void> => {
+    remember(known, hash, marks, KNOWN_MAX);
+    try {
+      const stored: StoredMarks = { version: 1, marks: [...marks] };
+      await store?.set(keyOf(hash), JSON.stringify(stored));
+    } catch (thrown) {
+      tell(`the store could not be written: ${messageOf(thrown)}`);
+    }
+  };
+
+  return {
+    find: async (hashes, where) => {
+      // Whatever is longer than this is neither at hand nor in the store.
+      const asked = hashes.findLastIndex((hash) => known.has(hash) || unknown.has(hash));
+      if (store !== undefined && where === "anywhere") {
+        const longer = hashes.slice(asked + 1).toReversed();
+        for (let at = 0; at < longer.length; at += BATCH) {
+          const batch = longer.slice(at, at + BATCH);
+          const found = await Promise.all(batch.map(look));
+          const first = found.findIndex((marks) => marks !== undefined);
+          if (first < 0) continue;
+          remember(known, batch[first] ?? "", found[first] ?? [], KNOWN_MAX);
+          return found[first] ?? [];
+        }
+        remember(unknown, hashes.at(-1) ?? "", true, UNKNOWN_MAX);
+      }
+      const hash = hashes.findLast((one) => known.has(one)) ?? "";
+      const marks = known.get(hash);
+      if (marks === undefined) return [];
+      remember(known, hash, marks, KNOWN_MAX);
+      return marks;
+    },
+    make: async (name, hash, work) => {
+      const same = underWay.get(name);
+      // Made by the same work of whoever came first: what it gives is what this one would.
+      if (same !== undefined) return { made: (await same) as Awaited<ReturnType<typeof work>>, isFirst: false };
+      const making = work();
+      underWay.set(name, making);
+      try {
+        const made = await making;
+        if (made.added.length > 0) await keep(hash, made.marks);
+        return { made, isFirst: true };
+      } finally {
+        underWay.delete(name);
+      }
+    },
+  };
+}
+
+function keyOf(hash: string): string {
+  return `rkat:compaction:${hash}`;
+}
+
+/** Remembers it as the newest; the oldest goes. */
+function remember<V>(map: Map<string, V>, key: string, value: V, max: number): void {
+  map.delete(key);
+  map.set(key, value);
+  const [oldest] = map.keys();
+  if (map.size > max && oldest !== undefined) map.delete(oldest);
+}
+
+async function marksIn(text: string | null | undefined): Promise<readonly Mark[] | undefined> {
+  if (text === undefined || text === null) return undefined;
+  // Who has no store loads no schema.
+  const { readMarks } = await import("../contract/mark.ts");
+  return readMarks(parse(text));
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
