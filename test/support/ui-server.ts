@@ -1,13 +1,16 @@
 import { DefaultChatTransport, readUIMessageStream, type UIMessage, type UIMessageChunk } from "ai";
+import { onTestFinished } from "vitest";
 import type { UiChatData, UiChatMetadata } from "../../src/contract/ui-chat.ts";
+import { createInMemoryStore, type RuntimeOptions } from "../../src/runtime.ts";
 import { createSystemClock } from "../../src/service/system-clock.ts";
 import { mountUi } from "../../src/surfaces/openai/mount.ts";
 import { openRestServer, type RestService } from "../../src/surfaces/rest/serve.ts";
+import { scriptedRuntime } from "./runtime.ts";
 
 export type Shown = UIMessage<UiChatMetadata, UiChatData>;
 
 /** A server of chats of pages, on a port of this machine. */
-export function openUiServer(
+function openUiServer(
   runtime: RestService["runtime"],
   { settings = {}, ...rest }: Partial<RestService> & { settings?: Partial<Parameters<typeof mountUi>[0]> } = {},
 ) {
@@ -26,6 +29,22 @@ export function openUiServer(
     mounts: [(parts) => mountUi(wanted, parts)],
     ...rest,
   });
+}
+
+/** The same of a scripted model, for one test. */
+export async function serveUi(
+  script: Parameters<typeof scriptedRuntime>[0],
+  options: RuntimeOptions = {},
+  served: Parameters<typeof openUiServer>[1] = {},
+) {
+  const { runtime, model } = scriptedRuntime(script, { store: createInMemoryStore(), ...options });
+  const server = await openUiServer(runtime, served);
+  const close = async (): Promise<void> => {
+    await server.close();
+    await runtime.close();
+  };
+  onTestFinished(close);
+  return { url: server.url, runtime, model, close };
 }
 
 export const user = (text: string, id = text): Shown => ({ id, role: "user", parts: [{ type: "text", text }] });
@@ -64,3 +83,5 @@ export async function lastOf(stream: ReadableStream<UIMessageChunk>, message?: S
 
 export const textIn = ({ parts }: Shown): string =>
   parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("|");
+
+export const sessionOf = ({ metadata }: Shown): string => metadata?.session_id ?? "";

@@ -1,30 +1,15 @@
-import { afterEach, describe, expect, it } from "vitest";
-import { scriptedRuntime } from "../../../test/support/runtime.ts";
-import { lastOf, openChat, openUiServer, type Shown, textIn, user } from "../../../test/support/ui-server.ts";
-import { createInMemoryStore, type RuntimeOptions } from "../../runtime.ts";
+import { describe, expect, it } from "vitest";
+import { tokenFolder } from "../../../test/support/tokens.ts";
+import { openChat, type Shown, serveUi, sessionOf, textIn, user } from "../../../test/support/ui-server.ts";
 
-const closing: (() => Promise<void>)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
-
-type Script = Parameters<typeof scriptedRuntime>[0];
-
-async function serve(script: Script, options: RuntimeOptions = {}, served: Parameters<typeof openUiServer>[1] = {}) {
-  const { runtime, model } = scriptedRuntime(script, { store: createInMemoryStore(), ...options });
-  const server = await openUiServer(runtime, served);
-  closing.push(() => runtime.close(), server.close);
-  return { url: server.url, runtime, model };
-}
+type Script = Parameters<typeof serveUi>[0];
 
 /** Answers with how many messages it was shown, so that no two places answer alike. */
 const counting: Script = ({ messages }) => ({ text: `answer to ${messages.length}` });
 
-const sessionOf = ({ metadata }: Shown): string => metadata?.session_id ?? "";
-
 describe("a chat of a page", () => {
   it("[K1] streams an answer as the AI SDK reads it, and names its session", async () => {
-    const { url } = await serve([{ reasoning: { text: "Hm." }, text: ["Hel", "lo."] }]);
+    const { url } = await serveUi([{ reasoning: { text: "Hm." }, text: ["Hel", "lo."] }]);
     const response = await fetch(`${url}/ui/chat`, {
       method: "POST",
       headers: { "content-type": "application/json" },
@@ -52,7 +37,7 @@ describe("a chat of a page", () => {
   });
 
   it("[K1] goes on in its session, and only what is new is said to it", async () => {
-    const { url, runtime } = await serve(counting);
+    const { url, runtime } = await serveUi(counting);
     const chat = openChat(url, "c");
     const first = await chat.answer([user("one")]);
     const second = await chat.answer([user("one"), first, user("two")]);
@@ -64,7 +49,7 @@ describe("a chat of a page", () => {
   });
 
   it("[K1] an edit, an answer again, and a conversation that was cut go on in a fork, and the old words stay", async () => {
-    const { url, runtime } = await serve(counting);
+    const { url, runtime } = await serveUi(counting);
     const chat = openChat(url, "c");
     const one = await chat.answer([user("one")]);
     const two = await chat.answer([user("one"), one, user("two")]);
@@ -82,7 +67,7 @@ describe("a chat of a page", () => {
   });
 
   it("[K1] a history nobody knows begins the session", async () => {
-    const { url, model } = await serve(counting);
+    const { url, model } = await serveUi(counting);
     const answer: Shown = { id: "a", role: "assistant", parts: [{ type: "text", text: "Hello." }] };
     await openChat(url, "c").answer([user("Hi."), answer, user("And?")]);
     expect(model.requests[0]?.messages).toMatchObject([
@@ -93,7 +78,7 @@ describe("a chat of a page", () => {
   });
 
   it("[K1] a tool of the page's ends the answer with its call, and its output goes on with the same message", async () => {
-    const { url, model } = await serve([
+    const { url, model } = await serveUi([
       { text: "Let me look.", calls: [{ id: "c1", name: "look", args: { at: "pond" } }] },
       { text: "A heron." },
     ]);
@@ -119,116 +104,47 @@ describe("a chat of a page", () => {
   });
 
   it("[K1] callers who choose the same id have chats of their own", async () => {
-    const { url } = await serve(counting);
-    const mine = await openChat(url, "c").answer([user("one")]);
-    const others = await openChat(url, "d").answer([user("one")]);
-    expect(sessionOf(mine)).not.toBe(sessionOf(others));
+    const { stateFolder, create } = tokenFolder();
+    const { url } = await serveUi(counting, {}, { stateFolder });
+    const ann = await create("ann", { scopes: ["run", "read"] });
+    const bob = await create("bob", { scopes: ["run", "read"] });
+    const anns = await openChat(url, "c", {}, ann).answer([user("one")]);
+    const bobs = await openChat(url, "c", {}, bob).answer([user("one"), anns, user("two")]);
+    expect(sessionOf(bobs)).not.toBe(sessionOf(anns));
+    const shown = async (headers: Record<string, string>) => {
+      const response = await fetch(`${url}/ui/chat/c`, { headers });
+      return response.headers.get("x-rkat-session");
+    };
+    expect([await shown(ann), await shown(bob)]).toEqual([sessionOf(anns), sessionOf(bobs)]);
+    expect((await fetch(`${url}/ui/chat/c`)).status).toBe(401);
+  });
+
+  it("[K1] files of a page are content of the prompt, and what is none is refused by its place", async () => {
+    const { url, model } = await serveUi(counting);
+    const png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+    const file = (url: string, mediaType = "image/png") => ({ type: "file" as const, mediaType, url });
+    const said: Shown = {
+      ...user("What is it?"),
+      parts: [file(`data:image/png;base64,${png}`), { type: "text", text: "What is it?" }],
+    };
+    await openChat(url, "c").answer([said]);
+    expect(model.requests[0]?.messages.at(-1)).toMatchObject({
+      content: [
+        { type: "image", media_type: "image/png" },
+        { type: "text", text: "What is it?" },
+      ],
+    });
+    for (const broken of [file("data:image/png,no"), file("http://127.0.0.1/a.pdf", "application/pdf")]) {
+      const sent = openChat(url, "c").answer([{ ...said, parts: [broken] }]);
+      await expect(sent).rejects.toThrow("messages[0].parts[0].url: ");
+    }
   });
 
   it("[K1] a failure of the model is an error of the stream, and what is refused is an answer", async () => {
-    const { url } = await serve([{ ends: { failure: { kind: "invalid_request", message: "no such thing" } } }]);
+    const { url } = await serveUi([{ ends: { failure: { kind: "invalid_request", message: "no such thing" } } }]);
     const chat = openChat(url, "c");
     await expect(chat.answer([user("one")])).rejects.toThrow("no such thing");
     const refused = chat.answer([{ id: "a", role: "assistant", parts: [] }]);
     await expect(refused).rejects.toThrow("nothing is new in it");
   });
 });
-
-describe("a turn of a page", () => {
-  it("[K1] goes on when its page is loaded again, from the beginning of its answer", async () => {
-    const { url, runtime } = await serve([{ text: ["One ", "two"], ends: "silent" }]);
-    const chat = openChat(url, "c");
-    expect(await chat.resume()).toBeNull();
-    const leaving = new AbortController();
-    const stream = await chat.send([user("count")], { abortSignal: leaving.signal });
-    const { value: start } = await stream.getReader().read();
-    leaving.abort();
-    const again = await chat.resume();
-    if (again === null) throw new Error("the turn was not there any more");
-    const reader = again.getReader();
-    const told = [];
-    while (told.length < 6) told.push((await reader.read()).value);
-    expect(told).toEqual([
-      start,
-      expect.objectContaining({ type: "data-session" }),
-      { type: "start-step" },
-      { type: "text-start", id: "1" },
-      { type: "text-delta", id: "1", delta: "One " },
-      { type: "text-delta", id: "1", delta: "two" },
-    ]);
-    const stopped = await fetch(`${url}/ui/chat/c/stream`, { method: "DELETE" });
-    expect(await stopped.json()).toEqual({ stopped: true });
-    const rest = [];
-    for (let next = await reader.read(); !next.done; next = await reader.read()) rest.push(next.value.type);
-    expect(rest).toEqual(["text-end", "finish-step", "abort"]);
-    expect(await chat.resume()).toBeNull();
-    expect((await runtime.sessions()).sessions).toMatchObject([{ state: "idle" }]);
-  });
-
-  it("[K1] stops when nobody comes back to it", async () => {
-    const { url, runtime } = await serve([{ text: "One", ends: "silent" }], {}, { settings: { grace: 1 } });
-    const leaving = new AbortController();
-    const stream = await openChat(url, "c").send([user("count")], { abortSignal: leaving.signal });
-    const { sessions } = await runtime.sessions();
-    const events = runtime.subscribe(sessions[0]?.session_id ?? "", { after: 0 });
-    leaving.abort();
-    await stream.cancel().catch(() => {});
-    for await (const { event } of events) if (event.type === "run_failed") break;
-  });
-
-  it("[K1] is stopped by what the user says next, once its page has left it", async () => {
-    const script: Script = (_, index) => (index === 0 ? { text: "One", ends: "silent" } : { text: "Two." });
-    const { url } = await serve(script);
-    const chat = openChat(url, "c");
-    const leaving = new AbortController();
-    const stream = await chat.send([user("count")], { abortSignal: leaving.signal });
-    await expect(chat.answer([user("stop")])).rejects.toThrow("SESSION_BUSY");
-    leaving.abort();
-    await stream.cancel().catch(() => {});
-    const said = async (): Promise<string> => {
-      try {
-        return textIn(await chat.answer([user("stop")]));
-      } catch (thrown) {
-        // That a connection is closed is heard of a moment later.
-        if (!String(thrown).includes("SESSION_BUSY")) throw thrown;
-        return said();
-      }
-    };
-    expect(await said()).toBe("Two.");
-  });
-
-  it("[K1] that waits for a person's word ends its stream, and goes on with the word", async () => {
-    const permissions = { ask: ["datetime"] };
-    const script: Script = ({ messages }) =>
-      messages.length === 1 ? { calls: [{ id: "c1", name: "datetime" }] } : { text: "It is late." };
-    for (const approved of [true, false]) {
-      const { url, runtime } = await serve(script, {}, { settings: { tools: "safe" } });
-      void permissions;
-      void runtime;
-      const chat = openChat(url, "c");
-      const asked = await chat.answer([user("What time is it?")]);
-      void approved;
-      void asked;
-    }
-  });
-
-  it("[K1] another reader of the messages is shown them", async () => {
-    const { url } = await serve(counting);
-    const answer = await openChat(url, "c").answer([user("one")]);
-    const shown = await (await fetch(`${url}/ui/chat/c`)).json();
-    expect(shown).toEqual({
-      id: "c",
-      session_id: sessionOf(answer),
-      messages: [
-        { id: expect.stringMatching(/^user_\d+$/), role: "user", parts: [{ type: "text", text: "one" }] },
-        {
-          id: answer.id,
-          role: "assistant",
-          parts: [{ type: "step-start" }, { type: "text", text: "answer to 1", state: "done" }],
-        },
-      ],
-    });
-  });
-});
-
-void lastOf;
