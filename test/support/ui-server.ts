@@ -10,7 +10,7 @@ import { scriptedRuntime } from "./runtime.ts";
 export type Shown = UIMessage<UiChatMetadata, UiChatData>;
 
 /** A server of chats of pages, on a port of this machine. */
-function openUiServer(
+export function openUiServer(
   runtime: RestService["runtime"],
   { settings = {}, ...rest }: Partial<RestService> & { settings?: Partial<Parameters<typeof mountUi>[0]> } = {},
 ) {
