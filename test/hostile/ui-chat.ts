@@ -48,7 +48,7 @@ export function attackUiChat(options: AttackOptions): Promise<Attack> {
         probe: () => requestOf({ ...JSON_POST, path: "/ui/chat", body: PROBE }),
         judge: (answer: HttpAnswer, bytes: Uint8Array, score: Score) =>
           // That nothing runs is an answer.
-          answer.status === 204 && answer.text === "" ? "answered" : judge(answer, bytes, score),
+          answer.status === 204 && answer.text === "" ? "nothing runs" : judge(answer, bytes, score),
       };
       return await attackHttp(target, surface, options.inputs);
     } finally {
