@@ -23,6 +23,7 @@ export type { MessageInput, ReplacementInput, RewriteCommit } from "./contract/r
 export type { RewriteResult, TranscriptRevision } from "./contract/rewrite-operations.ts";
 export type { RunResult, SessionHistory, SessionInfo, SessionSummary } from "./contract/session.ts";
 export type { SessionContext } from "./contract/session-context.ts";
+export type { UiChatData, UiChatMetadata } from "./contract/ui-chat.ts";
 export type { Tool, ToolCallContext, ToolOutput } from "./ports/tool.ts";
 export type { Agent } from "./service/agent/agent-handle.ts";
 export type { Delivery } from "./service/event-queue.ts";

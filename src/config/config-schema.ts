@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { Capability } from "../contract/capability.ts";
 import { PROVIDER_NAMES } from "../contract/session.ts";
+import { OpenAi, Ui } from "./clients-schema.ts";
 import { FileRules, layersOf } from "./permission-layers.ts";
 import { CostLimit, Price } from "./price-schema.ts";
 import { MemoryIndex, StoreTable } from "./store-schema.ts";
@@ -160,23 +161,6 @@ const Rest = z.strictObject({
   port: whole(0, 65_535).default(8_080).describe("0 for any that is free"),
 });
 
-const OpenAi = z.strictObject({
-  enabled: flag
-    .optional()
-    .meta(
-      common(
-        "whether OpenAI's clients are served at `/v1`; without it, only where this machine alone is listened to",
-        true,
-      ),
-    ),
-  memory: oneOf(["session", "project"])
-    .default("session")
-    .meta(common("what sessions made there may recall: their own words, or those of the whole project", "project")),
-  tools: oneOf(["none", "memory", "safe", "workspace", "full"])
-    .default("none")
-    .meta(common("tools of ours that such a session has where its request names none", "memory")),
-});
-
 const Memory = z
   .strictObject({
     scope: oneOf(["project", "session"])
@@ -305,6 +289,7 @@ const sections = {
   shell: Shell.prefault({}),
   rest: Rest.prefault({}),
   openai: OpenAi.prefault({}).describe("OpenAI's clients at `rkat serve`; [openai.md](openai.md)"),
+  ui: Ui.prefault({}).describe("pages with the AI SDK's useChat at `rkat serve`; [ui-chat.md](ui-chat.md)"),
   store: StoreTable.prefault({}).describe(
     "where sessions are kept; not for the realm's own layer, which is kept there",
   ),

@@ -3,6 +3,7 @@ import { expectHarmless, seed, TIMEOUT_MS } from "./expect-harmless.ts";
 import { attackMcpHttp } from "./mcp-http.ts";
 import { attackOpenAi } from "./openai.ts";
 import { attackRest } from "./rest.ts";
+import { attackUiChat } from "./ui-chat.ts";
 
 describe(`requests with something wrong in them, seed ${seed}`, () => {
   it(
@@ -14,6 +15,12 @@ describe(`requests with something wrong in them, seed ${seed}`, () => {
   it(
     "[K1] [H1] [H5] OpenAI's endpoints answer each as they should or close, keep nothing and go on",
     () => expectHarmless(attackOpenAi),
+    TIMEOUT_MS,
+  );
+
+  it(
+    "[K1] [H1] [H5] chats of pages answer each as they should or close, keep nothing and go on",
+    () => expectHarmless(attackUiChat),
     TIMEOUT_MS,
   );
 

@@ -45,7 +45,7 @@ const PLACES: readonly Place[] = [
   ["GET", "/v1/nothing", {}],
 ];
 
-function fieldsOf(schema: z.ZodType): Readonly<Record<string, JsonSchema>> {
+export function fieldsOf(schema: z.ZodType): Readonly<Record<string, JsonSchema>> {
   // zod's type of a JSON schema is this one with every keyword of the standard.
   const { properties = {} } = z.toJSONSchema(schema, { io: "input" }) as JsonSchema;
   return properties;

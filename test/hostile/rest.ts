@@ -138,7 +138,7 @@ export const OWN_STATUS: Readonly<Record<string, readonly number[]>> = {
 /** What the parser of HTTP answers by itself, without a body. */
 export const BARE = [400, 417];
 
-function judge({ status, headers, text }: HttpAnswer, bytes: Uint8Array, score: Score): string {
+export function judge({ status, headers, text }: HttpAnswer, bytes: Uint8Array, score: Score): string {
   // What is asked for and not there is refused with 501, and judged below like any other refusal.
   if (status >= 500 && status !== 501) score.fault(`answered ${status}: ${text.slice(0, 300)}`, bytes);
   score.check({ text }, bytes);

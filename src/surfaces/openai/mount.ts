@@ -1,5 +1,6 @@
 import { RuntimeError } from "../../contract/error.ts";
 import { isLoopback } from "../wire/callers.ts";
+import { errorAnswer } from "../wire/http-answer.ts";
 import type { Mount, MountParts, OpenMount } from "../wire/mount.ts";
 import { createOnce } from "../wire/once.ts";
 import type { Route } from "../wire/router.ts";
@@ -9,13 +10,21 @@ import { openAiFailure } from "./failure.ts";
 import { createModelRoutes } from "./model-routes.ts";
 import { createResponseRoutes } from "./response-routes.ts";
 import type { OpenAiSettings, Place } from "./turn-route.ts";
+import { createUiRoutes } from "./ui-routes.ts";
+import type { UiSettings } from "./ui-sessions.ts";
 
-/** OpenAI's endpoints, where they are served: only this machine is listened to, or the configuration says so. */
+type Switched<T> = T & { readonly enabled?: boolean | undefined };
+
+/** What other clients speak, where it is served: only this machine is listened to, or the configuration says so. */
 export async function loadMounts(
-  { openai }: { readonly openai: OpenAiSettings & { readonly enabled?: boolean | undefined } },
+  { openai, ui }: { readonly openai: Switched<OpenAiSettings>; readonly ui: Switched<UiSettings> },
   host: string,
 ): Promise<readonly OpenMount[]> {
-  return [(openai.enabled ?? isLoopback(host)) ? (parts) => mountOpenAi(openai, parts) : mountNothing];
+  const isHere = isLoopback(host);
+  return [
+    (openai.enabled ?? isHere) ? (parts) => mountOpenAi(openai, parts) : mountNothing,
+    (ui.enabled ?? isHere) ? (parts) => mountUi(ui, parts) : mountNoUi,
+  ];
 }
 
 const PREFIX = "/v1/";
@@ -32,6 +41,18 @@ const ENDPOINTS: readonly ((place: Place) => readonly Route[])[] = [
 export function mountOpenAi(settings: OpenAiSettings, parts: MountParts): Mount {
   const place: Place = { ...parts, settings, once: createOnce() };
   return { prefix: PREFIX, answerFailure: openAiFailure, routes: ENDPOINTS.flatMap((routesOf) => routesOf(place)) };
+}
+
+/** Pages that speak with `useChat`. */
+export function mountUi(settings: UiSettings, parts: MountParts): Mount {
+  return { prefix: UI_PREFIX, answerFailure: errorAnswer, routes: createUiRoutes(settings, parts) };
+}
+
+const UI_PREFIX = "/ui/";
+
+function mountNoUi(): Mount {
+  const off = "chats of pages are off on this server; set enabled = true under [ui] of the configuration";
+  return { prefix: UI_PREFIX, answerFailure: () => errorAnswer(new RuntimeError("METHOD_NOT_FOUND", off)), routes: [] };
 }
 
 /** Says why nothing is there. */

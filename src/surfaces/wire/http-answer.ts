@@ -48,6 +48,8 @@ const ANSWER_STALL_MS_MAX = 60_000;
 const LINGER_MS_MAX = 1_000;
 const LINGER_BYTES_MAX = 64 * 1_024 * 1_024;
 
+const NO_CONTENT = 204;
+
 /** Sends an answer and resolves when it is on its way; a client that left is not told. */
 export async function sendAnswer(request: IncomingMessage, response: ServerResponse, answer: Answer): Promise<void> {
   if (response.destroyed || response.writableEnded) return;
@@ -60,9 +62,10 @@ export async function sendAnswer(request: IncomingMessage, response: ServerRespo
   // An unread body would be taken for the next request.
   const isRead = request.complete;
   response.setTimeout(ANSWER_STALL_MS_MAX, () => response.destroy());
+  const about = { "content-type": answer.type, "content-length": bytes.length };
   response.writeHead(answer.status, {
-    "content-type": answer.type,
-    "content-length": bytes.length,
+    // Where there is nothing, nothing may be said of it.
+    ...(answer.status === NO_CONTENT ? {} : about),
     "cache-control": "no-store",
     "x-content-type-options": "nosniff",
     ...(isRead ? {} : { connection: "close" }),
