@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { McpServer } from "@agentclientprotocol/sdk";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { called, openEditor, openStage, type Script, type Stage, said } from "./editor.ts";
 
 const PATCH = "*** Begin Patch\n*** Update File: a.txt\n@@\n one\n-two\n+three\n*** End Patch";
@@ -31,6 +31,9 @@ function names(body: string): readonly string[] {
   const { tools = [] } = JSON.parse(body) as { tools?: readonly { function: { name: string } }[] };
   return tools.map((tool) => tool.function.name);
 }
+
+// Each test starts several processes.
+vi.setConfig({ testTimeout: 120_000 });
 
 let stage: Stage;
 beforeAll(async () => {

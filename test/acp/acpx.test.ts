@@ -13,17 +13,24 @@ const AGENT = `${process.execPath} ${join(root, "src/cli.ts")} acp`;
 const PATCH = "*** Begin Patch\n*** Update File: a.txt\n@@\n-one\n+two\n*** End Patch";
 
 let stage: Stage;
+/** Resolves when the model has been asked what it does not answer. */
+let asked = Promise.withResolvers<void>();
 beforeAll(async () => {
   stage = await openStage(({ texts, body }) => {
     const last = texts.at(-1) ?? "";
     if (last.includes("CONTEXT COMPACTION")) return said("The heron came.");
     if (JSON.parse(body).messages.at(-1).role === "tool") return said(`It gave: ${last}`);
+    if (last === "Wait.") {
+      asked.resolve();
+      return { kind: "silence", text: ["Half of it."] };
+    }
     if (last.includes("Patch it.")) return called("patch-1", "apply_patch", { patch: PATCH });
     return said(`I was told ${texts.filter((text) => text.includes("I saw a heron")).length} times.`);
   }, "[compaction]\nrecent_turn_budget = 1\n");
 });
 afterAll(() => stage.close());
 
+let agent = AGENT;
 /** Each call starts several processes. */
 const TIMEOUT_MS = 180_000;
 const TRIES_MAX = 20;
@@ -33,7 +40,7 @@ const TRIES_MAX = 20;
  * another process of ours; one that comes while it ends is refused by the client, and comes again.
  */
 async function acpx(...args: readonly string[]): Promise<string> {
-  const words = [ACPX, "--cwd", stage.project, "--agent", AGENT, "--ttl", "1", ...args];
+  const words = [ACPX, "--cwd", stage.project, "--agent", agent, "--ttl", "1", ...args];
   for (let tries = 1; ; tries += 1) {
     try {
       return (await promisify(execFile)(process.execPath, words, { env: stage.env })).stdout;
@@ -67,6 +74,31 @@ describe("rkat acp with acpx", () => {
       expect(await acpx("prompt", "I saw a heron again.")).toContain("told 2 times");
       expect(await acpx("prompt", "/compact")).toMatch(/Compacted: \d+ messages became \d+/);
       expect(await acpx("sessions", "list")).toContain("I saw a heron");
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
+    "[K1] cancels a turn, has a prompt wait for it, and goes on after its process was killed",
+    async () => {
+      const script = join(stage.home, "agent.sh");
+      const pidFile = join(stage.home, "agent.pid");
+      writeFileSync(script, `#!/bin/sh\necho $$ > ${pidFile}\nexec ${AGENT}\n`, { mode: 0o755 });
+      agent = script;
+      await acpx("sessions", "new");
+      const first = acpx("prompt", "Wait.").catch(String);
+      await asked.promise;
+      const second = acpx("prompt", "I saw a heron.");
+      await acpx("cancel");
+      expect(await first).toMatch(/cancelled/);
+      expect(await second).toContain("told 1 times");
+
+      asked = Promise.withResolvers();
+      const third = acpx("prompt", "Wait.").catch(String);
+      await asked.promise;
+      process.kill(Number(readFileSync(pidFile, "utf8")), "SIGKILL");
+      await third;
+      expect(await acpx("prompt", "I saw a heron again.")).toContain("told 2 times");
     },
     TIMEOUT_MS,
   );

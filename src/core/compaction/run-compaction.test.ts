@@ -72,6 +72,7 @@ describe("one compaction, step by step", () => {
     expect(pick(events)).toEqual([
       {
         type: "compaction_started",
+        compaction_id: compaction?.compaction_id,
         input_tokens: 10,
         estimated_history_tokens: compaction?.tokens_before,
         message_count: compaction?.messages_before,
