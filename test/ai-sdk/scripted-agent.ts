@@ -15,12 +15,12 @@ export function isSummaryRequest(text: string): boolean {
 }
 
 /** What a step's report says; one line of each holds a fact. */
-export function reportOf(step: number): string {
+function reportOf(step: number): string {
   const rows = Array.from({ length: 12 }, (_, row) => `row ${row} of batch ${step}: nothing unusual was measured here`);
   return [`Batch ${step} is stored at /data/batch-${step}.csv.`, ...rows].join("\n");
 }
 
-export interface Asked {
+interface Asked {
   readonly prompt: LanguageModelV4Prompt;
   readonly isSummary: boolean;
 }

@@ -187,7 +187,6 @@ function shownAs({ seq, message }: Placed, said: ReadonlySet<Message>): readonly
   return [said.has(message) ? { place } : { place, instead: withoutLog(message) }];
 }
 
-const RECALLED = new RegExp(`; ${RECALL_OUTPUT}\\([^)]{0,40}\\) shows it\\]$`);
 const LOGGED = / is in the log at seq \d{1,16}, left out of the context …\]/;
 
 /** What took the place of an output names a tool, and a log, that are not there. */
@@ -195,9 +194,14 @@ function withoutLog(message: Message): Message {
   if (message.role !== "tool_results") return message;
   const results = message.results.map((result): ToolResultsMessage["results"][number] => {
     if (typeof result.content !== "string") return result;
-    return { ...result, content: result.content.replace(RECALLED, "]").replace(LOGGED, " has left the context …]") };
+    return { ...result, content: withoutRecall(result.content).replace(LOGGED, " has left the context …]") };
   });
   return { ...message, results };
+}
+
+function withoutRecall(content: string): string {
+  const at = content.lastIndexOf(`; ${RECALL_OUTPUT}(`);
+  return at >= 0 && content.endsWith(") shows it]") ? `${content.slice(0, at)}]` : content;
 }
 
 /** A receipt for a model that can ask for nothing: what is not shown to it any more is lost to it. */
