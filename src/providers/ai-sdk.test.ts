@@ -132,12 +132,20 @@ describe("AI SDK model", () => {
   });
 
   it.each([
-    ["v2", "stop", { inputTokens: 3, outputTokens: 4, totalTokens: 7, cachedInputTokens: 1 }],
-    ["v3", { unified: "stop", raw: "x" }, { inputTokens: { total: 3, cacheRead: 1 }, outputTokens: { total: 4 } }],
-    ["v4", { unified: "stop", raw: "x" }, { inputTokens: { total: 3, cacheRead: 1 }, outputTokens: { total: 4 } }],
+    ["v2", "stop", { inputTokens: 3, outputTokens: 4, reasoningTokens: 2, totalTokens: 7, cachedInputTokens: 1 }],
+    [
+      "v3",
+      { unified: "stop", raw: "x" },
+      { inputTokens: { total: 3, cacheRead: 1 }, outputTokens: { total: 4, reasoning: 2 } },
+    ],
+    [
+      "v4",
+      { unified: "stop", raw: "x" },
+      { inputTokens: { total: 3, cacheRead: 1 }, outputTokens: { total: 4, reasoning: 2 } },
+    ],
   ] as const)("[A7] a model of %s finishes with its counts", async (version, finishReason, usage) => {
     const parts = await ask(play([{ type: "finish", finishReason, usage }], { version }));
-    const counted = { input_tokens: 3, output_tokens: 4, cache_read_tokens: 1 };
+    const counted = { input_tokens: 3, output_tokens: 4, reasoning_tokens: 2, cache_read_tokens: 1 };
     expect(parts).toEqual([{ type: "finish", stopReason: "end_turn", usage: counted }]);
   });
 

@@ -71,12 +71,13 @@ describe("the Chat wire", () => {
   });
 
   it("[B5] an answer is over when the server says so, though the connection stays open", async () => {
-    const usage = 'data: {"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":4}}\n\n';
+    const usage =
+      'data: {"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":4,"completion_tokens_details":{"reasoning_tokens":2}}}\n\n';
     const parts = await ask(bodyOf([chunk({ content: "Hello" }), stop, usage, DONE], "open"));
     expect(parts.at(-1)).toEqual({
       type: "finish",
       stopReason: "end_turn",
-      usage: { input_tokens: 3, output_tokens: 4 },
+      usage: { input_tokens: 3, output_tokens: 4, reasoning_tokens: 2 },
     });
   });
 
