@@ -19,9 +19,9 @@ const isStatus = (page: Page, status: string) => page.getByRole("status").getByT
 withBrowser("a page with useChat", () => {
   const model = useTellingModel();
 
-  async function serve(grace: number) {
+  async function serve(grace_ms: number) {
     const runtime = createRuntime({ env: model.env(), model: "openai/m", store: createInMemoryStore() });
-    const server = await openUiServer(runtime, { settings: { grace } });
+    const server = await openUiServer(runtime, { settings: { grace_ms } });
     const page = await serveChatPage(server.url);
     onTestFinished(async () => {
       page.close();

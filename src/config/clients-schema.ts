@@ -40,4 +40,4 @@ export const Ui = z
       .prefault("10s")
       .describe("how long a turn goes on without a reader, as while its page is loaded again; disabled: to its end"),
   })
-  .transform(({ grace, ...ui }) => ({ ...ui, grace: msOrNone(grace) }));
+  .transform(({ grace, ...ui }) => ({ ...ui, grace_ms: msOrNone(grace) }));

@@ -202,12 +202,14 @@ export function spellConfig(config: Config): JsonTable {
     ceiling,
     permissions,
     store,
+    ui,
     forbidden: _file,
     ...rest
   } = config;
   const { initial_delay_ms, max_delay_ms, retry_after_max_ms, call_timeout_ms, stall_timeout_ms, ...retries } = retry;
   const { default_timeout_ms, approval_timeout_ms, ...offered } = tools;
   const { lease_ms, ...kept } = store;
+  const { grace_ms, ...pages } = ui;
   const spelled = {
     features,
     agent,
@@ -231,6 +233,7 @@ export function spellConfig(config: Config): JsonTable {
     },
     shell: { program: shell.program, timeout_secs: shell.timeout_ms / 1_000 },
     store: { ...kept, lease: spellDuration(lease_ms) },
+    ui: { ...pages, grace: grace_ms === undefined ? "disabled" : spellDuration(grace_ms) },
     ...rest,
   };
   // A key without a value is one that the file does not have.

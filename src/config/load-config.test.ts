@@ -56,6 +56,8 @@ describe("defaults", () => {
       shell: { program: undefined, timeout_ms: 30_000 },
       store: { pool: 8, pooled: false, group_commit: true, lease_ms: 10_000 },
       rest: { host: "127.0.0.1", port: 8_080 },
+      openai: { memory: "session", tools: "none" },
+      ui: { memory: "session", tools: "memory", grace_ms: 10_000 },
       memory: { embedder: "local", index: "auto", scope: "project" },
       agent_memory: { immediate_window: 64, recent_window: 64, profile: "summarizer" },
       telemetry: { enabled: false, capture_content: false, service_name: "rkat" },

@@ -1,3 +1,4 @@
+import type { JsonSchema } from "../../src/contract/requests.ts";
 import { UiChatRequest } from "../../src/contract/ui-chat.ts";
 import { createSystemClock } from "../../src/service/system-clock.ts";
 import { mountUi } from "../../src/surfaces/openai/mount.ts";
@@ -10,7 +11,54 @@ import { createRequests, JSON_POST, judge, type Place } from "./rest.ts";
 import { attackTarget, REALM } from "./target.ts";
 
 const ID = { id: { type: "string" } };
-const CHAT = fieldsOf(UiChatRequest);
+/** Parts as pages send them, so that more than their form is looked at. */
+const PARTS: readonly JsonSchema[] = [
+  part("text", { text: { type: "string" } }),
+  part("text", { text: { type: "string" } }),
+  part("file", {
+    url: { enum: ["data:text/plain;base64,SGVsbG8=", "data:,x", "https://127.0.0.1/a.png", ""] },
+    mediaType: { enum: ["text/plain", "image/png", "application/pdf"] },
+    filename: { enum: ["a.txt", "../../etc/passwd", "x".repeat(400)] },
+  }),
+  part("dynamic-tool", {
+    toolCallId: { type: "string" },
+    state: { enum: ["output-available", "output-error", "approval-responded", "input-available"] },
+    output: { enum: ["x", { y: [1] }, null] },
+    errorText: { type: "string" },
+    approval: {
+      type: "object",
+      properties: { id: { enum: ["a:b", "", ":"] }, approved: { type: "boolean" } },
+      required: ["id", "approved"],
+    },
+  }),
+  {
+    type: "object",
+    properties: { type: { enum: ["step-start", "data-x", "source-url", "reasoning"] } },
+    required: ["type"],
+  },
+];
+
+function part(type: string, properties: Readonly<Record<string, JsonSchema>>): JsonSchema {
+  const named = { type: { const: type }, ...properties };
+  return { type: "object", properties: named, required: Object.keys(named) };
+}
+
+const CHAT = {
+  ...fieldsOf(UiChatRequest),
+  id: { enum: ["c", "d", "__proto__", "a/b"] },
+  messages: {
+    type: "array",
+    items: {
+      type: "object",
+      properties: {
+        id: { type: "string" },
+        role: { enum: ["user", "user", "assistant"] },
+        parts: { type: "array", items: { anyOf: PARTS } },
+      },
+      required: ["role", "parts"],
+    },
+  },
+};
 
 const PLACES: readonly Place[] = [
   ["POST", "/ui/chat", CHAT, ["id", "messages"]],
@@ -38,7 +86,7 @@ export function attackUiChat(options: AttackOptions): Promise<Attack> {
       version: "1.2.3",
       clock: createSystemClock(),
       log: () => {},
-      mounts: [(parts) => mountUi({ memory: "session", tools: "none", grace: 1 }, parts)],
+      mounts: [(parts) => mountUi({ memory: "session", tools: "none", grace_ms: 1 }, parts)],
     });
     try {
       const surface = {

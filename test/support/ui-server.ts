@@ -14,7 +14,7 @@ export function openUiServer(
   runtime: RestService["runtime"],
   { settings = {}, ...rest }: Partial<RestService> & { settings?: Partial<Parameters<typeof mountUi>[0]> } = {},
 ) {
-  const wanted = { memory: "session" as const, tools: "none" as const, grace: 600_000, ...settings };
+  const wanted = { memory: "session" as const, tools: "none" as const, grace_ms: 600_000, ...settings };
   return openRestServer({
     host: "127.0.0.1",
     port: 0,

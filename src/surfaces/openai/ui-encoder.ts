@@ -38,7 +38,7 @@ export function startOf(messageId: string, session_id: string): readonly UiChunk
 }
 
 /** The approval of one call: a page answers calls one by one. */
-export function approvalIdOf(approval_id: string, call: string): string {
+function approvalIdOf(approval_id: string, call: string): string {
   return `${approval_id}:${call}`;
 }
 

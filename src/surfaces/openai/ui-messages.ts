@@ -100,7 +100,7 @@ function blockOf(part: UiPart, at: string): readonly ContentBlock[] {
   throw invalid(`${at}.type: in a message of the user's write text or file`);
 }
 
-const DATA_URL = /^data:([\w.+-]{1,100}\/[\w.+-]{1,100})(?:;[\w=.-]{1,100}){0,4};base64,([A-Za-z0-9+/]*={0,2})$/;
+const DATA_URL = /^data:([\w.+-]{1,100}\/[\w.+-]{1,100})(?:;charset=[\w-]{1,40})?;base64,([A-Za-z0-9+/]*={0,2})$/;
 
 function fileOf({ url, mediaType, filename }: UiPart, at: string): ContentBlock {
   if (typeof url !== "string") throw invalid(`${at}.url: write a data: URL, or the address of an image`);

@@ -1,4 +1,5 @@
 import type { ServerResponse } from "node:http";
+import type { AgentEvent } from "../../contract/event.ts";
 import { parseParams } from "../../contract/requests.ts";
 import { UiChatId, UiChatRequest } from "../../contract/ui-chat.ts";
 import { fieldsOf } from "../wire/body.ts";
@@ -68,7 +69,7 @@ async function say(place: UiPlace, request: RestRequest, response: ServerRespons
   const turn = createUiTurn({
     encoder: createUiEncoder({ isClientTool: (name) => names.has(name), tellsPieces: true }),
     clock,
-    graceMs: settings.grace,
+    graceMs: settings.grace_ms,
     carried: news.goesOn === undefined ? [] : chats.carried(key),
     messageId: news.goesOn,
   });
@@ -145,10 +146,8 @@ async function stop(place: UiPlace, request: RestRequest): Promise<Answer> {
 async function stopTurn({ runtime }: RestRequest, turn: UiTurn): Promise<void> {
   const begun = await turn.begun;
   turn.stop("stopped by its page");
-  // A turn that waits for a word holds nothing that could be aborted: its question is withdrawn.
-  if (turn.isWaiting() && begun !== undefined) {
-    await runtime.dispatch("interruptTurn", { session_id: begun.sessionId });
-  }
+  // One that waits for a word, or runs elsewhere, is nothing that could be aborted here.
+  if (begun !== undefined) await runtime.dispatch("interruptTurn", { session_id: begun.sessionId });
   await turn.over;
 }
 
@@ -178,13 +177,18 @@ async function tell(
   const left = new AbortController();
   response.once("close", () => left.abort("the reader left"));
   if (response.destroyed) left.abort("the reader left");
-  const begun = await turn.begun;
-  if (begun === undefined) return refused ?? NOTHING_RUNS;
-  const headers = { "x-vercel-ai-ui-message-stream": "v1", [SESSION_HEADER]: begun.sessionId };
-  const writer = createEventWriter({ response, clock, headers, giveUp: (why) => left.abort(why) });
-  for await (const data of tellTurn(turn, from, left.signal)) await writer.write({ data });
-  writer.end({ data: "[DONE]" });
-  return undefined;
+  const detach = turn.attach();
+  try {
+    const begun = await turn.begun;
+    if (begun === undefined) return refused ?? NOTHING_RUNS;
+    const headers = { "x-vercel-ai-ui-message-stream": "v1", [SESSION_HEADER]: begun.sessionId };
+    const writer = createEventWriter({ response, clock, headers, giveUp: (why) => left.abort(why) });
+    for await (const data of tellTurn(turn, from, left.signal)) await writer.write({ data });
+    writer.end({ data: "[DONE]" });
+    return undefined;
+  } finally {
+    detach();
+  }
 }
 
 const PAGE_EVENTS = 1_000;
@@ -203,11 +207,13 @@ async function follow(place: UiPlace, request: RestRequest, chat: UiChat, sessio
   const asked = messages.findLast(({ role }) => role === "user");
   const scope = { type: "session", session_id };
   let after = (asked?.seq ?? 1) - 1;
+  let isOver = false;
   for (let hasMore = true; hasMore; ) {
     const page = await dispatch("listEvents", { scope, cursor: { scope, sequence: after }, limit: PAGE_EVENTS });
     for (const { payload: event, cursor, timestamp_ms } of page.events) {
       turn.hear({ seq: cursor.sequence, timestamp_ms, event });
       after = cursor.sequence;
+      isOver = isEnd(event);
     }
     hasMore = page.has_more;
   }
@@ -216,18 +222,20 @@ async function follow(place: UiPlace, request: RestRequest, chat: UiChat, sessio
   const running = place.chats.running(key);
   if (running !== undefined) return running;
   place.chats.keep(key, turn);
-  const ended = new AbortController();
   const listen = async (): Promise<void> => {
-    for await (const delivery of subscribe(session_id, { after, signal: ended.signal })) {
+    // It may have ended while it was read.
+    if (isOver) return;
+    for await (const delivery of subscribe(session_id, { after, signal: turn.signal })) {
       turn.hear(delivery);
-      if (delivery.event.type === "run_completed" || delivery.event.type === "run_failed") break;
+      if (isEnd(delivery.event)) return;
     }
   };
-  void failureOf(listen()).then((failure) => {
-    ended.abort("the turn is over");
-    turn.end(failure);
-  });
+  void failureOf(listen()).then(turn.end);
   return turn;
+}
+
+function isEnd({ type }: AgentEvent): boolean {
+  return type === "run_completed" || type === "run_failed";
 }
 
 function chatIn({ caller, params }: RestRequest): UiChat {

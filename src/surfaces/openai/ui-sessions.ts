@@ -13,7 +13,7 @@ export interface UiSettings {
   readonly memory: "session" | "project";
   readonly tools: "none" | "memory" | "safe" | "workspace" | "full";
   /** How long nobody may read a turn before it stops; undefined for turns that go on. */
-  readonly grace?: number | undefined;
+  readonly grace_ms?: number | undefined;
 }
 
 /** A conversation as its page names it; of a caller's own. */
@@ -90,10 +90,7 @@ async function placeOf({ dispatch }: Asked, session_id: string, news: News): Pro
  * Which of the user's words in a session are replaced by the newest ones; undefined where these are said after all of
  * them. A page sends what it shows: where that is the beginning of the session alone, the rest was cut.
  */
-export function replacedAt(
-  said: readonly string[],
-  news: Pick<News, "before" | "prompt" | "replaces">,
-): number | undefined {
+function replacedAt(said: readonly string[], news: Pick<News, "before" | "prompt" | "replaces">): number | undefined {
   const { before, replaces } = news;
   const prompt = textOf(news.prompt ?? "");
   // What was refused is on the page and not in the session.

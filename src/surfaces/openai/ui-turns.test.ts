@@ -72,7 +72,7 @@ describe("a turn of a page", () => {
   });
 
   it("[K1] stops when nobody comes back to it", async () => {
-    const { url, runtime } = await serveUi([{ text: "One", ends: "silent" }], {}, { settings: { grace: 1 } });
+    const { url, runtime } = await serveUi([{ text: "One", ends: "silent" }], {}, { settings: { grace_ms: 1 } });
     const leaving = new AbortController();
     const stream = await openChat(url, "c").send([user("count")], { abortSignal: leaving.signal });
     const { sessions } = await runtime.dispatch("listSessions", {});

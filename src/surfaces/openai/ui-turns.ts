@@ -20,7 +20,9 @@ export interface UiTurn {
   length(): number;
   /** A word was given, or taken back: its readers are told what comes, or nothing more for now. */
   setWaiting(isWaiting: boolean): void;
-  /** What is told from somewhere on, until the turn ends or waits; to read it is to be there. */
+  /** Somebody is there to read; what is handed back says that they left. */
+  attach(): () => void;
+  /** What is told from somewhere on, until the turn ends or waits. */
   read(from: number, left: AbortSignal): AsyncGenerator<UiChunk>;
   stop(why: string): void;
   /** Says that the turn is over; `failure` where nothing was told of how. */
@@ -78,8 +80,6 @@ export function createUiTurn({ encoder, clock, graceMs, carried, messageId }: Tu
     if (!signal.aborted && !isOver && !isWaiting) stopping.abort("nobody reads the turn any more");
   };
   async function* read(from: number, left: AbortSignal): AsyncGenerator<UiChunk> {
-    readers += 1;
-    alone.abort("somebody reads");
     left.addEventListener("abort", wake);
     let next = from;
     try {
@@ -102,8 +102,6 @@ export function createUiTurn({ encoder, clock, graceMs, carried, messageId }: Tu
       }
     } finally {
       left.removeEventListener("abort", wake);
-      readers -= 1;
-      if (readers === 0) void leave();
     }
   }
   return {
@@ -125,6 +123,14 @@ export function createUiTurn({ encoder, clock, graceMs, carried, messageId }: Tu
     setWaiting: (waits) => {
       isWaiting = waits;
       wake();
+    },
+    attach: () => {
+      readers += 1;
+      alone.abort("somebody reads");
+      return () => {
+        readers -= 1;
+        if (readers === 0) void leave();
+      };
     },
     read,
     stop: (why) => stopping.abort(why),
