@@ -26,7 +26,7 @@ export function cleanSummary(text: string): string {
 const SAYS_SOMETHING = /[\p{L}\p{N}]/u;
 
 const LEAD =
-  "(?:(?:sure|certainly|of course|okay|ok|absolutely|alright|great|no problem)\\s*[!,.:–—-]*\\s+)?" +
+  "(?:(?:sure|certainly|of course|okay|ok|absolutely|alright|great|no problem)(?:\\s*[!,.:–—-]+)?\\s+)?" +
   "(?:(?:based on|given|from)\\s+(?:the|these|your)\\s+[^.:!?\\n]{0,60},\\s*)?";
 const HERE = "(?:here(?:['’]s|\\s+is|\\s+are)|below\\s+(?:is|are)|the\\s+following\\s+is|this\\s+is)";
 const NAMED = "(?:[\\w-]+\\s+){0,5}?(?:summary|recap|summari[sz]ation|summari[sz]ed)\\b";
@@ -218,7 +218,7 @@ const MODEL_ITSELF = "(?:ai|llm|artificial intelligence|(?:ai |large )?language 
 /** What models say of themselves or of their summary, and never of what they sum up. */
 const COMMENTARY: readonly RegExp[] = [
   /^as an? (?:ai |large )?language model\b/iu,
-  new RegExp(`^as an? ${MODEL_ITSELF}\\s*,?\\s*i\\b`, "iu"),
+  new RegExp(`^as an? ${MODEL_ITSELF}(?:\\s*,)?\\s*i\\b`, "iu"),
   new RegExp(`^(?:i['’]m|i am) (?:just |only )?an? ${MODEL_ITSELF}\\b`, "iu"),
   /^(?:(?:i['’]m|i am) sorry|sorry|i apologi[sz]e)\b[^"“”]{0,60}\b(?:can(?:no|['’])t|unable)\b[^"“”]{0,40}\b(?:summari|help|assist|provide|fulfil|comply)/iu,
   /^i hope (?:this|that|it|these|the above)\b[^"“”]{0,60}\b(?:helps?|helpful|useful|what you|meets?|answers?|clear)\b/iu,

@@ -89,7 +89,7 @@ export function availableCommands(): AvailableCommand[] {
 
 /** The command a prompt is, and what follows it; undefined for any other prompt, which may begin with a path. */
 export function parseSlash(text: string): { readonly name: string; readonly rest: string } | undefined {
-  const [, name = "", rest = ""] = /^\/([a-z]+)(?:\s+([\s\S]*))?$/.exec(text.trim()) ?? [];
+  const [, name = "", rest = ""] = /^\/([a-z]+)(?:\s([\s\S]*))?$/.exec(text.trim()) ?? [];
   return Object.hasOwn(COMMANDS, name) ? { name, rest: rest.trim() } : undefined;
 }
 
