@@ -17,7 +17,9 @@ describe("docs/acp.md", () => {
     for (const line of printed?.text.trim().split("\n") ?? []) expect(output).toContain(line);
     expect([shell?.language, printed?.language]).toEqual(["sh", "text"]);
     const servers = configurations.map(({ text }) => JSON.parse(text).agent_servers.rkat);
-    for (const server of servers) expect(server).toMatchObject({ command: "rkat", args: ["acp"] });
-    expect(servers).toHaveLength(2);
+    expect(servers).toEqual([
+      { type: "custom", command: "rkat", args: ["acp"], env: {} },
+      { command: expect.stringMatching(/^\/.*\/rkat$/), args: ["acp"], env: {} },
+    ]);
   }, 90_000);
 });
