@@ -1,4 +1,5 @@
 import type { ServerResponse } from "node:http";
+import { RuntimeError } from "../../contract/error.ts";
 import type { AgentEvent } from "../../contract/event.ts";
 import { parseParams } from "../../contract/requests.ts";
 import { UiChatId, UiChatRequest } from "../../contract/ui-chat.ts";
@@ -101,6 +102,7 @@ async function giveWords(
   if (session === undefined) throw noChat(chat);
   const { session_id } = session;
   const turn = place.chats.running(keyOf(chat)) ?? (await follow(place, request, chat, session_id));
+  if (turn === undefined) throw new RuntimeError("INVALID_PARAMS", "messages: no call of this chat waits for a word");
   const from = turn.length();
   // Before the word is given: what comes of it must not be taken for more of waiting.
   turn.setWaiting(false);
@@ -123,6 +125,7 @@ async function resume(place: UiPlace, request: RestRequest, response: ServerResp
   const session = await findSession(request.runtime, chat);
   if (session?.state !== "running" && session?.state !== "waiting") return NOTHING_RUNS;
   const turn = await follow(place, request, chat, session.session_id);
+  if (turn === undefined) return NOTHING_RUNS;
   return tell(place, response, { turn, from: 0 });
 }
 
@@ -193,8 +196,16 @@ async function tell(
 
 const PAGE_EVENTS = 1_000;
 
-/** A turn that was not begun here, or before this process: it is told from its log, message by message. */
-async function follow(place: UiPlace, request: RestRequest, chat: UiChat, session_id: string): Promise<UiTurn> {
+/**
+ * A turn that was not begun here, or before this process: it is told from its log, message by message. Undefined where none
+ * is open there: a session also looks as if it ran while a turn is refused.
+ */
+async function follow(
+  place: UiPlace,
+  request: RestRequest,
+  chat: UiChat,
+  session_id: string,
+): Promise<UiTurn | undefined> {
   const { dispatch, subscribe } = request.runtime;
   const turn = createUiTurn({
     encoder: createUiEncoder({ isClientTool: () => false, tellsPieces: false }),
@@ -207,24 +218,23 @@ async function follow(place: UiPlace, request: RestRequest, chat: UiChat, sessio
   const asked = messages.findLast(({ role }) => role === "user");
   const scope = { type: "session", session_id };
   let after = (asked?.seq ?? 1) - 1;
-  let isOver = false;
+  let isOpen = false;
   for (let hasMore = true; hasMore; ) {
     const page = await dispatch("listEvents", { scope, cursor: { scope, sequence: after }, limit: PAGE_EVENTS });
     for (const { payload: event, cursor, timestamp_ms } of page.events) {
       turn.hear({ seq: cursor.sequence, timestamp_ms, event });
       after = cursor.sequence;
-      isOver = isEnd(event);
+      if (event.type === "run_started") isOpen = true;
+      if (isEnd(event)) isOpen = false;
     }
     hasMore = page.has_more;
   }
   // Another page may have come meanwhile.
   const key = keyOf(chat);
   const running = place.chats.running(key);
-  if (running !== undefined) return running;
+  if (running !== undefined || !isOpen) return running;
   place.chats.keep(key, turn);
   const listen = async (): Promise<void> => {
-    // It may have ended while it was read.
-    if (isOver) return;
     for await (const delivery of subscribe(session_id, { after, signal: turn.signal })) {
       turn.hear(delivery);
       if (isEnd(delivery.event)) return;
