@@ -34,7 +34,8 @@ const post = (url: string, body: object, headers: Readonly<Record<string, string
 describe("OpenAI's endpoints as they are served", () => {
   it("[K1] are off where the configuration says so, and say so", async () => {
     const openai = { enabled: false, memory: "session" as const, tools: "none" as const };
-    const { client } = await setUp([], {}, { mounts: [...(await loadMounts({ openai }, "127.0.0.1"))] });
+    const ui = { ...openai };
+    const { client } = await setUp([], {}, { mounts: [...(await loadMounts({ openai, ui }, "127.0.0.1"))] });
     await expect(client.responses.create({ input: "A" })).rejects.toMatchObject({
       status: 404,
       code: "METHOD_NOT_FOUND",

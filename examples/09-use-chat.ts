@@ -1,5 +1,5 @@
 // A page with the AI SDK's `useChat` on a server of rkat: the page is in use-chat/, and here its transport does what it does.
-// `node examples/08-use-chat.ts --stay` keeps it open, to be looked at with a browser.
+// `node examples/09-use-chat.ts --stay` keeps it open, to be looked at with a browser.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
