@@ -108,7 +108,8 @@ export interface FieldFlag {
 /** The flags of an operation's fields: named, explained and read as the fields' schemas say. */
 export function fieldFlags(operation: OperationName): readonly FieldFlag[] {
   return writtenFields(OPERATIONS[operation].input)
-    .filter(({ word }) => word.startsWith("-"))
+    // What changes a session that has run is written as what makes one, and no command does both.
+    .filter(({ path, word }) => word.startsWith("-") && path[0] !== "change_settings")
     .map((field) => ({ path: field.path, option: optionOf(field) }));
 }
 
