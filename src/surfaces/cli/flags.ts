@@ -107,10 +107,12 @@ export interface FieldFlag {
 
 /** The flags of an operation's fields: named, explained and read as the fields' schemas say. */
 export function fieldFlags(operation: OperationName): readonly FieldFlag[] {
-  return writtenFields(OPERATIONS[operation].input)
-    // What changes a session that has run is written as what makes one, and no command does both.
-    .filter(({ path, word }) => word.startsWith("-") && path[0] !== "change_settings")
-    .map((field) => ({ path: field.path, option: optionOf(field) }));
+  return (
+    writtenFields(OPERATIONS[operation].input)
+      // What changes a session that has run is written as what makes one, and no command does both.
+      .filter(({ path, word }) => word.startsWith("-") && path[0] !== "change_settings")
+      .map((field) => ({ path: field.path, option: optionOf(field) }))
+  );
 }
 
 /** Declares the flags of an operation's fields; `own` has what a command does otherwise, by the names of the fields. */
