@@ -23,6 +23,10 @@ const ITEM: Readonly<Record<string, JsonSchema>> = { item_id: { type: "string" }
 const PAGE = { limit: { type: "integer" }, order: { type: "string" }, after: { type: "string" } };
 
 const PLACES: readonly Place[] = [
+  // With one field alone most get through, and something comes of them that the others meet.
+  ["POST", "/v1/responses", { input: { type: "string" } }, ["input"]],
+  ["POST", "/v1/responses", { input: { type: "string" } }, ["input"]],
+  ["POST", "/v1/conversations", {}],
   ["POST", "/v1/responses", fieldsOf(CreateResponse), ["input"]],
   ["POST", "/v1/responses", fieldsOf(CreateResponse), ["input"]],
   ["POST", "/v1/responses/compact", fieldsOf(CompactRequest)],
