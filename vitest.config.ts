@@ -6,7 +6,10 @@ const report = process.env.VITEST_JSON;
 export default defineConfig({
   test: {
     include: ["src/**/*.test.ts", "test/**/*.test.ts"],
-    testTimeout: 30_000,
+    // For what hangs, not for what is slow: a machine that others use may stand still for a minute.
+    testTimeout: 180_000,
+    hookTimeout: 180_000,
+    expect: { poll: { timeout: 60_000 } },
     globalSetup: "test/support/postgres-setup.ts",
     // All cores: on two, the default would leave one idle for minutes of property tests.
     maxWorkers: "100%",

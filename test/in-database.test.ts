@@ -51,7 +51,7 @@ withPostgres("a runtime whose realm is in a database", () => {
     const [one, two] = [await openRuntime({ ...base, store }), await openRuntime({ ...base, store })];
     await one.dispatch("patchConfig", { patch: { agent: { max_turns: 7 } } });
     await expect
-      .poll(async () => (await two.dispatch("readConfig", {})).config, { timeout: 20_000 })
+      .poll(async () => (await two.dispatch("readConfig", {})).config, { timeout: 60_000 })
       .toMatchObject({ agent: { max_turns: 7 } });
     await one.close();
     await two.close();

@@ -210,7 +210,7 @@ describe("MCP servers that fail", () => {
     const session = await runtime.createDeferredSession("Begin.");
     const turn = session.turn("Go.");
     const ended = expect(turn).rejects.toMatchObject({ code: "REQUEST_CANCELLED" });
-    await expect.poll(() => told(notes), { timeout: 10_000 }).toContain("waiting");
+    await expect.poll(() => told(notes), { timeout: 60_000 }).toContain("waiting");
     await session.interrupt();
     await ended;
     await expect.poll(() => told(notes)).toContain("cancelled");
@@ -360,7 +360,7 @@ describe("MCP servers of a folder", () => {
   it("[G9] end with a command that is interrupted", async () => {
     write(serverTable("hang"));
     const { child, ended } = startRkat(folder, ["run", "hello", "-m", "offline"]);
-    await expect.poll(() => pidsOf(notes), { timeout: 20_000 }).toHaveLength(1);
+    await expect.poll(() => pidsOf(notes), { timeout: 60_000 }).toHaveLength(1);
     child.kill("SIGINT");
     expect((await ended).code).toBe(130);
     const [pid = 0] = pidsOf(notes);

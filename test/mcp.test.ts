@@ -166,7 +166,7 @@ describe("rkat-mcp on stdin and stdout", () => {
 describe("rkat-mcp over HTTP", () => {
   it("[G4] serves on a port of this machine until a signal, and asks for its token", async () => {
     const { child, exited, stderr } = start(folder("http"), ["--http", "--port", "0"], { RKAT_TOKEN: "s3cret" });
-    await expect.poll(stderr, { timeout: 10_000 }).toMatch(/listening on http:\/\/127\.0\.0\.1:\d+\/mcp\n/);
+    await expect.poll(stderr, { timeout: 60_000 }).toMatch(/listening on http:\/\/127\.0\.0\.1:\d+\/mcp\n/);
     const [url = ""] = /http:\S+/.exec(stderr()) ?? [];
     expect((await fetch(url, { method: "POST", body: "{}" })).status).toBe(401);
     const client = createClient();

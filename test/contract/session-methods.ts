@@ -23,7 +23,7 @@ export function describeSessionMethods({ name, open }: ClientWay): void {
     it("[G6] lets a session's first turn run behind its answer", async () => {
       const session = await client.createSession("Hello", { keepAlive: true });
       expect(session.lastResult).toMatchObject({ text: "", turns: 0 });
-      await expect.poll(async () => (await session.read()).state, { timeout: 30_000 }).toBe("idle");
+      await expect.poll(async () => (await session.read()).state, { timeout: 60_000 }).toBe("idle");
       expect(await session.read()).toMatchObject({ last_assistant_text: "You said: Hello" });
     });
 

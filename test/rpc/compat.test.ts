@@ -189,7 +189,7 @@ describe("a client of the 0.6 line", () => {
     const usage = { input_tokens: 0, output_tokens: 0, total_tokens: 0 };
     expect(answer).toEqual({ session_ref: expect.any(String), text: "", turns: 0, tool_calls: 0, usage });
     await expect
-      .poll(() => client.request("session/read", { session_id }), { timeout: 20_000 })
+      .poll(() => client.request("session/read", { session_id }), { timeout: 60_000 })
       .toMatchObject({ state: "idle", last_assistant_text: "Here I am." });
     expect(turnEvents(client.frames.slice(from), String(session_id))).toEqual([]);
     expect(await client.request("session/archive", { session_id })).toEqual({ archived: true });

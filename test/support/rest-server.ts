@@ -49,7 +49,7 @@ export async function serveOperated(
   /** Lines of a kind, once there are so many: what is told of a request is told when its answer has left. */
   const told = async (kind: string, count: number): Promise<readonly Record<string, unknown>[]> => {
     const found = () => lines.map((line) => JSON.parse(line)).filter((line) => line.kind === kind);
-    await vi.waitUntil(() => found().length >= count, { timeout: 20_000 });
+    await vi.waitUntil(() => found().length >= count, { timeout: 60_000 });
     return found();
   };
   return { ...served, operator, lines, told };
