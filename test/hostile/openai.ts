@@ -8,9 +8,8 @@ import {
   CreateResponse,
 } from "../../src/contract/openai-responses.ts";
 import type { JsonSchema } from "../../src/contract/requests.ts";
-import { createSystemClock } from "../../src/service/system-clock.ts";
 import { mountOpenAi } from "../../src/surfaces/openai/mount.ts";
-import { openRestServer } from "../../src/surfaces/rest/serve.ts";
+import { openServerHere } from "../support/server-here.ts";
 import type { Attack, AttackOptions, Score } from "./attack.ts";
 import { attackHttp, odditiesFor, requestOf } from "./http.ts";
 import type { HttpAnswer } from "./http-lane.ts";
@@ -58,17 +57,7 @@ export function fieldsOf(schema: z.ZodType): Readonly<Record<string, JsonSchema>
 /** Requests with something wrong in them, to OpenAI's endpoints. */
 export function attackOpenAi(options: AttackOptions): Promise<Attack> {
   return attackTarget(options, async (target) => {
-    const server = await openRestServer({
-      host: "127.0.0.1",
-      port: 0,
-      allowedHosts: [],
-      allowedOrigins: [],
-      token: undefined,
-      runtime: target.runtime,
-      about: { realm: REALM },
-      version: "1.2.3",
-      clock: createSystemClock(),
-      log: () => {},
+    const server = await openServerHere(target.runtime, REALM, {
       mounts: [(parts) => mountOpenAi({ memory: "session", tools: "none" }, parts)],
     });
     try {

@@ -1,10 +1,9 @@
 import { ERRORS, type ErrorCode } from "../../src/contract/error.ts";
 import type { JsonSchema } from "../../src/contract/requests.ts";
-import { createSystemClock } from "../../src/service/system-clock.ts";
 import { OPERATION_NAMES } from "../../src/surfaces/rest/operation-routes.ts";
 import { inputPlaces } from "../../src/surfaces/rest/operation-shape.ts";
-import { openRestServer } from "../../src/surfaces/rest/serve.ts";
 import { chance, pick } from "../compaction/chances.ts";
+import { openServerHere } from "../support/server-here.ts";
 import type { Attack, AttackOptions, Score } from "./attack.ts";
 import { attackHttp, type HostileRequest, odditiesFor, requestOf } from "./http.ts";
 import type { HttpAnswer } from "./http-lane.ts";
@@ -14,18 +13,7 @@ import { attackTarget, REALM } from "./target.ts";
 /** Requests with something wrong in them, to a server of REST. */
 export function attackRest(options: AttackOptions): Promise<Attack> {
   return attackTarget(options, async (target) => {
-    const server = await openRestServer({
-      host: "127.0.0.1",
-      port: 0,
-      allowedHosts: [],
-      allowedOrigins: [],
-      token: undefined,
-      runtime: target.runtime,
-      about: { realm: REALM },
-      version: "1.2.3",
-      clock: createSystemClock(),
-      log: () => {},
-    });
+    const server = await openServerHere(target.runtime, REALM);
     try {
       const surface = {
         port: Number(new URL(server.url).port),

@@ -1,8 +1,7 @@
 import type { JsonSchema } from "../../src/contract/requests.ts";
 import { UiChatRequest } from "../../src/contract/ui-chat.ts";
-import { createSystemClock } from "../../src/service/system-clock.ts";
 import { mountUi } from "../../src/surfaces/openai/mount.ts";
-import { openRestServer } from "../../src/surfaces/rest/serve.ts";
+import { openServerHere } from "../support/server-here.ts";
 import type { Attack, AttackOptions, Score } from "./attack.ts";
 import { attackHttp, odditiesFor, requestOf } from "./http.ts";
 import type { HttpAnswer } from "./http-lane.ts";
@@ -75,17 +74,7 @@ const PROBE = '{"id":"probe","messages":[{"role":"user","parts":[{"type":"text",
 /** Requests with something wrong in them, to the endpoints of pages. */
 export function attackUiChat(options: AttackOptions): Promise<Attack> {
   return attackTarget(options, async (target) => {
-    const server = await openRestServer({
-      host: "127.0.0.1",
-      port: 0,
-      allowedHosts: [],
-      allowedOrigins: [],
-      token: undefined,
-      runtime: target.runtime,
-      about: { realm: REALM },
-      version: "1.2.3",
-      clock: createSystemClock(),
-      log: () => {},
+    const server = await openServerHere(target.runtime, REALM, {
       mounts: [(parts) => mountUi({ memory: "session", tools: "none", grace_ms: 1 }, parts)],
     });
     try {

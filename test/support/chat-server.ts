@@ -1,6 +1,6 @@
-import { createSystemClock } from "../../src/service/system-clock.ts";
 import { mountOpenAi } from "../../src/surfaces/openai/mount.ts";
-import { openRestServer, type RestService } from "../../src/surfaces/rest/serve.ts";
+import type { RestService } from "../../src/surfaces/rest/serve.ts";
+import { openServerHere } from "./server-here.ts";
 
 /** A server of OpenAI's endpoints, on a port of this machine. */
 export function openChatServer(
@@ -8,20 +8,7 @@ export function openChatServer(
   { settings = {}, ...rest }: Partial<RestService> & { settings?: Partial<Parameters<typeof mountOpenAi>[0]> } = {},
 ) {
   const wanted = { memory: "session" as const, tools: "none" as const, ...settings };
-  return openRestServer({
-    host: "127.0.0.1",
-    port: 0,
-    allowedHosts: [],
-    allowedOrigins: [],
-    token: undefined,
-    runtime,
-    about: { realm: "chat" },
-    version: "1.2.3",
-    clock: createSystemClock(),
-    log: () => {},
-    mounts: [(parts) => mountOpenAi(wanted, parts)],
-    ...rest,
-  });
+  return openServerHere(runtime, "chat", { mounts: [(parts) => mountOpenAi(wanted, parts)], ...rest });
 }
 
 export interface Heard {

@@ -2,10 +2,10 @@ import { DefaultChatTransport, readUIMessageStream, type UIMessage, type UIMessa
 import { onTestFinished } from "vitest";
 import type { UiChatData, UiChatMetadata } from "../../src/contract/ui-chat.ts";
 import { createInMemoryStore, type RuntimeOptions } from "../../src/runtime.ts";
-import { createSystemClock } from "../../src/service/system-clock.ts";
 import { mountUi } from "../../src/surfaces/openai/mount.ts";
-import { openRestServer, type RestService } from "../../src/surfaces/rest/serve.ts";
+import type { RestService } from "../../src/surfaces/rest/serve.ts";
 import { scriptedRuntime } from "./runtime.ts";
+import { openServerHere } from "./server-here.ts";
 
 export type Shown = UIMessage<UiChatMetadata, UiChatData>;
 
@@ -15,20 +15,7 @@ export function openUiServer(
   { settings = {}, ...rest }: Partial<RestService> & { settings?: Partial<Parameters<typeof mountUi>[0]> } = {},
 ) {
   const wanted = { memory: "session" as const, tools: "none" as const, grace_ms: 600_000, ...settings };
-  return openRestServer({
-    host: "127.0.0.1",
-    port: 0,
-    allowedHosts: [],
-    allowedOrigins: [],
-    token: undefined,
-    runtime,
-    about: { realm: "ui" },
-    version: "1.2.3",
-    clock: createSystemClock(),
-    log: () => {},
-    mounts: [(parts) => mountUi(wanted, parts)],
-    ...rest,
-  });
+  return openServerHere(runtime, "ui", { mounts: [(parts) => mountUi(wanted, parts)], ...rest });
 }
 
 /** The same of a scripted model, for one test. */
