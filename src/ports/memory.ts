@@ -123,6 +123,10 @@ export interface MemoryStore {
   readonly vectors: VectorShelf;
   /** Removes a session with everything derived from it; a late `add` for it is refused by doing nothing. */
   drop(sessionId: string): Promise<void>;
+  /** Removes what was taken in of a session, which is to be taken in again from its beginning. */
+  reset(sessionId: string): Promise<void>;
+  /** Leaves nothing, in terms, vectors or free pages, of what was removed. */
+  purge(): Promise<void>;
   status(embedderId: string): Promise<MemoryStatus>;
   close(): Promise<void>;
 }

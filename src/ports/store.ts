@@ -2,6 +2,7 @@ import type { CompactionCadence } from "../contract/compaction.ts";
 import type { Entry, EntryBody, NewEntry } from "../contract/entry.ts";
 import type { Usage } from "../contract/event.ts";
 import type { SessionSettings } from "../contract/session.ts";
+import type { Forgettings } from "./forgettings.ts";
 import type { Signals } from "./signals.ts";
 
 /** The append-only logs of sessions, or of whatever else is told in entries: the truth everything else is folded from. */
@@ -19,6 +20,12 @@ export interface EventLog<B = EntryBody> {
   ): Promise<readonly Entry<B>[]>;
   /** Entries whose seqs reach `fromSeq` or beyond, oldest first, at most `max`. An unknown session has none. */
   read(sessionId: string, fromSeq: number, max: number): Promise<readonly Entry<B>[]>;
+  /**
+   * Puts entries in the place of those that have their seqs: what is forgotten leaves the log this way, and nothing else
+   * does. Spans and times stay, and no body may be longer, as JSON, than the one it replaces. All are replaced or, until
+   * this resolves, any of them may be; what stood there before is gone when it has. Whoever calls it holds the session.
+   */
+  rewrite(sessionId: string, entries: readonly Entry<B>[]): Promise<void>;
 }
 
 /** What a store itself needs to know of a log. */
@@ -119,6 +126,8 @@ export interface BlobStore {
   get(blobId: string): Promise<Blob | undefined>;
   /** The ids that come after one, which need not be there, in the order of their signs; at most `max`. */
   ids(after: string, max: number): Promise<readonly string[]>;
+  /** Takes a blob away; one that is not there is no matter. */
+  remove(blobId: string): Promise<void>;
 }
 
 /**
@@ -130,6 +139,8 @@ export interface CheckpointStore {
   get(sessionId: string): Promise<string | undefined>;
   /** In the place of the one before; it need not be durable. */
   put(sessionId: string, text: string): Promise<void>;
+  /** Takes it away, where there is one. */
+  remove(sessionId: string): Promise<void>;
 }
 
 export interface Store<B = EntryBody, R extends LogRow = SessionRow> {
@@ -140,5 +151,9 @@ export interface Store<B = EntryBody, R extends LogRow = SessionRow> {
   readonly signals: Signals;
   /** A capability: absent where nothing is kept beside the logs. */
   readonly checkpoints?: CheckpointStore | undefined;
+  /** A capability: absent where nothing can be forgotten with proof. */
+  readonly forgettings?: Forgettings | undefined;
+  /** Leaves nothing, in what is derived of these logs or in what is free, of what was rewritten or removed. */
+  purge(sessionIds: readonly string[]): Promise<void>;
   close(): Promise<void>;
 }

@@ -60,6 +60,8 @@ export interface PrivateDb<Value, K extends Key> extends Table<Value, K> {
   stamp(): object;
   /** Begins an empty file, unless another process has: what is in this one cannot be relied on. */
   renew(): void;
+  /** Writes the file anew with what it holds now: nothing is left of what it held before. */
+  compact(): void;
   close(): Promise<void>;
 }
 
@@ -293,6 +295,7 @@ export function openPrivateDb<Value, K extends Key>(
     generation: () => told(path, () => current().state.generation),
     stamp: () => told(path, () => current().state),
     renew,
+    compact: () => told(path, () => alone(() => writeAnew(current()))),
     close: async () => {
       if (isClosed) return;
       clearTimeout(syncing);

@@ -158,6 +158,14 @@ export function dropSession(tables: Tables, sessionId: string): void {
   tables.sessions.put(sessionId, { ...session, dropped: true, discarded: [], mark });
 }
 
+/** Takes away what was taken in of a session: what is taken in next has another number. Inside a transaction. */
+export function resetSession(tables: Tables, sessionId: string): void {
+  const session = tables.sessions.get(sessionId);
+  if (session === undefined || session.dropped) return;
+  letGo(tables, session);
+  tables.sessions.remove(sessionId);
+}
+
 /** Takes texts away; what else speaks of them is passed over from now on. Inside a transaction. */
 function letGo(tables: Tables, session: SessionState): number {
   const before = readManifest(tables);

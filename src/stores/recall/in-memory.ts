@@ -42,6 +42,13 @@ export function createMemoryStoreInMemory(): MemoryStore {
   };
   const inScope = (scope: Scope): Row[] =>
     [...rows.values()].filter(({ chunk }) => isInScope(chunk, scope, shelves.get(chunk.session_id)));
+  const letGo = (sessionId: string): void => {
+    shelves.delete(sessionId);
+    for (const { chunk } of [...rows.values()].filter((row) => row.chunk.session_id === sessionId)) {
+      rows.delete(chunk.id);
+      for (const vectors of shelvesOfVectors.values()) vectors.delete(chunk.id);
+    }
+  };
   const isIn = (id: number, scope: Scope): boolean => {
     const row = rows.get(id);
     return row !== undefined && isInScope(row.chunk, scope, shelves.get(row.chunk.session_id));
@@ -115,11 +122,11 @@ export function createMemoryStoreInMemory(): MemoryStore {
     },
     drop: async (sessionId) => {
       dropped.add(sessionId);
-      shelves.delete(sessionId);
-      for (const { chunk } of [...rows.values()].filter((row) => row.chunk.session_id === sessionId)) {
-        rows.delete(chunk.id);
-        for (const vectors of shelvesOfVectors.values()) vectors.delete(chunk.id);
-      }
+      letGo(sessionId);
+    },
+    reset: async (sessionId) => letGo(sessionId),
+    purge: async () => {
+      for (const [passage, id] of idsByPassage) if (!rows.has(id)) idsByPassage.delete(passage);
     },
     status: async (embedderId) => {
       const there = vectorsOf(embedderId);

@@ -4,11 +4,21 @@ import { setImmediate } from "node:timers/promises";
 import { messageOf, RuntimeError } from "../../contract/error.ts";
 import type { Chunk, MemoryStore } from "../../ports/memory.ts";
 import { DamagedDb } from "../embedded/table-file.ts";
-import { addBatch, type Change, draftsOf, dropSession, FIRST_VERSION, followChange, isOutdated } from "./batches.ts";
+import {
+  addBatch,
+  type Change,
+  draftsOf,
+  dropSession,
+  FIRST_VERSION,
+  followChange,
+  isOutdated,
+  resetSession,
+} from "./batches.ts";
 import { createCatalogue, LIVE } from "./catalogue.ts";
 import { createMatcher } from "./match.ts";
 import { createNearest } from "./nearest.ts";
 import type { Scanner } from "./scanner.ts";
+import { withoutPostings } from "./segment.ts";
 import { createShelf } from "./shelf.ts";
 import { decodeRow, lacking, openTables, readManifest, type Tables, writeManifest } from "./tables.ts";
 
@@ -150,6 +160,14 @@ export function openMemoryStore(options: EmbeddedMemoryOptions): EmbeddedMemory 
       empty: () => writing(renew),
     },
     drop: (sessionId) => writing(() => tables.root.transactionSync(() => dropSession(tables, sessionId))),
+    reset: (sessionId) => writing(() => tables.root.transactionSync(() => resetSession(tables, sessionId))),
+    purge: async () => {
+      const { segments } = await reading(() => readManifest(tables));
+      for (const { firstId } of segments) await writing(() => cleanSegment(tables, firstId));
+      for (const { key } of await reading(() => tables.embedders.getRange()))
+        await writing(() => view.shelfOf(key).purge());
+      await writing(tables.root.compact);
+    },
     status: (embedderId) =>
       reading(() => {
         const { entries } = readManifest(tables);
@@ -164,6 +182,24 @@ export function openMemoryStore(options: EmbeddedMemoryOptions): EmbeddedMemory 
 }
 
 const EMPTIED = "the memory was made anew meanwhile; what this adds to is to be taken in first";
+
+/** Takes out of a segment, by its first id, what speaks of chunks that are gone. */
+function cleanSegment(tables: Tables, firstId: number): void {
+  tables.root.transactionSync(() => {
+    const manifest = readManifest(tables);
+    // It may have been merged with others since, which are looked at as one.
+    const at = manifest.segments.findLastIndex((segment) => segment.firstId <= firstId);
+    const segment = manifest.segments[at];
+    if (segment === undefined) return;
+    const gone = new Set<number>();
+    for (let place = 0; place < segment.chunks; place += 1)
+      if (!tables.rows.doesExist(segment.firstId + place)) gone.add(place);
+    if (gone.size === 0) return;
+    const lastSegment = manifest.lastSegment + 1;
+    const cleaned = withoutPostings(tables, segment, { number: lastSegment, isGone: (place) => gone.has(place) });
+    writeManifest(tables, { ...manifest, lastSegment, segments: manifest.segments.with(at, cleaned) });
+  });
+}
 
 /** What is known of the tables in this process. */
 function openView(tables: Tables, { folder, warn, scanner }: Required<Omit<EmbeddedMemoryOptions, "version">>) {

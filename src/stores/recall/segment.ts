@@ -1,5 +1,5 @@
 import type { NewChunk } from "../../ports/memory.ts";
-import { createPageWriter, decodePage, keyOf, lastUpTo, type PostingPage, SEGMENT_CHUNKS_MAX } from "./posting-page.ts";
+import { countAt, createPageWriter, decodePage, keyOf, lastUpTo, type PostingPage, SEGMENT_CHUNKS_MAX } from "./posting-page.ts";
 import { aligned, lacking, type Manifest, type Segment, type Tables } from "./tables.ts";
 
 /** A segment that has no number and no ids yet. */
@@ -182,6 +182,34 @@ function mergeRun(tables: Tables, run: readonly Segment[], number: number): Segm
   for (const segment of run) removeSegment(tables, segment);
   writeSegment(tables, number, parts);
   return { number, firstId, chunks: sumOf(run), pages: parts.pages.length };
+}
+
+/** The segment without the postings of chunks that are gone, under a number of its own. Inside a transaction. */
+export function withoutPostings(
+  tables: Tables,
+  segment: Segment,
+  { number, isGone }: { readonly number: number; readonly isGone: (place: number) => boolean },
+): Segment {
+  const writer = createPageWriter();
+  for (const reader = createTermReader(tables, segment, 0); reader.key !== Number.POSITIVE_INFINITY; reader.advance()) {
+    const { page, term } = reader;
+    const from = page.starts[term] ?? 0;
+    const to = page.starts[term + 1] ?? from;
+    let isTold = false;
+    for (let at = from; at < to; at += 1) {
+      const place = page.places[at] ?? 0;
+      if (isGone(place)) continue;
+      if (!isTold) writer.term(reader.key);
+      isTold = true;
+      writer.posting(place, countAt(page, at));
+    }
+  }
+  const { sessions, seqs, lengths, byWords } = readColumns(tables, segment);
+  const kept = lengths.map((length, place) => (isGone(place) ? 0 : length));
+  const parts = { columns: { sessions, seqs, lengths: kept, byWords }, ...writer.finish() };
+  removeSegment(tables, segment);
+  writeSegment(tables, number, parts);
+  return { ...segment, number, pages: parts.pages.length };
 }
 
 /** Inside a transaction. */

@@ -41,6 +41,8 @@ export interface Shelf {
   known(passages: readonly string[]): ReadonlyMap<string, Float32Array>;
   /** Looks at every vector of a page of ids, and of those beside it: what is damaged is missing from now on. */
   mend(state: EmbedderState, page: number): void;
+  /** Leaves nothing of the vectors of chunks that are gone. */
+  purge(): void;
   /** Ids of chunks without a vector that are to have one, ascending. */
   missing(max: number, wanted?: Wanted): readonly number[];
   /** Of the chunks that are there, those that have no vector: that are to have one, and that are not. */
@@ -125,6 +127,13 @@ export function createShelf({ tables, catalogue, folder, embedderId, warn }: She
         }
       }
       warn(`the vector files of ${embedderId} were damaged and are mended; ${lost} vectors are to be made again`);
+      shelf.refresh();
+    },
+    purge: () => {
+      const state = shelf.refresh();
+      if (state === undefined) return;
+      const { lastId } = catalogue.refresh();
+      tables.root.transactionSync(() => erasePages(tables, filesOf(state), { embedderId, lastId }));
       shelf.refresh();
     },
     known: (texts) => {
@@ -318,6 +327,37 @@ function putPage(
   files.readSignatures(page * PRESENCE_IDS, signatures);
   const checksum = checksumOf(bits, signatures, signatureBytes);
   tables.presence.put([state.number, page], encodePresence({ revision: state.revision, checksum, bits }));
+}
+
+/** Zeros in the place of vectors whose chunks are gone. Inside a transaction. */
+function erasePages(
+  tables: Tables,
+  files: VectorFiles,
+  { embedderId, lastId }: { readonly embedderId: string; readonly lastId: number },
+): void {
+  const state = tables.embedders.get(embedderId);
+  if (state === undefined) return;
+  const { signatureBytes } = layoutFor(state.dimensions, 0);
+  const revision = state.revision + 1;
+  for (let page = 0; page * PRESENCE_IDS <= lastId; page += 1) {
+    const { bits } = decodePresence(tables.presence.get([state.number, page]));
+    let isChanged = false;
+    for (let place = 0; place < PRESENCE_IDS; place += 1) {
+      const id = page * PRESENCE_IDS + place;
+      if (id > lastId || tables.rows.doesExist(id)) continue;
+      // Also where none is told of: a process may have died between the vector and the word of it.
+      files.erase(id);
+      if (!isPresent(bits, place)) continue;
+      setPresent(bits, place, false);
+      isChanged = true;
+    }
+    if (!isChanged) continue;
+    const signatures = new Uint8Array(PRESENCE_IDS * signatureBytes);
+    files.readSignatures(page * PRESENCE_IDS, signatures);
+    const checksum = checksumOf(bits, signatures, signatureBytes);
+    tables.presence.put([state.number, page], encodePresence({ revision, checksum, bits }));
+  }
+  tables.embedders.put(embedderId, { ...state, revision });
 }
 
 /** Makes signatures again from the rows that are sound, and takes those that are not for missing. Inside a transaction. */

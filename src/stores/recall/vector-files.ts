@@ -15,6 +15,8 @@ export interface VectorFiles {
   /** What tells the texts apart that the vectors were made of; 0 where that is not known. */
   readSums(firstId: number, count: number): Float64Array;
   write(vectors: readonly VectorRow[]): void;
+  /** Leaves nothing of an id. */
+  erase(id: number): void;
   /** What they take on the disk. */
   bytes(): number;
   close(): void;
@@ -58,6 +60,19 @@ export function openVectorFiles(
         writeFully(signatures, Buffer.concat(run.map(({ signature }) => signature)), firstId * signatureBytes);
         const made = Float64Array.from(run, ({ sum }) => sum);
         writeFully(sums, new Uint8Array(made.buffer), firstId * SUM_BYTES);
+      }
+    },
+    erase: (id) => {
+      const kinds = [
+        [rows, stride],
+        [signatures, signatureBytes],
+        [sums, SUM_BYTES],
+      ] as const;
+      const there = Buffer.alloc(stride);
+      for (const [fd, bytes] of kinds) {
+        readFully(fd, there, { position: id * bytes, length: bytes });
+        // A file is hollow where it was never written, and stays so.
+        if (there.subarray(0, bytes).some((byte) => byte !== 0)) writeFully(fd, Buffer.alloc(bytes), id * bytes);
       }
     },
     // Blocks, not lengths: where there is no vector the files are hollow.
