@@ -2,6 +2,7 @@ import { z } from "zod";
 import { LongtermQuality, ReceiptCounts, Remaking, TierReceipts } from "./agent-receipt.ts";
 import { Receipt } from "./compaction.ts";
 import { Usage } from "./event.ts";
+import { Forgotten } from "./forgotten.ts";
 import { positive, written } from "./input.ts";
 
 const count = z.number().int().nonnegative();
@@ -82,6 +83,15 @@ export const AgentEntryBody = z.discriminatedUnion("kind", [
     error: z.string(),
     usage: Usage.optional(),
     ...spender,
+  }),
+  /** What entries before this one said was forgotten; the summaries are these from here on. */
+  z.object({
+    kind: z.literal("forgotten"),
+    agent: z.string(),
+    ...Forgotten,
+    recent: Tier.optional(),
+    longterm: Tier.optional(),
+    last_error: z.string().optional(),
   }),
 ]);
 export type AgentEntryBody = z.infer<typeof AgentEntryBody>;

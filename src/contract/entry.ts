@@ -2,6 +2,7 @@ import { z } from "zod";
 import { Answer, AskedEntry } from "./approval.ts";
 import { CompactionFacts, ContextPart, KeptNative, PrunedResult, SeqRange } from "./compaction.ts";
 import { AgentEvent, ErrorClass, TerminalCause, Usage } from "./event.ts";
+import { Forgotten } from "./forgotten.ts";
 import { Content, Message, StopReason, ToolResult } from "./message.ts";
 import { Cost } from "./money.ts";
 import { RewriteCommit } from "./rewrite.ts";
@@ -159,6 +160,17 @@ export const EntryBody = z.discriminatedUnion("kind", [
   }),
   z.object({ kind: z.literal("turn_closed"), end: TurnEnd }),
   z.object({ kind: z.literal("archived") }),
+  /**
+   * What entries before this one said was forgotten: they stand in the log and say nothing of it any more. It is the one
+   * thing by which a log is changed.
+   */
+  z.object({
+    kind: z.literal("forgotten"),
+    ...Forgotten,
+    /** What is known of the session without its log, as it is from here on. */
+    row: z.object({ title: z.string(), labels: z.record(z.string(), z.string()) }),
+    by,
+  }),
 ]);
 export type EntryBody = z.infer<typeof EntryBody>;
 export type EntryBodyOf<K extends EntryBody["kind"]> = Extract<EntryBody, { kind: K }>;

@@ -27,6 +27,7 @@ export function eventsOf(body: EntryBody, source: EventSource): readonly AgentEv
     case "expanded":
     case "pinned":
     case "archived":
+    case "forgotten":
       return [];
     case "turn_opened":
       return [{ type: "run_started", session_id: source.sessionId, prompt: body.message.content }];

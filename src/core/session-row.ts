@@ -85,6 +85,11 @@ function applyBody(row: Changing<SessionRow>, { body, seq, timestamp_ms }: Entry
     case "archived":
       row.archived = true;
       return;
+    case "forgotten":
+      // Also for whoever folds on from a row of before.
+      row.title = body.row.title;
+      row.labels = body.row.labels;
+      return;
     case "compacted":
       // What a prepared one took was counted when it was prepared.
       if (body.prepared === undefined) addTo(row, body, timestamp_ms);

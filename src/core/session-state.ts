@@ -182,6 +182,7 @@ const NEEDS_ALL: ReadonlySet<EntryBody["kind"]> = new Set([
   "expanded",
   "pinned",
   "rewritten",
+  "forgotten",
 ]);
 
 /** Advances a state by one entry; false where that takes everything that was said, and then nothing has changed. */
@@ -333,6 +334,10 @@ export function advance(state: SessionState, entry: Entry): void {
       return;
     case "model_called":
       state.callEntry = entry;
+      return;
+    case "forgotten":
+      // What the model counted was another context.
+      state.lastInputTokens = 0;
       return;
     case "compaction_undone":
     case "expanded":

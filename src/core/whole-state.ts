@@ -1,3 +1,4 @@
+import type { SeqRange } from "../contract/compaction.ts";
 import type { Entry, EntryBody, EntryBodyOf } from "../contract/entry.ts";
 import type { Clock } from "../ports/clock.ts";
 import { type Placed, showBy, standingIn } from "./context.ts";
@@ -29,6 +30,8 @@ export interface WholeState extends SessionState {
   /** Every rewrite of it, oldest first. */
   rewrites: readonly RewriteRecord[];
   compactions: readonly KeptCompaction[];
+  /** Where something was forgotten. */
+  holes: readonly SeqRange[];
 }
 
 export function isWhole(state: SessionState): state is WholeState {
@@ -61,11 +64,13 @@ export async function foldLongSession(
 
 /** The state before the first entry of a log. */
 export function beginFold(sessionId: string, entries: readonly Entry[]): WholeState {
-  return { ...beginState(sessionId, entries), transcript: [], rewrites: [], compactions: [] };
+  return { ...beginState(sessionId, entries), transcript: [], rewrites: [], compactions: [], holes: [] };
 }
 
 /** Advances a state by one entry; false where it lacks what that takes, and then nothing has changed. */
 export function applyTo(state: SessionState, entry: Entry): boolean {
+  // What it was folded from says something else now.
+  if (entry.body.kind === "forgotten") return false;
   if (!isWhole(state)) return applyAlone(state, entry);
   applyEntry(state, entry);
   return true;
@@ -86,6 +91,7 @@ const SHOWS_ANEW: ReadonlySet<EntryBody["kind"]> = new Set([
   "expanded",
   "pinned",
   "rewritten",
+  "forgotten",
 ]);
 
 /** The same but for what is shown after a change of it, which `showAnew` makes up for. */
@@ -129,6 +135,10 @@ export function applyUnshown(state: WholeState, entry: Entry): void {
       return;
     case "rewritten":
       applyRewrite(state, seq, body);
+      state.shownAnewSeq = seq;
+      return;
+    case "forgotten":
+      state.holes = [...state.holes, ...body.holes.map(({ from_seq, to_seq }) => ({ from_seq, to_seq }))];
       state.shownAnewSeq = seq;
       return;
     default:

@@ -183,8 +183,8 @@ function asFailure(sessionId: string, cause: unknown): RuntimeError {
  * lose events. Whoever appends never waits for them, only once for the note that they are to come; closing does, within
  * their bound.
  */
-export function projectStore(store: Store, files: Pick<RkatFiles, "expect" | "touch" | "close">): Store {
-  const { log, sessions, locks, blobs, signals, checkpoints } = store;
+export function projectStore(store: Store, files: Pick<RkatFiles, "expect" | "touch" | "rebuild" | "close">): Store {
+  const { log, sessions, locks, blobs, signals, checkpoints, forgettings } = store;
   return {
     log: {
       append: async (sessionId, after, entries, atMs) => {
@@ -199,12 +199,18 @@ export function projectStore(store: Store, files: Pick<RkatFiles, "expect" | "to
         }
       },
       read: (sessionId, fromSeq, max) => log.read(sessionId, fromSeq, max),
+      rewrite: (sessionId, entries) => log.rewrite(sessionId, entries),
     },
     sessions,
     locks,
     blobs,
     signals,
     checkpoints,
+    forgettings,
+    purge: async (sessionIds) => {
+      for (const sessionId of sessionIds) await files.rebuild(sessionId);
+      await store.purge(sessionIds);
+    },
     close: async () => {
       await files.close();
       await store.close();

@@ -93,7 +93,7 @@ describe("coming back to a session", { timeout: TIMEOUT_MS }, () => {
       const counting = (store: Store): Store => ({
         ...store,
         log: {
-          append: store.log.append,
+          ...store.log,
           read: async (...range) => {
             const entries = await store.log.read(...range);
             read += entries.length;
@@ -128,11 +128,11 @@ describe("coming back to a session", { timeout: TIMEOUT_MS }, () => {
     const resumed = (kept: string, log = store.log) =>
       createCheckpoints({
         log,
-        store: { get: async () => kept, put: async () => {} },
+        store: { get: async () => kept, put: async () => {}, remove: async () => {} },
         hash: sha256,
         breathe: async () => {},
       }).resume(id);
-    const { transcript: _t, rewrites: _r, compactions: _c, ...right } = foldSession(id, entries);
+    const { transcript: _t, rewrites: _r, compactions: _c, holes: _h, ...right } = foldSession(id, entries);
     expect(await resumed(text)).toEqual(right);
     for (let length = 0; length < text.length; length += 1)
       expect(await resumed(text.slice(0, length))).toBeUndefined();

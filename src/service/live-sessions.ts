@@ -108,7 +108,9 @@ export function createLiveSessions(
     whole: async (session) => {
       if (isWhole(session.state)) return session.state;
       // Between two appends, as a refresh: what one of them has written must be in it once.
-      const whole = session.appending.then(() => makeWhole(log, session.state, session.state.lastSeq, breathe));
+      const whole = session.appending.then(() =>
+        isWhole(session.state) ? session.state : makeWhole(log, session.state, session.state.lastSeq, breathe),
+      );
       session.appending = whole.then(noted, noted);
       return whole;
     },
@@ -124,14 +126,13 @@ async function foldFrom(log: EventLog, sessionId: string, breathe: Clock["breath
   return entries.length === 0 ? undefined : foldLongSession(sessionId, entries, breathe);
 }
 
-/** Adds to a state everything that was said up to a seq; the state itself, which whoever works on the session has. */
+/** Makes a state anew with everything that was said up to a seq; the state itself, which whoever works on the session has. */
 async function makeWhole(
   log: EventLog,
   state: SessionState,
   lastSeq: number,
   breathe: Clock["breathe"] = () => undefined,
 ): Promise<WholeState> {
-  if (isWhole(state)) return state;
   const entries = await log.read(state.sessionId, 1, ENTRIES_MAX);
   const said = entries.filter(({ seq }) => seq <= lastSeq);
   return Object.assign(state, await foldLongSession(state.sessionId, said, breathe));
@@ -310,7 +311,7 @@ export function createLockedWork(parts: { store: Store; clock: Clock; live: Live
  * every append is told to whoever hears the session.
  */
 export function translateFailures<B, R extends LogRow>(store: Store<B, R>): Store<B, R> {
-  const { log, sessions, locks, blobs, signals, checkpoints } = store;
+  const { log, sessions, locks, blobs, signals, checkpoints, forgettings } = store;
   const hold = async (sessionId: string): Promise<Hold> => {
     const held = await translated(() => locks.hold(sessionId));
     return { interrupted: held.interrupted, release: () => translated(() => held.release()) };
@@ -324,6 +325,7 @@ export function translateFailures<B, R extends LogRow>(store: Store<B, R>): Stor
         return entries;
       },
       read: (sessionId, fromSeq, max) => translated(() => log.read(sessionId, fromSeq, max)),
+      rewrite: (sessionId, entries) => translated(() => log.rewrite(sessionId, entries)),
     },
     sessions: {
       get: (sessionId) => translated(() => sessions.get(sessionId)),
@@ -338,9 +340,12 @@ export function translateFailures<B, R extends LogRow>(store: Store<B, R>): Stor
       put: (blob) => translated(() => blobs.put(blob)),
       get: (blobId) => translated(() => blobs.get(blobId)),
       ids: (after, max) => translated(() => blobs.ids(after, max)),
+      remove: (blobId) => translated(() => blobs.remove(blobId)),
     },
     signals,
     checkpoints,
+    forgettings,
+    purge: (sessionIds) => translated(() => store.purge(sessionIds)),
     close: () => translated(() => store.close()),
   };
 }

@@ -40,6 +40,16 @@ export function createStoreInMemory<B, R extends LogRow>(options: {
         const start = firstReaching(log, fromSeq);
         return log.slice(start, start + max);
       },
+      rewrite: async (sessionId, entries) => {
+        const bodies = new Map(entries.map(({ seq, body }) => [seq, body]));
+        const log = (logs.get(sessionId) ?? []).map((entry) => ({
+          ...entry,
+          body: bodies.get(entry.seq) ?? entry.body,
+        }));
+        logs.set(sessionId, log);
+        rows.delete(sessionId);
+        for (const entry of log) rows.set(sessionId, foldRow(rows.get(sessionId), sessionId, entry));
+      },
     },
     sessions: {
       get: async (sessionId) => rows.get(sessionId),
@@ -59,7 +69,9 @@ export function createStoreInMemory<B, R extends LogRow>(options: {
           .filter((id) => id > after)
           .sort()
           .slice(0, max),
+      remove: async (blobId) => void blobs.delete(blobId),
     },
+    purge: async () => {},
     close: async () => {},
   };
 }

@@ -30,6 +30,8 @@ export interface AgentRow extends LogRow {
   /** How many there were when the last one failed; absent when it did not. */
   readonly failed_at_count?: number;
   readonly last_error?: string;
+  /** Seq since which entries before it say less than they did; absent where nothing was forgotten. */
+  readonly forgotten_seq?: number;
   /** What summaries took, by day, model and who asked; bounded, and absent in a row of before it was kept. */
   readonly spent?: readonly Spent[];
   /** Where the memories lie that no summary covers. */
@@ -50,6 +52,18 @@ export function foldAgent(row: AgentRow | undefined, id: string, entry: Entry<Ag
       return { ...after, agent: body.agent, note_seqs: [...before.note_seqs, seq] };
     case "tiers_compacted":
       return compacted(withSpending(after, body), body, entry);
+    case "forgotten": {
+      const { recent: _recent, longterm: _longterm, last_error: _error, ...rest } = after;
+      const { agent, recent, longterm, last_error } = body;
+      return {
+        ...rest,
+        agent,
+        forgotten_seq: seq,
+        ...(recent === undefined ? {} : { recent }),
+        ...(longterm === undefined ? {} : { longterm }),
+        ...(last_error === undefined ? {} : { last_error }),
+      };
+    }
     case "tiers_failed":
       return { ...withSpending(after, body), failed_at_count: body.at_count, last_error: body.error };
   }

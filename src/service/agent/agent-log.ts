@@ -36,6 +36,8 @@ export function createAgentLog(name: string, { store, clock }: { store: AgentSto
   const waiting: Job[] = [];
   let isPumping = false;
   let kept: VaultMemory[] = [];
+  /** As of which forgetting they are. */
+  let keptSince: number | undefined;
 
   const keep = (memories: readonly VaultMemory[]): void => {
     const follows = (kept.at(-1)?.number ?? -1) + 1 === memories[0]?.number;
@@ -91,9 +93,11 @@ export function createAgentLog(name: string, { store, clock }: { store: AgentSto
       return job.promise;
     },
     memories: async (from, to) => {
+      const row = await store.sessions.get(id);
+      if (keptSince !== row?.forgotten_seq) kept = [];
+      keptSince = row?.forgotten_seq;
       const isKept = from >= (kept[0]?.number ?? ENTRIES_MAX) && to <= (kept.at(-1)?.number ?? 0);
       if (isKept) return kept.filter(({ number }) => number >= from && number <= to);
-      const row = await store.sessions.get(id);
       const place = row?.places.findLast(({ number }) => number <= from);
       const start = place === undefined ? 1 : place.seq + from - place.number;
       const found = memoriesIn(await store.log.read(id, start, ENTRIES_MAX));

@@ -147,6 +147,7 @@ function findable(body: AgentEntryBody): { text: string; turn: number; kind: str
         kind: "agent_note",
       };
     case "tiers_failed":
+    case "forgotten":
       return undefined;
   }
 }

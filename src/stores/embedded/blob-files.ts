@@ -66,6 +66,10 @@ export function createBlobFiles(folder: string, newId: () => string): BlobStore 
       }
       return ids.slice(0, max);
     },
+    remove: async (blobId) => {
+      const hash = BLOB_ID.exec(blobId)?.[1];
+      if (hash !== undefined) await rm(fileOf(hash), { force: true });
+    },
   };
 }
 

@@ -1,4 +1,4 @@
-import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
+import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { CheckpointStore } from "../../ports/store.ts";
 
@@ -31,6 +31,11 @@ export function createCheckpointFiles(folder: string): CheckpointStore {
       // The same name each time: what a process that died has left is written over.
       await writeFile(`${path}.new`, text, { mode: 0o600 });
       await rename(`${path}.new`, path);
+    },
+    remove: async (sessionId) => {
+      const shelf = shelfOf(sessionId);
+      if (shelf === undefined) return;
+      for (const name of [sessionId, `${sessionId}.new`]) await rm(join(shelf, name), { force: true });
     },
   };
 }

@@ -42,6 +42,8 @@ export interface LogIndex<R> {
   saveRow(row: R): void;
   /** Replaces what is known of a session, unless there is nothing to replace it by. Nobody else saves while it is made. */
   replaceSession(sessionId: string, make: () => SessionRecords<R> | undefined): boolean;
+  /** Leaves nothing of what was saved before and is not any more. */
+  compact(): void;
   /** Replaces everything with what `survey` finds, while nobody else saves: for an index that does not fit its logs. */
   replace(survey: () => Checkpoint<R>): void;
   close(): Promise<void>;
@@ -146,6 +148,7 @@ export function openLogIndex<R extends LogRow>({ path, warn, survey }: LogIndexO
           return true;
         }),
       ),
+    compact: () => soundly(root.compact),
     replace: (make) => soundly(() => replace(make)),
     close: () => root.close(),
   };

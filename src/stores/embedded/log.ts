@@ -3,12 +3,23 @@ import { messageOf, RuntimeError } from "../../contract/error.ts";
 import type { EventLog, FoldRow, LogRow } from "../../ports/store.ts";
 import type { Leases } from "./leases.ts";
 import type { LogIndex } from "./log-index.ts";
-import { isGap, readPlaces } from "./read-places.ts";
-import { encodeInPieces, encodeRecord, PIECE_ENTRIES, scanSegment } from "./record.ts";
+import { isGap, readPlaces, readRecord } from "./read-places.ts";
+import {
+  decodeRecord,
+  encodeInPieces,
+  encodeRecord,
+  encodeToFit,
+  PIECE_ENTRIES,
+  recordHead,
+  scanSegment,
+} from "./record.ts";
+import { type NewRecord, rewriteRecords } from "./rewrite-records.ts";
 import { openSegmentWriter, type SegmentIo, type Segments, type SegmentWriter } from "./segments.ts";
 import { mendSession, type Tail } from "./tail.ts";
 
 export interface LogParts<B, R> {
+  /** That of the segments. */
+  readonly folder: string;
   readonly index: LogIndex<R>;
   readonly segments: Segments;
   readonly tail: Tail<R>;
@@ -183,6 +194,24 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EventLog<
         return read();
       }
     },
+    rewrite: async (sessionId, entries) => {
+      tail.catchUp();
+      const { places, leftOut } = tail.chain(sessionId);
+      const bodies = new Map(entries.map((entry) => [entry.seq, entry.body]));
+      const records: NewRecord[] = [];
+      for (const place of places) {
+        const record = rewritten<B>(readRecord(parts, place), (entry) => bodies.get(entry.seq) ?? entry.body);
+        if (record !== undefined) records.push({ place, record });
+        await breathe();
+      }
+      // Nobody reads them any more, and they say what was forgotten.
+      for (const place of leftOut) {
+        const record = rewritten(readRecord(parts, place), () => ({}));
+        if (record !== undefined) records.push({ place, record });
+      }
+      rewriteRecords(parts, records);
+      tail.refold(sessionId);
+    },
     close: async () => {
       await checkpointing;
       if (writer === undefined) return;
@@ -193,6 +222,16 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EventLog<
       writer = undefined;
     },
   };
+}
+
+/** The record with other bodies, as long as it was; undefined where they are what they were. */
+function rewritten<B>(record: Buffer, bodyOf: (entry: Entry<B>) => unknown): Buffer | undefined {
+  const { sessionId, entries } = decodeRecord<B>(record, 0);
+  const bodies = entries.map(bodyOf);
+  if (entries.every(({ body }, at) => bodies[at] === body)) return undefined;
+  const { fence } = recordHead(record, 0);
+  const changed = entries.map((entry, at) => ({ ...entry, body: bodies[at] }));
+  return encodeToFit(sessionId, changed, { fence, bytes: record.length });
 }
 
 /** One round of the event loop. */

@@ -8,6 +8,7 @@ import { createCheckpointFiles } from "./checkpoint-files.ts";
 import { bootId, createSessionLocks, describeSelf, openLeases } from "./leases.ts";
 import { createLog, LOG_SIZES, type LogSizes } from "./log.ts";
 import { openLogIndex } from "./log-index.ts";
+import { finishRewrites } from "./rewrite-records.ts";
 import { nodeSegmentIo, openSegments, type SegmentIo } from "./segments.ts";
 import { createFolderSignals } from "./signals.ts";
 import { isSoundDb } from "./table-file.ts";
@@ -50,6 +51,7 @@ export function openStore<B, R extends LogRow>(options: EmbeddedOptions<B, R>): 
     silenceMsMax: options.silenceMsMax,
     warn,
   });
+  finishRewrites({ folder: logFolder, segments, io, leases });
   const lost = mendIndex(index, { segments, io, foldRow }, warn);
   if (lost.length > 0)
     appendFileSync(join(folder, LOSSES), lost.map((sentence) => `${sentence}\n`).join(""), { mode: 0o600 });
@@ -62,7 +64,20 @@ export function openStore<B, R extends LogRow>(options: EmbeddedOptions<B, R>): 
   });
   const tail = createTail({ index, segments, io, foldRow, warn, isOwn: (segment) => own.has(segment), grown });
   const { close: closeLocks, isLost, ...locks } = createSessionLocks(leases);
-  const log = createLog({ index, segments, tail, leases, io, foldRow, now, warn, own, sizes, isLost });
+  const log = createLog({
+    folder: logFolder,
+    index,
+    segments,
+    tail,
+    leases,
+    io,
+    foldRow,
+    now,
+    warn,
+    own,
+    sizes,
+    isLost,
+  });
   let closing: Promise<void> | undefined;
   const close = async (): Promise<void> => {
     closeLocks();
@@ -73,7 +88,7 @@ export function openStore<B, R extends LogRow>(options: EmbeddedOptions<B, R>): 
     await leases.close();
   };
   return {
-    log: { append: log.append, read: log.read },
+    log: { append: log.append, read: log.read, rewrite: log.rewrite },
     sessions: {
       get: async (sessionId) => {
         tail.catchUp();
@@ -88,6 +103,7 @@ export function openStore<B, R extends LogRow>(options: EmbeddedOptions<B, R>): 
     signals,
     blobs: createBlobFiles(join(folder, "blobs"), randomUUID),
     checkpoints: createCheckpointFiles(join(folder, "checkpoints")),
+    purge: async () => index.compact(),
     close: () => {
       closing ??= close();
       return closing;

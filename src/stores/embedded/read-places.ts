@@ -1,6 +1,6 @@
 import type { Entry } from "../../contract/entry.ts";
 import { RuntimeError } from "../../contract/error.ts";
-import { countUpTo, findRecord, openRecord, type RecordEntries, recordHead } from "./record.ts";
+import { countUpTo, findRecord, HEADER_BYTES, openRecord, type RecordEntries, recordHead, sumAt } from "./record.ts";
 import type { SegmentIo, Segments } from "./segments.ts";
 
 /** Where a record lies: found by its session and the seq of its first entry. */
@@ -17,9 +17,14 @@ const READ_BYTES_MAX = 4 * 1_024 * 1_024;
 /** Whoever wants a few entries is not to read megabytes: a record may hold hundreds. */
 const READ_BYTES_AN_ENTRY = 1_024;
 
+interface Places {
+  readonly segments: Segments;
+  readonly io: SegmentIo;
+}
+
 /** Reads a session's entries from where they lie, checking that nothing is damaged and nothing is missing. */
 export function readPlaces<B>(
-  { segments, io }: { segments: Segments; io: SegmentIo },
+  { segments, io }: Places,
   places: readonly RecordPlace[],
   wanted: { sessionId: string; fromSeq: number; max: number; lastSeq: number },
 ): readonly Entry<B>[] {
@@ -30,13 +35,13 @@ export function readPlaces<B>(
   if (start === 0 && expected !== 1 && places.length > 0) throw missing(wanted.sessionId, 1, expected);
   for (let first = start; first < places.length && entries.length < wanted.max; ) {
     const run = runFrom(places, first, wanted.max - entries.length);
-    const known = run.map((place) => largeAt<B>(segments, place));
+    const known = run.map((place) => largeAt<B>({ segments, io }, place));
     const buffer = known.every((record) => record !== undefined) ? NOTHING : readRun(io, segments, run);
     const base = run[0]?.offset ?? 0;
     for (const [at, place] of run.entries()) {
       if (entries.length >= wanted.max) break;
       if (place.seq !== expected) throw missing(wanted.sessionId, expected, place.seq);
-      const record = known[at] ?? recordAt<B>(buffer, place, base, segments);
+      const record = known[at] ?? recordAt<B>(buffer, place, base, { segments, io });
       for (const entry of record.from(wanted.fromSeq, wanted.max - entries.length)) entries.push(entry);
       expected = record.end;
     }
@@ -58,16 +63,13 @@ export interface Chain {
  * stood still while another took its session over may have written after it; what it added to such a record is left
  * out with it. Places are in the order of their seqs.
  */
-export function soleChain(
-  { segments, io }: { segments: Segments; io: SegmentIo },
-  places: readonly RecordPlace[],
-): Chain {
+export function soleChain({ segments, io }: Places, places: readonly RecordPlace[]): Chain {
   const twiceAt = places.findIndex((place, at) => place.seq === places[at - 1]?.seq);
   if (twiceAt < 0) return { places, leftOut: [] };
   const kept = places.slice(0, twiceAt - 1);
   const disputed = places.slice(twiceAt - 1).map((place) => {
     const record = readRun(io, segments, [place]);
-    const { end } = recordAt(record, place, place.offset, segments);
+    const { end } = recordAt(record, place, place.offset, { segments, io });
     const { fence, timestamp_ms } = recordHead(record, 0);
     return { place, end, fence, at: timestamp_ms };
   });
@@ -125,6 +127,11 @@ function runFrom(places: readonly RecordPlace[], first: number, entriesMax: numb
   return run;
 }
 
+/** A record as it lies there, for whoever writes another over it. */
+export function readRecord({ segments, io }: Places, place: RecordPlace): Buffer {
+  return readRun(io, segments, [place]);
+}
+
 function readRun(io: SegmentIo, segments: Segments, run: readonly RecordPlace[]): Buffer {
   const first = run[0];
   const last = run.at(-1);
@@ -141,23 +148,33 @@ function readRun(io: SegmentIo, segments: Segments, run: readonly RecordPlace[])
 
 /** A fork is one record, however long: who reads it page by page would read all of it with every page. */
 const LARGE_BYTES = 64 * 1_024;
-const larges = new WeakMap<Segments, RecordPlace & { readonly record: WeakRef<RecordEntries<unknown>> }>();
+const larges = new WeakMap<Segments, RecordPlace & { readonly record: WeakRef<RecordEntries<unknown>>; sum: number }>();
 const NOTHING = Buffer.alloc(0);
 
-/** The large record that was read last, while it is still in memory. */
-function largeAt<B>(segments: Segments, place: RecordPlace): RecordEntries<B> | undefined {
+/** The large record that was read last, while it is still in memory and nobody has forgotten anything of it. */
+function largeAt<B>({ segments, io }: Places, place: RecordPlace): RecordEntries<B> | undefined {
   const known = larges.get(segments);
   if (known === undefined || !isAt(place)(known)) return undefined;
-  // A segment is only added to, so what stands there was written by the same kind of log.
+  const head = readRun(io, segments, [{ ...place, bytes: HEADER_BYTES }]);
+  if (head.length < HEADER_BYTES || sumAt(head, 0) !== known.sum) return undefined;
+  // What stands there was written by the same kind of log.
   return known.record.deref() as RecordEntries<B> | undefined;
 }
 
-function recordAt<B>(buffer: Buffer, place: RecordPlace, base: number, segments: Segments): RecordEntries<B> {
-  const offset = place.offset - base;
-  const found = findRecord(buffer, offset);
+/** Somebody may be writing over a record that is read, which is done in a moment. */
+const READS_MAX = 5;
+
+function recordAt<B>(buffer: Buffer, place: RecordPlace, base: number, { segments, io }: Places): RecordEntries<B> {
+  let [bytes, offset] = [buffer, place.offset - base];
+  let found = findRecord(bytes, offset);
+  for (let read = 1; found.kind !== "record" && read < READS_MAX; read += 1) {
+    [bytes, offset] = [readRun(io, segments, [place]), 0];
+    found = findRecord(bytes, offset);
+  }
   if (found.kind === "record") {
-    const record = openRecord<B>(buffer, offset);
-    if (place.bytes >= LARGE_BYTES) larges.set(segments, { ...place, record: new WeakRef(record) });
+    const record = openRecord<B>(bytes, offset);
+    const sum = sumAt(bytes, offset);
+    if (place.bytes >= LARGE_BYTES) larges.set(segments, { ...place, record: new WeakRef(record), sum });
     return record;
   }
   const why = found.kind === "damaged" ? found.why : "nothing is there";

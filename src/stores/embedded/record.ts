@@ -10,7 +10,7 @@ export interface LogRecord<B> {
 }
 
 // length u32 · checksum u32 · session id 16 · first seq u48 · time u48 · entries u16 · fence u16, then the payload.
-const HEADER_BYTES = 40;
+export const HEADER_BYTES = 40;
 const CHECKED_FROM = 8;
 /** One append may not be larger: a length beyond it is damage, not a record. */
 const RECORD_BYTES_MAX = 64 * 1_024 * 1_024;
@@ -23,6 +23,20 @@ export function encodeRecord(sessionId: string, entries: readonly Entry<unknown>
   const payload = JSON.stringify(entries.map(({ span, body }) => [span, body]));
   const record = Buffer.allocUnsafe(HEADER_BYTES + checked(Buffer.byteLength(payload)));
   record.write(payload, HEADER_BYTES);
+  return headed(record, { sessionId, entries, fence });
+}
+
+/** Writes entries as a record that is exactly so long: what is over is blanks before the last bracket. */
+export function encodeToFit(
+  sessionId: string,
+  entries: readonly Entry<unknown>[],
+  { fence, bytes }: { readonly fence: number; readonly bytes: number },
+): Buffer {
+  const payload = JSON.stringify(entries.map(({ span, body }) => [span, body]));
+  const room = bytes - HEADER_BYTES - Buffer.byteLength(payload);
+  if (room < 0) throw new RuntimeError("SESSION_STORE_ERROR", `a record may not grow, and this one would by ${-room}`);
+  const record = Buffer.allocUnsafe(bytes);
+  record.write(`${payload.slice(0, -1)}${" ".repeat(room)}]`, HEADER_BYTES);
   return headed(record, { sessionId, entries, fence });
 }
 
@@ -102,6 +116,11 @@ export function findRecord(buffer: Buffer, offset: number): Found {
   const checked = crc32(buffer.subarray(offset + CHECKED_FROM, offset + bytes));
   if (checked !== buffer.readUInt32LE(offset + 4)) return { kind: "damaged", why: "the checksum is wrong" };
   return { kind: "record", bytes };
+}
+
+/** The checksum of a record. */
+export function sumAt(buffer: Buffer, offset: number): number {
+  return buffer.readUInt32LE(offset + 4);
 }
 
 /** Where a record belongs, read off a whole record's header. */

@@ -15,6 +15,8 @@ export interface Tail<R> {
   forget(sessionId: string): void;
   /** Folds a session's row anew where two processes wrote the same seq. */
   settle(sessionId: string): void;
+  /** Folds a session's row anew where its records say something else than they did, and saves it. */
+  refold(sessionId: string): void;
   row(sessionId: string): R | undefined;
   /** The row when it ends at `lastSeq`; quicker, for whoever holds the session and so knows where it ends. */
   rowAt(sessionId: string, lastSeq: number): R | undefined;
@@ -230,6 +232,11 @@ export function createTail<B, R extends LogRow>(parts: TailParts<B, R>): Tail<R>
       rows.delete(sessionId);
     },
     settle,
+    refold: (sessionId) => {
+      foldAnew(sessionId, chainOf(sessionId).places);
+      const row = rows.get(sessionId);
+      if (row !== undefined) index.saveRow(row);
+    },
     add: (sessionId, place, row) => {
       note(sessionId, place);
       rows.set(sessionId, row);

@@ -35,6 +35,11 @@ export function createBlobs(connection: Connection, realm: string): BlobStore {
       );
       return found.map(({ id }) => id);
     },
+    remove: async (blobId) => {
+      await connection.ask(
+        (sql) => sql`delete from rkat.blobs where realm = ${realm} and id = ${JSON.stringify(blobId).slice(1, -1)}`,
+      );
+    },
   };
 }
 

@@ -18,5 +18,8 @@ export function createCheckpoints(connection: Connection, realm: string): Checkp
           on conflict (realm, id) do update set kept = excluded.kept`,
       );
     },
+    remove: async (sessionId) => {
+      await connection.ask((sql) => sql`delete from rkat.checkpoints where realm = ${realm} and id = ${sessionId}`);
+    },
   };
 }

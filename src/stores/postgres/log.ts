@@ -1,9 +1,10 @@
-import type { Sql } from "postgres";
+import type { ISql, Sql, TransactionSql } from "postgres";
 import type { Entry, NewEntry } from "../../contract/entry.ts";
 import { RuntimeError } from "../../contract/error.ts";
 import type { EventLog, FoldRow, LogRow } from "../../ports/store.ts";
 import { arrayText, type Connection, isLost, isOutrun } from "./connection.ts";
 import { labelsOf, ROWS_MAX, type Rows } from "./rows.ts";
+import { inTransaction } from "./transaction.ts";
 
 export interface LogParts<B, R> {
   readonly connection: Connection;
@@ -127,7 +128,38 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EventLog<
     }
   };
 
-  return { append, read: (...range) => connection.ask((sql) => read<B>(sql, parts.realm, range)) };
+  return {
+    append,
+    read: (...range) => connection.ask((sql) => read<B>(sql, parts.realm, range)),
+    rewrite: async (sessionId, entries) => {
+      const row = await connection.ask((sql) =>
+        inTransaction(sql, (held) => rewrite<B, R>(held, parts, { sessionId, entries })),
+      );
+      if (row !== undefined) rows.note(row);
+    },
+  };
+}
+
+/** Puts bodies in the place of others, and the row in that of the one they were folded to. */
+async function rewrite<B, R extends LogRow>(
+  sql: TransactionSql,
+  { realm, kind, foldRow }: Pick<LogParts<B, R>, "realm" | "kind" | "foldRow">,
+  { sessionId, entries }: { readonly sessionId: string; readonly entries: readonly Entry<B>[] },
+): Promise<R | undefined> {
+  await sql`select 1 from rkat.sessions where realm = ${realm} and id = ${sessionId} and kind = ${kind} for update`;
+  await sql`
+    update rkat.entries as kept set body = given.body
+    from unnest(${arrayText(entries.map(({ seq }) => seq))}::bigint[],
+      ${arrayText(entries.map(({ body }) => JSON.stringify(body)))}::text[]) as given (seq, body)
+    where kept.realm = ${realm} and kept.id = ${sessionId} and kept.seq = given.seq`;
+  const all = await read<B>(sql, realm, [sessionId, 1, ROWS_MAX]);
+  const row = all.reduce<R | undefined>((so, entry) => foldRow(so, sessionId, entry), undefined);
+  if (row === undefined) return undefined;
+  await sql`
+    update rkat.sessions set folded = ${JSON.stringify(row)},
+      labels = ${arrayText(labelsOf(realm, row.labels))}::text[]
+    where realm = ${realm} and id = ${sessionId} and kind = ${kind}`;
+  return row;
 }
 
 /** Appends a batch and tells of which sessions it was kept. */
@@ -208,7 +240,7 @@ async function isThere<B, R>(sql: Sql, { realm }: Pick<LogParts<B, R>, "realm">,
 }
 
 async function read<B>(
-  sql: Sql,
+  sql: ISql,
   realm: string,
   [sessionId, fromSeq, max]: Parameters<EventLog<B>["read"]>,
 ): Promise<readonly Entry<B>[]> {

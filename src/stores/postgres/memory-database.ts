@@ -31,6 +31,8 @@ export function createDatabaseMemory(log: MemoryLog, warn: (sentence: string) =>
       await indexBehind(log);
     },
     drop: log.drop,
+    reset: log.reset,
+    purge: log.purge,
     read,
     match: async (query, scope) => {
       const isIndexed = scope.sessionId === undefined && scope.among === undefined;

@@ -63,6 +63,11 @@ export function createLocalMemory(log: MemoryLog, copy: EmbeddedMemory): MemoryS
     behind: log.behind,
     add: log.add,
     drop: log.drop,
+    reset: log.reset,
+    purge: async () => {
+      await log.purge();
+      await asking(NO_EMBEDDER, copy.purge);
+    },
     read: (ids, scope) => asking(NO_EMBEDDER, () => copy.read(ids, scope)),
     match: (query, scope) => asking(NO_EMBEDDER, () => copy.match(query, scope)),
     nearest: (embedderId, vector, options) => asking(embedderId, () => copy.nearest(embedderId, vector, options)),
@@ -114,13 +119,16 @@ const PAGE_BYTES_MAX = 512 * 1_024;
 
 /** Does here what was done there; tells whether all chunks were still there, or a drop that is to be followed took some. */
 async function followChanges(log: MemoryLog, copy: EmbeddedMemory, { after, upTo }: Stretch): Promise<boolean> {
-  let isWhole = true;
+  let [isWhole, isLess] = [true, false];
   for (let last = after; last < upTo; ) {
     const page = await changesAfter(log, { after: last, upTo });
     await copy.following.follow(page.changes);
     isWhole &&= page.isWhole;
     last = page.changes.at(-1)?.number ?? upTo;
+    isLess ||= page.changes.some(({ happened }) => happened.kind !== "added");
   }
+  // What somebody forgot elsewhere is to leave this machine, too.
+  if (isLess && after > 0) await copy.purge();
   return isWhole;
 }
 

@@ -4,7 +4,7 @@ import { RuntimeError } from "../../contract/error.ts";
 import type { Chunk, MemoryBatch, NewChunk } from "../../ports/memory.ts";
 import { keyOf } from "../recall/posting-page.ts";
 import { arrayText, type Connection } from "./connection.ts";
-import { inTransaction } from "./transaction.ts";
+import { inTransaction, vacuum } from "./transaction.ts";
 
 /** What a realm remembers, as rows; who searches it, and where, is decided above. */
 export interface MemoryLog {
@@ -14,6 +14,8 @@ export interface MemoryLog {
   behind(): Promise<readonly string[]>;
   add(batch: MemoryBatch): Promise<void>;
   drop(sessionId: string): Promise<void>;
+  reset(sessionId: string): Promise<void>;
+  purge(): Promise<void>;
 }
 
 export interface MemoryLogOptions {
@@ -54,6 +56,8 @@ export function createMemoryLog({ connection, realm, version }: MemoryLogOptions
       await write((held) => addBatch(held, { realm, version }, { ...batch, rows }));
     },
     drop: (sessionId) => write((held) => dropSession(held, realm, sessionId)),
+    reset: (sessionId) => write((held) => resetSession(held, realm, sessionId)),
+    purge: () => vacuum(connection),
   };
 }
 
@@ -246,6 +250,21 @@ async function dropSession(sql: TransactionSql, realm: string, sessionId: string
       update rkat.sessions set memory_seq = ${Number.MAX_SAFE_INTEGER}
       where realm = ${realm} and id = ${sessionId}`,
   ]);
+}
+
+/** Takes away what was taken in of a session, which is behind from now on. */
+async function resetSession(sql: TransactionSql, realm: string, sessionId: string): Promise<void> {
+  const { lastBatch, lastId } = await hold(sql, realm);
+  const there = await sessionOf(sql, realm, sessionId);
+  if (there === undefined || there.is_dropped) return;
+  await letGo(sql, realm, sessionId);
+  await sql`
+    insert into rkat.memory_batches
+      (realm, number, id, happened, mark, cursor, discarded, first_id, chunks, bytes)
+    values (${realm}, ${lastBatch + 1}, ${sessionId}, 'begun anew', ${randomUUID()}, 0, '[]', ${lastId + 1}, 0, 0)`;
+  await sql`delete from rkat.memory_sessions where realm = ${realm} and id = ${sessionId}`;
+  await sql`update rkat.memory_realms set last_batch = ${lastBatch + 1} where realm = ${realm}`;
+  await sql`update rkat.sessions set memory_seq = 0 where realm = ${realm} and id = ${sessionId}`;
 }
 
 /**

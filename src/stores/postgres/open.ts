@@ -11,6 +11,7 @@ import { createLog } from "./log.ts";
 import { createRows } from "./rows.ts";
 import { migrate } from "./schema.ts";
 import { createChannel } from "./signals.ts";
+import { vacuum } from "./transaction.ts";
 
 export interface PostgresOptions {
   readonly url: string;
@@ -95,6 +96,7 @@ export async function openDatabase(options: PostgresOptions): Promise<Database> 
         locks,
         blobs: createBlobs(connection, realm),
         checkpoints: createCheckpoints(connection, realm),
+        purge: () => vacuum(connection),
         signals: { tell: channel.tell, hear: channel.hear, close: async () => {} },
         close: async () => {
           deafen();

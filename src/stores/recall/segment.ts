@@ -1,5 +1,13 @@
 import type { NewChunk } from "../../ports/memory.ts";
-import { countAt, createPageWriter, decodePage, keyOf, lastUpTo, type PostingPage, SEGMENT_CHUNKS_MAX } from "./posting-page.ts";
+import {
+  countAt,
+  createPageWriter,
+  decodePage,
+  keyOf,
+  lastUpTo,
+  type PostingPage,
+  SEGMENT_CHUNKS_MAX,
+} from "./posting-page.ts";
 import { aligned, lacking, type Manifest, type Segment, type Tables } from "./tables.ts";
 
 /** A segment that has no number and no ids yet. */

@@ -1,0 +1,252 @@
+import type { SeqRange } from "../contract/compaction.ts";
+import type { Entry, EntryBody } from "../contract/entry.ts";
+import type { Message } from "../contract/message.ts";
+import { stemsOf } from "../text/words.ts";
+import { cutSentences } from "./grounding/cut-sentences.ts";
+import { wholeTextsOf } from "./grounding/exactness.ts";
+
+/** What is to be forgotten of a log. */
+export interface Forgetting {
+  /** Everything, whatever it says. */
+  readonly isAll: boolean;
+  /** Messages that are to go, whatever they say. */
+  isGone(seq: number, message: unknown): boolean;
+  /** Whether a text says, in any form, what is to be forgotten. */
+  finds(text: string): boolean;
+  /** Whether a sentence of a summary says in other words what is to be forgotten. */
+  says(sentence: string): boolean;
+  /** A hash of what was there under a key that nobody keeps. */
+  mac(text: string): string;
+}
+
+/** What becomes of a log: the entries that change, and where nothing is said any more. */
+export interface ForgetPlan<B> {
+  readonly changed: readonly Entry<B>[];
+  readonly holes: readonly Hole[];
+  /** Messages, memories or notes that became holes, and texts derived of others that lost a part. */
+  readonly emptied: number;
+  readonly cut: number;
+}
+
+export interface Hole extends SeqRange {
+  readonly mac: string;
+}
+
+/** What stands where something was forgotten; where that was shorter, a sign of it. */
+export const FORGOTTEN = "[forgotten]";
+const SHORT = "…";
+const SHORTER = "-";
+
+/** Never longer than what it takes the place of, and never nothing where there was something: an empty text is no event. */
+function fit(text: string): string {
+  if (text === "") return text;
+  // A text has at least as many bytes as it has units here.
+  if (text.length >= FORGOTTEN.length) return FORGOTTEN;
+  return text.length >= 3 ? SHORT : SHORTER;
+}
+
+/** Plans what a log, from its first entry, says once it is forgotten. */
+export async function planForgetting<B extends { readonly kind: string }>(
+  entries: readonly Entry<B>[],
+  how: Forgetting,
+  breathe: () => Promise<void> | undefined,
+): Promise<ForgetPlan<B>> {
+  const gone = new Set<number>();
+  let [emptied, cut] = [0, 0];
+  const changed: { readonly before: Entry<B>; readonly after: Entry<B> }[] = [];
+  for (const entry of entries) {
+    await breathe();
+    const said = JSON.stringify(entry.body);
+    if (entry.body.kind === "forgotten") continue;
+    const isSaid = how.finds(said);
+    const before = gone.size;
+    let body: unknown = how.isAll ? empty(entry.body) : entry.body;
+    if (!how.isAll) {
+      body = withoutMessages(entry, (seq, message) => {
+        if (!how.isGone(seq, message) && !(isSaid && how.finds(JSON.stringify(message)))) return message;
+        gone.add(seq);
+        return empty(message);
+      });
+    }
+    emptied += how.isAll ? Number(isMessage(entry.body.kind)) : gone.size - before;
+    const isHole = how.isAll || gone.size > before;
+    const kept = clean(body, { how, gone, isHoled: how.isAll || gone.size > 0 });
+    const after = how.finds(JSON.stringify(kept)) ? empty(kept) : kept;
+    if (JSON.stringify(after) === said) continue;
+    if (!isHole && TEXTS.has(entry.body.kind)) cut += 1;
+    // What was emptied has the fields it had: it is a body as before.
+    changed.push({ before: entry, after: { ...entry, body: after as B } });
+  }
+  return {
+    changed: changed.map(({ after }) => after),
+    holes: holesIn(
+      changed.map(({ before }) => before),
+      how,
+    ),
+    emptied,
+    cut,
+  };
+}
+
+const MESSAGES: ReadonlySet<string> = new Set([
+  "imported",
+  "notice",
+  "turn_opened",
+  "assistant",
+  "tool_results",
+  "results_held",
+  "memory_added",
+  "note_added",
+] satisfies (EntryBody["kind"] | "memory_added" | "note_added")[]);
+/** What is made of what was said. */
+const TEXTS: ReadonlySet<string> = new Set(["compacted", "compaction_prepared", "tiers_compacted"]);
+
+function isMessage(kind: string): boolean {
+  return MESSAGES.has(kind);
+}
+
+/** Entries that change, as ranges of those that follow each other. */
+function holesIn(entries: readonly Entry<unknown>[], { mac }: Forgetting): readonly Hole[] {
+  const ranges: { from_seq: number; to_seq: number; said: string[] }[] = [];
+  for (const { seq, span, body } of entries) {
+    const last = ranges.at(-1);
+    const to_seq = seq + span - 1;
+    if (last?.to_seq === seq - 1) {
+      last.to_seq = to_seq;
+      last.said.push(JSON.stringify(body));
+    } else ranges.push({ from_seq: seq, to_seq, said: [JSON.stringify(body)] });
+  }
+  return ranges.map(({ from_seq, to_seq, said }) => ({ from_seq, to_seq, mac: mac(said.join("\n")) }));
+}
+
+/** A body with what becomes of each of its messages, and of what is one: a memory, a note, held results. */
+function withoutMessages(
+  { seq, body }: Entry<{ readonly kind: string }>,
+  change: <M extends object>(seq: number, message: M) => unknown,
+): unknown {
+  const said: Record<string, unknown> = { ...body };
+  if (isMessage(body.kind)) {
+    const own = said.message;
+    if (typeof own === "object" && own !== null) return replaced(body, "message", own, change(seq, own));
+    const changed = change(seq, body);
+    return changed;
+  }
+  const { to } = said;
+  if (body.kind !== "rewritten" || typeof to !== "object" || to === null || !("messages" in to)) return body;
+  const { messages } = to;
+  if (!Array.isArray(messages)) return body;
+  const changed = messages.map((message: object, at) => change(seq + at, message));
+  return changed.every((message, at) => message === messages[at])
+    ? body
+    : { ...body, to: { ...to, messages: changed } };
+}
+
+function replaced(body: object, key: string, before: unknown, after: unknown): unknown {
+  return before === after ? body : { ...body, [key]: after };
+}
+
+/** Of these what they say stays: it is of a few words that the program knows, or names something by an id. */
+const KEPT: ReadonlySet<string> = new Set(
+  `kind role block_type type status model provider id tool_use_id name created_at compaction_id approval_id forgetting_id
+  media_type stop_reason reason_type strategy trigger summary_by error_class cause session_id by builtins memory_scope
+  policy tool_filter at day superseded native_of remember decision budget_type reshape agent outcome strict class
+  terminal_cause_kind error_type selection_type skill_name currency reason_kind selection pending calls call_id until`.split(
+    /\s+/u,
+  ),
+);
+/** Of these both the names and the values are anybody's. */
+const OPEN: ReadonlySet<string> = new Set(
+  "args labels view app_context shell_env provider_params output_schema metadata item input_schema parameters schema".split(
+    " ",
+  ),
+);
+/** What belongs to another exchange, or hides what it holds. */
+const LEFT_OUT: ReadonlySet<string> = new Set(["meta", "native", "file"]);
+/** Hashes of what was said, which a short text can be guessed by. */
+const DIGESTS: ReadonlySet<string> = new Set(
+  "context_sha256 sha256 revision parent_revision original_span_digest replacement_digest openai.beginning".split(" "),
+);
+const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII=";
+
+/** The same, with nothing left of what it said: what keeps it in its place stays, such as a call and its result. */
+function empty(value: unknown, key = ""): unknown {
+  if (typeof value === "string") return KEPT.has(key) ? value : fit(value);
+  if (Array.isArray(value)) return KEPT.has(key) && value.every(isPlain) ? value : value.map((one) => empty(one, key));
+  if (typeof value !== "object" || value === null) return value;
+  if (OPEN.has(key)) return {};
+  const fields = Object.entries(value);
+  const { type, block_type, data } = Object.fromEntries(fields);
+  if (type === "image" || type === "file" || type === "video") return { type: "text", text: FORGOTTEN };
+  // A provider is shown it again, and takes no image of nothing.
+  if (block_type === "image" && JSON.stringify(data).length > PIXEL.length * 2)
+    return { block_type, data: { media_type: "image/png", data: PIXEL } };
+  return Object.fromEntries(
+    fields
+      .filter(([name]) => !LEFT_OUT.has(name))
+      .map(([name, field]) => [name, DIGESTS.has(name) ? field : empty(field, name)]),
+  );
+}
+
+function isPlain(value: unknown): boolean {
+  return typeof value === "string" || typeof value === "number";
+}
+
+interface Cleaning {
+  readonly how: Forgetting;
+  /** Seqs of the messages that are holes. */
+  readonly gone: ReadonlySet<number>;
+  /** Whether there is a hole before or here: hashes of all that follows are of what was said. */
+  readonly isHoled: boolean;
+}
+
+/** The same without what is derived of what is forgotten: sentences, quotations, hashes. */
+function clean(value: unknown, cleaning: Cleaning, key = ""): unknown {
+  const { how, gone, isHoled } = cleaning;
+  if (typeof value === "string") {
+    if (DIGESTS.has(key)) return isHoled || how.finds(value) ? masked(value, how.mac(value)) : value;
+    if (key === "summary") return cutText(value, how);
+    return how.finds(value) ? fit(value) : value;
+  }
+  if (Array.isArray(value)) return value.map((one) => clean(one, cleaning, key));
+  if (typeof value !== "object" || value === null) return value;
+  const { seq, from_seq } = Object.fromEntries(Object.entries(value));
+  const isOfGone = typeof seq === "number" && gone.has(seq) && from_seq === undefined;
+  const fields = Object.entries(value).filter(([name]) => !how.finds(name) && !(name === "native" && isHoled));
+  return Object.fromEntries(
+    fields.map(([name, field]) => {
+      const isQuoted = isOfGone && typeof field === "string" && (name === "text" || name === "content");
+      return [name, isQuoted ? fit(field) : clean(field, cleaning, name)];
+    }),
+  );
+}
+
+/** A text without the sentences that say it. */
+function cutText(text: string, { finds, says }: Forgetting): string {
+  const left = cutSentences(text, (sentence) => finds(sentence) || says(sentence));
+  return left === "" || finds(left) ? fit(text) : left;
+}
+
+/** Another hash, of the same length, that says nothing. */
+function masked(digest: string, mac: string): string {
+  const head = /^[a-z0-9]+:/u.exec(digest)?.[0] ?? "";
+  return head + mac.repeat(Math.ceil(digest.length / mac.length)).slice(0, digest.length - head.length);
+}
+
+/** A summary says a thing in other words when it has so much of its words, and so many. */
+const SHARE_MIN = 0.7;
+const STEMS_MIN = 3;
+
+/** Tells sentences that say what messages said. */
+export function retellingOf(texts: readonly string[]): (sentence: string) => boolean {
+  const known = new Set(texts.flatMap(stemsOf));
+  return (sentence) => {
+    const stems = stemsOf(sentence);
+    const shared = stems.filter((stem) => known.has(stem)).length;
+    return stems.length >= STEMS_MIN && shared >= SHARE_MIN * stems.length;
+  };
+}
+
+/** What a message says, as texts. */
+export function textsIn(message: Message): readonly string[] {
+  return wholeTextsOf(message);
+}
