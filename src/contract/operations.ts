@@ -16,6 +16,7 @@ import {
 } from "./compaction.ts";
 import { CONFIG_OPERATIONS } from "./config.ts";
 import { EventCursor, EventPage, ListEvents, OneScope } from "./event-page.ts";
+import { FORGET_OPERATIONS } from "./forget.ts";
 import { ExternalEvent, ExternalEventOutcome, InjectContext, InjectedContext } from "./inject.ts";
 import { positive, written } from "./input.ts";
 import { MemoryResults, MemorySearch, MemoryStatusReport } from "./memory.ts";
@@ -306,6 +307,7 @@ export const OPERATIONS = {
     requires: "memory-store",
   },
   ...AGENT_OPERATIONS,
+  ...FORGET_OPERATIONS,
   readEventCursor: {
     summary: "Read the number of a session's newest durable event; 0 when it has none.",
     input: OneScope,

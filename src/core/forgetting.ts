@@ -1,14 +1,14 @@
 import type { SeqRange } from "../contract/compaction.ts";
 import type { Entry, EntryBody } from "../contract/entry.ts";
-import type { Message } from "../contract/message.ts";
 import { stemsOf } from "../text/words.ts";
 import { cutSentences } from "./grounding/cut-sentences.ts";
-import { wholeTextsOf } from "./grounding/exactness.ts";
 
 /** What is to be forgotten of a log. */
 export interface Forgetting {
   /** Everything, whatever it says. */
   readonly isAll: boolean;
+  /** Wherever it is said: also in messages that were not named. */
+  readonly isEverywhere: boolean;
   /** Messages that are to go, whatever they say. */
   isGone(seq: number, message: unknown): boolean;
   /** Whether a text says, in any form, what is to be forgotten. */
@@ -52,40 +52,55 @@ export async function planForgetting<B extends { readonly kind: string }>(
   breathe: () => Promise<void> | undefined,
 ): Promise<ForgetPlan<B>> {
   const gone = new Set<number>();
-  let [emptied, cut] = [0, 0];
   const changed: { readonly before: Entry<B>; readonly after: Entry<B> }[] = [];
+  let [emptied, cut] = [0, 0];
   for (const entry of entries) {
     await breathe();
-    const said = JSON.stringify(entry.body);
-    if (entry.body.kind === "forgotten") continue;
-    const isSaid = how.finds(said);
+    const { body } = entry;
+    if (body.kind === "forgotten") continue;
     const before = gone.size;
-    let body: unknown = how.isAll ? empty(entry.body) : entry.body;
-    if (!how.isAll) {
-      body = withoutMessages(entry, (seq, message) => {
-        if (!how.isGone(seq, message) && !(isSaid && how.finds(JSON.stringify(message)))) return message;
-        gone.add(seq);
-        return empty(message);
-      });
-    }
-    emptied += how.isAll ? Number(isMessage(entry.body.kind)) : gone.size - before;
-    const isHole = how.isAll || gone.size > before;
-    const kept = clean(body, { how, gone, isHoled: how.isAll || gone.size > 0 });
-    const after = how.finds(JSON.stringify(kept)) ? empty(kept) : kept;
+    const said = JSON.stringify(body);
+    const after = how.isAll ? hashed(empty(body), how) : withoutIt(entry, { how, gone, said });
     if (JSON.stringify(after) === said) continue;
-    if (!isHole && TEXTS.has(entry.body.kind)) cut += 1;
+    if (how.isAll ? isMessage(body.kind) : gone.size > before) emptied += how.isAll ? 1 : gone.size - before;
+    else if (TEXTS.has(body.kind)) cut += 1;
     // What was emptied has the fields it had: it is a body as before.
     changed.push({ before: entry, after: { ...entry, body: after as B } });
   }
-  return {
-    changed: changed.map(({ after }) => after),
-    holes: holesIn(
-      changed.map(({ before }) => before),
-      how,
-    ),
-    emptied,
-    cut,
-  };
+  const holes = holesIn(
+    changed.map(({ before }) => before),
+    how,
+  );
+  return { changed: changed.map(({ after }) => after), holes, emptied, cut };
+}
+
+/** A body whose messages that say it are holes, and without what is derived of those. */
+function withoutIt(
+  entry: Entry<{ readonly kind: string }>,
+  { how, gone, said }: { readonly how: Forgetting; readonly gone: Set<number>; readonly said: string },
+): unknown {
+  // Most say nothing of it, which is seen without looking at their fields.
+  const isSaid = how.finds(said);
+  const left = withoutMessages(entry, (seq, message) => {
+    const isGone = how.isGone(seq, message) || (how.isEverywhere && isSaid && holds(message, how.finds));
+    if (!isGone) return message;
+    gone.add(seq);
+    return empty(message);
+  });
+  const isDerived = !isMessage(entry.body.kind);
+  const finds = isSaid && (isDerived || how.isEverywhere) ? how.finds : () => false;
+  const cleaned = clean(left, { how: { ...how, finds }, gone, isHoled: gone.size > 0 });
+  return isSaid && how.isEverywhere && holds(cleaned, how.finds) ? empty(cleaned) : cleaned;
+}
+
+/** Whether what anybody may have said holds it: names of fields, and words that the program knows, are nobody's. */
+function holds(value: unknown, finds: Forgetting["finds"], key = ""): boolean {
+  if (typeof value === "string") return !KEPT.has(key) && finds(value);
+  if (Array.isArray(value)) return value.some((one) => holds(one, finds, key));
+  if (typeof value !== "object" || value === null) return false;
+  return Object.entries(value).some(
+    ([name, field]) => (OPEN.has(key) && finds(name)) || holds(field, finds, OPEN.has(key) ? key : name),
+  );
 }
 
 const MESSAGES: ReadonlySet<string> = new Set([
@@ -203,21 +218,29 @@ interface Cleaning {
 function clean(value: unknown, cleaning: Cleaning, key = ""): unknown {
   const { how, gone, isHoled } = cleaning;
   if (typeof value === "string") {
-    if (DIGESTS.has(key)) return isHoled || how.finds(value) ? masked(value, how.mac(value)) : value;
+    if (DIGESTS.has(key)) return isHoled ? masked(value, how.mac(value)) : value;
     if (key === "summary") return cutText(value, how);
-    return how.finds(value) ? fit(value) : value;
+    return !KEPT.has(key) && how.finds(value) ? fit(value) : value;
   }
   if (Array.isArray(value)) return value.map((one) => clean(one, cleaning, key));
   if (typeof value !== "object" || value === null) return value;
-  const { seq, from_seq } = Object.fromEntries(Object.entries(value));
-  const isOfGone = typeof seq === "number" && gone.has(seq) && from_seq === undefined;
-  const fields = Object.entries(value).filter(([name]) => !how.finds(name) && !(name === "native" && isHoled));
+  const isOpen = OPEN.has(key);
+  const { seq } = Object.fromEntries(Object.entries(value));
+  const isOfGone = typeof seq === "number" && gone.has(seq);
+  const fields = Object.entries(value).filter(
+    ([name]) => !(isOpen && how.finds(name)) && !(name === "native" && isHoled),
+  );
   return Object.fromEntries(
     fields.map(([name, field]) => {
       const isQuoted = isOfGone && typeof field === "string" && (name === "text" || name === "content");
-      return [name, isQuoted ? fit(field) : clean(field, cleaning, name)];
+      return [name, isQuoted ? fit(field) : clean(field, cleaning, isOpen && !DIGESTS.has(name) ? key : name)];
     }),
   );
+}
+
+/** The same with other hashes. */
+function hashed(value: unknown, how: Forgetting): unknown {
+  return clean(value, { how: { ...how, finds: () => false, says: () => false }, gone: new Set(), isHoled: true });
 }
 
 /** A text without the sentences that say it. */
@@ -244,9 +267,4 @@ export function retellingOf(texts: readonly string[]): (sentence: string) => boo
     const shared = stems.filter((stem) => known.has(stem)).length;
     return stems.length >= STEMS_MIN && shared >= SHARE_MIN * stems.length;
   };
-}
-
-/** What a message says, as texts. */
-export function textsIn(message: Message): readonly string[] {
-  return wholeTextsOf(message);
 }

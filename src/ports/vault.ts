@@ -46,6 +46,15 @@ export interface Vault {
     agent: string,
     note: { readonly number: number; readonly title?: string | undefined; readonly content: string },
   ): Promise<void>;
+  /** Takes away the files of these, the summaries and their copies, and whatever else there says what was forgotten. */
+  erase(
+    agent: string,
+    of: {
+      readonly memories: readonly number[];
+      readonly notes: readonly number[];
+      finds(text: string): boolean;
+    },
+  ): Promise<void>;
   /** Writes both summaries, and a copy of the short-term one named by its time, unless they are there already. */
   writeSummaries(agent: string, tiers: VaultTiers): Promise<void>;
 }

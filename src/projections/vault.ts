@@ -60,6 +60,20 @@ export function createVault({
       await io.makeFolder(notes);
       await writeNumbered(parts, notes, { number, text: toMarkdown({ seq: number, title }, content) });
     },
+    erase: async (agent, { memories, notes, finds }) => {
+      const eraseIn = async (kind: string, isGone: (name: string) => boolean): Promise<void> => {
+        const place = await within(agent, kind);
+        for (const name of await io.list(place)) {
+          const path = join(place, name);
+          const isSaid = isGone(name) || finds(name) || finds(new TextDecoder().decode(await io.read(path)));
+          if (isSaid) await io.remove(path);
+        }
+      };
+      const isOf = (numbers: ReadonlySet<number>) => (name: string) => numbers.has(numberOf(name) ?? 0);
+      await eraseIn("memories", isOf(new Set(memories)));
+      await eraseIn("notes", isOf(new Set(notes)));
+      await eraseIn("summaries", () => true);
+    },
     writeSummaries: async (agent, tiers) =>
       writeSummaries(parts, await within(agent, "summaries"), { agent: nameOf(agent), tiers }),
   };

@@ -32,6 +32,8 @@ const UNPLACED: Readonly<Record<Unplaced, "everyone" | "nobody" | "own">> = {
   searchHistory: "own",
   readBlob: "own",
   readMemoryStatus: "nobody",
+  forget: "nobody",
+  listForgettings: "nobody",
   remember: "nobody",
   takeNote: "nobody",
   readAgentContext: "nobody",

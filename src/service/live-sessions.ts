@@ -21,6 +21,8 @@ export interface LiveSessions {
   admit(making: () => Promise<LiveSession>): Promise<LiveSession>;
   /** Takes in what another process appended since; to be called by whoever holds the session. */
   refresh(session: LiveSession): Promise<void>;
+  /** Takes in, of a session at hand, that some of it was forgotten. */
+  renew(sessionId: string): Promise<void>;
   /** Its state with everything that was ever said: the log is read when that is first asked for. */
   whole(session: LiveSession): Promise<WholeState>;
   /** Called when nothing of this process holds it any more: what the next process finds it by is kept. */
@@ -105,6 +107,10 @@ export function createLiveSessions(
       return session;
     },
     refresh,
+    renew: async (sessionId) => {
+      const known = sessions.get(sessionId);
+      if (known !== undefined) await refresh(known);
+    },
     whole: async (session) => {
       if (isWhole(session.state)) return session.state;
       // Between two appends, as a refresh: what one of them has written must be in it once.

@@ -2,6 +2,7 @@ import { messageOf, RuntimeError } from "../contract/error.ts";
 import type { MemoryStatusReport } from "../contract/memory.ts";
 import { readSections } from "../core/compaction/shown-messages.ts";
 import type { CompactionRecord, Placed } from "../core/context.ts";
+import { FORGOTTEN } from "../core/forgetting.ts";
 import { cascadesIn } from "../core/hidden.ts";
 import { everSaid } from "../core/rewrites.ts";
 import type { SessionState } from "../core/session-state.ts";
@@ -32,6 +33,8 @@ export interface SessionMemory {
   nameOf(id: string): Promise<string | undefined>;
   /** Takes in what other processes, or one that ended early, left behind; of all sessions, or of all but one. */
   catchUp(except?: string): Promise<void>;
+  /** Takes logs in anew that say less than they did, or for good out, and leaves nothing of what they said. */
+  forget(logs: readonly { readonly id: string; readonly isDropped: boolean }[]): Promise<void>;
   status(): Promise<MemoryStatusReport>;
   /** How it is, as far as that is known without looking: logs that wait to be taken in, and what last failed. */
   vitals(): { readonly waiting: number; readonly problem: string | undefined };
@@ -251,6 +254,20 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
     takeInLater: (id) => later(id, () => takeIn(id)),
     nameOf: async (id) => others?.nameOf(id),
     catchUp: takeInAll,
+    forget: async (logs) => {
+      await flush();
+      for (const { id, isDropped } of logs) {
+        await (isDropped ? memory.drop(id) : memory.reset(id));
+        leftOut.delete(id);
+      }
+      lookAnew();
+      // At once: what another process has read before would otherwise be taken in in its place.
+      await takeInTold(
+        logs.filter(({ isDropped }) => !isDropped).map(({ id }) => id),
+        undefined,
+      );
+      await memory.purge();
+    },
     status: async () => {
       await flush();
       const embedder = await embedding?.embedder();
@@ -344,6 +361,7 @@ async function chunksSince(
     if (seq <= after || seq > upTo || message.role === "system") continue;
     const place = { session_id, turn, seq, created_at_ms: Date.parse(message.created_at) };
     for (const chunk of chunksOf(message, place, recalls)) {
+      if (chunk.text === FORGOTTEN) continue;
       said.push(chunk);
       await breathe();
     }

@@ -17,6 +17,7 @@ import { ceilingFor, requireToolScope, withinLimits } from "./ceiling.ts";
 import { createCompactions } from "./compactions.ts";
 import type { Configuration } from "./configuration.ts";
 import { type CallContext, requireCapability, type Service } from "./dispatch.ts";
+import { createForgetting, type ForgettingParts } from "./forgetting.ts";
 import { createForks, historyBodies, inject, injectEvent } from "./fork.ts";
 import {
   appendEntries,
@@ -71,6 +72,7 @@ export interface ServiceParts extends FixedParts {
   readonly capabilities: ReadonlySet<Capability>;
   readonly agents: AgentOperations;
   readonly usage: Pick<Service, "readUsage">;
+  readonly forgetting: Omit<ForgettingParts, "store" | "live" | "clock" | "memory">;
   readonly configuration: Configuration<Configured>;
   /** Adds rules to what the project allows. */
   allowInProject(rules: readonly string[]): Promise<void>;
@@ -97,6 +99,9 @@ export function createSessionService(parts: ServiceParts): SessionService {
   const locked = createLockedWork({ store, clock, live });
   const appending = (session: LiveSession, told: Parameters<typeof appendingTo>[2]) =>
     appendingTo(store, session, told);
+  const forgetting = createForgetting({ ...parts.forgetting, store, live, clock, memory: parts.memory });
+  // What an earlier process began, behind everything else.
+  void forgetting.resume();
   const preparations = createPreparations({ clock, redact, hash, live, locked, appending });
 
   const createSession = async (input: CreateSession, call: CallContext) => {
@@ -250,6 +255,8 @@ export function createSessionService(parts: ServiceParts): SessionService {
       sessionsWith: (labels) => sessionsWith(store, labels),
     }),
     ...parts.agents,
+    forget: forgetting.forget,
+    listForgettings: forgetting.listForgettings,
     ...configuration.operations,
     readUsage: parts.usage.readUsage,
     injectContext: async (input) => {
@@ -278,6 +285,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
   };
   const stop = async (): Promise<void> => {
     ending.abort("the runtime closes");
+    await forgetting.settled();
     await Promise.all([preparations.close(), locked.stop()]).then(live.close);
   };
   return { service, live, stop };

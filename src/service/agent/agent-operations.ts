@@ -48,6 +48,8 @@ export function createAgentOperations(parts: AgentOperationParts): {
   readonly operations: AgentOperations;
   /** Undefined when there are no agents. */
   store(): Promise<AgentStore | undefined>;
+  /** The same with their files. */
+  place(): Promise<AgentPlace | undefined>;
   close(): Promise<void>;
 } {
   let opening: Promise<Agents> | undefined;
@@ -73,6 +75,7 @@ export function createAgentOperations(parts: AgentOperationParts): {
       listAgents: async (...given) => (mayHaveAgents() ? (await operations()).listAgents(...given) : { agents: [] }),
     },
     store: async () => (mayHaveAgents() ? (await opened()).store : undefined),
+    place: async () => (mayHaveAgents() ? opened() : undefined),
     close: async () => {
       await (await opening)?.close();
     },

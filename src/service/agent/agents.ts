@@ -2,6 +2,7 @@ import type { AgentEntryBody } from "../../contract/agent.ts";
 import type { Entry } from "../../contract/entry.ts";
 import type { OperationOutput } from "../../contract/operations.ts";
 import type { AgentRow } from "../../core/agent/tiers.ts";
+import { FORGOTTEN } from "../../core/forgetting.ts";
 import { toChunk } from "../../memory/chunk.ts";
 import { splitText } from "../../memory/split.ts";
 import type { Clock } from "../../ports/clock.ts";
@@ -40,6 +41,7 @@ export interface AgentsParts
 export interface Agents {
   readonly operations: AgentOperations;
   readonly store: AgentStore;
+  readonly vault: AgentsParts["vault"];
   /** Waits a while for compactions that run; one that is cut off is due again. */
   close(): Promise<void>;
 }
@@ -69,6 +71,7 @@ export function createAgents(parts: AgentsParts): Agents {
   const placeOf = (name: string) => ({ store, name, breathe: parts.clock.breathe });
   return {
     store,
+    vault: parts.vault,
     operations: {
       remember: ({ agent: name, content, metadata }, { caller }) =>
         agent(name).remember([{ content, metadata }], caller),
@@ -126,7 +129,7 @@ export function createAgentSource(open: () => Promise<AgentStore | undefined>): 
 function chunksIn(session_id: string): (entry: Entry<AgentEntryBody>) => readonly NewChunk[] {
   return ({ seq, timestamp_ms: created_at_ms, body }) => {
     const found = findable(body);
-    if (found === undefined) return [];
+    if (found === undefined || found.text === FORGOTTEN) return [];
     const { text, turn, kind } = found;
     return splitText(text).map((part, at) =>
       toChunk({ session_id, turn, seq, part: at, role: "assistant", kind, created_at_ms, text: part }),

@@ -1,0 +1,177 @@
+import { z } from "zod";
+import { AgentName } from "./agent.ts";
+import { SeqRange } from "./compaction.ts";
+import { positive, written } from "./input.ts";
+import { SessionId } from "./session.ts";
+
+const count = z.number().int().nonnegative();
+/** Shorter texts stand everywhere by chance. */
+const TEXT_CHARS_MIN = 4;
+const TEXT_CHARS_MAX = 10_000;
+const MESSAGES_MAX = 1_000;
+const named = {
+  error: `write a text of ${TEXT_CHARS_MIN} to ${TEXT_CHARS_MAX} characters; shorter ones stand everywhere`,
+};
+
+const OneMessage = z.strictObject({ session_id: SessionId, seq: positive.describe("the message, by its seq") });
+
+const TARGETS = ["session_id", "messages", "agent", "query_exact", "query"] as const;
+
+/** What is to be forgotten: one of a session, messages, an agent, and everything that says a text. */
+export const Forget = z
+  .strictObject({
+    session_id: written(
+      "--session <session>",
+      SessionId.optional().describe("forget this session, or a message of it"),
+    ),
+    seq: written("--seq <seq>", positive.optional().describe("with a session: only the message with this seq")),
+    messages: z
+      .array(OneMessage, { error: "write a list of {session_id, seq}" })
+      .min(1, { error: "write at least one message" })
+      .max(MESSAGES_MAX, { error: `write at most ${MESSAGES_MAX} messages` })
+      .optional()
+      .describe("forget these messages, such as those a dry run of a query listed"),
+    agent: written("--agent <name>", AgentName.optional().describe("forget what this agent remembers")),
+    memory: written(
+      "--memory <number>",
+      positive.optional().describe("with an agent: only the memory with this number"),
+    ),
+    query_exact: written(
+      "--text <text>",
+      z
+        .string(named)
+        .refine((text) => text.trim().length >= TEXT_CHARS_MIN && text.length <= TEXT_CHARS_MAX, named)
+        .optional()
+        .describe("forget every message and memory that says this, in any case, spacing and encoding")
+        .meta({ examples: ["ada@example.org"] }),
+    ),
+    query: written(
+      "--query <text>",
+      z
+        .string()
+        .min(1, { error: "write what to look for" })
+        .max(TEXT_CHARS_MAX)
+        .optional()
+        .describe("with dry_run: list the messages a search finds; then forget those that are meant, by messages"),
+    ),
+    dry_run: written(
+      "--dry-run",
+      z.boolean({ error: "write true or false" }).default(false).describe("change nothing: list what would go"),
+    ),
+  })
+  .refine((input) => TARGETS.filter((name) => input[name] !== undefined).length === 1, {
+    path: ["session_id"],
+    error: `name one of ${TARGETS.join(", ")}`,
+  })
+  .refine(({ seq, session_id }) => seq === undefined || session_id !== undefined, {
+    path: ["seq"],
+    error: "name its session, too",
+  })
+  .refine(({ memory, agent }) => memory === undefined || agent !== undefined, {
+    path: ["memory"],
+    error: "name its agent, too",
+  })
+  .refine(({ query, dry_run }) => query === undefined || dry_run, {
+    path: ["query"],
+    error: "a query is only for a dry run; forget what it lists by messages",
+  });
+export type Forget = z.infer<typeof Forget>;
+
+/** A message or a memory that goes, or would. */
+const Going = z.object({
+  session_id: z.string().optional().describe("the session it is of"),
+  agent: z.string().optional().describe("the agent whose memory or note it is"),
+  seq: count.describe("its number in the log"),
+  kind: z.string().describe("what it is"),
+  at: z.string().describe("when it was said, in RFC 3339"),
+  excerpt: z.string().optional().describe("how it begins; only of a dry run"),
+});
+export type Going = z.infer<typeof Going>;
+
+const ForgottenLog = z.object({
+  session_id: z.string().optional().describe("the session"),
+  agent: z.string().optional().describe("or the agent"),
+  all: z.boolean().describe("whether everything it said goes"),
+  messages: count.describe("messages, memories and notes that say nothing any more"),
+  cut: count.describe("summaries that lost sentences"),
+  holes: z.array(SeqRange).describe("the entries that say less than they did"),
+});
+
+const Place = z.object({
+  place: z.string().describe("the file or table"),
+  form: z.string().describe("how it is written there"),
+});
+
+/** What is signed: it holds nothing of what was forgotten. */
+export const ForgetReceipt = z.object({
+  version: z.literal(1).describe("of this shape"),
+  forgetting_id: z.string().describe("its id"),
+  at: z.string().describe("when it was done, in RFC 3339"),
+  target: z
+    .enum(["session", "message", "messages", "agent", "memory", "text"])
+    .describe("what was asked to be forgotten"),
+  by: z.string().optional().describe("who asked, by name"),
+  logs: z.array(ForgottenLog).describe("the sessions and agents that say less than they did"),
+  blobs: count.describe("files kept beside the logs that were removed"),
+  scan: z
+    .object({
+      texts: count.describe("texts that were looked for"),
+      places: count.describe("files and tables that were looked at"),
+      bytes: count.describe("bytes that were looked at"),
+      matches: count.describe("places that still say one of them"),
+      elsewhere: z.array(Place).describe("those places, at most 100"),
+    })
+    .describe("what a look at every byte the realm keeps came to"),
+  quoted_in: z
+    .array(z.object({ session_id: z.string().optional(), agent: z.string().optional(), seq: count }))
+    .describe("messages of others that say the same and were not asked to be forgotten, at most 100"),
+  backups: z
+    .array(z.object({ place: z.string().describe("where it is"), at: z.string().describe("when it was made") }))
+    .describe("known back-ups of before, which still hold it until they are brought up to date or deleted"),
+});
+export type ForgetReceipt = z.infer<typeof ForgetReceipt>;
+
+const Signed = z.object({
+  receipt: z.string().describe("the receipt as it was signed, as JSON"),
+  signature: z.string().describe("of those bytes, by Ed25519, in Base64"),
+  public_key: z.string().describe("the key it is checked with"),
+});
+
+export const ForgetResult = z.object({
+  dry_run: z.boolean().describe("whether nothing was changed"),
+  logs: z.array(ForgottenLog).describe("the sessions and agents that say less, or would"),
+  going: z.array(Going).describe("the messages, memories and notes that go, at most 1,000"),
+  more: count.describe("of them, those that are not listed"),
+  receipt: ForgetReceipt.optional().describe("of a forgetting: what was done and what was found afterwards"),
+  signed: Signed.optional().describe("the same with its signature"),
+});
+export type ForgetResult = z.infer<typeof ForgetResult>;
+
+export const FORGET_OPERATIONS = {
+  forget: {
+    summary: "Forget a session, messages, an agent's memory or a text everywhere, with a signed receipt.",
+    input: Forget,
+    output: ForgetResult,
+    rpc: "memory/forget",
+    http: "POST /memory/forget",
+    mcp: "meerkat_forget",
+    cli: "rkat memory forget",
+    scope: "admin",
+    requires: "session-store",
+  },
+  listForgettings: {
+    summary: "List the signed receipts of what was forgotten.",
+    input: z.strictObject({}),
+    output: z.object({
+      forgettings: z
+        .array(Signed.extend({ valid: z.boolean().describe("whether the signature is right") }))
+        .describe("oldest first"),
+      unfinished: count.describe("forgettings that were begun and go on"),
+    }),
+    rpc: "memory/forgettings",
+    http: "GET /memory/forgettings",
+    cli: "rkat memory forgettings",
+    scope: "admin",
+    requires: "session-store",
+  },
+} as const;

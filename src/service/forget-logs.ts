@@ -1,0 +1,189 @@
+import type { AgentEntryBody } from "../contract/agent.ts";
+import type { Entry, EntryBody } from "../contract/entry.ts";
+import { RuntimeError } from "../contract/error.ts";
+import type { ForgetResult, Going } from "../contract/forget.ts";
+import type { AgentRow } from "../core/agent/tiers.ts";
+import { FORGOTTEN, type ForgetPlan, type Forgetting, planForgetting } from "../core/forgetting.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { SessionRow, Store } from "../ports/store.ts";
+import type { Vault } from "../ports/vault.ts";
+import type { AgentStore } from "./agent/agent-log.ts";
+import { walkRows } from "./walk-rows.ts";
+
+/** Where agents are kept, and their files. */
+export interface AgentPlaceForForgetting {
+  readonly store: AgentStore;
+  readonly vault: Vault | undefined;
+}
+
+/** A log of which something is forgotten. */
+export interface Target {
+  readonly kind: "session" | "agent";
+  readonly id: string;
+  /** The agent's name. */
+  readonly agent?: string;
+  readonly isAll: boolean;
+  /** Seqs that go whatever they say. */
+  readonly seqs: readonly number[];
+  /** Whether its messages go that are copies of others that go. */
+  readonly isCopy: boolean;
+}
+
+export type LogPlan = ForgetPlan<EntryBody> | ForgetPlan<AgentEntryBody>;
+export type AnyEntry = Entry<EntryBody> | Entry<AgentEntryBody>;
+
+const ENTRIES_MAX = Number.MAX_SAFE_INTEGER;
+const GOING_MAX = 1_000;
+const EXCERPT_CHARS = 120;
+
+/** What every part of a forgetting reads by. */
+export interface ForgetReading {
+  readonly store: Store;
+  readonly agents: AgentPlaceForForgetting | undefined;
+  readonly clock: Pick<Clock, "breathe">;
+}
+
+export async function readLog(
+  { store, agents }: ForgetReading,
+  target: Pick<Target, "kind" | "id">,
+): Promise<readonly AnyEntry[]> {
+  if (target.kind === "session") return store.log.read(target.id, 1, ENTRIES_MAX);
+  return (await agents?.store.log.read(target.id, 1, ENTRIES_MAX)) ?? [];
+}
+
+/** Every log of the realm, one after the other. */
+export async function* everyLog(reading: ForgetReading): AsyncGenerator<{
+  readonly kind: Target["kind"];
+  readonly id: string;
+  readonly agent?: string;
+  readonly entries: readonly AnyEntry[];
+}> {
+  const seen = new Set<string>();
+  for await (const { session_id: id } of walkRows<SessionRow>(reading.store.sessions)) {
+    if (seen.has(id)) continue;
+    seen.add(id);
+    yield { kind: "session", id, entries: await readLog(reading, { kind: "session", id }) };
+    await reading.clock.breathe();
+  }
+  if (reading.agents === undefined) return;
+  for await (const { session_id: id, agent } of walkRows<AgentRow>(reading.agents.store.sessions)) {
+    if (seen.has(id)) continue;
+    seen.add(id);
+    yield { kind: "agent", id, agent, entries: await readLog(reading, { kind: "agent", id }) };
+    await reading.clock.breathe();
+  }
+}
+
+/** Sessions that were forked from these, and from those again. */
+export async function forksOf({ store }: ForgetReading, ids: ReadonlySet<string>): Promise<ReadonlySet<string>> {
+  const parents = new Map<string, string>();
+  for await (const { session_id } of walkRows<SessionRow>(store.sessions)) {
+    const [first] = await store.log.read(session_id, 1, 1);
+    const parent = first?.body.kind === "session_created" ? first.body.forked_from?.session_id : undefined;
+    if (parent !== undefined) parents.set(session_id, parent);
+  }
+  const found = new Set<string>();
+  for (let before = -1; found.size > before; ) {
+    before = found.size;
+    for (const [child, parent] of parents)
+      if (!ids.has(child) && (ids.has(parent) || found.has(parent))) found.add(child);
+  }
+  return found;
+}
+
+/** What becomes of a target's log, which is read from its beginning. */
+export async function planTarget(
+  entries: readonly AnyEntry[],
+  how: Forgetting,
+  breathe: Clock["breathe"],
+): Promise<LogPlan> {
+  // Both kinds of bodies are looked at alike: by their fields.
+  return planForgetting(entries as readonly Entry<EntryBody>[], how, breathe);
+}
+
+/** A log that says less, as it is told. */
+export function tellLog(
+  { kind, id, agent, isAll }: Target,
+  { holes, emptied, cut }: Pick<LogPlan, "holes" | "emptied" | "cut">,
+): ForgetResult["logs"][number] {
+  const ranges = holes.map(({ from_seq, to_seq }) => ({ from_seq, to_seq }));
+  return {
+    ...(kind === "session" ? { session_id: id } : { agent: agent ?? id }),
+    all: isAll,
+    messages: emptied,
+    cut,
+    holes: ranges,
+  };
+}
+
+/** What goes of a log, a row a message; with how each begins for whoever is still to decide. */
+export function goingOf(
+  target: Target,
+  entries: readonly AnyEntry[],
+  { changed }: Pick<LogPlan, "changed">,
+  { isDry }: { readonly isDry: boolean },
+): readonly Going[] {
+  const seqs = new Set(changed.map(({ seq }) => seq));
+  return entries
+    .filter(({ seq }) => seqs.has(seq))
+    .flatMap(({ seq, timestamp_ms, body }): Going[] => {
+      const said = saidBy(body);
+      if (said === undefined) return [];
+      const excerpt = said.slice(0, EXCERPT_CHARS).replace(/\s+/gu, " ").trim();
+      return [
+        {
+          ...(target.kind === "session" ? { session_id: target.id } : { agent: target.agent ?? target.id }),
+          seq,
+          kind: body.kind,
+          at: new Date(timestamp_ms).toISOString(),
+          ...(isDry ? { excerpt } : {}),
+        },
+      ];
+    });
+}
+
+export function boundGoing(going: readonly Going[]): Pick<ForgetResult, "going" | "more"> {
+  return { going: going.slice(0, GOING_MAX), more: Math.max(0, going.length - GOING_MAX) };
+}
+
+/** What an entry says, where it is something that was said; undefined for what only tells of it. */
+function saidBy(body: EntryBody | AgentEntryBody): string | undefined {
+  switch (body.kind) {
+    case "imported":
+    case "notice":
+    case "turn_opened":
+    case "assistant":
+    case "tool_results":
+      return textsOfJson(body.message).join(" ");
+    case "results_held":
+      return textsOfJson(body.results).join(" ");
+    case "memory_added":
+    case "note_added":
+      return body.content;
+    default:
+      return undefined;
+  }
+}
+
+/** The texts of a message, by the fields that hold some. */
+function textsOfJson(value: unknown, key = ""): readonly string[] {
+  if (typeof value === "string") return ["content", "text", "body"].includes(key) ? [value] : [];
+  if (Array.isArray(value)) return value.flatMap((one) => textsOfJson(one, key));
+  if (typeof value !== "object" || value === null) return [];
+  return Object.entries(value).flatMap(([name, field]) => textsOfJson(field, name));
+}
+
+/** What was said, to be looked for afterwards: nothing that is forgotten already. */
+export function textsSaid(entries: readonly AnyEntry[]): readonly string[] {
+  return entries.flatMap(({ body }) => saidBy(body) ?? []).filter((text) => text !== "" && text !== FORGOTTEN);
+}
+
+/** The messages of entries as they are copied by a fork. */
+export function copiesIn(entries: readonly AnyEntry[]): readonly string[] {
+  return entries.flatMap(({ body }) => ("message" in body ? [JSON.stringify(body.message)] : []));
+}
+
+/** Refuses what is not there. */
+export function requireLog(entries: readonly AnyEntry[], what: string): void {
+  if (entries.length === 0) throw new RuntimeError("SESSION_NOT_FOUND", `${what} is not there`);
+}
