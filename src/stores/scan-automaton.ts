@@ -1,0 +1,128 @@
+import { BREAK, symbolsOf } from "./scan-symbols.ts";
+
+/** A text in one of the ways it is normalised. */
+export interface Pattern {
+  readonly text: number;
+  readonly symbols: readonly number[];
+}
+
+/** Finds all patterns at once, one step a symbol, by the automaton of Aho and Corasick. */
+export interface Automaton {
+  /** By state and class of the symbol: the next state; what it is less than zero by says that a pattern ends there. */
+  readonly next: Int32Array;
+  readonly classes: Uint8Array;
+  /** Whether a pattern can begin with a unit of UTF-16, or with a byte of UTF-8. */
+  readonly firstUnits: Uint8Array;
+  readonly firstBytes: Uint8Array;
+  /** The patterns that end in a state. */
+  endsIn(state: number): readonly Pattern[];
+}
+
+const BYTES = 256;
+const UNITS = 0x1_0000;
+
+/** States are numbered by where their row of `next` begins. */
+export function createAutomaton(patterns: readonly Pattern[]): Automaton {
+  const classes = classesOf(patterns);
+  const width = Math.max(...classes) + 1;
+  const most = patterns.reduce((sum, { symbols }) => sum + symbols.length, 1);
+  const next = new Int32Array(most * width);
+  const ends = new Map<number, Pattern[]>();
+  let used = width;
+  for (const pattern of patterns) {
+    let state = 0;
+    for (const symbol of pattern.symbols) {
+      const at = state + (classes[symbol] ?? 0);
+      if (next[at] === 0) {
+        next[at] = used;
+        used += width;
+      }
+      state = next[at] ?? 0;
+    }
+    ends.set(state, [...(ends.get(state) ?? []), pattern]);
+  }
+  const firstUnits = firstUnitsOf(next, classes);
+  // The longest end of each state that another pattern begins with.
+  const shorter = new Int32Array(most);
+  const ending = new Uint8Array(most);
+  const rows = [0];
+  for (let row = 0; row < rows.length; row += 1) {
+    const state = rows[row] ?? 0;
+    const back = shorter[state / width] ?? 0;
+    if (ends.has(state) || (state !== 0 && ending[back / width] === 1)) ending[state / width] = 1;
+    for (let kind = 0; kind < width; kind += 1) {
+      const to = next[state + kind] ?? 0;
+      // States are visited by their depth, so that of `back` has all of its ways by now.
+      const other = state === 0 ? 0 : (next[back + kind] ?? 0);
+      if (to === 0) {
+        next[state + kind] = other;
+      } else {
+        shorter[to / width] = other;
+        rows.push(to);
+      }
+    }
+  }
+  for (let at = 0; at < used; at += 1) {
+    const to = next[at] ?? 0;
+    if (ending[to / width] === 1) next[at] = ~to;
+  }
+  return {
+    next,
+    classes,
+    firstUnits,
+    firstBytes: firstBytesOf(firstUnits),
+    endsIn: (from) => {
+      const found: Pattern[] = [];
+      for (let state = from; state !== 0; state = shorter[state / width] ?? 0) found.push(...(ends.get(state) ?? []));
+      return found;
+    },
+  };
+}
+
+/** Symbols that no pattern has are of class 0, which leads nowhere. */
+function classesOf(patterns: readonly Pattern[]): Uint8Array {
+  const classes = new Uint8Array(BYTES);
+  let count = 0;
+  for (const { symbols } of patterns) {
+    for (const symbol of symbols) {
+      if (symbol === BREAK || classes[symbol] !== 0) continue;
+      count += 1;
+      classes[symbol] = count;
+    }
+  }
+  return classes;
+}
+
+/** While `next` is still a tree. */
+function firstUnitsOf(next: Int32Array, classes: Uint8Array): Uint8Array {
+  const first = new Uint8Array(UNITS);
+  for (let unit = 0; unit < UNITS; unit += 1) {
+    const symbols = symbolsOf(unit);
+    let state = 0;
+    let steps = 0;
+    for (const symbol of symbols) {
+      const kind = classes[symbol] ?? 0;
+      state = kind === 0 ? 0 : (next[state + kind] ?? 0);
+      if (state === 0) break;
+      steps += 1;
+    }
+    if (steps > 0 && steps === symbols.length) first[unit] = 1;
+  }
+  return first.fill(1, SURROGATES_FROM, SURROGATES_LOW);
+}
+
+const SURROGATES_FROM = 0xd800;
+const SURROGATES_LOW = 0xdc00;
+const FOUR_BYTES_FROM = 0xf0;
+const FOUR_BYTES_END = 0xf5;
+
+/** Of UTF-8; whether a pattern begins with a letter beyond the first plane is left to the automaton. */
+function firstBytesOf(units: Uint8Array): Uint8Array {
+  const first = new Uint8Array(BYTES);
+  for (let unit = 0; unit < UNITS; unit += 1) {
+    if (units[unit] === 0 || (unit >= SURROGATES_FROM && unit < SURROGATES_LOW)) continue;
+    if (unit < 0x80) first[unit] = 1;
+    else first[unit < 0x800 ? 0xc0 | (unit >> 6) : 0xe0 | (unit >> 12)] = 1;
+  }
+  return first.fill(1, FOUR_BYTES_FROM, FOUR_BYTES_END);
+}

@@ -1,0 +1,96 @@
+import { RuntimeError } from "../contract/error.ts";
+import { createAutomaton, type Pattern } from "./scan-automaton.ts";
+import { createBase64Reader, createHexReader, createWideReader } from "./scan-packed.ts";
+import { normalise, TextReader, type Writing } from "./scan-text.ts";
+
+/** A text that was found, and how it was written. */
+export interface FoundText {
+  readonly text: number;
+  readonly form: string;
+}
+
+/** Looks for texts in one place after the other; nothing is kept of what was read. */
+export interface Finder {
+  /** The next bytes of a place, as many as there are at hand. */
+  read(bytes: Uint8Array): void;
+  /** Ends a place, and says what was in it. */
+  end(): readonly FoundText[];
+}
+
+/** Shorter texts are found by chance. */
+export const TEXT_LETTERS_MIN = 4;
+export const TEXTS_MAX = 2_000;
+/** Longer texts are looked for by their beginning: what begins like this is no chance. */
+const SYMBOLS_MAX = 128;
+/** Fewer bytes are under six whole signs of base64, which other words have by chance. */
+const BASE64_SYMBOLS_MIN = 5;
+
+type Form = "plain" | "escaped" | "percent-encoded" | "utf-16" | "base64" | "hex";
+
+/** Finds texts whatever their case, white space and composition, and in the forms that files have them in. */
+export function createFinder(texts: readonly string[]): Finder {
+  const patterns = patternsOf(texts);
+  const automaton = createAutomaton(patterns);
+  const seen = new Map<Form, Set<number>>();
+  const telling = (form: Form) => {
+    const states = new Set<number>();
+    seen.set(form, states);
+    return (state: number): void => void states.add(state);
+  };
+  const percent = new TextReader({ automaton, writing: "percent", found: telling("percent-encoded") });
+  const escaped = new TextReader({ automaton, writing: "escaped", found: telling("escaped"), follower: percent });
+  const plain = new TextReader({ automaton, writing: "plain", found: telling("plain"), follower: escaped });
+  const packed = [
+    createWideReader(automaton, telling("utf-16")),
+    createBase64Reader(automaton, telling("base64")),
+    createHexReader(automaton, telling("hex")),
+  ];
+  const foundAs = (form: Form): ReadonlySet<number> => {
+    const found = [...(seen.get(form) ?? [])].flatMap((state) => automaton.endsIn(state));
+    const counted = form === "base64" ? found.filter(({ symbols }) => symbols.length >= BASE64_SYMBOLS_MIN) : found;
+    return new Set(counted.map(({ text }) => text));
+  };
+  return {
+    read: (bytes) => {
+      plain.read(bytes);
+      for (const reader of packed) reader.read(bytes);
+    },
+    end: () => {
+      plain.finish();
+      for (const reader of packed) reader.reset();
+      const [asPlain, asEscaped] = [foundAs("plain"), foundAs("escaped")];
+      // What needs no decoding is found with it, too.
+      const found = [...seen.keys()].flatMap((form) =>
+        [...foundAs(form)]
+          .filter((text) => form !== "escaped" || !asPlain.has(text))
+          .filter((text) => form !== "percent-encoded" || !(asPlain.has(text) || asEscaped.has(text)))
+          .map((text) => ({ text, form })),
+      );
+      for (const states of seen.values()) states.clear();
+      return found;
+    },
+  };
+}
+
+const WRITINGS: readonly Writing[] = ["plain", "escaped", "percent"];
+
+function patternsOf(texts: readonly string[]): readonly Pattern[] {
+  if (texts.length > TEXTS_MAX) {
+    const message = `${texts.length} texts are more than are looked for at once; give ${TEXTS_MAX} at most`;
+    throw new RuntimeError("INVALID_PARAMS", message);
+  }
+  const patterns = new Map<string, Pattern>();
+  for (const [text, given] of texts.entries()) {
+    const letters = [...given.trim()].length;
+    const forms = WRITINGS.flatMap((writing) => {
+      const symbols = normalise(given, writing)?.slice(0, SYMBOLS_MAX);
+      return symbols === undefined || symbols.length < TEXT_LETTERS_MIN ? [] : [symbols];
+    });
+    if (letters < TEXT_LETTERS_MIN || forms.length === 0) {
+      const message = `texts[${text}] is too short to be told from chance; give ${TEXT_LETTERS_MIN} letters or more`;
+      throw new RuntimeError("INVALID_PARAMS", message);
+    }
+    for (const symbols of forms) patterns.set(`${text} ${symbols.join(" ")}`, { text, symbols });
+  }
+  return [...patterns.values()];
+}
