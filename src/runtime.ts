@@ -44,6 +44,7 @@ import { subscribe } from "./service/subscriptions.ts";
 import { createSystemClock } from "./service/system-clock.ts";
 import { type CompactionPart, evicts, requireReachableFor } from "./service/turn-runner.ts";
 import { createUsageSums } from "./service/usage.ts";
+import { FORGETTING_TOOLS } from "./stores/forgetting-tools.ts";
 import { createConfigInMemory, createStoreInMemory } from "./stores/in-memory.ts";
 import { createMemoryStoreInMemory } from "./stores/recall/in-memory.ts";
 import { openTelemetryLater, type TelemetryOptions, tellBoth } from "./telemetry/open-later.ts";
@@ -144,9 +145,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
   const { program: shellProgram, timeout_ms } = config.shell;
   const builtins = createBuiltinTools({ root, clock, env, shellProgram, shellTimeoutSecs: timeout_ms / 1_000 });
   const mcp = mcpToolsOf(mcpServers, { env, root, clock, warn: (sentence) => warn(redact(sentence)) });
-  const recallOutput = createRecallOutput(
-    async (sessionId) => (await live.whole(await live.find(sessionId))).transcript,
-  );
+  const recallOutput = createRecallOutput(async (id) => (await live.whole(await live.find(id))).transcript);
   const ceiling = ceilingOf(options, config);
   const derive = (changed: Config): Configured & { readonly config: Config } => {
     const known = mergeModels(changed.models);
@@ -257,6 +256,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     memory,
     telemetry,
     agents: agents.operations,
+    forgetting: { ...FORGETTING_TOOLS, agents: agents.place, warn },
     usage,
     skillFor: (tools) => (tools.has("memory_search") ? MEMORY_SKILL : undefined),
     redact,

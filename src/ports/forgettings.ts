@@ -33,6 +33,8 @@ export interface Forgettings {
   scan(texts: readonly string[], told?: (done: { places: number; bytes: number }) => void): Promise<Scan>;
   /** Signs a receipt with the key of the realm and keeps it. */
   keep(receipt: string): Promise<SignedReceipt>;
+  /** Back-ups that are known to have been made of the realm: what is forgotten later they still hold. */
+  backups?(): Promise<readonly { readonly place: string; readonly at_ms: number }[]>;
   /** Newest last. */
   receipts(): Promise<readonly SignedReceipt[]>;
 }

@@ -17,7 +17,8 @@ import { ceilingFor, requireToolScope, withinLimits } from "./ceiling.ts";
 import { createCompactions } from "./compactions.ts";
 import type { Configuration } from "./configuration.ts";
 import { type CallContext, requireCapability, type Service } from "./dispatch.ts";
-import { createForgetting, type ForgettingParts } from "./forgetting.ts";
+import type { ForgettingParts } from "./forget-job.ts";
+import { createForgetting } from "./forgetting.ts";
 import { createForks, historyBodies, inject, injectEvent } from "./fork.ts";
 import {
   appendEntries,

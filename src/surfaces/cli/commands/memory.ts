@@ -20,6 +20,7 @@ import { type Opened, withMemory } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
 import { whileWaiting } from "../progress.ts";
 import { findSession, SELECTOR_NOTE, shortId } from "../session-selector.ts";
+import { addForgetCommands } from "./forget.ts";
 
 /** Declares `rkat memory`: finding again what was said in the sessions of this folder. */
 export function addMemoryCommand(program: Command, invocation: Invocation): void {
@@ -27,6 +28,7 @@ export function addMemoryCommand(program: Command, invocation: Invocation): void
     .summary("search what was said, in any session of this folder")
     .description("Searches what was said in the sessions of this folder, by words and by meaning; no model is asked.");
   addSearches(memory, invocation);
+  addForgetCommands(memory, invocation);
   const status = memory
     .command("status")
     .summary("say what memory holds and how it searches")

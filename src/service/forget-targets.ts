@@ -1,0 +1,100 @@
+import { RuntimeError } from "../contract/error.ts";
+import type { Forget } from "../contract/forget.ts";
+import { sentencesOf } from "../text/sentences.ts";
+import { agentId } from "./agent/agent-log.ts";
+import type { Chosen, ForgettingParts, Job } from "./forget-job.ts";
+import {
+  type AnyEntry,
+  copiesIn,
+  everyLog,
+  type ForgetReading,
+  forksOf,
+  readLog,
+  requireLog,
+  type Target,
+  textsSaid,
+} from "./forget-logs.ts";
+
+/** What is looked for afterwards, of everything that was said. */
+const TEXTS_MAX = 400;
+const SENTENCE_CHARS_MIN = 24;
+const TEXT_CHARS_MIN = 4;
+
+/** What a forgetting is about: which logs, and by what the rest is known. */
+export async function chooseTargets(
+  reading: ForgetReading,
+  { finder }: ForgettingParts,
+  input: Forget,
+): Promise<Chosen> {
+  const { query_exact, agent } = input;
+  if (query_exact !== undefined) {
+    const finds = finder([query_exact]);
+    const targets: Target[] = [];
+    for await (const { entries, ...log } of everyLog(reading)) {
+      if (entries.some(({ body }) => finds(JSON.stringify(body))))
+        targets.push({ ...log, isAll: false, seqs: [], isCopy: false });
+    }
+    return { target: "text", texts: [query_exact], targets, copies: [], retold: [] };
+  }
+  if (agent !== undefined) return chooseAgent(reading, agent, input.memory);
+  const wanted = input.messages ?? [{ session_id: input.session_id ?? "", seq: input.seq }];
+  const bySession = Map.groupBy(wanted, ({ session_id }) => session_id);
+  const gone: AnyEntry[] = [];
+  const targets: Target[] = [];
+  for (const [id, messages] of bySession) {
+    const entries = await readLog(reading, { kind: "session", id });
+    requireLog(entries, `session ${id}`);
+    const seqs = messages.flatMap(({ seq }) => seq ?? []);
+    const isAll = seqs.length === 0;
+    for (const seq of seqs) requireMessage(entries, id, seq);
+    gone.push(...entries.filter((entry) => isAll || seqs.some((seq) => holdsSeq(entry, seq))));
+    targets.push({ kind: "session", id, isAll, seqs, isCopy: false });
+  }
+  for (const id of await forksOf(reading, new Set(bySession.keys())))
+    targets.push({ kind: "session", id, isAll: false, seqs: [], isCopy: true });
+  const target = input.messages !== undefined ? "messages" : input.seq === undefined ? "session" : "message";
+  return { target, targets, copies: copiesIn(gone), ...toLookFor(textsSaid(gone)) };
+}
+
+async function chooseAgent(reading: ForgetReading, agent: string, memory: number | undefined): Promise<Chosen> {
+  const id = agentId(agent);
+  const entries = await readLog(reading, { kind: "agent", id });
+  requireLog(entries, `agent ${agent}`);
+  const isWanted = ({ body }: AnyEntry): boolean =>
+    memory === undefined || (body.kind === "memory_added" && body.number === memory);
+  const gone = entries.filter(isWanted);
+  if (gone.length === 0) throw new RuntimeError("SESSION_NOT_FOUND", `memory: agent ${agent} has no memory ${memory}`);
+  const isAll = memory === undefined;
+  const seqs = isAll ? [] : gone.map(({ seq }) => seq);
+  const targets: Target[] = [{ kind: "agent", id, agent, isAll, seqs, isCopy: false }];
+  return { target: isAll ? "agent" : "memory", targets, copies: [], ...toLookFor(textsSaid(gone)) };
+}
+
+function holdsSeq({ seq, span }: AnyEntry, wanted: number): boolean {
+  return seq <= wanted && wanted < seq + span;
+}
+
+function requireMessage(entries: readonly AnyEntry[], id: string, seq: number): void {
+  const entry = entries.find((one) => holdsSeq(one, seq));
+  if (
+    entry !== undefined &&
+    (textsSaid([entry]).length > 0 || "message" in entry.body || entry.body.kind === "rewritten")
+  )
+    return;
+  throw new RuntimeError(
+    "SESSION_NOT_FOUND",
+    `seq: session ${id} has no message at ${seq}; rkat session show lists them`,
+  );
+}
+
+/** Texts by which it is seen that nothing is left: whole short ones, and sentences of long ones, spread over all. */
+function toLookFor(said: readonly string[]): Pick<Job, "texts" | "retold"> {
+  const pieces = said.flatMap((text) => {
+    if (text.length <= 2 * SENTENCE_CHARS_MIN) return [text.trim()];
+    return sentencesOf(text).filter((sentence) => sentence.length >= SENTENCE_CHARS_MIN);
+  });
+  const all = [...new Set(pieces)].filter((piece) => piece.length >= TEXT_CHARS_MIN);
+  const step = Math.max(1, all.length / TEXTS_MAX);
+  const texts = Array.from({ length: Math.min(all.length, TEXTS_MAX) }, (_, at) => all[Math.floor(at * step)] ?? "");
+  return { texts, retold: said };
+}
