@@ -46,6 +46,10 @@ export const SessionContext = z.object({
     .describe(
       "what stands in the context as one line each, which recall_output shows whole; absent where nothing does",
     ),
+  forgotten: z
+    .array(whole)
+    .optional()
+    .describe("seqs of what is shown that was forgotten since, in whole or in part: the recorded hash is not of this"),
   tools: z
     .array(z.string())
     .describe("the names of the tools its next turn is offered here, as far as servers are connected"),

@@ -89,6 +89,7 @@ function applyBody(row: Changing<SessionRow>, { body, seq, timestamp_ms }: Entry
       // Also for whoever folds on from a row of before.
       row.title = body.row.title;
       row.labels = body.row.labels;
+      row.forgotten = true;
       return;
     case "compacted":
       // What a prepared one took was counted when it was prepared.

@@ -74,6 +74,8 @@ export interface SessionRow extends LogRow {
   readonly has_open_turn: boolean;
   readonly cadence: CompactionCadence;
   readonly archived: boolean;
+  /** Whether something of it was forgotten; absent where nothing was. */
+  readonly forgotten?: true;
 }
 
 /** Advances a row by one entry; `undefined` starts a new one. */

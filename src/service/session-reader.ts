@@ -2,9 +2,10 @@ import { RuntimeError } from "../contract/error.ts";
 import type { SessionHistory, SessionInfo, SessionSummary } from "../contract/session.ts";
 import type { SessionContext } from "../contract/session-context.ts";
 import { CONTRACT_VERSION } from "../contract/version.ts";
-import type { Hash } from "../core/context.ts";
+import { type Hash, isIn } from "../core/context.ts";
 import { describeContext } from "../core/describe-context.ts";
 import { textOfEntry } from "../core/entry-events.ts";
+import type { SessionState } from "../core/session-state.ts";
 import { foldSession, type WholeState } from "../core/whole-state.ts";
 import type { SessionRow, Store } from "../ports/store.ts";
 import type { Service } from "./dispatch.ts";
@@ -52,7 +53,9 @@ export function createSessionReader({ store, live, hash, sizesOf }: ReaderParts)
     readContext: async ({ session_id, at_seq }) => {
       const session = await live.findFresh(session_id);
       const shown = at_seq === undefined ? session.state : await stateAt(store, session_id, at_seq);
-      return structuredClone({ ...describeContext(shown, hash), ...sizesOf(session) });
+      const row = await store.sessions.get(session_id);
+      const forgotten = row?.forgotten === true ? holesAmong(await live.whole(session), shown) : {};
+      return structuredClone({ ...describeContext(shown, hash), ...forgotten, ...sizesOf(session) });
     },
     readEventCursor: async ({ scope }) => {
       const { last_seq } = await rowOf(store, scope.session_id);
@@ -82,6 +85,13 @@ export function createSessionReader({ store, live, hash, sizesOf }: ReaderParts)
       };
     },
   };
+}
+
+/** Which of the messages that are shown, and of the summaries that speak for others, say less than they did. */
+function holesAmong({ holes }: WholeState, { shown }: SessionState): Pick<SessionContext, "forgotten"> {
+  if (holes.length === 0) return {};
+  const seqs = [...new Set(shown.map(({ seq }) => seq))].filter((seq) => isIn(holes, seq));
+  return seqs.length === 0 ? {} : { forgotten: seqs };
 }
 
 type ListPlace = Pick<SessionRow, "session_id" | "updated_at_ms">;

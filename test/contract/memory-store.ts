@@ -272,6 +272,31 @@ export const MEMORY_STORE_CHECKS: readonly Check[] = [
     },
   },
   {
+    promise: "[D9] takes a session in anew that was reset, and finds nothing of what it said before",
+    holds: async (open) => {
+      await using(open, async (store) => {
+        await store.add(batchOf(A, 1, ["heron secret", "common word"]));
+        await store.add(batchOf(B, 1, ["another word"]));
+        await embedAll(store);
+        await store.reset(A);
+        expect(await store.cursor(A)).toBe(0);
+        expect(await found(store, "heron")).toEqual([]);
+        await store.add(batchOf(A, 1, ["common word", "later word"]));
+        await store.purge();
+        expect(await found(store, "heron")).toEqual([]);
+        expect((await found(store, "word")).toSorted()).toEqual(["another word", "common word", "later word"]);
+        expect(await store.status(EMBEDDER)).toMatchObject({ entries: 3, pending: 2 });
+        await embedAll(store);
+        expect(await store.nearest(EMBEDDER, turned(0), { scope: EVERYTHING, max: 9 })).toHaveLength(3);
+      });
+      await using(open, async (store) => {
+        expect(await store.cursor(A)).toBe(2);
+        expect((await found(store, "word")).toSorted()).toEqual(["another word", "common word", "later word"]);
+        expect(await matchAll(store, ["heron"])).toMatchObject({ best: [], holders: new Map([["heron", 0]]) });
+      });
+    },
+  },
+  {
     promise: "[D8] what was dropped does not come back, by a late batch, a late vector or a restart",
     holds: async (open) => {
       const late = batchOf(A, 3, ["w late"]);

@@ -131,6 +131,51 @@ export const STORE_CHECKS: readonly Check[] = [
     },
   },
   {
+    promise: "[D9] puts other words in the place of what was said, with the row, and keeps all else over a restart",
+    holds: async (open) => {
+      const secret = said("the secret is heron-4711");
+      const long = Array.from({ length: 200 }, (_, at) => said(`padding ${at} ${"x".repeat(200)}`));
+      const want = await using(open, async ({ log, sessions, purge }) => {
+        await log.append(A, 0, news(created, secret));
+        await log.append(B, 0, news(created, said("another")));
+        await log.append(A, 2, news(answered("heron-4711 it is"), ...long));
+        const before = await log.read(A, 1, everything);
+        const rows = before.filter(({ seq }) => seq === 2 || seq === 3);
+        const holes = rows.map((entry) => ({ ...entry, body: entry.seq === 2 ? said("[gone]") : answered("[gone]") }));
+        await log.rewrite(A, holes);
+        await purge([A]);
+        const after = await log.read(A, 1, everything);
+        expect(after).toEqual(before.map((entry) => holes.find(({ seq }) => seq === entry.seq) ?? entry));
+        expect(await log.read(A, 2, 1)).toEqual([holes[0]]);
+        expect(await sessions.get(A)).toMatchObject({ title: "[gone]", last_seq: 203, message_count: 202 });
+        expect(await sessions.get(B)).toMatchObject({ title: "another" });
+        await log.append(A, 203, news(closed));
+        return after;
+      });
+      await using(open, async ({ log, sessions }) => {
+        expect((await log.read(A, 1, everything)).slice(0, want.length)).toEqual(want);
+        expect(await sessions.get(A)).toMatchObject({ title: "[gone]", last_seq: 205 });
+        expect(bodiesOf(await log.read(B, 1, everything))).toEqual([created, said("another")]);
+      });
+    },
+  },
+  {
+    promise: "[D9] has no blob and no checkpoint any more that was taken away",
+    holds: (open) =>
+      using(open, async ({ blobs, checkpoints }) => {
+        const id = await blobs.put({ mediaType: "text/plain", data: Buffer.from("heron") });
+        const other = await blobs.put({ mediaType: "text/plain", data: Buffer.from("egret") });
+        await blobs.remove(id);
+        await blobs.remove(id);
+        expect(await blobs.get(id)).toBeUndefined();
+        expect(await blobs.ids("", 10)).toEqual([other]);
+        await checkpoints?.put(A, "kept");
+        await checkpoints?.remove(A);
+        await checkpoints?.remove(A);
+        expect(await checkpoints?.get(A)).toBeUndefined();
+      }),
+  },
+  {
     promise: "[F4] gives back what any sequence of appends put in, with restarts between",
     holds: (open) =>
       fc.assert(

@@ -76,7 +76,7 @@ async function forgetAndShow(io: Io, opened: Opened, flags: ForgetFlags): Promis
 }
 
 async function pipedText(io: Io): Promise<string> {
-  if (io.stdin.kind !== "pipe") throw new RuntimeError("INVALID_PARAMS", "--text -: pipe the text into the command");
+  if (io.stdin.kind !== "stream") throw new RuntimeError("INVALID_PARAMS", "--text -: pipe the text into the command");
   const lines: string[] = [];
   for await (const line of linesOf(io.stdin, "the text")) lines.push(line);
   return lines.join("\n").trim();
@@ -146,7 +146,7 @@ async function showForgettings(io: Io, { runtime }: Opened, { json }: { readonly
       forgetting_id,
       at,
       target,
-      counted(scan.matches, "match"),
+      counted(scan.matches, "place"),
       valid ? "signature right" : red("SIGNATURE WRONG"),
     ];
   });
