@@ -1,4 +1,4 @@
-import type { SeqRange } from "../contract/compaction.ts";
+import type { EvictionReason, SeqRange } from "../contract/compaction.ts";
 import type { Entry, EntryBody } from "../contract/entry.ts";
 import { stemsOf } from "../text/words.ts";
 import { cutSentences } from "./grounding/cut-sentences.ts";
@@ -98,8 +98,11 @@ function holds(value: unknown, finds: Forgetting["finds"], key = ""): boolean {
   if (typeof value === "string") return !KEPT.has(key) && finds(value);
   if (Array.isArray(value)) return value.some((one) => holds(one, finds, key));
   if (typeof value !== "object" || value === null) return false;
+  const { block_type, data } = Object.fromEntries(Object.entries(value));
+  if (block_type === "server_tool_content") return finds(JSON.stringify(Object(data).content ?? ""));
+  const isAnybodys = isOpen(value, key);
   return Object.entries(value).some(
-    ([name, field]) => (OPEN.has(key) && finds(name)) || holds(field, finds, OPEN.has(key) ? key : name),
+    ([name, field]) => (isAnybodys && finds(name)) || holds(field, finds, isAnybodys ? key : name),
   );
 }
 
@@ -165,18 +168,22 @@ const KEPT: ReadonlySet<string> = new Set(
   `kind role block_type type status model provider id tool_use_id name created_at compaction_id approval_id forgetting_id
   media_type stop_reason reason_type strategy trigger summary_by error_class cause session_id by builtins memory_scope
   policy tool_filter at day superseded native_of remember decision budget_type reshape agent outcome strict class
-  terminal_cause_kind error_type selection_type skill_name currency reason_kind selection pending calls call_id until`.split(
+  terminal_cause_kind error_type selection_type skill_name currency reason_kind selection pending calls call_id until scopes cache operation terminal_status point`.split(
     /\s+/u,
   ),
 );
 /** Of these both the names and the values are anybody's. */
 const OPEN: ReadonlySet<string> = new Set(
-  "args labels view app_context shell_env provider_params output_schema metadata item input_schema parameters schema".split(
+  "args labels view app_context shell_env provider_params output_schema metadata item input_schema parameters schema structured_output".split(
     " ",
   ),
 );
 /** What belongs to another exchange, or hides what it holds. */
-const LEFT_OUT: ReadonlySet<string> = new Set(["meta", "native", "file"]);
+const LEFT_OUT: ReadonlySet<string> = new Set(["meta", "native", "file", "permissions"]);
+/** Why an output left the context, which stands where others give a reason in their words. */
+const EVICTED: ReadonlySet<string> = new Set(["superseded", "failed", "large"] satisfies EvictionReason[]);
+/** Of these each is a rule on its own, or none. */
+const PATTERNS: ReadonlySet<string> = new Set(["always", "rules", "allow", "ask", "deny"]);
 /** Hashes of what was said, which a short text can be guessed by. */
 const DIGESTS: ReadonlySet<string> = new Set(
   "context_sha256 sha256 revision parent_revision original_span_digest replacement_digest openai.beginning".split(" "),
@@ -185,12 +192,16 @@ const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAA
 
 /** The same, with nothing left of what it said: what keeps it in its place stays, such as a call and its result. */
 function empty(value: unknown, key = ""): unknown {
-  if (typeof value === "string") return KEPT.has(key) ? value : fit(value);
-  if (Array.isArray(value)) return KEPT.has(key) && value.every(isPlain) ? value : value.map((one) => empty(one, key));
+  if (typeof value === "string") return KEPT.has(key) || EVICTED.has(value) ? value : fit(value);
+  if (Array.isArray(value)) {
+    if (PATTERNS.has(key) && value.every(isPlain)) return [];
+    return KEPT.has(key) && value.every(isPlain) ? value : value.map((one) => empty(one, key));
+  }
   if (typeof value !== "object" || value === null) return value;
-  if (OPEN.has(key)) return {};
+  if (isOpen(value, key)) return {};
   const fields = Object.entries(value);
   const { type, block_type, data } = Object.fromEntries(fields);
+  if (block_type === "server_tool_content") return { block_type, data: { ...withoutContent(data) } };
   if (type === "image" || type === "file" || type === "video") return { type: "text", text: FORGOTTEN };
   // A provider is shown it again, and takes no image of nothing.
   if (block_type === "image" && JSON.stringify(data).length > PIXEL.length * 2)
@@ -200,6 +211,17 @@ function empty(value: unknown, key = ""): unknown {
       .filter(([name]) => !LEFT_OUT.has(name))
       .map(([name, field]) => [name, DIGESTS.has(name) ? field : empty(field, name)]),
   );
+}
+
+/** Whether the names of its fields are anybody's. */
+function isOpen(value: object, key: string): boolean {
+  return OPEN.has(key) || (key === "payload" && !("operation" in value));
+}
+
+/** What a provider's tool gave is of any shape: it says nothing, in the shape of a text. */
+function withoutContent(data: unknown): object {
+  const { id, name } = Object(data);
+  return { ...(id === undefined ? {} : { id }), name, content: "" };
 }
 
 function isPlain(value: unknown): boolean {
@@ -222,18 +244,22 @@ function clean(value: unknown, cleaning: Cleaning, key = ""): unknown {
     if (key === "summary") return cutText(value, how);
     return !KEPT.has(key) && how.finds(value) ? fit(value) : value;
   }
-  if (Array.isArray(value)) return value.map((one) => clean(one, cleaning, key));
+  if (Array.isArray(value)) {
+    const left = PATTERNS.has(key) ? value.filter((one) => typeof one !== "string" || !how.finds(one)) : value;
+    return left.map((one) => clean(one, cleaning, key));
+  }
   if (typeof value !== "object" || value === null) return value;
-  const isOpen = OPEN.has(key);
+  if ("role" in value) return holds(value, how.finds) ? empty(value) : value;
+  const isAnybodys = isOpen(value, key);
   const { seq } = Object.fromEntries(Object.entries(value));
   const isOfGone = typeof seq === "number" && gone.has(seq);
   const fields = Object.entries(value).filter(
-    ([name]) => !(isOpen && how.finds(name)) && !(name === "native" && isHoled),
+    ([name]) => !(isAnybodys && how.finds(name)) && !(name === "native" && isHoled),
   );
   return Object.fromEntries(
     fields.map(([name, field]) => {
       const isQuoted = isOfGone && typeof field === "string" && (name === "text" || name === "content");
-      return [name, isQuoted ? fit(field) : clean(field, cleaning, isOpen && !DIGESTS.has(name) ? key : name)];
+      return [name, isQuoted ? fit(field) : clean(field, cleaning, isAnybodys && !DIGESTS.has(name) ? key : name)];
     }),
   );
 }

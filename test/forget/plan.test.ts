@@ -1,0 +1,170 @@
+import { hash } from "node:crypto";
+import { describe, expect, it } from "vitest";
+import { AgentEntryBody } from "../../src/contract/agent.ts";
+import { type Entry, EntryBody } from "../../src/contract/entry.ts";
+import { eventsOf, spanOf } from "../../src/core/entry-events.ts";
+import { FORGOTTEN, type Forgetting, planForgetting, retellingOf } from "../../src/core/forgetting.ts";
+import { foldSession } from "../../src/core/whole-state.ts";
+import { createRandomSession } from "../compaction/random-session.ts";
+import { byEffort } from "../support/effort.ts";
+import { answered, closed, created, said } from "../support/entries.ts";
+import { sampleOf } from "./sample.ts";
+
+const SAID = "the heron of Ålesund";
+const breathe = () => undefined;
+const nothing: Forgetting = {
+  isAll: false,
+  isEverywhere: false,
+  isGone: () => false,
+  finds: () => false,
+  says: () => false,
+  mac: (text) => hash("sha256", `key ${text}`),
+};
+const all: Forgetting = { ...nothing, isAll: true };
+const everywhere: Forgetting = { ...nothing, isEverywhere: true, finds: (text) => text.includes(SAID) };
+
+const entryOf = <B>(body: B, seq = 1): Entry<B> => ({ seq, span: 1, timestamp_ms: 1_000, body });
+const logOf = (...bodies: readonly EntryBody[]): readonly Entry[] => {
+  let seq = 1;
+  return bodies.map((body) => {
+    const entry = { seq, span: spanOf(body), timestamp_ms: 1_000, body };
+    seq += entry.span;
+    return entry;
+  });
+};
+
+/** Where a text still stands in a value, by the names of the fields. */
+function placesOf(value: unknown, path = ""): readonly string[] {
+  if (typeof value === "string") return value.includes(SAID) ? [path] : [];
+  if (typeof value !== "object" || value === null) return [];
+  return Object.entries(value).flatMap(([name, field]) => [
+    ...(name.includes(SAID) ? [`${path} (name)`] : []),
+    ...placesOf(field, Array.isArray(value) ? path : `${path}.${name}`),
+  ]);
+}
+
+/** What keeps an entry in its place: names and ids, which nobody writes a sentence into. */
+const NAMES =
+  /\.(?:kind|id|name|by|model|provider|created_at|tool_use_id|call_id|at|day|until|native_of|superseded|session_id|agent|media_type|decision|[a-z]+_id|calls|pending|currency|selection|class|strict|strategy|reason_type|status|skill_name|[a-z_]*revision|[a-z_]*digest|[a-z_]*sha256)$/u;
+
+const SAMPLES = byEffort({ usual: 40, full: 1_000 });
+
+describe("what a log says once it is forgotten", () => {
+  const kinds = EntryBody.options.map((option) => option.shape.kind.value);
+  it.each(kinds)("[D9] an entry of the kind %s stays one, is no longer, and says nothing", async (kind) => {
+    const option = EntryBody.options.find(({ shape }) => shape.kind.value === kind);
+    if (option === undefined || kind === "forgotten") return;
+    for (let seed = 1; seed <= SAMPLES; seed += 1) {
+      const parsed = EntryBody.safeParse(sampleOf(option, seed, SAID));
+      // Some rules of a schema are beyond what is made here.
+      if (!parsed.success) continue;
+      const before = parsed.data;
+      for (const how of [all, everywhere]) {
+        const { changed } = await planForgetting([entryOf(before)], how, breathe);
+        const after = changed[0]?.body ?? before;
+        expect(EntryBody.safeParse(after), JSON.stringify(after)).toMatchObject({ success: true });
+        expect(Buffer.byteLength(JSON.stringify(after))).toBeLessThanOrEqual(Buffer.byteLength(JSON.stringify(before)));
+        expect(spanOf(after)).toBe(spanOf(before));
+        expect(placesOf(after).filter((path) => !NAMES.test(path))).toEqual([]);
+        expect(await planForgetting([entryOf(after)], { ...how, mac: () => "0" }, breathe)).toMatchObject(
+          kind === "model_called" || kind === "rewritten" || kind === "compaction_prepared" ? {} : { changed: [] },
+        );
+      }
+    }
+  });
+
+  it.each(AgentEntryBody.options.map((option) => option.shape.kind.value))(
+    "[D9] an agent's entry of the kind %s stays one, is no longer, and says nothing",
+    async (kind) => {
+      const option = AgentEntryBody.options.find(({ shape }) => shape.kind.value === kind);
+      if (option === undefined || kind === "forgotten") return;
+      for (let seed = 1; seed <= SAMPLES; seed += 1) {
+        const before = AgentEntryBody.parse(sampleOf(option, seed, SAID));
+        for (const how of [all, everywhere]) {
+          const { changed } = await planForgetting([entryOf(before)], how, breathe);
+          const after = changed[0]?.body ?? before;
+          expect(AgentEntryBody.safeParse(after), JSON.stringify(after)).toMatchObject({ success: true });
+          expect(JSON.stringify(after).length).toBeLessThanOrEqual(JSON.stringify(before).length);
+          expect(placesOf(after).filter((path) => !NAMES.test(path))).toEqual([]);
+        }
+      }
+    },
+  );
+
+  it("[D9] a session still folds, turn by turn, whatever was done to it before", async () => {
+    for (let seed = 1; seed <= byEffort({ usual: 15, full: 500 }); seed += 1) {
+      const session = await createRandomSession(seed, { turnsMax: 6, isWordless: false });
+      await session.compact();
+      await session.addTurns(3);
+      await session.evict();
+      await session.rewrite();
+      await session.undo();
+      const { entries } = session;
+      const id = session.state.sessionId;
+      const [first] = entries.filter(({ body }) => body.kind === "turn_opened" || body.kind === "imported");
+      const one: Forgetting = { ...nothing, isGone: (seq) => seq === first?.seq };
+      for (const how of [all, one]) {
+        const { changed } = await planForgetting(entries, how, breathe);
+        const after = entries.map((entry) => changed.find(({ seq }) => seq === entry.seq) ?? entry);
+        const folded = foldSession(id, after);
+        expect(folded.transcript.map(({ seq, message }) => [seq, message.role])).toEqual(
+          session.state.transcript.map(({ seq, message }) => [seq, message.role]),
+        );
+        const source = { sessionId: id, textAt: () => "" };
+        expect(after.map(({ body }) => eventsOf(body, source).length)).toEqual(
+          entries.map(({ body }) => eventsOf(body, source).length),
+        );
+      }
+    }
+  });
+
+  it("[D9] a message that is named goes, with the sentences of a summary that retell it; the same words elsewhere stay", async () => {
+    const log = logOf(
+      created,
+      said("My sister Ada lives in Ålesund with a heron."),
+      answered("Noted: your sister lives there."),
+      closed,
+      said("The build takes four minutes."),
+    );
+    const compacted = sampleOf(optionOf("compacted"), 3, "x") as Record<string, unknown>;
+    const summary =
+      "The build takes four minutes. Ada, the sister, lives in Ålesund with a heron. Nothing else was said.";
+    const entries = [...log, { ...entryOf({ ...compacted, kind: "compacted", summary } as EntryBody, 99) }];
+    const texts = ["My sister Ada lives in Ålesund with a heron."];
+    const how: Forgetting = { ...nothing, isGone: (seq) => seq === 2, says: retellingOf(texts) };
+    const { changed, emptied, cut, holes } = await planForgetting(entries, how, breathe);
+    expect(changed.map(({ seq }) => seq)).toEqual([2, 99]);
+    expect(changed[0]?.body).toEqual(said(FORGOTTEN));
+    expect(changed[1]?.body).toMatchObject({ summary: "The build takes four minutes. Nothing else was said." });
+    expect({ emptied, cut }).toEqual({ emptied: 1, cut: 1 });
+    expect(holes.map(({ from_seq, to_seq }) => [from_seq, to_seq])).toEqual([
+      [2, 2],
+      [99, 99],
+    ]);
+  });
+
+  it("[D9] words that every entry has are nobody's: forgetting one of them leaves the log as it is", async () => {
+    const log = logOf(created, said("hello there"), answered("hello"), closed);
+    for (const word of ["content", "role", "user", "block_assistant", "turn_opened", "created_at"]) {
+      const how: Forgetting = { ...everywhere, finds: (text) => text.includes(word) };
+      expect(await planForgetting(log, how, breathe)).toMatchObject({ changed: [] });
+    }
+  });
+
+  it("[D9] short words leave a sign that is no longer than they were", async () => {
+    for (const text of ["k", "hi", "yes", "heron", "a longer text"]) {
+      const [entry] = (await planForgetting(logOf(created, said(text)), { ...nothing, isGone: () => true }, breathe))
+        .changed;
+      const content = (entry?.body as { message?: { content?: string } }).message?.content ?? "";
+      expect(content).not.toBe("");
+      expect(content).not.toBe(text);
+      expect(Buffer.byteLength(content)).toBeLessThanOrEqual(Buffer.byteLength(text));
+    }
+  });
+});
+
+function optionOf(kind: EntryBody["kind"]) {
+  const option = EntryBody.options.find(({ shape }) => shape.kind.value === kind);
+  if (option === undefined) throw new Error(`there is no entry of the kind ${kind}`);
+  return option;
+}
