@@ -188,7 +188,10 @@ const PATTERNS: ReadonlySet<string> = new Set(["always", "rules", "allow", "ask"
 const DIGESTS: ReadonlySet<string> = new Set(
   "context_sha256 sha256 revision parent_revision original_span_digest replacement_digest openai.beginning".split(" "),
 );
-const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII=";
+const PIXEL = {
+  media_type: "image/png",
+  data: "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII=",
+};
 
 /** The same, with nothing left of what it said: what keeps it in its place stays, such as a call and its result. */
 function empty(value: unknown, key = ""): unknown {
@@ -204,8 +207,8 @@ function empty(value: unknown, key = ""): unknown {
   if (block_type === "server_tool_content") return { block_type, data: { ...withoutContent(data) } };
   if (type === "image" || type === "file" || type === "video") return { type: "text", text: FORGOTTEN };
   // A provider is shown it again, and takes no image of nothing.
-  if (block_type === "image" && JSON.stringify(data).length > PIXEL.length * 2)
-    return { block_type, data: { media_type: "image/png", data: PIXEL } };
+  if (block_type === "image" && JSON.stringify(data).length >= JSON.stringify(PIXEL).length)
+    return { block_type, data: PIXEL };
   return Object.fromEntries(
     fields
       .filter(([name]) => !LEFT_OUT.has(name))

@@ -30,7 +30,7 @@ export function sampleOf(schema: z.core.$ZodType, seed: number, said: string): u
       case "enum":
         return pick(Object.values(def.entries));
       case "number":
-        return 1 + Math.floor(random() * 20);
+        return 1;
       case "boolean":
         return random() < 0.5;
       case "array":
