@@ -2,6 +2,7 @@ import type { CompactionCadence } from "../contract/compaction.ts";
 import type { Entry, EntryBody, NewEntry } from "../contract/entry.ts";
 import type { Usage } from "../contract/event.ts";
 import type { SessionSettings } from "../contract/session.ts";
+import type { Forgettings } from "./forgettings.ts";
 import type { Signals } from "./signals.ts";
 
 /** The append-only logs of sessions, or of whatever else is told in entries: the truth everything else is folded from. */
@@ -140,5 +141,7 @@ export interface Store<B = EntryBody, R extends LogRow = SessionRow> {
   readonly signals: Signals;
   /** A capability: absent where nothing is kept beside the logs. */
   readonly checkpoints?: CheckpointStore | undefined;
+  /** A capability: absent where nothing can be looked through as a whole. */
+  readonly forgettings?: Forgettings | undefined;
   close(): Promise<void>;
 }

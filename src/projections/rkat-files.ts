@@ -184,7 +184,7 @@ function asFailure(sessionId: string, cause: unknown): RuntimeError {
  * their bound.
  */
 export function projectStore(store: Store, files: Pick<RkatFiles, "expect" | "touch" | "close">): Store {
-  const { log, sessions, locks, blobs, signals, checkpoints } = store;
+  const { log, sessions, locks, blobs, signals, checkpoints, forgettings } = store;
   return {
     log: {
       append: async (sessionId, after, entries, atMs) => {
@@ -205,6 +205,7 @@ export function projectStore(store: Store, files: Pick<RkatFiles, "expect" | "to
     blobs,
     signals,
     checkpoints,
+    forgettings,
     close: async () => {
       await files.close();
       await store.close();
