@@ -17,13 +17,23 @@ export interface RealmInDatabase {
 /** Opens a realm of a database as it is configured; throws SESSION_STORE_ERROR, without the password, where it cannot. */
 export async function openRealm(
   { url, realm }: RealmInDatabase,
-  { store, warn }: { readonly store: Config["store"]; readonly warn: (sentence: string) => void },
+  {
+    store,
+    warn,
+    folder,
+  }: {
+    readonly store: Config["store"];
+    readonly warn: (sentence: string) => void;
+    /** What this process keeps beside it, if anything. */
+    readonly folder?: string | undefined;
+  },
 ): Promise<Database> {
   const { openDatabase } = await withDriver(() => import("./stores/postgres/open.ts"));
   return openDatabase({
     url,
     realm,
     warn,
+    folder,
     poolMax: store.pool,
     isPooled: store.pooled,
     leaseMs: store.lease_ms,

@@ -119,7 +119,7 @@ async function openInDatabase(options: OpenOptions & { readonly config: Config }
   const composed = options.compose ?? composeOver(given);
   // Where a realm is kept is not for what is kept there to say.
   const compose: Compose = (layer, name) => ({ ...composed(layer, name), store: given.store });
-  const database = await openRealm({ url, realm }, { store: given.store, warn });
+  const database = await openRealm({ url, realm }, { store: given.store, warn, folder: beside });
   try {
     const configStore = options.configStore ?? (await database.config());
     const config = compose(configStore.read().layer, configStore.name);

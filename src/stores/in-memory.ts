@@ -3,6 +3,7 @@ import type { Entry } from "../contract/entry.ts";
 import { RuntimeError } from "../contract/error.ts";
 import type { ConfigStore, KeptLayer } from "../ports/config-store.ts";
 import type { Blob, FoldRow, LogRow, SessionLocks, Store } from "../ports/store.ts";
+import { createForgettingsInMemory } from "./forgettings-in-memory.ts";
 import { createHearers } from "./hearers.ts";
 import { pageOf } from "./page.ts";
 
@@ -72,9 +73,20 @@ export function createStoreInMemory<B, R extends LogRow>(options: {
       remove: async (blobId) => void blobs.delete(blobId),
     },
     purge: async () => {},
+    forgettings: createForgettingsInMemory(function* () {
+      for (const [id, log] of logs)
+        for (const entry of log) yield { place: `entry ${id} ${entry.seq}`, bytes: bytesOf(entry) };
+      for (const [id, row] of rows) yield { place: `row ${id}`, bytes: bytesOf(row) };
+      for (const [id, { mediaType, data }] of blobs) {
+        yield { place: `blob ${id}`, bytes: data };
+        yield { place: `blob ${id}`, bytes: bytesOf(mediaType) };
+      }
+    }),
     close: async () => {},
   };
 }
+
+const bytesOf = (kept: unknown): Uint8Array => Buffer.from(JSON.stringify(kept));
 
 function createLocks(): SessionLocks {
   const held = new Map<string, AbortController>();

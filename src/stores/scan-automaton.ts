@@ -96,19 +96,32 @@ function classesOf(patterns: readonly Pattern[]): Uint8Array {
 /** While `next` is still a tree. */
 function firstUnitsOf(next: Int32Array, classes: Uint8Array): Uint8Array {
   const first = new Uint8Array(UNITS);
-  for (let unit = 0; unit < UNITS; unit += 1) {
-    const symbols = symbolsOf(unit);
-    let state = 0;
-    let steps = 0;
-    for (const symbol of symbols) {
-      const kind = classes[symbol] ?? 0;
-      state = kind === 0 ? 0 : (next[state + kind] ?? 0);
-      if (state === 0) break;
-      steps += 1;
-    }
-    if (steps > 0 && steps === symbols.length) first[unit] = 1;
+  unitsBySymbol ??= groupUnits();
+  for (const [symbol, units] of unitsBySymbol.entries()) {
+    const kind = classes[symbol] ?? 0;
+    if (kind === 0 || next[kind] === 0) continue;
+    for (const unit of units) if (isBeginning(symbolsOf(unit), next, classes)) first[unit] = 1;
   }
   return first.fill(1, SURROGATES_FROM, SURROGATES_LOW);
+}
+
+/** Units of UTF-16 by the first symbol they count as; made once, since it takes longer than most automata. */
+let unitsBySymbol: readonly (readonly number[])[] | undefined;
+
+function groupUnits(): readonly (readonly number[])[] {
+  const groups: number[][] = Array.from({ length: BYTES }, () => []);
+  for (let unit = 0; unit < UNITS; unit += 1) groups[symbolsOf(unit)[0] ?? BREAK]?.push(unit);
+  return groups;
+}
+
+function isBeginning(symbols: Uint8Array, next: Int32Array, classes: Uint8Array): boolean {
+  let state = 0;
+  for (const symbol of symbols) {
+    const kind = classes[symbol] ?? 0;
+    state = kind === 0 ? 0 : (next[state + kind] ?? 0);
+    if (state === 0) return false;
+  }
+  return true;
 }
 
 const SURROGATES_FROM = 0xd800;

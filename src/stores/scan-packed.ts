@@ -20,8 +20,13 @@ export function createWideReader({ next, classes, firstUnits }: Automaton, found
   const states = new Int32Array(WIDE_STREAMS);
   const spaced = new Uint8Array(WIDE_STREAMS);
   const highs = new Uint16Array(WIDE_STREAMS);
+  /** High bytes of units that a text can begin with: most bytes are none, whatever stands beside them. */
+  const highBytes = new Uint8Array(256);
+  for (let unit = 0; unit < firstUnits.length; unit += 1) if (firstUnits[unit] === 1) highBytes[unit >> 8] = 1;
   let last = -1;
   let parity = 0;
+  /** A bit for each that is in the middle of something. */
+  let busy = 0;
   const emit = (stream: number, symbol: number): void => {
     let state = states[stream] ?? 0;
     if (spaced[stream] === 1) state = next[state + (classes[SPACE] ?? 0)] ?? 0;
@@ -44,16 +49,22 @@ export function createWideReader({ next, classes, firstUnits }: Automaton, found
     if (symbols.length === 0) spaced[stream] = 1;
     for (const symbol of symbols) emit(stream, symbol);
   };
+  const takePair = (first: number, second: number): void => {
+    for (const [stream, unit] of [
+      [parity, first | (second << 8)],
+      [parity + 2, (first << 8) | second],
+    ] as const) {
+      const bit = 1 << stream;
+      if ((busy & bit) === 0 && firstUnits[unit] === 0) continue;
+      take(stream, unit);
+      busy = states[stream] === 0 && highs[stream] === 0 ? busy & ~bit : busy | bit;
+    }
+  };
   return {
     read: (bytes) => {
       for (let at = 0; at < bytes.length; at += 1) {
         const byte = bytes[at] ?? 0;
-        if (last >= 0) {
-          const little = last | (byte << 8);
-          if (firstUnits[little] === 1 || states[parity] !== 0 || highs[parity] !== 0) take(parity, little);
-          const big = (last << 8) | byte;
-          if (firstUnits[big] === 1 || states[parity + 2] !== 0 || highs[parity + 2] !== 0) take(parity + 2, big);
-        }
+        if (last >= 0 && (busy !== 0 || highBytes[byte] === 1 || highBytes[last] === 1)) takePair(last, byte);
         last = byte;
         parity ^= 1;
       }
@@ -61,6 +72,7 @@ export function createWideReader({ next, classes, firstUnits }: Automaton, found
     reset: () => {
       for (const field of [states, spaced, highs]) field.fill(0);
       last = -1;
+      busy = 0;
     },
   };
 }
@@ -72,6 +84,9 @@ function createStreams(automaton: Automaton, found: Found, count: number) {
   /** A bit for each that is in the middle of something. */
   let busy = 0;
   return {
+    /** Whether a byte matters at all. */
+    isAwaited: (byte: number): boolean => idle[byte] === 0,
+    isBusy: (): boolean => busy !== 0,
     read: (stream: number, byte: number): void => {
       const bit = 1 << stream;
       if ((busy & bit) === 0 && idle[byte] === 1) return;
@@ -80,9 +95,9 @@ function createStreams(automaton: Automaton, found: Found, count: number) {
       reader.readByte(byte);
       busy = reader.isIdle ? busy & ~bit : busy | bit;
     },
-    reset: (): void => {
+    end: (): void => {
       if (busy === 0) return;
-      for (const reader of readers) reader.reset();
+      for (const reader of readers) reader.finish();
       busy = 0;
     },
   };
@@ -110,12 +125,16 @@ const ESCAPED_LINE_ENDS: ReadonlySet<number> = new Set([0x6e, 0x72]);
 /** Base64 with either alphabet, in one line or several: every sign may be the first of four. */
 export function createBase64Reader(automaton: Automaton, found: Found): PackedReader {
   const streams = createStreams(automaton, found, 4);
+  /** By the last two signs: whether one of the bytes that end with the second matters. */
+  const awaited = Uint8Array.from({ length: 1 << 12 }, (_, two) =>
+    [two >> 4, two >> 2, two].some((byte) => streams.isAwaited(byte & 0xff)) ? 1 : 0,
+  );
   let signs = 0;
   let bits = 0;
   let isLineBegun = false;
   let isEscape = false;
   const end = (): void => {
-    if (signs > 0) streams.reset();
+    if (signs > 0) streams.end();
     signs = 0;
     isLineBegun = false;
     isEscape = false;
@@ -143,11 +162,12 @@ export function createBase64Reader(automaton: Automaton, found: Found): PackedRe
         }
         isLineBegun = false;
         bits = ((bits << 6) | value) & 0xffffff;
-        // Of the four, the one that begins with this sign has no byte yet.
-        if (signs >= 1) streams.read((signs - 1) & 3, (bits >> 4) & 0xff);
-        if (signs >= 2) streams.read((signs - 2) & 3, (bits >> 2) & 0xff);
-        if (signs >= 3) streams.read((signs - 3) & 3, bits & 0xff);
         signs += 1;
+        if (awaited[bits & 0xfff] === 0 && !streams.isBusy()) continue;
+        // Of the four, the one that begins with this sign has no byte yet.
+        if (signs >= 2) streams.read((signs - 2) & 3, (bits >> 4) & 0xff);
+        if (signs >= 3) streams.read((signs - 3) & 3, (bits >> 2) & 0xff);
+        if (signs >= 4) streams.read((signs - 4) & 3, bits & 0xff);
       }
     },
     reset: end,
@@ -160,7 +180,7 @@ export function createHexReader(automaton: Automaton, found: Found): PackedReade
   let digits = 0;
   let bits = 0;
   const end = (): void => {
-    if (digits > 0) streams.reset();
+    if (digits > 0) streams.end();
     digits = 0;
   };
   return {
@@ -168,7 +188,7 @@ export function createHexReader(automaton: Automaton, found: Found): PackedReade
       for (let at = 0; at < bytes.length; at += 1) {
         const value = HEX[bytes[at] ?? 0] ?? NONE;
         if (value === NONE) {
-          end();
+          if (digits > 0) end();
           continue;
         }
         bits = ((bits << 4) | value) & 0xff;

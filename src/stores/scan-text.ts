@@ -1,4 +1,5 @@
 import type { Automaton } from "./scan-automaton.ts";
+import { isHex, isNamePart, pointOfEntity } from "./scan-signs.ts";
 import { BREAK, SPACE, symbolsOf } from "./scan-symbols.ts";
 
 /** What of a text's writing is undone before it is compared. Backslashes never count, however many there are. */
@@ -14,15 +15,7 @@ const ASCII_END = 0x80;
 
 /** Escapes of JSON that stand for white space. */
 const WHITE_ESCAPES: ReadonlySet<number> = new Set(Array.from("nrtfb", (sign) => sign.charCodeAt(0)));
-const ENTITIES: ReadonlyMap<string, number> = new Map([
-  ["lt", 0x3c],
-  ["gt", 0x3e],
-  ["quot", 0x22],
-  ["apos", 0x27],
-  ["nbsp", 0xa0],
-]);
 const ENTITY_CHARS_MAX = 10;
-const NUMBERED = /^#(?:x([0-9a-f]{1,6})|([0-9]{1,7}))$/i;
 const POINTS_END = 0x11_0000;
 const HIGH = 0xd800;
 const LOW = 0xdc00;
@@ -396,19 +389,4 @@ export class TextReader {
     this.#state = state < 0 ? ~state : state;
     if (state < 0) this.#found(this.#state);
   }
-}
-
-function pointOfEntity(name: string): number | undefined {
-  if (name === "amp") return AMPERSAND;
-  const [, hex, decimal = ""] = NUMBERED.exec(name) ?? [];
-  const point = hex === undefined ? Number.parseInt(decimal, 10) : Number.parseInt(hex, 16);
-  return point < POINTS_END ? point : ENTITIES.get(name);
-}
-
-function isNamePart(point: number): boolean {
-  return point === 0x23 || (point >= 0x30 && point <= 0x39) || ((point | 0x20) >= 0x61 && (point | 0x20) <= 0x7a);
-}
-
-function isHex(byte: number): boolean {
-  return (byte >= 0x30 && byte <= 0x39) || ((byte | 0x20) >= 0x61 && (byte | 0x20) <= 0x66);
 }

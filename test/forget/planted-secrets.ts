@@ -39,18 +39,25 @@ export const lookUp: Tool = {
   name: "look_up",
   description: "Looks a number up.",
   inputSchema: { type: "object", properties: { number: { type: "number" } } },
-  run: async ({ args }) => ({ content: `{"code":"The code is ${secretFor(Number(args.number)).replaceAll('"', '\\"')}."}` }),
+  execute: ({ number }) => JSON.stringify({ code: `The code is ${secretFor(Number(number))}.` }),
 };
 
 /** Small enough for a compaction every few turns. */
-export const OFTEN = { autoCompactThreshold: 1_200, recentTurnBudget: 2, maxSummaryTokens: 200, minTurnsBetweenCompactions: 2 };
+export const OFTEN = {
+  autoCompactThreshold: 1_200,
+  recentTurnBudget: 2,
+  maxSummaryTokens: 200,
+  minTurnsBetweenCompactions: 2,
+};
 
 /** A meaning of eight numbers, made of the letters: enough for vectors to be there. */
 export const embedder: Embedder = {
   id: "letters",
   dimensions: 8,
-  embed: async (texts) => texts.map((text) => Float32Array.from({ length: 8 }, (_, at) => 1 + (text.charCodeAt(at) || 0) / 100)),
-} as Embedder;
+  embed: async (texts) =>
+    texts.map((text) => Float32Array.from({ length: 8 }, (_, at) => 1 + (text.charCodeAt(at) || 0) / 100)),
+  close: async () => {},
+};
 
 /** Where a secret was put, by turns. */
 export type Place = (typeof PLACES)[number];
@@ -82,17 +89,26 @@ export async function plantSecrets(
         case "caption":
           await session.turn([
             { type: "text", text: `An image. ${code}` },
-            { type: "image", media_type: "image/png", source: "inline", data: Buffer.from(`image ${number} ${code}`).toString("base64") },
+            {
+              type: "image",
+              media_type: "image/png",
+              source: "inline",
+              data: Buffer.from(`image ${number} ${code}`).toString("base64"),
+            },
           ]);
           break;
         case "context":
-          await session.injectContext(`${code} ${RAIN}`);
+          await runtime.dispatch("injectContext", { session_id: session.id, text: `${code} ${RAIN}` });
           break;
         case "memory":
           await runtime.dispatch("remember", { agent: `agent-${at % 3}`, content: `${code} ${RAIN}` });
           break;
         case "note":
-          await runtime.dispatch("takeNote", { agent: `agent-${at % 3}`, content: code, title: `on ${secretFor(number)}` });
+          await runtime.dispatch("takeNote", {
+            agent: `agent-${at % 3}`,
+            content: code,
+            title: `on ${secretFor(number)}`,
+          });
           break;
         case "label":
           break;

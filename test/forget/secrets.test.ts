@@ -7,8 +7,8 @@ import { openRuntime, verifyStore } from "../../src/runtime-on-disk.ts";
 import { byEffort } from "../support/effort.ts";
 import { databaseFor, withPostgres } from "../support/postgres.ts";
 import { lookFor } from "./look.ts";
-import { createTalkingModel, embedder, lookUp, OFTEN, plantSecrets, secretFor } from "./planted-secrets.ts";
 import { lookInDatabase } from "./look-in-database.ts";
+import { createTalkingModel, embedder, lookUp, OFTEN, plantSecrets, secretFor } from "./planted-secrets.ts";
 
 const SECRETS = byEffort({ usual: 42, full: 1_000 });
 const SESSIONS = byEffort({ usual: 9, full: 200 });
@@ -74,15 +74,21 @@ async function undoEverything(runtime: Runtime, gone: readonly string[]): Promis
     const { events } = await runtime.dispatch("listEvents", { scope: { type: "session", session_id }, limit: 1_000 });
     const calls = events.filter(({ payload }) => payload.type === "turn_started");
     for (const { cursor } of calls) {
-      const { forgotten = [], messages } = await runtime.dispatch("readContext", { session_id, at_seq: cursor.sequence });
+      const { forgotten = [], messages } = await runtime.dispatch("readContext", {
+        session_id,
+        at_seq: cursor.sequence,
+      });
       expect(gone.filter((secret) => JSON.stringify(messages).replaceAll("\\", "").includes(secret))).toEqual([]);
-      const holes = messages.filter((message) => JSON.stringify(message).includes('"[forgotten]"')).map(({ seq }) => seq);
+      const holes = messages
+        .filter((message) => JSON.stringify(message).includes('"[forgotten]"'))
+        .map(({ seq }) => seq);
       expect(forgotten).toEqual(expect.arrayContaining([...new Set(holes)]));
       explained += holes.length;
     }
     const { compactions } = await runtime.dispatch("listCompactions", { session_id });
     const [first] = compactions.filter(({ undone }) => !undone);
-    if (first !== undefined) await runtime.dispatch("undoCompaction", { session_id, compaction_id: first.compaction_id });
+    if (first !== undefined)
+      await runtime.dispatch("undoCompaction", { session_id, compaction_id: first.compaction_id });
     const { messages } = await runtime.dispatch("readContext", { session_id });
     expect(gone.filter((secret) => JSON.stringify(messages).replaceAll("\\", "").includes(secret))).toEqual([]);
   }

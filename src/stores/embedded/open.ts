@@ -5,6 +5,7 @@ import { messageOf, RuntimeError } from "../../contract/error.ts";
 import type { FoldRow, LogRow, Store } from "../../ports/store.ts";
 import { createBlobFiles } from "./blob-files.ts";
 import { createCheckpointFiles } from "./checkpoint-files.ts";
+import { createForgettingFiles } from "./forgetting-files.ts";
 import { bootId, createSessionLocks, describeSelf, openLeases } from "./leases.ts";
 import { createLog, LOG_SIZES, type LogSizes } from "./log.ts";
 import { openLogIndex } from "./log-index.ts";
@@ -104,6 +105,7 @@ export function openStore<B, R extends LogRow>(options: EmbeddedOptions<B, R>): 
     blobs: createBlobFiles(join(folder, "blobs"), randomUUID),
     checkpoints: createCheckpointFiles(join(folder, "checkpoints")),
     purge: async () => index.compact(),
+    forgettings: createForgettingFiles({ folder, warn }),
     close: () => {
       closing ??= close();
       return closing;

@@ -6,6 +6,7 @@ import { createBlobs } from "./blobs.ts";
 import { createCheckpoints } from "./checkpoints.ts";
 import { openConfiguration } from "./config.ts";
 import { type Connection, createConnection, placeOf } from "./connection.ts";
+import { createForgettings } from "./forgettings.ts";
 import { createSessionLocks } from "./leases.ts";
 import { createLog } from "./log.ts";
 import { createRows } from "./rows.ts";
@@ -19,6 +20,8 @@ export interface PostgresOptions {
   readonly realm: string;
   readonly warn?: (sentence: string) => void;
   readonly now?: () => number;
+  /** What this process keeps beside the database. */
+  readonly folder?: string | undefined;
   /** Connections of this process at most. */
   readonly poolMax?: number;
   /** Behind a pooler that gives a connection away after each transaction. */
@@ -97,6 +100,7 @@ export async function openDatabase(options: PostgresOptions): Promise<Database> 
         blobs: createBlobs(connection, realm),
         checkpoints: createCheckpoints(connection, realm),
         purge: () => vacuum(connection),
+        forgettings: createForgettings(connection, { realm, folder: options.folder }),
         signals: { tell: channel.tell, hear: channel.hear, close: async () => {} },
         close: async () => {
           deafen();

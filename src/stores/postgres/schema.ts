@@ -1,5 +1,6 @@
 import type { Sql, TransactionSql } from "postgres";
 import { RuntimeError } from "../../contract/error.ts";
+import { FORGETTING_SCHEMA, FORGETTING_TABLES } from "./forgettings.ts";
 import { MEMORY_BY_WORDS, MEMORY_SCHEMA, MEMORY_TABLES } from "./memory-schema.ts";
 import { inTransaction } from "./transaction.ts";
 
@@ -75,6 +76,7 @@ const STEPS: readonly (readonly string[])[] = [
     ...guarded("checkpoints"),
     ...MEMORY_BY_WORDS,
   ],
+  [...FORGETTING_SCHEMA, ...FORGETTING_TABLES.flatMap(guarded)],
 ];
 
 /** Rows of a realm are there for its tenants alone, whatever a statement asks for. */

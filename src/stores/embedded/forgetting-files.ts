@@ -1,0 +1,225 @@
+import { hash } from "node:crypto";
+import {
+  closeSync,
+  existsSync,
+  fstatSync,
+  fsyncSync,
+  ftruncateSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readSync,
+  renameSync,
+  unlinkSync,
+} from "node:fs";
+import { join } from "node:path";
+import { messageOf, RuntimeError } from "../../contract/error.ts";
+import type { Forgettings, SignedReceipt } from "../../ports/forgettings.ts";
+import { makeKey, signReceipt } from "../receipts.ts";
+import { unlock } from "./file-locks.ts";
+import { syncFolder } from "./segments.ts";
+import { waitForLock, writeWhole } from "./table-file.ts";
+
+/** Of a realm's folder. */
+const FOLDER = "forgettings";
+const JOBS = "jobs";
+const JOB = /^[0-9a-f]{64}\.json$/;
+
+interface KeptJob {
+  readonly order: number;
+  readonly id: string;
+  readonly job: string;
+}
+
+/**
+ * Forgettings of a realm in a folder: jobs as files, receipts as lines, and the realm's key. A job holds what is to be
+ * forgotten, so its bytes are written over before its file is let go; the scan leaves jobs out, since they end with it.
+ */
+export function createForgettingFiles({
+  folder: realmFolder,
+  warn,
+}: {
+  readonly folder: string;
+  readonly warn: (sentence: string) => void;
+}): Forgettings {
+  const folder = join(realmFolder, FOLDER);
+  const jobs = join(folder, JOBS);
+  const jobFile = (id: string): string => join(jobs, `${hash("sha256", id)}.json`);
+  const receiptsFile = join(folder, "receipts.jsonl");
+  const isThere = (): boolean => existsSync(jobs);
+
+  /** Alone among processes, after whatever one that ended in the middle has left is taken away. */
+  const alone = <T>(work: () => T): T => {
+    try {
+      mkdirSync(jobs, { recursive: true, mode: 0o700 });
+      return locked(join(folder, "lock"), () => {
+        for (const name of readdirSync(jobs)) if (!JOB.test(name)) wipe(join(jobs, name));
+        return work();
+      });
+    } catch (cause) {
+      if (cause instanceof RuntimeError) throw cause;
+      throw new RuntimeError("SESSION_STORE_ERROR", `${folder} cannot be written: ${messageOf(cause)}`, { cause });
+    }
+  };
+  const kept = (): readonly KeptJob[] =>
+    readdirSync(jobs)
+      .map((name) => readJob(join(jobs, name)))
+      .sort((one, other) => one.order - other.order);
+
+  return {
+    begin: async (id, job) =>
+      alone(() => {
+        const others = kept();
+        const order = others.find((other) => other.id === id)?.order ?? (others.at(-1)?.order ?? 0) + 1;
+        const [path, made] = [jobFile(id), `${jobFile(id)}.new`];
+        try {
+          writeSynced(made, JSON.stringify({ order, id, job } satisfies KeptJob));
+        } catch (error) {
+          if (existsSync(made)) wipe(made);
+          throw error;
+        }
+        const before = existsSync(path) ? openSync(path, "r+") : undefined;
+        try {
+          renameSync(made, path);
+          syncFolder(jobs);
+          // It has no name any more, and is written over all the same.
+          if (before !== undefined) blank(before);
+        } finally {
+          if (before !== undefined) closeSync(before);
+        }
+      }),
+    unfinished: async () => (isThere() ? alone(kept).map(({ id, job }) => ({ id, job })) : []),
+    end: async (id) => {
+      if (!isThere()) return;
+      alone(() => {
+        const path = jobFile(id);
+        if (!existsSync(path)) return;
+        // From here on it has ended: what is left of it is taken away by whoever comes next.
+        renameSync(path, `${path}.ended`);
+        syncFolder(jobs);
+        wipe(`${path}.ended`);
+      });
+    },
+    scan: async (texts, told) => {
+      if (isThere()) alone(() => {});
+      const { scanFolder } = await import("./scan-folder.ts");
+      return scanFolder({ folder: realmFolder, texts, except: `${FOLDER}/${JOBS}` }, told);
+    },
+    keep: async (receipt) =>
+      alone(() => {
+        const signed = signWith(join(folder, "key.pem"), receipt);
+        appendLine(receiptsFile, JSON.stringify(signed));
+        syncFolder(folder);
+        return signed;
+      }),
+    receipts: async () => {
+      if (!existsSync(receiptsFile)) return [];
+      const lines = alone(() => readFileSync(receiptsFile, "utf8")).split("\n");
+      const read = lines.filter((line) => line !== "").map((line) => readReceipt(line));
+      const torn = read.filter((receipt) => receipt === undefined).length;
+      if (torn > 0) warn(`${receiptsFile} has ${torn === 1 ? "a line" : `${torn} lines`} that cannot be read`);
+      return read.filter((receipt) => receipt !== undefined);
+    },
+  };
+}
+
+/** Runs work while no other process does: the system ends a lock with whoever holds it. */
+function locked<T>(path: string, work: () => T): T {
+  const fd = openSync(path, "a", 0o600);
+  try {
+    waitForLock(fd, path);
+    try {
+      return work();
+    } finally {
+      unlock(fd);
+    }
+  } finally {
+    closeSync(fd);
+  }
+}
+
+function readJob(path: string): KeptJob {
+  try {
+    const { order, id, job } = JSON.parse(readFileSync(path, "utf8")) as Partial<KeptJob>; // Checked here.
+    if (typeof order === "number" && typeof id === "string" && typeof job === "string") return { order, id, job };
+  } catch (cause) {
+    if (!(cause instanceof SyntaxError)) throw cause;
+  }
+  const message = `${path} is damaged: nobody knows what was to be forgotten; ask for it again, and delete the file`;
+  throw new RuntimeError("SESSION_STORE_ERROR", message);
+}
+
+function writeSynced(path: string, text: string): void {
+  const fd = openSync(path, "w", 0o600);
+  try {
+    writeWhole(fd, Buffer.from(text), 0);
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** Takes a file away, and before that its bytes. */
+function wipe(path: string): void {
+  const fd = openSync(path, "r+");
+  try {
+    blank(fd);
+  } finally {
+    closeSync(fd);
+  }
+  unlinkSync(path);
+}
+
+const BLANK_BYTES = 1_024 * 1_024;
+
+function blank(fd: number): void {
+  const { size } = fstatSync(fd);
+  for (let at = 0; at < size; at += BLANK_BYTES) writeWhole(fd, Buffer.alloc(Math.min(BLANK_BYTES, size - at)), at);
+  fsyncSync(fd);
+}
+
+function signWith(path: string, receipt: string): SignedReceipt {
+  if (!existsSync(path)) {
+    writeSynced(`${path}.new`, makeKey());
+    renameSync(`${path}.new`, path);
+  }
+  const key = readFileSync(path, "utf8");
+  try {
+    return signReceipt(receipt, key);
+  } catch (cause) {
+    const message = `${path} holds no key to sign with; put the realm's key back, or delete the file for a new one`;
+    throw new RuntimeError("SESSION_STORE_ERROR", message, { cause });
+  }
+}
+
+/** Whole or not at all, and never in the line that a process left when it ended. */
+function appendLine(path: string, line: string): void {
+  const fd = openSync(path, "a+", 0o600);
+  try {
+    const { size } = fstatSync(fd);
+    const last = Buffer.from("\n");
+    if (size > 0) readSync(fd, last, 0, 1, size - 1);
+    try {
+      writeWhole(fd, Buffer.from(`${last.equals(LINE_END) ? "" : "\n"}${line}\n`), size);
+      fsyncSync(fd);
+    } catch (error) {
+      ftruncateSync(fd, size);
+      throw error;
+    }
+  } finally {
+    closeSync(fd);
+  }
+}
+
+const LINE_END = Buffer.from("\n");
+
+function readReceipt(line: string): SignedReceipt | undefined {
+  try {
+    const { receipt, signature, public_key } = JSON.parse(line) as Partial<SignedReceipt>; // Checked here.
+    if (receipt === undefined || signature === undefined || public_key === undefined) return undefined;
+    return { receipt, signature, public_key };
+  } catch {
+    return undefined;
+  }
+}

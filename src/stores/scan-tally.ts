@@ -1,0 +1,44 @@
+import type { Scan, ScanMatch } from "../ports/forgettings.ts";
+import type { FoundText } from "./scan.ts";
+
+/** More than anybody reads; what is beyond is counted. */
+const MATCHES_MAX = 1_000;
+const TOLD_BYTES = 4 * 1_024 * 1_024;
+
+/** Counts what a scan looked at, and lists what it found. */
+export interface Tally {
+  bytes(count: number): void;
+  /** Another place was looked at. */
+  place(place: string, found: readonly FoundText[]): void;
+  /** More of a place that was counted before. */
+  also(place: string, found: readonly FoundText[]): void;
+  end(): Scan;
+}
+
+export function createTally(told: (done: { places: number; bytes: number }) => void = () => {}): Tally {
+  const matches: ScanMatch[] = [];
+  let [places, bytes, more, toldBytes] = [0, 0, 0, 0];
+  const also = (place: string, found: readonly FoundText[]): void => {
+    for (const { text, form } of found) {
+      if (matches.length < MATCHES_MAX) matches.push({ place, text, form });
+      else more += 1;
+    }
+  };
+  return {
+    bytes: (count) => {
+      bytes += count;
+      if (bytes - toldBytes < TOLD_BYTES) return;
+      toldBytes = bytes;
+      told({ places, bytes });
+    },
+    place: (place, found) => {
+      places += 1;
+      also(place, found);
+    },
+    also,
+    end: () => {
+      told({ places, bytes });
+      return { places, bytes, matches, more };
+    },
+  };
+}
