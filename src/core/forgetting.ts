@@ -57,7 +57,6 @@ export async function planForgetting<B extends { readonly kind: string }>(
   for (const entry of entries) {
     await breathe();
     const { body } = entry;
-    if (body.kind === "forgotten") continue;
     const before = gone.size;
     const said = JSON.stringify(body);
     const after = how.isAll ? hashed(empty(body), how) : withoutIt(entry, { how, gone, said });
@@ -165,7 +164,7 @@ function replaced(body: object, key: string, before: unknown, after: unknown): u
 
 /** Of these what they say stays: it is of a few words that the program knows, or names something by an id. */
 const KEPT: ReadonlySet<string> = new Set(
-  `kind role block_type type status model provider id tool_use_id name created_at compaction_id approval_id forgetting_id
+  `kind role block_type type status model provider id tool_use_id name created_at compaction_id approval_id forgetting_id mac
   media_type stop_reason reason_type strategy trigger summary_by error_class cause session_id by builtins memory_scope
   policy tool_filter at day superseded native_of remember decision budget_type reshape agent outcome strict class
   terminal_cause_kind error_type selection_type skill_name currency reason_kind selection pending calls call_id until scopes cache operation terminal_status point`.split(

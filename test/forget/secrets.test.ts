@@ -10,8 +10,8 @@ import { lookFor } from "./look.ts";
 import { lookInDatabase } from "./look-in-database.ts";
 import { createTalkingModel, embedder, lookUp, OFTEN, plantSecrets, secretFor } from "./planted-secrets.ts";
 
-const SECRETS = byEffort({ usual: 42, full: 1_000 });
-const SESSIONS = byEffort({ usual: 9, full: 200 });
+const SECRETS = byEffort({ usual: 28, full: 1_000 });
+const SESSIONS = byEffort({ usual: 6, full: 200 });
 const TIMEOUT_MS = byEffort({ usual: 300_000, full: 3_000_000 });
 const root = mkdtempSync(join(tmpdir(), "rkat-forget-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
