@@ -137,6 +137,7 @@ const ANSWERS: Readonly<Partial<Record<OperationName, readonly string[]>>> = {
   startTurn: ["--events", "--stdin=off"],
   resumeSession: ["--events", "--stdin=off"],
   readBlob: [],
+  forget: ["--json", "--yes"],
   readConfig: ["--json", "--with-generation"],
   setConfig: [],
   patchConfig: [],

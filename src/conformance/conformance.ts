@@ -227,7 +227,7 @@ function surfaceOf({ kind }: Target): Surface {
 export async function openTarget(target: Target, stage: Stage): Promise<Driver> {
   if (target.kind === "rest-url") return createRestDriver({ ...target, close: async () => {} });
   if (target.kind === "mcp-url") {
-    const lacks = (ability: string) => lackOfServer({ restart: undefined }, ability);
+    const lacks = (ability: string) => lackOfServer({ restart: undefined, token: target.token }, ability);
     const open = () => connectHttp(target.url, target.token);
     return openMcpDriver({ surface: "mcp-http", lacks, open, restart: async () => {}, close: async () => {} });
   }
@@ -270,7 +270,7 @@ export async function settleFolder(name: string, stage: Omit<Stage, "openRuntime
 
 const ANY_PORT = ["--port", "0"];
 
-/** Of servers that live as long as the scenarios: answering a question takes a token. */
+/** Of servers that live as long as the scenarios: answering a question and forgetting take a token. */
 export const TOKEN = "conformance";
 
 async function openRest(start: Start): Promise<Driver> {
@@ -288,7 +288,8 @@ export function openRestServer(start: Start) {
 
 async function openMcpOverHttp(start: Start): Promise<Driver> {
   const args = [...start.args, "--http", ...ANY_PORT];
-  const server = await openServer({ ...start, args }, "stderr", (line) => {
+  const env = { ...start.env, RKAT_TOKEN: TOKEN };
+  const server = await openServer({ ...start, env, args }, "stderr", (line) => {
     const [, url] = /listening on (http\S+)/.exec(line) ?? [];
     return url;
   });
@@ -296,7 +297,7 @@ async function openMcpOverHttp(start: Start): Promise<Driver> {
   return openMcpDriver({
     surface: "mcp-http",
     lacks: () => undefined,
-    open: () => connectHttp(url, undefined),
+    open: () => connectHttp(url, TOKEN),
     restart: async () => {
       url = await server.restart();
     },

@@ -92,6 +92,64 @@ export const MEMORIES: readonly Scenario[] = [
     ],
   },
   {
+    name: "forget",
+    title: "what is forgotten is in no message, context or search any more, and a signed receipt says so",
+    requires: ["session-store"],
+    needs: ["operation"],
+    steps: [
+      {
+        call: "createSession",
+        input: { prompt: "The locker opens with heron-{run}.", model: "conformance-plain", tool_preset: "none" },
+        keep: { session: "session_id" },
+      },
+      {
+        call: "forget",
+        input: { query_exact: "HERON-{run}", dry_run: true },
+        result: { dry_run: true, logs: [{ session_id: "{session}", all: false, messages: 2 }], more: 0 },
+      },
+      {
+        call: "readHistory",
+        input: { session_id: "{session}" },
+        result: { messages: [{ content: "The locker opens with heron-{run}." }, { role: "block_assistant" }] },
+      },
+      {
+        call: "forget",
+        input: { query_exact: "HERON-{run}" },
+        result: {
+          dry_run: false,
+          logs: [{ session_id: "{session}", all: false, messages: 2 }],
+          receipt: {
+            version: 1,
+            target: "text",
+            blobs: 0,
+            scan: { texts: 1, matches: 0, elsewhere: [] },
+            quoted_in: [],
+          },
+        },
+      },
+      {
+        call: "readHistory",
+        input: { session_id: "{session}" },
+        result: { messages: [{ content: "[forgotten]" }, { blocks: [{ data: { text: "[forgotten]" } }] }] },
+      },
+      {
+        call: "readContext",
+        input: { session_id: "{session}" },
+        result: { messages: [{ content: "[forgotten]" }, { role: "block_assistant" }], forgotten: [2, 4] },
+      },
+      { call: "forget", input: { query_exact: "heron-{run}" }, result: { logs: [], going: [] } },
+      { call: "forget", input: { session_id: "{session}" }, result: { receipt: { target: "session" } } },
+      { call: "readSession", input: { session_id: "{session}" }, result: { state: "archived", title: "[forgotten]" } },
+      { call: "listForgettings", input: {}, result: { unfinished: 0 } },
+      { call: "forget", input: { query_exact: "abc" }, error: { code: "INVALID_PARAMS" } },
+      {
+        call: "forget",
+        input: { session_id: "00000000-0000-7000-8000-000000000000" },
+        error: { code: "SESSION_NOT_FOUND" },
+      },
+    ],
+  },
+  {
     name: "agent-memory",
     title: "an agent remembers, takes notes, and its memories become a summary",
     steps: [

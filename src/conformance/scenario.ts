@@ -34,7 +34,9 @@ export type Ability =
   /** To be given tools that its caller runs. */
   | "client tools"
   /** To have a turn wait for a person's word, and to give it. */
-  | "questions";
+  | "questions"
+  /** To do what only an operator may. */
+  | "operation";
 
 /** One call of an operation of the table, and what must come of it. */
 export interface CallStep {

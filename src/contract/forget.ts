@@ -170,6 +170,7 @@ export const FORGET_OPERATIONS = {
     }),
     rpc: "memory/forgettings",
     http: "GET /memory/forgettings",
+    mcp: "meerkat_forgettings",
     cli: "rkat memory forgettings",
     scope: "admin",
     requires: "session-store",

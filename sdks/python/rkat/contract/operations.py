@@ -61,6 +61,8 @@ OPERATIONS: dict[str, Operation] = {
     "readAgentHistory": Operation("agent/history", "GET /agents/{agent}/history"),
     "readAgentReceipt": Operation("agent/receipt", "GET /agents/{agent}/receipt"),
     "listAgents": Operation("agent/list", "GET /agents"),
+    "forget": Operation("memory/forget", "POST /memory/forget"),
+    "listForgettings": Operation("memory/forgettings", "GET /memory/forgettings"),
     "readEventCursor": Operation("events/latest_cursor", "GET /sessions/{session_id}/events/cursor"),
     "listEvents": Operation("events/list_since", "GET /sessions/{session_id}/events/list"),
     "readBlob": Operation("blob/get", "GET /blobs/{blob_id}"),
