@@ -1,7 +1,7 @@
 /** Where a text was found: a file or a table's row, told without the text. */
 export interface ScanMatch {
   readonly place: string;
-  /** Its index in the texts asked for. */
+  /** Its index in the texts asked for; -1 where a place could not be looked at to its end and may hold any. */
   readonly text: number;
   readonly form: string;
 }
@@ -29,7 +29,7 @@ export interface Forgettings {
   unfinished(): Promise<readonly { readonly id: string; readonly job: string }[]>;
   /** Takes a job away: nothing of it is left in the store. */
   end(id: string): Promise<void>;
-  /** Looks for texts, in any of their forms, at every byte the realm keeps. */
+  /** Looks for texts, in any of their forms, at every byte the realm keeps but for open jobs, which end with it. */
   scan(texts: readonly string[], told?: (done: { places: number; bytes: number }) => void): Promise<Scan>;
   /** Signs a receipt with the key of the realm and keeps it. */
   keep(receipt: string): Promise<SignedReceipt>;

@@ -85,7 +85,7 @@ function classesOf(patterns: readonly Pattern[]): Uint8Array {
   let count = 0;
   for (const { symbols } of patterns) {
     for (const symbol of symbols) {
-      if (symbol === BREAK || classes[symbol] !== 0) continue;
+      if (classes[symbol] !== 0) continue;
       count += 1;
       classes[symbol] = count;
     }

@@ -1,6 +1,6 @@
 /** White space of any kind and length is one of these. */
 export const SPACE = 0x20;
-/** Stands where no text can go on: no UTF-8 has this byte. */
+/** Stands for what is no letter: no UTF-8 has this byte. */
 export const BREAK = 0xff;
 
 const ASCII_END = 0x80;

@@ -44,13 +44,13 @@ const NO_PATTERNS: Automaton = {
   endsIn: () => [],
 };
 
-/** A text as what it is compared by; undefined where its letters make none in this writing. */
-export function normalise(text: string, writing: Writing): readonly number[] | undefined {
+/** A text as what it is compared by. */
+export function normalise(text: string, writing: Writing): readonly number[] {
   const symbols: number[] = [];
   const reader = new TextReader({ automaton: NO_PATTERNS, writing, found: () => {}, record: symbols });
   for (const byte of new TextEncoder().encode(text)) reader.readByte(byte);
   reader.finish();
-  return symbols.includes(BREAK) ? undefined : symbols;
+  return symbols;
 }
 
 interface ReaderOptions {

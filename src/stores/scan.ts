@@ -1,6 +1,7 @@
 import { RuntimeError } from "../contract/error.ts";
 import { createAutomaton, type Pattern } from "./scan-automaton.ts";
 import { createBase64Reader, createHexReader, createWideReader } from "./scan-packed.ts";
+import { BREAK } from "./scan-symbols.ts";
 import { normalise, TextReader, type Writing } from "./scan-text.ts";
 
 /** A text that was found, and how it was written. */
@@ -18,8 +19,8 @@ export interface Finder {
 }
 
 /** Shorter texts are found by chance. */
-export const TEXT_LETTERS_MIN = 4;
-export const TEXTS_MAX = 2_000;
+const TEXT_LETTERS_MIN = 4;
+export const TEXTS_MAX = 1_000;
 /** Longer texts are looked for by their beginning: what begins like this is no chance. */
 const SYMBOLS_MAX = 128;
 /** Fewer bytes are under six whole signs of base64, which other words have by chance. */
@@ -72,6 +73,11 @@ export function createFinder(texts: readonly string[]): Finder {
   };
 }
 
+/** Throws INVALID_PARAMS for texts that nobody can look for, without making anything ready. */
+export function requireTexts(texts: readonly string[]): void {
+  patternsOf(texts);
+}
+
 const WRITINGS: readonly Writing[] = ["plain", "escaped", "percent"];
 
 function patternsOf(texts: readonly string[]): readonly Pattern[] {
@@ -83,8 +89,9 @@ function patternsOf(texts: readonly string[]): readonly Pattern[] {
   for (const [text, given] of texts.entries()) {
     const letters = [...given.trim()].length;
     const forms = WRITINGS.flatMap((writing) => {
-      const symbols = normalise(given, writing)?.slice(0, SYMBOLS_MAX);
-      return symbols === undefined || symbols.length < TEXT_LETTERS_MIN ? [] : [symbols];
+      const symbols = normalise(given, writing).slice(0, SYMBOLS_MAX);
+      // What only looks like an escape may come to no letter at all.
+      return symbols.filter((symbol) => symbol !== BREAK).length < TEXT_LETTERS_MIN ? [] : [symbols];
     });
     if (letters < TEXT_LETTERS_MIN || forms.length === 0) {
       const message = `texts[${text}] is too short to be told from chance; give ${TEXT_LETTERS_MIN} letters or more`;

@@ -111,14 +111,13 @@ export function describeForgettings(name: string, place: () => OpenStore): void 
       });
     });
 
-    promises("[D9] count the matches that are too many to list", async ({ scan }, store) => {
-      const entries = toNewEntries([created, said("a needle in a heap")]);
-      await store.log.append(idOf(3), 0, entries);
-      const texts = Array.from({ length: 1_500 }, (_, at) =>
-        at % 2 === 0 ? "a needle in a heap" : "needle in a heap",
-      );
+    promises("[D9] count the matches that are too many to list", async ({ scan }, { blobs }) => {
+      for (const number of [1, 2, 3]) {
+        await blobs.put({ mediaType: "text/plain", data: Buffer.from(`${number} needles in a heap`) });
+      }
+      const texts = Array.from({ length: 500 }, () => "needles in a heap");
       const { matches, more } = await scan(texts);
-      expect([matches.length, more > 0]).toEqual([1_000, true]);
+      expect([matches.length, more]).toEqual([1_000, 500]);
     });
 
     const [FIRST, SECOND] = [JSON.stringify({ forgot: 1, at: "é\u0000" }), JSON.stringify({ forgot: 2 })];

@@ -6,7 +6,7 @@ import { isMainThread, parentPort, Worker, workerData } from "node:worker_thread
 import { createGunzip, createZstdDecompress } from "node:zlib";
 import { messageOf, RuntimeError } from "../../contract/error.ts";
 import type { Scan } from "../../ports/forgettings.ts";
-import { createFinder, type Finder, type FoundText } from "../scan.ts";
+import { createFinder, type Finder, type FoundText, requireTexts } from "../scan.ts";
 import { createTally, type Tally } from "../scan-tally.ts";
 
 const ROLE = "rkat-scan";
@@ -34,7 +34,7 @@ export async function scanFolder(
   told: (done: { places: number; bytes: number }) => void = () => {},
 ): Promise<Scan> {
   // What is refused is refused here, with its code.
-  createFinder(given.texts);
+  requireTexts(given.texts);
   // A thread that runs this very file, since in the bundle only the bundler knows its name.
   const worker = new Worker(new URL(import.meta.url), { workerData: { role: ROLE, given }, execArgv: [] });
   try {
