@@ -31,6 +31,7 @@ const UNPLACED: Readonly<Record<Unplaced, "everyone" | "nobody" | "own">> = {
   searchMemory: "own",
   searchHistory: "own",
   readBlob: "own",
+  importSession: "nobody",
   readMemoryStatus: "nobody",
   remember: "nobody",
   takeNote: "nobody",

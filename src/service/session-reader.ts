@@ -105,7 +105,8 @@ function eventId(sessionId: string, seq: number): string {
   return `${sessionId.slice(0, 24)}${seq.toString(16).padStart(12, "0")}`;
 }
 
-async function rowOf(store: Store, sessionId: string): Promise<SessionRow> {
+/** What is known of a session without its log; rejects with SESSION_NOT_FOUND. */
+export async function rowOf(store: Store, sessionId: string): Promise<SessionRow> {
   const row = await store.sessions.get(sessionId);
   if (row === undefined) throw new RuntimeError("SESSION_NOT_FOUND", `Session not found: ${sessionId}`);
   return row;
