@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { AgentName } from "./agent.ts";
 import { nonnegative, positive, written } from "./input.ts";
 import { SessionId } from "./session.ts";
 
@@ -72,8 +73,7 @@ export function portableHeader(session_id: string, last_seq: number): PortableHe
   return { format: FORMAT, version: VERSION, session_id, last_seq };
 }
 
-const ExportSession = z.strictObject({
-  session_id: SessionId,
+const page = {
   after: written("--after <seq>", nonnegative.default(0).describe("only what follows this seq")),
   limit: written(
     "--limit <n>",
@@ -82,15 +82,22 @@ const ExportSession = z.strictObject({
       .default(200)
       .describe("at most so many entries; fewer where they are large"),
   ),
-});
-
-const ExportedPage = z.object({
-  session_id: z.string().describe("the session's id"),
+};
+const exported = {
   entries: z.array(PortableEntry).describe("its log from there on, oldest first"),
-  blob_ids: z.array(z.string()).describe("the blobs that these entries name, for readBlob"),
   last_seq: z.int().describe("where the log ends now"),
   next_after: z.int().optional().describe("the `after` of the next page; absent on the last"),
+};
+
+const ExportSession = z.strictObject({ session_id: SessionId, ...page });
+const ExportedPage = z.object({
+  session_id: z.string().describe("the session's id"),
+  ...exported,
+  blob_ids: z.array(z.string()).describe("the blobs that these entries name, to be read one by one"),
 });
+
+const ExportAgent = z.strictObject({ agent: AgentName, ...page });
+const ExportedAgent = z.object({ agent: z.string().describe("its name"), ...exported });
 
 const ImportSession = z.strictObject({
   source_session_id: z
@@ -132,7 +139,7 @@ const ImportedPage = z.object({
   complete: z.boolean().describe("whether all of it is there"),
 });
 
-/** The rows of the table about sessions that are carried elsewhere. */
+/** The rows of the table about what is carried elsewhere. */
 export const PORTABLE_OPERATIONS = {
   exportSession: {
     summary: "Read a session's whole log, a page at a time, to be imported elsewhere as the same session.",
@@ -154,6 +161,17 @@ export const PORTABLE_OPERATIONS = {
     mcp: "meerkat_import",
     cli: "rkat session import FILE",
     scope: "admin",
+    requires: "session-store",
+  },
+  exportAgent: {
+    summary: "Read everything an agent was ever given to remember, and its summaries, a page at a time.",
+    input: ExportAgent,
+    output: ExportedAgent,
+    rpc: "agent/export",
+    http: "GET /agents/{agent}/export",
+    mcp: "agent_export",
+    cli: "rkat agent export NAME",
+    scope: "read",
     requires: "session-store",
   },
 } as const;

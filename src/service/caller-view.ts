@@ -32,6 +32,7 @@ const UNPLACED: Readonly<Record<Unplaced, "everyone" | "nobody" | "own">> = {
   searchHistory: "own",
   readBlob: "own",
   importSession: "nobody",
+  exportAgent: "nobody",
   readMemoryStatus: "nobody",
   remember: "nobody",
   takeNote: "nobody",

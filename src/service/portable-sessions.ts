@@ -1,6 +1,5 @@
 import { createHash } from "node:crypto";
 import type { Entry } from "../contract/entry.ts";
-import { RuntimeError } from "../contract/error.ts";
 import type { OperationInput } from "../contract/operations.ts";
 import type { PortableBlob } from "../contract/portable.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -8,6 +7,7 @@ import type { BlobStore, Store } from "../ports/store.ts";
 import type { Service } from "./dispatch.ts";
 import type { LiveSessions } from "./live-sessions.ts";
 import { appendMoment, momentsOf } from "./log-copy.ts";
+import { logPage } from "./log-page.ts";
 import { blobsNamedIn, createLogCheck, entryLine, readEntry, refused } from "./portable-log.ts";
 import type { SessionMemory } from "./session-memory.ts";
 import { rowOf } from "./session-reader.ts";
@@ -19,9 +19,6 @@ interface PortableParts {
   readonly memory: SessionMemory | undefined;
 }
 
-/** A page ends with the entry that makes it larger: every wire takes it. */
-const PAGE_CHARS_MAX = 4 * 1_024 * 1_024;
-
 type Importing = OperationInput<"importSession">;
 
 /** The operations that carry a session elsewhere and bring it in, entry by entry as it was. */
@@ -31,20 +28,9 @@ export function createPortableSessions(parts: PortableParts): Pick<Service, "exp
     exportSession: async ({ session_id, after, limit }) => {
       const { last_seq } = await rowOf(store, session_id);
       const read = await store.log.read(session_id, after + 1, limit);
-      const [first] = read;
-      if (first !== undefined && first.seq <= after) {
-        const message = `after: seq ${after} lies within the entry at ${first.seq}; give a next_after of an earlier answer`;
-        throw new RuntimeError("INVALID_PARAMS", message);
-      }
-      const entries = await upTo(read, PAGE_CHARS_MAX, clock);
-      const endSeq = endOf(entries) ?? after;
-      return {
-        session_id,
-        entries: entries.map(({ seq, span, timestamp_ms, body }) => ({ seq, span, timestamp_ms, body })),
-        blob_ids: [...new Set(entries.flatMap(({ body }) => blobsNamedIn(body)))],
-        last_seq,
-        ...(endSeq < last_seq && entries.length > 0 ? { next_after: endSeq } : {}),
-      };
+      const page = await logPage(read, { after, last_seq }, clock);
+      const blob_ids = [...new Set(page.entries.flatMap(({ body }) => blobsNamedIn(body)))];
+      return { session_id, ...page, blob_ids };
     },
     importSession: async (input) => {
       const entries = await readPage(input, clock);
@@ -63,17 +49,6 @@ export function createPortableSessions(parts: PortableParts): Pick<Service, "exp
       return { session_id, last_seq, complete };
     },
   };
-}
-
-/** As many as there is room for, and at least one. */
-async function upTo(entries: readonly Entry[], charsMax: number, { breathe }: Clock): Promise<readonly Entry[]> {
-  let chars = 0;
-  for (const [at, { body }] of entries.entries()) {
-    chars += JSON.stringify(body).length;
-    if (chars > charsMax) return entries.slice(0, Math.max(1, at));
-    await breathe();
-  }
-  return entries;
 }
 
 function endOf(entries: readonly Entry[]): number | undefined {
