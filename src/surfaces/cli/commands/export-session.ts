@@ -6,6 +6,7 @@ import type { SessionSummary } from "../../../contract/session.ts";
 import type { Runtime } from "../../../runtime.ts";
 import { sessionLines } from "../../../service/session-lines.ts";
 import { asChatMessages, asMarkdown, asSharedTurns, withBlobs } from "../../../service/transcript-formats.ts";
+import { withoutControls } from "../../wire/terminal-text.ts";
 import { addFieldFlags, fieldsOf } from "../flags.ts";
 import { describeHelp } from "../help.ts";
 import { bytesText, counted, type Io, writeJson } from "../io.ts";
@@ -116,7 +117,11 @@ async function exportOne(
   const pieces = piecesOf(io, runtime, { session_id, format });
   if (output === undefined) {
     if (force) throw invalid("--force: it is about the file of -o; name one");
-    for await (const piece of pieces) io.stdout.write(piece);
+    // A file gets what was said to the letter; a terminal must not be steered by it.
+    const isShown = io.stdout.isTerminal;
+    for await (const piece of pieces) {
+      io.stdout.write(isShown && typeof piece === "string" ? withoutControls(piece) : piece);
+    }
     return;
   }
   const path = await outputPath(io, output, `${session_id}.${ENDINGS[format]}`);

@@ -58,7 +58,8 @@ async function* inChunks(pieces: Pieces): AsyncGenerator<Uint8Array> {
   if (bytes > 0) yield Buffer.concat(held);
 }
 
-function unwritable(shown: string, cause: unknown): RuntimeError {
+/** Why a file is not there, in a sentence. */
+export function unwritable(shown: string, cause: unknown): RuntimeError {
   const code = isErrno(cause) ? cause.code : undefined;
   const message = `${shown} cannot be written: ${code ?? "it failed"}; check that its folder is there and yours, and has room`;
   return new RuntimeError("INVALID_PARAMS", message, { cause });
