@@ -13,6 +13,7 @@ import { LIMITS, REFUSALS } from "./limit-scenarios.ts";
 import { connectHttp, connectStdio, openMcpDriver } from "./mcp-driver.ts";
 import { MEMORIES } from "./memory-scenarios.ts";
 import { MODELS, type ModelServer, openModelServer } from "./model-server.ts";
+import { PORTABLES } from "./portable-scenarios.ts";
 import { createRestDriver, lackOfServer } from "./rest-driver.ts";
 import { openRpcDriver } from "./rpc-driver.ts";
 import type { Scenario } from "./scenario.ts";
@@ -26,6 +27,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...CLIENTS,
   ...LIMITS,
   ...SESSIONS,
+  ...PORTABLES,
   ...COMPACTIONS,
   ...MEMORIES,
   ...REFUSALS,
@@ -227,7 +229,7 @@ function surfaceOf({ kind }: Target): Surface {
 export async function openTarget(target: Target, stage: Stage): Promise<Driver> {
   if (target.kind === "rest-url") return createRestDriver({ ...target, close: async () => {} });
   if (target.kind === "mcp-url") {
-    const lacks = (ability: string) => lackOfServer({ restart: undefined }, ability);
+    const lacks = (ability: string) => lackOfServer({ restart: undefined, token: target.token }, ability);
     const open = () => connectHttp(target.url, target.token);
     return openMcpDriver({ surface: "mcp-http", lacks, open, restart: async () => {}, close: async () => {} });
   }
@@ -295,7 +297,8 @@ async function openMcpOverHttp(start: Start): Promise<Driver> {
   let { url } = server;
   return openMcpDriver({
     surface: "mcp-http",
-    lacks: () => undefined,
+    // It is started without a token.
+    lacks: (ability) => lackOfServer({ ...server, token: undefined }, ability),
     open: () => connectHttp(url, undefined),
     restart: async () => {
       url = await server.restart();

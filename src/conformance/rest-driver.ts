@@ -57,7 +57,11 @@ export function createRestDriver(server: HttpServer): Driver {
 }
 
 /** What a server at an address cannot do that is not ours to start. */
-export function lackOfServer({ restart }: Pick<HttpServer, "restart">, ability: string): string | undefined {
+export function lackOfServer(
+  { restart, token }: Pick<HttpServer, "restart" | "token">,
+  ability: string,
+): string | undefined {
+  if (ability === "imports" && token === undefined) return "only who has the server's token may bring a session";
   if (ability !== "restart" || restart !== undefined) return undefined;
   return "a server that was started elsewhere is not restarted";
 }

@@ -80,7 +80,7 @@ async function ofLabels(io: Io, { runtime }: Opened, labels: Readonly<Record<str
   const rows = sessions.map(({ session_id, title, created_at, message_count, state }) => {
     const began = new Date(created_at * 1_000).toISOString();
     const what = `${began}, ${counted(message_count, "message")}, ${state}`;
-    return `- **${oneLine(title, TITLE_CHARS_MAX)}** (${what}): [to read](sessions/${session_id}.md), [all of it](sessions/${session_id}.jsonl)`;
+    return `- **${oneLine(title, TITLE_CHARS_MAX).replace(/[[\]*<>`]/g, " ")}** (${what}): [to read](sessions/${session_id}.md), [all of it](sessions/${session_id}.jsonl)`;
   });
   const index = [
     ...headOf(`all sessions with the label ${asked.join(", ")}`, sentence),

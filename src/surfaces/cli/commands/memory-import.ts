@@ -70,7 +70,7 @@ async function importNotes(
         ? await inject(io, opened, { notes, word: session ?? "" })
         : await remember(io, opened, { notes, agent });
     if (json) return writeJson(io, counts);
-    io.stdout.write(`Took in ${counted(counts.added, "note")}; ${counts.known} were there already.\n`);
+    io.stdout.write(`Took in ${counted(counts.added, "note")}; there already: ${counts.known}.\n`);
   });
 }
 
