@@ -89,7 +89,7 @@ interface Line {
 }
 
 /** The lines of a file by their bytes, with the sign that ends each but perhaps the last. */
-export async function* linesIn(chunks: AsyncIterable<Uint8Array>, name: string): AsyncGenerator<Line> {
+async function* linesIn(chunks: AsyncIterable<Uint8Array>, name: string): AsyncGenerator<Line> {
   let number = 1;
   let rest: Buffer[] = [];
   let held = 0;
@@ -117,7 +117,7 @@ const LINE_END = 0x0a;
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
 /** The text of a line without its end; throws INVALID_PARAMS for what is no text. */
-export function textOfLine({ bytes, place }: Line): string {
+function textOfLine({ bytes, place }: Line): string {
   try {
     return utf8.decode(bytes.at(-1) === LINE_END ? bytes.subarray(0, -1) : bytes);
   } catch {
@@ -175,7 +175,7 @@ function parsed<T>(read: Read<T>, place: string): T {
 }
 
 /** What a session's file was found to hold, from its first line to its last. */
-export interface CheckedFile {
+interface CheckedFile {
   readonly session_id: string;
   readonly last_seq: number;
   readonly entries: number;
@@ -185,7 +185,7 @@ export interface CheckedFile {
 }
 
 /** Reads a file to its end and throws INVALID_PARAMS, naming line and field, unless it holds one session, whole. */
-export async function checkSessionFile(
+async function checkSessionFile(
   chunks: AsyncIterable<Uint8Array>,
   name: string,
   { breathe }: Pick<Clock, "breathe">,

@@ -66,7 +66,7 @@ export function unwritable(shown: string, cause: unknown): RuntimeError {
 }
 
 /** Whether a path is a folder that is there. */
-export async function isFolder(path: string): Promise<boolean> {
+async function isFolder(path: string): Promise<boolean> {
   const found = await stat(path).catch(() => undefined);
   return found?.isDirectory() === true;
 }
