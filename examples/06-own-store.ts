@@ -1,7 +1,7 @@
 // A store of one's own: sessions in one file of JSON lines, blobs and locks as long as the process lives.
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
-import { mkdtemp, open, readFile, rm } from "node:fs/promises";
+import { mkdtemp, open, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInMemoryStore, createRuntime, type NewEntry, type Store } from "rkat";
@@ -21,12 +21,19 @@ async function openJsonStore(path: string): Promise<Store> {
     now = at_ms;
     return folded.log.append(session_id, after, entries);
   };
-  for (const line of existsSync(path) ? (await readFile(path, "utf8")).split("\n").filter(Boolean) : []) {
-    await apply(JSON.parse(line));
-  }
-  const file = await open(path, "a", 0o600);
+  const lines = async (): Promise<readonly Line[]> =>
+    existsSync(path)
+      ? (await readFile(path, "utf8"))
+          .split("\n")
+          .filter(Boolean)
+          .map((line) => JSON.parse(line))
+      : [];
+  for (const line of await lines()) await apply(line);
+  let file = await open(path, "a", 0o600);
   return {
     ...folded,
+    // Who forgets something wants proof that it is gone; this store has none, so forgetting is refused.
+    forgettings: undefined,
     log: {
       read: folded.log.read,
       append: async (session_id, after, entries) => {
@@ -36,6 +43,23 @@ async function openJsonStore(path: string): Promise<Store> {
         await file.appendFile(`${JSON.stringify(line)}\n`);
         await file.datasync(); // What is acknowledged is on the disk.
         return apply(line);
+      },
+      rewrite: async (session_id, entries) => {
+        await folded.log.rewrite(session_id, entries);
+        const bodies = new Map(entries.map(({ seq, body }) => [seq, body]));
+        const rewritten = (await lines()).map((line) => {
+          let seq = line.after + 1;
+          const now = line.entries.map(({ span, body }) => {
+            const entry = { span, body: bodies.get(seq) ?? body };
+            seq += span;
+            return entry;
+          });
+          return JSON.stringify(line.session_id === session_id ? { ...line, entries: now } : line);
+        });
+        await writeFile(`${path}.new`, `${rewritten.join("\n")}\n`, { mode: 0o600, flush: true });
+        await rename(`${path}.new`, path);
+        await file.close();
+        file = await open(path, "a", 0o600);
       },
     },
     close: () => file.close(),

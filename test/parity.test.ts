@@ -46,6 +46,7 @@ const NOT_APPLICABLE: Readonly<Record<string, readonly Way[]>> = {
   files: ["cli"],
   deferred: ["cli"],
   "inject-once": ["cli"],
+  import: ["cli"],
   "wrong-fields": ["cli"],
   pins: ["mcp", "mcp-http"],
   "asked-call": ["cli", "mcp", "mcp-http"],

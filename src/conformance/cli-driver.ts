@@ -47,6 +47,7 @@ function lacks(ability: Ability, present: ReadonlySet<Capability>): string | und
   if (ability === "deferred sessions") return "a command that creates a session also runs its turn";
   if (ability === "questions") return "without a terminal nobody can be asked";
   if (ability === "client tools") return "whoever types a command runs no tools for a model";
+  if (ability === "imports") return "a command is given a file";
   if (ability === "free input") return "a command has no place for this input";
   if (present.has("session-store")) return undefined;
   const isAbsent = ability === "compactions of unkept sessions" && !present.has("session-compaction");

@@ -13,6 +13,7 @@ import { LIMITS, REFUSALS } from "./limit-scenarios.ts";
 import { connectHttp, connectStdio, openMcpDriver } from "./mcp-driver.ts";
 import { MEMORIES } from "./memory-scenarios.ts";
 import { MODELS, type ModelServer, openModelServer } from "./model-server.ts";
+import { PORTABLES } from "./portable-scenarios.ts";
 import { createRestDriver, lackOfServer } from "./rest-driver.ts";
 import { openRpcDriver } from "./rpc-driver.ts";
 import type { Scenario } from "./scenario.ts";
@@ -26,6 +27,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...CLIENTS,
   ...LIMITS,
   ...SESSIONS,
+  ...PORTABLES,
   ...COMPACTIONS,
   ...MEMORIES,
   ...REFUSALS,

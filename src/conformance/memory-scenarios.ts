@@ -206,6 +206,17 @@ export const MEMORIES: readonly Scenario[] = [
         },
       },
       { call: "readAgentReceipt", input: { agent: "ada-{run}", seq: 1 }, error: { code: "SESSION_NOT_FOUND" } },
+      {
+        call: "exportAgent",
+        input: { agent: "ada-{run}", limit: 2 },
+        result: {
+          entries: [
+            { seq: 1, span: 1, body: { kind: "memory_added", number: 1, content: "A heron stood in the pond." } },
+            { seq: 2, span: 1, body: { kind: "memory_added", number: 2, content: "It flew away." } },
+          ],
+          next_after: 2,
+        },
+      },
       { call: "listAgents", input: {} },
     ],
   },

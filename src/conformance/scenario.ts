@@ -31,6 +31,8 @@ export type Ability =
   | "free input"
   /** To pin messages, which is for people to decide. */
   | "pins"
+  /** To be brought a session's log, which only who owns a server may. */
+  | "imports"
   /** To be given tools that its caller runs. */
   | "client tools"
   /** To have a turn wait for a person's word, and to give it. */

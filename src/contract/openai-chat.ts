@@ -12,7 +12,7 @@ const ToolCall = z.looseObject({
 const noFunctions = unserved("functions are called tools since long; write tools and tool_calls");
 
 /** What does not change what was said, such as names, annotations and reasoning, is let through. */
-const ChatMessage = z.discriminatedUnion(
+export const ChatMessage = z.discriminatedUnion(
   "role",
   [
     z.looseObject({ role: z.enum(["system", "developer"]), content: PartedContent }),

@@ -21,6 +21,7 @@ import { ExternalEvent, ExternalEventOutcome, InjectContext, InjectedContext } f
 import { positive, written } from "./input.ts";
 import { MemoryResults, MemorySearch, MemoryStatusReport } from "./memory.ts";
 import { MODEL_CALL_OPERATIONS } from "./model-call.ts";
+import { PORTABLE_OPERATIONS } from "./portable.ts";
 import { message_index, running_behavior } from "./rewrite.ts";
 import { REWRITE_OPERATIONS } from "./rewrite-operations.ts";
 import {
@@ -173,6 +174,7 @@ export const OPERATIONS = {
     scope: "run",
     requires: "session-store",
   },
+  ...PORTABLE_OPERATIONS,
   ...APPROVAL_OPERATIONS,
   ...REWRITE_OPERATIONS,
   readContext: {

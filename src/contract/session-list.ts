@@ -9,6 +9,7 @@ export const ListSessions = z.object({
     "--label <key=value>",
     z.record(z.string(), z.string()).optional().describe("only sessions with these labels"),
   ),
+  archived: written("--archived", z.boolean().default(false).describe("archived sessions, too")),
   cursor: written(
     "--cursor <cursor>",
     z

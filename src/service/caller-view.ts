@@ -31,6 +31,8 @@ const UNPLACED: Readonly<Record<Unplaced, "everyone" | "nobody" | "own">> = {
   searchMemory: "own",
   searchHistory: "own",
   readBlob: "own",
+  importSession: "nobody",
+  exportAgent: "nobody",
   readMemoryStatus: "nobody",
   forget: "nobody",
   listForgettings: "nobody",

@@ -299,7 +299,7 @@ async function fill<B, R extends LogRow>(parts: LogCopyParts<B, R>, id: string, 
         const page = read.filter((entry) => entry.seq <= gap.endSeq);
         if (page.length === 0)
           throw new FaultyLog(from.store.sessions, `it became shorter at ${from.name} while it was read`);
-        for (const said of momentsOf(page)) seq = await append(to.store.log, id, seq, said);
+        for (const said of momentsOf(page)) seq = await appendMoment(to.store.log, id, seq, said);
       }
     } finally {
       await hold.release();
@@ -314,7 +314,13 @@ async function fill<B, R extends LogRow>(parts: LogCopyParts<B, R>, id: string, 
   return true;
 }
 
-async function append<B>(log: EventLog<B>, id: string, after: number, said: readonly Entry<B>[]): Promise<number> {
+/** Appends entries of one time as they were said; resolves with the seq the log ends at then. */
+export async function appendMoment<B>(
+  log: EventLog<B>,
+  id: string,
+  after: number,
+  said: readonly Entry<B>[],
+): Promise<number> {
   const added = said.map(({ span, body }) => ({ span, body }));
   const last = (await log.append(id, after, added, said[0]?.timestamp_ms)).at(-1);
   return last === undefined ? after : last.seq + last.span - 1;
@@ -324,7 +330,7 @@ async function append<B>(log: EventLog<B>, id: string, after: number, said: read
 const MOMENT_CHARS_MAX = 1024 * 1024;
 
 /** Entries of one time that follow each other: an append has one. */
-function momentsOf<B>(entries: readonly Entry<B>[]): readonly (readonly Entry<B>[])[] {
+export function momentsOf<B>(entries: readonly Entry<B>[]): readonly (readonly Entry<B>[])[] {
   const moments: Entry<B>[][] = [];
   let chars = 0;
   for (const entry of entries) {

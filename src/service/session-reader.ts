@@ -33,7 +33,7 @@ export function createSessionReader({ store, live, hash, sizesOf }: ReaderParts)
     readSession: async ({ session_id }) => {
       return describeSession(store, await rowOf(store, session_id));
     },
-    listSessions: async ({ labels = {}, limit, offset, cursor }) => {
+    listSessions: async ({ labels = {}, limit, offset, archived, cursor }) => {
       const after = cursor === undefined ? {} : { after: readCursor(cursor) };
       if (cursor !== undefined && offset > 0) {
         const message = "offset: a cursor says where to go on; leave out offset, or give no cursor";
@@ -41,7 +41,7 @@ export function createSessionReader({ store, live, hash, sizesOf }: ReaderParts)
       }
       // One more than asked for tells whether there are more.
       const max = limit === undefined ? Number.MAX_SAFE_INTEGER : offset + limit + 1;
-      const found = await store.sessions.page({ archived: false, labels, ...after, max });
+      const found = await store.sessions.page({ ...(archived ? {} : { archived: false }), labels, ...after, max });
       const rows = found.slice(offset, limit === undefined ? undefined : offset + limit);
       const last = rows.at(-1);
       const hasMore = last !== undefined && found.length > offset + rows.length;
@@ -115,7 +115,8 @@ function eventId(sessionId: string, seq: number): string {
   return `${sessionId.slice(0, 24)}${seq.toString(16).padStart(12, "0")}`;
 }
 
-async function rowOf(store: Store, sessionId: string): Promise<SessionRow> {
+/** What is known of a session without its log; rejects with SESSION_NOT_FOUND. */
+export async function rowOf(store: Store, sessionId: string): Promise<SessionRow> {
   const row = await store.sessions.get(sessionId);
   if (row === undefined) throw new RuntimeError("SESSION_NOT_FOUND", `Session not found: ${sessionId}`);
   return row;

@@ -34,6 +34,7 @@ import { takeContent } from "./media.ts";
 import { createMemoryOperations } from "./memory-operations.ts";
 import { createModelCalls } from "./model-calls.ts";
 import { requireMayAllow, requireMayPrepare, rulesFor } from "./permissions.ts";
+import { createPortableSessions } from "./portable-sessions.ts";
 import { createPreparations } from "./preparations.ts";
 import { createRewrites } from "./rewrites.ts";
 import { createSessionReader } from "./session-reader.ts";
@@ -271,6 +272,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
       return locked.run(session, {}, () => injectEvent(parts, session, input));
     },
     ...createForks({ store, live, clock }),
+    ...createPortableSessions({ store, live, clock, memory: parts.memory }),
     archiveSession: async ({ session_id }) => {
       const session = await live.findFresh(session_id);
       if (session.state.archived) return { archived: true };

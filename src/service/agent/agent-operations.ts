@@ -72,6 +72,7 @@ export function createAgentOperations(parts: AgentOperationParts): {
       readAgentStatus: async (...given) => (await operations()).readAgentStatus(...given),
       readAgentHistory: async (...given) => (await operations()).readAgentHistory(...given),
       readAgentReceipt: async (...given) => (await operations()).readAgentReceipt(...given),
+      exportAgent: async (...given) => (await operations()).exportAgent(...given),
       listAgents: async (...given) => (mayHaveAgents() ? (await operations()).listAgents(...given) : { agents: [] }),
     },
     store: async () => (mayHaveAgents() ? (await opened()).store : undefined),

@@ -9,10 +9,11 @@ import type { Clock } from "../../ports/clock.ts";
 import type { NewChunk } from "../../ports/memory.ts";
 import type { Service } from "../dispatch.ts";
 import { translateFailures } from "../live-sessions.ts";
+import { logPage } from "../log-page.ts";
 import type { MemorySource } from "../session-memory.ts";
 import { walkRows } from "../walk-rows.ts";
 import { readHistory, readReceipt } from "./agent-history.ts";
-import { type AgentStore, createAgentLog } from "./agent-log.ts";
+import { type AgentStore, agentId, createAgentLog } from "./agent-log.ts";
 import { type AgentMemory, type AgentMemoryParts, createAgentMemory } from "./agent-memory.ts";
 
 export type AgentOperations = Pick<
@@ -25,6 +26,7 @@ export type AgentOperations = Pick<
   | "readAgentHistory"
   | "readAgentReceipt"
   | "listAgents"
+  | "exportAgent"
 >;
 
 export interface AgentsParts
@@ -84,6 +86,12 @@ export function createAgents(parts: AgentsParts): Agents {
       readAgentHistory: ({ agent: name, limit, before_seq }) =>
         readHistory(placeOf(name), { limit, before: before_seq }),
       readAgentReceipt: ({ agent: name, seq }) => readReceipt(placeOf(name), seq),
+      exportAgent: async ({ agent: name, after, limit }) => {
+        const id = agentId(name);
+        const read = await store.log.read(id, after + 1, limit);
+        const last_seq = (await store.sessions.get(id))?.last_seq ?? 0;
+        return { agent: name, ...(await logPage(read, { after, last_seq }, parts.clock)) };
+      },
       listAgents: async () => {
         const known = new Map<string, OperationOutput<"listAgents">["agents"][number]>();
         for await (const row of walkRows(store.sessions)) {

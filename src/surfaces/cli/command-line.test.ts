@@ -67,7 +67,7 @@ describe("[H1] what cannot be understood is refused in one sentence", () => {
       "list",
       /did you mean rkat session list or rkat compact list or rkat agent list or rkat mcp list or rkat token list\?/,
     ],
-    ["export", /^there is no command export; rkat help lists them\. As a prompt, write rkat run export$/],
+    ["publish", /^there is no command publish; rkat help lists them\. As a prompt, write rkat run publish$/],
     ["gc -m offline", /^there is no command gc; rkat help lists them\. As a prompt, write rkat run gc$/],
     ["-m offline gc", /^there is no command gc; rkat help lists them\. As a prompt, write rkat run gc$/],
     ["forget x", /^there is no command forget x; .* As a prompt, write rkat run forget x$/],

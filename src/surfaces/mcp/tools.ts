@@ -97,6 +97,7 @@ const ADDS: readonly OperationName[] = [
   "injectContext",
   "forkSession",
   "forkReplacing",
+  "importSession",
   "compactSession",
   "undoCompaction",
   "expandCompaction",
@@ -109,7 +110,7 @@ const ADDS: readonly OperationName[] = [
 function hintsOf(operation: OperationName): NonNullable<Tool["annotations"]> {
   // A turn speaks with a provider, and its tools may do anything that was allowed.
   const openWorldHint = RUNS_TURN.includes(operation);
-  if (/^(?:read|list|search)/.test(operation)) return { readOnlyHint: true, openWorldHint };
+  if (/^(?:read|list|search|export)/.test(operation)) return { readOnlyHint: true, openWorldHint };
   return {
     readOnlyHint: false,
     destructiveHint: !ADDS.includes(operation) && !REPEATABLE.includes(operation),

@@ -28,6 +28,7 @@ describe("the OpenAPI document", () => {
       "label",
       "limit",
       "offset",
+      "archived",
     ]);
   });
 

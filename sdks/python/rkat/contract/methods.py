@@ -19,6 +19,7 @@ class ClientMethods(Handle):
         limit: int | None = None,
         offset: int | None = None,
         labels: Mapping[str, str] | None = None,
+        archived: bool | None = None,
         cursor: str | None = None,
     ) -> list[results.SessionSummary]:
         """List sessions, newest first; labels must all match.
@@ -26,12 +27,52 @@ class ClientMethods(Handle):
         - `limit`: show at most so many
         - `offset`: leave out the newest so many
         - `labels`: only sessions with these labels
+        - `archived`: archived sessions, too
         - `cursor`: go on where an earlier answer ended: its next_cursor, without an offset; no session comes twice, and
         one that changes meanwhile moves to the front and may be missed
         """
-        answer = await self._request("session/list", limit=limit, offset=offset, labels=labels, cursor=cursor)
+        answer = await self._request(
+            "session/list", limit=limit, offset=offset, labels=labels, archived=archived, cursor=cursor
+        )
         sessions: list[results.SessionSummary] = answer["sessions"]
         return sessions
+
+    async def import_session(
+        self,
+        source_session_id: str,
+        last_seq: int,
+        entries: Sequence[options.PortableEntry],
+        *,
+        into: str | None = None,
+        beside: bool | None = None,
+        after: int | None = None,
+        sha256: str | None = None,
+        blobs: Sequence[options.PortableBlob] | None = None,
+    ) -> results.ImportSessionResult:
+        """Add a session that was exported, in one call or page by page; under another id where its own is taken.
+
+        - `source_session_id`: the id that the session had where it was exported
+        - `into`: the id that the first call answered; with every call but the first
+        - `beside`: take another id even where a session of this one could be gone on with; with the first call
+        - `after`: the seq that these entries follow; 0 for the first
+        - `last_seq`: where the whole log ends, which says when it is complete
+        - `sha256`: of every entry as a line of JSON with seq, span, timestamp_ms and body; where it is given, the whole
+        log must have it
+        - `entries`: entries as an export has them, in their order
+        - `blobs`: what these entries name
+        """
+        answer: results.ImportSessionResult = await self._request(
+            "session/import",
+            source_session_id=source_session_id,
+            into=into,
+            beside=beside,
+            after=after,
+            last_seq=last_seq,
+            sha256=sha256,
+            entries=entries,
+            blobs=blobs,
+        )
+        return answer
 
     async def approvals(self, *, session_id: str | None = None) -> list[results.ListApproval]:
         """List the questions about tool calls that wait for a person's word, oldest first.
@@ -221,6 +262,15 @@ class SessionMethods(Handle):
         )
         return answer
 
+    async def export(self, *, after: int | None = None, limit: int | None = None) -> results.ExportSessionResult:
+        """Read a session's whole log, a page at a time, to be imported elsewhere as the same session.
+
+        - `after`: only what follows this seq
+        - `limit`: at most so many entries; fewer where they are large
+        """
+        answer: results.ExportSessionResult = await self._request("session/export", after=after, limit=limit)
+        return answer
+
     async def answer_approval(
         self,
         approval_id: str,
@@ -370,6 +420,15 @@ class SessionMethods(Handle):
 
 class AgentMethods(Handle):
     """What can be asked of an agent."""
+
+    async def export(self, *, after: int | None = None, limit: int | None = None) -> results.ExportAgentResult:
+        """Read everything an agent was ever given to remember, and its summaries, a page at a time.
+
+        - `after`: only what follows this seq
+        - `limit`: at most so many entries; fewer where they are large
+        """
+        answer: results.ExportAgentResult = await self._request("agent/export", after=after, limit=limit)
+        return answer
 
     async def remember(self, content: str, metadata: Mapping[str, Any] | None = None) -> results.Remembered:
         """Add a memory to an agent's; a compaction that is due with it begins, and nobody waits for it.

@@ -26,6 +26,30 @@ class TextBlock(TypedDict):
     """The text itself."""
 
 
+class PortableEntry(TypedDict):
+    """`entries` of `importSession`."""
+
+    seq: int
+    """The first seq it takes."""
+    span: int
+    """How many seqs it takes."""
+    timestamp_ms: int
+    """When it was said, in milliseconds of Unix time."""
+    body: Mapping[str, Any]
+    """What it says, by its kind, as the log keeps it."""
+
+
+class PortableBlob(TypedDict):
+    """`blobs` of `importSession`."""
+
+    blob_id: str
+    """The blob's id, which is the hash of its bytes."""
+    media_type: str
+    """What it holds, such as text/plain."""
+    data: str
+    """The bytes in Base64."""
+
+
 class ForgetMessage(TypedDict):
     """`messages` of `forget`."""
 

@@ -268,6 +268,58 @@ class ForkedSession(TypedDict):
     """Messages the new session begins with."""
 
 
+class PortableEntry(TypedDict):
+    """`entries` of `ExportSessionResult`."""
+
+    seq: int
+    """The first seq it takes."""
+    span: int
+    """How many seqs it takes."""
+    timestamp_ms: int
+    """When it was said, in milliseconds of Unix time."""
+    body: dict[str, Any]
+    """What it says, by its kind, as the log keeps it."""
+
+
+class ExportSessionResult(TypedDict):
+    """What `exportSession` answers."""
+
+    session_id: str
+    """The session's id."""
+    entries: list[PortableEntry]
+    """Its log from there on, oldest first."""
+    last_seq: int
+    """Where the log ends now."""
+    next_after: NotRequired[int]
+    """The `after` of the next page; absent on the last."""
+    blob_ids: list[str]
+    """The blobs that these entries name, to be read one by one."""
+
+
+class ImportSessionResult(TypedDict):
+    """What `importSession` answers."""
+
+    session_id: str
+    """The session's id here: its own, or another where its own was taken."""
+    last_seq: int
+    """How far its log is there now."""
+    complete: bool
+    """Whether all of it is there."""
+
+
+class ExportAgentResult(TypedDict):
+    """What `exportAgent` answers."""
+
+    agent: str
+    """Its name."""
+    entries: list[PortableEntry]
+    """Its log from there on, oldest first."""
+    last_seq: int
+    """Where the log ends now."""
+    next_after: NotRequired[int]
+    """The `after` of the next page; absent on the last."""
+
+
 class AskedCall(TypedDict):
     """`calls` of `ListApproval`."""
 
@@ -1454,7 +1506,7 @@ class EventPage(TypedDict):
     """Whether newer ones follow."""
 
 
-class ReadBlobResult(TypedDict):
+class PortableBlob(TypedDict):
     """What `readBlob` answers."""
 
     blob_id: str

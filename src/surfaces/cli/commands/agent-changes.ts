@@ -251,7 +251,7 @@ const LOOK_MS = 100;
  * Resolves when no compaction of the agent runs, or when the signal aborts. A runtime that closes waits half a minute
  * for one: with a slow model it would be cut off there, and begun anew by the next memory, for ever.
  */
-async function compactionSettled({ runtime }: Opened, agent: string, signal: AbortSignal): Promise<void> {
+export async function compactionSettled({ runtime }: Opened, agent: string, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     const { compaction_running } = await runtime.dispatch("readAgentStatus", { agent });
     if (!compaction_running) return;

@@ -1,9 +1,21 @@
 import { join } from "node:path";
 import { Argument, InvalidArgumentError } from "commander";
 import { type AgentHistory, AgentName, type AgentStatus } from "../../../contract/agent.ts";
+import type { OperationOutput } from "../../../contract/operations.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
 import { fieldsOf } from "../flags.ts";
-import { ageOf, alignColumns, counted, createPaint, grouped, type Io, oneLine, type Paint, writeJson } from "../io.ts";
+import {
+  ageOf,
+  alignColumns,
+  counted,
+  createPaint,
+  grouped,
+  type Io,
+  jsonText,
+  oneLine,
+  type Paint,
+  writeJson,
+} from "../io.ts";
 import { isThere, type Opened } from "../open-runtime.ts";
 import { qualityText, remakingText } from "./agent-receipt.ts";
 
@@ -190,4 +202,25 @@ export function nameArgument(): Argument {
 /** Who writes a name that was never used may have meant another. */
 export function strangerText(agent: string): string {
   return `${agent} remembers nothing yet; rkat agent list shows who does.`;
+}
+
+export interface AgentExportFlags {
+  readonly after?: number;
+  readonly json?: boolean;
+}
+
+/** Prints an agent's log: all of it from a seq on, or one page as it is answered. */
+export async function exportAgent(
+  io: Io,
+  { runtime }: Opened,
+  { agent, json, ...flags }: AgentExportFlags & { readonly agent: string },
+): Promise<void> {
+  const fields = fieldsOf("exportAgent", flags);
+  let after: number | undefined = flags.after ?? 0;
+  while (after !== undefined) {
+    const page: OperationOutput<"exportAgent"> = await runtime.dispatch("exportAgent", { agent, ...fields, after });
+    if (json) return writeJson(io, page);
+    for (const entry of page.entries) io.stdout.write(`${jsonText(entry)}\n`);
+    after = page.next_after;
+  }
 }

@@ -6,7 +6,9 @@ import type { Invocation } from "../parts.ts";
 import { compactAgent, type NoteFlags, type RememberFlags, remember, takeNote } from "./agent-changes.ts";
 import { type AgentReceiptFlags, showAgentReceipt } from "./agent-receipt.ts";
 import {
+  type AgentExportFlags,
   type ContextFlags,
+  exportAgent,
   listAgents,
   nameArgument,
   showAgentContext,
@@ -157,6 +159,20 @@ function addReads(parent: Command, invocation: Invocation): void {
       ["rkat agent receipt ada", "of the last compaction"],
       ["rkat agent receipt ada --seq 194 --all", "of the one that the history gives this seq"],
     ],
+  });
+  const whole = parent
+    .command("export")
+    .summary("print everything an agent was ever given, an entry a line")
+    .description("Prints an agent's whole log, an entry a line: every memory, note and summary, oldest first.")
+    .addArgument(nameArgument())
+    .usage("NAME [options]");
+  addFieldFlags(whole, "exportAgent")
+    .addOption(new Option("--json", "instead, one page of it as agent/export answers it"))
+    .action((agent: string, flags: AgentExportFlags) =>
+      withSessions(invocation, (opened) => exportAgent(io, opened, { agent, ...flags })),
+    );
+  describeHelp(whole, {
+    examples: [["rkat agent export ada | jq -r .body.content", "what it remembers, to the last word"]],
   });
   const list = parent
     .command("list")

@@ -21,6 +21,8 @@ import type { Invocation } from "../parts.ts";
 import { whileWaiting } from "../progress.ts";
 import { findSession, SELECTOR_NOTE, shortId } from "../session-selector.ts";
 import { addForgetCommands } from "./forget.ts";
+import { addMemoryExport } from "./memory-export.ts";
+import { addMemoryImport } from "./memory-import.ts";
 
 /** Declares `rkat memory`: finding again what was said in the sessions of this folder. */
 export function addMemoryCommand(program: Command, invocation: Invocation): void {
@@ -49,6 +51,8 @@ export function addMemoryCommand(program: Command, invocation: Invocation): void
       withMemory(invocation, (opened) => makeVectors(invocation.io, opened, flags)),
     );
   describeHelp(index, { examples: [["rkat memory index", "before many searches, or by night"]] });
+  addMemoryImport(memory, invocation);
+  addMemoryExport(memory, invocation);
   describeHelp(memory, {
     examples: [
       ['rkat memory search "the staging host"', "what compactions took out of a context"],

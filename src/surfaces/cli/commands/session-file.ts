@@ -2,8 +2,9 @@ import { randomUUID } from "node:crypto";
 import { lstat, rename, rm, writeFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { RuntimeError } from "../../../contract/error.ts";
+import type { KeptSession } from "../../../contract/kept-session.ts";
 import { isErrno } from "../../wire/realm.ts";
-import { bytesText, counted, writeJson } from "../io.ts";
+import { bytesText, counted, type Io, writeJson } from "../io.ts";
 import { CONTEXTS_MAX, keepSession } from "../keep-session.ts";
 import type { Opened } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
@@ -27,14 +28,7 @@ export async function writeSessionPage(
   const path = resolve(io.cwd, html);
   // Told before all is read for nothing.
   const isThere = await refuseExisting(path, { shown: html, isForced: force });
-  const { dispatch } = runtime;
-  const keeping = { dispatch, session_id, version: io.version, keptAt: new Date(), signal: io.interrupt };
-  const session = await keepSession(keeping);
-  const page = Buffer.from(await sessionPage(session));
-  if (page.length > PAGE_BYTES_MAX) {
-    const message = `the page would have ${bytesText(page.length)}, and no browser likes more than ${bytesText(PAGE_BYTES_MAX)}; rkat session show --history --json has it all`;
-    throw new RuntimeError("PAYLOAD_TOO_LARGE", message);
-  }
+  const { session, page } = await makeSessionPage(io, runtime, session_id);
   await writePage(path, { page, shown: html, isThere });
   if (json) return writeJson(io, { file: path, bytes: page.length });
   const { calls } = session.calls;
@@ -43,6 +37,19 @@ export async function writeSessionPage(
     `Wrote ${html}: ${bytesText(page.length)}, ${counted(session.session.message_count, "message")}${contexts}.\n`,
   );
   io.stderr.write("Whoever has the file can read all of it.\n");
+}
+
+/** A session as one page, with what it was made of; throws PAYLOAD_TOO_LARGE for one that no browser would show. */
+export async function makeSessionPage(
+  { version, interrupt: signal }: Io,
+  { dispatch }: Opened["runtime"],
+  session_id: string,
+): Promise<{ readonly session: KeptSession; readonly page: Buffer }> {
+  const session = await keepSession({ dispatch, session_id, version, keptAt: new Date(), signal });
+  const page = Buffer.from(await sessionPage(session));
+  if (page.length <= PAGE_BYTES_MAX) return { session, page };
+  const message = `the page would have ${bytesText(page.length)}, and no browser likes more than ${bytesText(PAGE_BYTES_MAX)}; rkat session show --history --json has it all`;
+  throw new RuntimeError("PAYLOAD_TOO_LARGE", message);
 }
 
 /** Whether a file is there that may be replaced. */

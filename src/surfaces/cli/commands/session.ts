@@ -17,6 +17,8 @@ import {
   sendEvent,
   unpinMessage,
 } from "./change-session.ts";
+import { addExport } from "./export-session.ts";
+import { addImport } from "./import-session.ts";
 import { addRewrites } from "./rewrite-session.ts";
 import { type PageFlags, writeSessionPage } from "./session-file.ts";
 import {
@@ -36,13 +38,15 @@ import {
 export function addSessionCommand(program: Command, invocation: Invocation): void {
   const session = holdCommands(program.command("session"))
     .alias("sessions")
-    .summary("list, show, fork, rewrite, pin, interrupt and archive sessions")
+    .summary("list, show, fork, rewrite, pin, export, import and archive sessions")
     .description("Looks at the sessions of this folder and changes them; rkat sessions is the same.");
   addReads(session, invocation);
   addChanges(session, invocation);
   addPins(session, invocation);
   addApprovals(session, invocation);
   addRewrites(session, invocation);
+  addExport(session, invocation);
+  addImport(session, invocation);
   describeHelp(session, {
     examples: [
       ["rkat session list", "which there are, newest first"],

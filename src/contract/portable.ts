@@ -1,0 +1,177 @@
+import { z } from "zod";
+import { AgentName } from "./agent.ts";
+import { nonnegative, positive, written } from "./input.ts";
+import { SessionId } from "./session.ts";
+
+/** Sessions as they are carried elsewhere: whole logs, a page at a time. */
+
+const ENTRIES_MAX = 1_000;
+const BLOBS_MAX = 100;
+/** What a store on disk has room for. */
+const SEQ_MAX = 2 ** 47;
+const TIME_MS_MAX = 2 ** 48 - 1;
+const seqWanted = { error: "write a whole number above 0" };
+const timeWanted = { error: "write milliseconds of Unix time" };
+const seq = z.int(seqWanted).positive(seqWanted).max(SEQ_MAX, seqWanted);
+
+/** A record of a log with its place; what its body may say, the log's own schema decides. */
+export const PortableEntry = z.strictObject({
+  seq: seq.describe("the first seq it takes"),
+  span: z.int(seqWanted).positive(seqWanted).max(SEQ_MAX, seqWanted).describe("how many seqs it takes"),
+  timestamp_ms: z
+    .int(timeWanted)
+    .nonnegative(timeWanted)
+    .max(TIME_MS_MAX, timeWanted)
+    .describe("when it was said, in milliseconds of Unix time"),
+  body: z
+    .record(z.string(), z.unknown(), { error: "write the record as an object with a kind" })
+    .describe("what it says, by its kind, as the log keeps it"),
+});
+export type PortableEntry = z.infer<typeof PortableEntry>;
+
+const blobWanted = { error: "write a blob's id: sha256: and 64 hexadecimal digits" };
+const BlobId = z.string(blobWanted).regex(/^sha256:[0-9a-f]{64}$/, blobWanted);
+const hexWanted = { error: "write a SHA-256 in 64 hexadecimal digits" };
+const Sha256 = z.string(hexWanted).regex(/^[0-9a-f]{64}$/, hexWanted);
+
+/** What messages keep by reference. */
+export const PortableBlob = z.strictObject({
+  blob_id: BlobId.describe("the blob's id, which is the hash of its bytes"),
+  media_type: z
+    .string()
+    .max(255, { error: "write a media type such as image/png" })
+    .describe("what it holds, such as text/plain"),
+  data: z.base64({ error: "write the bytes in Base64" }).describe("the bytes in Base64"),
+});
+export type PortableBlob = z.infer<typeof PortableBlob>;
+
+const FORMAT = "rkat-session";
+const VERSION = 1;
+
+/** The first line of a file that holds a session. */
+export const PortableHeader = z.strictObject({
+  format: z.literal(FORMAT),
+  version: z.literal(VERSION, {
+    error: `it is of another version than ${VERSION}; import it with the rkat that wrote it`,
+  }),
+  session_id: z.uuid({ error: "expected a session id (a UUID)" }),
+  last_seq: seq,
+});
+export type PortableHeader = z.infer<typeof PortableHeader>;
+
+/** The last line of such a file: without it the file is cut off. */
+export const PortableEnd = z.strictObject({
+  end: z.literal(true),
+  entries: z.int().positive(),
+  blobs: z.int().nonnegative(),
+  /** Of every byte before this line. */
+  sha256: Sha256,
+});
+export type PortableEnd = z.infer<typeof PortableEnd>;
+
+export function portableHeader(session_id: string, last_seq: number): PortableHeader {
+  return { format: FORMAT, version: VERSION, session_id, last_seq };
+}
+
+const page = {
+  after: written("--after <seq>", nonnegative.default(0).describe("only what follows this seq")),
+  limit: written(
+    "--limit <n>",
+    positive
+      .max(ENTRIES_MAX, { error: `write at most ${ENTRIES_MAX}` })
+      .default(200)
+      .describe("at most so many entries; fewer where they are large"),
+  ),
+};
+const exported = {
+  entries: z.array(PortableEntry).describe("its log from there on, oldest first"),
+  last_seq: z.int().describe("where the log ends now"),
+  next_after: z.int().optional().describe("the `after` of the next page; absent on the last"),
+};
+
+const ExportSession = z.strictObject({ session_id: SessionId, ...page });
+const ExportedPage = z.object({
+  session_id: z.string().describe("the session's id"),
+  ...exported,
+  blob_ids: z.array(z.string()).describe("the blobs that these entries name, to be read one by one"),
+});
+
+const ExportAgent = z.strictObject({ agent: AgentName, ...page });
+const ExportedAgent = z.object({ agent: z.string().describe("its name"), ...exported });
+
+const ImportSession = z.strictObject({
+  source_session_id: z
+    .uuid({ error: "expected a session id (a UUID)" })
+    .transform((id) => id.toLowerCase())
+    .describe("the id that the session had where it was exported"),
+  into: z
+    .uuid({ error: "expected a session id (a UUID)" })
+    .transform((id) => id.toLowerCase())
+    .optional()
+    .describe("the id that the first call answered; with every call but the first"),
+  beside: z
+    .boolean()
+    .default(false)
+    .describe("take another id even where a session of this one could be gone on with; with the first call"),
+  after: nonnegative.default(0).describe("the seq that these entries follow; 0 for the first"),
+  last_seq: positive.describe("where the whole log ends, which says when it is complete"),
+  sha256: Sha256.optional().describe(
+    "of every entry as a line of JSON with seq, span, timestamp_ms and body; where it is given, the whole log must have it",
+  ),
+  entries: written(
+    "FILE",
+    z
+      .array(PortableEntry, { error: "write a list of entries" })
+      .min(1, { error: "write at least one entry" })
+      .max(ENTRIES_MAX, { error: `write at most ${ENTRIES_MAX} entries; the rest goes into further calls` })
+      .describe("entries as an export has them, in their order"),
+  ),
+  blobs: z
+    .array(PortableBlob, { error: "write a list of blobs" })
+    .max(BLOBS_MAX, { error: `write at most ${BLOBS_MAX} blobs; the rest goes into further calls` })
+    .default([])
+    .describe("what these entries name"),
+});
+
+const ImportedPage = z.object({
+  session_id: z.string().describe("the session's id here: its own, or another where its own was taken"),
+  last_seq: z.int().describe("how far its log is there now"),
+  complete: z.boolean().describe("whether all of it is there"),
+});
+
+/** The rows of the table about what is carried elsewhere. */
+export const PORTABLE_OPERATIONS = {
+  exportSession: {
+    summary: "Read a session's whole log, a page at a time, to be imported elsewhere as the same session.",
+    input: ExportSession,
+    output: ExportedPage,
+    rpc: "session/export",
+    http: "GET /sessions/{session_id}/export",
+    mcp: "meerkat_export",
+    cli: "rkat session export ID",
+    scope: "read",
+    requires: "session-store",
+  },
+  importSession: {
+    summary: "Add a session that was exported, in one call or page by page; under another id where its own is taken.",
+    input: ImportSession,
+    output: ImportedPage,
+    rpc: "session/import",
+    http: "POST /sessions/import",
+    mcp: "meerkat_import",
+    cli: "rkat session import FILE",
+    scope: "admin",
+    requires: "session-store",
+  },
+  exportAgent: {
+    summary: "Read everything an agent was ever given to remember, and its summaries, a page at a time.",
+    input: ExportAgent,
+    output: ExportedAgent,
+    rpc: "agent/export",
+    http: "GET /agents/{agent}/export",
+    mcp: "agent_export",
+    cli: "rkat agent export NAME",
+    scope: "read",
+    requires: "session-store",
+  },
+} as const;

@@ -1,0 +1,152 @@
+import { createHash } from "node:crypto";
+import { type Entry, EntryBody } from "../contract/entry.ts";
+import { messageOf as messageOfError, RuntimeError } from "../contract/error.ts";
+import { invalidInput, isJsonTable, requireNames } from "../contract/input.ts";
+import type { Message } from "../contract/message.ts";
+import { PortableEntry } from "../contract/portable.ts";
+import { spanOf } from "../core/entry-events.ts";
+import { applyUnshown, beginFold, showAnew, type WholeState } from "../core/whole-state.ts";
+import { blobsIn } from "./media.ts";
+
+/** What a sentence quotes of what somebody wrote is no longer than this. */
+const WHY_CHARS_MAX = 300;
+
+/** Refuses what was brought, naming where and what. */
+export function refused(place: string, why: string): RuntimeError {
+  const short = why.length > WHY_CHARS_MAX ? `${why.slice(0, WHY_CHARS_MAX).toWellFormed()}…` : why;
+  return new RuntimeError("INVALID_PARAMS", `${place}: ${short}`);
+}
+
+/** An entry that somebody brings, as it was written; throws INVALID_PARAMS unless it is one and has the seq that follows. */
+export function readEntry(given: unknown, { place, seq }: { readonly place: string; readonly seq: number }): Entry {
+  const read = PortableEntry.safeParse(given);
+  if (!read.success) throw refused(place, invalidInput(read.error).message);
+  const { body, ...rest } = read.data;
+  if (rest.seq !== seq) throw refused(place, `seq: it is ${rest.seq}, and ${seq} follows`);
+  try {
+    requireNames(body, ["body"]);
+  } catch (thrown) {
+    throw refused(place, messageOfError(thrown));
+  }
+  const parsed = EntryBody.safeParse(body);
+  if (!parsed.success) {
+    const [first] = parsed.error.issues;
+    throw refused(place, `${["body", ...(first?.path ?? [])].join(".")}: ${first?.message ?? "it is no entry"}`);
+  }
+  const unknown = unknownIn(body, parsed.data, ["body"]);
+  if (unknown !== undefined) throw refused(place, `${unknown}: there is no such field in an entry`);
+  const isFirst = seq === 1;
+  if ((parsed.data.kind === "session_created") !== isFirst) {
+    throw refused(place, isFirst ? "body.kind: a log begins with session_created" : "body.kind: a log begins once");
+  }
+  const span = spanOf(parsed.data);
+  if (span !== rest.span) throw refused(place, `span: it is ${rest.span}, and an entry of this kind takes ${span}`);
+  // As it was written, not as it was read: its words and their order are what hashes were made of. The schema accepts it.
+  return { ...rest, body: body as EntryBody };
+}
+
+/** The first field that a schema dropped, by its path: kept it would be hidden, and left out the entry would be another. */
+function unknownIn(given: unknown, read: unknown, path: readonly string[]): string | undefined {
+  if (given === read || typeof given !== "object" || given === null) return undefined;
+  for (const [name, value] of Object.entries(given)) {
+    const at = [...path, name];
+    if (typeof read !== "object" || read === null || !Object.hasOwn(read, name)) return at.join(".");
+    // It has the name, by the line before.
+    const found = unknownIn(value, (read as Readonly<Record<string, unknown>>)[name], at);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+/** An entry as a line of a file, which is also what its log is hashed by. */
+export function entryLine({ seq, span, timestamp_ms, body }: Entry<unknown>): string {
+  return `${JSON.stringify({ seq, span, timestamp_ms, body })}\n`;
+}
+
+/** Folds a log as it comes, and hashes it: what cannot be folded would be a session that nobody can open. */
+export interface LogCheck {
+  add(entry: Entry, place: string): void;
+  /** The hash of all entries; throws INVALID_PARAMS where what the model is shown cannot be told. */
+  end(place: string): string;
+}
+
+export function createLogCheck(sessionId: string): LogCheck {
+  const digest = createHash("sha256");
+  let state: WholeState | undefined;
+  const folding = (place: string, fold: () => void): void => {
+    try {
+      fold();
+    } catch (thrown) {
+      throw refused(place, `the log cannot be followed from here on: ${messageOfError(thrown)}`);
+    }
+  };
+  return {
+    add: (entry, place) => {
+      digest.update(entryLine(entry));
+      folding(place, () => {
+        state ??= beginFold(sessionId, [entry]);
+        applyUnshown(state, entry);
+      });
+    },
+    end: (place) => {
+      const whole = state;
+      if (whole !== undefined) folding(place, () => showAnew(whole));
+      return digest.digest("hex");
+    },
+  };
+}
+
+const BLOB_ID = /sha256:[0-9a-f]{64}/g;
+
+/**
+ * The blobs that an entry names: what users attached, and what tools gave. What a model or a user only wrote proves nothing:
+ * whoever has heard of an id could write it.
+ */
+export function blobsNamedIn(body: EntryBody): readonly string[] {
+  const ids = messagesIn(body).flatMap((message) => {
+    if (message.role === "user") return blobsIn(message.content);
+    return message.role === "tool_results" ? (JSON.stringify(message.results).match(BLOB_ID) ?? []) : [];
+  });
+  if (body.kind === "results_held") ids.push(...(JSON.stringify(body.results).match(BLOB_ID) ?? []));
+  if (body.kind === "session_created" && body.pending_prompt !== undefined) ids.push(...blobsIn(body.pending_prompt));
+  return [...new Set(ids)];
+}
+
+function messagesIn(body: EntryBody): readonly Message[] {
+  if ("message" in body) return [body.message];
+  return body.kind === "rewritten" && "messages" in body.to ? body.to.messages : [];
+}
+
+/** How deep JSON may be nested that is brought from outside: deeper, whoever writes it again may fail. */
+const DEPTH_MAX = 500;
+
+/** JSON of a line; throws INVALID_PARAMS for what is none, no object, or nested too deep. */
+export function readJson(line: string, place: string): Readonly<Record<string, unknown>> {
+  if (isTooDeep(line)) throw refused(place, `it is nested deeper than ${DEPTH_MAX}`);
+  let value: unknown;
+  try {
+    value = JSON.parse(line);
+  } catch {
+    throw refused(place, "it is no JSON, or cut off");
+  }
+  if (!isJsonTable(value)) throw refused(place, "it is no JSON object");
+  return value;
+}
+
+function isTooDeep(text: string): boolean {
+  let depth = 0;
+  let isInString = false;
+  for (let at = 0; at < text.length; at += 1) {
+    const mark = text.charCodeAt(at);
+    if (isInString) {
+      if (mark === BACKSLASH) at += 1;
+      else if (mark === QUOTE) isInString = false;
+    } else if (mark === QUOTE) isInString = true;
+    else if (mark === LIST || mark === TABLE) depth += 1;
+    else if (mark === LIST_END || mark === TABLE_END) depth -= 1;
+    if (depth > DEPTH_MAX) return true;
+  }
+  return false;
+}
+
+const [QUOTE, BACKSLASH, LIST, LIST_END, TABLE, TABLE_END] = [0x22, 0x5c, 0x5b, 0x5d, 0x7b, 0x7d];

@@ -1,0 +1,208 @@
+import { join } from "node:path";
+import { type Command, Option } from "commander";
+import { RuntimeError } from "../../../contract/error.ts";
+import type { Message } from "../../../contract/message.ts";
+import type { SessionSummary } from "../../../contract/session.ts";
+import type { Runtime } from "../../../runtime.ts";
+import { sessionLines } from "../../../service/session-lines.ts";
+import { asChatMessages, asMarkdown, asSharedTurns, withBlobs } from "../../../service/transcript-formats.ts";
+import { withoutControls } from "../../wire/terminal-text.ts";
+import { addFieldFlags, fieldsOf } from "../flags.ts";
+import { describeHelp } from "../help.ts";
+import { bytesText, counted, type Io, writeJson } from "../io.ts";
+import { type Opened, withSessions } from "../open-runtime.ts";
+import type { Invocation } from "../parts.ts";
+import { createBar } from "../progress.ts";
+import { findSession, SELECTOR_NOTE } from "../session-selector.ts";
+import { makeOutputFolder, outputPath, writeFileWhole } from "./output-file.ts";
+import { makeSessionPage } from "./session-file.ts";
+
+/** What a session is written as, with the ending of its file. */
+const ENDINGS = { jsonl: "jsonl", markdown: "md", html: "html", openai: "openai.json", sharegpt: "sharegpt.json" };
+type Format = keyof typeof ENDINGS;
+
+interface ExportFlags {
+  readonly all?: boolean;
+  readonly archived?: boolean;
+  readonly format: Format;
+  readonly output?: string;
+  readonly force?: boolean;
+  readonly json?: boolean;
+  readonly after?: number;
+  readonly limit?: number;
+}
+
+/** Declares how sessions leave. */
+export function addExport(parent: Command, invocation: Invocation): void {
+  const away = parent
+    .command("export")
+    .summary("write a session, or all of them, to be read or imported elsewhere")
+    .description("Writes a session to stdout or a file; as jsonl it is whole, and imported it is the same session.")
+    .argument("[session]")
+    .usage("SESSION|--all [options]")
+    .option("--all", "every session, a file each in the folder of -o")
+    .option("--archived", "with --all, archived ones, too")
+    .addOption(
+      new Option("--format <format>", "jsonl: all of it · the others: what was said")
+        .choices(Object.keys(ENDINGS))
+        .default("jsonl"),
+    )
+    .option("-o, --output <path>", "write to this file or folder instead of stdout")
+    .option("-f, --force", "overwrite what is there");
+  addFieldFlags(away, "exportSession")
+    .addOption(new Option("--json", "instead, one page of the log as session/export answers it"))
+    .action((word: string | undefined, flags: ExportFlags) =>
+      withSessions(invocation, (opened) => exportSessions(invocation, opened, { word, ...flags })),
+    );
+  describeHelp(away, {
+    examples: [
+      ["rkat session export last -o heron.jsonl", "all of it, with images and long outputs"],
+      ["rkat session export last --format markdown", "to read it"],
+      ["rkat session export --all --archived -o sessions/", "a file each"],
+      ["rkat session export last --format openai | jq length", "messages as chat completions take them"],
+    ],
+    notes: [
+      SELECTOR_NOTE,
+      ["After an import", "rkat session import FILE brings it in, in another folder or beside it"],
+    ],
+  });
+}
+
+async function exportSessions(
+  { io }: Invocation,
+  opened: Opened,
+  { word, ...flags }: ExportFlags & { readonly word: string | undefined },
+): Promise<void> {
+  const { all = false, archived = false, output } = flags;
+  if (all === (word !== undefined)) throw invalid("name one session to export, or say --all");
+  if (archived && !all) throw invalid("--archived: it is about --all; a session that is named may be archived");
+  const isPaged = flags.after !== undefined || flags.limit !== undefined;
+  if (word !== undefined) {
+    const session_id = await findSession(opened, word);
+    if (flags.json) {
+      const input = { session_id, ...fieldsOf("exportSession", flags) };
+      return writeJson(io, await opened.runtime.dispatch("exportSession", input, { signal: io.interrupt }));
+    }
+    if (isPaged) throw invalid("--after and --limit are about a page of the log; add --json");
+    return exportOne(io, opened, { session_id, ...flags });
+  }
+  if (flags.json || isPaged) throw invalid("--json, --after and --limit are about one session; name it");
+  if (output === undefined) throw invalid("-o: name the folder that the sessions are to be written to");
+  const folder = await makeOutputFolder(io, output);
+  const sessions = await everySession(opened.runtime, { archived });
+  const bar = createBar(io);
+  let bytes = 0;
+  try {
+    for (const [at, { session_id }] of sessions.entries()) {
+      bar.show("sessions", at, sessions.length);
+      const name = `${session_id}.${ENDINGS[flags.format]}`;
+      const written = { shown: join(output, name), isForced: flags.force === true };
+      bytes += await writeFileWhole(
+        join(folder, name),
+        piecesOf(io, opened.runtime, { session_id, ...flags }),
+        written,
+      );
+    }
+  } finally {
+    bar.clear();
+  }
+  io.stderr.write(`Wrote ${counted(sessions.length, "session")} to ${output}: ${bytesText(bytes)}.\n`);
+}
+
+async function exportOne(
+  io: Io,
+  { runtime }: Opened,
+  { session_id, format, output, force = false }: ExportFlags & { readonly session_id: string },
+): Promise<void> {
+  const pieces = piecesOf(io, runtime, { session_id, format });
+  if (output === undefined) {
+    if (force) throw invalid("--force: it is about the file of -o; name one");
+    // A file gets what was said to the letter; a terminal must not be steered by it.
+    const isShown = io.stdout.isTerminal;
+    for await (const piece of pieces) {
+      io.stdout.write(isShown && typeof piece === "string" ? withoutControls(piece) : piece);
+    }
+    return;
+  }
+  const path = await outputPath(io, output, `${session_id}.${ENDINGS[format]}`);
+  const bytes = await writeFileWhole(path, pieces, { shown: output, isForced: force });
+  io.stderr.write(`Wrote ${output}: ${bytesText(bytes)}. Whoever has it can read all of the session.\n`);
+}
+
+/** Every session there is; those with all of these labels. */
+export async function everySession(
+  { dispatch }: Pick<Runtime, "dispatch">,
+  asked: { readonly archived: boolean; readonly labels?: Readonly<Record<string, string>> },
+): Promise<readonly SessionSummary[]> {
+  const found = new Map<string, SessionSummary>();
+  let cursor: string | undefined;
+  do {
+    const at = cursor === undefined ? {} : { cursor };
+    const page = await dispatch("listSessions", { ...asked, limit: LIST_PAGE, ...at });
+    for (const session of page.sessions) found.set(session.session_id, session);
+    cursor = page.next_cursor;
+  } while (cursor !== undefined);
+  return [...found.values()];
+}
+
+const LIST_PAGE = 500;
+
+interface Wanted {
+  readonly session_id: string;
+  readonly format: Format;
+}
+
+/** A session in a format, as it is made. */
+export async function* piecesOf(
+  io: Io,
+  runtime: Runtime,
+  { session_id, format }: Wanted,
+): AsyncGenerator<string | Uint8Array> {
+  const { dispatch } = runtime;
+  const signal = io.interrupt;
+  switch (format) {
+    case "jsonl":
+      yield* sessionLines({ dispatch, session_id, signal });
+      return;
+    case "html":
+      yield (await makeSessionPage(io, runtime, session_id)).page;
+      return;
+    case "markdown": {
+      const { messages } = await dispatch("readHistory", { session_id }, { signal });
+      yield asMarkdown(await dispatch("readSession", { session_id }, { signal }), messages);
+      return;
+    }
+    case "openai":
+      yield `${JSON.stringify(asChatMessages(await messagesOf(runtime, session_id, signal)), undefined, 1)}\n`;
+      return;
+    case "sharegpt": {
+      const { messages } = await dispatch("readHistory", { session_id }, { signal });
+      yield `${JSON.stringify({ id: session_id, conversations: asSharedTurns(messages) }, undefined, 1)}\n`;
+      return;
+    }
+  }
+}
+
+/** What was said, with what is kept elsewhere in it. */
+async function messagesOf(runtime: Runtime, session_id: string, signal: AbortSignal): Promise<readonly Message[]> {
+  const { dispatch } = runtime;
+  const { messages } = await dispatch("readHistory", { session_id }, { signal });
+  const read = async (blob_id: string): Promise<string | undefined> => {
+    try {
+      return (await dispatch("readBlob", { blob_id }, { signal })).data;
+    } catch (thrown) {
+      // What is kept no longer is named instead.
+      if (thrown instanceof RuntimeError && thrown.code === "INVALID_PARAMS") return undefined;
+      throw thrown;
+    }
+  };
+  const filled: Message[] = [];
+  for (const message of messages) {
+    filled.push(message.role === "user" ? { ...message, content: await withBlobs(message.content, read) } : message);
+  }
+  return filled;
+}
+
+function invalid(message: string): RuntimeError {
+  return new RuntimeError("INVALID_PARAMS", message);
+}

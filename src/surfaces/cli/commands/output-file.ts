@@ -1,0 +1,89 @@
+import { randomUUID } from "node:crypto";
+import { mkdir, open, rename, rm, stat } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { RuntimeError } from "../../../contract/error.ts";
+import { isErrno } from "../../wire/realm.ts";
+import type { Io } from "../io.ts";
+import { refuseExisting } from "./session-file.ts";
+
+type Pieces = AsyncIterable<string | Uint8Array> | Iterable<string | Uint8Array>;
+
+/** So much is written at a time. */
+const WRITE_BYTES = 1_024 * 1_024;
+
+/**
+ * Writes a file as it is made. It has its name only once it is whole and on the disk: what is there stays until then, and
+ * what was begun and failed is removed.
+ */
+export async function writeFileWhole(
+  path: string,
+  pieces: Pieces,
+  { shown, isForced }: { readonly shown: string; readonly isForced: boolean },
+): Promise<number> {
+  await refuseExisting(path, { shown, isForced });
+  const written = `${path}.${randomUUID()}`;
+  const file = await open(written, "wx", 0o600).catch((cause: unknown) => {
+    throw unwritable(shown, cause);
+  });
+  let bytes = 0;
+  try {
+    for await (const chunk of inChunks(pieces)) {
+      await file.writeFile(chunk).catch((cause: unknown) => {
+        throw unwritable(shown, cause);
+      });
+      bytes += chunk.length;
+    }
+    await file.sync();
+    await file.close();
+    await rename(written, path);
+    return bytes;
+  } catch (thrown) {
+    await file.close().catch(() => {}); // It may be closed; what failed is thrown below.
+    await rm(written, { force: true });
+    throw thrown;
+  }
+}
+
+async function* inChunks(pieces: Pieces): AsyncGenerator<Uint8Array> {
+  let held: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const piece of pieces) {
+    const chunk = typeof piece === "string" ? Buffer.from(piece) : piece;
+    held.push(chunk);
+    bytes += chunk.length;
+    if (bytes < WRITE_BYTES) continue;
+    yield Buffer.concat(held);
+    [held, bytes] = [[], 0];
+  }
+  if (bytes > 0) yield Buffer.concat(held);
+}
+
+/** Why a file is not there, in a sentence. */
+export function unwritable(shown: string, cause: unknown): RuntimeError {
+  const code = isErrno(cause) ? cause.code : undefined;
+  const message = `${shown} cannot be written: ${code ?? "it failed"}; check that its folder is there and yours, and has room`;
+  return new RuntimeError("INVALID_PARAMS", message, { cause });
+}
+
+/** Whether a path is a folder that is there. */
+async function isFolder(path: string): Promise<boolean> {
+  const found = await stat(path).catch(() => undefined);
+  return found?.isDirectory() === true;
+}
+
+/** Makes the folder that several files go to. */
+export async function makeOutputFolder({ cwd }: Io, shown: string): Promise<string> {
+  const path = resolve(cwd, shown);
+  try {
+    await mkdir(path, { recursive: true, mode: 0o700 });
+    return path;
+  } catch (cause) {
+    throw unwritable(shown, cause);
+  }
+}
+
+/** The path of a file that is to be written: of the name that is given, or of its own in the folder that is given. */
+export async function outputPath({ cwd }: Io, shown: string, name: string): Promise<string> {
+  const path = resolve(cwd, shown);
+  return (await isFolder(path)) ? join(path, name) : path;
+}

@@ -1,0 +1,59 @@
+import { hash } from "node:crypto";
+import type { Entry } from "../../src/contract/entry.ts";
+import { assembleContext, hashContext } from "../../src/core/context.ts";
+import { applyEntry, foldSession } from "../../src/core/whole-state.ts";
+import type { Store } from "../../src/ports/store.ts";
+import { createScriptedModel } from "../../src/providers/scripted.ts";
+import { createInMemoryStore, createRuntime, type Runtime } from "../../src/runtime.ts";
+import { appendMoment, momentsOf } from "../../src/service/log-copy.ts";
+import { type BroughtIn, bringIn, sessionLines } from "../../src/service/session-lines.ts";
+import { createSystemClock } from "../../src/service/system-clock.ts";
+
+const { signal } = new AbortController();
+
+/** A realm that is empty, and what keeps it. */
+export function emptyRealm(store: Store = createInMemoryStore()): { readonly store: Store; readonly runtime: Runtime } {
+  const model = createScriptedModel(() => ({ text: "Noted." }));
+  return { store, runtime: createRuntime({ model, store, compaction: true, env: {} }) };
+}
+
+/** A session as the text of a file. */
+export async function exported({ dispatch }: Runtime, session_id: string): Promise<string> {
+  const lines: string[] = [];
+  for await (const line of sessionLines({ dispatch, session_id, signal })) lines.push(line);
+  return lines.join("");
+}
+
+/** Brings a file's bytes in, in pieces of some size. */
+export function imported(
+  { dispatch }: Runtime,
+  file: string | Uint8Array,
+  pieceBytes = 64 * 1_024,
+): Promise<BroughtIn> {
+  const bytes = Buffer.from(file);
+  const open = async function* () {
+    for (let at = 0; at < bytes.length; at += pieceBytes) yield bytes.subarray(at, at + pieceBytes);
+  };
+  return bringIn({ dispatch, name: "it.jsonl", signal, clock: createSystemClock(), open, progress: () => {} });
+}
+
+/** Puts a log into a store as it was said. */
+export async function plant({ log }: Store, id: string, entries: readonly Entry[]): Promise<void> {
+  let seq = 0;
+  for (const said of momentsOf(entries)) seq = await appendMoment(log, id, seq, said);
+}
+
+export function entriesOf({ log }: Store, id: string): Promise<readonly Entry[]> {
+  return log.read(id, 1, Number.MAX_SAFE_INTEGER);
+}
+
+/** The hash of what the model is shown after each entry of a log, and every receipt at its end. */
+export function contextsOf(id: string, entries: readonly Entry[]) {
+  const state = foldSession(id, entries.slice(0, 1));
+  const sha256 = (text: string): string => hash("sha256", text);
+  const contexts = entries.slice(1).map((entry) => {
+    applyEntry(state, entry);
+    return hashContext(assembleContext(state), sha256);
+  });
+  return { contexts, receipts: state.compactions.map(({ body }) => JSON.stringify(body.receipt)) };
+}

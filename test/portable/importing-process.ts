@@ -1,0 +1,33 @@
+// Imports a file into a folder, telling its parent how far it is; it is killed on the way.
+import { createReadStream } from "node:fs";
+import { setImmediate } from "node:timers/promises";
+import { createRuntime } from "../../src/runtime.ts";
+import { openEmbeddedStore } from "../../src/runtime-on-disk.ts";
+import type { Dispatch } from "../../src/service/dispatch.ts";
+import { bringIn } from "../../src/service/session-lines.ts";
+import { createSystemClock } from "../../src/service/system-clock.ts";
+
+const [folder = "", path = ""] = process.argv.slice(2);
+const store = await openEmbeddedStore(folder);
+const { append } = store.log;
+const told: typeof store = {
+  ...store,
+  log: {
+    ...store.log,
+    append: async (...given) => {
+      process.stdout.write("appending\n");
+      await setImmediate();
+      return append(...given);
+    },
+  },
+};
+const runtime = createRuntime({ model: "offline", store: told, env: {} });
+const dispatch: Dispatch = runtime.dispatch;
+const { signal } = new AbortController();
+const { id } = await bringIn({
+  ...{ dispatch, signal, name: path, clock: createSystemClock() },
+  open: () => createReadStream(path),
+  progress: () => {},
+});
+process.stdout.write(`imported ${id}\n`);
+await runtime.close();
