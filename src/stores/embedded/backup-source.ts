@@ -1,0 +1,171 @@
+import { type BigIntStats, closeSync, constants, fstatSync, lstatSync, openSync, readdirSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { isTruth, LOG_FOLDERS } from "./backup-manifest.ts";
+import { recordHead, scanSegment } from "./record.ts";
+import { nodeSegmentIo } from "./segments.ts";
+
+/** How far a log is taken: every record before the limit whose predecessors are taken, too. */
+export interface LogCut {
+  readonly path: string;
+  readonly ino: bigint;
+  readonly limit: number;
+}
+
+/** A file was replaced while it was read, as forgetting does; the folder is then read again. */
+export class Replaced extends Error {}
+
+/**
+ * Where to cut the logs of a folder that is being written, so that no record is taken without the one it follows, which
+ * may lie in another process's segment. The ends are looked at three times: a record within the second look was written
+ * before the third began, and so was every record that it follows; those the second look missed are found in the third.
+ */
+export function cutLogs(folder: string): readonly LogCut[] {
+  const [first, second, third] = [lookAt(folder), lookAt(folder), lookAt(folder)];
+  const growing = [...third].filter(([path, { size }]) => size !== first.get(path)?.size);
+  const written = growing.flatMap(([path, { size, ino }]) =>
+    recordsIn(folder, { path, ino, from: first.get(path)?.size ?? 0, to: size }),
+  );
+  const ends = new Map([...third].map(([path, { size }]) => [path, size]));
+  // A look may end within a record that is being written; what follows the last whole one is not taken.
+  for (const [path, { size }] of growing) ends.set(path, Math.min(size, first.get(path)?.size ?? 0));
+  for (const { path, end } of written)
+    if (end <= (second.get(path)?.size ?? 0)) ends.set(path, Math.max(end, ends.get(path) ?? 0));
+  const isTaken = ({ path, end }: Written): boolean => end <= (ends.get(path) ?? 0);
+  for (let isOpen = true; isOpen; ) {
+    isOpen = false;
+    const last = new Map<string, number>();
+    for (const record of written.filter(isTaken))
+      last.set(record.session, Math.max(record.seq, last.get(record.session) ?? 0));
+    for (const record of written) {
+      if (isTaken(record) || record.seq >= (last.get(record.session) ?? 0)) continue;
+      ends.set(record.path, record.end);
+      isOpen = true;
+    }
+  }
+  return [...third].map(([path, { ino }]) => ({ path, ino, limit: ends.get(path) ?? 0 }));
+}
+
+const SEGMENT = /^\d{8}\.log$/;
+
+function lookAt(folder: string): ReadonlyMap<string, { readonly ino: bigint; readonly size: number }> {
+  const found = new Map<string, { readonly ino: bigint; readonly size: number }>();
+  for (const logs of LOG_FOLDERS) {
+    for (const name of namesIn(join(folder, logs)).filter((one) => SEGMENT.test(one))) {
+      const stat = lstatSync(join(folder, logs, name), { bigint: true, throwIfNoEntry: false });
+      if (stat?.isFile() === true) found.set(`${logs}/${name}`, { ino: stat.ino, size: Number(stat.size) });
+    }
+  }
+  return found;
+}
+
+function namesIn(folder: string): readonly string[] {
+  try {
+    return readdirSync(folder).sort();
+  } catch (error) {
+    if (isAbsent(error)) return [];
+    throw error;
+  }
+}
+
+/** Whether a call failed because what it names is not there. */
+export function isAbsent(error: unknown): boolean {
+  return error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "ENOTDIR");
+}
+
+interface Written {
+  readonly path: string;
+  readonly session: string;
+  readonly seq: number;
+  readonly end: number;
+}
+
+/** The records that end in a stretch of a log. */
+function recordsIn(
+  folder: string,
+  { path, ino, from, to }: { readonly path: string; readonly ino: bigint; readonly from: number; readonly to: number },
+): readonly Written[] {
+  const { fd } = openSource(folder, path, ino);
+  try {
+    const written: Written[] = [];
+    scanSegment({ ...nodeSegmentIo, size: () => to }, fd, 0, (buffer, at, { offset, bytes }) => {
+      const { sessionId, seq } = recordHead(buffer, at);
+      const end = offset + bytes;
+      if (end > from) written.push({ path, session: `${dirname(path)} ${sessionId}`, seq, end });
+    });
+    return written;
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** Opens a file of the state folder, never through a link; throws Replaced where it is not the one that was seen. */
+export function openSource(
+  folder: string,
+  path: string,
+  ino?: bigint,
+): { readonly fd: number; readonly stat: BigIntStats } {
+  const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
+  const fd = openOrReplaced(join(folder, path), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  const stat = fstatSync(fd, { bigint: true });
+  if (stat.isFile() && (ino === undefined || stat.ino === ino)) return { fd, stat };
+  closeSync(fd);
+  throw new Replaced(path);
+}
+
+function openOrReplaced(path: string, flags: number): number {
+  try {
+    return openSync(path, flags);
+  } catch (error) {
+    if (isAbsent(error)) throw new Replaced(path);
+    throw error;
+  }
+}
+
+/** A file whose time is younger may change once more without another time. */
+const SETTLED_MS = 3_000;
+
+/** Tells one content of a file from the next without reading it; empty while it cannot. */
+export function stampOf({ ino, size, mtimeNs, ctimeNs, ctimeMs }: BigIntStats, nowMs: number): string {
+  return nowMs - Number(ctimeMs) > SETTLED_MS ? `${ino} ${size} ${mtimeNs} ${ctimeNs}` : "";
+}
+
+/** Whether every log is still the file that was cut. */
+export function areStill(folder: string, cuts: readonly LogCut[]): boolean {
+  return cuts.every(({ path, ino }) => {
+    const stat = lstatSync(join(folder, path), { bigint: true, throwIfNoEntry: false });
+    return stat?.ino === ino;
+  });
+}
+
+/** What is truth besides the logs, and a sentence for everything that cannot be taken. */
+export function listTruth(folder: string): { readonly paths: readonly string[]; readonly leftOut: readonly string[] } {
+  const paths: string[] = [];
+  const leftOut: string[] = [];
+  const visit = (below: string): void => {
+    for (const entry of entriesIn(join(folder, below))) {
+      const path = below === "" ? entry.name : `${below}/${entry.name}`;
+      const isLog = LOG_FOLDERS.includes(below) && SEGMENT.test(entry.name) && entry.isFile();
+      if (!isTruth(path) || isLog) continue;
+      if (entry.name.includes("\ufffd")) leftOut.push(`${path} has a name that is no UTF-8; rename it`);
+      else if (entry.isDirectory()) visit(path);
+      else if (entry.isFile()) paths.push(path);
+      else
+        leftOut.push(
+          entry.isSymbolicLink()
+            ? `${path} is a link, which a back-up does not follow; put what it names in its place`
+            : `${path} is neither a file nor a folder; remove it`,
+        );
+    }
+  };
+  visit("");
+  return { paths, leftOut };
+}
+
+function entriesIn(folder: string) {
+  try {
+    return readdirSync(folder, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1));
+  } catch (error) {
+    if (isAbsent(error)) return [];
+    throw error;
+  }
+}
