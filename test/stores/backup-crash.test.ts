@@ -19,7 +19,7 @@ import type { BackupFault, BackupOrder, BackupOutcome } from "./backup-process.t
 import { differenceOf, everythingInFolder, fillFolder } from "./random-store.ts";
 
 const KILLS = byEffort({ usual: 3, full: 100 });
-const LIVE_BACKUPS = byEffort({ usual: 4, full: 60 });
+const LIVE_BACKUPS = byEffort({ usual: 2, full: 30 });
 const IS_FULL = byEffort({ usual: false, full: true });
 const TIMEOUT_MS = byEffort({ usual: 5, full: 120 }) * 60_000;
 

@@ -19,8 +19,8 @@ export class Replaced extends Error {}
  * may lie in another process's segment. The ends are looked at three times: a record within the second look was written
  * before the third began, and so was every record that it follows; those the second look missed are found in the third.
  */
-export function cutLogs(folder: string): readonly LogCut[] {
-  const [first, second, third] = [lookAt(folder), lookAt(folder), lookAt(folder)];
+export function cutLogs(folder: string, look: (folder: string) => Ends = lookAtEnds): readonly LogCut[] {
+  const [first, second, third] = [look(folder), look(folder), look(folder)];
   const growing = [...third].filter(([path, { size }]) => size !== first.get(path)?.size);
   const written = growing.flatMap(([path, { size, ino }]) =>
     recordsIn(folder, { path, ino, from: first.get(path)?.size ?? 0, to: size }),
@@ -47,7 +47,10 @@ export function cutLogs(folder: string): readonly LogCut[] {
 
 const SEGMENT = /^\d{8}\.log$/;
 
-function lookAt(folder: string): ReadonlyMap<string, { readonly ino: bigint; readonly size: number }> {
+/** How long each log is, by its path. */
+type Ends = ReadonlyMap<string, { readonly ino: bigint; readonly size: number }>;
+
+function lookAtEnds(folder: string): Ends {
   const found = new Map<string, { readonly ino: bigint; readonly size: number }>();
   for (const logs of LOG_FOLDERS) {
     for (const name of namesIn(join(folder, logs)).filter((one) => SEGMENT.test(one))) {
