@@ -83,7 +83,7 @@ export function readTar(
     if (kind === "x" || kind === "L") {
       if (bytes > LONG_NAME_BYTES_MAX) throw refuse(`is damaged at ${at}: a name is too long`);
       const text = read(offset, bytes).toString();
-      long = kind === "L" ? text.replace(/\0+$/, "") : (paxPath(text) ?? long);
+      long = kind === "L" ? beforeNul(text) : (paxPath(text) ?? long);
     } else if (kind === "0" || kind === "\0") {
       entries.push({ path: (long ?? nameIn(block)).replace(/^\.\//, ""), bytes, offset });
       long = undefined;
@@ -93,15 +93,19 @@ export function readTar(
   }
 }
 
+/** A field ends at its first NUL. */
+function beforeNul(text: string): string {
+  return text.split("\0", 1)[0] ?? "";
+}
+
 function octal(block: Buffer, from: number, length: number): number {
-  const digits = block.toString("latin1", from, from + length).replace(/[\0 ]+$/, "");
-  const value = /^ *[0-7]+$/.test(digits) ? Number.parseInt(digits, 8) : Number.NaN;
+  const digits = beforeNul(block.toString("latin1", from, from + length)).trim();
+  const value = /^[0-7]+$/.test(digits) ? Number.parseInt(digits, 8) : Number.NaN;
   return Number.isSafeInteger(value) ? value : Number.MAX_SAFE_INTEGER;
 }
 
 function nameIn(block: Buffer): string {
-  const text = (from: number, length: number): string =>
-    block.toString("utf8", from, from + length).replace(/\0.*$/s, "");
+  const text = (from: number, length: number): string => beforeNul(block.toString("utf8", from, from + length));
   const isPosix = block.toString("latin1", 257, 263) === "ustar\0";
   const prefix = isPosix ? text(345, 155) : "";
   return prefix === "" ? text(0, NAME_BYTES) : `${prefix}/${text(0, NAME_BYTES)}`;
