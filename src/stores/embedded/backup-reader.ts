@@ -39,6 +39,18 @@ export function openBackup(place: string): BackupReader {
   throw new RuntimeError("INVALID_PARAMS", `${place} ${what}; name a folder or tar that rkat backup has made`);
 }
 
+/** What a place holds according to itself; it is not taken from who backs up to it. Throws as `openBackup` does. */
+export function manifestOf(place: string): Manifest {
+  if (lstatSync(place, { throwIfNoEntry: false })?.isDirectory() !== true) {
+    const backup = openBackup(place);
+    backup.close();
+    return backup.manifest;
+  }
+  const manifest = readManifest(place);
+  if (manifest === undefined) throw noBackup(place);
+  return manifest;
+}
+
 function openFolder(place: string): BackupReader {
   const lock = lockIfAny(place);
   const close = (): void => {

@@ -39,8 +39,8 @@ const ROUNDS_MAX = 5;
  * began is in it, and of what came later no entry without those before it. What was there counts until this is whole.
  */
 export async function backUpFolder(folder: string, place: string, options: BackupOptions): Promise<BackupReport> {
-  const store = storeId(folder);
   try {
+    const store = storeId(folder);
     requireOwn(place, store);
     const target = isTar(place) ? openTarTarget(place) : openFolderTarget(place);
     try {
@@ -53,7 +53,7 @@ export async function backUpFolder(folder: string, place: string, options: Backu
       await target.close();
     }
   } catch (error) {
-    throw explained(error, place);
+    throw explained(error, place, "what was there before still counts, so mend that and run it again");
   }
 }
 
@@ -79,11 +79,10 @@ function openTarOr(place: string): ReturnType<typeof openBackup> {
 }
 
 /** What a call of the disk throws, as a sentence. */
-export function explained(error: unknown, place: string): unknown {
+export function explained(error: unknown, place: string, advice: string): unknown {
   if (error instanceof RuntimeError || !(error instanceof Error && "code" in error && "syscall" in error)) return error;
   const why = error.code === "ENOSPC" ? "the disk is full" : messageOf(error);
-  const message = `${place}: ${why}; what was there before still counts, so mend that and run it again`;
-  return new RuntimeError("SESSION_STORE_ERROR", message, { cause: error });
+  return new RuntimeError("SESSION_STORE_ERROR", `${place}: ${why}; ${advice}`, { cause: error });
 }
 
 interface Work extends BackupOptions {

@@ -1,6 +1,7 @@
 import { hash, randomUUID } from "node:crypto";
 import {
   closeSync,
+  existsSync,
   fsyncSync,
   linkSync,
   mkdirSync,
@@ -14,7 +15,7 @@ import {
 import { join } from "node:path";
 import { messageOf, RuntimeError } from "../../contract/error.ts";
 import { type BackupAt, backupAt } from "./backup-manifest.ts";
-import { openBackup } from "./backup-reader.ts";
+import { manifestOf } from "./backup-reader.ts";
 import { isAbsent } from "./backup-source.ts";
 import { syncFolder } from "./segments.ts";
 
@@ -44,19 +45,19 @@ export async function knownBackups(folder: string): Promise<readonly KnownBackup
 }
 
 function lookAt({ place, at_ms, begun_ms }: Note, store: string | undefined): KnownBackup {
+  const isStopped = begun_ms !== undefined && [place, `${place}.new`].some((path) => existsSync(path));
   try {
-    const backup = openBackup(place);
-    backup.close();
-    const { manifest } = backup;
+    const manifest = manifestOf(place);
     if (manifest.store !== store)
       return { place, at_ms, state: "unreadable", why: `${place} now holds a back-up of another realm` };
     // The older of the two, since it may have been put back from elsewhere.
-    const known = { place, at_ms: Math.min(at_ms, manifest.at_ms) };
-    return { ...known, state: begun_ms === undefined ? "there" : "unfinished" };
+    return { place, at_ms: Math.min(at_ms, manifest.at_ms), state: isStopped ? "unfinished" : "there" };
   } catch (error) {
-    const isMissing = isAbsent(error) || (error instanceof RuntimeError && error.code === "INVALID_PARAMS");
-    if (isMissing && begun_ms !== undefined) return { place, at_ms, state: "unfinished", why: messageOf(error) };
-    return { place, at_ms, state: isMissing ? "missing" : "unreadable", why: messageOf(error) };
+    if (!(error instanceof RuntimeError && error.code === "INVALID_PARAMS") && !isAbsent(error))
+      return { place, at_ms, state: "unreadable", why: messageOf(error) };
+    return isStopped
+      ? { place, at_ms, state: "unfinished" }
+      : { place, at_ms, state: "missing", why: messageOf(error) };
   }
 }
 

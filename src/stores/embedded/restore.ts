@@ -55,7 +55,7 @@ export async function restoreFolder<V>(
   try {
     return await restoreFrom(backup, { place, to }, options);
   } catch (error) {
-    throw explained(error, `${to}.restoring`);
+    throw explained(error, to, "mend that and run it again to go on");
   } finally {
     backup.close();
   }
@@ -75,6 +75,8 @@ async function restoreFrom<V>(
   const id = hash("sha256", formatManifest(manifest));
   const isFull = namesIn(to).length > 0;
   if (isFull && markOf(beside) !== id) throw invalid(`${to} is not empty; name a folder that is new or empty`);
+  if (isMountPoint(to))
+    throw invalid(`${to} is a mount point, which nothing can take the place of; name a folder in it`);
   mkdirSync(beside, { recursive: true, mode: 0o700 });
   const lock = lockAt(join(beside, LOCK), `another restore to ${to} is being made; wait for it`);
   try {
@@ -104,6 +106,11 @@ async function restoreFrom<V>(
 
 function invalid(message: string): RuntimeError {
   return new RuntimeError("INVALID_PARAMS", message);
+}
+
+function isMountPoint(folder: string): boolean {
+  const stat = lstatSync(folder, { throwIfNoEntry: false });
+  return stat !== undefined && stat.dev !== lstatSync(dirname(folder)).dev;
 }
 
 function namesIn(folder: string): readonly string[] {
