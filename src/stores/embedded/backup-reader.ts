@@ -225,16 +225,17 @@ function problemOf(reader: BackupReader, file: BackedFile): string | undefined {
   if (copy === undefined) return `${storedPath(file)} is missing; back up again`;
   try {
     if (copy.bytes < file.bytes) return damaged(`has ${copy.bytes} of ${file.bytes} bytes`);
+    const named = BLOB.exec(file.path)?.[1];
     const whole = createHash("sha256");
     const blob = createHash("sha256");
     let isInBlob = false;
     for (const chunk of chunksOf(copy.fd, { from: copy.offset, to: copy.offset + file.bytes }, whole)) {
+      if (named === undefined) continue;
       const line: number = isInBlob ? -1 : chunk.indexOf(LINE_END);
       if (isInBlob || line >= 0) blob.update(chunk.subarray(line + 1));
       isInBlob ||= line >= 0;
     }
     if (whole.digest("hex") !== file.sha256) return damaged("is not what was backed up");
-    const named = BLOB.exec(file.path)?.[1];
     if (named !== undefined && blob.digest("hex") !== named) return `${file.path} was damaged before it was backed up`;
     return undefined;
   } catch (error) {

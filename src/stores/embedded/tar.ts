@@ -7,7 +7,7 @@ export interface TarEntry {
   readonly offset: number;
 }
 
-export const TAR_BLOCK = 512;
+const TAR_BLOCK = 512;
 const NAME_BYTES = 100;
 /** Two empty blocks end an archive. */
 export const TAR_END = Buffer.alloc(2 * TAR_BLOCK);
