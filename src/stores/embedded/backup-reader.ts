@@ -5,7 +5,7 @@ import type { AgentEntryBody } from "../../contract/agent.ts";
 import { messageOf, RuntimeError } from "../../contract/error.ts";
 import type { FoldRow, LogRow } from "../../ports/store.ts";
 import { type BackedFile, FILES, MANIFEST, type Manifest, parseManifest, storedPath } from "./backup-manifest.ts";
-import { filesBelow, LOCK, lockAt, MANIFEST_BYTES_MAX, readManifest } from "./backup-target.ts";
+import { explained, filesBelow, LOCK, lockAt, MANIFEST_BYTES_MAX, readManifest } from "./backup-target.ts";
 import { nodeSegmentIo, type SegmentIo, type Segments } from "./segments.ts";
 import { surveyLogs } from "./tail.ts";
 import { readTar } from "./tar.ts";
@@ -33,8 +33,12 @@ const { O_RDONLY, O_NOFOLLOW } = constants;
 /** Opens a back-up; throws INVALID_PARAMS where there is none, SESSION_STORE_ERROR for one that cannot be read. */
 export function openBackup(place: string): BackupReader {
   const stat = lstatSync(place, { throwIfNoEntry: false });
-  if (stat?.isDirectory() === true) return openFolder(place);
-  if (stat?.isFile() === true) return openTar(place);
+  try {
+    if (stat?.isDirectory() === true) return openFolder(place);
+    if (stat?.isFile() === true) return openTar(place);
+  } catch (error) {
+    throw explained(error, place, "check that it can be read, or use another back-up");
+  }
   const what = stat === undefined ? "is not there" : "is neither a folder nor a file";
   throw new RuntimeError("INVALID_PARAMS", `${place} ${what}; name a folder or tar that rkat backup has made`);
 }
@@ -284,6 +288,8 @@ function surveyOf<B, R extends LogRow>(reader: BackupReader, folder: string, fol
   try {
     const { places, rows, problems } = surveyLogs({ segments, io, foldRow }, new Set());
     return { records: places.length, rows: rows.length, problems };
+  } catch (error) {
+    return { records: 0, rows: 0, problems: [`the logs in ${folder} cannot be read (${messageOf(error)})`] };
   } finally {
     close();
   }

@@ -17,7 +17,7 @@ import {
   writeSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
-import { RuntimeError } from "../../contract/error.ts";
+import { messageOf, RuntimeError } from "../../contract/error.ts";
 import {
   type BackedFile,
   FILES,
@@ -125,6 +125,13 @@ export function lockAt(path: string, refusal: string): number {
   }
   closeSync(fd);
   throw new RuntimeError("INVALID_PARAMS", refusal);
+}
+
+/** What a call of the disk throws, as a sentence. */
+export function explained(error: unknown, place: string, advice: string): unknown {
+  if (error instanceof RuntimeError || !(error instanceof Error && "code" in error && "syscall" in error)) return error;
+  const why = error.code === "ENOSPC" ? "the disk is full" : messageOf(error);
+  return new RuntimeError("SESSION_STORE_ERROR", `${place}: ${why}; ${advice}`, { cause: error });
 }
 
 /** What a folder holds, with its sizes; throws SESSION_STORE_ERROR for a link: whoever put it there is written or read for. */

@@ -1,11 +1,11 @@
 import { createHash } from "node:crypto";
 import { closeSync, lstatSync } from "node:fs";
 import { join } from "node:path";
-import { messageOf, RuntimeError } from "../../contract/error.ts";
+import { RuntimeError } from "../../contract/error.ts";
 import type { BackedFile, BackupAt, Manifest } from "./backup-manifest.ts";
 import { breathe, chunksOf, hashOf, openBackup } from "./backup-reader.ts";
 import { areStill, cutLogs, type LogCut, listTruth, openSource, Replaced, stampOf } from "./backup-source.ts";
-import { type BackupTarget, isTar, openFolderTarget, openTarTarget } from "./backup-target.ts";
+import { type BackupTarget, explained, isTar, openFolderTarget, openTarTarget } from "./backup-target.ts";
 import { noteBegun, noteFinished, readNotes, storeId } from "./known-backups.ts";
 import { scanSegment } from "./record.ts";
 import { nodeSegmentIo } from "./segments.ts";
@@ -76,13 +76,6 @@ function openTarOr(place: string): ReturnType<typeof openBackup> {
     const message = `${place} is there and is no back-up that can be read; delete it, or name another file`;
     throw new RuntimeError("INVALID_PARAMS", message, { cause });
   }
-}
-
-/** What a call of the disk throws, as a sentence. */
-export function explained(error: unknown, place: string, advice: string): unknown {
-  if (error instanceof RuntimeError || !(error instanceof Error && "code" in error && "syscall" in error)) return error;
-  const why = error.code === "ENOSPC" ? "the disk is full" : messageOf(error);
-  return new RuntimeError("SESSION_STORE_ERROR", `${place}: ${why}; ${advice}`, { cause: error });
 }
 
 interface Work extends BackupOptions {

@@ -15,11 +15,10 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { RuntimeError } from "../../contract/error.ts";
-import { explained } from "./backup.ts";
 import { type BackedFile, type BackupAt, formatManifest, LOG_FOLDERS, storedPath } from "./backup-manifest.ts";
 import { type BackupReader, breathe, chunksOf, hashOf, openBackup } from "./backup-reader.ts";
 import { isAbsent } from "./backup-source.ts";
-import { createSyncs, filesBelow, lockAt } from "./backup-target.ts";
+import { createSyncs, explained, filesBelow, lockAt } from "./backup-target.ts";
 import { noteFinished } from "./known-backups.ts";
 import { syncFolder } from "./segments.ts";
 
