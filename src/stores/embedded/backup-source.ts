@@ -7,7 +7,7 @@ import { nodeSegmentIo } from "./segments.ts";
 /** How far a log is taken: every record before the limit whose predecessors are taken, too. */
 export interface LogCut {
   readonly path: string;
-  readonly ino: bigint;
+  readonly fd: number;
   readonly limit: number;
 }
 
@@ -19,11 +19,11 @@ export class Replaced extends Error {}
  * may lie in another process's segment. The ends are looked at three times: a record within the second look was written
  * before the third began, and so was every record that it follows; those the second look missed are found in the third.
  */
-export function cutLogs(folder: string, look: (folder: string) => Ends = lookAtEnds): readonly LogCut[] {
-  const [first, second, third] = [look(folder), look(folder), look(folder)];
+export function cutLogs(look: () => Ends): readonly LogCut[] {
+  const [first, second, third] = [look(), look(), look()];
   const growing = [...third].filter(([path, { size }]) => size !== first.get(path)?.size);
-  const written = growing.flatMap(([path, { size, ino }]) =>
-    recordsIn(folder, { path, ino, from: first.get(path)?.size ?? 0, to: size }),
+  const written = growing.flatMap(([path, { size, fd }]) =>
+    recordsIn(path, { fd, from: first.get(path)?.size ?? 0, to: size }),
   );
   const ends = new Map([...third].map(([path, { size }]) => [path, size]));
   // A look may end within a record that is being written; what follows the last whole one is not taken.
@@ -42,23 +42,49 @@ export function cutLogs(folder: string, look: (folder: string) => Ends = lookAtE
       isOpen = true;
     }
   }
-  return [...third].map(([path, { ino }]) => ({ path, ino, limit: ends.get(path) ?? 0 }));
+  return [...third].map(([path, { fd }]) => ({ path, fd, limit: ends.get(path) ?? 0 }));
 }
 
 const SEGMENT = /^\d{8}\.log$/;
 
 /** How long each log is, by its path. */
-type Ends = ReadonlyMap<string, { readonly ino: bigint; readonly size: number }>;
+type Ends = ReadonlyMap<string, { readonly fd: number; readonly size: number }>;
 
-function lookAtEnds(folder: string): Ends {
-  const found = new Map<string, { readonly ino: bigint; readonly size: number }>();
-  for (const logs of LOG_FOLDERS) {
-    for (const name of namesIn(join(folder, logs)).filter((one) => SEGMENT.test(one))) {
-      const stat = lstatSync(join(folder, logs, name), { bigint: true, throwIfNoEntry: false });
-      if (stat?.isFile() === true) found.set(`${logs}/${name}`, { ino: stat.ino, size: Number(stat.size) });
-    }
-  }
-  return found;
+/** The logs of a folder, each kept open from when it is first seen: the inode of an open file is not given to another. */
+export interface OpenLogs {
+  look(): Ends;
+  /** Whether the files that were opened still have their names. */
+  areStill(): boolean;
+  close(): void;
+}
+
+export function openLogs(folder: string): OpenLogs {
+  const opened = new Map<string, { readonly fd: number; readonly ino: bigint }>();
+  const paths = (): readonly string[] =>
+    LOG_FOLDERS.flatMap((logs) =>
+      namesIn(join(folder, logs))
+        .filter((name) => SEGMENT.test(name))
+        .map((name) => `${logs}/${name}`)
+        .filter((path) => lstatSync(join(folder, path), { throwIfNoEntry: false })?.isFile() === true),
+    );
+  return {
+    look: () => {
+      for (const path of paths()) {
+        if (opened.has(path)) continue;
+        const { fd, stat } = openSource(folder, path);
+        opened.set(path, { fd, ino: stat.ino });
+      }
+      return new Map([...opened].map(([path, { fd }]) => [path, { fd, size: fstatSync(fd).size }]));
+    },
+    areStill: () =>
+      [...opened].every(([path, { ino }]) => {
+        return lstatSync(join(folder, path), { bigint: true, throwIfNoEntry: false })?.ino === ino;
+      }),
+    close: () => {
+      for (const { fd } of opened.values()) closeSync(fd);
+      opened.clear();
+    },
+  };
 }
 
 function namesIn(folder: string): readonly string[] {
@@ -84,33 +110,24 @@ interface Written {
 
 /** The records that end in a stretch of a log. */
 function recordsIn(
-  folder: string,
-  { path, ino, from, to }: { readonly path: string; readonly ino: bigint; readonly from: number; readonly to: number },
+  path: string,
+  { fd, from, to }: { readonly fd: number; readonly from: number; readonly to: number },
 ): readonly Written[] {
-  const { fd } = openSource(folder, path, ino);
-  try {
-    const written: Written[] = [];
-    scanSegment({ ...nodeSegmentIo, size: () => to }, fd, 0, (buffer, at, { offset, bytes }) => {
-      const { sessionId, seq } = recordHead(buffer, at);
-      const end = offset + bytes;
-      if (end > from) written.push({ path, session: `${dirname(path)} ${sessionId}`, seq, end });
-    });
-    return written;
-  } finally {
-    closeSync(fd);
-  }
+  const written: Written[] = [];
+  scanSegment({ ...nodeSegmentIo, size: () => to }, fd, 0, (buffer, at, { offset, bytes }) => {
+    const { sessionId, seq } = recordHead(buffer, at);
+    const end = offset + bytes;
+    if (end > from) written.push({ path, session: `${dirname(path)} ${sessionId}`, seq, end });
+  });
+  return written;
 }
 
-/** Opens a file of the state folder, never through a link; throws Replaced where it is not the one that was seen. */
-export function openSource(
-  folder: string,
-  path: string,
-  ino?: bigint,
-): { readonly fd: number; readonly stat: BigIntStats } {
+/** Opens a file of the state folder, never through a link; throws Replaced where it is none any more. */
+export function openSource(folder: string, path: string): { readonly fd: number; readonly stat: BigIntStats } {
   const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
   const fd = openOrReplaced(join(folder, path), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   const stat = fstatSync(fd, { bigint: true });
-  if (stat.isFile() && (ino === undefined || stat.ino === ino)) return { fd, stat };
+  if (stat.isFile()) return { fd, stat };
   closeSync(fd);
   throw new Replaced(path);
 }
@@ -130,14 +147,6 @@ const SETTLED_MS = 3_000;
 /** Tells one content of a file from the next without reading it; empty while it cannot. */
 export function stampOf({ ino, size, mtimeNs, ctimeNs, ctimeMs }: BigIntStats, nowMs: number): string {
   return nowMs - Number(ctimeMs) > SETTLED_MS ? `${ino} ${size} ${mtimeNs} ${ctimeNs}` : "";
-}
-
-/** Whether every log is still the file that was cut. */
-export function areStill(folder: string, cuts: readonly LogCut[]): boolean {
-  return cuts.every(({ path, ino }) => {
-    const stat = lstatSync(join(folder, path), { bigint: true, throwIfNoEntry: false });
-    return stat?.ino === ino;
-  });
 }
 
 /** What is truth besides the logs, and a sentence for everything that cannot be taken. */

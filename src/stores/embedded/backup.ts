@@ -1,10 +1,19 @@
 import { createHash } from "node:crypto";
-import { closeSync, lstatSync } from "node:fs";
+import { closeSync, fstatSync, lstatSync } from "node:fs";
 import { join } from "node:path";
 import { RuntimeError } from "../../contract/error.ts";
 import type { BackedFile, BackupAt, Manifest } from "./backup-manifest.ts";
 import { breathe, chunksOf, hashOf, openBackup } from "./backup-reader.ts";
-import { areStill, cutLogs, type LogCut, listTruth, openSource, Replaced, stampOf } from "./backup-source.ts";
+import {
+  cutLogs,
+  type LogCut,
+  listTruth,
+  type OpenLogs,
+  openLogs,
+  openSource,
+  Replaced,
+  stampOf,
+} from "./backup-source.ts";
 import { type BackupTarget, explained, isTar, openFolderTarget, openTarTarget } from "./backup-target.ts";
 import { noteBegun, noteFinished, readNotes, storeId } from "./known-backups.ts";
 import { scanSegment } from "./record.ts";
@@ -86,8 +95,9 @@ interface Work extends BackupOptions {
 
 async function backUpTo(target: BackupTarget, work: Work): Promise<BackupReport> {
   for (let round = 1; ; round += 1) {
+    const logs = openLogs(work.folder);
     try {
-      return await oneRound(target, work);
+      return await oneRound(target, logs, work);
     } catch (error) {
       if (!(error instanceof Replaced)) throw error;
       if (round === ROUNDS_MAX) {
@@ -95,15 +105,17 @@ async function backUpTo(target: BackupTarget, work: Work): Promise<BackupReport>
         throw new RuntimeError("SESSION_STORE_ERROR", message, { cause: error });
       }
       target.restart();
+    } finally {
+      logs.close();
     }
   }
 }
 
-async function oneRound(target: BackupTarget, work: Work): Promise<BackupReport> {
+async function oneRound(target: BackupTarget, logs: OpenLogs, work: Work): Promise<BackupReport> {
   const { folder, place, store, signal } = work;
   const at_ms = work.now();
   // Before the blobs: what a log speaks of was kept before the log did.
-  const cuts = cutLogs(folder);
+  const cuts = cutLogs(logs.look);
   const { paths, leftOut } = listTruth(folder);
   const taking = createTaking(target, work);
   const sizes = paths.map((path) => lstatSync(join(folder, path), { throwIfNoEntry: false })?.size ?? 0);
@@ -119,7 +131,7 @@ async function oneRound(target: BackupTarget, work: Work): Promise<BackupReport>
   };
   for (const cut of cuts) await add(await taking.log(cut), cut.limit);
   for (const [at, path] of paths.entries()) await add(await taking.whole(path), sizes[at] ?? 0);
-  if (!areStill(folder, cuts)) throw new Replaced("log");
+  if (!logs.areStill()) throw new Replaced("log");
   const problems = [...leftOut, ...taking.problems()];
   const known = readNotes(folder).map((note) => ({ place: note.place, at_ms: note.at_ms }));
   const manifest: Manifest = { store, serial: taking.serial, at_ms, known, files };
@@ -164,34 +176,30 @@ function createTaking(target: BackupTarget, { folder, now }: Pick<Work, "folder"
     ),
   ];
 
-  const log = async ({ path, ino, limit }: LogCut): Promise<BackedFile> => {
-    const { fd, stat } = openSource(folder, path, ino);
-    try {
-      const stamp = stampOf(stat, now());
-      const had = heldOf(path);
-      if (had !== undefined && stamp !== "" && had.stamp === stamp) return had;
-      const io = { ...nodeSegmentIo, size: () => limit };
-      const start = had !== undefined && had.bytes <= limit ? hashOf(fd, { from: 0, to: had.bytes }) : undefined;
-      const isGrown = start !== undefined && start.copy().digest("hex") === had?.sha256;
-      const from = isGrown ? had.bytes : 0;
-      const scan = scanSegment(io, fd, from, () => {});
-      const sentences = scan.holes.map(
-        (hole) => `${path}: ${hole.bytes} bytes at ${hole.offset} are no record (${hole.why})`,
-      );
-      damaged.push(...sentences);
-      if (scan.torn !== undefined) {
-        const sentence = `${path}: the last ${scan.torn.bytes} bytes are no record (${scan.torn.why}), and were left out`;
-        torn.push({ path, size: limit, sentence });
-      }
-      const fault = problems().find((sentence) => sentence.startsWith(`${path}: `));
-      if (had !== undefined && !isGrown && fault !== undefined) throw worse(path, fault);
-      const file = { path, serial, bytes: scan.end, stamp: scan.end === Number(stat.size) ? stamp : "" };
-      if (!isGrown) return await copy(fd, file);
-      if (scan.end === from) return { ...had, stamp: file.stamp };
-      return await copy(fd, { ...file, serial: had.serial }, { from, hashed: start });
-    } finally {
-      closeSync(fd);
+  const log = async ({ path, fd, limit }: LogCut): Promise<BackedFile> => {
+    const stat = fstatSync(fd, { bigint: true });
+    const stamp = stampOf(stat, now());
+    const had = heldOf(path);
+    if (had !== undefined && stamp !== "" && had.stamp === stamp) return had;
+    const io = { ...nodeSegmentIo, size: () => limit };
+    const start = had !== undefined && had.bytes <= limit ? hashOf(fd, { from: 0, to: had.bytes }) : undefined;
+    const isGrown = start !== undefined && start.copy().digest("hex") === had?.sha256;
+    const from = isGrown ? had.bytes : 0;
+    const scan = scanSegment(io, fd, from, () => {});
+    const sentences = scan.holes.map(
+      (hole) => `${path}: ${hole.bytes} bytes at ${hole.offset} are no record (${hole.why})`,
+    );
+    damaged.push(...sentences);
+    if (scan.torn !== undefined) {
+      const sentence = `${path}: the last ${scan.torn.bytes} bytes are no record (${scan.torn.why}), and were left out`;
+      torn.push({ path, size: limit, sentence });
     }
+    const fault = problems().find((sentence) => sentence.startsWith(`${path}: `));
+    if (had !== undefined && !isGrown && fault !== undefined) throw worse(path, fault);
+    const file = { path, serial, bytes: scan.end, stamp: scan.end === Number(stat.size) ? stamp : "" };
+    if (!isGrown) return await copy(fd, file);
+    if (scan.end === from) return { ...had, stamp: file.stamp };
+    return await copy(fd, { ...file, serial: had.serial }, { from, hashed: start });
   };
 
   /** Undefined for a file that is gone. */

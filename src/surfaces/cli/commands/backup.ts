@@ -6,7 +6,7 @@ import { withoutControls } from "../../wire/terminal-text.ts";
 import { jsonFlag } from "../flags.ts";
 import { describeHelp, nearMiss } from "../help.ts";
 import { ageOf, alignColumns, bytesText, counted, createPaint, grouped, type Io, writeJson } from "../io.ts";
-import { readConfiguration } from "../open-runtime.ts";
+import { isThere, readConfiguration } from "../open-runtime.ts";
 import type { Invocation, Parts } from "../parts.ts";
 import { createBar } from "../progress.ts";
 
@@ -175,7 +175,8 @@ async function bringBack(
   const { io, parts, exitWith } = invocation;
   if (to === undefined) {
     await refuseDatabase(invocation, "restore with --to FOLDER, and rkat store copy brings that to the database");
-    await makeStateFolder(invocation.place().stateFolder);
+    // A slip in the back-up's name makes no realm.
+    if (await isThere(resolve(io.cwd, place))) await makeStateFolder(invocation.place().stateFolder);
   }
   const { progress, done } = progressOf(io);
   const report = await parts
