@@ -169,6 +169,7 @@ const FILES = [
   ["`~/.rkat/config.toml`", "the configuration where the project has none"],
   ["`.rkat/realms/REALM/`", "what is kept of a project: sessions, agents, memory. A folder has a realm of its own"],
   ["`.rkat/realms/REALM/tokens/`", "who may ask servers of the realm; of each token its hash, never its secret"],
+  ["`.rkat/realms/REALM/backups/`", "where the realm was backed up to; `rkat backup list` shows it"],
   ["`.rkat/realms/REALM/.rkat/sessions/`", "each session as files to read; they are derived and may be deleted"],
   ["`.rkat/realms/REALM/.rkat/agents/`", "each agent as files to read, and to add to"],
 ];

@@ -151,6 +151,10 @@ function parts(io: Io): Parts {
     inspectDatabase: async (realm) => (await import("./runtime-in-database.ts")).inspectDatabase(realm),
     verifyDatabase: async (address) => (await import("./store-places.ts")).verifyDatabase(address),
     copyStore: async (from, to, options) => (await import("./store-places.ts")).copyStore(from, to, options),
+    backUpStore: async (...given) => (await import("./store-places.ts")).backUpStore(...given),
+    verifyBackup: async (...given) => (await import("./store-places.ts")).verifyBackup(...given),
+    restoreBackup: async (...given) => (await import("./store-places.ts")).restoreBackup(...given),
+    listBackups: async (folder) => (await import("./store-places.ts")).listBackups(folder),
     inspectMcpServers: async (options) => (await import("./runtime-on-disk.ts")).inspectMcpServers(options),
     createScriptedModel: async (script) => (await import("./providers/scripted.ts")).createScriptedModel(script),
     toml: async () => {

@@ -8,9 +8,13 @@ import { type AgentRow, foldAgent } from "./core/agent/tiers.ts";
 import { foldRow } from "./core/session-row.ts";
 import type { Store } from "./ports/store.ts";
 import { createInMemoryStore } from "./runtime.ts";
-import { AGENTS, isRunning, openConfigFile, openEmbeddedStore, refuseLinksIn } from "./runtime-on-disk.ts";
+import { AGENTS, isRunning, openConfigFile, openEmbeddedStore, refuseLinksIn, verifyStore } from "./runtime-on-disk.ts";
 import { type CopyOptions, type CopyReport, copyKept, type KeptPlace } from "./service/store-copy.ts";
 import { createSystemClock } from "./service/system-clock.ts";
+import type { BackupReport } from "./stores/embedded/backup.ts";
+import type { BackupVerification } from "./stores/embedded/backup-reader.ts";
+import type { KnownBackup } from "./stores/embedded/known-backups.ts";
+import type { RestoreReport } from "./stores/embedded/restore.ts";
 import { createConfigInMemory, createStoreInMemory } from "./stores/in-memory.ts";
 import type { DatabaseVerification } from "./stores/postgres/verify.ts";
 
@@ -72,6 +76,67 @@ export async function verifyDatabase({ place, realm = REALM }: StoreAddress): Pr
   } finally {
     await database.close();
   }
+}
+
+/** How a back-up is made, checked or restored, and who hears of it. */
+export interface BackupPlaceOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** Told how many bytes are seen to, of how many; the total is undefined while nobody knows. */
+  readonly progress?: ((done: number, total: number | undefined) => void) | undefined;
+}
+
+const NEVER = new AbortController().signal;
+
+/** Backs a state folder up to a folder, or to one file `NAME.tar`, while processes write to it. */
+export async function backUpStore(
+  folder: string,
+  place: string,
+  { signal = NEVER, progress = () => {} }: BackupPlaceOptions = {},
+): Promise<BackupReport> {
+  requireState(folder);
+  requireBackupPlace(place);
+  refuseNested(folder, place);
+  const { backUpFolder } = await import("./stores/embedded/backup.ts");
+  return backUpFolder(folder, resolve(process.cwd(), place), { now: Date.now, signal, progress });
+}
+
+const PACKED = /\.(?:tar\.\w+|tgz|zip|gz|zst|xz)$/i;
+
+function requireBackupPlace(place: string): void {
+  if (ADDRESS.test(place)) throw invalid("a back-up is a folder or a file NAME.tar, and not an address");
+  if (PACKED.test(place)) throw invalid(`${place}: a back-up is not packed; name NAME.tar, and pack it afterwards`);
+}
+
+/** Reads everything of a back-up and checks it; nothing is changed. */
+export async function verifyBackup(
+  place: string,
+  { signal = NEVER, progress = () => {} }: BackupPlaceOptions = {},
+): Promise<BackupVerification> {
+  const { openBackup, verifyBackup: verify } = await import("./stores/embedded/backup-reader.ts");
+  const backup = openBackup(resolve(process.cwd(), place));
+  try {
+    const folds = { session: foldRow, agent: foldAgent };
+    return await verify(backup, { folds, signal, progress: (done) => progress(done, undefined) });
+  } finally {
+    backup.close();
+  }
+}
+
+/** Brings a back-up to a state folder that is new or empty, and checks it. */
+export async function restoreBackup(
+  place: string,
+  to: string,
+  { signal = NEVER, progress = () => {} }: BackupPlaceOptions = {},
+): Promise<RestoreReport<Awaited<ReturnType<typeof verifyStore>>>> {
+  refuseNested(place, to);
+  const { restoreFolder } = await import("./stores/embedded/restore.ts");
+  const places = [place, to].map((path) => resolve(process.cwd(), path));
+  return restoreFolder(places[0] ?? "", places[1] ?? "", { signal, progress, verify: verifyStore });
+}
+
+/** The back-ups that were made of a state folder, each looked at where it is. */
+export async function listBackups(folder: string): Promise<readonly KnownBackup[]> {
+  return (await import("./stores/embedded/known-backups.ts")).knownBackups(folder);
 }
 
 const ENTRIES_MAX = Number.MAX_SAFE_INTEGER;
@@ -225,7 +290,7 @@ function refuseNested(from: string, to: string): void {
     [target, source],
   ] as const) {
     const way = relative(outer, inner);
-    if (way !== "" && !way.startsWith("..")) throw invalid(`${inner} lies in ${outer}; copy to a folder beside it`);
+    if (way !== "" && !way.startsWith("..")) throw invalid(`${inner} lies in ${outer}; name a folder beside it`);
   }
 }
 

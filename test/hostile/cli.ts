@@ -10,7 +10,15 @@ import { createScriptedModel } from "../../src/providers/scripted.ts";
 import { createInMemoryStore, createRuntime } from "../../src/runtime.ts";
 import { inspectDatabase } from "../../src/runtime-in-database.ts";
 import { inspectMcpServers, openRuntime, verifyStore } from "../../src/runtime-on-disk.ts";
-import { copyStore, readKeptLog, verifyDatabase } from "../../src/store-places.ts";
+import {
+  backUpStore,
+  copyStore,
+  listBackups,
+  readKeptLog,
+  restoreBackup,
+  verifyBackup,
+  verifyDatabase,
+} from "../../src/store-places.ts";
 import { runCommandLine } from "../../src/surfaces/cli/command-line.ts";
 import type { Io } from "../../src/surfaces/cli/io.ts";
 import type { Parts } from "../../src/surfaces/cli/parts.ts";
@@ -30,6 +38,10 @@ const PARTS: Parts = {
   inspectDatabase,
   verifyDatabase,
   copyStore,
+  backUpStore,
+  verifyBackup,
+  restoreBackup,
+  listBackups,
   inspectMcpServers,
   loadLaboratory: async () => ({ loadPolicy, runSimulation, readKeptLog }),
   loadConformance: async () => {

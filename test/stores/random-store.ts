@@ -1,4 +1,4 @@
-import { writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import type { AgentEntryBody } from "../../src/contract/agent.ts";
@@ -12,6 +12,7 @@ import { openStore } from "../../src/stores/embedded/open.ts";
 import { openDatabase } from "../../src/stores/postgres/open.ts";
 import { below, chance, pick } from "../compaction/chances.ts";
 import { randomEntries } from "../compaction/random-entries.ts";
+import { createRandom } from "../crash/random.ts";
 import { created, idOf } from "../support/entries.ts";
 
 const host = { pid: process.pid, isRunning: () => true };
@@ -48,6 +49,15 @@ export async function fillFolder(
   const agents = openStore({ folder: join(folder, "agents"), foldRow: foldAgent, host });
   for (let number = 1; number <= counts.agents; number += 1) await fillAgent(agents, number, random);
   await agents.close();
+}
+
+/** Fills a state folder with a little of everything that a realm keeps, written by hand too. */
+export async function fillRealm(folder: string, seed: number): Promise<void> {
+  await fillFolder(folder, createRandom(seed), { sessions: 12, agents: 2, blobs: 5, turnsMax: 4 });
+  mkdirSync(join(folder, ".rkat/agents/agent-1/notes"), { recursive: true });
+  writeFileSync(join(folder, ".rkat/agents/agent-1/notes", `${"long ".repeat(30)}ü.md`), "written by hand");
+  mkdirSync(join(folder, "tokens"));
+  writeFileSync(join(folder, "tokens/web.json"), "{}\n");
 }
 
 async function fillSession(store: Store, id: string, random: () => number, turnsMax: number): Promise<void> {

@@ -9,7 +9,15 @@ import { createScriptedModel } from "../../src/providers/scripted.ts";
 import { createInMemoryStore, createRuntime } from "../../src/runtime.ts";
 import { inspectDatabase } from "../../src/runtime-in-database.ts";
 import { inspectMcpServers, openRuntime, verifyStore } from "../../src/runtime-on-disk.ts";
-import { copyStore, readKeptLog, verifyDatabase } from "../../src/store-places.ts";
+import {
+  backUpStore,
+  copyStore,
+  listBackups,
+  readKeptLog,
+  restoreBackup,
+  verifyBackup,
+  verifyDatabase,
+} from "../../src/store-places.ts";
 import { runCommandLine } from "../../src/surfaces/cli/command-line.ts";
 import type { Io } from "../../src/surfaces/cli/io.ts";
 import type { Parts } from "../../src/surfaces/cli/parts.ts";
@@ -24,6 +32,10 @@ export const PARTS: Parts = {
   verifyStore,
   verifyDatabase,
   copyStore,
+  backUpStore,
+  verifyBackup,
+  restoreBackup,
+  listBackups,
   serveRpc: async () => 0,
   serveMcp: async () => 0,
   serveAcp: async () => 0,

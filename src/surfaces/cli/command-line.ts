@@ -4,6 +4,7 @@ import { withoutControls } from "../wire/terminal-text.ts";
 import { addChatCommand } from "./chat-command.ts";
 import { addAccessCommand } from "./commands/access.ts";
 import { addAgentCommand } from "./commands/agent.ts";
+import { addBackupCommand, addRestoreCommand } from "./commands/backup.ts";
 import { addCompactCommand } from "./commands/compact.ts";
 import { addCompletionCommand } from "./commands/completion.ts";
 import { addConfigCommand } from "./commands/config.ts";
@@ -103,6 +104,8 @@ const COMMANDS: Readonly<Record<string, readonly Named[]>> = {
     [["trust"], addTrustCommand],
     [["doctor"], addDoctorCommand],
     [["store"], addStoreCommand],
+    [["backup"], addBackupCommand],
+    [["restore"], addRestoreCommand],
     [["models"], addModelsCommand],
     [["capabilities"], addCapabilitiesCommand],
     [[], addCompletionCommand],

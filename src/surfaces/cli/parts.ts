@@ -14,7 +14,14 @@ import type { inspectMcpServers, OpenOptions } from "../../runtime-on-disk.ts";
 import type { CompactionOptions } from "../../service/session-settings.ts";
 import type { SimulationOptions } from "../../service/simulation.ts";
 import type { CopyReport } from "../../service/store-copy.ts";
-import type { CopyStoreOptions, StoreAddress } from "../../store-places.ts";
+import type {
+  backUpStore,
+  CopyStoreOptions,
+  listBackups,
+  restoreBackup,
+  StoreAddress,
+  verifyBackup,
+} from "../../store-places.ts";
 import { backendNote, resolveRealm } from "../wire/realm.ts";
 import type { Io } from "./io.ts";
 
@@ -45,6 +52,12 @@ export interface Parts {
   verifyDatabase(address: StoreAddress): Promise<Omit<StoreReport, "segments">>;
   /** Copies what is kept at one place to another. */
   copyStore(from: StoreAddress, to: StoreAddress, options: CopyStoreOptions): Promise<CopyReport>;
+  /** Backs a state folder up while it is written to. */
+  readonly backUpStore: typeof backUpStore;
+  /** Checks a back-up; it changes nothing. */
+  readonly verifyBackup: typeof verifyBackup;
+  readonly restoreBackup: typeof restoreBackup;
+  readonly listBackups: typeof listBackups;
   /** Serves JSON-RPC on stdin and stdout until they end; returns the exit code. */
   serveRpc(args: readonly string[]): Promise<number>;
   /** Serves MCP until its client or a signal ends it; returns the exit code. */

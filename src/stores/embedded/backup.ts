@@ -1,0 +1,251 @@
+import { createHash } from "node:crypto";
+import { closeSync, fstatSync, lstatSync } from "node:fs";
+import { join } from "node:path";
+import { RuntimeError } from "../../contract/error.ts";
+import type { BackedFile, BackupAt, Manifest } from "./backup-manifest.ts";
+import { breathe, chunksOf, hashOf, openBackup } from "./backup-reader.ts";
+import {
+  cutLogs,
+  type LogCut,
+  listTruth,
+  type OpenLogs,
+  openLogs,
+  openSource,
+  Replaced,
+  stampOf,
+} from "./backup-source.ts";
+import { type BackupTarget, explained, isTar, openFolderTarget, openTarTarget } from "./backup-target.ts";
+import { noteBegun, noteFinished, readNotes, storeId } from "./known-backups.ts";
+import { scanSegment } from "./record.ts";
+import { nodeSegmentIo } from "./segments.ts";
+
+export interface BackupOptions {
+  readonly now: () => number;
+  readonly signal: AbortSignal;
+  /** Told how many bytes are seen to, of how many. */
+  progress(done: number, total: number): void;
+}
+
+/** What a back-up did. */
+export interface BackupReport extends BackupAt {
+  /** Whether everything of the realm is there and sound. */
+  readonly ok: boolean;
+  readonly files: number;
+  readonly bytes: number;
+  /** What this one added to the back-ups before it. */
+  readonly copied: { readonly files: number; readonly bytes: number };
+  /** Copies that were removed, since the realm has them no more. */
+  readonly dropped: number;
+  /** What was left out or is damaged in the realm itself, a sentence each. */
+  readonly problems: readonly string[];
+}
+
+/** Forgetting takes a moment: a folder that is replaced so often while it is read is not at rest. */
+const ROUNDS_MAX = 5;
+
+/**
+ * Backs a state folder up to a folder or a tar, while processes write to it. Everything that was acknowledged before it
+ * began is in it, and of what came later no entry without those before it. What was there counts until this is whole.
+ */
+export async function backUpFolder(folder: string, place: string, options: BackupOptions): Promise<BackupReport> {
+  try {
+    const store = storeId(folder);
+    requireOwn(place, store);
+    const target = isTar(place) ? openTarTarget(place) : openFolderTarget(place);
+    try {
+      if (target.before !== undefined && target.before.store !== store) throw another(place);
+      noteBegun(folder, place, options.now());
+      const report = await backUpTo(target, { folder, place, store, ...options });
+      noteFinished(folder, report);
+      return report;
+    } finally {
+      await target.close();
+    }
+  } catch (error) {
+    throw explained(error, place, "what was there before still counts, so mend that and run it again");
+  }
+}
+
+function another(place: string): RuntimeError {
+  return new RuntimeError("INVALID_PARAMS", `${place} holds a back-up of another realm; name another place`);
+}
+
+/** A tar is replaced whole: only one that is a back-up of this realm may be. */
+function requireOwn(place: string, store: string): void {
+  if (!isTar(place) || lstatSync(place, { throwIfNoEntry: false }) === undefined) return;
+  const before = openTarOr(place);
+  before.close();
+  if (before.manifest.store !== store) throw another(place);
+}
+
+function openTarOr(place: string): ReturnType<typeof openBackup> {
+  try {
+    return openBackup(place);
+  } catch (cause) {
+    const message = `${place} is there and is no back-up that can be read; delete it, or name another file`;
+    throw new RuntimeError("INVALID_PARAMS", message, { cause });
+  }
+}
+
+interface Work extends BackupOptions {
+  readonly folder: string;
+  readonly place: string;
+  readonly store: string;
+}
+
+async function backUpTo(target: BackupTarget, work: Work): Promise<BackupReport> {
+  for (let round = 1; ; round += 1) {
+    const logs = openLogs(work.folder);
+    try {
+      return await oneRound(target, logs, work);
+    } catch (error) {
+      if (!(error instanceof Replaced)) throw error;
+      if (round === ROUNDS_MAX) {
+        const message = `${join(work.folder, error.message)} is replaced again and again; back up when that is over`;
+        throw new RuntimeError("SESSION_STORE_ERROR", message, { cause: error });
+      }
+      target.restart();
+    } finally {
+      logs.close();
+    }
+  }
+}
+
+async function oneRound(target: BackupTarget, logs: OpenLogs, work: Work): Promise<BackupReport> {
+  const { folder, place, store, signal } = work;
+  const at_ms = work.now();
+  // Before the blobs: what a log speaks of was kept before the log did.
+  const cuts = cutLogs(logs.look);
+  const { paths, leftOut } = listTruth(folder);
+  const taking = createTaking(target, work);
+  const sizes = paths.map((path) => lstatSync(join(folder, path), { throwIfNoEntry: false })?.size ?? 0);
+  const total = [...cuts.map(({ limit }) => limit), ...sizes].reduce((sum, size) => sum + size, 0);
+  const files: BackedFile[] = [];
+  let done = 0;
+  const add = async (file: BackedFile | undefined, size: number): Promise<void> => {
+    if (file !== undefined) files.push(file);
+    done += size;
+    work.progress(done, total);
+    await breathe();
+    signal.throwIfAborted();
+  };
+  for (const cut of cuts) await add(await taking.log(cut), cut.limit);
+  for (const [at, path] of paths.entries()) await add(await taking.whole(path), sizes[at] ?? 0);
+  if (!logs.areStill()) throw new Replaced("log");
+  const problems = [...leftOut, ...taking.problems()];
+  const known = readNotes(folder).map((note) => ({ place: note.place, at_ms: note.at_ms }));
+  const manifest: Manifest = { store, serial: taking.serial, at_ms, known, files };
+  const dropped = await target.finish(manifest);
+  const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
+  const counts = { files: files.length, bytes, copied: taking.copied(), dropped };
+  return { place, at_ms, ok: problems.length === 0, ...counts, problems };
+}
+
+/** Takes files one by one: what the target has of them already is not written again. */
+function createTaking(target: BackupTarget, { folder, now }: Pick<Work, "folder" | "now">) {
+  const before = new Map(target.before?.files.map((file) => [file.path, file]));
+  const serial = (target.before?.serial ?? 0) + 1;
+  const copied = { files: 0, bytes: 0 };
+  const damaged: string[] = [];
+  const torn: { readonly path: string; readonly size: number; readonly sentence: string }[] = [];
+
+  const copy = async (
+    fd: number,
+    file: Omit<BackedFile, "sha256">,
+    { from, hashed } = { from: 0, hashed: createHash("sha256") },
+  ): Promise<BackedFile> => {
+    let read = from;
+    const counting = function* () {
+      for (const chunk of chunksOf(fd, { from, to: file.bytes }, hashed)) {
+        read += chunk.length;
+        yield chunk;
+      }
+    };
+    await target.write({ ...file, from }, counting());
+    if (read !== file.bytes) throw new Replaced(file.path);
+    copied.files += 1;
+    copied.bytes += file.bytes - from;
+    return { ...file, sha256: hashed.digest("hex") };
+  };
+
+  /** What was not whole may have been under way; what is still the same is not. */
+  const problems = (): readonly string[] => [
+    ...damaged,
+    ...torn.flatMap(({ path, size, sentence }) =>
+      lstatSync(join(folder, path), { throwIfNoEntry: false })?.size === size ? sentence : [],
+    ),
+  ];
+
+  const log = async ({ path, fd, limit }: LogCut): Promise<BackedFile> => {
+    const stat = fstatSync(fd, { bigint: true });
+    const stamp = stampOf(stat, now());
+    const had = heldOf(path);
+    if (had !== undefined && stamp !== "" && had.stamp === stamp) return had;
+    const io = { ...nodeSegmentIo, size: () => limit };
+    const start = had !== undefined && had.bytes <= limit ? hashOf(fd, { from: 0, to: had.bytes }) : undefined;
+    const isGrown = start !== undefined && start.copy().digest("hex") === had?.sha256;
+    const from = isGrown ? had.bytes : 0;
+    const scan = scanSegment(io, fd, from, () => {});
+    const sentences = scan.holes.map(
+      (hole) => `${path}: ${hole.bytes} bytes at ${hole.offset} are no record (${hole.why})`,
+    );
+    damaged.push(...sentences);
+    if (scan.torn !== undefined) {
+      const sentence = `${path}: the last ${scan.torn.bytes} bytes are no record (${scan.torn.why}), and were left out`;
+      torn.push({ path, size: limit, sentence });
+    }
+    const fault = problems().find((sentence) => sentence.startsWith(`${path}: `));
+    if (had !== undefined && !isGrown && fault !== undefined) throw worse(path, fault);
+    const file = { path, serial, bytes: scan.end, stamp: scan.end === Number(stat.size) ? stamp : "" };
+    if (!isGrown) return await copy(fd, file);
+    if (scan.end === from) return { ...had, stamp: file.stamp };
+    return await copy(fd, { ...file, serial: had.serial }, { from, hashed: start });
+  };
+
+  /** Undefined for a file that is gone. */
+  const whole = async (path: string): Promise<BackedFile | undefined> => {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await wholeNow(path);
+      } catch (error) {
+        if (!(error instanceof Replaced)) throw error;
+        if (lstatSync(join(folder, path), { throwIfNoEntry: false }) === undefined) return undefined;
+        if (attempt === ATTEMPTS_MAX) throw error;
+      }
+    }
+  };
+  const wholeNow = async (path: string): Promise<BackedFile> => {
+    const { fd, stat } = openSource(folder, path);
+    try {
+      const stamp = stampOf(stat, now());
+      const bytes = Number(stat.size);
+      const had = heldOf(path);
+      if (had !== undefined && stamp !== "" && had.stamp === stamp) return had;
+      const isSame = had?.bytes === bytes && hashOf(fd, { from: 0, to: bytes }).digest("hex") === had.sha256;
+      return isSame ? { ...had, stamp } : await copy(fd, { path, serial, bytes, stamp });
+    } finally {
+      closeSync(fd);
+    }
+  };
+
+  const heldOf = (path: string): BackedFile | undefined => {
+    const had = before.get(path);
+    return had !== undefined && target.holds(had) ? had : undefined;
+  };
+
+  return {
+    serial,
+    log,
+    whole,
+    copied: () => copied,
+    problems,
+  };
+}
+
+const ATTEMPTS_MAX = 3;
+
+/** The only sound copy of a log must not be replaced by one that is not. */
+function worse(path: string, sentence: string): RuntimeError {
+  const message = `${sentence}; the back-up has a copy of ${path} that is sound, and was left as it is: back up to another place`;
+  return new RuntimeError("SESSION_STORE_ERROR", message);
+}

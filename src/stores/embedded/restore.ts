@@ -1,0 +1,216 @@
+import { createHash, hash } from "node:crypto";
+import {
+  closeSync,
+  constants,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
+import { dirname, join } from "node:path";
+import { RuntimeError } from "../../contract/error.ts";
+import { type BackedFile, type BackupAt, formatManifest, LOG_FOLDERS, storedPath } from "./backup-manifest.ts";
+import { type BackupReader, breathe, chunksOf, hashOf, openBackup } from "./backup-reader.ts";
+import { isAbsent } from "./backup-source.ts";
+import { createSyncs, explained, filesBelow, lockAt } from "./backup-target.ts";
+import { noteFinished } from "./known-backups.ts";
+import { syncFolder } from "./segments.ts";
+
+export interface RestoreOptions<V> {
+  readonly signal: AbortSignal;
+  progress(done: number, total: number): void;
+  /** Checks the folder before it takes its name. */
+  verify(folder: string): Promise<V>;
+}
+
+/** What a restore did. */
+export interface RestoreReport<V> extends BackupAt {
+  /** The folder that now holds the realm. */
+  readonly to: string;
+  readonly files: number;
+  readonly bytes: number;
+  /** Files that an earlier, stopped restore had brought already. */
+  readonly resumed: number;
+  /** What the check of the folder found; undefined where an earlier restore had finished. */
+  readonly verified: V | undefined;
+}
+
+/**
+ * Brings a back-up to a state folder that is new or empty. It is made beside it, checked, and takes its name when it is
+ * whole; stopped at any point, it goes on where it was.
+ */
+export async function restoreFolder<V>(
+  place: string,
+  to: string,
+  options: RestoreOptions<V>,
+): Promise<RestoreReport<V>> {
+  const backup = openBackup(place);
+  try {
+    return await restoreFrom(backup, { place, to }, options);
+  } catch (error) {
+    throw explained(error, to, "mend that and run it again to go on");
+  } finally {
+    backup.close();
+  }
+}
+
+const MARKER = "restore.json";
+const LOCK = "restore.lock";
+const STATE = "state";
+
+async function restoreFrom<V>(
+  backup: BackupReader,
+  { place, to }: { readonly place: string; readonly to: string },
+  options: RestoreOptions<V>,
+): Promise<RestoreReport<V>> {
+  const { manifest } = backup;
+  const beside = `${to}.restoring`;
+  const id = hash("sha256", formatManifest(manifest));
+  const isFull = namesIn(to).length > 0;
+  if (isFull && markOf(beside) !== id) throw invalid(`${to} is not empty; name a folder that is new or empty`);
+  if (isMountPoint(to))
+    throw invalid(`${to} is a mount point, which nothing can take the place of; name a folder in it`);
+  mkdirSync(beside, { recursive: true, mode: 0o700 });
+  const lock = lockAt(join(beside, LOCK), `another restore to ${to} is being made; wait for it`);
+  try {
+    mark(beside, id);
+    const state = join(beside, STATE);
+    const bytes = manifest.files.reduce((sum, file) => sum + file.bytes, 0);
+    const report = { place, at_ms: manifest.at_ms, to, files: manifest.files.length, bytes };
+    if (isFull) {
+      // It had taken its name, and was stopped before it cleared up.
+      if (existsSync(state)) throw invalid(`${to} is not empty; name a folder that is new or empty`);
+      rmSync(beside, { recursive: true });
+      return { ...report, resumed: report.files, verified: undefined };
+    }
+    const resumed = await bringFiles(backup, { state, bytes }, options);
+    for (const known of manifest.known) noteFinished(state, known);
+    noteFinished(state, report);
+    const verified = await options.verify(state);
+    for (const folder of foldersBelow(state)) syncFolder(folder);
+    renameSync(state, to);
+    syncFolder(dirname(to));
+    rmSync(beside, { recursive: true });
+    return { ...report, resumed, verified };
+  } finally {
+    closeSync(lock);
+  }
+}
+
+function invalid(message: string): RuntimeError {
+  return new RuntimeError("INVALID_PARAMS", message);
+}
+
+function isMountPoint(folder: string): boolean {
+  const stat = lstatSync(folder, { throwIfNoEntry: false });
+  return stat !== undefined && stat.dev !== lstatSync(dirname(folder)).dev;
+}
+
+function namesIn(folder: string): readonly string[] {
+  try {
+    return readdirSync(folder);
+  } catch (error) {
+    if (!isAbsent(error)) throw error;
+    if (lstatSync(folder, { throwIfNoEntry: false }) !== undefined)
+      throw invalid(`${folder} is no folder; name one that is new or empty`);
+    return [];
+  }
+}
+
+function markOf(beside: string): string | undefined {
+  try {
+    return readFileSync(join(beside, MARKER), "utf8").trim();
+  } catch (error) {
+    if (isAbsent(error)) return undefined;
+    throw error;
+  }
+}
+
+/** Says of which back-up the folder beside is; one of another is nobody's to go on with. */
+function mark(beside: string, id: string): void {
+  const found = markOf(beside);
+  if (found === id) return;
+  if (found !== undefined || existsSync(join(beside, STATE)))
+    throw invalid(`${beside} is an unfinished restore of another back-up; delete it, or name another folder`);
+  const made = join(beside, `${MARKER}.new`);
+  writeFileSync(made, `${id}\n`, { mode: 0o600 });
+  renameSync(made, join(beside, MARKER));
+}
+
+async function bringFiles<V>(
+  backup: BackupReader,
+  { state, bytes }: { readonly state: string; readonly bytes: number },
+  { signal, progress }: RestoreOptions<V>,
+): Promise<number> {
+  // A realm that keeps nothing but its configuration has no logs, and is checked like others.
+  const hasAgents = backup.manifest.files.some(({ path }) => path.startsWith("agents/"));
+  for (const logs of hasAgents ? LOG_FOLDERS : ["log"]) mkdirSync(join(state, logs), { recursive: true, mode: 0o700 });
+  const there = new Map(filesBelow(state).map((file) => [file.path, file.bytes]));
+  const syncs = createSyncs();
+  let [resumed, done] = [0, 0];
+  try {
+    for (const file of backup.manifest.files) {
+      signal.throwIfAborted();
+      const isThere = there.get(file.path) === file.bytes && isBrought(join(state, file.path), file);
+      if (isThere) resumed += 1;
+      else await syncs.add(bring(backup, file, join(state, file.path)));
+      done += file.bytes;
+      progress(done, bytes);
+      await breathe();
+    }
+  } finally {
+    await syncs.done();
+  }
+  return resumed;
+}
+
+const { O_RDONLY, O_RDWR, O_CREAT, O_TRUNC, O_NOFOLLOW } = constants;
+
+function isBrought(path: string, file: BackedFile): boolean {
+  const fd = openSync(path, O_RDONLY | O_NOFOLLOW);
+  try {
+    return hashOf(fd, { from: 0, to: file.bytes }).digest("hex") === file.sha256;
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** Writes a file of the back-up; returns its descriptor, which is still to be synced. */
+function bring(backup: BackupReader, file: BackedFile, path: string): number {
+  const damaged = (): RuntimeError =>
+    new RuntimeError(
+      "SESSION_STORE_ERROR",
+      `${storedPath(file)} of the back-up is missing or is not what was backed up; rkat backup verify says more`,
+    );
+  const copy = backup.open(file);
+  if (copy === undefined || copy.bytes < file.bytes) {
+    copy?.close();
+    throw damaged();
+  }
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  const fd = openSync(path, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW, 0o600);
+  try {
+    const hashed = createHash("sha256");
+    for (const chunk of chunksOf(copy.fd, { from: copy.offset, to: copy.offset + file.bytes }, hashed)) {
+      for (let written = 0; written < chunk.length; ) written += writeSync(fd, chunk, written);
+    }
+    if (hashed.digest("hex") !== file.sha256) throw damaged();
+    return fd;
+  } catch (error) {
+    closeSync(fd);
+    throw error;
+  } finally {
+    copy.close();
+  }
+}
+
+function foldersBelow(folder: string): readonly string[] {
+  const inner = readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isDirectory());
+  return [folder, ...inner.flatMap((entry) => foldersBelow(join(folder, entry.name)))];
+}

@@ -1,0 +1,124 @@
+import { RuntimeError } from "../../contract/error.ts";
+
+/** A file of an archive, and where its bytes lie in it. */
+export interface TarEntry {
+  readonly path: string;
+  readonly bytes: number;
+  readonly offset: number;
+}
+
+const TAR_BLOCK = 512;
+const NAME_BYTES = 100;
+/** Two empty blocks end an archive. */
+export const TAR_END = Buffer.alloc(2 * TAR_BLOCK);
+/** The longest name that is read: a header that claims more is no name of ours. */
+const LONG_NAME_BYTES_MAX = 64 * 1_024;
+
+/** What stands before the bytes of a file; a name that is long or not plain stands in a header of its own, as POSIX has it. */
+export function tarHeader(path: string, bytes: number): Buffer {
+  const name = Buffer.from(path);
+  const isPlain = name.length <= NAME_BYTES && name.length === path.length;
+  if (isPlain) return header(name, bytes, "0");
+  const record = paxRecord("path", path);
+  const [long, file] = [header(Buffer.from("path"), record.length, "x"), header(Buffer.from("file"), bytes, "0")];
+  return Buffer.concat([long, record, Buffer.alloc(tarPadding(record.length)), file]);
+}
+
+/** How many empty bytes follow so many of a file. */
+export function tarPadding(bytes: number): number {
+  return (TAR_BLOCK - (bytes % TAR_BLOCK)) % TAR_BLOCK;
+}
+
+function header(name: Buffer, bytes: number, kind: "0" | "x"): Buffer {
+  const block = Buffer.alloc(TAR_BLOCK);
+  name.copy(block, 0);
+  block.write("0000600\x000000000\x000000000\0", 100, "latin1");
+  block.write(sizeField(bytes), 124, "latin1");
+  block.write("00000000000\0", 136, "latin1");
+  block.write(" ".repeat(8), 148, "latin1");
+  block.write(`${kind}`, 156, "latin1");
+  block.write("ustar\x0000", 257, "latin1");
+  block.write(`${checksumOf(block).toString(8).padStart(6, "0")}\0 `, 148, "latin1");
+  return block;
+}
+
+const SIZE_DIGITS = 11;
+
+function sizeField(bytes: number): string {
+  const digits = bytes.toString(8);
+  if (digits.length <= SIZE_DIGITS) return `${digits.padStart(SIZE_DIGITS, "0")}\0`;
+  throw new RuntimeError("PAYLOAD_TOO_LARGE", `a file of ${bytes} bytes is too large for a tar; back up to a folder`);
+}
+
+function checksumOf(block: Buffer): number {
+  return block.reduce((sum, byte, at) => sum + (at >= 148 && at < 156 ? 32 : byte), 0);
+}
+
+/** Its own length is part of the record. */
+function paxRecord(key: string, value: string): Buffer {
+  const rest = Buffer.byteLength(` ${key}=${value}\n`);
+  let length = rest + String(rest).length;
+  if (rest + String(length).length !== length) length += 1;
+  return Buffer.from(`${length} ${key}=${value}\n`);
+}
+
+/** Lists the files of an archive; throws SESSION_STORE_ERROR for one that is cut off, or holds links. */
+export function readTar(
+  { size, read }: { readonly size: number; readonly read: (offset: number, bytes: number) => Buffer },
+  name: string,
+): readonly TarEntry[] {
+  const refuse = (why: string): RuntimeError =>
+    new RuntimeError("SESSION_STORE_ERROR", `${name} ${why}; use another back-up`);
+  const entries: TarEntry[] = [];
+  let long: string | undefined;
+  for (let at = 0; ; ) {
+    if (at + TAR_BLOCK > size) throw refuse(at === 0 ? "is no tar" : "is cut off: its end is missing");
+    const block = read(at, TAR_BLOCK);
+    if (block.every((byte) => byte === 0)) return entries;
+    if (octal(block, 148, 8) !== checksumOf(block)) throw refuse(at === 0 ? "is no tar" : `is damaged at ${at}`);
+    const bytes = octal(block, 124, 12);
+    const offset = at + TAR_BLOCK;
+    if (offset + bytes > size) throw refuse("is cut off: a file in it is not whole");
+    const kind = block.toString("latin1", 156, 157);
+    if (kind === "x" || kind === "L") {
+      if (bytes > LONG_NAME_BYTES_MAX) throw refuse(`is damaged at ${at}: a name is too long`);
+      const text = read(offset, bytes).toString();
+      long = kind === "L" ? beforeNul(text) : (paxPath(text) ?? long);
+    } else if (kind === "0" || kind === "\0") {
+      entries.push({ path: (long ?? nameIn(block)).replace(/^\.\//, ""), bytes, offset });
+      long = undefined;
+    } else if (kind === "5" || kind === "g") long = undefined;
+    else throw refuse("holds links or devices, which no back-up does");
+    at = offset + bytes + tarPadding(bytes);
+  }
+}
+
+/** A field ends at its first NUL. */
+function beforeNul(text: string): string {
+  return text.split("\0", 1)[0] ?? "";
+}
+
+function octal(block: Buffer, from: number, length: number): number {
+  const digits = beforeNul(block.toString("latin1", from, from + length)).trim();
+  const value = /^[0-7]+$/.test(digits) ? Number.parseInt(digits, 8) : Number.NaN;
+  return Number.isSafeInteger(value) ? value : Number.MAX_SAFE_INTEGER;
+}
+
+function nameIn(block: Buffer): string {
+  const text = (from: number, length: number): string => beforeNul(block.toString("utf8", from, from + length));
+  const isPosix = block.toString("latin1", 257, 263) === "ustar\0";
+  const prefix = isPosix ? text(345, 155) : "";
+  return prefix === "" ? text(0, NAME_BYTES) : `${prefix}/${text(0, NAME_BYTES)}`;
+}
+
+function paxPath(records: string): string | undefined {
+  let path: string | undefined;
+  for (let rest = Buffer.from(records); rest.length > 0; ) {
+    const length = Number.parseInt(rest.toString("latin1", 0, 8), 10);
+    if (!(length > 0) || length > rest.length) return path;
+    const [, key, value] = /^\d+ ([^=]*)=(.*)\n$/s.exec(rest.toString("utf8", 0, length)) ?? [];
+    if (key === "path") path = value;
+    rest = rest.subarray(length);
+  }
+  return path;
+}

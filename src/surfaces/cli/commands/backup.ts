@@ -1,0 +1,237 @@
+import { resolve } from "node:path";
+import type { Command } from "commander";
+import { asRuntimeError, ERRORS, RuntimeError } from "../../../contract/error.ts";
+import { makeStateFolder } from "../../wire/realm.ts";
+import { withoutControls } from "../../wire/terminal-text.ts";
+import { jsonFlag } from "../flags.ts";
+import { describeHelp, nearMiss } from "../help.ts";
+import { ageOf, alignColumns, bytesText, counted, createPaint, grouped, type Io, writeJson } from "../io.ts";
+import { isThere, readConfiguration } from "../open-runtime.ts";
+import type { Invocation, Parts } from "../parts.ts";
+import { createBar } from "../progress.ts";
+
+interface JsonFlag {
+  readonly json?: boolean;
+}
+
+const PAGE = "docs/backup.md";
+
+/** Declares `rkat backup` and what it holds. */
+export function addBackupCommand(program: Command, invocation: Invocation): void {
+  const backup = program
+    .command("backup")
+    .summary("back up everything that is kept; check and list back-ups")
+    .description(
+      "Backs the realm up to a folder, or to one file NAME.tar, while servers write to it: logs, blobs, agents' files, configuration and tokens. A folder is brought up to date by the next back-up: what was added is copied, what is gone or was rewritten is dropped. What was there before counts until the new one is whole.",
+    )
+    .usage("DIR|FILE.tar [options]\n  rkat backup verify|list")
+    .argument("<place>")
+    .addOption(jsonFlag())
+    .action((place: string, flags: JsonFlag) => backUp(invocation, place, flags.json === true));
+  describeHelp(backup, {
+    examples: [
+      ["rkat backup /mnt/backups/main", "everything at first, then only what is new"],
+      ["rkat backup main.tar -r main", "everything in one file, of a realm by its name"],
+      ["rkat backup verify /mnt/backups/main", "read all of it and check it"],
+      ["rkat restore /mnt/backups/main", "bring it back"],
+    ],
+    notes: [
+      ["Not taken", "What is made anew from the rest: the index, memory, checkpoints, files for people."],
+      ["Databases", `A realm in PostgreSQL is backed up by its own tools; ${PAGE} has the commands.`],
+      [
+        "Exit codes",
+        "0 everything is there · 1 something was left out or is damaged in the realm, and is named ·",
+        "2 a place is wrong or in use · 31 a place cannot be read or written; what was there still counts",
+      ],
+    ],
+  });
+  addVerify(backup, invocation);
+  addList(backup, invocation);
+}
+
+function addVerify(backup: Command, invocation: Invocation): void {
+  const verify = backup
+    .command("verify")
+    .summary("read a back-up and check all of it")
+    .description("Reads every file of a back-up and checks it, and every record of its logs; nothing is changed.")
+    .usage("DIR|FILE.tar [options]")
+    .argument("<place>")
+    .addOption(jsonFlag())
+    .action((place: string, _flags: unknown, self: Command) =>
+      verifyPlace(invocation, place, self.optsWithGlobals<JsonFlag>().json === true),
+    );
+  describeHelp(verify, {
+    examples: [["rkat backup verify /mnt/backups/main", "before it is needed"]],
+    notes: [["Exit codes", "0 it is whole · 2 there is no back-up · 31 something is missing or damaged, and is named"]],
+  });
+}
+
+function addList(backup: Command, invocation: Invocation): void {
+  const list = backup
+    .command("list")
+    .summary("list the back-ups made of this realm")
+    .description("Lists where the realm was ever backed up to, when, and whether the back-up is still there.")
+    .addOption(jsonFlag())
+    .action((_flags: unknown, self: Command) => listPlaces(invocation, self.optsWithGlobals<JsonFlag>().json === true));
+  describeHelp(list, { examples: [["rkat backup list", "what still holds what was forgotten since"]] });
+}
+
+/** Declares `rkat restore`. */
+export function addRestoreCommand(program: Command, invocation: Invocation): void {
+  const restore = program
+    .command("restore")
+    .summary("bring a back-up back")
+    .description(
+      "Brings a back-up to the realm's folder, or to the one of --to, which must be new or empty, and checks it. It is made beside it and takes its name when it is whole: stopped at any point, run it again.",
+    )
+    .usage("DIR|FILE.tar [options]")
+    .argument("<place>")
+    .option("--to <folder>", "the state folder to make, instead of that of the realm")
+    .addOption(jsonFlag())
+    .action((place: string, flags: JsonFlag & { readonly to?: string }) => bringBack(invocation, place, flags));
+  describeHelp(restore, {
+    examples: [
+      ["rkat restore /mnt/backups/main", "to the realm of this folder"],
+      ["rkat restore main.tar -r main", "to a realm by its name"],
+      ["rkat restore main.tar --to ./look", "to look at, beside the realm"],
+    ],
+    notes: [
+      ["Databases", "Restore to a folder, then rkat store copy FOLDER postgres://USER@HOST/DATABASE."],
+      ["Trust", "What config.toml wants beyond settings is obeyed after rkat trust, as in any new folder."],
+      [
+        "Exit codes",
+        "0 it is back and whole · 1 it is back, with the damage that the realm had ·",
+        "2 a place is wrong or not empty · 31 a place cannot be read or written; run it again to go on",
+      ],
+    ],
+  });
+}
+
+async function backUp(invocation: Invocation, place: string, isJson: boolean): Promise<void> {
+  const { io, parts, exitWith } = invocation;
+  const meant = nearMiss(place, ["verify", "list"]);
+  if (meant !== undefined)
+    throw invalid(`did you mean rkat backup ${meant}? For a folder of this name write ./${place}`);
+  await refuseDatabase(invocation, `back it up with pg_dump or pg_basebackup, as ${PAGE} shows`);
+  const { stateFolder } = invocation.place();
+  const { progress, done } = progressOf(io);
+  const report = await parts
+    .backUpStore(stateFolder, resolve(io.cwd, place), { signal: io.interrupt, progress })
+    .finally(done);
+  exitWith(report.ok ? 0 : 1);
+  if (isJson) return writeJson(io, report);
+  tellProblems(io, report.problems);
+  const { files, bytes, copied, dropped } = report;
+  const added = copied.files === 0 ? "nothing was new" : `${grouped(copied.files)} copied (${bytesText(copied.bytes)})`;
+  const gone = dropped === 0 ? "" : `, ${grouped(dropped)} dropped`;
+  io.stdout.write(`${counted(files, "file")}, ${bytesText(bytes)}: ${added}${gone}\n`);
+  const verdict = report.ok ? "Everything of the realm is in" : "All but what is named above is in";
+  io.stdout.write(`${verdict} ${withoutControls(report.place)}, as of ${timeText(report.at_ms)}.\n`);
+}
+
+async function verifyPlace({ io, parts, exitWith }: Invocation, place: string, isJson: boolean): Promise<void> {
+  const { progress, done } = progressOf(io);
+  const report = await parts.verifyBackup(resolve(io.cwd, place), { signal: io.interrupt, progress }).finally(done);
+  const { problems, leftovers } = report;
+  const isSound = problems.length === 0;
+  exitWith(isSound ? 0 : ERRORS.SESSION_STORE_ERROR.exit);
+  if (isJson) return writeJson(io, { ok: isSound, ...report });
+  tellProblems(io, problems);
+  if (leftovers > 0) tellProblems(io, [`${counted(leftovers, "file")} of a back-up that was stopped; back up again`]);
+  const { green, red } = createPaint(io.stdout, io.env);
+  const held = [
+    counted(report.files, "file"),
+    `${counted(report.records, "record")} of ${counted(report.sessions, "session")}`,
+    ...(report.agents === 0 ? [] : [counted(report.agents, "agent")]),
+    ...(report.blobs === 0 ? [] : [counted(report.blobs, "blob")]),
+    bytesText(report.bytes),
+  ].join(", ");
+  const verdict = isSound ? `whole, as of ${timeText(report.at_ms)}` : counted(problems.length, "problem");
+  io.stdout.write(`${isSound ? green("✓") : red("✗")} ${held}: ${verdict}\n`);
+}
+
+async function listPlaces(invocation: Invocation, isJson: boolean): Promise<void> {
+  const { io, parts } = invocation;
+  const backups = await parts.listBackups(invocation.place().stateFolder);
+  if (isJson) return writeJson(io, { backups });
+  if (backups.length === 0) {
+    io.stdout.write("No back-up was made of this realm; rkat backup DIR makes one.\n");
+    return;
+  }
+  const rows = backups.map(({ place, at_ms, state, why }) => [
+    ageOf(Math.floor(at_ms / 1_000), Date.now()),
+    state,
+    place,
+    why === undefined ? "" : `(${why})`,
+  ]);
+  for (const line of alignColumns(rows)) io.stdout.write(`${line}\n`);
+}
+
+async function bringBack(
+  invocation: Invocation,
+  place: string,
+  { to, json: isJson }: JsonFlag & { readonly to?: string },
+): Promise<void> {
+  const { io, parts, exitWith } = invocation;
+  if (to === undefined) {
+    await refuseDatabase(invocation, "restore with --to FOLDER, and rkat store copy brings that to the database");
+    // A slip in the back-up's name makes no realm.
+    if (await isThere(resolve(io.cwd, place))) await makeStateFolder(invocation.place().stateFolder);
+  }
+  const { progress, done } = progressOf(io);
+  const report = await parts
+    .restoreBackup(resolve(io.cwd, place), to === undefined ? invocation.place().stateFolder : resolve(io.cwd, to), {
+      signal: io.interrupt,
+      progress,
+    })
+    .catch((thrown: unknown) => {
+      // A place that is named wrongly is refused before anything is brought.
+      if (asRuntimeError(thrown).code !== "INVALID_PARAMS") tellProblems(io, ["what was brought stays; run it again"]);
+      throw thrown;
+    })
+    .finally(done);
+  const problems = report.verified?.problems ?? [];
+  exitWith(problems.length === 0 ? 0 : 1);
+  if (isJson) return writeJson(io, { ok: problems.length === 0, ...report });
+  tellProblems(io, problems);
+  const resumed = report.resumed === 0 ? "" : ` (${grouped(report.resumed)} were there already)`;
+  io.stdout.write(`${counted(report.files, "file")}, ${bytesText(report.bytes)}${resumed}\n`);
+  const damage = problems.length === 0 ? "and was checked" : "with the damage that the realm had, named above";
+  const what = `The realm as of ${timeText(report.at_ms)} is in ${withoutControls(report.to)}, ${damage}.`;
+  io.stdout.write(`${what} Memory is made anew at the first search.\n`);
+}
+
+/** A configuration that cannot be read says nothing of a database; what the folder keeps is safe without it. */
+async function refuseDatabase(invocation: Invocation, instead: string): Promise<void> {
+  const loaded = await readConfiguration(invocation).catch(() => undefined);
+  if (loaded?.config.store.url !== undefined) throw invalid(`this realm is kept in PostgreSQL: ${instead}`);
+  const { projectRoot, stateFolder } = invocation.place();
+  loaded?.trust.requireState(projectRoot, stateFolder);
+}
+
+function invalid(message: string): RuntimeError {
+  return new RuntimeError("INVALID_PARAMS", message);
+}
+
+const KILO = 1_000;
+
+function progressOf(io: Io): {
+  readonly progress: NonNullable<Parameters<Parts["backUpStore"]>[2]>["progress"];
+  readonly done: () => void;
+} {
+  const bar = createBar(io);
+  const kilo = (bytes: number): number => Math.round(bytes / KILO);
+  return {
+    progress: (done, total) => bar.show("kB", kilo(done), total === undefined ? undefined : kilo(total)),
+    done: bar.clear,
+  };
+}
+
+function tellProblems({ stderr, env }: Io, problems: readonly string[]): void {
+  const { yellow } = createPaint(stderr, env);
+  for (const sentence of problems) stderr.write(`${yellow(`! ${withoutControls(sentence)}`)}\n`);
+}
+
+function timeText(atMs: number): string {
+  return new Date(atMs).toISOString();
+}
