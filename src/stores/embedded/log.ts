@@ -39,6 +39,7 @@ const MENDED_MAX = 100;
 /** The logs of all sessions of a folder, in segments shared by all. */
 export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EventLog<B> & { close(): Promise<void> } {
   const { index, tail, foldRow, now, sizes } = parts;
+  const { seal: sealing } = parts.segments;
   let writer: { readonly segment: number; readonly file: SegmentWriter } | undefined;
   const mended = new Set<string>();
   let checkpointed = 0;
@@ -64,13 +65,14 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EventLog<
     if (end !== after) {
       throw new RuntimeError("SESSION_BUSY", `the log of session ${sessionId} ends at ${end}, not at ${after}`);
     }
+    if (after > 0 && sealing?.has(sessionId) === false) requireReadable(sessionId, after);
     const entries = number(added, after, atMs ?? now());
     ends.set(sessionId, lastSeqOf(entries));
     try {
       const isLong = entries.length > PIECE_ENTRIES;
       const record = isLong
-        ? await encodeInPieces(sessionId, entries, { fence, breathe })
-        : encodeRecord(sessionId, entries, fence);
+        ? await encodeInPieces(sessionId, entries, { fence, breathe, seal: sealing })
+        : encodeRecord(sessionId, entries, fence, sealing);
       let next = row;
       for (const [at, entry] of entries.entries()) {
         next = foldRow(next, sessionId, entry);
@@ -107,6 +109,12 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EventLog<
     if ((row?.last_seq ?? 0) === after) return row;
     tail.catchUp();
     return tail.row(sessionId);
+  };
+
+  /** A log whose key is gone must not go on under another one: it would be read up to there, and then not at all. */
+  const requireReadable = (sessionId: string, lastSeq: number): void => {
+    const { places } = tail.chain(sessionId);
+    readPlaces(parts, places, { sessionId, fromSeq: lastSeq, max: 1, lastSeq });
   };
 
   /** False when that was tried before, or does not help. */

@@ -1,6 +1,7 @@
 import type { Entry } from "../../contract/entry.ts";
-import { RuntimeError } from "../../contract/error.ts";
-import { countUpTo, findRecord, openRecord, type RecordEntries, recordHead } from "./record.ts";
+import { messageOf, RuntimeError } from "../../contract/error.ts";
+import { isUnreadable } from "../sealing.ts";
+import { countUpTo, decodeRecord, findRecord, openRecord, type RecordEntries, recordHead } from "./record.ts";
 import type { SegmentIo, Segments } from "./segments.ts";
 
 /** Where a record lies: found by its session and the seq of its first entry. */
@@ -156,13 +157,24 @@ function recordAt<B>(buffer: Buffer, place: RecordPlace, base: number, segments:
   const offset = place.offset - base;
   const found = findRecord(buffer, offset);
   if (found.kind === "record") {
-    const record = openRecord<B>(buffer, offset);
+    const record = openRecord<B>(buffer, offset, segments.seal);
     if (place.bytes >= LARGE_BYTES) larges.set(segments, { ...place, record: new WeakRef(record) });
     return record;
   }
   const why = found.kind === "damaged" ? found.why : "nothing is there";
   const message = `${segments.path(place.segment)} is damaged at ${place.offset}: ${why}; earlier records are intact`;
   throw new RuntimeError("SESSION_STORE_ERROR", message);
+}
+
+/** Nothing of a record whose seal does not open: whoever reads its session is told, and the other sessions go on. */
+export function readableEntries<B>(record: Buffer, { seal }: Segments, problems: string[] = []): readonly Entry<B>[] {
+  try {
+    return decodeRecord<B>(record, 0, seal).entries;
+  } catch (error) {
+    if (!isUnreadable(error)) throw error;
+    problems.push(messageOf(error));
+    return [];
+  }
 }
 
 function missing(sessionId: string, expected: number, found: number): RuntimeError {

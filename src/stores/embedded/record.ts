@@ -1,6 +1,8 @@
 import { crc32 } from "node:zlib";
 import type { Entry } from "../../contract/entry.ts";
 import { RuntimeError } from "../../contract/error.ts";
+import type { Seal } from "../../ports/seal.ts";
+import { isSealed, unreadable } from "../sealing.ts";
 import type { SegmentIo } from "./segments.ts";
 
 /** Entries of one append: they are written, checked and found together. */
@@ -18,12 +20,12 @@ const RECORD_BYTES_MAX = 64 * 1_024 * 1_024;
 /** A larger number is written as this one. */
 const FENCE_MAX = 2 ** 16 - 1;
 
-/** Writes entries as one record. Of two for the same seq the one with the higher fence counts. */
-export function encodeRecord(sessionId: string, entries: readonly Entry<unknown>[], fence = 0): Buffer {
+/** Writes entries as one record, sealed where there is a seal. Of two for the same seq the one with the higher fence counts. */
+export function encodeRecord(sessionId: string, entries: readonly Entry<unknown>[], fence = 0, seal?: Seal): Buffer {
   const payload = JSON.stringify(entries.map(({ span, body }) => [span, body]));
   const record = Buffer.allocUnsafe(HEADER_BYTES + checked(Buffer.byteLength(payload)));
   record.write(payload, HEADER_BYTES);
-  return headed(record, { sessionId, entries, fence });
+  return headed(record, { sessionId, entries, fence, seal });
 }
 
 /** So many entries are a moment's work. */
@@ -33,7 +35,11 @@ export const PIECE_ENTRIES = 64;
 export async function encodeInPieces(
   sessionId: string,
   entries: readonly Entry<unknown>[],
-  { fence, breathe }: { readonly fence: number; readonly breathe: () => Promise<void> },
+  {
+    fence,
+    breathe,
+    seal,
+  }: { readonly fence: number; readonly breathe: () => Promise<void>; readonly seal?: Seal | undefined },
 ): Promise<Buffer> {
   const pieces = [Buffer.alloc(HEADER_BYTES)];
   for (let first = 0; first < entries.length; first += PIECE_ENTRIES) {
@@ -43,7 +49,7 @@ export async function encodeInPieces(
   }
   pieces.push(Buffer.from("]"));
   checked(pieces.reduce((sum, piece) => sum + piece.length, -HEADER_BYTES));
-  return headed(Buffer.concat(pieces), { sessionId, entries, fence });
+  return headed(Buffer.concat(pieces), { sessionId, entries, fence, seal });
 }
 
 function checked(payloadBytes: number): number {
@@ -56,21 +62,34 @@ function checked(payloadBytes: number): number {
 /** More entries are written as this many. */
 const ENTRIES_MAX = 2 ** 16 - 1;
 
+interface Heading {
+  readonly sessionId: string;
+  readonly entries: readonly Entry<unknown>[];
+  readonly fence: number;
+  readonly seal: Seal | undefined;
+}
+
 /** A record with its header, when its payload is there. */
-function headed(
-  record: Buffer,
-  of: { readonly sessionId: string; readonly entries: readonly Entry<unknown>[]; readonly fence: number },
-): Buffer {
+function headed(plain: Buffer, of: Heading): Buffer {
   const [first] = of.entries;
   if (first === undefined) throw new Error("a record holds at least one entry");
+  idBytes(of.sessionId).copy(plain, 8);
+  plain.writeUIntLE(first.seq, 24, 6);
+  plain.writeUIntLE(first.timestamp_ms, 30, 6);
+  plain.writeUInt16LE(Math.min(of.entries.length, ENTRIES_MAX), 36);
+  plain.writeUInt16LE(Math.min(of.fence, FENCE_MAX), 38);
+  const record = of.seal === undefined ? plain : sealedRecord(plain, of.sessionId, of.seal);
   record.writeUInt32LE(record.length - HEADER_BYTES, 0);
-  idBytes(of.sessionId).copy(record, 8);
-  record.writeUIntLE(first.seq, 24, 6);
-  record.writeUIntLE(first.timestamp_ms, 30, 6);
-  record.writeUInt16LE(Math.min(of.entries.length, ENTRIES_MAX), 36);
-  record.writeUInt16LE(Math.min(of.fence, FENCE_MAX), 38);
   record.writeUInt32LE(crc32(record.subarray(CHECKED_FROM)), 4);
   return record;
+}
+
+/** Its payload opens under this header alone: a record moved to another session or seq is noticed. */
+function sealedRecord(plain: Buffer, sessionId: string, seal: Seal): Buffer {
+  const header = plain.subarray(0, HEADER_BYTES);
+  const sealed = seal.seal(sessionId, plain.subarray(HEADER_BYTES), header.subarray(CHECKED_FROM));
+  checked(sealed.length);
+  return Buffer.concat([header, sealed]);
 }
 
 const knownIds = new Map<string, Buffer>();
@@ -114,15 +133,25 @@ export function recordHead(buffer: Buffer, offset: number) {
   };
 }
 
-/** Reads a whole record. */
-export function decodeRecord<B>(buffer: Buffer, offset: number): LogRecord<B> {
+/** Reads a whole record; throws, as `isUnreadable` tells, for one whose seal does not open. */
+export function decodeRecord<B>(buffer: Buffer, offset: number, seal?: Seal): LogRecord<B> {
   const { sessionId, seq, timestamp_ms } = recordHead(buffer, offset);
-  const payload = payloadAt(buffer, offset).toString();
+  const payload = payloadAt(buffer, offset, seal).toString();
   return { sessionId, entries: entriesIn(payload, { seq, timestamp_ms }) };
 }
 
-function payloadAt(buffer: Buffer, offset: number): Buffer {
-  return buffer.subarray(offset + HEADER_BYTES, offset + HEADER_BYTES + buffer.readUInt32LE(offset));
+/** Whether what a whole record holds is sealed. */
+export function isSealedRecord(buffer: Buffer, offset: number): boolean {
+  return isSealed(buffer.subarray(offset + HEADER_BYTES, offset + HEADER_BYTES + 1));
+}
+
+function payloadAt(buffer: Buffer, offset: number, seal: Seal | undefined): Buffer {
+  const kept = buffer.subarray(offset + HEADER_BYTES, offset + HEADER_BYTES + buffer.readUInt32LE(offset));
+  if (!isSealed(kept)) return kept;
+  const { sessionId } = recordHead(buffer, offset);
+  if (seal === undefined) throw unreadable(`session ${sessionId} is sealed; name the realm's key in [encryption]`);
+  const opened = seal.open(sessionId, kept, buffer.subarray(offset + CHECKED_FROM, offset + HEADER_BYTES));
+  return Buffer.from(opened.buffer, opened.byteOffset, opened.length);
 }
 
 function entriesIn<B>(text: string, from: { readonly seq: number; readonly timestamp_ms: number }): Entry<B>[] {
@@ -146,12 +175,12 @@ export interface RecordEntries<B> {
 }
 
 /** Opens a whole record. Of a large one only those entries are decoded that are asked for. */
-export function openRecord<B>(buffer: Buffer, offset: number): RecordEntries<B> {
+export function openRecord<B>(buffer: Buffer, offset: number, seal?: Seal): RecordEntries<B> {
   const { seq: first, timestamp_ms } = recordHead(buffer, offset);
-  const payload = payloadAt(buffer, offset);
+  const payload = payloadAt(buffer, offset, seal);
   const rows = payload.length < SMALL_BYTES ? undefined : rowsIn(payload, first, buffer.readUInt16LE(offset + 36));
   if (rows === undefined) {
-    const { entries } = decodeRecord<B>(buffer, offset);
+    const entries = entriesIn<B>(payload.toString(), { seq: first, timestamp_ms });
     const last = entries.at(-1);
     return {
       end: last === undefined ? first : last.seq + last.span,
