@@ -22,6 +22,7 @@ export const PARTS: Parts = {
   openRuntime,
   createInMemoryStore: async () => createInMemoryStore(),
   verifyStore,
+  encryption: () => import("../../src/sealed-realm.ts"),
   verifyDatabase,
   copyStore,
   serveRpc: async () => 0,

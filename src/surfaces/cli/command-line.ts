@@ -9,6 +9,7 @@ import { addCompletionCommand } from "./commands/completion.ts";
 import { addConfigCommand } from "./commands/config.ts";
 import { addConformanceCommand } from "./commands/conformance.ts";
 import { addDoctorCommand } from "./commands/doctor.ts";
+import { addEncryptionCommand } from "./commands/encryption.ts";
 import { addInitCommand } from "./commands/init.ts";
 import { addMcpCommand, settleServerCommand } from "./commands/mcp.ts";
 import { addMemoryCommand } from "./commands/memory.ts";
@@ -103,6 +104,7 @@ const COMMANDS: Readonly<Record<string, readonly Named[]>> = {
     [["trust"], addTrustCommand],
     [["doctor"], addDoctorCommand],
     [["store"], addStoreCommand],
+    [["encryption"], addEncryptionCommand],
     [["models"], addModelsCommand],
     [["capabilities"], addCapabilitiesCommand],
     [[], addCompletionCommand],
