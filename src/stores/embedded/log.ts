@@ -61,11 +61,11 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EventLog<
     // With the number of takeovers as of now: whoever takes the session from here on writes a higher one.
     const fence = parts.leases.takeovers();
     const row = rowForAppend(sessionId, after, fence);
+    if (sealing?.has(sessionId) === false) requireReadable(sessionId);
     const end = ends.get(sessionId) ?? row?.last_seq ?? 0;
     if (end !== after) {
       throw new RuntimeError("SESSION_BUSY", `the log of session ${sessionId} ends at ${end}, not at ${after}`);
     }
-    if (after > 0 && sealing?.has(sessionId) === false) requireReadable(sessionId, after);
     const entries = number(added, after, atMs ?? now());
     ends.set(sessionId, lastSeqOf(entries));
     try {
@@ -112,9 +112,9 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EventLog<
   };
 
   /** A log whose key is gone must not go on under another one: it would be read up to there, and then not at all. */
-  const requireReadable = (sessionId: string, lastSeq: number): void => {
+  const requireReadable = (sessionId: string): void => {
     const { places } = tail.chain(sessionId);
-    readPlaces(parts, places, { sessionId, fromSeq: lastSeq, max: 1, lastSeq });
+    readPlaces(parts, places, { sessionId, fromSeq: Number.MAX_SAFE_INTEGER, max: 1, lastSeq: 0 });
   };
 
   /** False when that was tried before, or does not help. */

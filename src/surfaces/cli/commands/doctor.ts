@@ -191,7 +191,7 @@ async function examineSeal({ parts, place }: Invocation, { encryption }: Config)
     if (report === undefined) return hasKey ? [{ check, status: "ok", finding: "begins with the first turn" }] : [];
     const [problem] = report.problems;
     if (problem !== undefined) return [{ check, status: "broken", finding: problem }];
-    const finding = `sealed by the key ${report.keyId}, which wraps ${counted(report.keys, "key")}`;
+    const finding = `sealed by the key ${report.keyId}, which wraps ${report.keys} others`;
     return [{ check, status: "ok", finding, ...(report.isPlainBefore ? { fix: PLAIN_BEFORE } : {}) }];
   } catch (thrown) {
     return [{ check, status: "broken", finding: asRuntimeError(thrown).message }];

@@ -5,7 +5,7 @@ import { RuntimeError } from "../../../contract/error.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
 import { jsonFlag } from "../flags.ts";
 import { describeHelp, holdCommands } from "../help.ts";
-import { counted, writeJson } from "../io.ts";
+import { grouped, writeJson } from "../io.ts";
 import { readConfiguration } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
 
@@ -73,7 +73,7 @@ async function tell({ io, parts, place }: Invocation, isJson: boolean): Promise<
     report === undefined
       ? [`Nothing is sealed in ${place().stateFolder}.`]
       : [
-          `Sealed by the key ${report.keyId}, which wraps ${counted(report.keys, "key")}.`,
+          `Sealed by the key ${report.keyId}, which wraps ${grouped(report.keys)} others.`,
           ...(report.isPlainBefore ? [`${PLAIN_BEFORE}.`] : []),
           ...report.problems,
         ];
