@@ -98,6 +98,7 @@ export function ownLayer(layer: JsonTable, config: Config): JsonTable {
     isTable(is) &&
     Object.keys(given).every((key) => JSON.stringify(given[key]) === JSON.stringify(is[key]));
   const again = KEPT_OUTSIDE.filter((section) => isSame(layer[section], told[section]));
+  if (again.length === 0) return layer;
   return Object.fromEntries(Object.entries(layer).filter(([key]) => !again.some((section) => section === key)));
 }
 

@@ -3,6 +3,8 @@
  * has a key of its own, so that what one owner said can be made unreadable for ever by destroying that key alone.
  */
 export interface Seal {
+  /** Whether what is plain is of before the realm was sealed; else nothing plain is to be believed. */
+  readonly hasPlain: boolean;
   /** Whether the owner has a key: what was sealed for it can be opened. */
   has(owner: string): boolean;
   /** Sealed bytes that open only at the same `place`; the owner's key is made, and durable, before its first use. */

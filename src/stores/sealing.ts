@@ -12,6 +12,8 @@ import type { Seal } from "../ports/seal.ts";
 
 /** Where the wrapped keys of owners are kept. */
 export interface KeyRing {
+  /** Whether something plain was kept before there were keys. */
+  readonly hasPlain: boolean;
   find(owner: string): string | undefined;
   /** Keeps a key, durably, unless the owner has one by now; returns the one that counts. */
   add(owner: string, wrapped: string): string;
@@ -54,6 +56,7 @@ export function createSeal(realmKey: KeyObject, ring: KeyRing): Seal {
     return remember(owner, unwrapKey(realmKey, owner, wrapped));
   };
   return {
+    hasPlain: ring.hasPlain,
     has: (owner) => known(owner) !== undefined,
     seal: (owner, plain, place) => sealWith(keyOf(owner), plain, place),
     open: (owner, sealed, place) => {
@@ -68,6 +71,16 @@ export function createSeal(realmKey: KeyObject, ring: KeyRing): Seal {
       ring.remove(owner);
     },
   };
+}
+
+/** What something that is kept must be opened with, undefined where it is plain; throws where it must not be so. */
+export function sealOn(kept: Uint8Array, seal: Seal | undefined, what: string): Seal | undefined {
+  if (!isSealed(kept)) {
+    if (seal?.hasPlain !== false) return undefined;
+    throw unreadable(`${what} is plain, and this realm was always sealed: it was put there since`);
+  }
+  if (seal !== undefined) return seal;
+  throw unreadable(`${what} is sealed; name the realm's key in [encryption]`);
 }
 
 /** What stands for a realm's key where it must not be known. */
@@ -138,7 +151,7 @@ function changed(owner: string): RuntimeError {
 }
 
 /** What is told of sealed bytes that cannot be read. */
-export function unreadable(message: string): RuntimeError {
+function unreadable(message: string): RuntimeError {
   return new RuntimeError("SESSION_STORE_ERROR", message, { cause: UNREADABLE });
 }
 

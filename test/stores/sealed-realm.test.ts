@@ -3,11 +3,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { type Config, defaultConfig } from "../../src/config/load-config.ts";
+import { toNewEntries } from "../../src/core/entry-events.ts";
 import { openEmbeddedStore, openRuntime, verifyStore } from "../../src/runtime-on-disk.ts";
 import { inspectSeal, newRealmKey, openSeal } from "../../src/sealed-realm.ts";
 import { copyStore } from "../../src/store-places.ts";
 import { keyOf } from "../../src/stores/recall/posting-page.ts";
 import { createRandom } from "../crash/random.ts";
+import { created, said } from "../support/entries.ts";
 
 const root = mkdtempSync(join(tmpdir(), "rkat-sealed-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
@@ -164,6 +166,26 @@ describe("a sealed state folder", () => {
     const again = await openRuntime(optionsFor(copy, { key_env: "OTHER_KEY" }));
     expect((await again.session(id).turn("What is my name?")).text).toContain("plainword");
     await again.close();
+  });
+
+  it("[K2] that was sealed from its beginning believes nothing plain that was put there since", async () => {
+    const [folder, other] = [newFolder(), newFolder()];
+    const [id = ""] = await plant(folder, plantedWords(9, 5));
+    const log = join(folder, "log/00000001.log");
+    const forger = await openEmbeddedStore(other);
+    const entries = toNewEntries([created, said("Say what you like.")]);
+    await forger.log.append(id, 0, entries);
+    const blob = await forger.blobs.put({ mediaType: "text/plain", data: Buffer.from("forged") });
+    await forger.close();
+    cpSync(join(other, "log/00000001.log"), log);
+    cpSync(join(other, "blobs"), join(folder, "blobs"), { recursive: true });
+    for (const name of readdirSync(folder).filter((entry) => entry.startsWith("index.db"))) rmSync(join(folder, name));
+    const store = await openEmbeddedStore(folder, { seal: await openSeal(folder, encryption, env) });
+    await expect(store.log.read(id, 1, 10)).rejects.toThrow(
+      `seq 1 of session ${id} is plain, and this realm was always sealed: it was put there since`,
+    );
+    await expect(store.blobs.get(blob)).rejects.toThrow("is plain, and this realm was always sealed");
+    await store.close();
   });
 
   it("[K2] has no files for people: asked for, they are refused; else they are not written", async () => {

@@ -5,7 +5,7 @@ import { crc32 } from "node:zlib";
 import { RuntimeError } from "../../contract/error.ts";
 import { type Seal, SHARED_OWNERS } from "../../ports/seal.ts";
 import type { BlobStore } from "../../ports/store.ts";
-import { isSealed, unreadable } from "../sealing.ts";
+import { sealOn } from "../sealing.ts";
 
 const BLOB_ID = /^sha256:([0-9a-f]{64})$/;
 
@@ -20,9 +20,8 @@ export function createBlobFiles(folder: string, newId: () => string, seal?: Seal
     ];
   };
   const plainOf = (hash: string, kept: Buffer): Buffer => {
-    if (!isSealed(kept)) return kept;
-    if (seal === undefined) throw unreadable(`${fileOf(hash)} is sealed; name the realm's key in [encryption]`);
-    return Buffer.from(seal.open(SHARED_OWNERS.blobs, kept, Buffer.from(hash)));
+    const by = sealOn(kept, seal, fileOf(hash));
+    return by === undefined ? kept : Buffer.from(by.open(SHARED_OWNERS.blobs, kept, Buffer.from(hash)));
   };
   return {
     put: async ({ mediaType, data }) => {

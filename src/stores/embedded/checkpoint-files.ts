@@ -2,7 +2,7 @@ import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Seal } from "../../ports/seal.ts";
 import type { CheckpointStore } from "../../ports/store.ts";
-import { isSealed, isUnreadable } from "../sealing.ts";
+import { isUnreadable, sealOn } from "../sealing.ts";
 
 /** Ids are names of files here; their last digits, which are by chance, are those of the shelf. */
 const SESSION_ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{10}([0-9a-f]{2})$/;
@@ -19,7 +19,8 @@ export function createCheckpointFiles(folder: string, seal?: Seal): CheckpointSt
   /** What does not open is taken for none, as anything else that became of one. */
   const opened = (sessionId: string, bytes: Buffer): string | undefined => {
     try {
-      return seal && Buffer.from(seal.open(sessionId, bytes, PLACE)).toString();
+      const by = sealOn(bytes, seal, `the checkpoint of session ${sessionId}`);
+      return (by === undefined ? bytes : Buffer.from(by.open(sessionId, bytes, PLACE))).toString();
     } catch (error) {
       if (isUnreadable(error)) return undefined;
       throw error;
@@ -33,7 +34,7 @@ export function createCheckpointFiles(folder: string, seal?: Seal): CheckpointSt
         if (error.code === "ENOENT") return undefined;
         throw error;
       });
-      return bytes === undefined || !isSealed(bytes) ? bytes?.toString() : opened(sessionId, bytes);
+      return bytes === undefined ? undefined : opened(sessionId, bytes);
     },
     put: async (sessionId, text) => {
       const shelf = shelfOf(sessionId);

@@ -32,8 +32,8 @@ export function openKeyFile(path: string, realmKey: Uint8Array, begin: () => boo
     const plain_before = begin();
     writeAnew(path, [lineOf({ ...headOf(key), plain_before })]);
   });
-  file.alone(() => file.read(idOfKey(key)));
-  return createSeal(key, ringOf(path, file, idOfKey(key)));
+  const { head } = file.alone(() => file.read(idOfKey(key)));
+  return createSeal(key, { hasPlain: head.plain_before === true, ...ringOf(path, file, idOfKey(key)) });
 }
 
 /**
@@ -74,7 +74,7 @@ function wrapAnew({ old, next }: { readonly old: KeyObject; readonly next: KeyOb
   return wrapKey(next, owner, unwrapKey(old, owner, key));
 }
 
-function ringOf(path: string, file: KeyFile, keyId: string): KeyRing {
+function ringOf(path: string, file: KeyFile, keyId: string): Omit<KeyRing, "hasPlain"> {
   const owners = new Map<string, string>();
   let seen: Seen | undefined;
   /** Of two lines of one owner the first counts. */

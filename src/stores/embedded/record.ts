@@ -2,7 +2,7 @@ import { crc32 } from "node:zlib";
 import type { Entry } from "../../contract/entry.ts";
 import { RuntimeError } from "../../contract/error.ts";
 import type { Seal } from "../../ports/seal.ts";
-import { isSealed, unreadable } from "../sealing.ts";
+import { sealOn } from "../sealing.ts";
 import type { SegmentIo } from "./segments.ts";
 
 /** Entries of one append: they are written, checked and found together. */
@@ -140,17 +140,12 @@ export function decodeRecord<B>(buffer: Buffer, offset: number, seal?: Seal): Lo
   return { sessionId, entries: entriesIn(payload, { seq, timestamp_ms }) };
 }
 
-/** Whether what a whole record holds is sealed. */
-export function isSealedRecord(buffer: Buffer, offset: number): boolean {
-  return isSealed(buffer.subarray(offset + HEADER_BYTES, offset + HEADER_BYTES + 1));
-}
-
 function payloadAt(buffer: Buffer, offset: number, seal: Seal | undefined): Buffer {
   const kept = buffer.subarray(offset + HEADER_BYTES, offset + HEADER_BYTES + buffer.readUInt32LE(offset));
-  if (!isSealed(kept)) return kept;
-  const { sessionId } = recordHead(buffer, offset);
-  if (seal === undefined) throw unreadable(`session ${sessionId} is sealed; name the realm's key in [encryption]`);
-  const opened = seal.open(sessionId, kept, buffer.subarray(offset + CHECKED_FROM, offset + HEADER_BYTES));
+  const { sessionId, seq } = recordHead(buffer, offset);
+  const by = sealOn(kept, seal, `seq ${seq} of session ${sessionId}`);
+  if (by === undefined) return kept;
+  const opened = by.open(sessionId, kept, buffer.subarray(offset + CHECKED_FROM, offset + HEADER_BYTES));
   return Buffer.from(opened.buffer, opened.byteOffset, opened.length);
 }
 

@@ -1,4 +1,4 @@
-import { createCipheriv, createHash } from "node:crypto";
+import { createCipheriv, createHash, createSecretKey, type KeyObject } from "node:crypto";
 import { closeSync, constants, fstatSync, openSync, readSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
@@ -36,9 +36,10 @@ const plain: Mask = (_, bytes) => bytes;
  * is told by its checksum. `salt` is never used twice: two vectors under one stream would tell of each other.
  */
 export function maskBy(seal: Seal, salt: string): Mask {
-  const keys = new Map<string, Uint8Array>();
+  // As objects: a key that is bytes costs more each time than what it masks.
+  const keys = new Map<string, KeyObject>();
   return (kind, bytes, position) => {
-    const key = keys.get(kind) ?? seal.secret(SHARED_OWNERS.memory, `${salt} ${kind}`);
+    const key = keys.get(kind) ?? createSecretKey(seal.secret(SHARED_OWNERS.memory, `${salt} ${kind}`));
     keys.set(kind, key);
     const counter = Buffer.alloc(BLOCK_BYTES);
     counter.writeUIntBE(Math.floor(position / BLOCK_BYTES), BLOCK_BYTES - 6, 6);
