@@ -17,7 +17,7 @@ import type { MemoryStore } from "./ports/memory.ts";
 import type { Seal } from "./ports/seal.ts";
 import type { RowQuery, Store } from "./ports/store.ts";
 import { compactionOf, createRuntime, mcpToolsOf, type Runtime, type RuntimeOptions } from "./runtime.ts";
-import { type Encryption, openSeal, refuseSealedDatabase } from "./sealed-realm.ts";
+import { type Encryption, keysIn, openSeal, refuseSealedDatabase } from "./sealed-realm.ts";
 import type { AgentHome } from "./service/agent/agent-operations.ts";
 import { readEvents } from "./service/subscriptions.ts";
 import { createSystemClock } from "./service/system-clock.ts";
@@ -90,7 +90,8 @@ async function openInFolder({ stateFolder, trust, ...options }: FolderOptions): 
   const config = configStore === undefined ? given : compose(configStore.read().layer, configStore.name);
   const isCompacting = config.features.includes("session-compaction");
   const compacting = isCompacting ? { compaction: options.compaction ?? (true as const) } : {};
-  const composed = { ...options, ...compacting, config, compose, warn };
+  const secrets = [...(options.secrets ?? []), ...keysIn(options.env ?? process.env, config.encryption)];
+  const composed = { ...options, ...compacting, config, compose, warn, secrets };
   const isSealable = isKept || config.features.includes("memory-store");
   refuseFiles(config);
   const openMemory = async (): Promise<MemoryStore> => {

@@ -31,12 +31,19 @@ export async function openSeal(folder: string, encryption: Encryption, env: Env)
   const key = readRealmKey(encryption, env);
   if (key === undefined) {
     if (!existsSync(path)) return undefined;
-    const advice = "name its key in [encryption] as key_file, key_env or key_command";
+    const ways = "rkat store copy takes it by --from-key-file and --to-key-file";
+    const advice = `name its key in [encryption] as key_file, key_env or key_command; ${ways}`;
     throw new RuntimeError("SESSION_STORE_ERROR", `what is kept in ${folder} is sealed; ${advice}`);
   }
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const { openKeyFile } = await import("./stores/embedded/key-file.ts");
   return openKeyFile(path, key, () => beginSealing(folder));
+}
+
+/** What of an environment must never be kept or shown, whatever its name is. */
+export function keysIn(env: Env, { key_env }: Encryption): readonly string[] {
+  const key = key_env === undefined ? undefined : env[key_env]?.trim();
+  return key === undefined || key === "" ? [] : [key];
 }
 
 /** What is asked for and not there is refused: nobody is to believe that a database is sealed. */
