@@ -8,6 +8,7 @@ const BENCHES = [
   "overhead.ts",
   "permission.ts",
   "append.ts",
+  "encryption.ts",
   "resume.ts",
   "list.ts",
   "growth.ts",

@@ -14,8 +14,10 @@ import { CHUNKS_VERSION } from "./memory/chunk.ts";
 import type { ConfigStore } from "./ports/config-store.ts";
 import type { McpServerConfig } from "./ports/mcp-server.ts";
 import type { MemoryStore } from "./ports/memory.ts";
+import type { Seal } from "./ports/seal.ts";
 import type { RowQuery, Store } from "./ports/store.ts";
 import { compactionOf, createRuntime, mcpToolsOf, type Runtime, type RuntimeOptions } from "./runtime.ts";
+import { type Encryption, keysIn, openSeal, refuseSealedDatabase } from "./sealed-realm.ts";
 import type { AgentHome } from "./service/agent/agent-operations.ts";
 import { readEvents } from "./service/subscriptions.ts";
 import { createSystemClock } from "./service/system-clock.ts";
@@ -56,6 +58,7 @@ async function openComposed({ store: url, ...options }: OpenOptions): Promise<Ru
   const { config = defaultConfig(), stateFolder } = options;
   const given = url === undefined ? config : withStore(config, url);
   if (given.store.url !== undefined && given.features.includes("session-store")) {
+    refuseSealedDatabase(given.encryption);
     return openInDatabase({ ...options, config: given }, given.store.url);
   }
   if (stateFolder === undefined) {
@@ -87,21 +90,33 @@ async function openInFolder({ stateFolder, trust, ...options }: FolderOptions): 
   const config = configStore === undefined ? given : compose(configStore.read().layer, configStore.name);
   const isCompacting = config.features.includes("session-compaction");
   const compacting = isCompacting ? { compaction: options.compaction ?? (true as const) } : {};
-  const composed = { ...options, ...compacting, config, compose, warn };
+  const secrets = [...(options.secrets ?? []), ...keysIn(options.env ?? process.env, config.encryption)];
+  const composed = { ...options, ...compacting, config, compose, warn, secrets };
+  const isSealable = isKept || config.features.includes("memory-store");
+  refuseFiles(config);
   const openMemory = async (): Promise<MemoryStore> => {
-    if (config.memory.index !== "database") return openMemoryIn(stateFolder, warn);
+    if (config.memory.index !== "database") return openMemoryIn(stateFolder, { warn, seal });
     const message = 'memory.index is "database", and there is none: set [store] url, or write "auto"';
     throw new RuntimeError("INVALID_PARAMS", message);
   };
   compactionOf(composed, config, config); // What is refused is refused before a folder is touched.
+  const seal = isSealable ? await openSeal(stateFolder, config.encryption, options.env ?? process.env) : undefined;
   if (configStore === undefined || !config.features.includes("session-store")) {
     return createRuntime({ ...composed, ...(await memoryOf(config, options, openMemory)) });
   }
-  const store = await openEmbeddedStore(stateFolder, { warn });
-  const files = config.store.files === false ? store : await withFiles(store, { folder: stateFolder, warn });
+  const store = await openEmbeddedStore(stateFolder, { warn, seal });
+  const hasFiles = config.store.files !== false && seal === undefined;
+  const files = hasFiles ? await withFiles(store, { folder: stateFolder, warn }) : store;
   const memory = await memoryOf(config, options, openMemory);
-  const agents = agentsIn(stateFolder, { warn, hasFiles: config.store.files !== false });
+  const agents = agentsIn(stateFolder, { warn, hasFiles, seal });
   return createRuntime({ agents, ...composed, configStore, ...memory, store: files });
+}
+
+/** Files for people are there to be read: a realm has these or is sealed. */
+function refuseFiles({ store, encryption }: Config): void {
+  if (store.files !== true || Object.keys(encryption).length === 0) return;
+  const message = "store.files is true, and files for people cannot be sealed; remove it, or [encryption]";
+  throw new RuntimeError("INVALID_PARAMS", message);
 }
 
 const REALM_IN_DATABASE = "default";
@@ -209,7 +224,11 @@ export const AGENTS = "agents";
 /** The agents of a state folder: their logs, and their files under `.rkat/agents/`. */
 function agentsIn(
   stateFolder: string,
-  { warn, hasFiles }: { readonly warn: (sentence: string) => void; readonly hasFiles: boolean },
+  {
+    warn,
+    hasFiles,
+    seal,
+  }: { readonly warn: (sentence: string) => void; readonly hasFiles: boolean; readonly seal: Seal | undefined },
 ): AgentHome {
   const folder = join(stateFolder, AGENTS);
   return {
@@ -219,7 +238,7 @@ function agentsIn(
       const { openStore } = await import("./stores/embedded/open.ts");
       const { foldAgent } = await import("./core/agent/tiers.ts");
       const { createVault } = await import("./projections/vault.ts");
-      const store = openStore({ folder, foldRow: foldAgent, host: { pid: process.pid, isRunning }, warn });
+      const store = openStore({ folder, foldRow: foldAgent, host: { pid: process.pid, isRunning }, warn, seal });
       return { store, vault: hasFiles ? createVault({ folder: stateFolder, warn }) : undefined };
     },
   };
@@ -249,9 +268,12 @@ async function memoryOf(
   return { memory: { embedder, ...memory, ...(store === undefined ? {} : { store }) } };
 }
 
-async function openMemoryIn(stateFolder: string, warn: (sentence: string) => void): Promise<MemoryStore> {
+async function openMemoryIn(
+  stateFolder: string,
+  options: { readonly warn: (sentence: string) => void; readonly seal: Seal | undefined },
+): Promise<MemoryStore> {
   const { openMemoryStore } = await import("./stores/recall/open.ts");
-  return openMemoryStore({ folder: join(stateFolder, "memory"), warn, version: CHUNKS_VERSION });
+  return openMemoryStore({ folder: join(stateFolder, "memory"), version: CHUNKS_VERSION, ...options });
 }
 
 /** Gives the sessions of a store their files under `.rkat/`. */
@@ -272,19 +294,23 @@ async function withFiles(store: Store, to: { folder: string; warn: (sentence: st
 /** Opens a store on disk: everything it acknowledged survives the end of the process, however it comes. */
 export async function openEmbeddedStore(
   folder: string,
-  options: { now?: () => number; warn?: (sentence: string) => void } = {},
+  options: { now?: () => number; warn?: (sentence: string) => void; seal?: Seal | undefined } = {},
 ): Promise<Store> {
   const { openStore } = await import("./stores/embedded/open.ts");
   return openStore({ folder, foldRow, host: { pid: process.pid, isRunning }, ...options });
 }
 
 /** Checks every checksum of the sessions and agents on disk; nothing is changed. */
-export async function verifyStore(folder: string): Promise<Verification & { readonly agents: number }> {
+export async function verifyStore(
+  folder: string,
+  { encryption = {}, env = process.env }: { readonly encryption?: Encryption; readonly env?: OpenOptions["env"] } = {},
+): Promise<Verification & { readonly agents: number }> {
+  const seal = await openSeal(folder, encryption, env);
   const { addVerification, verifyFolder } = await import("./stores/embedded/open.ts");
   const { foldAgent } = await import("./core/agent/tiers.ts");
-  const kept = await verifyFolder(folder, foldRow);
+  const kept = await verifyFolder(folder, foldRow, seal);
   if (!existsSync(join(folder, AGENTS))) return { ...kept, agents: 0 };
-  const { sessions: agents, ...more } = await verifyFolder(join(folder, AGENTS), foldAgent);
+  const { sessions: agents, ...more } = await verifyFolder(join(folder, AGENTS), foldAgent, seal);
   return { ...addVerification(kept, more), agents };
 }
 

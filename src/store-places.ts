@@ -9,6 +9,7 @@ import { foldRow } from "./core/session-row.ts";
 import type { Store } from "./ports/store.ts";
 import { createInMemoryStore } from "./runtime.ts";
 import { AGENTS, isRunning, openConfigFile, openEmbeddedStore, refuseLinksIn, verifyStore } from "./runtime-on-disk.ts";
+import { type Encryption, openSeal, refuseSealedDatabase } from "./sealed-realm.ts";
 import { type CopyOptions, type CopyReport, copyKept, type KeptPlace } from "./service/store-copy.ts";
 import { createSystemClock } from "./service/system-clock.ts";
 import type { BackupReport } from "./stores/embedded/backup.ts";
@@ -30,6 +31,9 @@ export interface StoreAddress {
 export interface CopyStoreOptions extends CopyOptions {
   readonly env?: Readonly<Record<string, string | undefined>> | undefined;
   readonly warn?: ((sentence: string) => void) | undefined;
+  /** Where the keys are of places that are sealed; a new place with one is sealed by it. */
+  readonly fromEncryption?: Encryption | undefined;
+  readonly toEncryption?: Encryption | undefined;
 }
 
 /** The realm of a database that is meant where none is named. */
@@ -51,11 +55,12 @@ export async function copyStore(
   to: StoreAddress,
   options: CopyStoreOptions = {},
 ): Promise<CopyReport> {
-  const { env = process.env, warn = () => {}, ...copying } = options;
+  const { env = process.env, warn = () => {}, fromEncryption = {}, toEncryption = {}, ...copying } = options;
   refuseNested(from.place, to.place);
-  const source = await openPlace(from, { role: "from", isDry: false, env, warn });
+  const source = await openPlace(from, { role: "from", isDry: false, env, warn, encryption: fromEncryption });
   try {
-    const target = await openPlace(to, { role: "to", isDry: options.dryRun === true, env, warn });
+    const isDry = options.dryRun === true;
+    const target = await openPlace(to, { role: "to", isDry, env, warn, encryption: toEncryption });
     try {
       return await copyKept({ from: source, to: target, clock: createSystemClock() }, copying);
     } finally {
@@ -142,8 +147,13 @@ export async function listBackups(folder: string): Promise<readonly KnownBackup[
 const ENTRIES_MAX = Number.MAX_SAFE_INTEGER;
 
 /** Every entry of a session that is kept at a place. */
-export async function readKeptLog(address: StoreAddress, sessionId: string): Promise<readonly Entry[]> {
-  const opened = await openPlace(address, { role: "from", isDry: true, env: process.env, warn: () => {} });
+export async function readKeptLog(
+  address: StoreAddress,
+  sessionId: string,
+  encryption: Encryption = {},
+): Promise<readonly Entry[]> {
+  const opening = { role: "from", isDry: true, env: process.env, warn: () => {}, encryption } as const;
+  const opened = await openPlace(address, opening);
   try {
     return await opened.sessions.log.read(sessionId, 1, ENTRIES_MAX);
   } finally {
@@ -160,6 +170,7 @@ interface Opening {
   readonly isDry: boolean;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly warn: (sentence: string) => void;
+  readonly encryption: Encryption;
 }
 
 function openPlace(address: StoreAddress, opening: Opening): Promise<OpenedPlace> {
@@ -167,7 +178,11 @@ function openPlace(address: StoreAddress, opening: Opening): Promise<OpenedPlace
   return openFolder(resolve(process.cwd(), address.place), opening);
 }
 
-async function openDatabasePlace({ place, realm = REALM }: StoreAddress, { warn }: Opening): Promise<OpenedPlace> {
+async function openDatabasePlace(
+  { place, realm = REALM }: StoreAddress,
+  { warn, encryption }: Opening,
+): Promise<OpenedPlace> {
+  refuseSealedDatabase(encryption);
   const url = requireUrl(place);
   const { openDatabase } = await import("./stores/postgres/open.ts");
   const { placeOf } = await import("./stores/postgres/connection.ts");
@@ -200,14 +215,15 @@ function requireUrl(place: string): string {
   throw invalid("the address of the database is no URL; write postgres://USER@HOST/DATABASE");
 }
 
-async function openFolder(folder: string, { role, isDry, env, warn }: Opening): Promise<OpenedPlace> {
+async function openFolder(folder: string, { role, isDry, env, warn, encryption }: Opening): Promise<OpenedPlace> {
   if (role === "from") requireState(folder);
   else requireRoom(folder);
   const isMissing = !existsSync(folder);
   if (isMissing && isDry) return emptyPlace(folder);
   makeFolder(folder);
   refuseLinksIn(folder);
-  const sessions = await openEmbeddedStore(folder, { warn });
+  const seal = await openSeal(folder, encryption, env);
+  const sessions = await openEmbeddedStore(folder, { warn, seal });
   const agentsFolder = join(folder, AGENTS);
   let agents: Store<AgentEntryBody, AgentRow> | undefined;
   return {
@@ -218,7 +234,8 @@ async function openFolder(folder: string, { role, isDry, env, warn }: Opening): 
       open: async () => {
         if (isDry && !existsSync(agentsFolder)) return createStoreInMemory({ foldRow: foldAgent });
         const { openStore } = await import("./stores/embedded/open.ts");
-        agents ??= openStore({ folder: agentsFolder, foldRow: foldAgent, host: { pid: process.pid, isRunning }, warn });
+        const host = { pid: process.pid, isRunning };
+        agents ??= openStore({ folder: agentsFolder, foldRow: foldAgent, host, warn, seal });
         return agents;
       },
     },

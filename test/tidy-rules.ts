@@ -22,6 +22,7 @@ const DOORS = [
   "src/runtime.ts",
   "src/runtime-on-disk.ts",
   "src/runtime-in-database.ts",
+  "src/sealed-realm.ts",
   "src/store-places.ts",
   "src/laboratory.ts",
   "src/run-server.ts",

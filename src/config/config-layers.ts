@@ -77,21 +77,29 @@ function refuseNull(layer: JsonTable, name: string, path: readonly string[] = []
 
 const DEPTH_MAX = 8;
 
-/** Whoever may write to a realm must not send its sessions to another database. */
+/** Whoever may write to a realm must not send its sessions to another database, or have another key, or none. */
 function refuseStore(layer: JsonTable, name: string): void {
-  if (layer.store === undefined) return;
-  const advice = "write it to rkat.toml or ~/.rkat/config.toml, or set RKAT_STORE_URL";
-  const message = `${name}: store cannot be set in the realm's own layer, which is kept there; ${advice}`;
+  const section = KEPT_OUTSIDE.find((key) => layer[key] !== undefined);
+  if (section === undefined) return;
+  const variable = section === "store" ? ", or set RKAT_STORE_URL" : "";
+  const advice = `write it to rkat.toml or ~/.rkat/config.toml${variable}`;
+  const message = `${name}: ${section} cannot be set in the realm's own layer, which is kept there; ${advice}`;
   throw new RuntimeError("INVALID_PARAMS", message);
 }
 
+/** What says where and how a realm is kept. */
+const KEPT_OUTSIDE = ["store", "encryption"] as const;
+
 /** A layer without what says again where it is kept: a client that writes back what it has read changes nothing by that. */
 export function ownLayer(layer: JsonTable, config: Config): JsonTable {
-  const { store, ...own } = layer;
-  const told = tellConfig(config).store;
-  if (!isTable(store) || !isTable(told)) return layer;
-  const isSame = Object.keys(store).every((key) => JSON.stringify(store[key]) === JSON.stringify(told[key]));
-  return isSame ? own : layer;
+  const told = tellConfig(config);
+  const isSame = (given: unknown, is: unknown): boolean =>
+    isTable(given) &&
+    isTable(is) &&
+    Object.keys(given).every((key) => JSON.stringify(given[key]) === JSON.stringify(is[key]));
+  const again = KEPT_OUTSIDE.filter((section) => isSame(layer[section], told[section]));
+  if (again.length === 0) return layer;
+  return Object.fromEntries(Object.entries(layer).filter(([key]) => !again.some((section) => section === key)));
 }
 
 function holds(table: JsonTable, path: readonly PropertyKey[]): boolean {

@@ -4,7 +4,7 @@ import { PROVIDER_NAMES } from "../contract/session.ts";
 import { OpenAi, Ui } from "./clients-schema.ts";
 import { FileRules, layersOf } from "./permission-layers.ts";
 import { CostLimit, Price } from "./price-schema.ts";
-import { MemoryIndex, StoreTable } from "./store-schema.ts";
+import { EncryptionTable, MemoryIndex, StoreTable } from "./store-schema.ts";
 import { Shell, Tools } from "./tools-schema.ts";
 import {
   address,
@@ -292,6 +292,9 @@ const sections = {
   ui: Ui.prefault({}).describe("pages with the AI SDK's useChat at `rkat serve`; [ui-chat.md](ui-chat.md)"),
   store: StoreTable.prefault({}).describe(
     "where sessions are kept; not for the realm's own layer, which is kept there",
+  ),
+  encryption: EncryptionTable.prefault({}).describe(
+    "what is kept is sealed with this key; without one, it is kept as it is; [encryption.md](encryption.md)",
   ),
   memory: Memory.prefault({}).describe("what was said is found again, as with rkat memory search"),
   agent_memory: AgentMemory.prefault({}).describe("an agent's memories in three tiers, as with rkat agent remember"),

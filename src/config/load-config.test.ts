@@ -54,6 +54,7 @@ describe("defaults", () => {
         output_bytes_max: 65_536,
       },
       shell: { program: undefined, timeout_ms: 30_000 },
+      encryption: {},
       store: { pool: 8, pooled: false, group_commit: true, lease_ms: 10_000 },
       rest: { host: "127.0.0.1", port: 8_080 },
       openai: { memory: "session", tools: "none" },

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { formatToml, parseToml, spellConfig, tellConfig } from "./config-file.ts";
 import { composeOver, ownLayer } from "./config-layers.ts";
+import { ConfigFile } from "./config-schema.ts";
 import { defaultConfig, loadConfig } from "./load-config.ts";
 import { passwordsOf } from "./store-schema.ts";
 
@@ -102,5 +103,28 @@ describe("[store] of the configuration", () => {
   it("[H2] the password is a secret as it is written and as it is meant", () => {
     expect(passwordsOf(URL)).toEqual([URL, "a%2Fsecret-word", "a/secret-word"]);
     expect(passwordsOf("postgres://rkat@db.example.com/rkat")).toEqual([]);
+  });
+});
+
+describe("[encryption] of the configuration", () => {
+  const read = (given: object) => {
+    const found = ConfigFile.safeParse({ encryption: given });
+    return found.success ? found.data.encryption : found.error.issues.map(({ message }) => message);
+  };
+
+  it("[K2] names one key, by an absolute path, a variable or a command", () => {
+    expect(read({})).toEqual({});
+    expect(read({ key_file: "/etc/rkat/realm.key" })).toEqual({ key_file: "/etc/rkat/realm.key" });
+    expect(read({ key_file: "~/realm.key" })).toEqual({ key_file: "~/realm.key" });
+    expect(read({ key_file: "realm.key" })).toEqual(["write an absolute path, or one that begins with ~/"]);
+    expect(read({ key_env: "A", key_command: "cat key" })).toEqual([
+      "name the key once: write one of key_file, key_env and key_command, and remove the others",
+    ]);
+  });
+
+  it("[K2] is not for the realm's own layer to say, whoever may write to it", () => {
+    expect(() => composeOver(undefined)({ encryption: { key_env: "A" } }, "patch")).toThrow(
+      "patch: encryption cannot be set in the realm's own layer, which is kept there; write it to rkat.toml",
+    );
   });
 });

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { REALM_ID } from "../contract/config.ts";
-import { common, flag, oneOf, wait, whole } from "./values.ts";
+import { common, flag, oneOf, text, variableName, wait, whole } from "./values.ts";
 
 const EXAMPLE = "postgres://rkat@db.example.com/rkat";
 const SSL_MODES = ["disable", "prefer", "require", "verify-full"];
@@ -83,6 +83,20 @@ export const StoreTable = z
   .transform(({ lease: lease_ms, ...store }) => ({ ...store, lease_ms }));
 
 const LEASE_MS_MIN = 1_000;
+
+const ONE_KEY = "name the key once: write one of key_file, key_env and key_command, and remove the others";
+
+/** Where the key is that a realm is sealed with; `[encryption]` of the file. */
+export const EncryptionTable = z
+  .strictObject({
+    key_file: text
+      .regex(/^(?:\/|~\/|[A-Za-z]:[\\/])/, { error: "write an absolute path, or one that begins with ~/" })
+      .optional()
+      .meta(common("a file that holds the key, as base64 or hex", "/etc/rkat/realm.key")),
+    key_env: variableName.optional().describe("the variable that holds the key"),
+    key_command: text.optional().describe("a command of the shell that prints the key, such as that of a vault"),
+  })
+  .refine((given) => Object.values(given).filter((value) => value !== undefined).length <= 1, { error: ONE_KEY });
 
 /** How the vectors and words of memory are kept and searched. */
 export const MemoryIndex = oneOf(["auto", "exact", "local", "database"]);

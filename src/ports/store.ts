@@ -157,5 +157,7 @@ export interface Store<B = EntryBody, R extends LogRow = SessionRow> {
   readonly forgettings?: Forgettings | undefined;
   /** Leaves nothing, in what is derived of these logs or in what is free, of what was rewritten or removed. */
   purge(sessionIds: readonly string[]): Promise<void>;
+  /** A capability: absent where logs have no keys. Destroys that of a session of which nothing is left but where it was. */
+  readonly shred?: ((sessionId: string) => Promise<void>) | undefined;
   close(): Promise<void>;
 }

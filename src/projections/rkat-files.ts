@@ -184,7 +184,7 @@ function asFailure(sessionId: string, cause: unknown): RuntimeError {
  * their bound.
  */
 export function projectStore(store: Store, files: Pick<RkatFiles, "expect" | "touch" | "rebuild" | "close">): Store {
-  const { log, sessions, locks, blobs, signals, checkpoints, forgettings } = store;
+  const { log, sessions, locks, blobs, signals, checkpoints, forgettings, shred } = store;
   return {
     log: {
       append: async (sessionId, after, entries, atMs) => {
@@ -207,6 +207,7 @@ export function projectStore(store: Store, files: Pick<RkatFiles, "expect" | "to
     signals,
     checkpoints,
     forgettings,
+    shred,
     purge: async (sessionIds) => {
       for (const sessionId of sessionIds) await files.rebuild(sessionId);
       await store.purge(sessionIds);

@@ -112,6 +112,8 @@ export async function apply(
     else await applyToAgent(reading, { id, target, job, parts }, entries as readonly Entry<AgentEntryBody>[], plan);
     await parts.live.renew(target.id);
   }
+  for (const { kind, id: session, isAll } of job.targets)
+    if (kind === "session" && isAll) await reading.store.shred?.(session);
   await removeBlobs(reading, job.blobs);
   const ids = (kind: Target["kind"]) => job.targets.filter((one) => one.kind === kind).map((one) => one.id);
   await reading.store.purge(ids("session"));

@@ -317,7 +317,7 @@ export function createLockedWork(parts: { store: Store; clock: Clock; live: Live
  * every append is told to whoever hears the session.
  */
 export function translateFailures<B, R extends LogRow>(store: Store<B, R>): Store<B, R> {
-  const { log, sessions, locks, blobs, signals, checkpoints, forgettings } = store;
+  const { log, sessions, locks, blobs, signals, checkpoints, forgettings, shred } = store;
   const hold = async (sessionId: string): Promise<Hold> => {
     const held = await translated(() => locks.hold(sessionId));
     return { interrupted: held.interrupted, release: () => translated(() => held.release()) };
@@ -351,6 +351,7 @@ export function translateFailures<B, R extends LogRow>(store: Store<B, R>): Stor
     signals,
     checkpoints,
     forgettings,
+    shred,
     purge: (sessionIds) => translated(() => store.purge(sessionIds)),
     close: () => translated(() => store.close()),
   };

@@ -35,6 +35,7 @@ const PARTS: Parts = {
   openRuntime,
   createInMemoryStore: async () => createInMemoryStore(),
   verifyStore,
+  encryption: () => import("../../src/sealed-realm.ts"),
   inspectDatabase,
   verifyDatabase,
   copyStore,

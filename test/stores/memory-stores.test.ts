@@ -7,6 +7,7 @@ import { createMemoryStoreInMemory } from "../../src/stores/recall/in-memory.ts"
 import { openMemoryStore } from "../../src/stores/recall/open.ts";
 import { describeMemoryStore, MEMORY_STORE_CHECKS } from "../contract/memory-store.ts";
 import type { OpenMemoryStore } from "../contract/memory-store-check.ts";
+import { sealIn } from "../support/seals.ts";
 
 const root = mkdtempSync(join(tmpdir(), "rkat-memory-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
@@ -24,9 +25,15 @@ function diskPlace(scanner: "simd" | "plain"): () => OpenMemoryStore {
   };
 }
 
+function sealedPlace(): OpenMemoryStore {
+  const folder = mkdtempSync(join(root, "sealed-"));
+  return async () => openMemoryStore({ folder, seal: sealIn(folder) });
+}
+
 describeMemoryStore("[D7] in memory", memoryPlace);
 describeMemoryStore("embedded", diskPlace("simd"));
 describeMemoryStore("embedded, without SIMD", diskPlace("plain"));
+describeMemoryStore("[K2] embedded, sealed", sealedPlace);
 
 describe("a wrong memory store", () => {
   const wrong: Record<string, (store: MemoryStore) => MemoryStore> = {

@@ -13,6 +13,7 @@ import { describeStore, type OpenStore, STORE_CHECKS } from "../contract/store.t
 import { answered, created, idOf, said } from "../support/entries.ts";
 import { databaseFor, withPostgres } from "../support/postgres.ts";
 import { openPostgresStore } from "../support/postgres-store.ts";
+import { sealIn } from "../support/seals.ts";
 
 const root = mkdtempSync(join(tmpdir(), "rkat-stores-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
@@ -35,6 +36,19 @@ function smallPlace(): OpenStore {
   return async () => openStore({ folder, foldRow, sizes, host: { pid: process.pid, isRunning: () => true } });
 }
 
+/** The same two, sealed. */
+function sealedPlace(): OpenStore {
+  const folder = mkdtempSync(join(root, "sealed-"));
+  return () => openEmbeddedStore(folder, { seal: sealIn(folder) });
+}
+
+function smallSealedPlace(): OpenStore {
+  const folder = mkdtempSync(join(root, "small-sealed-"));
+  const sizes = { segmentBytes: 1_024, checkpointBytes: 512 };
+  const host = { pid: process.pid, isRunning: () => true };
+  return async () => openStore({ folder, foldRow, sizes, host, seal: sealIn(folder) });
+}
+
 /** Each place is a realm of one database: they know nothing of each other. */
 let database: Promise<string> | undefined;
 function postgresPlace(): OpenStore {
@@ -48,6 +62,8 @@ function postgresPlace(): OpenStore {
 describeStore("in memory", memoryPlace);
 describeStore("embedded", diskPlace);
 describeStore("embedded, in small segments", smallPlace);
+describeStore("[K2] embedded, sealed", sealedPlace);
+describeStore("[K2] embedded, sealed, in small segments", smallSealedPlace);
 withPostgres("in a database", () => describeStore("postgres", postgresPlace));
 
 describe("two stores on one folder", () => {
@@ -55,6 +71,9 @@ describe("two stores on one folder", () => {
 });
 describe("two stores on one folder, in small segments", () => {
   describeTwoStores(smallPlace);
+});
+describe("two stores on one folder, sealed", () => {
+  describeTwoStores(smallSealedPlace);
 });
 withPostgres("two stores on one database", () => describeTwoStores(postgresPlace));
 

@@ -30,6 +30,7 @@ export const PARTS: Parts = {
   openRuntime,
   createInMemoryStore: async () => createInMemoryStore(),
   verifyStore,
+  encryption: () => import("../../src/sealed-realm.ts"),
   verifyDatabase,
   copyStore,
   backUpStore,

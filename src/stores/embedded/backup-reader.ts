@@ -4,8 +4,10 @@ import { basename, join } from "node:path";
 import type { AgentEntryBody } from "../../contract/agent.ts";
 import { messageOf, RuntimeError } from "../../contract/error.ts";
 import type { FoldRow, LogRow } from "../../ports/store.ts";
+import { isSealed } from "../sealing.ts";
 import { type BackedFile, FILES, MANIFEST, type Manifest, parseManifest, storedPath } from "./backup-manifest.ts";
 import { explained, filesBelow, LOCK, lockAt, MANIFEST_BYTES_MAX, readManifest } from "./backup-target.ts";
+import { HEADER_BYTES, recordHead, scanSegment } from "./record.ts";
 import { nodeSegmentIo, type SegmentIo, type Segments } from "./segments.ts";
 import { surveyLogs } from "./tail.ts";
 import { readTar } from "./tar.ts";
@@ -273,6 +275,7 @@ function surveyOf<B, R extends LogRow>(reader: BackupReader, folder: string, fol
     create: () => {
       throw new Error("a back-up is only read");
     },
+    seal: undefined,
     close,
   };
   const io: SegmentIo = {
@@ -286,6 +289,8 @@ function surveyOf<B, R extends LogRow>(reader: BackupReader, folder: string, fol
     },
   };
   try {
+    const sealed = surveySealed(segments, io);
+    if (sealed !== undefined) return sealed;
     const { places, rows, problems } = surveyLogs({ segments, io, foldRow }, new Set());
     return { records: places.length, rows: rows.length, problems };
   } catch (error) {
@@ -293,4 +298,23 @@ function surveyOf<B, R extends LogRow>(reader: BackupReader, folder: string, fol
   } finally {
     close();
   }
+}
+
+/** What can be said of sealed logs without their keys: that every record is whole. Undefined where none is sealed. */
+function surveySealed(segments: Segments, io: SegmentIo) {
+  const ids = new Set<string>();
+  const problems: string[] = [];
+  let [records, hasSealed] = [0, false];
+  for (const segment of segments.list()) {
+    const { holes, torn } = scanSegment(io, segments.reader(segment), 0, (buffer, at) => {
+      records += 1;
+      ids.add(recordHead(buffer, at).sessionId);
+      hasSealed ||= isSealed(buffer.subarray(at + HEADER_BYTES));
+    });
+    for (const { offset, bytes, why } of [...holes, ...(torn === undefined ? [] : [{ offset: -1, ...torn }])])
+      problems.push(
+        `${segments.path(segment)}: ${bytes} bytes ${offset < 0 ? "at the end" : `at ${offset}`} are no record (${why})`,
+      );
+  }
+  return hasSealed ? { records, rows: ids.size, problems } : undefined;
 }

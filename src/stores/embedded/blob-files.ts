@@ -3,13 +3,26 @@ import { mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { crc32 } from "node:zlib";
 import { RuntimeError } from "../../contract/error.ts";
+import { type Seal, SHARED_OWNERS } from "../../ports/seal.ts";
 import type { BlobStore } from "../../ports/store.ts";
+import { sealOn } from "../sealing.ts";
 
 const BLOB_ID = /^sha256:([0-9a-f]{64})$/;
 
 /** Blobs as files named by their content; the first line of a file is its media type and a checksum of that. */
-export function createBlobFiles(folder: string, newId: () => string): BlobStore {
+export function createBlobFiles(folder: string, newId: () => string, seal?: Seal): BlobStore {
   const fileOf = (hash: string): string => join(folder, hash.slice(0, 2), hash);
+  /** What a file is written of: a first line and the content, or both sealed. */
+  const partsOf = (hash: string, mediaType: string, data: Uint8Array): readonly (string | Uint8Array)[] => {
+    if (seal === undefined) return [firstLine(mediaType), data];
+    return [
+      seal.seal(SHARED_OWNERS.blobs, Buffer.concat([Buffer.from(firstLine(mediaType)), data]), Buffer.from(hash)),
+    ];
+  };
+  const plainOf = (hash: string, kept: Buffer): Buffer => {
+    const by = sealOn(kept, seal, fileOf(hash));
+    return by === undefined ? kept : Buffer.from(by.open(SHARED_OWNERS.blobs, kept, Buffer.from(hash)));
+  };
   return {
     put: async ({ mediaType, data }) => {
       const hash = createHash("sha256").update(data).digest("hex");
@@ -20,8 +33,7 @@ export function createBlobFiles(folder: string, newId: () => string): BlobStore 
         const file = await open(temporary, "wx", 0o600);
         try {
           // Until all of it is written: a single call may take less than it is given.
-          await file.writeFile(firstLine(mediaType));
-          await file.writeFile(data);
+          for (const part of partsOf(hash, mediaType, data)) await file.writeFile(part);
           await file.sync();
         } finally {
           await file.close();
@@ -40,11 +52,12 @@ export function createBlobFiles(folder: string, newId: () => string): BlobStore 
     get: async (blobId) => {
       const hash = BLOB_ID.exec(blobId)?.[1];
       if (hash === undefined) return undefined;
-      const bytes = await readFile(fileOf(hash)).catch((error: NodeJS.ErrnoException) => {
+      const kept = await readFile(fileOf(hash)).catch((error: NodeJS.ErrnoException) => {
         if (error.code === "ENOENT") return undefined;
         throw error;
       });
-      if (bytes === undefined) return undefined;
+      if (kept === undefined) return undefined;
+      const bytes = plainOf(hash, kept);
       const line = bytes.indexOf(10);
       const mediaType = bytes.toString("utf8", 0, Math.max(0, line - CHECKSUM_CHARS));
       const data = bytes.subarray(line + 1);

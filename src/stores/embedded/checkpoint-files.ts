@@ -1,6 +1,8 @@
 import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import type { Seal } from "../../ports/seal.ts";
 import type { CheckpointStore } from "../../ports/store.ts";
+import { isUnreadable, sealOn } from "../sealing.ts";
 
 /** Ids are names of files here; their last digits, which are by chance, are those of the shelf. */
 const SESSION_ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{10}([0-9a-f]{2})$/;
@@ -9,19 +11,30 @@ const SESSION_ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{10}([0-9a-f]{2})$/;
  * Checkpoints as files, one a session. Nothing is synced, and two processes may write one at once: what comes of that is
  * seen by whoever reads it, and costs a reading of the log.
  */
-export function createCheckpointFiles(folder: string): CheckpointStore {
+export function createCheckpointFiles(folder: string, seal?: Seal): CheckpointStore {
   const shelfOf = (sessionId: string): string | undefined => {
     const shelf = SESSION_ID.exec(sessionId)?.[1];
     return shelf === undefined ? undefined : join(folder, shelf);
+  };
+  /** What does not open is taken for none, as anything else that became of one. */
+  const opened = (sessionId: string, bytes: Buffer): string | undefined => {
+    try {
+      const by = sealOn(bytes, seal, `the checkpoint of session ${sessionId}`);
+      return (by === undefined ? bytes : Buffer.from(by.open(sessionId, bytes, PLACE))).toString();
+    } catch (error) {
+      if (isUnreadable(error)) return undefined;
+      throw error;
+    }
   };
   return {
     get: async (sessionId) => {
       const shelf = shelfOf(sessionId);
       if (shelf === undefined) return undefined;
-      return readFile(join(shelf, sessionId), "utf8").catch((error: NodeJS.ErrnoException) => {
+      const bytes = await readFile(join(shelf, sessionId)).catch((error: NodeJS.ErrnoException) => {
         if (error.code === "ENOENT") return undefined;
         throw error;
       });
+      return bytes === undefined ? undefined : opened(sessionId, bytes);
     },
     put: async (sessionId, text) => {
       const shelf = shelfOf(sessionId);
@@ -29,7 +42,8 @@ export function createCheckpointFiles(folder: string): CheckpointStore {
       const path = join(shelf, sessionId);
       await mkdir(shelf, { recursive: true, mode: 0o700 });
       // The same name each time: what a process that died has left is written over.
-      await writeFile(`${path}.new`, text, { mode: 0o600 });
+      const kept = seal === undefined ? text : seal.seal(sessionId, Buffer.from(text), PLACE);
+      await writeFile(`${path}.new`, kept, { mode: 0o600 });
       await rename(`${path}.new`, path);
     },
     remove: async (sessionId) => {
@@ -39,3 +53,5 @@ export function createCheckpointFiles(folder: string): CheckpointStore {
     },
   };
 }
+
+const PLACE = Buffer.from("checkpoint");

@@ -1,3 +1,4 @@
+import { type Seal, SHARED_OWNERS } from "../../ports/seal.ts";
 import type { LogRow, RowQuery } from "../../ports/store.ts";
 import { pageOf } from "../page.ts";
 import { openPrivateDb, type Table } from "./private-db.ts";
@@ -57,10 +58,12 @@ export interface LogIndexOptions<R> {
   readonly warn: (sentence: string) => void;
   /** What the logs hold: an index that is damaged is made anew of it. */
   readonly survey: () => Checkpoint<R>;
+  readonly seal?: Seal | undefined;
 }
 
-export function openLogIndex<R extends LogRow>({ path, warn, survey }: LogIndexOptions<R>): LogIndex<R> {
-  const root = openPrivateDb<number, string>(path, {}, warn);
+export function openLogIndex<R extends LogRow>({ path, warn, survey, seal }: LogIndexOptions<R>): LogIndex<R> {
+  const sealed = seal === undefined ? undefined : { by: seal, owner: SHARED_OWNERS.index };
+  const root = openPrivateDb<number, string>(path, { sealed }, warn);
   const records: Table<Buffer, Buffer> = root.openDB("records", "binary");
   const rows: Table<R, string> = root.openDB("rows", "json");
   const segments: Table<SegmentState, number> = root.openDB("segments", "json");

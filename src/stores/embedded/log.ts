@@ -1,18 +1,11 @@
 import type { Entry, NewEntry } from "../../contract/entry.ts";
 import { messageOf, RuntimeError } from "../../contract/error.ts";
+import { SHARED_OWNERS } from "../../ports/seal.ts";
 import type { EventLog, FoldRow, LogRow } from "../../ports/store.ts";
 import type { Leases } from "./leases.ts";
 import type { LogIndex } from "./log-index.ts";
-import { isGap, readPlaces, readRecord } from "./read-places.ts";
-import {
-  decodeRecord,
-  encodeInPieces,
-  encodeRecord,
-  encodeToFit,
-  PIECE_ENTRIES,
-  recordHead,
-  scanSegment,
-} from "./record.ts";
+import { isGap, type RecordPlace, readPlaces, readRecord } from "./read-places.ts";
+import { decodeRecord, encodeInPieces, encodeRecord, encodeToFit, PIECE_ENTRIES, scanSegment } from "./record.ts";
 import { type NewRecord, rewriteRecords } from "./rewrite-records.ts";
 import { openSegmentWriter, type SegmentIo, type Segments, type SegmentWriter } from "./segments.ts";
 import { mendSession, type Tail } from "./tail.ts";
@@ -47,9 +40,16 @@ export const LOG_SIZES: LogSizes = { segmentBytes: 64 * 1_024 * 1_024, checkpoin
 /** To mend a session every log is read: a folder that is all damage must not do nothing else. */
 const MENDED_MAX = 100;
 
+interface EmbeddedLog<B> extends EventLog<B> {
+  /** Seals what is left of a session with a key that all of its kind share, and destroys its own. */
+  shred(sessionId: string): Promise<void>;
+  close(): Promise<void>;
+}
+
 /** The logs of all sessions of a folder, in segments shared by all. */
-export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EventLog<B> & { close(): Promise<void> } {
+export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EmbeddedLog<B> {
   const { index, tail, foldRow, now, sizes } = parts;
+  const { seal: sealing } = parts.segments;
   let writer: { readonly segment: number; readonly file: SegmentWriter } | undefined;
   const mended = new Set<string>();
   let checkpointed = 0;
@@ -71,6 +71,7 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EventLog<
     // With the number of takeovers as of now: whoever takes the session from here on writes a higher one.
     const fence = parts.leases.takeovers();
     const row = rowForAppend(sessionId, after, fence);
+    if (sealing?.has(sessionId) === false) requireReadable(sessionId);
     const end = ends.get(sessionId) ?? row?.last_seq ?? 0;
     if (end !== after) {
       throw new RuntimeError("SESSION_BUSY", `the log of session ${sessionId} ends at ${end}, not at ${after}`);
@@ -80,8 +81,8 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EventLog<
     try {
       const isLong = entries.length > PIECE_ENTRIES;
       const record = isLong
-        ? await encodeInPieces(sessionId, entries, { fence, breathe })
-        : encodeRecord(sessionId, entries, fence);
+        ? await encodeInPieces(sessionId, entries, { fence, breathe, seal: sealing })
+        : encodeRecord(sessionId, entries, fence, sealing);
       let next = row;
       for (const [at, entry] of entries.entries()) {
         next = foldRow(next, sessionId, entry);
@@ -118,6 +119,12 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EventLog<
     if ((row?.last_seq ?? 0) === after) return row;
     tail.catchUp();
     return tail.row(sessionId);
+  };
+
+  /** A log whose key is gone must not go on under another one: it would be read up to there, and then not at all. */
+  const requireReadable = (sessionId: string): void => {
+    const { places } = tail.chain(sessionId);
+    readPlaces(parts, places, { sessionId, fromSeq: Number.MAX_SAFE_INTEGER, max: 1, lastSeq: 0 });
   };
 
   /** False when that was tried before, or does not help. */
@@ -200,17 +207,30 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EventLog<
       const bodies = new Map(entries.map((entry) => [entry.seq, entry.body]));
       const records: NewRecord[] = [];
       for (const place of places) {
-        const record = rewritten<B>(readRecord(parts, place), (entry) => bodies.get(entry.seq) ?? entry.body);
+        const record = rewritten<B>(parts, place, (entry) => bodies.get(entry.seq) ?? entry.body);
         if (record !== undefined) records.push({ place, record });
         await breathe();
       }
       // Nobody reads them any more, and they say what was forgotten.
       for (const place of leftOut) {
-        const record = rewritten(readRecord(parts, place), () => ({}));
+        const record = rewritten(parts, place, () => ({}));
         if (record !== undefined) records.push({ place, record });
       }
       rewriteRecords(parts, records);
       tail.refold(sessionId);
+    },
+    shred: async (sessionId) => {
+      if (sealing?.has(sessionId) !== true) return;
+      tail.catchUp();
+      const { places, leftOut } = tail.chain(sessionId);
+      const records: NewRecord[] = [];
+      for (const place of [...places, ...leftOut]) {
+        const record = rewritten<B>(parts, place, ({ body }) => body, SHARED_OWNERS.forgotten);
+        if (record !== undefined) records.push({ place, record });
+        await breathe();
+      }
+      rewriteRecords(parts, records);
+      await sealing.destroy(sessionId);
     },
     close: async () => {
       await checkpointing;
@@ -224,14 +244,19 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EventLog<
   };
 }
 
-/** The record with other bodies, as long as it was; undefined where they are what they were. */
-function rewritten<B>(record: Buffer, bodyOf: (entry: Entry<B>) => unknown): Buffer | undefined {
-  const { sessionId, entries } = decodeRecord<B>(record, 0);
+/** The record at a place with other bodies, as long as it was; undefined where they are what they were. */
+function rewritten<B>(
+  { segments, io }: Pick<LogParts<B, unknown>, "segments" | "io">,
+  place: RecordPlace,
+  bodyOf: (entry: Entry<B>) => unknown,
+  owner?: string,
+): Buffer | undefined {
+  const record = readRecord({ segments, io }, place);
+  const { entries } = decodeRecord<B>(record, 0, segments.seal);
   const bodies = entries.map(bodyOf);
-  if (entries.every(({ body }, at) => bodies[at] === body)) return undefined;
-  const { fence } = recordHead(record, 0);
+  if (owner === undefined && entries.every(({ body }, at) => bodies[at] === body)) return undefined;
   const changed = entries.map((entry, at) => ({ ...entry, body: bodies[at] }));
-  return encodeToFit(sessionId, changed, { fence, bytes: record.length });
+  return encodeToFit(record, changed, { seal: segments.seal, ...(owner === undefined ? {} : { owner }) });
 }
 
 /** One round of the event loop. */

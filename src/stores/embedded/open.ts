@@ -2,10 +2,12 @@ import { randomUUID } from "node:crypto";
 import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { messageOf, RuntimeError } from "../../contract/error.ts";
+import type { Seal } from "../../ports/seal.ts";
 import type { FoldRow, LogRow, Store } from "../../ports/store.ts";
 import { createBlobFiles } from "./blob-files.ts";
 import { createCheckpointFiles } from "./checkpoint-files.ts";
 import { createForgettingFiles } from "./forgetting-files.ts";
+import { knownBackups } from "./known-backups.ts";
 import { bootId, createSessionLocks, describeSelf, openLeases } from "./leases.ts";
 import { createLog, LOG_SIZES, type LogSizes } from "./log.ts";
 import { openLogIndex } from "./log-index.ts";
@@ -29,6 +31,8 @@ export interface EmbeddedOptions<B, R> {
   readonly host: { readonly pid: number; isRunning(pid: number): boolean };
   readonly io?: SegmentIo;
   readonly sizes?: LogSizes;
+  /** What is kept is sealed by it; undefined: it is kept as it is. */
+  readonly seal?: Seal | undefined;
   /** How long a holder that cannot be looked up may be silent before it counts as dead. */
   readonly silenceMsMax?: number;
 }
@@ -38,12 +42,12 @@ export interface EmbeddedOptions<B, R> {
  * logs, so opening reads the index and a bounded end of the logs, however long they are.
  */
 export function openStore<B, R extends LogRow>(options: EmbeddedOptions<B, R>): Store<B, R> {
-  const { folder, foldRow, now = Date.now, warn = () => {}, io = nodeSegmentIo, sizes = LOG_SIZES } = options;
+  const { folder, foldRow, now = Date.now, warn = () => {}, io = nodeSegmentIo, sizes = LOG_SIZES, seal } = options;
   const logFolder = join(folder, "log");
   makeFolders(folder, logFolder);
-  const segments = openSegments(logFolder, io);
+  const segments = openSegments(logFolder, io, seal);
   const survey = () => surveyLogs({ segments, io, foldRow }, new Set());
-  const index = openLogIndex<R>({ path: join(folder, INDEX), warn, survey });
+  const index = openLogIndex<R>({ path: join(folder, INDEX), warn, survey, seal });
   const leases = openLeases({
     path: leaseFile(folder),
     self: describeSelf(options.host.pid, randomUUID()),
@@ -102,10 +106,11 @@ export function openStore<B, R extends LogRow>(options: EmbeddedOptions<B, R>): 
     },
     locks,
     signals,
-    blobs: createBlobFiles(join(folder, "blobs"), randomUUID),
-    checkpoints: createCheckpointFiles(join(folder, "checkpoints")),
+    blobs: createBlobFiles(join(folder, "blobs"), randomUUID, seal),
+    checkpoints: createCheckpointFiles(join(folder, "checkpoints"), seal),
     purge: async () => index.compact(),
-    forgettings: createForgettingFiles({ folder, warn }),
+    shred: seal === undefined ? undefined : log.shred,
+    forgettings: { ...createForgettingFiles({ folder, warn }), backups: () => knownBackups(folder) },
     close: () => {
       closing ??= close();
       return closing;
@@ -139,14 +144,18 @@ export function addVerification(kept: Verification, more: Omit<Verification, "se
  * Reads every record of a folder's logs and checks it, that they hold what the index says they held, and that blobs are
  * what their names say; nothing is changed. What an earlier open found lost is told as well, until the note of it is deleted.
  */
-export async function verifyFolder<B, R extends LogRow>(folder: string, foldRow: FoldRow<B, R>): Promise<Verification> {
-  const segments = openSegments(join(folder, "log"), nodeSegmentIo);
+export async function verifyFolder<B, R extends LogRow>(
+  folder: string,
+  foldRow: FoldRow<B, R>,
+  seal?: Seal,
+): Promise<Verification> {
+  const segments = openSegments(join(folder, "log"), nodeSegmentIo, seal);
   const noted = readNotes(join(folder, LOSSES));
   const path = join(folder, INDEX);
   const isThere = readdirSync(folder).some((name) => name.startsWith(INDEX));
   const isDamaged = isThere && !isSoundDb(path);
   const look = () => surveyLogs({ segments, io: nodeSegmentIo, foldRow }, new Set());
-  const index = isThere && !isDamaged ? openLogIndex<R>({ path, warn: () => {}, survey: look }) : undefined;
+  const index = isThere && !isDamaged ? openLogIndex<R>({ path, warn: () => {}, survey: look, seal }) : undefined;
   try {
     // Before the logs: what another process appends meanwhile must not look like something the logs lack.
     const known = index?.rows() ?? [];
@@ -155,7 +164,7 @@ export async function verifyFolder<B, R extends LogRow>(folder: string, foldRow:
     const lost = lossesOf(known, rows);
     const damaged = isDamaged ? [`${path} is damaged; the next command makes it anew from the logs`] : [];
     const earlier = noted.filter((sentence) => !lost.includes(sentence));
-    const blobs = await verifyBlobs(join(folder, "blobs"));
+    const blobs = await verifyBlobs(join(folder, "blobs"), seal);
     const problems = [...survey.problems, ...damaged, ...lost, ...earlier, ...blobs.problems];
     const found = { segments: survey.segments.size, records: places.length, sessions: rows.length };
     return { ...found, bytes: bytes + blobs.bytes, blobs: blobs.count, problems };
@@ -167,8 +176,11 @@ export async function verifyFolder<B, R extends LogRow>(folder: string, foldRow:
 
 const IDS_A_PAGE = 500;
 
-async function verifyBlobs(folder: string): Promise<{ count: number; bytes: number; problems: readonly string[] }> {
-  const { ids, get } = createBlobFiles(folder, randomUUID);
+async function verifyBlobs(
+  folder: string,
+  seal: Seal | undefined,
+): Promise<{ count: number; bytes: number; problems: readonly string[] }> {
+  const { ids, get } = createBlobFiles(folder, randomUUID, seal);
   const problems: string[] = [];
   let [count, bytes] = [0, 0];
   for (let page = await ids("", IDS_A_PAGE); page.length > 0; page = await ids(page.at(-1) ?? "", IDS_A_PAGE)) {

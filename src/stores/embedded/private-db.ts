@@ -17,6 +17,7 @@ import {
   waitForLock,
   writeWhole,
 } from "./table-file.ts";
+import { codecOf, type Encoding, type SealedValues } from "./table-values.ts";
 import {
   getFrom,
   hasIn,
@@ -65,13 +66,13 @@ export interface PrivateDb<Value, K extends Key> extends Table<Value, K> {
   close(): Promise<void>;
 }
 
-type Encoding = "json" | "binary";
-
 export interface PrivateDbOptions {
   /** What it holds means nothing after a power cut. */
   readonly noSync?: boolean;
   /** Of the table of its own. */
   readonly encoding?: Encoding;
+  /** Seals every value; keys stay as they are, since they are what values are found by. */
+  readonly sealed?: SealedValues | undefined;
 }
 
 /** A file whose states have mostly passed is written anew: when it is this much longer than it was then. */
@@ -88,7 +89,7 @@ const GENERATION_MAX = 2 ** 47;
  */
 export function openPrivateDb<Value, K extends Key>(
   path: string,
-  { noSync = false, encoding: ownEncoding = "json" }: PrivateDbOptions,
+  { noSync = false, encoding: ownEncoding = "json", sealed }: PrivateDbOptions,
   warn: (sentence: string) => void,
 ): PrivateDb<Value, K> {
   let file: OpenFile | undefined;
@@ -223,19 +224,19 @@ export function openPrivateDb<Value, K extends Key>(
     }, SYNC_PAUSE_MS).unref();
   };
   const openDB = <V, Keys extends Key>(name: string, encoding: Encoding): Table<V, Keys> => {
-    // What is read is what was put: every checksum on the way to it was right.
-    const decode = (bytes: Buffer): V => (encoding === "json" ? JSON.parse(bytes.toString()) : bytes) as V;
+    const { decode, encode } = codecOf<V>(name, encoding, { path, sealed });
     const visit: Table<V, Keys>["visit"] = (range, see) =>
       reading((at, tables) => {
         // A table has one kind of keys, which is the one it was written with.
         for (const { key, value } of rangeOf(tables.get(name)?.root, rangeBytes(range), at))
-          if (see(keyOf(key) as Keys, decode(value)) === "enough") return;
+          if (see(keyOf(key) as Keys, decode(value, key)) === "enough") return;
       });
     return {
       get: (key) =>
         reading((at, tables) => {
-          const bytes = getFrom(tables.get(name)?.root, keyBytes(key), at);
-          return bytes && decode(bytes);
+          const named = keyBytes(key);
+          const bytes = getFrom(tables.get(name)?.root, named, at);
+          return bytes && decode(bytes, named);
         }),
       doesExist: (key) => reading((at, tables) => hasIn(tables.get(name)?.root, keyBytes(key), at)),
       getRange: (range = {}) => {
@@ -250,7 +251,7 @@ export function openPrivateDb<Value, K extends Key>(
           const table = tables.get(name) ?? { root: undefined, count: 0 };
           const bytes = keyBytes(key);
           const count = table.count + (hasIn(table.root, bytes, at) ? 0 : 1);
-          tables.set(name, { root: putInto(table.root, bytes, encodeValue(value), at), count });
+          tables.set(name, { root: putInto(table.root, bytes, encode(value, bytes), at), count });
         }),
       remove: (key) =>
         writing((at, tables) => {
@@ -325,10 +326,6 @@ function tablesOf(state: State): ReadonlyMap<string, { root: Tree; count: number
   const tables = new Map(Object.entries(state.tables).map(([name, { root, count }]) => [name, { root, count }]));
   knownTables.set(state, tables);
   return tables;
-}
-
-function encodeValue(value: unknown): Buffer {
-  return Buffer.from(value instanceof Uint8Array ? value : JSON.stringify(value));
 }
 
 const TEXT = 1;

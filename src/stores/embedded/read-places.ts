@@ -1,6 +1,16 @@
 import type { Entry } from "../../contract/entry.ts";
-import { RuntimeError } from "../../contract/error.ts";
-import { countUpTo, findRecord, HEADER_BYTES, openRecord, type RecordEntries, recordHead, sumAt } from "./record.ts";
+import { messageOf, RuntimeError } from "../../contract/error.ts";
+import { isUnreadable } from "../sealing.ts";
+import {
+  countUpTo,
+  decodeRecord,
+  findRecord,
+  HEADER_BYTES,
+  openRecord,
+  type RecordEntries,
+  recordHead,
+  sumAt,
+} from "./record.ts";
 import type { SegmentIo, Segments } from "./segments.ts";
 
 /** Where a record lies: found by its session and the seq of its first entry. */
@@ -172,7 +182,7 @@ function recordAt<B>(buffer: Buffer, place: RecordPlace, base: number, { segment
     found = findRecord(bytes, offset);
   }
   if (found.kind === "record") {
-    const record = openRecord<B>(bytes, offset);
+    const record = openRecord<B>(bytes, offset, segments.seal);
     const sum = sumAt(bytes, offset);
     if (place.bytes >= LARGE_BYTES) larges.set(segments, { ...place, record: new WeakRef(record), sum });
     return record;
@@ -180,6 +190,17 @@ function recordAt<B>(buffer: Buffer, place: RecordPlace, base: number, { segment
   const why = found.kind === "damaged" ? found.why : "nothing is there";
   const message = `${segments.path(place.segment)} is damaged at ${place.offset}: ${why}; earlier records are intact`;
   throw new RuntimeError("SESSION_STORE_ERROR", message);
+}
+
+/** Nothing of a record whose seal does not open: whoever reads its session is told, and the other sessions go on. */
+export function readableEntries<B>(record: Buffer, { seal }: Segments, problems: string[] = []): readonly Entry<B>[] {
+  try {
+    return decodeRecord<B>(record, 0, seal).entries;
+  } catch (error) {
+    if (!isUnreadable(error)) throw error;
+    problems.push(messageOf(error));
+    return [];
+  }
 }
 
 function missing(sessionId: string, expected: number, found: number): RuntimeError {

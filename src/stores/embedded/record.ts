@@ -1,6 +1,8 @@
 import { crc32 } from "node:zlib";
 import type { Entry } from "../../contract/entry.ts";
 import { RuntimeError } from "../../contract/error.ts";
+import { type Seal, SHARED_OWNERS } from "../../ports/seal.ts";
+import { isSealed, isUnreadable, SEAL_BYTES, sealOn } from "../sealing.ts";
 import type { SegmentIo } from "./segments.ts";
 
 /** Entries of one append: they are written, checked and found together. */
@@ -18,26 +20,32 @@ const RECORD_BYTES_MAX = 64 * 1_024 * 1_024;
 /** A larger number is written as this one. */
 const FENCE_MAX = 2 ** 16 - 1;
 
-/** Writes entries as one record. Of two for the same seq the one with the higher fence counts. */
-export function encodeRecord(sessionId: string, entries: readonly Entry<unknown>[], fence = 0): Buffer {
+/** Writes entries as one record, sealed where there is a seal. Of two for the same seq the one with the higher fence counts. */
+export function encodeRecord(sessionId: string, entries: readonly Entry<unknown>[], fence = 0, seal?: Seal): Buffer {
   const payload = JSON.stringify(entries.map(({ span, body }) => [span, body]));
   const record = Buffer.allocUnsafe(HEADER_BYTES + checked(Buffer.byteLength(payload)));
   record.write(payload, HEADER_BYTES);
-  return headed(record, { sessionId, entries, fence });
+  return headed(record, { sessionId, entries, fence, seal });
 }
 
-/** Writes entries as a record that is exactly so long: what is over is blanks before the last bracket. */
+/**
+ * Writes other entries as a record that is as long as the one whose place it takes, and sealed if that was: what is over is
+ * blanks before the last bracket.
+ */
 export function encodeToFit(
-  sessionId: string,
+  before: Buffer,
   entries: readonly Entry<unknown>[],
-  { fence, bytes }: { readonly fence: number; readonly bytes: number },
+  { seal, owner }: { readonly seal: Seal | undefined; readonly owner?: string },
 ): Buffer {
+  const { sessionId, fence } = recordHead(before, 0);
+  const by = isSealed(before.subarray(HEADER_BYTES)) ? seal : undefined;
+  const bytes = before.length - (by === undefined ? 0 : SEAL_BYTES);
   const payload = JSON.stringify(entries.map(({ span, body }) => [span, body]));
   const room = bytes - HEADER_BYTES - Buffer.byteLength(payload);
   if (room < 0) throw new RuntimeError("SESSION_STORE_ERROR", `a record may not grow, and this one would by ${-room}`);
   const record = Buffer.allocUnsafe(bytes);
   record.write(`${payload.slice(0, -1)}${" ".repeat(room)}]`, HEADER_BYTES);
-  return headed(record, { sessionId, entries, fence });
+  return headed(record, { sessionId, entries, fence, seal: by, owner });
 }
 
 /** So many entries are a moment's work. */
@@ -47,7 +55,11 @@ export const PIECE_ENTRIES = 64;
 export async function encodeInPieces(
   sessionId: string,
   entries: readonly Entry<unknown>[],
-  { fence, breathe }: { readonly fence: number; readonly breathe: () => Promise<void> },
+  {
+    fence,
+    breathe,
+    seal,
+  }: { readonly fence: number; readonly breathe: () => Promise<void>; readonly seal?: Seal | undefined },
 ): Promise<Buffer> {
   const pieces = [Buffer.alloc(HEADER_BYTES)];
   for (let first = 0; first < entries.length; first += PIECE_ENTRIES) {
@@ -57,7 +69,7 @@ export async function encodeInPieces(
   }
   pieces.push(Buffer.from("]"));
   checked(pieces.reduce((sum, piece) => sum + piece.length, -HEADER_BYTES));
-  return headed(Buffer.concat(pieces), { sessionId, entries, fence });
+  return headed(Buffer.concat(pieces), { sessionId, entries, fence, seal });
 }
 
 function checked(payloadBytes: number): number {
@@ -70,21 +82,36 @@ function checked(payloadBytes: number): number {
 /** More entries are written as this many. */
 const ENTRIES_MAX = 2 ** 16 - 1;
 
+interface Heading {
+  readonly sessionId: string;
+  readonly entries: readonly Entry<unknown>[];
+  readonly fence: number;
+  readonly seal: Seal | undefined;
+  /** Whose key it is sealed with; else the session's. */
+  readonly owner?: string | undefined;
+}
+
 /** A record with its header, when its payload is there. */
-function headed(
-  record: Buffer,
-  of: { readonly sessionId: string; readonly entries: readonly Entry<unknown>[]; readonly fence: number },
-): Buffer {
+function headed(plain: Buffer, of: Heading): Buffer {
   const [first] = of.entries;
   if (first === undefined) throw new Error("a record holds at least one entry");
+  idBytes(of.sessionId).copy(plain, 8);
+  plain.writeUIntLE(first.seq, 24, 6);
+  plain.writeUIntLE(first.timestamp_ms, 30, 6);
+  plain.writeUInt16LE(Math.min(of.entries.length, ENTRIES_MAX), 36);
+  plain.writeUInt16LE(Math.min(of.fence, FENCE_MAX), 38);
+  const record = of.seal === undefined ? plain : sealedRecord(plain, of.owner ?? of.sessionId, of.seal);
   record.writeUInt32LE(record.length - HEADER_BYTES, 0);
-  idBytes(of.sessionId).copy(record, 8);
-  record.writeUIntLE(first.seq, 24, 6);
-  record.writeUIntLE(first.timestamp_ms, 30, 6);
-  record.writeUInt16LE(Math.min(of.entries.length, ENTRIES_MAX), 36);
-  record.writeUInt16LE(Math.min(of.fence, FENCE_MAX), 38);
   record.writeUInt32LE(crc32(record.subarray(CHECKED_FROM)), 4);
   return record;
+}
+
+/** Its payload opens under this header alone: a record moved to another session or seq is noticed. */
+function sealedRecord(plain: Buffer, owner: string, seal: Seal): Buffer {
+  const header = plain.subarray(0, HEADER_BYTES);
+  const sealed = seal.seal(owner, plain.subarray(HEADER_BYTES), header.subarray(CHECKED_FROM));
+  checked(sealed.length);
+  return Buffer.concat([header, sealed]);
 }
 
 const knownIds = new Map<string, Buffer>();
@@ -133,15 +160,35 @@ export function recordHead(buffer: Buffer, offset: number) {
   };
 }
 
-/** Reads a whole record. */
-export function decodeRecord<B>(buffer: Buffer, offset: number): LogRecord<B> {
+/** Reads a whole record; throws, as `isUnreadable` tells, for one whose seal does not open. */
+export function decodeRecord<B>(buffer: Buffer, offset: number, seal?: Seal): LogRecord<B> {
   const { sessionId, seq, timestamp_ms } = recordHead(buffer, offset);
-  const payload = payloadAt(buffer, offset).toString();
+  const payload = payloadAt(buffer, offset, seal).toString();
   return { sessionId, entries: entriesIn(payload, { seq, timestamp_ms }) };
 }
 
-function payloadAt(buffer: Buffer, offset: number): Buffer {
-  return buffer.subarray(offset + HEADER_BYTES, offset + HEADER_BYTES + buffer.readUInt32LE(offset));
+function payloadAt(buffer: Buffer, offset: number, seal: Seal | undefined): Buffer {
+  const kept = buffer.subarray(offset + HEADER_BYTES, offset + HEADER_BYTES + buffer.readUInt32LE(offset));
+  const { sessionId, seq } = recordHead(buffer, offset);
+  const by = sealOn(kept, seal, `seq ${seq} of session ${sessionId}`);
+  if (by === undefined) return kept;
+  const opened = openKept(by, sessionId, kept, buffer.subarray(offset + CHECKED_FROM, offset + HEADER_BYTES));
+  return Buffer.from(opened.buffer, opened.byteOffset, opened.length);
+}
+
+/** What is left of a session that was forgotten is sealed with a key that all such share: its own is destroyed. */
+function openKept(seal: Seal, sessionId: string, kept: Uint8Array, place: Uint8Array): Uint8Array {
+  try {
+    return seal.open(sessionId, kept, place);
+  } catch (error) {
+    if (!isUnreadable(error) || !seal.has(SHARED_OWNERS.forgotten)) throw error;
+    try {
+      return seal.open(SHARED_OWNERS.forgotten, kept, place);
+    } catch {
+      // It is not that: what was wrong before is told.
+      throw error;
+    }
+  }
 }
 
 function entriesIn<B>(text: string, from: { readonly seq: number; readonly timestamp_ms: number }): Entry<B>[] {
@@ -165,12 +212,12 @@ export interface RecordEntries<B> {
 }
 
 /** Opens a whole record. Of a large one only those entries are decoded that are asked for. */
-export function openRecord<B>(buffer: Buffer, offset: number): RecordEntries<B> {
+export function openRecord<B>(buffer: Buffer, offset: number, seal?: Seal): RecordEntries<B> {
   const { seq: first, timestamp_ms } = recordHead(buffer, offset);
-  const payload = payloadAt(buffer, offset);
+  const payload = payloadAt(buffer, offset, seal);
   const rows = payload.length < SMALL_BYTES ? undefined : rowsIn(payload, first, buffer.readUInt16LE(offset + 36));
   if (rows === undefined) {
-    const { entries } = decodeRecord<B>(buffer, offset);
+    const entries = entriesIn<B>(payload.toString(), { seq: first, timestamp_ms });
     const last = entries.at(-1);
     return {
       end: last === undefined ? first : last.seq + last.span,

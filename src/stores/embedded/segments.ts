@@ -13,6 +13,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { RuntimeError } from "../../contract/error.ts";
+import type { Seal } from "../../ports/seal.ts";
 
 /** What a segment needs of the file system, so that a test can make any call fail. */
 export interface SegmentIo {
@@ -195,6 +196,8 @@ const NAME = /^(\d{8})\.log$/;
 
 /** The log's files. Each is written by one process at a time, so that several can append without waiting. */
 export interface Segments {
+  /** What records in them are sealed by; undefined: they are plain. */
+  readonly seal: Seal | undefined;
   /** Numbers of the files that are there, ascending. */
   list(): readonly number[];
   path(segment: number): string;
@@ -205,7 +208,7 @@ export interface Segments {
   close(): void;
 }
 
-export function openSegments(folder: string, io: SegmentIo): Segments {
+export function openSegments(folder: string, io: SegmentIo, seal?: Seal): Segments {
   const readers = new Map<number, number>();
   const path = (segment: number): string => join(folder, `${segment.toString().padStart(8, "0")}.log`);
   const list = (): readonly number[] =>
@@ -216,6 +219,7 @@ export function openSegments(folder: string, io: SegmentIo): Segments {
       })
       .sort((a, b) => a - b);
   return {
+    seal,
     list,
     path,
     reader: (segment) => {

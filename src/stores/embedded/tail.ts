@@ -1,8 +1,15 @@
 import type { FoldRow, LogRow, RowQuery } from "../../ports/store.ts";
 import { pageOf } from "../page.ts";
 import type { Checkpoint, LogIndex, SegmentState } from "./log-index.ts";
-import { type Chain, leftOutSentence, type RecordPlace, readPlaces, soleChain } from "./read-places.ts";
-import { decodeRecord, findRecord, recordHead, scanSegment } from "./record.ts";
+import {
+  type Chain,
+  leftOutSentence,
+  type RecordPlace,
+  readableEntries,
+  readPlaces,
+  soleChain,
+} from "./read-places.ts";
+import { findRecord, recordHead, scanSegment } from "./record.ts";
 import type { SegmentIo, Segments } from "./segments.ts";
 
 /** What the index on disk does not know yet: found by reading the ends of the segments, and added to by appends. */
@@ -137,7 +144,7 @@ export function createTail<B, R extends LogRow>(parts: TailParts<B, R>): Tail<R>
     for (const { sessionId, place, record } of found.sort((a, b) => a.place.seq - b.place.seq)) {
       note(sessionId, place);
       if (place.seq <= (rowOf(sessionId)?.last_seq ?? 0)) suspects.add(sessionId);
-      for (const entry of decodeRecord<B>(record, 0).entries) {
+      for (const entry of readableEntries<B>(record, segments)) {
         const row = rowOf(sessionId);
         if (entry.seq === (row?.last_seq ?? 0) + 1) rows.set(sessionId, foldRow(row, sessionId, entry));
       }
@@ -320,7 +327,7 @@ export function surveyLogs<B, R extends LogRow>(
     places.push({ sessionId, place });
     const record = Buffer.allocUnsafe(place.bytes);
     io.read(segments.reader(place.segment), record, place.offset);
-    for (const entry of decodeRecord<B>(record, 0).entries)
+    for (const entry of readableEntries<B>(record, segments, problems))
       rows.set(sessionId, foldRow(rows.get(sessionId), sessionId, entry));
   }
   return { places, rows: [...rows.values()], segments: states, bytes, problems, twice };

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { messageOf, RuntimeError } from "../../contract/error.ts";
 import type { Chunk, MemoryStore } from "../../ports/memory.ts";
+import type { Seal } from "../../ports/seal.ts";
 import { DamagedDb } from "../embedded/table-file.ts";
 import {
   addBatch,
@@ -30,6 +31,8 @@ export interface EmbeddedMemoryOptions {
   readonly version?: number;
   /** How vectors are compared; plain loops for what has no SIMD. */
   readonly scanner?: Scanner["kind"];
+  /** What is kept is sealed by it; undefined: it is kept as it is. */
+  readonly seal?: Seal | undefined;
 }
 
 /** How far a store has followed a memory that is kept elsewhere. */
@@ -65,11 +68,11 @@ export interface EmbeddedMemory extends MemoryStore {
  * damaged is emptied, which whoever asked is told: it is taken in from the logs again.
  */
 export function openMemoryStore(options: EmbeddedMemoryOptions): EmbeddedMemory {
-  const { folder, warn = () => {}, version = FIRST_VERSION, scanner = "simd" } = options;
+  const { folder, warn = () => {}, version = FIRST_VERSION, scanner = "simd", seal } = options;
   makeFolder(folder);
   const path = join(folder, "memory.db");
-  const tables = openTables(path, warn);
-  let view = openView(tables, { folder, warn, scanner });
+  const tables = openTables(path, warn, seal);
+  let view = openView(tables, { folder, warn, scanner, seal });
   let generation = tables.root.generation();
   let isEmptied = false;
   /** Sessions whose cursor was asked for since the memory was emptied: a batch that follows an earlier one has a gap. */
@@ -80,7 +83,7 @@ export function openMemoryStore(options: EmbeddedMemoryOptions): EmbeddedMemory 
     if (now === generation) return;
     generation = now;
     view.close();
-    view = openView(tables, { folder, warn, scanner });
+    view = openView(tables, { folder, warn, scanner, seal });
     isEmptied = true;
     asked.clear();
   };
@@ -202,10 +205,10 @@ function cleanSegment(tables: Tables, firstId: number): void {
 }
 
 /** What is known of the tables in this process. */
-function openView(tables: Tables, { folder, warn, scanner }: Required<Omit<EmbeddedMemoryOptions, "version">>) {
+function openView(tables: Tables, { folder, warn, scanner, seal }: Required<Omit<EmbeddedMemoryOptions, "version">>) {
   const catalogue = createCatalogue(tables);
   const openShelf = (embedderId: string) => {
-    const shelf = createShelf({ tables, catalogue, folder, embedderId, warn });
+    const shelf = createShelf({ tables, catalogue, folder, embedderId, warn, seal });
     return { ...shelf, nearest: createNearest(shelf, catalogue, scanner) };
   };
   const shelves = new Map<string, ReturnType<typeof openShelf>>();

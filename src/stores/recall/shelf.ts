@@ -1,12 +1,15 @@
+import { randomUUID } from "node:crypto";
 import { crc32 } from "node:zlib";
 import { RuntimeError } from "../../contract/error.ts";
 import type { NewVector, Wanted } from "../../ports/memory.ts";
+import type { Seal } from "../../ports/seal.ts";
 import { BY_WORDS, type Catalogue, DISCARDED, LIVE } from "./catalogue.ts";
 import { layoutFor } from "./simd.ts";
 import type { EmbedderState, Tables } from "./tables.ts";
 import {
   encodeVector,
   isSoundRow,
+  maskBy,
   openVectorFiles,
   signatureOf,
   sumOfPassage,
@@ -21,6 +24,7 @@ export interface ShelfOptions {
   readonly folder: string;
   readonly embedderId: string;
   readonly warn: (sentence: string) => void;
+  readonly seal: Seal | undefined;
 }
 
 /** The vectors of one embedder: which are there, and how they are written and mended. */
@@ -51,7 +55,7 @@ export interface Shelf {
   close(): void;
 }
 
-export function createShelf({ tables, catalogue, folder, embedderId, warn }: ShelfOptions): Shelf {
+export function createShelf({ tables, catalogue, folder, embedderId, warn, seal }: ShelfOptions): Shelf {
   const stale = new Set<number>();
   const known = new Map<number, PresencePage>();
   let present = new Uint8Array(PRESENCE_IDS);
@@ -79,7 +83,9 @@ export function createShelf({ tables, catalogue, folder, embedderId, warn }: She
     stale.add(number);
   };
   const filesOf = (state: EmbedderState): VectorFiles => {
-    files ??= openVectorFiles(vectorsPath(folder, tables.root.generation(), state), layoutFor(state.dimensions, 0));
+    const mask = seal === undefined || state.salt === undefined ? undefined : maskBy(seal, state.salt);
+    const path = vectorsPath(folder, tables.root.generation(), state);
+    files ??= openVectorFiles(path, layoutFor(state.dimensions, 0), mask);
     return files;
   };
 
@@ -110,7 +116,7 @@ export function createShelf({ tables, catalogue, folder, embedderId, warn }: She
         vector.length === dimensions ? encodeVector(id, vector, sizes, passage) : refuse(dimensions, vector.length),
       );
       const state = tables.root.transactionSync(() =>
-        putRows({ tables, embedderId, files: filesOf, followed }, dimensions, rows),
+        putRows({ tables, embedderId, files: filesOf, followed, isMasked: seal !== undefined }, dimensions, rows),
       );
       if (state.dimensions !== dimensions) refuse(state.dimensions, dimensions);
     },
@@ -289,6 +295,7 @@ interface Target {
   readonly tables: Tables;
   readonly embedderId: string;
   readonly followed: number | undefined;
+  readonly isMasked: boolean;
   files(state: EmbedderState): VectorFiles;
 }
 
@@ -297,11 +304,14 @@ interface Target {
  * has another number of dimensions: the state that comes back tells. Inside a transaction.
  */
 function putRows(
-  { tables, embedderId, followed, files }: Target,
+  { tables, embedderId, followed, files, isMasked }: Target,
   dimensions: number,
   vectors: readonly VectorRow[],
 ): EmbedderState {
-  const fresh = (): EmbedderState => ({ number: tables.embedders.getCount() + 1, dimensions, revision: 0 });
+  const fresh = (): EmbedderState => {
+    const state = { number: tables.embedders.getCount() + 1, dimensions, revision: 0 };
+    return isMasked ? { ...state, salt: randomUUID() } : state;
+  };
   const before = tables.embedders.get(embedderId) ?? fresh();
   if (before.dimensions !== dimensions) return before;
   const position = followed === undefined ? {} : { followed: Math.max(followed, before.followed ?? 0) };

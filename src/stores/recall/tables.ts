@@ -1,4 +1,5 @@
 import type { Chunk, ChunkSource, MemoryBatch, NewChunk } from "../../ports/memory.ts";
+import { type Seal, SHARED_OWNERS } from "../../ports/seal.ts";
 import { openPrivateDb, type PrivateDb, type Table } from "../embedded/private-db.ts";
 import { DamagedDb } from "../embedded/table-file.ts";
 
@@ -51,6 +52,8 @@ export interface EmbedderState {
   readonly dimensions: number;
   /** Counts up with every change to its pages. */
   readonly revision: number;
+  /** What its vectors are masked by, beside the realm's key; absent where they are plain. */
+  readonly salt?: string;
   /** How far the vectors of a memory kept elsewhere are here too. */
   readonly followed?: number;
 }
@@ -87,8 +90,9 @@ const EMPTY: Manifest = {
   segments: [],
 };
 
-export function openTables(path: string, warn: (sentence: string) => void): Tables {
-  const root = openPrivateDb<unknown, string>(path, {}, warn);
+export function openTables(path: string, warn: (sentence: string) => void, seal?: Seal): Tables {
+  const sealed = seal === undefined ? undefined : { by: seal, owner: SHARED_OWNERS.memory };
+  const root = openPrivateDb<unknown, string>(path, { sealed }, warn);
   return {
     root,
     manifest: root.openDB("manifest", "json"),

@@ -1,7 +1,8 @@
-import { createHash } from "node:crypto";
+import { createCipheriv, createHash, createSecretKey, type KeyObject } from "node:crypto";
 import { closeSync, constants, fstatSync, openSync, readSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
+import { type Seal, SHARED_OWNERS } from "../../ports/seal.ts";
 import type { ScanLayout } from "./simd.ts";
 
 /**
@@ -27,9 +28,35 @@ export function vectorsPath(folder: string, generation: number, embedder: { read
   return join(folder, `vectors-${generation === 0 ? "" : `${generation}-`}${embedder.number}`);
 }
 
+/** Hides what stands at a place of one of the files, and shows it again: the same call does both. */
+type Mask = (kind: string, bytes: Uint8Array, position: number) => Uint8Array;
+
+const plain: Mask = (_, bytes) => bytes;
+
+/**
+ * A stream of AES-256-CTR by the place in the file. It hides and does not vouch: that a vector is the one that was written
+ * is told by its checksum. `salt` is never used twice: two vectors under one stream would tell of each other.
+ */
+export function maskBy(seal: Seal, salt: string): Mask {
+  // As objects: a key that is bytes costs more each time than what it masks.
+  const keys = new Map<string, KeyObject>();
+  return (kind, bytes, position) => {
+    const key = keys.get(kind) ?? createSecretKey(seal.secret(SHARED_OWNERS.memory, `${salt} ${kind}`));
+    keys.set(kind, key);
+    const counter = Buffer.alloc(BLOCK_BYTES);
+    counter.writeUIntBE(Math.floor(position / BLOCK_BYTES), BLOCK_BYTES - 6, 6);
+    const stream = createCipheriv("aes-256-ctr", key, counter);
+    stream.update(new Uint8Array(position % BLOCK_BYTES));
+    return stream.update(bytes);
+  };
+}
+
+const BLOCK_BYTES = 16;
+
 export function openVectorFiles(
   path: string,
   { stride, signatureBytes }: Pick<ScanLayout, "stride" | "signatureBytes">,
+  mask: Mask = plain,
 ): VectorFiles {
   const open = (kind: string): number => openSync(`${path}.${kind}`, constants.O_RDWR | constants.O_CREAT, 0o600);
   const rows = open("rows");
@@ -44,22 +71,29 @@ export function openVectorFiles(
     },
     () => open("sums"),
   );
+  const read = (kind: string, fd: number, into: Uint8Array, at: { position: number; length: number }): void => {
+    const bytes = into.subarray(0, readFully(fd, into, at));
+    if (mask !== plain) bytes.set(mask(kind, bytes, at.position));
+  };
+  const write = (kind: string, fd: number, from: Uint8Array, position: number): void =>
+    writeFully(fd, mask(kind, from, position), position);
   return {
-    readRows: (firstId, into, count) => readFully(rows, into, { position: firstId * stride, length: count * stride }),
+    readRows: (firstId, into, count) =>
+      read("rows", rows, into, { position: firstId * stride, length: count * stride }),
     readSignatures: (firstId, into) =>
-      readFully(signatures, into, { position: firstId * signatureBytes, length: into.length }),
+      read("bits", signatures, into, { position: firstId * signatureBytes, length: into.length }),
     readSums: (firstId, count) => {
       const into = new Float64Array(count);
-      readFully(sums, new Uint8Array(into.buffer), { position: firstId * SUM_BYTES, length: into.byteLength });
+      read("sums", sums, new Uint8Array(into.buffer), { position: firstId * SUM_BYTES, length: into.byteLength });
       return into;
     },
     write: (vectors) => {
       for (const run of runsOf(vectors)) {
         const firstId = run[0]?.id ?? 0;
-        writeFully(rows, Buffer.concat(run.map(({ row }) => row)), firstId * stride);
-        writeFully(signatures, Buffer.concat(run.map(({ signature }) => signature)), firstId * signatureBytes);
+        write("rows", rows, Buffer.concat(run.map(({ row }) => row)), firstId * stride);
+        write("bits", signatures, Buffer.concat(run.map(({ signature }) => signature)), firstId * signatureBytes);
         const made = Float64Array.from(run, ({ sum }) => sum);
-        writeFully(sums, new Uint8Array(made.buffer), firstId * SUM_BYTES);
+        write("sums", sums, new Uint8Array(made.buffer), firstId * SUM_BYTES);
       }
     },
     erase: (id) => {
@@ -113,7 +147,8 @@ function runsOf(vectors: readonly VectorRow[]): readonly VectorRow[][] {
   return runs;
 }
 
-function readFully(fd: number, into: Uint8Array, { position, length }: { position: number; length: number }): void {
+/** Returns how much was there; the rest is zeros. */
+function readFully(fd: number, into: Uint8Array, { position, length }: { position: number; length: number }): number {
   let read = 0;
   while (read < length) {
     const bytes = readSync(fd, into, read, length - read, position + read);
@@ -121,6 +156,7 @@ function readFully(fd: number, into: Uint8Array, { position, length }: { positio
     read += bytes;
   }
   if (read < length) into.fill(0, read, length);
+  return read;
 }
 
 function writeFully(fd: number, from: Uint8Array, position: number): void {

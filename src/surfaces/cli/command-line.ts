@@ -10,6 +10,7 @@ import { addCompletionCommand } from "./commands/completion.ts";
 import { addConfigCommand } from "./commands/config.ts";
 import { addConformanceCommand } from "./commands/conformance.ts";
 import { addDoctorCommand } from "./commands/doctor.ts";
+import { addEncryptionCommand } from "./commands/encryption.ts";
 import { addInitCommand } from "./commands/init.ts";
 import { addMcpCommand, settleServerCommand } from "./commands/mcp.ts";
 import { addMemoryCommand } from "./commands/memory.ts";
@@ -106,6 +107,7 @@ const COMMANDS: Readonly<Record<string, readonly Named[]>> = {
     [["store"], addStoreCommand],
     [["backup"], addBackupCommand],
     [["restore"], addRestoreCommand],
+    [["encryption"], addEncryptionCommand],
     [["models"], addModelsCommand],
     [["capabilities"], addCapabilitiesCommand],
     [[], addCompletionCommand],

@@ -45,7 +45,12 @@ export interface Parts {
   openRuntime(options: OpenOptions): Promise<Runtime>;
   createInMemoryStore(): Promise<Store>;
   /** Checks every checksum of the logs in a state folder; it changes nothing. */
-  verifyStore(folder: string): Promise<StoreReport>;
+  verifyStore(
+    folder: string,
+    options: { readonly encryption?: Config["encryption"]; readonly env: Io["env"] },
+  ): Promise<StoreReport>;
+  /** Keys of realms: made, looked at, changed. */
+  encryption(): Promise<SealedRealms>;
   /** Asks a database how it is; it changes nothing. */
   readonly inspectDatabase: typeof inspectDatabase;
   /** Checks what a realm keeps in a database; it changes nothing. */
@@ -79,6 +84,23 @@ export interface Parts {
   createScriptedModel(script: (request: ModelRequest, index: number) => ScriptedAnswer): Promise<ModelClient>;
 }
 
+/** What can be done about the key of a realm. */
+interface SealedRealms {
+  newRealmKey(): string;
+  inspectSeal(folder: string): Promise<SealReport | undefined>;
+  rotateRealmKey(
+    folder: string,
+    change: { readonly from: Config["encryption"]; readonly to: Config["encryption"]; readonly env: Io["env"] },
+  ): Promise<boolean>;
+}
+
+interface SealReport {
+  readonly keyId: string;
+  readonly keys: number;
+  readonly isPlainBefore: boolean;
+  readonly problems: readonly string[];
+}
+
 /** Where policies are tried on recorded logs. */
 export interface Laboratory {
   /** Throws INVALID_PARAMS, naming the file, the key and the fix. */
@@ -87,7 +109,7 @@ export interface Laboratory {
     where: { readonly path: string; readonly shown: string; readonly named: string },
   ): Promise<LaboratoryPolicy>;
   /** Every entry of a session that is kept at a place. */
-  readKeptLog(address: StoreAddress, sessionId: string): Promise<readonly Entry[]>;
+  readKeptLog(address: StoreAddress, sessionId: string, encryption: Config["encryption"]): Promise<readonly Entry[]>;
   runSimulation(options: LaboratoryOptions): Promise<Simulation>;
 }
 

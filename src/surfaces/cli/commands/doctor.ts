@@ -11,6 +11,7 @@ import { bytesText, counted, createPaint, writeJson } from "../io.ts";
 import { isThere, loadHere, readConfiguration, withSessions } from "../open-runtime.ts";
 import type { Invocation, ModelOutlook, Parts } from "../parts.ts";
 import { whileWaiting } from "../progress.ts";
+import { PLAIN_BEFORE } from "./encryption.ts";
 
 /** Declares `rkat doctor`. */
 export function addDoctorCommand(program: Command, invocation: Invocation): void {
@@ -73,6 +74,7 @@ async function examine(invocation: Invocation): Promise<readonly Finding[]> {
       ...examineServers(mcpServers),
       folder,
       await examineSessions(invocation, config),
+      ...(await examineSeal(invocation, config)),
     ];
   } catch (thrown) {
     return [node, ...brokenConfiguration(thrown), folder];
@@ -180,6 +182,22 @@ async function examineSessions(invocation: Invocation, config: Config): Promise<
   }
 }
 
+/** Where nothing is sealed and no key is named there is nothing to say. */
+async function examineSeal({ parts, place }: Invocation, { encryption }: Config): Promise<readonly Finding[]> {
+  const check = "encryption";
+  const hasKey = Object.keys(encryption).length > 0;
+  try {
+    const report = await (await parts.encryption()).inspectSeal(place().stateFolder);
+    if (report === undefined) return hasKey ? [{ check, status: "ok", finding: "begins with the first turn" }] : [];
+    const [problem] = report.problems;
+    if (problem !== undefined) return [{ check, status: "broken", finding: problem }];
+    const finding = `sealed by the key ${report.keyId}, which wraps ${report.keys} others`;
+    return [{ check, status: "ok", finding, ...(report.isPlainBefore ? { fix: PLAIN_BEFORE } : {}) }];
+  } catch (thrown) {
+    return [{ check, status: "broken", finding: asRuntimeError(thrown).message }];
+  }
+}
+
 /** How the database is: where, how far away, and who works in the realm. */
 async function examineDatabase(
   { parts, place }: Invocation,
@@ -218,14 +236,16 @@ async function folderBytes(folder: string): Promise<number> {
 async function verifySessions(invocation: Invocation, isJson: boolean): Promise<void> {
   const place = invocation.place();
   // A configuration that cannot be read is told of by the command without the flag; the folder can be checked without it.
-  const store = (await readConfiguration(invocation).catch(() => undefined))?.config.store;
+  const config = (await readConfiguration(invocation).catch(() => undefined))?.config;
+  const store = config?.store;
   if (store?.url !== undefined) {
     const address = { place: store.url, realm: realmNameIn(place, store) };
     return verifyKept(invocation, isJson, () => invocation.parts.verifyDatabase(address));
   }
   const { stateFolder } = place;
+  const options = { encryption: config?.encryption ?? {}, env: invocation.io.env };
   await verifyKept(invocation, isJson, async () =>
-    (await isThere(stateFolder)) ? invocation.parts.verifyStore(stateFolder) : NOTHING,
+    (await isThere(stateFolder)) ? invocation.parts.verifyStore(stateFolder, options) : NOTHING,
   );
 }
 

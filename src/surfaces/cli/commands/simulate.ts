@@ -176,16 +176,16 @@ async function fileLog(path: string, shown: string): Promise<SimulatedLog> {
 const PROBES = ".probes.json";
 
 async function keptLog(invocation: Invocation, laboratory: Laboratory, word: string): Promise<SimulatedLog> {
-  const { id, address } = await withSessions(invocation, async (opened) => {
-    const { store } = opened.config;
+  const { id, address, encryption } = await withSessions(invocation, async (opened) => {
+    const { store, encryption } = opened.config;
     const realm = configuredRealm(opened.place, store, { paths: false }).realm_id;
     const address = store.url === undefined ? { place: opened.place.stateFolder } : { place: store.url, realm };
     const id = await findSession(opened, word);
     // Whoever may not see it, or names one that is not there, is told as everywhere.
     await opened.runtime.dispatch("readSession", { session_id: id });
-    return { id, address };
+    return { id, address, encryption };
   });
-  return { name: shortId(id), entries: await laboratory.readKeptLog(address, id) };
+  return { name: shortId(id), entries: await laboratory.readKeptLog(address, id, encryption) };
 }
 
 async function saveLog({ io }: Invocation, logs: readonly SimulatedLog[], file: string): Promise<void> {

@@ -1,3 +1,4 @@
+import { resolve } from "node:path";
 import type { Command } from "commander";
 import { asRuntimeError, RuntimeError } from "../../../contract/error.ts";
 import type { CopyReport } from "../../../service/store-copy.ts";
@@ -14,6 +15,8 @@ interface CopyFlags {
   readonly toRealm?: string;
   readonly dryRun?: boolean;
   readonly forceConfig?: boolean;
+  readonly fromKeyFile?: string;
+  readonly toKeyFile?: string;
   readonly json?: boolean;
 }
 
@@ -39,6 +42,8 @@ export function addStoreCommand(program: Command, invocation: Invocation): void 
     .option("--to-realm <name>", "the realm of the database TO, where it is not that of --realm")
     .option("--dry-run", "compare, and say what would be copied; nothing is written")
     .option("--force-config", "replace a configuration at TO that differs")
+    .option("--from-key-file <path>", "the key that FROM is sealed with")
+    .option("--to-key-file <path>", "the key that TO is sealed with; a new folder is sealed by it")
     .addOption(jsonFlag())
     .action((from: string, to: string, _flags: unknown, self: Command) =>
       copyKept(invocation, { from, to }, self.optsWithGlobals<CopyFlags>()),
@@ -48,6 +53,7 @@ export function addStoreCommand(program: Command, invocation: Invocation): void 
       ["rkat store copy .rkat/realms/NAME postgres://rkat@db/rkat", "a folder to a database; rkat doctor names it"],
       ["rkat store copy postgres://rkat@db/rkat ./back-up", "and back; a new folder is made"],
       ["rkat store copy ./a postgres://rkat@db/rkat --realm team --dry-run", "a realm of its own; nothing is written"],
+      ["rkat store copy ./plain ./sealed --to-key-file realm.key", "all of it, sealed"],
     ],
     notes: [
       ["Realms", "A database holds several: --realm names one, and without it `default` is meant. A folder is one."],
@@ -66,7 +72,8 @@ async function copyKept(
   { from, to }: { readonly from: string; readonly to: string },
   flags: CopyFlags,
 ): Promise<void> {
-  const { realm, toRealm = realm, dryRun, forceConfig } = flags;
+  const { realm, toRealm = realm, dryRun, forceConfig, fromKeyFile, toKeyFile } = flags;
+  const keyIn = (path: string | undefined) => (path === undefined ? {} : { key_file: resolve(path) });
   const [isFromUrl, isToUrl] = [from, to].map((place) => URL_LIKE.test(place));
   if (realm !== undefined && !isFromUrl && !isToUrl)
     throw new RuntimeError("INVALID_PARAMS", "--realm names a realm of a database, and both places are folders");
@@ -86,6 +93,8 @@ async function copyKept(
       {
         dryRun,
         forceConfig,
+        fromEncryption: keyIn(fromKeyFile),
+        toEncryption: keyIn(toKeyFile),
         signal: io.interrupt,
         env: io.env,
         warn,
