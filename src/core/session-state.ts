@@ -322,6 +322,7 @@ export function advance(state: SessionState, entry: Entry): void {
       else state.pins.delete(body.seq);
       return;
     case "rewritten":
+    case "forgotten":
       // What the model counted was another context.
       state.lastInputTokens = 0;
       return;
@@ -334,10 +335,6 @@ export function advance(state: SessionState, entry: Entry): void {
       return;
     case "model_called":
       state.callEntry = entry;
-      return;
-    case "forgotten":
-      // What the model counted was another context.
-      state.lastInputTokens = 0;
       return;
     case "compaction_undone":
     case "expanded":

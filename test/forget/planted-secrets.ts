@@ -61,7 +61,7 @@ export const embedder: Embedder = {
 
 /** Where a secret was put, by turns. */
 export type Place = (typeof PLACES)[number];
-export const PLACES = ["prompt", "tool", "caption", "memory", "note", "label", "context"] as const;
+const PLACES = ["prompt", "tool", "caption", "memory", "note", "label", "context"] as const;
 
 /** Puts secrets into a realm, some a session, with compactions and forks among them; tells where each went. */
 export async function plantSecrets(

@@ -195,7 +195,7 @@ export function createTail<B, R extends LogRow>(parts: TailParts<B, R>): Tail<R>
     return chain;
   };
   /** A row may have been folded from a record that is left out. */
-  const foldAnew = (sessionId: string, places: readonly RecordPlace[]): void => {
+  const foldAnew = (sessionId: string, places: readonly RecordPlace[], how?: "saved"): void => {
     const entries = readPlaces<B>({ segments, io }, places, {
       sessionId,
       fromSeq: 1,
@@ -207,7 +207,7 @@ export function createTail<B, R extends LogRow>(parts: TailParts<B, R>): Tail<R>
     for (const entry of entries) row = foldRow(row, sessionId, entry);
     if (row === undefined) return;
     rows.set(sessionId, row);
-    if ((index.row(sessionId)?.last_seq ?? 0) > row.last_seq) index.saveRow(row);
+    if (how === "saved" || (index.row(sessionId)?.last_seq ?? 0) > row.last_seq) index.saveRow(row);
   };
 
   /** A page of the rows that the index does not know yet. */
@@ -239,11 +239,7 @@ export function createTail<B, R extends LogRow>(parts: TailParts<B, R>): Tail<R>
       rows.delete(sessionId);
     },
     settle,
-    refold: (sessionId) => {
-      foldAnew(sessionId, chainOf(sessionId).places);
-      const row = rows.get(sessionId);
-      if (row !== undefined) index.saveRow(row);
-    },
+    refold: (sessionId) => foldAnew(sessionId, chainOf(sessionId).places, "saved"),
     add: (sessionId, place, row) => {
       note(sessionId, place);
       rows.set(sessionId, row);

@@ -1,8 +1,9 @@
 import type { Neighbour, Scope } from "../../ports/memory.ts";
 import type { Catalogue, IdRange, Reach } from "./catalogue.ts";
 import { MIDDLE_VECTORS_MIN, seenFromMiddle } from "./middle.ts";
+import { checksumOf, PRESENCE_IDS } from "./presence.ts";
 import { createScanner, type Scanner } from "./scanner.ts";
-import { checksumOf, PRESENCE_IDS, type Shelf } from "./shelf.ts";
+import type { Shelf } from "./shelf.ts";
 import { layoutFor, SCAN_IDS_MAX, SCAN_ROWS_MAX, type ScanLayout } from "./simd.ts";
 import type { EmbedderState } from "./tables.ts";
 import { type EncodedQuery, encodeQuery, isSoundRow } from "./vector-files.ts";
