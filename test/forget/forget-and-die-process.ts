@@ -1,0 +1,51 @@
+// Forgets a text in a folder and kills itself at one of its calls to what it keeps: before the call, or right after it.
+import { join } from "node:path";
+import { CHUNKS_VERSION } from "../../src/memory/chunk.ts";
+import { createRuntime } from "../../src/runtime.ts";
+import { openEmbeddedStore } from "../../src/runtime-on-disk.ts";
+import { openMemoryStore } from "../../src/stores/recall/open.ts";
+import { createTalkingModel, embedder } from "./planted-secrets.ts";
+
+const [folder = "", secret = "", dieAt = "0", moment = "before"] = process.argv.slice(2);
+let calls = 0;
+let isCounting = false;
+
+const die = (): never => {
+  process.kill(process.pid, "SIGKILL");
+  throw new Error("a process that is killed goes no further");
+};
+
+/** The same, whose every call is counted once forgetting has begun. */
+function counted<T extends object>(kept: T): T {
+  return new Proxy(kept, {
+    get: (target, name) => {
+      const value: unknown = Reflect.get(target, name);
+      if (typeof value === "object" && value !== null && !(value instanceof AbortSignal)) return counted(value);
+      if (typeof value !== "function") return value;
+      return (...given: readonly unknown[]) => {
+        if (!isCounting) return value.apply(target, given);
+        calls += 1;
+        const isLast = calls === Number(dieAt);
+        if (isLast && moment === "before") die();
+        const done: unknown = value.apply(target, given);
+        if (!isLast) return done;
+        return Promise.resolve(done).then(die);
+      };
+    },
+  });
+}
+
+const store = counted(await openEmbeddedStore(folder));
+const memory = counted(openMemoryStore({ folder: join(folder, "memory"), version: CHUNKS_VERSION }));
+const runtime = createRuntime({
+  store,
+  memory: { store: memory, embedder },
+  model: createTalkingModel(),
+  compaction: true,
+  toolPreset: "none",
+  env: {},
+});
+isCounting = true;
+await runtime.dispatch("forget", { query_exact: secret });
+process.stdout.write(`${calls}\n`);
+await runtime.close();
