@@ -27,7 +27,7 @@ export interface ForgettingParts {
   readonly memory: SessionMemory | undefined;
   readonly agents: () => Promise<AgentPlaceForForgetting | undefined>;
   /** Tells whether a text says one of some texts, in any form. */
-  readonly finder: (texts: readonly string[]) => (text: string) => boolean;
+  readonly finder: (texts: readonly string[]) => (text: string | Uint8Array) => boolean;
   /** A keyed hash, of a key that is made for it and kept nowhere. */
   readonly newMac: () => (text: string) => string;
   readonly verify: (signed: SignedReceipt) => boolean;
@@ -47,18 +47,22 @@ export interface Job {
   })[];
   /** Copies of messages that go, as forks have them. */
   readonly copies: readonly string[];
+  /** Blobs that say it: messages that name one go with it. */
+  readonly foundBlobs: readonly string[];
   /** What the messages said, for sentences that retell them. */
   readonly retold: readonly string[];
   readonly blobs: readonly string[];
 }
 
 /** What is to be forgotten, before it is planned. */
-export type Chosen = Pick<Job, "target" | "texts" | "copies" | "retold"> & { readonly targets: readonly Target[] };
+export type Chosen = Pick<Job, "target" | "texts" | "copies" | "retold" | "foundBlobs"> & {
+  readonly targets: readonly Target[];
+};
 
 /** How what a target's log says is judged. */
 function judge(
   parts: ForgettingParts,
-  chosen: Pick<Job, "texts" | "copies" | "retold" | "target">,
+  chosen: Pick<Job, "texts" | "copies" | "retold" | "target" | "foundBlobs">,
   target: Target,
 ): Forgetting {
   const copies = new Set(chosen.copies);
@@ -68,7 +72,12 @@ function judge(
   return {
     isAll: target.isAll,
     isEverywhere: isText,
-    isGone: (seq, message) => seqs.has(seq) || (copies.size > 0 && copies.has(JSON.stringify(message))),
+    isGone: (seq, message) => {
+      if (seqs.has(seq)) return true;
+      if (copies.size + chosen.foundBlobs.length === 0) return false;
+      const said = JSON.stringify(message);
+      return copies.has(said) || chosen.foundBlobs.some((id) => said.includes(id));
+    },
     finds,
     says: isText ? () => false : retellingOf(chosen.retold),
     mac: parts.newMac(),

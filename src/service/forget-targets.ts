@@ -29,12 +29,14 @@ export async function chooseTargets(
   const { query_exact, agent } = input;
   if (query_exact !== undefined) {
     const finds = finder([query_exact]);
+    const foundBlobs = await blobsWith(reading, finds);
     const targets: Target[] = [];
     for await (const { entries, ...log } of everyLog(reading)) {
-      if (entries.some(({ body }) => finds(JSON.stringify(body))))
+      const isSaid = (said: string): boolean => finds(said) || foundBlobs.some((id) => said.includes(id));
+      if (entries.some(({ body }) => isSaid(JSON.stringify(body))))
         targets.push({ ...log, isAll: false, seqs: [], isCopy: false });
     }
-    return { target: "text", texts: [query_exact], targets, copies: [], retold: [] };
+    return { target: "text", texts: [query_exact], targets, copies: [], foundBlobs, retold: [] };
   }
   if (agent !== undefined) return chooseAgent(reading, agent, input.memory);
   const wanted = input.messages ?? [{ session_id: input.session_id ?? "", seq: input.seq }];
@@ -53,7 +55,29 @@ export async function chooseTargets(
   for (const id of await forksOf(reading, new Set(bySession.keys())))
     targets.push({ kind: "session", id, isAll: false, seqs: [], isCopy: true });
   const target = input.messages !== undefined ? "messages" : input.seq === undefined ? "session" : "message";
-  return { target, targets, copies: copiesIn(gone), ...toLookFor(textsSaid(gone)) };
+  return { target, targets, copies: copiesIn(gone), foundBlobs: [], ...toLookFor(textsSaid(gone)) };
+}
+
+const BLOBS_A_PAGE = 100;
+
+/** Blobs that say it. */
+async function blobsWith(
+  { store: { blobs }, clock }: ForgetReading,
+  finds: (bytes: Uint8Array) => boolean,
+): Promise<readonly string[]> {
+  const found: string[] = [];
+  for (
+    let page = await blobs.ids("", BLOBS_A_PAGE);
+    page.length > 0;
+    page = await blobs.ids(page.at(-1) ?? "", BLOBS_A_PAGE)
+  ) {
+    for (const id of page) {
+      const blob = await blobs.get(id);
+      if (blob !== undefined && finds(blob.data)) found.push(id);
+      await clock.breathe();
+    }
+  }
+  return found;
 }
 
 async function chooseAgent(reading: ForgetReading, agent: string, memory: number | undefined): Promise<Chosen> {
@@ -67,7 +91,7 @@ async function chooseAgent(reading: ForgetReading, agent: string, memory: number
   const isAll = memory === undefined;
   const seqs = isAll ? [] : gone.map(({ seq }) => seq);
   const targets: Target[] = [{ kind: "agent", id, agent, isAll, seqs, isCopy: false }];
-  return { target: isAll ? "agent" : "memory", targets, copies: [], ...toLookFor(textsSaid(gone)) };
+  return { target: isAll ? "agent" : "memory", targets, copies: [], foundBlobs: [], ...toLookFor(textsSaid(gone)) };
 }
 
 function holdsSeq({ seq, span }: AnyEntry, wanted: number): boolean {

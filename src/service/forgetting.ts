@@ -9,7 +9,8 @@ import { boundGoing, everyLog, type ForgetReading, goingOf, type Target, tellLog
 import { chooseTargets } from "./forget-targets.ts";
 
 /** Operations, and work that goes on from an earlier process. */
-export interface ForgettingService extends Pick<Service, "forget" | "listForgettings"> {
+export interface ForgettingService {
+  readonly operations: Pick<Service, "forget" | "listForgettings">;
   /** Finishes what was begun and not ended by a process that is gone. */
   resume(): Promise<void>;
   /** Resolves when nothing is being forgotten any more. */
@@ -53,7 +54,7 @@ export function createForgetting(parts: ForgettingParts): ForgettingService {
       const job: Job = {
         ...how,
         targets: planned.map(({ target, plan: { holes, emptied, cut } }) => ({ ...target, holes, emptied, cut })),
-        blobs: [...new Set(planned.flatMap(({ entries, plan }) => blobsNamed(entries, plan)))],
+        blobs: [...new Set([...how.foundBlobs, ...planned.flatMap(({ entries, plan }) => blobsNamed(entries, plan))])],
         ...(call.caller === undefined ? {} : { by: call.caller.name }),
       };
       const going = planned.flatMap(({ target, entries, plan }) => goingOf(target, entries, plan, { isDry: false }));
@@ -130,12 +131,14 @@ export function createForgetting(parts: ForgettingParts): ForgettingService {
   };
 
   return {
-    forget: (input, call) => inTurn(() => forget(input, call)),
-    listForgettings: async () => {
-      const kept = forgettings();
-      const all = await kept.receipts();
-      const unfinished = (await kept.unfinished()).length;
-      return { forgettings: all.map((signed) => ({ ...signed, valid: parts.verify(signed) })), unfinished };
+    operations: {
+      forget: (input, call) => inTurn(() => forget(input, call)),
+      listForgettings: async () => {
+        const kept = forgettings();
+        const all = await kept.receipts();
+        const unfinished = (await kept.unfinished()).length;
+        return { forgettings: all.map((signed) => ({ ...signed, valid: parts.verify(signed) })), unfinished };
+      },
     },
     resume: () =>
       inTurn(async () => {

@@ -256,16 +256,10 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
     catchUp: takeInAll,
     forget: async (logs) => {
       await flush();
-      for (const { id, isDropped } of logs) {
-        await (isDropped ? memory.drop(id) : memory.reset(id));
-        leftOut.delete(id);
-      }
+      for (const { id, isDropped } of logs) await (isDropped ? memory.drop(id) : memory.reset(id));
       lookAnew();
       // At once: what another process has read before would otherwise be taken in in its place.
-      await takeInTold(
-        logs.filter(({ isDropped }) => !isDropped).map(({ id }) => id),
-        undefined,
-      );
+      for (const { id, isDropped } of logs) if (!isDropped) await takeInTold([id], undefined);
       await memory.purge();
     },
     status: async () => {
@@ -274,19 +268,9 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
       // Whoever asks what is pending may be waiting for it.
       embedding?.wake();
       const known = await memory.status(embedder?.id ?? NO_EMBEDDER);
-      const { entries, pending, byWordsAlone = 0, bytes, index: kind } = known;
+      const told = describeStatus(known, embedder?.id, await countBehind());
       const why = embedding?.problem() ?? problem;
-      return {
-        entries,
-        pending: embedder === undefined ? 0 : pending,
-        by_words: byWordsAlone,
-        sessions_behind: await countBehind(),
-        embedder: embedder?.id ?? NO_EMBEDDER,
-        index: kind,
-        bytes,
-        mode: embedder === undefined || pending + byWordsAlone === entries ? "lexical" : "hybrid",
-        ...(why === undefined ? {} : { problem: why }),
-      };
+      return why === undefined ? told : { ...told, problem: why };
     },
     vitals: () => ({ waiting: behindHere.size, problem: embedding?.problem() ?? problem }),
     close: async () => {
@@ -296,6 +280,23 @@ export function createSessionMemory(parts: MemoryParts): SessionMemory {
       await embedding?.close();
       await memory.close();
     },
+  };
+}
+
+function describeStatus(
+  { entries, pending, byWordsAlone = 0, bytes, index }: Awaited<ReturnType<MemoryStore["status"]>>,
+  embedder: string | undefined,
+  sessions_behind: number,
+): MemoryStatusReport {
+  return {
+    entries,
+    pending: embedder === undefined ? 0 : pending,
+    by_words: byWordsAlone,
+    sessions_behind,
+    embedder: embedder ?? NO_EMBEDDER,
+    index,
+    bytes,
+    mode: embedder === undefined || pending + byWordsAlone === entries ? "lexical" : "hybrid",
   };
 }
 

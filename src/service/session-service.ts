@@ -257,8 +257,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
       sessionsWith: (labels) => sessionsWith(store, labels),
     }),
     ...parts.agents,
-    forget: forgetting.forget,
-    listForgettings: forgetting.listForgettings,
+    ...forgetting.operations,
     ...configuration.operations,
     readUsage: parts.usage.readUsage,
     injectContext: async (input) => {

@@ -3,10 +3,10 @@ import { verifyReceipt } from "./receipts.ts";
 import { createFinder } from "./scan.ts";
 
 /** Tells whether a text says one of some texts, in any of the forms that files are scanned for. */
-function textFinder(texts: readonly string[]): (text: string) => boolean {
+function textFinder(texts: readonly string[]): (text: string | Uint8Array) => boolean {
   const finder = createFinder(texts);
   return (text) => {
-    finder.read(Buffer.from(text));
+    finder.read(typeof text === "string" ? Buffer.from(text) : text);
     return finder.end().length > 0;
   };
 }

@@ -103,9 +103,8 @@ export function openPrivateDb<Value, K extends Key>(
   let synced = 0;
 
   const letGo = (): void => {
-    const last = file;
+    if (file !== undefined) closeSync(file.fd);
     file = undefined;
-    if (last !== undefined) closeSync(last.fd);
   };
   /** The file with its newest state; made where there is none. */
   const current = (): OpenFile => {
