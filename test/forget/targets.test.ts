@@ -30,7 +30,7 @@ describe("forgetting by what it is about", { timeout: TIMEOUT_MS }, () => {
   it("[D9] a session says nothing any more, runs no more turns, and its forks have no copy", async () => {
     const folder = newFolder();
     const runtime = await openIn(folder);
-    const session = await runtime.createSession(`${LEAK}. Remember that.`, { labels: { person: "Marit Ødegård" } });
+    const session = await runtime.createSession(`${LEAK}. Remember that.`);
     for (let turn = 0; turn < 6; turn += 1) await session.turn(`And then? ${"It rained on. ".repeat(40)}`);
     const fork = await runtime.dispatch("forkSession", { session_id: session.id, message_index: 3 });
     const child = await runtime.dispatch("forkSession", { session_id: fork.session_id, message_index: 2 });
