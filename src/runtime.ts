@@ -44,8 +44,8 @@ import { subscribe } from "./service/subscriptions.ts";
 import { createSystemClock } from "./service/system-clock.ts";
 import { type CompactionPart, evicts, requireReachableFor } from "./service/turn-runner.ts";
 import { createUsageSums } from "./service/usage.ts";
-import { FORGETTING_TOOLS } from "./stores/forgetting-tools.ts";
 import { createConfigInMemory, createStoreInMemory } from "./stores/in-memory.ts";
+import { loadForgettingTools } from "./stores/load-forgetting.ts";
 import { createMemoryStoreInMemory } from "./stores/recall/in-memory.ts";
 import { openTelemetryLater, type TelemetryOptions, tellBoth } from "./telemetry/open-later.ts";
 import {
@@ -256,7 +256,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     memory,
     telemetry,
     agents: agents.operations,
-    forgetting: { ...FORGETTING_TOOLS, agents: agents.place, warn },
+    forgetting: { tools: loadForgettingTools, agents: agents.place, warn },
     usage,
     skillFor: (tools) => (tools.has("memory_search") ? MEMORY_SKILL : undefined),
     redact,

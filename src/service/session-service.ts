@@ -17,8 +17,7 @@ import { ceilingFor, requireToolScope, withinLimits } from "./ceiling.ts";
 import { createCompactions } from "./compactions.ts";
 import type { Configuration } from "./configuration.ts";
 import { type CallContext, requireCapability, type Service } from "./dispatch.ts";
-import type { ForgettingParts } from "./forget-job.ts";
-import { createForgetting } from "./forgetting.ts";
+import { createForgettingLater, type LaterParts } from "./forget-later.ts";
 import { createForks, historyBodies, inject, injectEvent } from "./fork.ts";
 import {
   appendEntries,
@@ -74,7 +73,7 @@ export interface ServiceParts extends FixedParts {
   readonly capabilities: ReadonlySet<Capability>;
   readonly agents: AgentOperations;
   readonly usage: Pick<Service, "readUsage">;
-  readonly forgetting: Omit<ForgettingParts, "store" | "live" | "clock" | "memory">;
+  readonly forgetting: Omit<LaterParts, "store" | "live" | "clock" | "memory">;
   readonly configuration: Configuration<Configured>;
   /** Adds rules to what the project allows. */
   allowInProject(rules: readonly string[]): Promise<void>;
@@ -101,9 +100,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
   const locked = createLockedWork({ store, clock, live });
   const appending = (session: LiveSession, told: Parameters<typeof appendingTo>[2]) =>
     appendingTo(store, session, told);
-  const forgetting = createForgetting({ ...parts.forgetting, store, live, clock, memory: parts.memory });
-  // What an earlier process began, behind everything else.
-  void forgetting.resume();
+  const forgetting = createForgettingLater({ ...parts.forgetting, store, live, clock, memory: parts.memory });
   const preparations = createPreparations({ clock, redact, hash, live, locked, appending });
 
   const createSession = async (input: CreateSession, call: CallContext) => {

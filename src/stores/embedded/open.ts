@@ -7,7 +7,6 @@ import type { FoldRow, LogRow, Store } from "../../ports/store.ts";
 import { createBlobFiles } from "./blob-files.ts";
 import { createCheckpointFiles } from "./checkpoint-files.ts";
 import { createForgettingFiles } from "./forgetting-files.ts";
-import { knownBackups } from "./known-backups.ts";
 import { bootId, createSessionLocks, describeSelf, openLeases } from "./leases.ts";
 import { createLog, LOG_SIZES, type LogSizes } from "./log.ts";
 import { openLogIndex } from "./log-index.ts";
@@ -110,7 +109,10 @@ export function openStore<B, R extends LogRow>(options: EmbeddedOptions<B, R>): 
     checkpoints: createCheckpointFiles(join(folder, "checkpoints"), seal),
     purge: async () => index.compact(),
     shred: seal === undefined ? undefined : log.shred,
-    forgettings: { ...createForgettingFiles({ folder, warn }), backups: () => knownBackups(folder) },
+    forgettings: {
+      ...createForgettingFiles({ folder, warn }),
+      backups: async () => (await import("./known-backups.ts")).knownBackups(folder),
+    },
     close: () => {
       closing ??= close();
       return closing;
