@@ -3,6 +3,7 @@ import type { Forget, ForgetReceipt, ForgetResult } from "../contract/forget.ts"
 import type { Clock } from "../ports/clock.ts";
 import type { Forgettings, Scan, SignedReceipt } from "../ports/forgettings.ts";
 import type { Hold } from "../ports/store.ts";
+import { holdSoon } from "./agent/agent-log.ts";
 import type { CallContext, Service } from "./dispatch.ts";
 import { apply, blobsNamed, type Chosen, type ForgettingParts, type Job, planAll } from "./forget-job.ts";
 import { boundGoing, everyLog, type ForgetReading, goingOf, type Target, tellLog } from "./forget-logs.ts";
@@ -19,8 +20,6 @@ export interface ForgettingService {
 
 const LISTED_MAX = 100;
 const ROUNDS_MAX = 3;
-const HOLD_MS = 20;
-const HOLD_TRIES = 250;
 
 export function createForgetting(parts: ForgettingParts): ForgettingService {
   const { store, clock, memory } = parts;
@@ -49,12 +48,13 @@ export function createForgetting(parts: ForgettingParts): ForgettingService {
     const own = await store.locks.hold(id);
     const holds: Hold[] = [];
     try {
-      for (const target of how.targets) holds.push(await holdSoon(await reading(), target, clock));
+      for (const target of how.targets) holds.push(await holdTarget(await reading(), target, clock));
       const planned = await planAll(await reading(), parts, how);
+      const named = planned.flatMap(({ entries, plan }) => blobsNamed(entries, plan));
       const job: Job = {
         ...how,
         targets: planned.map(({ target, plan: { holes, emptied, cut } }) => ({ ...target, holes, emptied, cut })),
-        blobs: [...new Set([...how.foundBlobs, ...planned.flatMap(({ entries, plan }) => blobsNamed(entries, plan))])],
+        blobs: await blobsThere([...how.foundBlobs, ...named]),
         ...(call.caller === undefined ? {} : { by: call.caller.name }),
       };
       const going = planned.flatMap(({ target, entries, plan }) => goingOf(target, entries, plan, { isDry: false }));
@@ -65,6 +65,12 @@ export function createForgetting(parts: ForgettingParts): ForgettingService {
       for (const hold of holds) await hold.release();
       await own.release();
     }
+  };
+
+  const blobsThere = async (ids: readonly string[]): Promise<readonly string[]> => {
+    const there: string[] = [];
+    for (const id of new Set(ids)) if ((await store.blobs.get(id)) !== undefined) there.push(id);
+    return there;
   };
 
   /** Does a job to its end, from wherever it stands. */
@@ -88,7 +94,7 @@ export function createForgetting(parts: ForgettingParts): ForgettingService {
       target: job.target,
       ...(job.by === undefined ? {} : { by: job.by }),
       logs: job.targets.map((target) => tellLog(target, target)),
-      blobs: job.blobs.length,
+      blobs: job.blobs.length - (await blobsThere(job.blobs)).length,
       scan: {
         texts: job.texts.length,
         places,
@@ -166,7 +172,7 @@ export function createForgetting(parts: ForgettingParts): ForgettingService {
     try {
       // Kept by `forget`, whole or not at all.
       const job = JSON.parse(text) as Job;
-      for (const target of job.targets) holds.push(await holdSoon(await reading(), target, clock));
+      for (const target of job.targets) holds.push(await holdTarget(await reading(), target, clock));
       await carryOut(id, job);
     } finally {
       for (const hold of holds) await hold.release();
@@ -203,18 +209,11 @@ async function quotedIn(
   return found;
 }
 
-/** Somebody who holds a log for a moment is waited for; a turn is not. */
-async function holdSoon({ store, agents }: ForgetReading, { kind, id }: Target, clock: Clock): Promise<Hold> {
-  const locks = kind === "session" ? store.locks : agents?.store.locks;
-  if (locks === undefined) throw new RuntimeError("SESSION_NOT_FOUND", `agent ${id} is not there`);
-  const { signal } = new AbortController();
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      return await locks.hold(id);
-    } catch (thrown) {
-      const isBusy = thrown instanceof RuntimeError && thrown.code === "SESSION_BUSY";
-      if (!isBusy || attempt === HOLD_TRIES) throw thrown;
-      await clock.sleep(HOLD_MS, signal);
-    }
-  }
+/** A turn is not waited for to its end. */
+const HOLD_TRIES = 300;
+
+function holdTarget({ store, agents }: ForgetReading, { kind, id }: Target, clock: Clock): Promise<Hold> {
+  const place = kind === "session" ? store : agents?.store;
+  if (place === undefined) throw new RuntimeError("SESSION_NOT_FOUND", `agent ${id} is not there`);
+  return holdSoon(place, id, clock, HOLD_TRIES);
 }

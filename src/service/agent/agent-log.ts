@@ -127,15 +127,20 @@ export function isCompaction(entry: Entry<AgentEntryBody>): entry is Entry<Agent
 const HOLD_WAIT_MS = 10;
 const HOLD_TRIES_MAX = 1_000;
 
-/** Another process that adds a memory is done in a moment. */
-async function holdSoon({ locks }: AgentStore, id: string, clock: Clock): Promise<Hold> {
+/** Whoever holds a log for a moment only, as to add a memory, is waited for. */
+export async function holdSoon(
+  { locks }: Pick<AgentStore, "locks">,
+  id: string,
+  clock: Clock,
+  triesMax = HOLD_TRIES_MAX,
+): Promise<Hold> {
   const { signal } = new AbortController();
   for (let attempt = 1; ; attempt += 1) {
     try {
       return await locks.hold(id);
     } catch (thrown) {
       const isBusy = thrown instanceof RuntimeError && thrown.code === "SESSION_BUSY";
-      if (!isBusy || attempt === HOLD_TRIES_MAX) throw thrown;
+      if (!isBusy || attempt === triesMax) throw thrown;
       await clock.sleep(HOLD_WAIT_MS, signal);
     }
   }
