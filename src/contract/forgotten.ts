@@ -6,3 +6,6 @@ export const Forgotten = {
   forgetting_id: z.string(),
   holes: z.array(SeqRange.extend({ mac: z.string() })),
 };
+
+/** What stands where something was forgotten. */
+export const FORGOTTEN = "[forgotten]";

@@ -1,5 +1,6 @@
 import type { EvictionReason, SeqRange } from "../contract/compaction.ts";
 import type { Entry, EntryBody } from "../contract/entry.ts";
+import { FORGOTTEN } from "../contract/forgotten.ts";
 import { stemsOf } from "../text/words.ts";
 import { cutSentences } from "./grounding/cut-sentences.ts";
 
@@ -32,8 +33,7 @@ export interface Hole extends SeqRange {
   readonly mac: string;
 }
 
-/** What stands where something was forgotten; where that was shorter, a sign of it. */
-export const FORGOTTEN = "[forgotten]";
+/** Where what was forgotten was shorter. */
 const SHORT = "…";
 const SHORTER = "-";
 

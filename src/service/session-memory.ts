@@ -1,8 +1,8 @@
 import { messageOf, RuntimeError } from "../contract/error.ts";
+import { FORGOTTEN } from "../contract/forgotten.ts";
 import type { MemoryStatusReport } from "../contract/memory.ts";
 import { readSections } from "../core/compaction/shown-messages.ts";
 import type { CompactionRecord, Placed } from "../core/context.ts";
-import { FORGOTTEN } from "../core/forgetting.ts";
 import { cascadesIn } from "../core/hidden.ts";
 import { everSaid } from "../core/rewrites.ts";
 import type { SessionState } from "../core/session-state.ts";

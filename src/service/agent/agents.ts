@@ -1,8 +1,8 @@
 import type { AgentEntryBody } from "../../contract/agent.ts";
 import type { Entry } from "../../contract/entry.ts";
+import { FORGOTTEN } from "../../contract/forgotten.ts";
 import type { OperationOutput } from "../../contract/operations.ts";
 import type { AgentRow } from "../../core/agent/tiers.ts";
-import { FORGOTTEN } from "../../core/forgetting.ts";
 import { toChunk } from "../../memory/chunk.ts";
 import { splitText } from "../../memory/split.ts";
 import type { Clock } from "../../ports/clock.ts";
