@@ -4,6 +4,7 @@ import { PROVIDER_NAMES } from "../contract/session.ts";
 import { OpenAi, Ui } from "./clients-schema.ts";
 import { FileRules, layersOf } from "./permission-layers.ts";
 import { CostLimit, Price } from "./price-schema.ts";
+import { Retention } from "./retention-schema.ts";
 import { MemoryIndex, StoreTable } from "./store-schema.ts";
 import { Shell, Tools } from "./tools-schema.ts";
 import {
@@ -294,6 +295,7 @@ const sections = {
     "where sessions are kept; not for the realm's own layer, which is kept there",
   ),
   memory: Memory.prefault({}).describe("what was said is found again, as with rkat memory search"),
+  retention: Retention.prefault({}).describe("how long sessions are kept; [retention.md](retention.md)"),
   agent_memory: AgentMemory.prefault({}).describe("an agent's memories in three tiers, as with rkat agent remember"),
   telemetry: Telemetry.prefault({}).describe(
     "spans for an OpenTelemetry collector; the usual OTEL_ variables say where, too",

@@ -93,7 +93,8 @@ export async function planAll(
   for (const target of chosen.targets) {
     const entries = await readLog(reading, target);
     const plan = await planTarget(entries, judge(parts, chosen, target), parts.clock.breathe);
-    if (plan.changed.length > 0) planned.push({ target, entries, plan });
+    // One that said nothing is to be known as gone, too, or it would be due for ever.
+    if (plan.changed.length > 0 || chosen.target === "sessions") planned.push({ target, entries, plan });
   }
   return planned;
 }
@@ -151,6 +152,7 @@ async function applyToSession(
     forgetting_id: id,
     holes,
     row: { title, labels },
+    ...(target.isAll ? { whole: true as const } : {}),
     ...(job.by === undefined ? {} : { by: job.by }),
   };
   const ended: readonly EntryBody[] = target.isAll && !archived ? [{ kind: "archived" }] : [];
