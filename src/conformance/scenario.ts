@@ -31,6 +31,8 @@ export type Ability =
   | "free input"
   /** To pin messages, which is for people to decide. */
   | "pins"
+  /** To let go of what is kept no longer, which is for people to decide. */
+  | "pruning"
   /** To be given tools that its caller runs. */
   | "client tools"
   /** To have a turn wait for a person's word, and to give it. */

@@ -40,7 +40,7 @@ export function createPruning(parts: PruningParts): Pruning {
     const retention = parts.retention();
     if (!isRetentionSet(retention)) {
       const message =
-        'retention: nothing says how long sessions are kept; write [retention] sessions = "90d" in its file';
+        'retention: nothing says how long sessions are kept; write [retention] sessions = "90d" in the configuration';
       throw new RuntimeError("INVALID_PARAMS", message);
     }
     const { due, more, inTurn } = await findDue(parts, retention, limit);

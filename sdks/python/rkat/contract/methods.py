@@ -53,6 +53,56 @@ class ClientMethods(Handle):
         agents: list[results.AgentSummary] = answer["agents"]
         return agents
 
+    async def forget(
+        self,
+        *,
+        session_id: str | None = None,
+        seq: int | None = None,
+        messages: Sequence[options.ForgetMessage] | None = None,
+        agent: str | None = None,
+        memory: int | None = None,
+        query_exact: str | None = None,
+        query: str | None = None,
+        dry_run: bool | None = None,
+    ) -> results.ForgetResult:
+        """Forget a session, messages, an agent's memory or a text everywhere, with a signed receipt.
+
+        - `session_id`: forget this session, or a message of it
+        - `seq`: with a session: only the message with this seq
+        - `messages`: forget these messages, such as those a dry run of a query listed
+        - `agent`: forget what this agent remembers
+        - `memory`: with an agent: only the memory with this number
+        - `query_exact`: forget every message and memory that says this, in any case, spacing and encoding
+        - `query`: with dry_run: list the messages a search finds; then forget those that are meant, by messages
+        - `dry_run`: change nothing: list what would go
+        """
+        answer: results.ForgetResult = await self._request(
+            "memory/forget",
+            session_id=session_id,
+            seq=seq,
+            messages=messages,
+            agent=agent,
+            memory=memory,
+            query_exact=query_exact,
+            query=query,
+            dry_run=dry_run,
+        )
+        return answer
+
+    async def forgettings(self) -> results.ListForgettingsResult:
+        """List the signed receipts of what was forgotten."""
+        answer: results.ListForgettingsResult = await self._request("memory/forgettings")
+        return answer
+
+    async def prune(self, *, dry_run: bool | None = None, limit: int | None = None) -> results.PruneResult:
+        """Forget the sessions that the configuration keeps no longer, with one signed receipt.
+
+        - `dry_run`: change nothing: list what would go
+        - `limit`: the most sessions to go at once, the oldest first, up to 1000
+        """
+        answer: results.PruneResult = await self._request("memory/prune", dry_run=dry_run, limit=limit)
+        return answer
+
     async def config(self) -> results.ConfigEnvelope:
         """Read the effective configuration, defaults filled in, with the generation of the realm's own layer."""
         answer: results.ConfigEnvelope = await self._request("config/get")

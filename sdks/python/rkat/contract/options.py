@@ -26,6 +26,15 @@ class TextBlock(TypedDict):
     """The text itself."""
 
 
+class ForgetMessage(TypedDict):
+    """`messages` of `forget`."""
+
+    session_id: str
+    """The session, by its id."""
+    seq: int
+    """The message, by its seq."""
+
+
 class SkillRef(TypedDict):
     """`skill_refs` of `SessionOptions`."""
 

@@ -465,6 +465,8 @@ class SessionContext(TypedDict):
     """What fills it, each kind once; together it is estimated_tokens."""
     evicted: NotRequired[SessionContextEvicted]
     """What stands in the context as one line each, which recall_output shows whole; absent where nothing does."""
+    forgotten: NotRequired[list[int]]
+    """Seqs of what is shown that was forgotten since, in whole or in part: the recorded hash is not of this."""
     tools: list[str]
     """The names of the tools its next turn is offered here, as far as servers are connected."""
     tool_tokens: int
@@ -1218,6 +1220,199 @@ class AgentSummary(TypedDict):
     """When it first remembered something, in RFC 3339."""
     updated_at: str
     """When it last remembered something, in RFC 3339."""
+
+
+class ForgetResultLog(TypedDict):
+    """`logs` of `ForgetResult`."""
+
+    session_id: NotRequired[str]
+    """The session."""
+    agent: NotRequired[str]
+    """Or the agent."""
+    all: bool
+    """Whether everything it said goes."""
+    messages: int
+    """Messages, memories and notes that say nothing any more."""
+    cut: int
+    """Summaries that lost sentences."""
+    holes: list[SeqRange]
+    """The entries that say less than they did."""
+
+
+class ForgetResultGoing(TypedDict):
+    """`going` of `ForgetResult`."""
+
+    session_id: NotRequired[str]
+    """The session it is of."""
+    agent: NotRequired[str]
+    """The agent whose memory or note it is."""
+    seq: int
+    """Its number in the log."""
+    kind: str
+    """What it is."""
+    at: str
+    """When it was said, in RFC 3339."""
+    excerpt: NotRequired[str]
+    """How it begins; only of a dry run."""
+
+
+ForgetReceiptTarget: TypeAlias = Literal[
+    "session",
+    "sessions",
+    "message",
+    "messages",
+    "agent",
+    "memory",
+    "text",
+]
+
+
+class ForgetReceiptScanElsewhere(TypedDict):
+    """`elsewhere` of `ForgetReceiptScan`."""
+
+    place: str
+    """The file or table."""
+    form: str
+    """How it is written there."""
+
+
+class ForgetReceiptScan(TypedDict):
+    """`scan` of `ForgetReceipt`."""
+
+    texts: int
+    """Texts that were looked for."""
+    places: int
+    """Files and tables that were looked at."""
+    bytes: int
+    """Bytes that were looked at."""
+    matches: int
+    """Places that still say one of them."""
+    elsewhere: list[ForgetReceiptScanElsewhere]
+    """Those places, at most 100."""
+
+
+class ForgetReceiptQuotedIn(TypedDict):
+    """`quoted_in` of `ForgetReceipt`."""
+
+    session_id: NotRequired[str]
+    agent: NotRequired[str]
+    seq: int
+
+
+class ForgetReceiptBackup(TypedDict):
+    """`backups` of `ForgetReceipt`."""
+
+    place: str
+    """Where it is."""
+    at: str
+    """When it was made."""
+
+
+class ForgetReceipt(TypedDict):
+    """`receipt` of `ForgetResult`."""
+
+    version: Literal[1]
+    """Of this shape."""
+    forgetting_id: str
+    """Its id."""
+    at: str
+    """When it was done, in RFC 3339."""
+    target: ForgetReceiptTarget
+    """What was asked to be forgotten."""
+    by: NotRequired[str]
+    """Who asked, by name."""
+    logs: list[ForgetResultLog]
+    """The sessions and agents that say less than they did."""
+    blobs: int
+    """Files kept beside the logs that were removed."""
+    scan: ForgetReceiptScan
+    """What a look at every byte the realm keeps came to."""
+    quoted_in: list[ForgetReceiptQuotedIn]
+    """Messages of others that say the same and were not asked to be forgotten, at most 100."""
+    backups: list[ForgetReceiptBackup]
+    """Known back-ups of before, which still hold it until they are brought up to date or deleted."""
+
+
+class Signed(TypedDict):
+    """`signed` of `ForgetResult`."""
+
+    receipt: str
+    """The receipt as it was signed, as JSON."""
+    signature: str
+    """Of those bytes, by Ed25519, in Base64."""
+    public_key: str
+    """The key it is checked with."""
+
+
+class ForgetResult(TypedDict):
+    """What `forget` answers."""
+
+    dry_run: bool
+    """Whether nothing was changed."""
+    logs: list[ForgetResultLog]
+    """The sessions and agents that say less, or would."""
+    going: list[ForgetResultGoing]
+    """The messages, memories and notes that go, at most 1,000."""
+    more: int
+    """Of them, those that are not listed."""
+    receipt: NotRequired[ForgetReceipt]
+    """Of a forgetting: what was done and what was found afterwards."""
+    signed: NotRequired[Signed]
+    """The same with its signature."""
+
+
+class ListForgettingsResultForgetting(TypedDict):
+    """`forgettings` of `ListForgettingsResult`."""
+
+    receipt: str
+    """The receipt as it was signed, as JSON."""
+    signature: str
+    """Of those bytes, by Ed25519, in Base64."""
+    public_key: str
+    """The key it is checked with."""
+    valid: bool
+    """Whether the signature is right."""
+
+
+class ListForgettingsResult(TypedDict):
+    """What `listForgettings` answers."""
+
+    forgettings: list[ListForgettingsResultForgetting]
+    """Oldest first."""
+    unfinished: int
+    """Forgettings that were begun and go on."""
+
+
+class PruneResultSession(TypedDict):
+    """`sessions` of `PruneResult`."""
+
+    session_id: str
+    """The session."""
+    title: NotRequired[str]
+    """How it begins; only of a dry run."""
+    updated_at: str
+    """When it last changed, in RFC 3339."""
+    rule: str
+    """Why it goes: `sessions`, or the label of the rule."""
+    kept_for: str
+    """How long the rule keeps, such as 90d."""
+
+
+class PruneResult(TypedDict):
+    """What `prune` answers."""
+
+    dry_run: bool
+    """Whether nothing was changed."""
+    sessions: list[PruneResultSession]
+    """The sessions that went, or would, the oldest first."""
+    more: int
+    """Sessions that are due besides and go the next time."""
+    busy: int
+    """Sessions that are due and in a turn, or held by somebody; they go once that is over."""
+    receipt: NotRequired[ForgetReceipt]
+    """What was done and found afterwards; absent where nothing went."""
+    signed: NotRequired[Signed]
+    """The same with its signature."""
 
 
 class ContractVersion(TypedDict):
