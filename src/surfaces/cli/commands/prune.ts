@@ -36,7 +36,7 @@ export function addPruneCommand(program: Command, invocation: Invocation): void 
     ],
     notes: [
       ["How long", '[retention] sessions = "90d", and by label [retention.labels] "team=core" = "30d" or "forever"'],
-      ["Exit codes", "0 also when nothing is due · 2 nothing says how long sessions are kept · 130 not confirmed"],
+      ["Exit codes", "0 also when nothing is due · 2 nothing says how long sessions are kept · 14 not confirmed"],
     ],
   });
 }
