@@ -63,7 +63,8 @@ function judge(
 ): Forgetting {
   const copies = new Set(chosen.copies);
   const seqs = new Set(target.seqs);
-  const finds = parts.finder(chosen.texts.length === 0 ? NOTHING_TO_FIND : chosen.texts);
+  // Where everything goes nothing is looked for: of many sessions that would take longer than all the rest.
+  const finds = target.isAll ? () => false : parts.finder(chosen.texts.length === 0 ? NOTHING_TO_FIND : chosen.texts);
   const isText = chosen.target === "text";
   return {
     isAll: target.isAll,

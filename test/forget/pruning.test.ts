@@ -248,7 +248,7 @@ describe("a server", () => {
 
 /** Ten sessions of which half are kept for a millisecond, pruned in a place that outlives the process. */
 async function pruneHalf(place: { readonly stateFolder: string; readonly store?: string }) {
-  const config = configWith({ retention: { labels: { "keep=short": 1 } } });
+  const config = configWith({ memory: { embedder: "hashing" }, retention: { labels: { "keep=short": 1 } } });
   const open = () => openRuntime({ ...place, model: "offline", toolPreset: "none", env: {}, isBrief: true, config });
   const runtime = await open();
   const secrets = Array.from({ length: 10 }, (_, number) => `heron-number-${number}-${1_000 + number * 37}`);
