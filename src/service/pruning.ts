@@ -56,7 +56,7 @@ export function createPruning(parts: PruningParts): Pruning {
         by: caller?.name,
         isStillDue: async (id) => {
           const row = await store.sessions.get(id);
-          return row !== undefined && !row.has_open_turn && dueBy(row, retention, clock.now()) !== undefined;
+          return row !== undefined && !isAwaited(row) && dueBy(row, retention, clock.now()) !== undefined;
         },
       },
     );
@@ -114,7 +114,7 @@ async function findDue(
     await clock.breathe();
     const rule = dueBy(row, retention, nowMs);
     if (rule === undefined) continue;
-    if (row.has_open_turn) {
+    if (isAwaited(row) || (row.has_open_turn && (await store.locks.isHeld(row.session_id)))) {
       inTurn += 1;
       continue;
     }
@@ -125,6 +125,11 @@ async function findDue(
   }
   const due = together(oldest.slice(-limit).reverse());
   return { due, more: found - due.length, inTurn };
+}
+
+/** Whether its turn waits for a person's word, which no process holds meanwhile; a turn that a crash cut off does not. */
+function isAwaited({ waiting_calls = 0 }: SessionRow): boolean {
+  return waiting_calls > 0;
 }
 
 /** The first of them that are in memory together; at least one, however long it is. */

@@ -141,6 +141,27 @@ describe("pruning", () => {
     expect(idsOf((await runtime.dispatch("prune", {})).sessions)).toEqual([session.id]);
   });
 
+  it("[K2] takes a session whose turn a crash cut off, and leaves one whose turn waits for a person", async () => {
+    const { clock, store, runtime } = onClock();
+    const message = { role: "user", content: "The heron was cut off.", created_at: "2026-01-01T00:00:00Z" } as const;
+    const opened = { span: 1, body: { kind: "turn_opened", message } } as const;
+    const call = { id: "call-1", name: "shell", args: {}, why: "it is asked about" };
+    const progress = { turns: 1, elapsed_ms: 0, seq_before: 1, tool_calls_before: 0 };
+    const question = { approval_id: "a", calls: [call], expires_at_ms: 0, progress };
+    const ids: string[] = [];
+    for (const more of [[], [{ span: 1, body: { kind: "approval_asked", ...question } } as const]]) {
+      const { session_id } = await runtime.dispatch("createSession", { initial_turn: "deferred" });
+      const row = await store.sessions.get(session_id);
+      await store.log.append(session_id, row?.last_seq ?? 0, [opened, ...more]);
+      ids.push(session_id);
+    }
+    clock.advance(91 * DAY_MS);
+    const { sessions, busy } = await runtime.dispatch("prune", {});
+    expect({ ids: idsOf(sessions), busy }).toEqual({ ids: ids.slice(0, 1), busy: 1 });
+    const [gone] = await store.log.read(ids[0] ?? "", 2, 1);
+    expect(JSON.stringify(gone?.body)).not.toContain("heron");
+  });
+
   it("[K2] asks again once it holds a session: one that was gone on with meanwhile stays", async () => {
     let meanwhile: (id: string) => Promise<void> = async () => {};
     const { clock, runtime } = onClock({
