@@ -6,7 +6,7 @@ const SESSIONS_DEFAULT = 100;
 const SESSIONS_MAX = 1_000;
 const bounded = { error: `write a whole number from 1 to ${SESSIONS_MAX}` };
 
-export const Prune = z.strictObject({
+const Prune = z.strictObject({
   dry_run: written(
     "--dry-run",
     z.boolean({ error: "write true or false" }).default(false).describe("change nothing: list what would go"),
