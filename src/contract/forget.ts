@@ -123,7 +123,13 @@ export const ForgetReceipt = z.object({
     })
     .describe("what a look at every byte the realm keeps came to"),
   quoted_in: z
-    .array(z.object({ session_id: z.string().optional(), agent: z.string().optional(), seq: count }))
+    .array(
+      z.object({
+        session_id: z.string().optional().describe("the session it is of"),
+        agent: z.string().optional().describe("or the agent"),
+        seq: count.describe("its number in the log"),
+      }),
+    )
     .describe("messages of others that say the same and were not asked to be forgotten, at most 100"),
   backups: z
     .array(z.object({ place: z.string().describe("where it is"), at: z.string().describe("when it was made") }))

@@ -1295,8 +1295,11 @@ class ForgetReceiptQuotedIn(TypedDict):
     """`quoted_in` of `ForgetReceipt`."""
 
     session_id: NotRequired[str]
+    """The session it is of."""
     agent: NotRequired[str]
+    """Or the agent."""
     seq: int
+    """Its number in the log."""
 
 
 class ForgetReceiptBackup(TypedDict):
