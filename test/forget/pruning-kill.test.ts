@@ -48,7 +48,6 @@ describe("kill -9 of a process that prunes", () => {
         ...{ seed, life, went: wanted, unfinished: 0, wrong: 0, receipts: 1, left: [], kept: 1, problems: [] },
       });
     }
-    process.stdout.write(`seed ${seed}, ${wholeMs.toFixed()} ms: ${JSON.stringify(ends)}\n`);
     // Otherwise the kills have hit nothing that matters; two of them may well have.
     if (KILLS > 10) expect({ seed, isHit: ends.resumed > 0 }).toEqual({ seed, isHit: true });
   });
