@@ -72,6 +72,7 @@ function valueText(schema: Schema): string {
   if (schema.type === "array") return `a list of ${valueText(schema.items ?? {})}`;
   if (schema.type === "boolean") return "`true`, `false`";
   if (schema.type === "string") return schema.format === "uri" ? "an address" : "a text";
+  if (typeof schema.additionalProperties === "object") return `a table of ${valueText(schema.additionalProperties)}`;
   return numberText(schema);
 }
 

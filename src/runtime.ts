@@ -169,6 +169,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
       approvalMs: changed.tools.approval_timeout_ms,
       compaction,
       memoryScope,
+      retention: changed.retention,
       windowOf: ({ model }) => {
         if (ownModel?.modelId === model) return ownModel.contextWindow;
         return changed.self_hosted.models[model]?.context_window ?? findModel(model, known)?.context_window;
@@ -256,7 +257,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     memory,
     telemetry,
     agents: agents.operations,
-    forgetting: { tools: loadForgettingTools, agents: agents.place, warn },
+    forgetting: { tools: loadForgettingTools, agents: agents.place, warn, isBrief },
     usage,
     skillFor: (tools) => (tools.has("memory_search") ? MEMORY_SKILL : undefined),
     redact,
@@ -302,8 +303,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
 /** Looks for a session that is not there, and takes and gives back the right to write it. */
 async function probeStore(store: Store, sessionId: string): Promise<void> {
   await store.sessions.get(sessionId);
-  const hold = await store.locks.hold(sessionId);
-  await hold.release();
+  await (await store.locks.hold(sessionId)).release();
 }
 
 function memoryOf(

@@ -49,6 +49,7 @@ const NOT_APPLICABLE: Readonly<Record<string, readonly Way[]>> = {
   import: ["cli"],
   "wrong-fields": ["cli"],
   pins: ["mcp", "mcp-http"],
+  prune: ["mcp", "mcp-http"],
   "asked-call": ["cli", "mcp", "mcp-http"],
 };
 

@@ -6,6 +6,7 @@ import { type JsonTable, spellDuration } from "../contract/input.ts";
 import { type JsonSchema, withExamples } from "../contract/requests.ts";
 import { type Config, ConfigFile } from "./config-schema.ts";
 import { spellRules } from "./permission-layers.ts";
+import { spellRetention } from "./retention-schema.ts";
 import { withoutPassword } from "./store-schema.ts";
 
 export interface ConfigPlaces {
@@ -203,6 +204,7 @@ export function spellConfig(config: Config): JsonTable {
     permissions,
     store,
     ui,
+    retention,
     forbidden: _file,
     ...rest
   } = config;
@@ -234,6 +236,7 @@ export function spellConfig(config: Config): JsonTable {
     shell: { program: shell.program, timeout_secs: shell.timeout_ms / 1_000 },
     store: { ...kept, lease: spellDuration(lease_ms) },
     ui: { ...pages, grace: grace_ms === undefined ? "disabled" : spellDuration(grace_ms) },
+    retention: spellRetention(retention),
     ...rest,
   };
   // A key without a value is one that the file does not have.

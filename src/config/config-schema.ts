@@ -4,6 +4,7 @@ import { PROVIDER_NAMES } from "../contract/session.ts";
 import { OpenAi, Ui } from "./clients-schema.ts";
 import { FileRules, layersOf } from "./permission-layers.ts";
 import { CostLimit, Price } from "./price-schema.ts";
+import { Retention } from "./retention-schema.ts";
 import { EncryptionTable, MemoryIndex, StoreTable } from "./store-schema.ts";
 import { Shell, Tools } from "./tools-schema.ts";
 import {
@@ -297,6 +298,7 @@ const sections = {
     "what is kept is sealed with this key; without one, it is kept as it is; [encryption.md](encryption.md)",
   ),
   memory: Memory.prefault({}).describe("what was said is found again, as with rkat memory search"),
+  retention: Retention.prefault({}).describe("how long sessions are kept; [retention.md](retention.md)"),
   agent_memory: AgentMemory.prefault({}).describe("an agent's memories in three tiers, as with rkat agent remember"),
   telemetry: Telemetry.prefault({}).describe(
     "spans for an OpenTelemetry collector; the usual OTEL_ variables say where, too",

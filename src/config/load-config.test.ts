@@ -60,6 +60,7 @@ describe("defaults", () => {
       openai: { memory: "session", tools: "none" },
       ui: { memory: "session", tools: "memory", grace_ms: 10_000 },
       memory: { embedder: "local", index: "auto", scope: "project" },
+      retention: { labels: {} },
       agent_memory: { immediate_window: 64, recent_window: 64, profile: "summarizer" },
       telemetry: { enabled: false, capture_content: false, service_name: "rkat" },
       hooks: { default_timeout_ms: 5_000, payload_max_bytes: 131_072, background_max_concurrency: 32 },

@@ -128,6 +128,7 @@ export function fixedAtStart({
   shell,
   memory,
   agent_memory,
+  retention,
 }: Config): Readonly<Record<string, unknown>> {
   return {
     features,
@@ -142,5 +143,7 @@ export function fixedAtStart({
     "memory.index": memory.index,
     "agent_memory.immediate_window": agent_memory.immediate_window,
     "agent_memory.recent_window": agent_memory.recent_window,
+    // Whether a server looks for what is due at all; how long is followed at once.
+    retention: retention.sessions !== undefined || Object.keys(retention.labels).length > 0,
   };
 }

@@ -131,7 +131,7 @@ function shown(text: string): string {
 
 /**
  * The keys that name a program, an address, a variable or a file: whoever sets one decides what is started, or where
- * keys and conversations are sent. A star stands for any name of a table.
+ * keys and conversations are sent. How long sessions are kept is of them: whoever sets it decides what is deleted. A star stands for any name of a table.
  */
 const REACHING_KEYS: readonly string[] = [
   "shell.program",
@@ -144,6 +144,8 @@ const REACHING_KEYS: readonly string[] = [
   "telemetry.enabled",
   "telemetry.endpoint",
   "telemetry.capture_content",
+  "retention.sessions",
+  "retention.labels.*",
   "profiles.*.base_url",
   "providers.*.base_url",
   "providers.*.api_key_env",

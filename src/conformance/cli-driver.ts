@@ -142,6 +142,7 @@ const ANSWERS: Readonly<Partial<Record<OperationName, readonly string[]>>> = {
   readConfig: ["--json", "--with-generation"],
   setConfig: [],
   patchConfig: [],
+  prune: ["--json", "--yes"],
 };
 
 /** There is one kind of event, and a session that is named is the scope of a search. */

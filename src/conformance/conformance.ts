@@ -182,6 +182,7 @@ export function conformanceToml(modelUrl: string, features: readonly Capability[
     "[agent_memory]\nimmediate_window = 1\nrecent_window = 8\n",
     // Set where it is there only: settings of a capability that is absent are refused.
     ...(features.includes("session-compaction") ? [COMPACTION] : []),
+    '[retention.labels]\n"retention=short" = "1ms"\n',
     `[self_hosted.servers.conformance]\nbase_url = "${modelUrl}"\n`,
     ...models,
     "[prices.conformance-priced]\ninput = 1000\noutput = 4000\n",

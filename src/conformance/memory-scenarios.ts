@@ -5,7 +5,11 @@ const FACT = `The boathouse key hangs behind the blue door, {run}. It has hung t
 const QUERY = "where is the boathouse key";
 const HERE = { scope: "session", session_id: "{session}", limit: 1 };
 
-/** What is found again, and what agents remember. */
+const DUE = [
+  { session_id: "{session}", title: "The heron leaves tomorrow, {run}.", rule: "retention=short", kept_for: "1ms" },
+];
+
+/** What is found again, what goes, and what agents remember. */
 export const MEMORIES: readonly Scenario[] = [
   {
     name: "memory-search",
@@ -74,6 +78,41 @@ export const MEMORIES: readonly Scenario[] = [
         input: { query: "what is the heron called, {run}", limit: 1 },
         result: { results: [{ content: /The heron is called Ada/, session_id: "{session}", turn: 1 }] },
       },
+    ],
+  },
+  {
+    name: "prune",
+    title: "sessions that are kept no longer are forgotten, and others stay",
+    requires: ["session-store"],
+    needs: ["pruning"],
+    steps: [
+      {
+        call: "createSession",
+        input: {
+          prompt: "The heron leaves tomorrow, {run}.",
+          model: "conformance-plain",
+          tool_preset: "none",
+          labels: { retention: "short" },
+        },
+        keep: { session: "session_id" },
+      },
+      {
+        call: "createSession",
+        input: { prompt: "The heron stays, {run}.", model: "conformance-plain", tool_preset: "none" },
+        keep: { other: "session_id" },
+      },
+      { call: "prune", input: { dry_run: true, limit: 5 }, result: { dry_run: true, sessions: DUE, more: 0, busy: 0 } },
+      {
+        call: "prune",
+        input: {},
+        result: {
+          ...{ dry_run: false, sessions: [{ session_id: "{session}" }], more: 0, busy: 0 },
+          receipt: { target: "sessions", logs: [{ session_id: "{session}", all: true, messages: 2 }] },
+        },
+      },
+      { call: "prune", input: { dry_run: true }, result: { sessions: [], more: 0 } },
+      { call: "readSession", input: { session_id: "{other}" }, result: { message_count: 2 } },
+      { call: "prune", input: { limit: 1_001 }, error: { code: "INVALID_PARAMS" } },
     ],
   },
   {

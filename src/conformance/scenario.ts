@@ -33,6 +33,8 @@ export type Ability =
   | "pins"
   /** To be brought a session's log, which only who owns a server may. */
   | "imports"
+  /** To let go of what is kept no longer, which is for people to decide. */
+  | "pruning"
   /** To be given tools that its caller runs. */
   | "client tools"
   /** To have a turn wait for a person's word, and to give it. */

@@ -169,6 +169,8 @@ export const EntryBody = z.discriminatedUnion("kind", [
     ...Forgotten,
     /** What is known of the session without its log, as it is from here on. */
     row: z.object({ title: z.string(), labels: z.record(z.string(), z.string()) }),
+    /** Whether that is everything the session said. */
+    whole: z.literal(true).optional(),
     by,
   }),
 ]);

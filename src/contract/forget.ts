@@ -108,7 +108,7 @@ export const ForgetReceipt = z.object({
   forgetting_id: z.string().describe("its id"),
   at: z.string().describe("when it was done, in RFC 3339"),
   target: z
-    .enum(["session", "message", "messages", "agent", "memory", "text"])
+    .enum(["session", "sessions", "message", "messages", "agent", "memory", "text"])
     .describe("what was asked to be forgotten"),
   by: z.string().optional().describe("who asked, by name"),
   logs: z.array(ForgottenLog).describe("the sessions and agents that say less than they did"),
@@ -123,7 +123,13 @@ export const ForgetReceipt = z.object({
     })
     .describe("what a look at every byte the realm keeps came to"),
   quoted_in: z
-    .array(z.object({ session_id: z.string().optional(), agent: z.string().optional(), seq: count }))
+    .array(
+      z.object({
+        session_id: z.string().optional().describe("the session it is of"),
+        agent: z.string().optional().describe("or the agent"),
+        seq: count.describe("its number in the log"),
+      }),
+    )
     .describe("messages of others that say the same and were not asked to be forgotten, at most 100"),
   backups: z
     .array(z.object({ place: z.string().describe("where it is"), at: z.string().describe("when it was made") }))
@@ -131,7 +137,8 @@ export const ForgetReceipt = z.object({
 });
 export type ForgetReceipt = z.infer<typeof ForgetReceipt>;
 
-const Signed = z.object({
+/** A receipt with its signature. */
+export const Signed = z.object({
   receipt: z.string().describe("the receipt as it was signed, as JSON"),
   signature: z.string().describe("of those bytes, by Ed25519, in Base64"),
   public_key: z.string().describe("the key it is checked with"),

@@ -22,6 +22,7 @@ import { positive, written } from "./input.ts";
 import { MemoryResults, MemorySearch, MemoryStatusReport } from "./memory.ts";
 import { MODEL_CALL_OPERATIONS } from "./model-call.ts";
 import { PORTABLE_OPERATIONS } from "./portable.ts";
+import { PRUNE_OPERATIONS } from "./prune.ts";
 import { message_index, running_behavior } from "./rewrite.ts";
 import { REWRITE_OPERATIONS } from "./rewrite-operations.ts";
 import {
@@ -310,6 +311,7 @@ export const OPERATIONS = {
   },
   ...AGENT_OPERATIONS,
   ...FORGET_OPERATIONS,
+  ...PRUNE_OPERATIONS,
   readEventCursor: {
     summary: "Read the number of a session's newest durable event; 0 when it has none.",
     input: OneScope,

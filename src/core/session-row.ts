@@ -90,6 +90,7 @@ function applyBody(row: Changing<SessionRow>, { body, seq, timestamp_ms }: Entry
       row.title = body.row.title;
       row.labels = body.row.labels;
       row.forgotten = true;
+      if (body.whole === true) row.forgotten_whole = true;
       return;
     case "compacted":
       // What a prepared one took was counted when it was prepared.

@@ -76,6 +76,8 @@ export interface SessionRow extends LogRow {
   readonly archived: boolean;
   /** Whether something of it was forgotten; absent where nothing was. */
   readonly forgotten?: true;
+  /** Whether everything of it was; absent otherwise. */
+  readonly forgotten_whole?: true;
 }
 
 /** Advances a row by one entry; `undefined` starts a new one. */

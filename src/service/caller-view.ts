@@ -36,6 +36,7 @@ const UNPLACED: Readonly<Record<Unplaced, "everyone" | "nobody" | "own">> = {
   readMemoryStatus: "nobody",
   forget: "nobody",
   listForgettings: "nobody",
+  prune: "nobody",
   remember: "nobody",
   takeNote: "nobody",
   readAgentContext: "nobody",

@@ -67,7 +67,8 @@ function judge(
 ): Forgetting {
   const copies = new Set(chosen.copies);
   const seqs = new Set(target.seqs);
-  const finds = parts.finder(chosen.texts.length === 0 ? NOTHING_TO_FIND : chosen.texts);
+  // Where everything goes nothing is looked for: of many sessions that would take longer than all the rest.
+  const finds = target.isAll ? () => false : parts.finder(chosen.texts.length === 0 ? NOTHING_TO_FIND : chosen.texts);
   const isText = chosen.target === "text";
   return {
     isAll: target.isAll,
@@ -102,7 +103,8 @@ export async function planAll(
   for (const target of chosen.targets) {
     const entries = await readLog(reading, target);
     const plan = await planTarget(entries, judge(parts, chosen, target), parts.clock.breathe);
-    if (plan.changed.length > 0) planned.push({ target, entries, plan });
+    // One that said nothing is to be known as gone, too, or it would be due for ever.
+    if (plan.changed.length > 0 || chosen.target === "sessions") planned.push({ target, entries, plan });
   }
   return planned;
 }
@@ -162,6 +164,7 @@ async function applyToSession(
     forgetting_id: id,
     holes,
     row: { title, labels },
+    ...(target.isAll ? { whole: true as const } : {}),
     ...(job.by === undefined ? {} : { by: job.by }),
   };
   const ended: readonly EntryBody[] = target.isAll && !archived ? [{ kind: "archived" }] : [];

@@ -1,44 +1,62 @@
 import { messageOf } from "../contract/error.ts";
+import { isRetentionSet } from "../core/retention.ts";
 import type { Service } from "./dispatch.ts";
 import type { ForgettingParts } from "./forget-job.ts";
 import type { ForgettingService } from "./forgetting.ts";
+import type { Pruning, PruningParts } from "./pruning.ts";
 
 type Tools = Pick<ForgettingParts, "finder" | "newMac" | "verify">;
 
-/** What a forgetting needs, its tools loaded when something is forgotten. */
-export interface LaterParts extends Omit<ForgettingParts, keyof Tools> {
+/** What forgetting needs, its tools loaded when something is forgotten. */
+export interface LaterParts extends Omit<ForgettingParts, keyof Tools>, Pick<PruningParts, "retention" | "isBehind"> {
   readonly tools: () => Promise<Tools>;
 }
 
-/** Forgetting before anything of it is loaded: the first call does that, or a job that an earlier process left. */
+interface Opened {
+  readonly forgetting: ForgettingService;
+  readonly pruning: Pruning;
+}
+
+/**
+ * Forgetting before anything of it is loaded: the first call does that, a job that an earlier process left, or a configuration by
+ * which sessions are kept for a while only.
+ */
 export function createForgettingLater(parts: LaterParts): {
-  readonly operations: Pick<Service, "forget" | "listForgettings">;
+  readonly operations: Pick<Service, "forget" | "listForgettings" | "prune">;
   /** Resolves when nothing is being forgotten any more. */
-  settled(): Promise<void>;
+  close(): Promise<void>;
 } {
-  let opening: Promise<ForgettingService> | undefined;
-  const opened = (): Promise<ForgettingService> => {
+  let opening: Promise<Opened> | undefined;
+  const opened = (): Promise<Opened> => {
     opening ??= (async () => {
-      const { createForgetting } = await import("./forgetting.ts");
-      return createForgetting({ ...parts, ...(await parts.tools()) });
+      const [{ createForgetting }, { createPruning }] = await Promise.all([
+        import("./forgetting.ts"),
+        import("./pruning.ts"),
+      ]);
+      const forgetting = createForgetting({ ...parts, ...(await parts.tools()) });
+      return { forgetting, pruning: createPruning({ ...parts, forgetting }) };
     })();
     return opening;
   };
-  const resume = async (): Promise<void> => {
+  const begin = async (): Promise<void> => {
     const left = (await parts.store.forgettings?.unfinished()) ?? [];
-    if (left.length > 0) await (await opened()).resume();
+    if (left.length > 0) await (await opened()).forgetting.resume();
+    if (parts.isBehind && isRetentionSet(parts.retention())) await opened();
   };
-  const resuming = resume().catch((thrown) =>
+  const begun = begin().catch((thrown) =>
     parts.warn(`whether something is still to be forgotten cannot be told: ${messageOf(thrown)}`),
   );
   return {
     operations: {
-      forget: async (...given) => (await opened()).operations.forget(...given),
-      listForgettings: async (...given) => (await opened()).operations.listForgettings(...given),
+      forget: async (...given) => (await opened()).forgetting.operations.forget(...given),
+      listForgettings: async (...given) => (await opened()).forgetting.operations.listForgettings(...given),
+      prune: async (...given) => (await opened()).pruning.prune(...given),
     },
-    settled: async () => {
-      await resuming;
-      await (await opening)?.settled();
+    close: async () => {
+      await begun;
+      const there = await opening;
+      await there?.pruning.close();
+      await there?.forgetting.settled();
     },
   };
 }

@@ -80,6 +80,14 @@ async function blobsWith(
   return found;
 }
 
+/** Whole sessions, and nothing but them: what others have copied or retold of them is kept as long as those are. */
+export async function chooseSessions(reading: ForgetReading, ids: readonly string[]): Promise<Chosen> {
+  const said: string[] = [];
+  for (const id of ids) said.push(...textsSaid(await readLog(reading, { kind: "session", id })));
+  const targets = ids.map((id): Target => ({ kind: "session", id, isAll: true, seqs: [], isCopy: false }));
+  return { target: "sessions", targets, copies: [], foundBlobs: [], texts: toLookFor(said).texts, retold: [] };
+}
+
 async function chooseAgent(reading: ForgetReading, agent: string, memory: number | undefined): Promise<Chosen> {
   const id = agentId(agent);
   const entries = await readLog(reading, { kind: "agent", id });

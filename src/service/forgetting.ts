@@ -2,20 +2,36 @@ import { messageOf, RuntimeError } from "../contract/error.ts";
 import type { Forget, ForgetReceipt, ForgetResult } from "../contract/forget.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Forgettings, Scan, SignedReceipt } from "../ports/forgettings.ts";
-import type { Hold } from "../ports/store.ts";
+import type { Hold, SessionLocks } from "../ports/store.ts";
 import { holdSoon } from "./agent/agent-log.ts";
 import type { CallContext, Service } from "./dispatch.ts";
 import { apply, blobsNamed, type Chosen, type ForgettingParts, type Job, planAll } from "./forget-job.ts";
 import { boundGoing, everyLog, type ForgetReading, goingOf, type Target, tellLog } from "./forget-logs.ts";
-import { chooseTargets } from "./forget-targets.ts";
+import { chooseSessions, chooseTargets } from "./forget-targets.ts";
 
 /** Operations, and work that goes on from an earlier process. */
 export interface ForgettingService {
   readonly operations: Pick<Service, "forget" | "listForgettings">;
+  /** Forgets whole sessions at once: those that nobody holds and that, once held, are still to go. */
+  forgetSessions(ids: readonly string[], how: SessionsGoing): Promise<SessionsGone | undefined>;
   /** Finishes what was begun and not ended by a process that is gone. */
   resume(): Promise<void>;
   /** Resolves when nothing is being forgotten any more. */
   settled(): Promise<void>;
+}
+
+interface SessionsGoing {
+  isStillDue(id: string): Promise<boolean>;
+  readonly by: string | undefined;
+}
+
+interface Done {
+  readonly receipt: ForgetReceipt;
+  readonly signed: SignedReceipt;
+}
+
+interface SessionsGone extends Done {
+  readonly ids: ReadonlySet<string>;
 }
 
 const LISTED_MAX = 100;
@@ -40,30 +56,39 @@ export function createForgetting(parts: ForgettingParts): ForgettingService {
   const reading = async (): Promise<ForgetReading> => ({ store, agents: await parts.agents(), clock });
 
   const forget = async (input: Forget, call: CallContext): Promise<ForgetResult> => {
-    const kept = forgettings();
+    forgettings();
     if (input.query !== undefined) return listFound(input.query, call);
     const how = await chooseTargets(await reading(), parts, input);
     if (input.dry_run) return describe(await reading(), parts, how);
-    const id = clock.newId();
-    const own = await store.locks.hold(id);
-    const holds: Hold[] = [];
-    try {
+    return holding(clock.newId(), async (id, holds) => {
       for (const target of how.targets) holds.push(await holdTarget(await reading(), target, clock));
-      const planned = await planAll(await reading(), parts, how);
-      const named = planned.flatMap(({ entries, plan }) => blobsNamed(entries, plan));
-      const job: Job = {
-        ...how,
-        targets: planned.map(({ target, plan: { holes, emptied, cut } }) => ({ ...target, holes, emptied, cut })),
-        blobs: await blobsThere([...how.foundBlobs, ...named]),
-        ...(call.caller === undefined ? {} : { by: call.caller.name }),
-      };
+      const { planned, receipt, signed } = await begin(id, how, call.caller?.name);
       const going = planned.flatMap(({ target, entries, plan }) => goingOf(target, entries, plan, { isDry: false }));
-      await kept.begin(id, JSON.stringify(job));
-      const { receipt, signed } = await carryOut(id, job);
       return { dry_run: false, logs: receipt.logs, ...boundGoing(going), receipt, signed };
+    });
+  };
+
+  const forgetSessions = (ids: readonly string[], how: SessionsGoing): Promise<SessionsGone | undefined> =>
+    holding(clock.newId(), async (id, holds) => {
+      const going = new Set<string>();
+      for (const session of ids) {
+        const hold = await holdIfFree(store.locks, session);
+        if (hold === undefined) continue;
+        holds.push(hold);
+        if (await how.isStillDue(session)) going.add(session);
+      }
+      if (going.size === 0) return undefined;
+      const { receipt, signed } = await begin(id, await chooseSessions(await reading(), [...going]), how.by);
+      return { ids: going, receipt, signed };
+    });
+
+  /** Work on a forgetting that nobody else does meanwhile; what it holds besides is let go at its end. */
+  const holding = async <T>(id: string, work: (id: string, holds: Hold[]) => Promise<T>): Promise<T> => {
+    const holds = [await store.locks.hold(id)];
+    try {
+      return await work(id, holds);
     } finally {
-      for (const hold of holds) await hold.release();
-      await own.release();
+      for (const hold of holds.toReversed()) await hold.release();
     }
   };
 
@@ -73,8 +98,22 @@ export function createForgetting(parts: ForgettingParts): ForgettingService {
     return there;
   };
 
+  /** Keeps the job of what was chosen, whose logs are held, and does it. */
+  const begin = async (id: string, how: Chosen, by: string | undefined) => {
+    const planned = await planAll(await reading(), parts, how);
+    const named = planned.flatMap(({ entries, plan }) => blobsNamed(entries, plan));
+    const job: Job = {
+      ...how,
+      targets: planned.map(({ target, plan: { holes, emptied, cut } }) => ({ ...target, holes, emptied, cut })),
+      blobs: await blobsThere([...how.foundBlobs, ...named]),
+      ...(by === undefined ? {} : { by }),
+    };
+    await forgettings().begin(id, JSON.stringify(job));
+    return { planned, ...(await carryOut(id, job)) };
+  };
+
   /** Does a job to its end, from wherever it stands. */
-  const carryOut = async (id: string, job: Job): Promise<{ receipt: ForgetReceipt; signed: SignedReceipt }> => {
+  const carryOut = async (id: string, job: Job): Promise<Done> => {
     const kept = forgettings();
     let scan: Scan | undefined;
     for (let round = 1; round <= ROUNDS_MAX; round += 1) {
@@ -146,6 +185,11 @@ export function createForgetting(parts: ForgettingParts): ForgettingService {
         return { forgettings: all.map((signed) => ({ ...signed, valid: parts.verify(signed) })), unfinished };
       },
     },
+    forgetSessions: (ids, how) =>
+      inTurn(() => {
+        forgettings();
+        return forgetSessions(ids, how);
+      }),
     resume: () =>
       inTurn(async () => {
         for (const { id, job } of (await store.forgettings?.unfinished()) ?? []) {
@@ -162,11 +206,8 @@ export function createForgetting(parts: ForgettingParts): ForgettingService {
   };
 
   async function resumeOne(id: string, text: string): Promise<void> {
-    const own = await store.locks.hold(id).catch((thrown) => {
-      // Whoever began it lives.
-      if (thrown instanceof RuntimeError && thrown.code === "SESSION_BUSY") return undefined;
-      throw thrown;
-    });
+    const own = await holdIfFree(store.locks, id);
+    // Whoever began it lives.
     if (own === undefined) return;
     const holds: Hold[] = [];
     try {
@@ -216,4 +257,12 @@ function holdTarget({ store, agents }: ForgetReading, { kind, id }: Target, cloc
   const place = kind === "session" ? store : agents?.store;
   if (place === undefined) throw new RuntimeError("SESSION_NOT_FOUND", `agent ${id} is not there`);
   return holdSoon(place, id, clock, HOLD_TRIES);
+}
+
+/** The right to write what has this id; undefined while somebody else has it. */
+export function holdIfFree(locks: SessionLocks, id: string): Promise<Hold | undefined> {
+  return locks.hold(id).catch((thrown) => {
+    if (thrown instanceof RuntimeError && thrown.code === "SESSION_BUSY") return undefined;
+    throw thrown;
+  });
 }

@@ -5,6 +5,7 @@ import type { Content } from "../contract/message.ts";
 import type { CreateSession, RunResult, SessionSettings, StartTurn } from "../contract/session.ts";
 import { requireNotWaiting } from "../core/approval.ts";
 import { compileSchema } from "../core/json-schema.ts";
+import type { Retention } from "../core/retention.ts";
 import type { SessionState } from "../core/session-state.ts";
 import { asBlocks, toolTokens } from "../core/tokens.ts";
 import { requireTools } from "../core/tool-batch.ts";
@@ -65,6 +66,7 @@ export interface Configured extends Omit<TurnParts, keyof FixedParts | "preparat
   readonly sessionsMax: number;
   /** Where a search of memory looks that does not say. */
   readonly memoryScope: "project" | "session";
+  readonly retention: Retention;
   /** What `readModels` answers. */
   catalogue(): ModelsCatalog;
 }
@@ -73,7 +75,7 @@ export interface ServiceParts extends FixedParts {
   readonly capabilities: ReadonlySet<Capability>;
   readonly agents: AgentOperations;
   readonly usage: Pick<Service, "readUsage">;
-  readonly forgetting: Omit<LaterParts, "store" | "live" | "clock" | "memory">;
+  readonly forgetting: Pick<LaterParts, "tools" | "agents" | "warn"> & { readonly isBrief: boolean };
   readonly configuration: Configuration<Configured>;
   /** Adds rules to what the project allows. */
   allowInProject(rules: readonly string[]): Promise<void>;
@@ -100,7 +102,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
   const locked = createLockedWork({ store, clock, live });
   const appending = (session: LiveSession, told: Parameters<typeof appendingTo>[2]) =>
     appendingTo(store, session, told);
-  const forgetting = createForgettingLater({ ...parts.forgetting, store, live, clock, memory: parts.memory });
+  const erasing = createErasing(parts, live);
   const preparations = createPreparations({ clock, redact, hash, live, locked, appending });
 
   const createSession = async (input: CreateSession, call: CallContext) => {
@@ -254,7 +256,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
       sessionsWith: (labels) => sessionsWith(store, labels),
     }),
     ...parts.agents,
-    ...forgetting.operations,
+    ...erasing.operations,
     ...configuration.operations,
     readUsage: parts.usage.readUsage,
     injectContext: async (input) => {
@@ -284,10 +286,18 @@ export function createSessionService(parts: ServiceParts): SessionService {
   };
   const stop = async (): Promise<void> => {
     ending.abort("the runtime closes");
-    await forgetting.settled();
+    await erasing.close();
     await Promise.all([preparations.close(), locked.stop()]).then(live.close);
   };
   return { service, live, stop };
+}
+
+/** What goes for good: when that is asked for, and when it was kept long enough. */
+function createErasing({ forgetting: given, configuration, capabilities, ...parts }: ServiceParts, live: LiveSessions) {
+  const { store, clock, memory } = parts;
+  const retention = () => configuration.current().retention;
+  const isBehind = capabilities.has("session-store") && !given.isBrief;
+  return createForgettingLater({ ...given, store, live, clock, memory, retention, isBehind });
 }
 
 /** Runs a turn nobody waits for; how it ends is told in its events, and kept. */

@@ -27,8 +27,17 @@ export async function* walkRows<R extends LogRow>(pages: Pages<R>, asked: Asked 
   for await (const page of walkPages(pages, { ...asked, updatedSinceMs: sinceMs })) yield* page;
 }
 
-async function* walkPages<R extends LogRow>(pages: Pages<R>, asked: Asked): AsyncGenerator<readonly R[]> {
-  let after: R | undefined;
+/** Every row that was last updated before a time, last updated first. */
+export async function* walkOlder<R extends LogRow>(pages: Pages<R>, beforeMs: number): AsyncGenerator<R> {
+  for await (const page of walkPages(pages, {}, { session_id: "", updated_at_ms: beforeMs })) yield* page;
+}
+
+async function* walkPages<R extends LogRow>(
+  pages: Pages<R>,
+  asked: Asked,
+  from?: RowQuery["after"],
+): AsyncGenerator<readonly R[]> {
+  let after = from;
   for (;;) {
     const page = await pages.page({ ...asked, ...(after === undefined ? {} : { after }), max: PAGE_ROWS });
     yield page;

@@ -15,6 +15,7 @@ import { addInitCommand } from "./commands/init.ts";
 import { addMcpCommand, settleServerCommand } from "./commands/mcp.ts";
 import { addMemoryCommand } from "./commands/memory.ts";
 import { addBlobCommand, addCapabilitiesCommand, addModelsCommand } from "./commands/models.ts";
+import { addPruneCommand } from "./commands/prune.ts";
 import { addResumeCommands, addRunCommand, DEFAULT_COMMAND, settleResume } from "./commands/run.ts";
 import { addAcpCommand, addConsoleCommand, addRpcCommand, addServeCommand } from "./commands/serve.ts";
 import { addSessionCommand } from "./commands/session.ts";
@@ -85,6 +86,7 @@ const COMMANDS: Readonly<Record<string, readonly Named[]>> = {
     [["session", "sessions"], addSessionCommand],
     [["compact"], addCompactCommand],
     [["memory"], addMemoryCommand],
+    [["prune"], addPruneCommand],
     [["agent", "agents"], addAgentCommand],
     [["usage"], addUsageCommand],
     [["blob"], addBlobCommand],

@@ -135,6 +135,15 @@ class ClientMethods(Handle):
         answer: results.ListForgettingsResult = await self._request("memory/forgettings")
         return answer
 
+    async def prune(self, *, dry_run: bool | None = None, limit: int | None = None) -> results.PruneResult:
+        """Forget the sessions that the configuration keeps no longer, with one signed receipt.
+
+        - `dry_run`: change nothing: list what would go
+        - `limit`: the most sessions to go at once, the oldest first, up to 1000
+        """
+        answer: results.PruneResult = await self._request("memory/prune", dry_run=dry_run, limit=limit)
+        return answer
+
     async def config(self) -> results.ConfigEnvelope:
         """Read the effective configuration, defaults filled in, with the generation of the realm's own layer."""
         answer: results.ConfigEnvelope = await self._request("config/get")

@@ -66,6 +66,7 @@ OPERATIONS: dict[str, Operation] = {
     "listAgents": Operation("agent/list", "GET /agents"),
     "forget": Operation("memory/forget", "POST /memory/forget"),
     "listForgettings": Operation("memory/forgettings", "GET /memory/forgettings"),
+    "prune": Operation("memory/prune", "POST /memory/prune"),
     "readEventCursor": Operation("events/latest_cursor", "GET /sessions/{session_id}/events/cursor"),
     "listEvents": Operation("events/list_since", "GET /sessions/{session_id}/events/list"),
     "readBlob": Operation("blob/get", "GET /blobs/{blob_id}"),

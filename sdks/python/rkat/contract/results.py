@@ -1310,6 +1310,7 @@ class ForgetResultGoing(TypedDict):
 
 ForgetReceiptTarget: TypeAlias = Literal[
     "session",
+    "sessions",
     "message",
     "messages",
     "agent",
@@ -1346,8 +1347,11 @@ class ForgetReceiptQuotedIn(TypedDict):
     """`quoted_in` of `ForgetReceipt`."""
 
     session_id: NotRequired[str]
+    """The session it is of."""
     agent: NotRequired[str]
+    """Or the agent."""
     seq: int
+    """Its number in the log."""
 
 
 class ForgetReceiptBackup(TypedDict):
@@ -1384,7 +1388,7 @@ class ForgetReceipt(TypedDict):
     """Known back-ups of before, which still hold it until they are brought up to date or deleted."""
 
 
-class ForgetResultSigned(TypedDict):
+class Signed(TypedDict):
     """`signed` of `ForgetResult`."""
 
     receipt: str
@@ -1408,7 +1412,7 @@ class ForgetResult(TypedDict):
     """Of them, those that are not listed."""
     receipt: NotRequired[ForgetReceipt]
     """Of a forgetting: what was done and what was found afterwards."""
-    signed: NotRequired[ForgetResultSigned]
+    signed: NotRequired[Signed]
     """The same with its signature."""
 
 
@@ -1432,6 +1436,38 @@ class ListForgettingsResult(TypedDict):
     """Oldest first."""
     unfinished: int
     """Forgettings that were begun and go on."""
+
+
+class PruneResultSession(TypedDict):
+    """`sessions` of `PruneResult`."""
+
+    session_id: str
+    """The session."""
+    title: NotRequired[str]
+    """How it begins; only of a dry run."""
+    updated_at: str
+    """When it last changed, in RFC 3339."""
+    rule: str
+    """Why it goes: `sessions`, or the label of the rule."""
+    kept_for: str
+    """How long the rule keeps, such as 90d."""
+
+
+class PruneResult(TypedDict):
+    """What `prune` answers."""
+
+    dry_run: bool
+    """Whether nothing was changed."""
+    sessions: list[PruneResultSession]
+    """The sessions that went, or would, the oldest first."""
+    more: int
+    """Sessions that are due besides and go the next time."""
+    busy: int
+    """Sessions that are due and in a turn, or held by somebody; they go once that is over."""
+    receipt: NotRequired[ForgetReceipt]
+    """What was done and found afterwards; absent where nothing went."""
+    signed: NotRequired[Signed]
+    """The same with its signature."""
 
 
 class ContractVersion(TypedDict):

@@ -116,7 +116,15 @@ function showPreview(io: Pick<Io, "stdout" | "env">, { logs, going, more }: Forg
   io.stdout.write(`${dim(words)}\n`);
 }
 
-function receiptLines({ forgetting_id, logs, blobs, scan, quoted_in, backups }: ForgetReceipt): readonly string[] {
+/** A receipt as a person reads it. */
+export function receiptLines({
+  forgetting_id,
+  logs,
+  blobs,
+  scan,
+  quoted_in,
+  backups,
+}: ForgetReceipt): readonly string[] {
   const messages = logs.reduce((sum, log) => sum + log.messages, 0);
   const cut = logs.reduce((sum, log) => sum + log.cut, 0);
   const found = scan.matches === 0 ? "0, nothing of it is left" : `${scan.matches}, told below`;
