@@ -234,8 +234,11 @@ function receiptLines({ forgetting_id, at, logs, blobs, scan, quoted_in, backups
       ["looked at", `${grouped(scan.places)} files and tables, ${bytesText(scan.bytes)}`],
       ["matches", found],
     ]),
-    ...scan.elsewhere.map(({ place, form }) => `  still in ${place} (${form})`),
-    ...quoted_in.map(({ session_id, agent, seq }) => `  said again in ${session_id ?? `agent ${agent}`}, seq ${seq}`),
+    // Several texts of one message may be in the same place.
+    ...new Set(scan.elsewhere.map(({ place, form }) => `  still in ${place} (${form})`)),
+    ...quoted_in.map(
+      ({ session_id, agent, seq }) => `  said again in ${session_id ?? `agent ${agent}`}, seq ${seq}; forget that, too`,
+    ),
     ...backups.map(
       ({ place, at: made }) => `  back-up of before: ${place}, made ${made}; bring it up to date, or delete it`,
     ),
