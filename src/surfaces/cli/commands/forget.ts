@@ -1,15 +1,28 @@
-import type { Command } from "commander";
+import type { Command, Option } from "commander";
 import { RuntimeError } from "../../../contract/error.ts";
-import type { ForgetReceipt, ForgetResult } from "../../../contract/forget.ts";
+import type { ForgetReceipt, ForgetResult, Going } from "../../../contract/forget.ts";
 import type { OperationOutput } from "../../../contract/operations.ts";
+import { realmNameIn } from "../../wire/realm.ts";
 import { askLine, canAsk } from "../ask-person.ts";
 import { addFieldFlags, fieldsOf } from "../flags.ts";
 import { describeHelp } from "../help.ts";
-import { alignColumns, bytesText, counted, createPaint, grouped, type Io, linesOf, oneLine, writeJson } from "../io.ts";
+import {
+  alignColumns,
+  bytesText,
+  counted,
+  createPaint,
+  grouped,
+  type Io,
+  linesOf,
+  type Output,
+  oneLine,
+  writeJson,
+} from "../io.ts";
 import { type Opened, withSessions } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
 import { whileWaiting } from "../progress.ts";
 import { findSession, SELECTOR_NOTE, shortId } from "../session-selector.ts";
+import { everySession } from "./export-session.ts";
 
 interface ForgetFlags {
   readonly session?: string;
@@ -22,7 +35,7 @@ interface ForgetFlags {
 
 /** Declares `rkat memory forget` and `rkat memory forgettings`. */
 export function addForgetCommands(memory: Command, invocation: Invocation): void {
-  const forget = addFieldFlags(memory.command("forget"), "forget")
+  const forget = addFieldFlags(memory.command("forget"), "forget", { query: chosenFlag })
     .summary("erase a session, a message, an agent's memory or a text, with a receipt")
     .description(
       "Erases what was said from the log, memory, summaries, files and forks of this folder, looks at every byte that is " +
@@ -36,43 +49,72 @@ export function addForgetCommands(memory: Command, invocation: Invocation): void
       ["rkat memory forget --text ada@example.org --dry-run", "what would go"],
       ["rkat memory forget --text - < secret.txt", "a text that no history of commands is to keep"],
       ["rkat memory forget --session last --seq 7 --yes", "one message"],
-      ["rkat memory forget --query 'the address of Ada'", "what a search finds, once it is confirmed"],
+      ["rkat memory forget --query 'the address of Ada'", "those that you choose of what a search finds"],
       ["rkat memory forget --agent ada", "everything an agent remembers"],
     ],
     notes: [
       SELECTOR_NOTE,
-      ["Exit codes", "0 forgotten, or a dry run · 2 wrong input · 10 not there · 11 busy · 130 not confirmed"],
+      [
+        "Not touched",
+        "Files of your own in the project, what was exported, back-ups; docs/privacy.md says what to do.",
+      ],
+      ["Exit codes", "0 forgotten, or a dry run · 2 wrong input · 10 not there · 11 busy · 14 not confirmed"],
     ],
   });
   const list = memory
     .command("forgettings")
+    .argument("[receipt]", "show this one, by its id or the beginning of it")
     .summary("list the receipts of what was forgotten")
     .description("Lists the signed receipts of what was forgotten here, and says whether each signature is right.")
     .option("--json", "as JSON")
-    .action((flags: { readonly json?: boolean }) =>
-      withSessions(invocation, (opened) => showForgettings(invocation.io, opened, flags)),
+    .action((receipt: string | undefined, flags: { readonly json?: boolean }) =>
+      withSessions(invocation, (opened) => showForgettings(invocation.io, opened, { ...flags, receipt })),
     );
-  describeHelp(list, { examples: [["rkat memory forgettings --json", "with the signatures, to hand on"]] });
+  describeHelp(list, {
+    examples: [
+      ["rkat memory forgettings", "all of them, oldest first"],
+      ["rkat memory forgettings 01a1e8bb-66e8", "one, in words"],
+      ["rkat memory forgettings 01a1e8bb-66e8 --json", "one with its signature, to hand on"],
+    ],
+  });
+}
+
+/** The field speaks to programs, which name messages in a list; a person chooses from one. */
+function chosenFlag(option: Option): Option {
+  option.description = "list the messages a search finds, and forget those that you choose of them";
+  return option;
 }
 
 async function forgetAndShow(io: Io, opened: Opened, flags: ForgetFlags): Promise<void> {
-  const { session, text, query, dryRun = false, json = false } = flags;
+  const { session, text, query, dryRun = false, yes = false, json = false } = flags;
   const named = session === undefined ? {} : { session_id: await findSession(opened, session) };
+  if (query !== undefined && !dryRun && (yes || !canAsk(io))) {
+    const why = "a search finds what is similar, too, so somebody must choose";
+    throw new RuntimeError("INVALID_PARAMS", `--query: ${why}; look with --dry-run, then name --session and --seq`);
+  }
   const said = text === "-" ? { query_exact: await pipedText(io) } : {};
   const asked = { ...fieldsOf("forget", flags), ...named, ...said };
   const preview = await whileWaiting(io, "looking for it", () =>
     opened.runtime.dispatch("forget", { ...asked, dry_run: true }),
   );
-  if (dryRun) return json ? writeJson(io, preview) : showPreview(io, preview);
-  if (query !== undefined && preview.going.length === 0) return showPreview(io, preview);
-  await confirm(io, preview, flags);
-  const messages = preview.going.flatMap(({ session_id, seq }) =>
-    session_id === undefined ? [] : [{ session_id, seq }],
-  );
-  const input = query === undefined ? { ...asked, dry_run: false } : { messages };
+  if (dryRun && json) return writeJson(io, preview);
+  const isNothing = preview.going.length + preview.logs.length === 0;
+  if (isNothing && (dryRun || query !== undefined)) return tellNothing(io.stdout, opened);
+  if (dryRun) return query === undefined ? showPreview(io, preview) : showFound(io, preview);
+  const input = query === undefined ? { ...asked, dry_run: false } : { messages: await chooseMessages(io, preview) };
+  if (query === undefined && !isNothing) await confirm(io, preview, flags);
   const done = await whileWaiting(io, "forgetting", () => opened.runtime.dispatch("forget", input));
   if (json) return writeJson(io, done);
   if (done.receipt !== undefined) io.stdout.write(`${receiptLines(done.receipt).join("\n")}\n`);
+  if (isNothing) await tellNothing(io.stderr, opened);
+}
+
+/** Who works in the wrong folder must not take an empty realm for a clean one. */
+async function tellNothing(output: Output, { runtime, place, config }: Opened): Promise<void> {
+  const sessions = await everySession(runtime, { archived: true });
+  const { agents } = await runtime.dispatch("listAgents", {});
+  const looked = `${counted(sessions.length, "session")} and ${counted(agents.length, "agent")}`;
+  output.write(`Nothing says it: realm ${realmNameIn(place, config.store)} has ${looked}.\n`);
 }
 
 async function pipedText(io: Io): Promise<string> {
@@ -93,32 +135,96 @@ async function confirm(io: Io, preview: ForgetResult, { yes = false }: ForgetFla
   if (answer.trim().toLowerCase() !== "yes") throw new RuntimeError("REQUEST_CANCELLED", "nothing was forgotten");
 }
 
+/** A search finds what is similar, too, so a person says which of it is meant. */
+async function chooseMessages(
+  io: Io,
+  preview: ForgetResult,
+): Promise<readonly { readonly session_id: string; readonly seq: number }[]> {
+  showGoing({ ...io, stdout: io.stderr }, preview.going, (_, at) => [String(at + 1)]);
+  const answer = await askLine(io, "Forget which of them for good? Write numbers such as 1 3-5, or all: ");
+  const numbers = numbersIn(answer, preview.going.length);
+  return preview.going.flatMap(({ session_id, seq }, at) =>
+    session_id !== undefined && numbers.has(at + 1) ? [{ session_id, seq }] : [],
+  );
+}
+
+/** The numbers that a person wrote; what is not understood in full chooses nothing. */
+function numbersIn(answer: string, last: number): ReadonlySet<number> {
+  const words = answer.trim().toLowerCase() === "all" ? [`1-${last}`] : answer.split(/[\s,]+/).filter(Boolean);
+  const numbers = new Set<number>();
+  for (const word of words) {
+    const [, first, end = first] = /^(\d{1,4})(?:-(\d{1,4}))?$/.exec(word) ?? [];
+    const [from, to] = [Number(first), Number(end)];
+    if (!(from >= 1 && from <= to && to <= last)) {
+      throw new RuntimeError(
+        "REQUEST_CANCELLED",
+        `nothing was forgotten: ${oneLine(word, 40)} is no number of the list`,
+      );
+    }
+    for (let number = from; number <= to; number += 1) numbers.add(number);
+  }
+  if (numbers.size === 0) throw new RuntimeError("REQUEST_CANCELLED", "nothing was forgotten");
+  return numbers;
+}
+
 const EXCERPT_CHARS = 72;
+
+/** Kinds of entries as a person calls them. */
+const KINDS: Readonly<Record<string, string>> = {
+  turn_opened: "you",
+  assistant: "model",
+  tool_results: "tools",
+  imported: "copy",
+  memory_added: "memory",
+  note_added: "note",
+};
+
+function showGoing(
+  io: Pick<Io, "stdout">,
+  going: readonly Going[],
+  before: (row: Going, at: number) => readonly string[] = () => [],
+): void {
+  const rows = going.map((row, index) => [
+    ...before(row, index),
+    row.session_id === undefined ? `agent ${row.agent}` : shortId(row.session_id),
+    `seq ${row.seq}`,
+    KINDS[row.kind] ?? row.kind.replaceAll("_", " "),
+    row.at.slice(0, 16).replace("T", " "),
+    oneLine(row.excerpt ?? "", EXCERPT_CHARS),
+  ]);
+  for (const line of alignColumns(rows)) io.stdout.write(`${line}\n`);
+}
+
+function showFound(io: Io, { going }: ForgetResult): void {
+  const { dim } = createPaint(io.stdout, io.env);
+  showGoing(io, going);
+  io.stdout.write(
+    `${dim("A search finds these, the nearest first; without --dry-run it asks which of them are meant.")}\n`,
+  );
+}
 
 function showPreview(io: Pick<Io, "stdout" | "env">, { logs, going, more }: ForgetResult): void {
   const { dim } = createPaint(io.stdout, io.env);
-  if (going.length === 0 && logs.length === 0) {
-    io.stdout.write("Nothing says it.\n");
-    return;
-  }
-  const rows = going.map(({ session_id, agent, seq, kind, at, excerpt = "" }) => [
-    session_id === undefined ? `agent ${agent}` : shortId(session_id),
-    String(seq),
-    kind,
-    at.slice(0, 16).replace("T", " "),
-    oneLine(excerpt, EXCERPT_CHARS),
-  ]);
-  for (const line of alignColumns(rows)) io.stdout.write(`${line}\n`);
+  showGoing(io, going);
   if (more > 0) io.stdout.write(`and ${grouped(more)} more\n`);
+  const others = logs.filter(({ messages, cut }) => messages + cut === 0);
+  for (const { session_id, agent } of others) {
+    const name = session_id === undefined ? `agent ${agent}` : shortId(session_id);
+    io.stdout.write(`${name}  no message of it, but a label, a title or another part\n`);
+  }
   const cut = logs.reduce((sum, log) => sum + log.cut, 0);
-  const total = going.length + more;
-  const words = `${counted(total, "message")} would go${cut === 0 ? "" : `, and sentences of ${counted(cut, "summary")}`}`;
-  io.stdout.write(`${dim(words)}\n`);
+  const words = [
+    `${counted(going.length + more, "message")} would go`,
+    ...(cut === 0 ? [] : [`sentences of ${counted(cut, "summary")}`]),
+    ...(others.length === 0 ? [] : [`parts of ${counted(others.length, "log")}`]),
+  ];
+  io.stdout.write(`${dim(words.join(", and "))}\n`);
 }
 
 /** A receipt as a person reads it. */
 export function receiptLines({
   forgetting_id,
+  at,
   logs,
   blobs,
   scan,
@@ -127,37 +233,66 @@ export function receiptLines({
 }: ForgetReceipt): readonly string[] {
   const messages = logs.reduce((sum, log) => sum + log.messages, 0);
   const cut = logs.reduce((sum, log) => sum + log.cut, 0);
-  const found = scan.matches === 0 ? "0, nothing of it is left" : `${scan.matches}, told below`;
+  const found = scan.matches === 0 ? "0, nothing of it is left in this realm" : `${scan.matches}, told below`;
   return [
     ...alignColumns([
       ["receipt", forgetting_id],
+      ["at", at],
       ["forgotten", `${counted(messages, "message")} in ${counted(logs.length, "log")}`],
       ["cut", `sentences of ${counted(cut, "summary")}; ${counted(blobs, "file")} removed`],
       ["looked at", `${grouped(scan.places)} files and tables, ${bytesText(scan.bytes)}`],
       ["matches", found],
     ]),
-    ...scan.elsewhere.map(({ place, form }) => `  still in ${place} (${form})`),
-    ...quoted_in.map(({ session_id, agent, seq }) => `  said again in ${session_id ?? `agent ${agent}`}, seq ${seq}`),
-    ...backups.map(({ place, at }) => `  back-up of before: ${place}, made ${at}`),
+    // Several texts of one message may be in the same place.
+    ...new Set(scan.elsewhere.map(({ place, form }) => `  still in ${place} (${form})`)),
+    ...quoted_in.map(
+      ({ session_id, agent, seq }) => `  said again in ${session_id ?? `agent ${agent}`}, seq ${seq}; forget that, too`,
+    ),
+    ...backups.map(
+      ({ place, at: made }) => `  back-up of before: ${place}, made ${made}; bring it up to date, or delete it`,
+    ),
   ];
 }
 
-async function showForgettings(io: Io, { runtime }: Opened, { json }: { readonly json?: boolean }): Promise<void> {
+interface ReceiptFlags {
+  readonly receipt: string | undefined;
+  readonly json?: boolean;
+}
+
+async function showForgettings(io: Io, { runtime }: Opened, { receipt: id, json }: ReceiptFlags): Promise<void> {
   const told: OperationOutput<"listForgettings"> = await runtime.dispatch("listForgettings", {});
-  if (json) return writeJson(io, told);
-  const { red } = createPaint(io.stdout, io.env);
-  if (told.forgettings.length === 0) io.stdout.write("Nothing was forgotten yet.\n");
-  const rows = told.forgettings.map(({ receipt, valid }) => {
+  const receipts = told.forgettings.map((signed) => {
     // As the runtime signed it.
-    const { forgetting_id, at, target, scan } = JSON.parse(receipt) as ForgetReceipt;
+    const read = JSON.parse(signed.receipt) as ForgetReceipt;
+    return { signed, read, word: signed.valid ? "right" : createPaint(io.stdout, io.env).red("WRONG") };
+  });
+  if (id !== undefined) {
+    const [one, another] = receipts.filter(({ read }) => id !== "" && read.forgetting_id.startsWith(id));
+    if (one === undefined || another !== undefined) {
+      const what = one === undefined ? "no receipt begins" : "several receipts begin";
+      throw new RuntimeError(
+        "INVALID_PARAMS",
+        `receipt: ${what} with ${oneLine(id, 40)}; rkat memory forgettings lists them`,
+      );
+    }
+    if (json) return writeJson(io, one.signed);
+    io.stdout.write(`${[...receiptLines(one.read), `signature  ${one.word}`].join("\n")}\n`);
+    return;
+  }
+  if (json) return writeJson(io, told);
+  if (receipts.length === 0) io.stdout.write("Nothing was forgotten yet.\n");
+  const rows = receipts.map(({ read: { forgetting_id, at, target, logs, scan }, word }) => {
+    const messages = logs.reduce((sum, log) => sum + log.messages, 0);
     return [
       forgetting_id,
       at,
       target,
-      counted(scan.matches, "place"),
-      valid ? "signature right" : red("SIGNATURE WRONG"),
+      grouped(messages),
+      scan.matches === 0 ? "nothing" : counted(scan.matches, "place"),
+      word,
     ];
   });
+  if (rows.length > 0) rows.unshift(["RECEIPT", "AT", "OF A", "MESSAGES", "LEFT", "SIGNATURE"]);
   for (const line of alignColumns(rows)) io.stdout.write(`${line}\n`);
   if (told.unfinished > 0) io.stdout.write(`${counted(told.unfinished, "forgetting")} goes on\n`);
 }

@@ -3,9 +3,10 @@ import { open, rename, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { type Command, Option } from "commander";
 import { RuntimeError } from "../../../contract/error.ts";
+import type { ForgetResult, Going } from "../../../contract/forget.ts";
 import { type Mention, mentionsInSession, mentionsOfAgent } from "../../../service/personal-data.ts";
 import { fenced } from "../../../service/transcript-formats.ts";
-import { type Pair, pairs } from "../flags.ts";
+import { type Pair, pairs, repeated } from "../flags.ts";
 import { describeHelp } from "../help.ts";
 import { bytesText, counted, type Io, oneLine, writeJson } from "../io.ts";
 import { type Opened, withSessions } from "../open-runtime.ts";
@@ -18,7 +19,7 @@ import { refuseExisting } from "./session-file.ts";
 
 interface ExportFlags {
   readonly label: readonly Pair[];
-  readonly subject?: string;
+  readonly subject: readonly string[];
   readonly output?: string;
   readonly force?: boolean;
   readonly json?: boolean;
@@ -32,7 +33,9 @@ export function addMemoryExport(parent: Command, invocation: Invocation): void {
     .description("Writes everything of the sessions with a label, or every message and memory that contains a text.")
     .usage("--label K=V|--subject TEXT -o DIR|FILE.tar [options]")
     .addOption(pairs("--label <key=value>", "all of the sessions with these labels; may be repeated"))
-    .option("--subject <text>", "every message and memory that contains this text, capitals or not")
+    .addOption(
+      repeated("--subject <text>", "every message and memory that says this, capitals or not; may be repeated"),
+    )
     .addOption(new Option("-o, --output <path>", "the folder, or the archive where it ends with .tar"))
     .option("-f, --force", "overwrite what is there")
     .option("--json", "say what was written as JSON")
@@ -41,6 +44,7 @@ export function addMemoryExport(parent: Command, invocation: Invocation): void {
     examples: [
       ["rkat memory export --label user=ada -o ada.tar", "all of her sessions, archived ones, too"],
       ["rkat memory export --subject ada@example.org -o ada/", "whatever mentions her, in any session or agent"],
+      ["rkat memory export --subject Lovelace --subject '0170 12345' -o ada.tar", "by several names at once"],
     ],
     notes: [["What to read first", "index.md says what there is, in words; the rest is for programs"]],
   });
@@ -48,14 +52,10 @@ export function addMemoryExport(parent: Command, invocation: Invocation): void {
 
 async function exportData(io: Io, opened: Opened, flags: ExportFlags): Promise<void> {
   const { label, subject, output } = flags;
-  if (label.length > 0 === (subject !== undefined))
-    throw invalid("say whose data it is with --label, or with --subject");
-  if (subject?.trim() === "") throw invalid("--subject: write the text to look for");
+  if (label.length > 0 === subject.length > 0) throw invalid("say whose data it is with --label, or with --subject");
+  if (subject.some((text) => text.trim() === "")) throw invalid("--subject: write the text to look for");
   if (output === undefined) throw invalid("-o: name the folder or the .tar to write");
-  const made =
-    subject === undefined
-      ? ofLabels(io, opened, Object.fromEntries(label))
-      : ofSubject(io, opened, { subject, signal: io.interrupt });
+  const made = subject.length === 0 ? ofLabels(io, opened, Object.fromEntries(label)) : ofSubjects(io, opened, subject);
   const bytes = await (output.endsWith(".tar") ? writeArchive : writeFolder)(io, await made, {
     output,
     isForced: flags.force === true,
@@ -98,39 +98,64 @@ async function ofLabels(io: Io, { runtime }: Opened, labels: Readonly<Record<str
 
 const TITLE_CHARS_MAX = 100;
 
-async function ofSubject(
-  io: Io,
-  { runtime }: Opened,
-  { subject, signal }: { readonly subject: string; readonly signal: AbortSignal },
-): Promise<Made> {
+/** A text that was found, or an entry that says it in a file or in another spelling, and then all of it. */
+interface Found extends Mention {
+  readonly entry?: unknown;
+}
+
+async function ofSubjects(io: Io, { runtime }: Opened, subjects: readonly string[]): Promise<Made> {
   const { dispatch } = runtime;
-  const looking = { dispatch, signal, subject };
   const sessions = await everySession(runtime, { archived: true });
   const { agents } = await dispatch("listAgents", {});
   const bar = createBar(io);
-  const found: Mention[] = [];
+  const found = new Map<string, Found>();
+  const unread: string[] = [];
+  const keep = (mention: Found): unknown => found.set(JSON.stringify(mention), mention);
   try {
-    for (const [at, { session_id }] of sessions.entries()) {
-      bar.show("sessions", at, sessions.length);
-      for await (const mention of mentionsInSession(looking, session_id)) found.push(mention);
+    for (const [at, subject] of subjects.entries()) {
+      const looking = { dispatch, signal: io.interrupt, subject };
+      for (const [done, { session_id }] of sessions.entries()) {
+        bar.show("sessions", at * sessions.length + done, subjects.length * sessions.length);
+        for await (const mention of mentionsInSession(looking, session_id)) keep(mention);
+      }
+      for (const { agent } of agents) for await (const mention of mentionsOfAgent(looking, agent)) keep(mention);
     }
-    for (const { agent } of agents) for await (const mention of mentionsOfAgent(looking, agent)) found.push(mention);
+    const seen = new Set([...found.values()].map((mention) => `${placeOf(mention)} ${mention.seq}`));
+    for (const subject of subjects) {
+      const { going: listed, more } = await goingWith(runtime, subject);
+      if (more > 0)
+        unread.push(
+          `Files and other spellings of ${JSON.stringify(subject)} were not looked for in ${counted(more, "message")}.`,
+        );
+      for (const going of listed) {
+        const key = `${placeOf(going)} ${going.seq}`;
+        if (!seen.has(key)) keep(await wholeEntry(runtime, going));
+        seen.add(key);
+      }
+    }
   } finally {
     bar.clear();
   }
-  const places = new Set(found.map(placeOf));
-  const sentence = `${counted(found.length, "text")} in ${counted(places.size, "place")}`;
+  const mentions = [...found.values()];
+  const places = new Set(mentions.map(placeOf));
+  const looked = `${counted(sessions.length, "session")} and ${counted(agents.length, "agent")}`;
+  const sentence = `${counted(mentions.length, "text")} in ${counted(places.size, "place")} of ${looked}`;
+  const asked = subjects.map((subject) => JSON.stringify(subject)).join(" or ");
   const index = [
-    ...headOf(`every text that contains ${JSON.stringify(subject)}`, sentence),
-    `${counted(sessions.length, "session")} and ${counted(agents.length, "agent")} were looked through, archived ones, too. The same`,
-    "is in mentions.jsonl, one a line.",
-    ...found.flatMap((mention) => {
-      const { seq, time, role, text, blob_id } = mention;
+    ...headOf(`every text that contains ${asked}`, sentence),
+    "Archived sessions were looked through, too. The same is in mentions.jsonl, one a line.",
+    ...unread,
+    ...mentions.flatMap((mention) => {
+      const { seq, time, role, text, blob_id, entry } = mention;
       const kept = blob_id === undefined ? "" : ` · ${blob_id}`;
-      return ["", `## ${placeOf(mention)} · seq ${seq} · ${time} · ${role}${kept}`, "", fenced(text)];
+      const whole =
+        entry === undefined
+          ? []
+          : ["", "A file of it says the text, or it is spelled otherwise: all of it is in mentions.jsonl."];
+      return ["", `## ${placeOf(mention)} · seq ${seq} · ${time} · ${role}${kept}`, "", fenced(text), ...whole];
     }),
   ];
-  const lines = found.map((mention) => `${JSON.stringify(mention)}\n`);
+  const lines = mentions.map((mention) => `${JSON.stringify(mention)}\n`);
   return {
     files: [
       { name: "index.md", pieces: [`${index.join("\n")}\n`] },
@@ -140,7 +165,29 @@ async function ofSubject(
   };
 }
 
-function placeOf({ session_id, agent }: Mention): string {
+/** Shorter texts cannot be forgotten, so nothing says what that would find. */
+const FORGETTABLE_CHARS_MIN = 4;
+
+/** What forgetting a text would take: nobody is to be handed less than is erased. */
+async function goingWith(
+  { dispatch }: Opened["runtime"],
+  subject: string,
+): Promise<Pick<ForgetResult, "going" | "more">> {
+  if (subject.trim().length < FORGETTABLE_CHARS_MIN) return { going: [], more: 0 };
+  return dispatch("forget", { query_exact: subject, dry_run: true });
+}
+
+async function wholeEntry({ dispatch }: Opened["runtime"], going: Going): Promise<Found> {
+  const { session_id, agent = "", seq, at, kind, excerpt = "" } = going;
+  const page = { after: seq - 1, limit: 1 };
+  const { entries } = await (session_id === undefined
+    ? dispatch("exportAgent", { agent, ...page })
+    : dispatch("exportSession", { session_id, ...page }));
+  const place = session_id === undefined ? { agent } : { session_id };
+  return { ...place, seq, time: at, role: kind, text: excerpt, entry: entries[0]?.body };
+}
+
+function placeOf({ session_id, agent }: Pick<Going, "session_id" | "agent">): string {
   return session_id === undefined ? `agent ${agent}` : `session ${session_id}`;
 }
 
