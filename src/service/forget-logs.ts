@@ -157,6 +157,8 @@ function saidBy(body: EntryBody | AgentEntryBody): string | undefined {
       return textsOfJson(body.message).join(" ");
     case "results_held":
       return textsOfJson(body.results).join(" ");
+    case "rewritten":
+      return "messages" in body.to ? textsOfJson(body.to.messages).join(" ") : undefined;
     case "memory_added":
     case "note_added":
       return body.content;

@@ -49,7 +49,7 @@ export async function chooseTargets(
     const seqs = messages.flatMap(({ seq }) => seq ?? []);
     const isAll = seqs.length === 0;
     for (const seq of seqs) requireMessage(entries, id, seq);
-    gone.push(...entries.filter((entry) => isAll || seqs.some((seq) => holdsSeq(entry, seq))));
+    gone.push(...entries.flatMap(messagesIn).filter((entry) => isAll || seqs.some((seq) => holdsSeq(entry, seq))));
     targets.push({ kind: "session", id, isAll, seqs, isCopy: false });
   }
   for (const id of await forksOf(reading, new Set(bySession.keys())))
@@ -92,6 +92,18 @@ async function chooseAgent(reading: ForgetReading, agent: string, memory: number
   const seqs = isAll ? [] : gone.map(({ seq }) => seq);
   const targets: Target[] = [{ kind: "agent", id, agent, isAll, seqs, isCopy: false }];
   return { target: isAll ? "agent" : "memory", targets, copies: [], foundBlobs: [], ...toLookFor(textsSaid(gone)) };
+}
+
+/** What a rewrite put in the place of others is a message each, as forks have them. */
+function messagesIn(entry: AnyEntry): readonly AnyEntry[] {
+  const { seq, body } = entry;
+  if (body.kind !== "rewritten" || !("messages" in body.to)) return [entry];
+  return body.to.messages.map((message, at) => ({
+    ...entry,
+    seq: seq + at,
+    span: 1,
+    body: { kind: "imported", message },
+  }));
 }
 
 function holdsSeq({ seq, span }: AnyEntry, wanted: number): boolean {

@@ -45,11 +45,13 @@ export function createForgetting(parts: ForgettingParts): ForgettingService {
     if (input.query !== undefined) return listFound(input.query, call);
     const how = await chooseTargets(await reading(), parts, input);
     if (input.dry_run) return describe(await reading(), parts, how);
+    // Its job would say what is looked for, and a receipt that nothing does.
+    await finishBegun();
     const id = clock.newId();
     const own = await store.locks.hold(id);
     const holds: Hold[] = [];
     try {
-      for (const target of how.targets) holds.push(await holdSoon(await reading(), target, clock));
+      for (const target of inOrder(how.targets)) holds.push(await holdSoon(await reading(), target, clock));
       const planned = await planAll(await reading(), parts, how);
       const job: Job = {
         ...how,
@@ -59,7 +61,9 @@ export function createForgetting(parts: ForgettingParts): ForgettingService {
       };
       const going = planned.flatMap(({ target, entries, plan }) => goingOf(target, entries, plan, { isDry: false }));
       await kept.begin(id, JSON.stringify(job));
-      const { receipt, signed } = await carryOut(id, job);
+      const { receipt, signed } = await carryOut(id, job).catch((thrown) => {
+        throw unfinished(thrown);
+      });
       return { dry_run: false, logs: receipt.logs, ...boundGoing(going), receipt, signed };
     } finally {
       for (const hold of holds) await hold.release();
@@ -96,7 +100,11 @@ export function createForgetting(parts: ForgettingParts): ForgettingService {
         matches: matches.length + more,
         elsewhere: matches.slice(0, LISTED_MAX).map(({ place, form }) => ({ place, form })),
       },
-      quoted_in: matches.length === 0 ? [] : await quotedIn(await reading(), parts, job),
+      // What is sealed says nothing to a scan: there only the logs can tell.
+      quoted_in:
+        job.texts.length === 0 || (matches.length === 0 && store.shred === undefined)
+          ? []
+          : await quotedIn(await reading(), parts, job),
       backups: ((await kept.backups?.()) ?? [])
         .filter(({ at_ms }) => at_ms <= at)
         .map(({ place, at_ms }) => ({ place, at: new Date(at_ms).toISOString() })),
@@ -141,19 +149,21 @@ export function createForgetting(parts: ForgettingParts): ForgettingService {
       },
     },
     resume: () =>
-      inTurn(async () => {
-        for (const { id, job } of (await store.forgettings?.unfinished()) ?? []) {
-          try {
-            await resumeOne(id, job);
-          } catch (thrown) {
-            parts.warn(`what was to be forgotten is not all forgotten yet and is tried again: ${messageOf(thrown)}`);
-          }
-        }
-      }),
+      inTurn(() => finishBegun().catch((thrown) => parts.warn(`what was to be forgotten waits: ${messageOf(thrown)}`))),
     settled: async () => {
       await running;
     },
   };
+
+  async function finishBegun(): Promise<void> {
+    for (const { id, job } of (await store.forgettings?.unfinished()) ?? []) {
+      try {
+        await resumeOne(id, job);
+      } catch (thrown) {
+        parts.warn(`what was to be forgotten is not all forgotten yet and is tried again: ${messageOf(thrown)}`);
+      }
+    }
+  }
 
   async function resumeOne(id: string, text: string): Promise<void> {
     const own = await store.locks.hold(id).catch((thrown) => {
@@ -166,7 +176,7 @@ export function createForgetting(parts: ForgettingParts): ForgettingService {
     try {
       // Kept by `forget`, whole or not at all.
       const job = JSON.parse(text) as Job;
-      for (const target of job.targets) holds.push(await holdSoon(await reading(), target, clock));
+      for (const target of inOrder(job.targets)) holds.push(await holdSoon(await reading(), target, clock));
       await carryOut(id, job);
     } finally {
       for (const hold of holds) await hold.release();
@@ -201,6 +211,17 @@ async function quotedIn(
     }
   }
   return found;
+}
+
+/** Whoever forgets takes logs in the same order: two that each have what the other wants would both be refused. */
+function inOrder<T extends Target>(targets: readonly T[]): readonly T[] {
+  return [...targets].sort((one, other) => (one.id < other.id ? -1 : 1));
+}
+
+/** What was begun goes on, and whoever asked must not take it for refused. */
+function unfinished(thrown: unknown): RuntimeError {
+  const message = `not all is forgotten yet; it goes on with the next forgetting, or when the realm is next opened: ${messageOf(thrown)}`;
+  return new RuntimeError("SESSION_STORE_ERROR", message, { cause: thrown });
 }
 
 /** Somebody who holds a log for a moment is waited for; a turn is not. */

@@ -110,7 +110,7 @@ export function openStore<B, R extends LogRow>(options: EmbeddedOptions<B, R>): 
     checkpoints: createCheckpointFiles(join(folder, "checkpoints"), seal),
     purge: async () => index.compact(),
     shred: seal === undefined ? undefined : log.shred,
-    forgettings: { ...createForgettingFiles({ folder, warn }), backups: () => knownBackups(folder) },
+    forgettings: { ...createForgettingFiles({ folder, seal, warn }), backups: () => knownBackups(folder) },
     close: () => {
       closing ??= close();
       return closing;
