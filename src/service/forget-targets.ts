@@ -32,9 +32,13 @@ export async function chooseTargets(
     const foundBlobs = await blobsWith(reading, finds);
     const targets: Target[] = [];
     for await (const { entries, ...log } of everyLog(reading)) {
-      const isSaid = (said: string): boolean => finds(said) || foundBlobs.some((id) => said.includes(id));
-      if (entries.some(({ body }) => isSaid(JSON.stringify(body))))
+      for (const { body } of entries) {
+        const said = JSON.stringify(body);
+        await reading.clock.breathe();
+        if (!finds(said) && !foundBlobs.some((id) => said.includes(id))) continue;
         targets.push({ ...log, isAll: false, seqs: [], isCopy: false });
+        break;
+      }
     }
     return { target: "text", texts: [query_exact], targets, copies: [], foundBlobs, retold: [] };
   }
