@@ -119,7 +119,9 @@ function showPreview(io: Pick<Io, "stdout" | "env">, { logs, going, more }: Forg
 function receiptLines({ forgetting_id, logs, blobs, scan, quoted_in, backups }: ForgetReceipt): readonly string[] {
   const messages = logs.reduce((sum, log) => sum + log.messages, 0);
   const cut = logs.reduce((sum, log) => sum + log.cut, 0);
-  const found = scan.matches === 0 ? "0, nothing of it is left" : `${scan.matches}, told below`;
+  // What is sealed is told by its log alone.
+  const isGone = scan.matches + quoted_in.length === 0;
+  const found = isGone ? "0, nothing of it is left" : `${scan.matches}, told below`;
   return [
     ...alignColumns([
       ["receipt", forgetting_id],
