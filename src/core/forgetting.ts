@@ -194,7 +194,7 @@ const PIXEL = {
 
 /** The same, with nothing left of what it said: what keeps it in its place stays, such as a call and its result. */
 function empty(value: unknown, key = ""): unknown {
-  if (typeof value === "string") return KEPT.has(key) || EVICTED.has(value) ? value : fit(value);
+  if (typeof value === "string") return KEPT.has(key) || (key === "reason" && EVICTED.has(value)) ? value : fit(value);
   if (Array.isArray(value)) {
     if (PATTERNS.has(key) && value.every(isPlain)) return [];
     return KEPT.has(key) && value.every(isPlain) ? value : value.map((one) => empty(one, key));

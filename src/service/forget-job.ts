@@ -247,7 +247,10 @@ async function removeBlobs(reading: ForgetReading, blobs: readonly string[]): Pr
   if (blobs.length === 0) return;
   const left = new Set(blobs);
   for await (const { entries } of everyLog(reading)) {
-    for (const { body } of entries) for (const id of JSON.stringify(body).match(BLOB_ID) ?? []) left.delete(id);
+    for (const { body } of entries) {
+      for (const id of JSON.stringify(body).match(BLOB_ID) ?? []) left.delete(id);
+      await reading.clock.breathe();
+    }
   }
   for (const id of left) await reading.store.blobs.remove(id);
 }

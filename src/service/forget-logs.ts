@@ -33,7 +33,8 @@ export interface Target {
 export type LogPlan = ForgetPlan<EntryBody> | ForgetPlan<AgentEntryBody>;
 export type AnyEntry = Entry<EntryBody> | Entry<AgentEntryBody>;
 
-const ENTRIES_MAX = Number.MAX_SAFE_INTEGER;
+/** Read in one go, which nobody else has a turn during. */
+const ENTRIES_A_PAGE = 500;
 const GOING_MAX = 1_000;
 const EXCERPT_CHARS = 120;
 
@@ -45,11 +46,20 @@ export interface ForgetReading {
 }
 
 export async function readLog(
-  { store, agents }: ForgetReading,
-  target: Pick<Target, "kind" | "id">,
+  { store, agents, clock }: ForgetReading,
+  { kind, id }: Pick<Target, "kind" | "id">,
 ): Promise<readonly AnyEntry[]> {
-  if (target.kind === "session") return store.log.read(target.id, 1, ENTRIES_MAX);
-  return (await agents?.store.log.read(target.id, 1, ENTRIES_MAX)) ?? [];
+  const log = kind === "session" ? store.log : agents?.store.log;
+  const entries: AnyEntry[] = [];
+  for (let from = 1; log !== undefined; ) {
+    const page: readonly AnyEntry[] = await log.read(id, from, ENTRIES_A_PAGE);
+    for (const entry of page) entries.push(entry);
+    const last = page.at(-1);
+    if (last === undefined || page.length < ENTRIES_A_PAGE) break;
+    from = last.seq + last.span;
+    await clock.breathe();
+  }
+  return entries;
 }
 
 /** Every log of the realm, one after the other. */
@@ -158,6 +168,8 @@ function saidBy(body: EntryBody | AgentEntryBody): string | undefined {
       return textsOfJson(body.message).join(" ");
     case "results_held":
       return textsOfJson(body.results).join(" ");
+    case "rewritten":
+      return "messages" in body.to ? textsOfJson(body.to.messages).join(" ") : undefined;
     case "memory_added":
     case "note_added":
       return body.content;

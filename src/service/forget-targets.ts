@@ -32,9 +32,13 @@ export async function chooseTargets(
     const foundBlobs = await blobsWith(reading, finds);
     const targets: Target[] = [];
     for await (const { entries, ...log } of everyLog(reading)) {
-      const isSaid = (said: string): boolean => finds(said) || foundBlobs.some((id) => said.includes(id));
-      if (entries.some(({ body }) => isSaid(JSON.stringify(body))))
+      for (const { body } of entries) {
+        const said = JSON.stringify(body);
+        await reading.clock.breathe();
+        if (!finds(said) && !foundBlobs.some((id) => said.includes(id))) continue;
         targets.push({ ...log, isAll: false, seqs: [], isCopy: false });
+        break;
+      }
     }
     return { target: "text", texts: [query_exact], targets, copies: [], foundBlobs, retold: [] };
   }
@@ -49,7 +53,7 @@ export async function chooseTargets(
     const seqs = messages.flatMap(({ seq }) => seq ?? []);
     const isAll = seqs.length === 0;
     for (const seq of seqs) requireMessage(entries, id, seq);
-    gone.push(...entries.filter((entry) => isAll || seqs.some((seq) => holdsSeq(entry, seq))));
+    gone.push(...entries.flatMap(messagesIn).filter((entry) => isAll || seqs.some((seq) => holdsSeq(entry, seq))));
     targets.push({ kind: "session", id, isAll, seqs, isCopy: false });
   }
   for (const id of await forksOf(reading, new Set(bySession.keys())))
@@ -102,6 +106,18 @@ async function chooseAgent(reading: ForgetReading, agent: string, memory: number
   return { target: isAll ? "agent" : "memory", targets, copies: [], foundBlobs: [], ...toLookFor(textsSaid(gone)) };
 }
 
+/** What a rewrite put in the place of others is a message each, as forks have them. */
+function messagesIn(entry: AnyEntry): readonly AnyEntry[] {
+  const { seq, body } = entry;
+  if (body.kind !== "rewritten" || !("messages" in body.to)) return [entry];
+  return body.to.messages.map((message, at) => ({
+    ...entry,
+    seq: seq + at,
+    span: 1,
+    body: { kind: "imported", message },
+  }));
+}
+
 function holdsSeq({ seq, span }: AnyEntry, wanted: number): boolean {
   return seq <= wanted && wanted < seq + span;
 }
@@ -125,7 +141,9 @@ function toLookFor(said: readonly string[]): Pick<Job, "texts" | "retold"> {
     if (text.length <= 2 * SENTENCE_CHARS_MIN) return [text.trim()];
     return sentencesOf(text).filter((sentence) => sentence.length >= SENTENCE_CHARS_MIN);
   });
-  const all = [...new Set(pieces)].filter((piece) => piece.length >= TEXT_CHARS_MIN);
+  // Whoever quotes a sentence may leave out how it ends.
+  const bare = pieces.map((piece) => piece.replace(/[.!?]$/u, ""));
+  const all = [...new Set(bare)].filter((piece) => piece.length >= TEXT_CHARS_MIN);
   const step = Math.max(1, all.length / TEXTS_MAX);
   const texts = Array.from({ length: Math.min(all.length, TEXTS_MAX) }, (_, at) => all[Math.floor(at * step)] ?? "");
   return { texts, retold: said };

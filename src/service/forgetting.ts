@@ -60,8 +60,10 @@ export function createForgetting(parts: ForgettingParts): ForgettingService {
     if (input.query !== undefined) return listFound(input.query, call);
     const how = await chooseTargets(await reading(), parts, input);
     if (input.dry_run) return describe(await reading(), parts, how);
+    // Its job would say what is looked for, and a receipt that nothing does.
+    await finishBegun();
     return holding(clock.newId(), async (id, holds) => {
-      for (const target of how.targets) holds.push(await holdTarget(await reading(), target, clock));
+      for (const target of inOrder(how.targets)) holds.push(await holdTarget(await reading(), target, clock));
       const { planned, receipt, signed } = await begin(id, how, call.caller?.name);
       const going = planned.flatMap(({ target, entries, plan }) => goingOf(target, entries, plan, { isDry: false }));
       return { dry_run: false, logs: receipt.logs, ...boundGoing(going), receipt, signed };
@@ -109,7 +111,10 @@ export function createForgetting(parts: ForgettingParts): ForgettingService {
       ...(by === undefined ? {} : { by }),
     };
     await forgettings().begin(id, JSON.stringify(job));
-    return { planned, ...(await carryOut(id, job)) };
+    const done = await carryOut(id, job).catch((thrown) => {
+      throw unfinished(thrown);
+    });
+    return { planned, ...done };
   };
 
   /** Does a job to its end, from wherever it stands. */
@@ -141,7 +146,11 @@ export function createForgetting(parts: ForgettingParts): ForgettingService {
         matches: matches.length + more,
         elsewhere: matches.slice(0, LISTED_MAX).map(({ place, form }) => ({ place, form })),
       },
-      quoted_in: matches.length === 0 ? [] : await quotedIn(await reading(), parts, job),
+      // What is sealed says nothing to a scan: there only the logs can tell.
+      quoted_in:
+        job.texts.length === 0 || (matches.length === 0 && store.shred === undefined)
+          ? []
+          : await quotedIn(await reading(), parts, job),
       backups: ((await kept.backups?.()) ?? [])
         .filter(({ at_ms }) => at_ms <= at)
         .map(({ place, at_ms }) => ({ place, at: new Date(at_ms).toISOString() })),
@@ -191,19 +200,21 @@ export function createForgetting(parts: ForgettingParts): ForgettingService {
         return forgetSessions(ids, how);
       }),
     resume: () =>
-      inTurn(async () => {
-        for (const { id, job } of (await store.forgettings?.unfinished()) ?? []) {
-          try {
-            await resumeOne(id, job);
-          } catch (thrown) {
-            parts.warn(`what was to be forgotten is not all forgotten yet and is tried again: ${messageOf(thrown)}`);
-          }
-        }
-      }),
+      inTurn(() => finishBegun().catch((thrown) => parts.warn(`what was to be forgotten waits: ${messageOf(thrown)}`))),
     settled: async () => {
       await running;
     },
   };
+
+  async function finishBegun(): Promise<void> {
+    for (const { id, job } of (await store.forgettings?.unfinished()) ?? []) {
+      try {
+        await resumeOne(id, job);
+      } catch (thrown) {
+        parts.warn(`what was to be forgotten is not all forgotten yet and is tried again: ${messageOf(thrown)}`);
+      }
+    }
+  }
 
   async function resumeOne(id: string, text: string): Promise<void> {
     const own = await holdIfFree(store.locks, id);
@@ -213,7 +224,7 @@ export function createForgetting(parts: ForgettingParts): ForgettingService {
     try {
       // Kept by `forget`, whole or not at all.
       const job = JSON.parse(text) as Job;
-      for (const target of job.targets) holds.push(await holdTarget(await reading(), target, clock));
+      for (const target of inOrder(job.targets)) holds.push(await holdTarget(await reading(), target, clock));
       await carryOut(id, job);
     } finally {
       for (const hold of holds) await hold.release();
@@ -265,4 +276,15 @@ export function holdIfFree(locks: SessionLocks, id: string): Promise<Hold | unde
     if (thrown instanceof RuntimeError && thrown.code === "SESSION_BUSY") return undefined;
     throw thrown;
   });
+}
+
+/** Whoever forgets takes logs in the same order: two that each have what the other wants would both be refused. */
+function inOrder<T extends Target>(targets: readonly T[]): readonly T[] {
+  return [...targets].sort((one, other) => (one.id < other.id ? -1 : 1));
+}
+
+/** What was begun goes on, and whoever asked must not take it for refused. */
+function unfinished(thrown: unknown): RuntimeError {
+  const message = `not all is forgotten yet; it goes on with the next forgetting, or when the realm is next opened: ${messageOf(thrown)}`;
+  return new RuntimeError("SESSION_STORE_ERROR", message, { cause: thrown });
 }

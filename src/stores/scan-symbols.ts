@@ -7,6 +7,8 @@ const ASCII_END = 0x80;
 const BMP_END = 0x1_0000;
 /** Letters beyond have no case. */
 const CACHED_END = 0x2_0000;
+/** What half of a letter becomes where it cannot be written. */
+const REPLACEMENT = 0xfffd;
 const SURROGATES = { high: 0xd800, low: 0xdc00, end: 0xe000 };
 
 const WHITE = /^\s$/u;
@@ -26,7 +28,7 @@ const NOTHING = new Uint8Array();
 const BROKEN = Uint8Array.of(BREAK);
 
 function fold(point: number): Uint8Array {
-  if (point >= SURROGATES.high && point < SURROGATES.end) return BROKEN;
+  if (point === REPLACEMENT || (point >= SURROGATES.high && point < SURROGATES.end)) return BROKEN;
   const letter = String.fromCodePoint(point);
   // Control characters are written as white space is, escaped or not.
   if (point < SPACE || point === 0x7f || WHITE.test(letter)) return NOTHING;

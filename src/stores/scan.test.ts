@@ -87,6 +87,22 @@ describe("finding texts in bytes", () => {
     });
   }
 
+  it("[D9] finds a text however long, wherever the beginning by which it is known ends", () => {
+    const half = fc.constantFrom("", "\ud83d", "\udc00");
+    const words = fc.array(fc.constantFrom("a", "of", "heron", "Ålesund", "日本", "👩", "\n"), {
+      minLength: 30,
+      maxLength: 90,
+    });
+    fc.assert(
+      fc.property(words, half, (some, broken) => {
+        const one = `Qz${broken}x ${some.join(" ")}`;
+        for (const write of [FORMS["as it is"], FORMS["in JSON"], FORMS["in JSON in JSON"], FORMS["in base64"]])
+          expect(find([one], write?.(one, "xy") ?? Buffer.of())).not.toEqual([]);
+      }),
+      { numRuns: RUNS },
+    );
+  });
+
   it("[D9] finds no text that differs by one letter, in any form", () => {
     const form = fc.constantFrom(...Object.values(FORMS));
     fc.assert(

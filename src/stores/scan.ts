@@ -1,7 +1,7 @@
 import { RuntimeError } from "../contract/error.ts";
 import { createAutomaton, type Pattern } from "./scan-automaton.ts";
 import { createBase64Reader, createHexReader, createWideReader } from "./scan-packed.ts";
-import { BREAK } from "./scan-symbols.ts";
+import { BREAK, SPACE } from "./scan-symbols.ts";
 import { normalise, TextReader, type Writing } from "./scan-text.ts";
 
 /** A text that was found, and how it was written. */
@@ -89,7 +89,7 @@ function patternsOf(texts: readonly string[]): readonly Pattern[] {
   for (const [text, given] of texts.entries()) {
     const letters = [...given.trim()].length;
     const forms = WRITINGS.flatMap((writing) => {
-      const symbols = normalise(given, writing).slice(0, SYMBOLS_MAX);
+      const symbols = beginningOf(normalise(given, writing));
       // What only looks like an escape may come to no letter at all.
       return symbols.filter((symbol) => symbol !== BREAK).length < TEXT_LETTERS_MIN ? [] : [symbols];
     });
@@ -100,4 +100,10 @@ function patternsOf(texts: readonly string[]): readonly Pattern[] {
     for (const symbols of forms) patterns.set(`${text} ${symbols.join(" ")}`, { text, symbols });
   }
   return [...patterns.values()];
+}
+
+/** Never up to a blank: readers take one with the letter after it, so nothing would be found that ends in it. */
+function beginningOf(symbols: readonly number[]): readonly number[] {
+  const end = symbols[SYMBOLS_MAX - 1] === SPACE ? SYMBOLS_MAX - 1 : SYMBOLS_MAX;
+  return symbols.slice(0, end);
 }

@@ -106,3 +106,42 @@ describe("a disk that fails", () => {
     await store.close();
   });
 });
+
+describe("a disk that fails while a log is written over", () => {
+  it("[D9] what was half written over is whole again when the next one is", async () => {
+    const io = faultyIo();
+    const opened = new Set<number>();
+    const watched = {
+      ...io,
+      open: (path: string, flags: string, mode: number) => {
+        const fd = nodeSegmentIo.open(path, flags, mode);
+        if (flags === "r+" && isFailing) opened.add(fd);
+        return fd;
+      },
+      writeSync: (fd: number, buffer: Buffer, position: number) => {
+        if (!opened.delete(fd)) return nodeSegmentIo.writeSync(fd, buffer, position);
+        nodeSegmentIo.writeSync(fd, buffer.subarray(0, buffer.length / 2), position);
+        throw Object.assign(new Error("EIO: injected"), { code: "EIO" });
+      },
+    };
+    let isFailing = false;
+    const folder = mkdtempSync(join(root, "over-"));
+    const store = openStore({ folder, foldRow, io: watched, host: { pid: process.pid, isRunning: () => true } });
+    const B = idOf(2);
+    const secret = "Marit was born in Bergen. ".repeat(20);
+    for (const id of [A, B]) await store.log.append(id, 0, toNewEntries([created, answered(secret)]));
+    const emptied = async (id: string) =>
+      (await store.log.read(id, 1, everything)).map((entry) =>
+        entry.body.kind === "assistant" ? { ...entry, body: answered("[forgotten]") } : entry,
+      );
+    isFailing = true;
+    await expect(store.log.rewrite(A, await emptied(A))).rejects.toThrow(/EIO/);
+    isFailing = false;
+    await store.log.rewrite(B, await emptied(B));
+    for (const id of [A, B]) {
+      const bodies = (await store.log.read(id, 1, everything)).map(({ body }) => body);
+      expect(bodies).toEqual([created, answered("[forgotten]")]);
+    }
+    await store.close();
+  });
+});

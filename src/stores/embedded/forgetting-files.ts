@@ -16,7 +16,9 @@ import {
 import { join } from "node:path";
 import { messageOf, RuntimeError } from "../../contract/error.ts";
 import type { Forgettings, SignedReceipt } from "../../ports/forgettings.ts";
+import { type Seal, SHARED_OWNERS } from "../../ports/seal.ts";
 import { makeKey, signReceipt } from "../receipts.ts";
+import { sealOn } from "../sealing.ts";
 import { unlock } from "./file-locks.ts";
 import { syncFolder } from "./segments.ts";
 import { waitForLock, writeWhole } from "./table-file.ts";
@@ -38,9 +40,11 @@ interface KeptJob {
  */
 export function createForgettingFiles({
   folder: realmFolder,
+  seal,
   warn,
 }: {
   readonly folder: string;
+  readonly seal?: Seal | undefined;
   readonly warn: (sentence: string) => void;
 }): Forgettings {
   const folder = join(realmFolder, FOLDER);
@@ -64,7 +68,7 @@ export function createForgettingFiles({
   };
   const kept = (): readonly KeptJob[] =>
     readdirSync(jobs)
-      .map((name) => readJob(join(jobs, name)))
+      .map((name) => readJob(join(jobs, name), seal))
       .sort((one, other) => one.order - other.order);
 
   return {
@@ -74,7 +78,8 @@ export function createForgettingFiles({
         const order = others.find((other) => other.id === id)?.order ?? (others.at(-1)?.order ?? 0) + 1;
         const [path, made] = [jobFile(id), `${jobFile(id)}.new`];
         try {
-          writeSynced(made, JSON.stringify({ order, id, job } satisfies KeptJob));
+          const text = Buffer.from(JSON.stringify({ order, id, job } satisfies KeptJob));
+          writeSynced(made, seal?.seal(SHARED_OWNERS.forgotten, text, PLACE) ?? text);
         } catch (error) {
           if (existsSync(made)) wipe(made);
           throw error;
@@ -139,9 +144,14 @@ function locked<T>(path: string, work: () => T): T {
   }
 }
 
-function readJob(path: string): KeptJob {
+const PLACE = Buffer.from("forgetting");
+
+function readJob(path: string, seal: Seal | undefined): KeptJob {
+  const bytes = readFileSync(path);
+  const by = sealOn(bytes, seal, path);
+  const text = Buffer.from(by?.open(SHARED_OWNERS.forgotten, bytes, PLACE) ?? bytes).toString();
   try {
-    const { order, id, job } = JSON.parse(readFileSync(path, "utf8")) as Partial<KeptJob>; // Checked here.
+    const { order, id, job } = JSON.parse(text) as Partial<KeptJob>; // Checked here.
     if (typeof order === "number" && typeof id === "string" && typeof job === "string") return { order, id, job };
   } catch (cause) {
     if (!(cause instanceof SyntaxError)) throw cause;
@@ -150,10 +160,10 @@ function readJob(path: string): KeptJob {
   throw new RuntimeError("SESSION_STORE_ERROR", message);
 }
 
-function writeSynced(path: string, text: string): void {
+function writeSynced(path: string, bytes: Uint8Array): void {
   const fd = openSync(path, "w", 0o600);
   try {
-    writeWhole(fd, Buffer.from(text), 0);
+    writeWhole(fd, Buffer.from(bytes), 0);
     fsyncSync(fd);
   } finally {
     closeSync(fd);
@@ -181,7 +191,7 @@ function blank(fd: number): void {
 
 function signWith(path: string, receipt: string): SignedReceipt {
   if (!existsSync(path)) {
-    writeSynced(`${path}.new`, makeKey());
+    writeSynced(`${path}.new`, Buffer.from(makeKey()));
     renameSync(`${path}.new`, path);
   }
   const key = readFileSync(path, "utf8");

@@ -216,7 +216,7 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EmbeddedL
         const record = rewritten(parts, place, () => ({}));
         if (record !== undefined) records.push({ place, record });
       }
-      rewriteRecords(parts, records);
+      await rewriteRecords(parts, records);
       tail.refold(sessionId);
     },
     shred: async (sessionId) => {
@@ -229,7 +229,7 @@ export function createLog<B, R extends LogRow>(parts: LogParts<B, R>): EmbeddedL
         if (record !== undefined) records.push({ place, record });
         await breathe();
       }
-      rewriteRecords(parts, records);
+      await rewriteRecords(parts, records);
       await sealing.destroy(sessionId);
     },
     close: async () => {

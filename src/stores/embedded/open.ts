@@ -110,7 +110,7 @@ export function openStore<B, R extends LogRow>(options: EmbeddedOptions<B, R>): 
     purge: async () => index.compact(),
     shred: seal === undefined ? undefined : log.shred,
     forgettings: {
-      ...createForgettingFiles({ folder, warn }),
+      ...createForgettingFiles({ folder, seal, warn }),
       backups: async () => (await import("./known-backups.ts")).knownBackups(folder),
     },
     close: () => {

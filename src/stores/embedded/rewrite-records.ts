@@ -1,5 +1,6 @@
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
 import { crc32 } from "node:zlib";
 import { RuntimeError } from "../../contract/error.ts";
 import type { Leases } from "./leases.ts";
@@ -27,15 +28,23 @@ const LEASE = "rewriting";
 const HEAD_BYTES = 14;
 const SUM_BYTES = 4;
 
+/** Another process that writes over the log is done in a moment. */
+const TAKE_TRIES = 500;
+const TAKE_AGAIN_MS = 20;
+
 /** Writes records over those that are forgotten. */
-export function rewriteRecords(parts: RewriteParts, records: readonly NewRecord[]): void {
+export async function rewriteRecords(parts: RewriteParts, records: readonly NewRecord[]): Promise<void> {
   if (records.length === 0) return;
   const { leases, io, folder } = parts;
-  if (!leases.take(LEASE)) {
-    throw new RuntimeError("SESSION_BUSY", "another process is forgetting something here; try again when it has");
+  for (let attempt = 1; !leases.take(LEASE); attempt += 1) {
+    if (attempt === TAKE_TRIES)
+      throw new RuntimeError("SESSION_BUSY", "another process is forgetting something here; try again when it has");
+    await setTimeout(TAKE_AGAIN_MS);
   }
   try {
     const path = join(folder, REDO);
+    // What a disk that failed left half written is known nowhere else.
+    redo(parts, path);
     writeAll(io, { path, flags: "w" }, [{ bytes: encode(records), position: 0 }]);
     syncFolder(folder);
     overwrite(parts, records);
@@ -52,14 +61,18 @@ export function finishRewrites(parts: RewriteParts): void {
   // Whoever lives finishes it.
   if (!existsSync(path) || !parts.leases.take(LEASE, "dead")) return;
   try {
-    if (!existsSync(path)) return;
-    // One that is not whole was never begun with: the log is as it was.
-    overwrite(parts, decode(readFileSync(path)));
-    rmSync(path, { force: true });
-    syncFolder(parts.folder);
+    redo(parts, path);
   } finally {
     parts.leases.give(LEASE);
   }
+}
+
+function redo(parts: RewriteParts, path: string): void {
+  if (!existsSync(path)) return;
+  // One that is not whole was never begun with: the log is as it was.
+  overwrite(parts, decode(readFileSync(path)));
+  rmSync(path, { force: true });
+  syncFolder(parts.folder);
 }
 
 function overwrite({ segments, io }: RewriteParts, records: readonly NewRecord[]): void {

@@ -233,7 +233,9 @@ export function receiptLines({
 }: ForgetReceipt): readonly string[] {
   const messages = logs.reduce((sum, log) => sum + log.messages, 0);
   const cut = logs.reduce((sum, log) => sum + log.cut, 0);
-  const found = scan.matches === 0 ? "0, nothing of it is left in this realm" : `${scan.matches}, told below`;
+  // What is sealed is told by its log alone.
+  const isGone = scan.matches + quoted_in.length === 0;
+  const found = isGone ? "0, nothing of it is left in this realm" : `${scan.matches}, told below`;
   return [
     ...alignColumns([
       ["receipt", forgetting_id],

@@ -1,0 +1,117 @@
+import { randomBytes } from "node:crypto";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import { defaultConfig } from "../../src/config/load-config.ts";
+import type { Runtime } from "../../src/runtime.ts";
+import { openRuntime, verifyStore } from "../../src/runtime-on-disk.ts";
+import { lookFor } from "./look.ts";
+import { createTalkingModel, embedder, lookUp, OFTEN } from "./planted-secrets.ts";
+
+const root = mkdtempSync(join(tmpdir(), "rkat-forget-unhappy-"));
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+const TIMEOUT_MS = 240_000;
+const newFolder = (): string => mkdtempSync(join(root, "state-"));
+const base = {
+  model: createTalkingModel(),
+  compaction: OFTEN,
+  memory: { embedder },
+  tools: [lookUp],
+  toolPreset: "none",
+  env: {},
+} as const;
+const openIn = (stateFolder: string): Promise<Runtime> => openRuntime({ ...base, stateFolder });
+const env = { RKAT_SEAL: randomBytes(32).toString("hex") };
+const config = { ...defaultConfig(), encryption: { key_env: "RKAT_SEAL" } };
+const openSealed = (stateFolder: string): Promise<Runtime> => openRuntime({ ...base, env, config, stateFolder });
+
+const LEAK = "Marit Ødegård was born on 4 May 1971 in Ålesund";
+
+/** Lets a realm sign nothing until what comes back is called. */
+function breakKey(folder: string): () => void {
+  const path = join(folder, "forgettings/key.pem");
+  const key = readFileSync(path);
+  writeFileSync(path, "no key");
+  return () => writeFileSync(path, key);
+}
+
+describe("forgetting where something stands in its way", { timeout: TIMEOUT_MS }, () => {
+  it("[D9] what a rewrite put into a transcript goes with its copies in forks, and is listed before", async () => {
+    const folder = newFolder();
+    const runtime = await openIn(folder);
+    const session = await runtime.createSession("Good morning.");
+    await session.turn("The harbour is teal.");
+    const { messages: before } = await runtime.dispatch("readHistory", { session_id: session.id });
+    const at = before.findIndex((message) => JSON.stringify(message).includes("teal"));
+    await runtime.dispatch("rewriteTranscript", {
+      session_id: session.id,
+      selection: { type: "message_range", start: at, end: at + 1 },
+      replacement: [{ role: "user", content: `${LEAK}.` }],
+      reason: { kind: "correction" },
+    });
+    const fork = await runtime.dispatch("forkSession", { session_id: session.id, message_index: before.length });
+    const { messages } = await runtime.dispatch("readHistory", { session_id: session.id });
+    const { seq = 0 } = messages[at] ?? {};
+    const dry = await runtime.dispatch("forget", { session_id: session.id, seq, dry_run: true });
+    expect(dry.going.map(({ session_id, excerpt }) => [session_id, excerpt])).toEqual([
+      [session.id, `${LEAK}.`],
+      [fork.session_id, `${LEAK}.`],
+    ]);
+    const { receipt } = await runtime.dispatch("forget", { session_id: session.id, seq });
+    expect(receipt).toMatchObject({ scan: { texts: 1, matches: 0 }, quoted_in: [] });
+    await runtime.close();
+    expect(lookFor(folder, ["Marit Ødegård"])).toEqual([]);
+    expect((await verifyStore(folder)).problems).toEqual([]);
+  });
+
+  it("[D9] what fails half-way says that it goes on, and is finished with the next forgetting", async () => {
+    const folder = newFolder();
+    const runtime = await openIn(folder);
+    await runtime.createSession(`${LEAK}.`);
+    await runtime.dispatch("forget", { query_exact: "nobody says this" });
+    const mend = breakKey(folder);
+    await expect(runtime.dispatch("forget", { query_exact: LEAK })).rejects.toMatchObject({
+      code: "SESSION_STORE_ERROR",
+      message: expect.stringMatching(/^not all is forgotten yet; it goes on .*holds no key to sign with/),
+    });
+    expect((await runtime.dispatch("listForgettings", {})).unfinished).toBe(1);
+    mend();
+    await runtime.dispatch("forget", { query_exact: "nobody says that either" });
+    const { forgettings, unfinished } = await runtime.dispatch("listForgettings", {});
+    expect({ receipts: forgettings.length, unfinished }).toEqual({ receipts: 3, unfinished: 0 });
+    await runtime.close();
+    expect(lookFor(folder, ["Marit Ødegård"])).toEqual([]);
+  });
+
+  it("[D9] [K2] in a sealed realm what others say is listed, though no file says it, and a job is sealed", async () => {
+    const folder = newFolder();
+    const runtime = await openSealed(folder);
+    const session = await runtime.createSession(`${LEAK}.`);
+    const other = await runtime.createSession(`Somebody else: ${LEAK}.`);
+    const { receipt } = await runtime.dispatch("forget", { session_id: session.id, seq: 2 });
+    expect(receipt?.quoted_in).toContainEqual({ session_id: other.id, seq: 2 });
+    const mend = breakKey(folder);
+    await expect(runtime.dispatch("forget", { query_exact: LEAK })).rejects.toThrow(/not all is forgotten yet/);
+    expect(lookFor(folder, ["Marit Ødegård"])).toEqual([]);
+    await runtime.close();
+    mend();
+    await (await openSealed(folder)).close();
+    const again = await openSealed(folder);
+    const { forgettings, unfinished } = await again.dispatch("listForgettings", {});
+    expect({ receipts: forgettings.length, unfinished }).toEqual({ receipts: 2, unfinished: 0 });
+    expect(JSON.stringify(await again.dispatch("readHistory", { session_id: other.id }))).not.toContain("Marit");
+    await again.close();
+  });
+
+  it("[D9] a word by which the program tells why an output left is a message's own where somebody says it", async () => {
+    const runtime = await openIn(newFolder());
+    const session = await runtime.createSession("Good morning.");
+    for (const word of ["superseded", "failed", "large"]) await session.turn(word);
+    for (const word of ["superseded", "failed", "large"]) await runtime.dispatch("forget", { query_exact: word });
+    const { messages } = await runtime.dispatch("readHistory", { session_id: session.id });
+    const said = messages.flatMap((message) => (message.role === "user" ? [message.content] : []));
+    expect(said).toEqual(["Good morning.", "…", "…", "…"]);
+    await runtime.close();
+  });
+});
