@@ -53,7 +53,9 @@ export async function chooseTargets(
     const seqs = messages.flatMap(({ seq }) => seq ?? []);
     const isAll = seqs.length === 0;
     for (const seq of seqs) requireMessage(entries, id, seq);
-    gone.push(...entries.flatMap(messagesIn).filter((entry) => isAll || seqs.some((seq) => holdsSeq(entry, seq))));
+    const own = entries.flatMap(messagesIn).filter((entry) => isAll || seqs.some((seq) => holdsSeq(entry, seq)));
+    // One by one: there may be more than a call takes.
+    for (const entry of own) gone.push(entry);
     targets.push({ kind: "session", id, isAll, seqs, isCopy: false });
   }
   for (const id of await forksOf(reading, new Set(bySession.keys())))
@@ -87,7 +89,9 @@ async function blobsWith(
 /** Whole sessions, and nothing but them: what others have copied or retold of them is kept as long as those are. */
 export async function chooseSessions(reading: ForgetReading, ids: readonly string[]): Promise<Chosen> {
   const said: string[] = [];
-  for (const id of ids) said.push(...textsSaid(await readLog(reading, { kind: "session", id })));
+  for (const id of ids) {
+    for (const text of textsSaid(await readLog(reading, { kind: "session", id }))) said.push(text);
+  }
   const targets = ids.map((id): Target => ({ kind: "session", id, isAll: true, seqs: [], isCopy: false }));
   return { target: "sessions", targets, copies: [], foundBlobs: [], texts: toLookFor(said).texts, retold: [] };
 }
