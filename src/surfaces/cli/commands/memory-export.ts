@@ -1,5 +1,3 @@
-import { randomUUID } from "node:crypto";
-import { open, rename, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { type Command, Option } from "commander";
 import { RuntimeError } from "../../../contract/error.ts";
@@ -14,8 +12,7 @@ import type { Invocation } from "../parts.ts";
 import { createBar } from "../progress.ts";
 import { type ArchivedFile, writeTar } from "../tar-file.ts";
 import { everySession, piecesOf } from "./export-session.ts";
-import { makeOutputFolder, unwritable, writeFileWhole } from "./output-file.ts";
-import { refuseExisting } from "./session-file.ts";
+import { makeOutputFolder, unwritable, writeFileWhole, writeWhole } from "./output-file.ts";
 
 interface ExportFlags {
   readonly label: readonly Pair[];
@@ -210,25 +207,12 @@ async function writeFolder(io: Io, { files }: Made, { output, isForced }: Target
   return bytes;
 }
 
-/** It has its name only once it is whole. */
-async function writeArchive(io: Io, { files }: Made, { output, isForced }: Target): Promise<number> {
-  const path = resolve(io.cwd, output);
-  await refuseExisting(path, { shown: output, isForced });
-  const written = `${path}.${randomUUID()}`;
-  const file = await open(written, "wx", 0o600).catch((cause: unknown) => {
-    throw unwritable(output, cause);
-  });
-  try {
-    const bytes = await writeTar(file, files, Date.now());
-    await file.sync();
-    await file.close();
-    await rename(written, path);
-    return bytes;
-  } catch (thrown) {
-    await file.close().catch(() => {}); // It may be closed; what failed is thrown below.
-    await rm(written, { force: true });
-    throw thrown instanceof RuntimeError ? thrown : unwritable(output, thrown);
-  }
+function writeArchive(io: Io, { files }: Made, { output, isForced }: Target): Promise<number> {
+  return writeWhole(resolve(io.cwd, output), { shown: output, isForced }, (file) =>
+    writeTar(file, files, Date.now()).catch((thrown: unknown) => {
+      throw thrown instanceof RuntimeError ? thrown : unwritable(output, thrown);
+    }),
+  );
 }
 
 function invalid(message: string): RuntimeError {

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { mkdir, open, rename, rm, stat } from "node:fs/promises";
+import { type FileHandle, mkdir, open, rename, rm, stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { RuntimeError } from "../../../contract/error.ts";
 import { isErrno } from "../../wire/realm.ts";
@@ -11,28 +11,41 @@ type Pieces = AsyncIterable<string | Uint8Array> | Iterable<string | Uint8Array>
 /** So much is written at a time. */
 const WRITE_BYTES = 1_024 * 1_024;
 
+interface Shown {
+  readonly shown: string;
+  readonly isForced: boolean;
+}
+
+/** Writes a file as it is made. */
+export function writeFileWhole(path: string, pieces: Pieces, how: Shown): Promise<number> {
+  return writeWhole(path, how, async (file) => {
+    let bytes = 0;
+    for await (const chunk of inChunks(pieces)) {
+      await file.writeFile(chunk).catch((cause: unknown) => {
+        throw unwritable(how.shown, cause);
+      });
+      bytes += chunk.length;
+    }
+    return bytes;
+  });
+}
+
 /**
- * Writes a file as it is made. It has its name only once it is whole and on the disk: what is there stays until then, and
- * what was begun and failed is removed.
+ * Has a file written. It has its name only once it is whole and on the disk: what is there stays until then, and what was begun
+ * and failed is removed.
  */
-export async function writeFileWhole(
+export async function writeWhole(
   path: string,
-  pieces: Pieces,
-  { shown, isForced }: { readonly shown: string; readonly isForced: boolean },
+  { shown, isForced }: Shown,
+  write: (file: FileHandle) => Promise<number>,
 ): Promise<number> {
   await refuseExisting(path, { shown, isForced });
   const written = `${path}.${randomUUID()}`;
   const file = await open(written, "wx", 0o600).catch((cause: unknown) => {
     throw unwritable(shown, cause);
   });
-  let bytes = 0;
   try {
-    for await (const chunk of inChunks(pieces)) {
-      await file.writeFile(chunk).catch((cause: unknown) => {
-        throw unwritable(shown, cause);
-      });
-      bytes += chunk.length;
-    }
+    const bytes = await write(file);
     await file.sync();
     await file.close();
     await rename(written, path);
