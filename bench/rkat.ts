@@ -1,11 +1,11 @@
-import { createRuntime, type EventStream, type Session, type Store } from "../src/index.ts";
+import { createRuntime, type EventStream, type HookOptions, type Session, type Store } from "../src/index.ts";
 import { type Contender, SYSTEM_PROMPT, TOOL } from "./conversation.ts";
 import { MODEL } from "./model-server.ts";
 
 /** rkat as a program uses it: the model found by its name, every event of a turn listened to. Without a store, in memory. */
 export function createRkat(
   baseUrl: string,
-  { name = "rkat", store }: { name?: string; store?: Store } = {},
+  { name = "rkat", store, hooks }: { name?: string; store?: Store; hooks?: readonly HookOptions[] } = {},
 ): Contender {
   const runtime = createRuntime({
     model: `openai/${MODEL}`,
@@ -13,6 +13,7 @@ export function createRkat(
     systemPrompt: SYSTEM_PROMPT,
     tools: [TOOL],
     ...(store && { store }),
+    ...(hooks && { hooks }),
   });
   return {
     name,

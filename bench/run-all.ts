@@ -7,6 +7,7 @@ const BENCHES = [
   "start.ts",
   "overhead.ts",
   "permission.ts",
+  "hooks.ts",
   "append.ts",
   "encryption.ts",
   "resume.ts",

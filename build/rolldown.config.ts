@@ -95,7 +95,10 @@ const EXTERNAL = [
   /^@opentelemetry\//,
   "@cfworker/json-schema",
   "commander",
+  "marked",
   "postgres",
+  "string-width",
+  "yaml",
 ];
 
 // One file where there were hundreds: most of a short command's time was the loading of modules, and of zod's most of all.

@@ -3,8 +3,9 @@ import type { Session } from "../src/client.ts";
 import type { Compaction, SeqRange } from "../src/contract/compaction.ts";
 import type { AgentEvent } from "../src/contract/event.ts";
 import type { ModelCalls } from "../src/contract/model-call.ts";
-import type { SessionHistory, SessionInfo } from "../src/contract/session.ts";
+import type { SessionHistory, SessionInfo } from "../src/contract/session-info.ts";
 import { client, failed, has } from "./server.ts";
+import { createSubAgents, isAboutQuestion, type SubAgents } from "./sub-agents.ts";
 import { untilSeen, whenHidden } from "./tab-in-sight.ts";
 import { type Remark, remarkOf } from "./transcript-remarks.ts";
 
@@ -35,7 +36,9 @@ export interface SessionView {
   /** Grows whenever messages or remarks have come. */
   readonly version: Signal<number>;
   readonly live: Signal<Live>;
+  /** Its own questions, and those of its sub-agents. */
   readonly approvals: Signal<Approvals>;
+  readonly subAgents: SubAgents;
   readonly pins: Signal<ReadonlySet<number>>;
   readonly compactions: Signal<readonly Compaction[]>;
   readonly calls: Signal<ModelCalls>;
@@ -73,6 +76,7 @@ export function openSessionView(id: string): SessionView {
   const version = signal(0);
   const live = signal(NOT_LIVE);
   const approvals = signal<Approvals>([]);
+  const subAgents = createSubAgents();
   const pins = signal<ReadonlySet<number>>(new Set());
   const compactions = signal<readonly Compaction[]>([]);
   const calls = signal<ModelCalls>(NO_CALLS);
@@ -108,6 +112,7 @@ export function openSessionView(id: string): SessionView {
 
   const note = (seq: number, event: AgentEvent, atMs: number): void => {
     const remark = remarkOf(event);
+    subAgents.hear(seq, event);
     if (remark !== undefined && seq !== 0) remarks.set(seq, { ...remark, seq, atMs });
   };
 
@@ -140,13 +145,13 @@ export function openSessionView(id: string): SessionView {
     const areCallsOld = hasCalled;
     hasCalled = false;
     const [waiting, pinned, made, called] = await Promise.all([
-      client().listApprovals({ sessionId: id }),
+      Promise.all([id, ...subAgents.running()].map((sessionId) => client().listApprovals({ sessionId }))),
       has("session_compaction") ? handle.pins() : undefined,
       has("session_compaction") ? handle.compactions() : undefined,
       areCallsOld ? handle.modelCalls() : undefined,
     ]);
     batch(() => {
-      approvals.value = waiting.approvals;
+      approvals.value = waiting.flatMap((one) => one.approvals);
       pins.value = new Set(pinned?.pins ?? []);
       compactions.value = made ?? [];
       if (called !== undefined) calls.value = called;
@@ -187,6 +192,9 @@ export function openSessionView(id: string): SessionView {
         live.value = { ...live.value, tools };
         break;
       }
+      case "sub_agent_event":
+        if (!isAboutQuestion(event)) return;
+        break;
       case "turn_started":
         live.value = { ...live.value, isAsking: true };
         break;
@@ -307,6 +315,7 @@ export function openSessionView(id: string): SessionView {
     version,
     live,
     approvals,
+    subAgents,
     pins,
     compactions,
     calls,

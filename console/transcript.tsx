@@ -6,6 +6,7 @@ import { formatCount, formatTokens } from "./format.ts";
 import { Badge, Empty } from "./parts.tsx";
 import { linkTo } from "./router.ts";
 import type { Said, SessionView } from "./session-view.ts";
+import { SubAgentCard } from "./sub-agent-card.tsx";
 import { Reasoning, TranscriptMessage } from "./transcript-message.tsx";
 import { VirtualList } from "./virtual-list.tsx";
 
@@ -70,6 +71,9 @@ function Row({ view, index, found }: { view: SessionView; index: number; found: 
         <p key={seq} class={`remark ${tone}`}>
           <span class="text">{text}</span>
         </p>
+      ))}
+      {view.subAgents.between(said.seq, end).map((task) => (
+        <SubAgentCard key={task.callId} task={task} />
       ))}
       {view.compactions.value
         .filter((one) => one.seq > said.seq && one.seq < end)

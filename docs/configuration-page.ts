@@ -48,8 +48,22 @@ function sectionsOf(path: string, schema: Schema, about = schema.description): r
   if (inside.every(([, one]) => one.type === "object")) {
     return inside.flatMap(([name, one]) => sectionsOf(`${path}.${name}`, one));
   }
-  const rows = inside.map(([key, one]) => row(key, one));
-  return [`## ${code(`[${path}]`)}`, ...(about === undefined ? [] : [sentence(about)]), markdownTable(HEAD, rows)];
+  return [...section(`[${path}]`, schema, about), ...inside.flatMap(([key, one]) => listOf(`${path}.${key}`, one))];
+}
+
+function section(name: string, { properties = {} }: Schema, about: string | undefined): readonly string[] {
+  const rows = Object.entries(properties).map(([key, one]) => row(key, one));
+  return [`## ${code(name)}`, ...(about === undefined ? [] : [sentence(about)]), markdownTable(HEAD, rows)];
+}
+
+/** The tables of a list, and those in each of them. */
+function listOf(path: string, { type, items, description }: Schema): readonly string[] {
+  if (type !== "array" || items?.properties === undefined) return [];
+  const inner = Object.entries(items.properties).filter(([, one]) => one.properties !== undefined);
+  return [
+    ...section(`[[${path}]]`, items, description),
+    ...inner.flatMap(([key, one]) => section(`[${path}.${key}]`, one, one.description)),
+  ];
 }
 
 function sentence(text: string): string {
@@ -69,7 +83,10 @@ function valueText(schema: Schema): string {
     const choices = schema.anyOf.filter(({ const: value }) => value !== undefined).map(valueText);
     return [...choices, "a duration"].join(" or ");
   }
-  if (schema.type === "array") return `a list of ${valueText(schema.items ?? {})}`;
+  if (schema.properties !== undefined) return "a table";
+  if (schema.type === "array") {
+    return schema.items?.properties === undefined ? `a list of ${valueText(schema.items ?? {})}` : "a list of tables";
+  }
   if (schema.type === "boolean") return "`true`, `false`";
   if (schema.type === "string") return schema.format === "uri" ? "an address" : "a text";
   if (typeof schema.additionalProperties === "object") return `a table of ${valueText(schema.additionalProperties)}`;

@@ -157,6 +157,7 @@ function parts(io: Io): Parts {
     restoreBackup: async (...given) => (await import("./store-places.ts")).restoreBackup(...given),
     listBackups: async (folder) => (await import("./store-places.ts")).listBackups(folder),
     inspectMcpServers: async (options) => (await import("./runtime-on-disk.ts")).inspectMcpServers(options),
+    tryHook: async (...given) => (await import("./composed-hooks.ts")).tryHook(...given),
     createScriptedModel: async (script) => (await import("./providers/scripted.ts")).createScriptedModel(script),
     toml: async () => {
       const { parseToml, formatToml } = await import("./config/config-file.ts");
@@ -174,12 +175,14 @@ function parts(io: Io): Parts {
         env: io.env,
         self: { command: process.execPath, args: [...process.execArgv, process.argv[1] ?? ""] },
         openRuntime: async (folder, env) => {
-          const { config } = await loadConfig({ cwd: folder, home: folder, env, readFile: readIfThere });
-          return openRuntime({ config, env, projectRoot: folder, stateFolder: join(folder, "state") });
+          const { config, skills } = await loadConfig({ cwd: folder, home: folder, env, readFile: readIfThere });
+          return openRuntime({ config, skills, env, projectRoot: folder, stateFolder: join(folder, "state") });
         },
       });
     },
     inspectModels: (config) => inspectModels(io.env, config),
+    subAgentsOf: async ({ config, subAgents }) =>
+      (await import("./composed-tools.ts")).subAgentsOf({ subAgents }, config),
     serveRpc: async (words) => {
       const { startRpc } = await import("./surfaces/rpc/start.ts");
       const { stdin, stdout, stderr } = process;

@@ -7,12 +7,14 @@ export type { Compaction, CompactionSettings, CompactResult, Receipt, SeqRange }
 export type { Entry, EntryBody, NewEntry } from "./contract/entry.ts";
 export { type ErrorCode, RuntimeError, type WireError } from "./contract/error.ts";
 export type { AgentEvent, AgentEventOf, AgentEventType, TerminalCause, Usage } from "./contract/event.ts";
+export type { HookAnswer, HookEntry, HookPoint } from "./contract/hook.ts";
 export type { MemoryHit, MemoryResults } from "./contract/memory.ts";
 export type { AssistantBlock, Content, ContentBlock, Message, StopReason, ToolResult } from "./contract/message.ts";
 export type { MessageInput, ReplacementInput, RewriteCommit } from "./contract/rewrite.ts";
 export type { RewriteResult, TranscriptRevision } from "./contract/rewrite-operations.ts";
-export type { RunResult, SessionHistory, SessionInfo, SessionSummary } from "./contract/session.ts";
+export type { RunResult } from "./contract/session.ts";
 export type { SessionContext } from "./contract/session-context.ts";
+export type { SessionHistory, SessionInfo, SessionSummary } from "./contract/session-info.ts";
 export { type AgentPromptParts, assembleAgentPrompt } from "./core/agent/tier-text.ts";
 export type { AgentRow } from "./core/agent/tiers.ts";
 export { DefaultCompactor } from "./core/compaction/policy.ts";
@@ -28,11 +30,14 @@ export type {
 } from "./ports/compactor.ts";
 export type { ConfigStore, KeptLayer, LayerBefore } from "./ports/config-store.ts";
 export type { Embedder } from "./ports/embedder.ts";
+export type { HookCall } from "./ports/hook.ts";
 export type { Judge, Verdict, Verdicts } from "./ports/judge.ts";
 export type { McpAddress, McpProgram, McpServerConfig } from "./ports/mcp-server.ts";
 export type { MemoryStore } from "./ports/memory.ts";
 export type { ModelClient, ModelFailure, ModelPart, ModelRequest } from "./ports/model.ts";
+export type { InlineSkill, Skill, SkillReading, SkillSource } from "./ports/skill.ts";
 export type { BlobStore, EventLog, Hold, SessionLocks, SessionRow, SessionStore, Store } from "./ports/store.ts";
+export type { SubAgent, SubAgentLimits } from "./ports/sub-agent.ts";
 export type { Tool, ToolCallContext, ToolOutput } from "./ports/tool.ts";
 export type { Vault } from "./ports/vault.ts";
 export { createScriptedModel, type ScriptedModel, type ScriptedStep } from "./providers/scripted.ts";
@@ -48,6 +53,7 @@ export { type OpenOptions, openEmbeddedStore, openRuntime } from "./runtime-on-d
 export type { Agent } from "./service/agent/agent-handle.ts";
 export type { AgentHome, AgentPlace } from "./service/agent/agent-operations.ts";
 export type { Delivery } from "./service/event-queue.ts";
+export type { HookOptions } from "./service/hooks.ts";
 export type { OnApproval, Word } from "./service/operation-calls.ts";
 export type {
   EventStream,

@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
+import { mcpToolsOf } from "./composed-tools.ts";
 import { formatToml, parseToml, spellConfig } from "./config/config-file.ts";
 import { type Compose, composeOver } from "./config/config-layers.ts";
 import { type Config, defaultConfig } from "./config/load-config.ts";
@@ -16,7 +17,7 @@ import type { McpServerConfig } from "./ports/mcp-server.ts";
 import type { MemoryStore } from "./ports/memory.ts";
 import type { Seal } from "./ports/seal.ts";
 import type { RowQuery, Store } from "./ports/store.ts";
-import { compactionOf, createRuntime, mcpToolsOf, type Runtime, type RuntimeOptions } from "./runtime.ts";
+import { compactionOf, createRuntime, type Runtime, type RuntimeOptions } from "./runtime.ts";
 import { type Encryption, keysIn, openSeal, refuseSealedDatabase } from "./sealed-realm.ts";
 import type { AgentHome } from "./service/agent/agent-operations.ts";
 import { readEvents } from "./service/subscriptions.ts";

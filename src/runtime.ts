@@ -1,15 +1,17 @@
 import { hash } from "node:crypto";
+import { composeHooks } from "./composed-hooks.ts";
+import { ceilingOf, defaultTools, mcpToolsOf, presetsOf, subAgentsOf } from "./composed-tools.ts";
+import { boundsOf } from "./config/agents-schema.ts";
 import { tellConfig } from "./config/config-file.ts";
 import { type Compose, composeOver, ownLayer } from "./config/config-layers.ts";
 import { type Config, defaultConfig, fixedAtStart, modelConfig, policyOf } from "./config/load-config.ts";
-import { MCP_CONNECT_TIMEOUT_MS } from "./config/mcp-servers.ts";
 import { requirePermitted } from "./config/trust.ts";
 import type { Capability } from "./contract/capability.ts";
 import type { ConfiguredRealm } from "./contract/config.ts";
 import { RuntimeError } from "./contract/error.ts";
 import { MEMORY_SKILL } from "./contract/memory.ts";
 import type { SessionSettings } from "./contract/session.ts";
-import { requireSound } from "./core/json-schema.ts";
+import { LOAD_SKILL } from "./contract/skill.ts";
 import { createRedactor } from "./core/redact.ts";
 import { foldRow } from "./core/session-row.ts";
 import type { Clock } from "./ports/clock.ts";
@@ -19,7 +21,9 @@ import type { McpServerConfig } from "./ports/mcp-server.ts";
 import type { MemoryStore } from "./ports/memory.ts";
 import type { ModelClient } from "./ports/model.ts";
 import type { Observer } from "./ports/observer.ts";
+import type { InlineSkill, Skill } from "./ports/skill.ts";
 import type { Store } from "./ports/store.ts";
+import type { SubAgent } from "./ports/sub-agent.ts";
 import type { Tool } from "./ports/tool.ts";
 import { ownModelOf, preferOwn } from "./providers/ai-sdk.ts";
 import type { AiSdkModel } from "./providers/ai-sdk-dialect.ts";
@@ -29,9 +33,11 @@ import { type AgentHome, createAgentOperations } from "./service/agent/agent-ope
 import { createAgentSource } from "./service/agent/agents.ts";
 import { createCallerView, sessionsWith } from "./service/caller-view.ts";
 import { adviceFor } from "./service/capability-advice.ts";
-import { belowCeiling, belowModelCeiling, lowerOf, requireBelow, type ToolCeiling } from "./service/ceiling.ts";
+import { belowCeiling, belowModelCeiling } from "./service/ceiling.ts";
+import { type CompactionPart, evicts, requireReachableFor } from "./service/compaction-part.ts";
 import { createConfiguration } from "./service/configuration.ts";
 import { createDispatch, type Dispatch, describeCapabilities, requireCapability } from "./service/dispatch.ts";
+import type { HookOptions } from "./service/hooks.ts";
 import { translateFailures } from "./service/live-sessions.ts";
 import { searchForTools } from "./service/memory-operations.ts";
 import { createPermits, createProjectAnswers } from "./service/permissions.ts";
@@ -40,9 +46,10 @@ import { requireOptions } from "./service/runtime-options.ts";
 import { createSessionMemory, type MemoryParts, type SessionMemory } from "./service/session-memory.ts";
 import { type Configured, createSessionService } from "./service/session-service.ts";
 import { type CompactionOptions, composeCompaction } from "./service/session-settings.ts";
+import { createSkillCatalogue } from "./service/skill-catalogue.ts";
+import { createSkillRules } from "./service/skills.ts";
 import { subscribe } from "./service/subscriptions.ts";
 import { createSystemClock } from "./service/system-clock.ts";
-import { type CompactionPart, evicts, requireReachableFor } from "./service/turn-runner.ts";
 import { createUsageSums } from "./service/usage.ts";
 import { createConfigInMemory, createStoreInMemory } from "./stores/in-memory.ts";
 import { loadForgettingTools } from "./stores/load-forgetting.ts";
@@ -52,11 +59,11 @@ import {
   createBuiltinTools,
   createMemoryTools,
   hasMcpTools,
-  presetsWith,
+  hasSkillTools,
   TOOL_PRESETS,
   type ToolPreset,
 } from "./tools/builtin.ts";
-import { createMcpTools, type McpTools, type SlotParts } from "./tools/mcp/mcp-tools.ts";
+import { createLoadSkill } from "./tools/load-skill.ts";
 import { secretsOf } from "./tools/mcp/variables.ts";
 import { createRecallOutput } from "./tools/recall-output.ts";
 import { secretsIn } from "./tools/shell.ts";
@@ -79,8 +86,14 @@ export interface RuntimeOptions {
   readonly memory?: MemoryOptions;
   /** Custom tools every session has. */
   readonly tools?: readonly Tool[];
+  /** Functions that watch and guard the steps of turns, besides the commands of the configuration. */
+  readonly hooks?: readonly HookOptions[];
   /** MCP servers whose tools sessions have, unless a session's tools are `none`; `close` ends what they started. */
   readonly mcpServers?: readonly McpServerConfig[];
+  /** Whom sessions with `enable_agents` may hand tasks to, besides the sub-agent `general` and those that `config` names. */
+  readonly subAgents?: readonly SubAgent[];
+  /** Skills sessions can load, unless their tools are `none`: texts of one's own, and those `loadConfig` found. */
+  readonly skills?: readonly (Skill | InlineSkill)[];
   /** Which built-in tools sessions have by default. */
   readonly toolPreset?: ToolPreset;
   /** For a server that others ask: tools beyond this preset, and configuration that reaches outside, are refused. */
@@ -122,6 +135,8 @@ export interface MemoryOptions {
   readonly scope?: "project" | "session";
 }
 
+const sha256 = (text: string): string => hash("sha256", text);
+
 /** Composes a runtime. Nothing is read, opened or loaded before it is needed. */
 export function createRuntime(options: RuntimeOptions = {}): Runtime {
   requireOptions(options, Object.keys(TOOL_PRESETS));
@@ -145,7 +160,11 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
   const { program: shellProgram, timeout_ms } = config.shell;
   const builtins = createBuiltinTools({ root, clock, env, shellProgram, shellTimeoutSecs: timeout_ms / 1_000 });
   const mcp = mcpToolsOf(mcpServers, { env, root, clock, warn: (sentence) => warn(redact(sentence)) });
+  const hooks = composeHooks(options.hooks, { root, env, clock });
   const recallOutput = createRecallOutput(async (id) => (await live.whole(await live.find(id))).transcript);
+  const catalogue = createSkillCatalogue(options.skills ?? [], sha256);
+  const loadSkillTool = createLoadSkill((...asked) => loadSkill(...asked));
+  const allowedBySkills = createSkillRules(catalogue);
   const ceiling = ceilingOf(options, config);
   const derive = (changed: Config): Configured & { readonly config: Config } => {
     const known = mergeModels(changed.models);
@@ -165,11 +184,14 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     return {
       config: changed,
       policy: policyOf(changed),
-      permitFor: createPermits({ layers: changed.permissions, root, shellProgram }),
+      permitFor: createPermits({ layers: changed.permissions, root, shellProgram, allowedBySkills }),
       approvalMs: changed.tools.approval_timeout_ms,
       compaction,
+      hooks: hooks.of(changed),
       memoryScope,
       retention: changed.retention,
+      subAgents: { agents: subAgentsOf(options, changed), bounds: boundsOf(changed.sub_agents) },
+      hasSkills: changed.skills.enabled,
       windowOf: ({ model }) => {
         if (ownModel?.modelId === model) return ownModel.contextWindow;
         return changed.self_hosted.models[model]?.context_window ?? findModel(model, known)?.context_window;
@@ -183,6 +205,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
           ...builtins.toolsFor(tools, JSON.stringify(own)),
           ...(tools.memory ? memoryToolsFor(labels, memory_scope) : []),
           ...(ceiling.mcp && hasMcpTools(had) ? mcp.tools() : []),
+          ...(changed.skills.enabled && catalogue.hasAny && hasSkillTools(tools) ? [loadSkillTool()] : []),
           ...(options.tools ?? []),
         ];
       },
@@ -247,8 +270,9 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     tell: options.log,
   });
   const usage = createUsageSums({ store, clock, agents: agents.store });
-  const { service, live, stop } = createSessionService({
-    hash: (text) => hash("sha256", text),
+  const { service, live, loadSkill, stop } = createSessionService({
+    hash: sha256,
+    catalogue,
     allowInProject: createProjectAnswers(configuration.operations),
     checkApart: async (...check) => (await import("./service/schema-worker.ts")).checkApart(...check),
     store,
@@ -259,7 +283,13 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     agents: agents.operations,
     forgetting: { tools: loadForgettingTools, agents: agents.place, warn, isBrief },
     usage,
-    skillFor: (tools) => (tools.has("memory_search") ? MEMORY_SKILL : undefined),
+    skillFor: (tools) => {
+      const texts = [
+        ...(tools.has("memory_search") ? [MEMORY_SKILL] : []),
+        ...(tools.has(LOAD_SKILL) && catalogue.hasAny ? [catalogue.prompt] : []),
+      ];
+      return texts.length === 0 ? undefined : texts.join("\n\n");
+    },
     redact,
     prepareTools: async ({ tools }, signal) => {
       if (ceiling.mcp && hasMcpTools(tools)) await mcp.prepare(signal);
@@ -289,7 +319,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
         isClosed = true;
         await stop();
         const serversEnded = mcp.close(); // Their programs may take a while; what is kept must not wait for them.
-        await builtins.close();
+        await Promise.all([builtins.close(), hooks.close()]);
         await agents.close();
         await memory?.close();
         await store.close();
@@ -357,44 +387,4 @@ function agentsInMemory({ now }: Clock): AgentHome {
 /** A store that lives as long as the process. Sessions in it can be read, listed and archived. */
 export function createInMemoryStore(options: { now?: () => number } = {}): Store {
   return createStoreInMemory({ foldRow, ...options });
-}
-
-function presetsOf({ memory, mcpServers = [] }: RuntimeOptions, { tools }: Config) {
-  return presetsWith({ memory: memory !== undefined && tools.memory, mcp: mcpServers.length > 0 });
-}
-
-/** The most sessions may have: what the server was started with, less what the configuration's file forbids. */
-function ceilingOf({ ceiling: given = "full", toolPreset }: RuntimeOptions, config: Config): ToolCeiling {
-  const { forbidden } = config;
-  const preset = lowerOf(given, config.ceiling.tools ?? given);
-  const { builtins, shell } = TOOL_PRESETS[preset];
-  const ceiling = {
-    builtins: forbidden.includes("builtins") ? "none" : builtins,
-    shell: shell && !forbidden.includes("shell"),
-    memory: preset !== "none",
-    mcp: preset !== "none",
-    forbidden,
-    configured: preset === given ? undefined : preset,
-  } as const;
-  if (toolPreset !== undefined) requireBelow(TOOL_PRESETS[toolPreset], ceiling, { tool_preset: toolPreset });
-  return ceiling;
-}
-
-function defaultTools(options: RuntimeOptions, config: Config) {
-  const { toolPreset, memory, mcpServers = [] } = options;
-  if (toolPreset !== undefined) return presetsOf(options, config)[toolPreset];
-  const { tools } = config;
-  return {
-    builtins: tools.builtins_enabled ? "all" : "none",
-    shell: tools.shell_enabled,
-    memory: memory !== undefined && tools.memory,
-    ...(mcpServers.length === 0 ? {} : { mcp: true }),
-  } as const;
-}
-
-export function mcpToolsOf(
-  servers: readonly McpServerConfig[],
-  parts: Pick<SlotParts, "env" | "root" | "clock" | "warn">,
-): McpTools {
-  return createMcpTools(servers, { ...parts, requireSound, connectTimeoutMs: MCP_CONNECT_TIMEOUT_MS });
 }

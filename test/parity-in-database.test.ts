@@ -34,8 +34,8 @@ withPostgres("every scenario with the realm in a database", () => {
   };
   const openRuntimeThere = async (): Promise<Driver> => {
     const { folder, env } = await settle("runtime");
-    const { config } = await loadConfig({ cwd: folder, home: folder, env, readFile: readIfThere });
-    return openRuntimeDriver("runtime", () => openRuntime({ config, env, projectRoot: folder }));
+    const { config, skills } = await loadConfig({ cwd: folder, home: folder, env, readFile: readIfThere });
+    return openRuntimeDriver("runtime", () => openRuntime({ config, skills, env, projectRoot: folder }));
   };
   const openRestThere = async (): Promise<Driver> => {
     const { folder, env } = await settle("rest");

@@ -22,6 +22,8 @@ const DOORS = [
   "src/runtime.ts",
   "src/runtime-on-disk.ts",
   "src/runtime-in-database.ts",
+  "src/composed-hooks.ts",
+  "src/composed-tools.ts",
   "src/sealed-realm.ts",
   "src/store-places.ts",
   "src/laboratory.ts",
@@ -85,9 +87,12 @@ const HOMES: Readonly<Record<string, readonly string[]>> = {
   "@types/json-schema": ["src/providers/"],
   commander: ["src/surfaces/cli/"],
   "fs-native-extensions": ["src/stores/"],
+  marked: ["src/surfaces/cli/"],
   postgres: ["src/stores/postgres/"],
   "smol-toml": ["src/config/"],
+  "string-width": ["src/surfaces/cli/"],
   unbash: ["src/core/"],
+  yaml: ["src/config/"],
 };
 
 /** Layers that never see the machine: what they need of it is handed in. */

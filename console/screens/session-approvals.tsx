@@ -2,7 +2,8 @@ import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { formatTime } from "../format.ts";
 import { Action, Badge } from "../parts.tsx";
-import { may } from "../server.ts";
+import { linkTo } from "../router.ts";
+import { client, may } from "../server.ts";
 import type { SessionView } from "../session-view.ts";
 import { LongText } from "../transcript-text.tsx";
 
@@ -21,21 +22,24 @@ export function Approvals({ view }: { view: SessionView }): JSX.Element | null {
 }
 
 function Question({ view, approval }: { view: SessionView; approval: Approval }): JSX.Element {
-  const { approval_id, calls, expires_at } = approval;
+  const { session_id, approval_id, calls, expires_at } = approval;
   const reason = useSignal("");
   const always = [...new Set(calls.flatMap((call) => call.always ?? []))];
   const answer =
     (decision: "allow" | "deny", remember: "once" | "session" | "project" = "once") =>
     async (): Promise<void> => {
       const why = decision === "deny" && reason.value.trim() !== "" ? { reason: reason.value.trim() } : {};
-      await view.handle.answerApproval({ approvalId: approval_id, decision, remember, ...why });
+      await client()
+        .session(session_id)
+        .answerApproval({ approvalId: approval_id, decision, remember, ...why });
       await view.refresh();
     };
   return (
     <div class="card approval">
       <h2>
         {calls.length === 1 ? "A tool call waits" : `${calls.length} tool calls wait`} for your word{" "}
-        <Badge tone="warn">until {formatTime(expires_at)}</Badge>
+        <Badge tone="warn">until {formatTime(expires_at)}</Badge>{" "}
+        {session_id !== view.id && <a href={linkTo(["sessions", session_id])}>asked by a sub-agent</a>}
       </h2>
       {calls.map((call) => (
         <div key={call.id} class="approval-call">
@@ -48,7 +52,7 @@ function Question({ view, approval }: { view: SessionView; approval: Approval })
       {!may("approve") && (
         <p class="soft">
           To answer here one needs a token with the scope approve. On the machine of the server,{" "}
-          <code>rkat session answer {view.id} allow</code> does it too.
+          <code>rkat session answer {session_id} allow</code> does it too.
         </p>
       )}
       {may("approve") && (

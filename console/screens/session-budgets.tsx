@@ -1,5 +1,5 @@
 import type { JSX } from "preact";
-import type { SessionInfo } from "../../src/contract/session.ts";
+import type { SessionInfo } from "../../src/contract/session-info.ts";
 import { formatCost, formatCount, formatDuration, formatTokens } from "../format.ts";
 
 type Budget = NonNullable<SessionInfo["budgets"]>[number];

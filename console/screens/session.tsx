@@ -6,6 +6,7 @@ import { Action, Badge, Note, Spinner } from "../parts.tsx";
 import { linkTo, place } from "../router.ts";
 import { has, may } from "../server.ts";
 import { openSessionView, type SessionView } from "../session-view.ts";
+import { parentageOf } from "../sub-agents.ts";
 import { Transcript } from "../transcript.tsx";
 import { Approvals } from "./session-approvals.tsx";
 import { Budgets } from "./session-budgets.tsx";
@@ -71,6 +72,7 @@ function Head({ view, part }: { view: SessionView; part: string | undefined }): 
   const info = view.info.value;
   if (info === undefined) return null;
   const { state, usage } = info;
+  const parentage = parentageOf(info.labels);
   return (
     <header class="session-head">
       <div class="row">
@@ -98,6 +100,11 @@ function Head({ view, part }: { view: SessionView; part: string | undefined }): 
         )}
       </div>
       <div class="row session-facts">
+        {parentage !== undefined && (
+          <a href={linkTo(["sessions", parentage.parent])}>
+            Sub-agent <bdi>{parentage.agent}</bdi> of {formatId(parentage.parent)}
+          </a>
+        )}
         <span>
           <bdi>{info.model}</bdi>
         </span>

@@ -1,11 +1,12 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
-import type { SessionSummary } from "../../src/contract/session.ts";
+import type { SessionSummary } from "../../src/contract/session-info.ts";
 import { formatAgo, formatCost, formatCount, formatTime, formatTokens } from "../format.ts";
 import { Action, Answer, Badge, Empty, type Tone, useAsked } from "../parts.tsx";
 import { go, linkTo, place, replace } from "../router.ts";
 import { client, failed, may } from "../server.ts";
+import { parentageOf } from "../sub-agents.ts";
 
 /** So many are asked for at once, and looked at again as time goes on. */
 const PAGE = 100;
@@ -25,7 +26,8 @@ export function SessionsScreen(): JSX.Element {
   const words = (query.get("q") ?? "").toLowerCase().split(/\s+/).filter(Boolean);
   const label = query.get("label") ?? undefined;
   const shown = useSignal(PAGE);
-  const wanted = words.length > 0 ? SEARCHED_MAX : shown.value;
+  const hidesChildren = query.get("sub-agents") === "hidden";
+  const wanted = words.length > 0 || hidesChildren ? SEARCHED_MAX : shown.value;
   const newest = useSignal<readonly SessionSummary[]>([]);
   const ask = (limit: number) => client().listSessions({ limit, ...(label === undefined ? {} : labelsOf(label)) });
   // One more than is shown says whether there are more.
@@ -47,8 +49,11 @@ export function SessionsScreen(): JSX.Element {
       clearInterval(timer);
     };
   }, [label]);
-  const find = (q: string): void =>
-    replace(linkTo(["sessions"], { q: q === "" ? undefined : q, label: query.get("label") ?? undefined }));
+  const narrow = (at: { readonly q?: string; readonly hides?: boolean }): void => {
+    const { q = query.get("q") ?? "", hides = hidesChildren } = at;
+    const hidden = hides ? "hidden" : undefined;
+    replace(linkTo(["sessions"], { q: q === "" ? undefined : q, label, "sub-agents": hidden }));
+  };
   return (
     <div class="stack">
       <div class="row">
@@ -64,8 +69,16 @@ export function SessionsScreen(): JSX.Element {
           aria-label="Search by title, id, model or label"
           placeholder="Search: title, id, model, label"
           value={query.get("q") ?? ""}
-          onInput={(event) => find(event.currentTarget.value)}
+          onInput={(event) => narrow({ q: event.currentTarget.value })}
         />
+        <label class="choice">
+          <input
+            type="checkbox"
+            checked={hidesChildren}
+            onChange={(event) => narrow({ hides: event.currentTarget.checked })}
+          />
+          Hide sub-agents
+        </label>
         {may("run") && (
           <Action class="primary" does={createSession}>
             New session
@@ -75,7 +88,9 @@ export function SessionsScreen(): JSX.Element {
       <Answer asked={asked}>
         {(sessions) => {
           const known = joined(newest.value, sessions);
-          const found = known.filter((session) => words.every((word) => wordsOf(session).includes(word)));
+          const found = known
+            .filter((session) => words.every((word) => wordsOf(session).includes(word)))
+            .filter(({ labels }) => !hidesChildren || parentageOf(labels) === undefined);
           if (found.length === 0) return known.length === 0 && label === undefined ? <Beginning /> : <NoneFits />;
           const listed = found.slice(0, shown.value);
           return (
@@ -149,19 +164,35 @@ function Table({ sessions, again }: { sessions: readonly SessionSummary[]; again
   );
 }
 
+/** What the mark of a sub-agent's session says already. */
+const OF_CHILDREN: ReadonlySet<string> = new Set(["parent", "parent_call", "agent"]);
+
 function Row({ session, again }: { session: SessionSummary; again: () => void }): JSX.Element {
   const archive = async (): Promise<void> => {
     await client().session(session.session_id).archive();
     again();
   };
+  const parentage = parentageOf(session.labels);
+  const labels = Object.entries(session.labels ?? {}).filter(
+    ([key]) => parentage === undefined || !OF_CHILDREN.has(key),
+  );
   return (
     <tr>
       <td class="title">
+        {parentage !== undefined && (
+          <a
+            class="badge"
+            href={linkTo(["sessions", parentage.parent])}
+            title={`A sub-agent's session, of ${parentage.parent}`}
+          >
+            ↳ <bdi>{parentage.agent}</bdi>
+          </a>
+        )}{" "}
         <a href={linkTo(["sessions", session.session_id])}>
           <bdi>{session.title || "(nothing said yet)"}</bdi>
         </a>{" "}
         <span class="labels">
-          {Object.entries(session.labels ?? {}).map(([key, value]) => (
+          {labels.map(([key, value]) => (
             <a key={key} class="badge" href={linkTo(["sessions"], { label: `${key}=${value}` })}>
               <bdi>
                 {key}={value}

@@ -3,6 +3,7 @@ import { type JsonTable, mergePatch } from "../contract/input.ts";
 import { describeProblems, isTable, spellConfig, tellConfig } from "./config-file.ts";
 import { type Config, ConfigFile, LIMIT_SPELLINGS, SWITCHES } from "./config-schema.ts";
 import { DEFAULT_CONFIG } from "./default-config.ts";
+import { withUsersHooks } from "./hooks-schema.ts";
 import { type ConfiguredRules, withBothRules } from "./permission-layers.ts";
 
 /**
@@ -16,6 +17,8 @@ interface FileLayer {
   readonly table: JsonTable;
   /** The user's own rules, which stay apart from those of a project. */
   readonly userRules?: readonly ConfiguredRules[];
+  /** The user's own hooks, which no project takes away. */
+  readonly userHooks?: Config["hooks"]["entries"];
 }
 
 /** Lays the realm's own layer over the file, and the environment over both; what the file forbids stays off. */
@@ -37,7 +40,9 @@ export function composeLayers(
     if (parsed.success) {
       const off = Object.fromEntries(forbidden.map((name) => [SWITCHES[name], false]));
       const permissions = [...(file.userRules ?? []), ...parsed.data.permissions];
-      return { ...parsed.data, permissions, tools: { ...parsed.data.tools, ...off }, forbidden };
+      const entries = withUsersHooks(file.userHooks ?? [], parsed.data.hooks.entries);
+      const hooks = { ...parsed.data.hooks, entries };
+      return { ...parsed.data, permissions, hooks, tools: { ...parsed.data.tools, ...off }, forbidden };
     }
 
     const sourceOf = (path: readonly PropertyKey[]): string => {

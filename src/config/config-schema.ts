@@ -1,10 +1,13 @@
 import { z } from "zod";
 import { Capability } from "../contract/capability.ts";
 import { PROVIDER_NAMES } from "../contract/session.ts";
+import { Agents, SubAgents } from "./agents-schema.ts";
 import { OpenAi, Ui } from "./clients-schema.ts";
+import { Hooks } from "./hooks-schema.ts";
 import { FileRules, layersOf } from "./permission-layers.ts";
 import { CostLimit, Price } from "./price-schema.ts";
 import { Retention } from "./retention-schema.ts";
+import { Skills } from "./skills-schema.ts";
 import { EncryptionTable, MemoryIndex, StoreTable } from "./store-schema.ts";
 import { Shell, Tools } from "./tools-schema.ts";
 import {
@@ -14,7 +17,6 @@ import {
   fraction,
   msOrNone,
   oneOf,
-  TIMER_MS_MAX,
   text,
   variableName,
   wait,
@@ -210,15 +212,6 @@ const Telemetry = z.strictObject({
   service_name: text.default("rkat").describe("the name spans come under"),
 });
 
-// Read by hooks, which are not built yet. A hook itself is refused as an unknown key: one that is accepted and does
-// not run would let through what it was written to stop.
-const reserved = "reserved: hooks are not built";
-const Hooks = z.strictObject({
-  default_timeout_ms: whole(1, TIMER_MS_MAX).default(5_000).describe(reserved),
-  payload_max_bytes: whole(1).default(131_072).describe(reserved),
-  background_max_concurrency: whole(1).default(32).describe(reserved),
-});
-
 const Profile = z.strictObject({
   model: text.meta(common("the model of the profile", "comma-v0.1-2t")),
   api: oneOf(["chat", "ollama-generate"])
@@ -300,10 +293,13 @@ const sections = {
   memory: Memory.prefault({}).describe("what was said is found again, as with rkat memory search"),
   retention: Retention.prefault({}).describe("how long sessions are kept; [retention.md](retention.md)"),
   agent_memory: AgentMemory.prefault({}).describe("an agent's memories in three tiers, as with rkat agent remember"),
+  agents: Agents,
+  sub_agents: SubAgents,
   telemetry: Telemetry.prefault({}).describe(
     "spans for an OpenTelemetry collector; the usual OTEL_ variables say where, too",
   ),
-  hooks: Hooks.prefault({}),
+  skills: Skills.prefault({}).describe("knowledge that is loaded when it is needed, as with rkat skill list"),
+  hooks: Hooks.prefault({}).describe("commands that watch and guard the steps of turns; [hooks.md](hooks.md)"),
   profiles: table(Profile).meta(common("models for one purpose, such as a base model that summarises", "summarizer")),
   providers: table(Provider),
   self_hosted: SelfHosted.prefault({}),

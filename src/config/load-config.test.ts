@@ -19,6 +19,27 @@ const refusal = async (toml: string, env: Readonly<Record<string, string>> = {})
   return error instanceof Error ? error.message : "";
 };
 
+describe("a hook's command", () => {
+  it("[N3] that is written as a path lies beside the file that names it, wherever rkat is started", async () => {
+    const hook = (id: string, command: string): string =>
+      `[[hooks.entries]]\nid = "${id}"\npoint = "run_started"\n[hooks.entries.runtime]\ntype = "command"\ncommand = "${command}"\n`;
+    const commands = async (files: Readonly<Record<string, string>>) => {
+      const { config } = await load({ files, cwd: "/p/app/deep" });
+      return config.hooks.entries.map(({ runtime }) => runtime.command);
+    };
+    const own = { "/h/.rkat/config.toml": hook("mine", "./bin/mine.sh") };
+    const near = hook("a", "./hooks/a.sh") + hook("b", "jq") + hook("c", "/bin/true");
+    expect(await commands({ "/p/app/rkat.toml": near, ...own })).toEqual([
+      "/h/bin/mine.sh",
+      "/p/app/hooks/a.sh",
+      "jq",
+      "/bin/true",
+    ]);
+    expect(await commands({ "/p/.rkat/config.toml": hook("a", "hooks/a.sh") })).toEqual(["/p/hooks/a.sh"]);
+    expect(await commands(own)).toEqual(["/h/bin/mine.sh"]);
+  });
+});
+
 describe("defaults", () => {
   it("are complete without a file or a variable", async () => {
     const { config, sources } = await load();
@@ -62,8 +83,11 @@ describe("defaults", () => {
       memory: { embedder: "local", index: "auto", scope: "project" },
       retention: { labels: {} },
       agent_memory: { immediate_window: 64, recent_window: 64, profile: "summarizer" },
+      agents: {},
+      sub_agents: { enabled: false, max_depth: 2, max_concurrent: 4, max_tasks: 16, result_bytes_max: 16_384 },
       telemetry: { enabled: false, capture_content: false, service_name: "rkat" },
-      hooks: { default_timeout_ms: 5_000, payload_max_bytes: 131_072, background_max_concurrency: 32 },
+      skills: { enabled: true },
+      hooks: { entries: [], default_timeout_ms: 5_000, payload_max_bytes: 131_072, background_max_concurrency: 32 },
       profiles: {},
       providers: {},
       self_hosted: { servers: {}, models: {} },

@@ -1,12 +1,16 @@
-import { join } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { isJsonTable, type JsonTable } from "../contract/input.ts";
 import type { McpServerConfig } from "../ports/mcp-server.ts";
+import type { Skill } from "../ports/skill.ts";
+import type { SubAgent } from "../ports/sub-agent.ts";
+import { loadAgentFiles } from "./agent-files.ts";
 import { type ConfigPlaces, type FoundFile, findUpwards, parseToml, readIfThere } from "./config-file.ts";
 import { type Compose, composeLayers, isSet, VARIABLES } from "./config-layers.ts";
 import type { Config } from "./config-schema.ts";
 import { DEFAULT_CONFIG } from "./default-config.ts";
 import { loadMcpServers } from "./mcp-servers.ts";
 import type { ConfiguredRules } from "./permission-layers.ts";
+import { loadSkills } from "./skill-files.ts";
 import { type BroughtFile, leftOutText, openTrust, type Trust } from "./trust.ts";
 
 export type { Config } from "./config-schema.ts";
@@ -18,12 +22,20 @@ export interface LoadedConfig {
   readonly sources: readonly string[];
   /** The MCP servers that `.rkat/mcp.toml` names, of the project and of the user. */
   readonly mcpServers: readonly McpServerConfig[];
+  /** The sub-agents of `.rkat/agents/NAME.md`, of the project and of the user; those of `config` stand beside them. */
+  readonly subAgents: readonly SubAgent[];
+  /** The skills of the project, as far as they are trusted, and of the user, the nearer first. */
+  readonly skills: readonly Skill[];
+  /** A sentence for each file that is left out since it cannot be used. */
+  readonly problems: readonly string[];
   /** The same files and variables around another layer of the realm's own. */
   readonly compose: Compose;
   /** The files of the project that want what only a person may allow: to start programs, to send things elsewhere. */
   readonly brought: readonly BroughtFile[];
   /** One sentence on what of them is not obeyed, since nobody trusted it; undefined when everything is. */
   readonly leftOut: string | undefined;
+  /** The files that hooks come from, by their ids. */
+  readonly hookFiles: Readonly<Record<string, string>>;
   /** Decides it, and keeps what a person says. */
   readonly trust: Trust;
 }
@@ -36,34 +48,51 @@ export async function loadConfig(places: ConfigPlaces): Promise<LoadedConfig> {
   const { env, home, stateFolder, readFile } = places;
   const trust = openTrust(places);
   const mcp = await loadMcpServers(places, trust);
+  const found = await loadAgentFiles(places, trust);
   // In the home folder `.rkat/config.toml` is the home file, which any project file replaces.
   const project = await findUpwards(places, (folder) => (folder === home ? [NAME] : [NAME, HIDDEN_NAME]));
   const own = await readIfThere(join(home, HIDDEN_NAME), readFile);
   const userRules = own === undefined ? [] : rulesOfUser(own);
+  const userHooks = own === undefined || project === undefined ? [] : hooksOfUser(own);
   const file = project ?? own;
-  const { permissions: rules, ...others } = file === undefined ? {} : parseToml(file.text, file.path);
+  const { permissions: rules, ...others } = file === undefined ? {} : tableOf(file);
   // Rules of the user stay apart, whether or not the project has a file.
   const below = rules === undefined || file === own ? others : { ...others, permissions: rules };
   const inFolder = stateFolder === undefined ? undefined : join(stateFolder, "config.toml");
-  const found = inFolder === undefined ? undefined : await readIfThere(inFolder, readFile);
+  const kept = inFolder === undefined ? undefined : await readIfThere(inFolder, readFile);
   const inDatabase = isSet(env.RKAT_STORE_URL) || (file !== undefined && namesDatabase(trust, file, below));
   // The layer of a realm that is kept in a database is there, too.
-  const realm = inDatabase ? undefined : found;
+  const realm = inDatabase ? undefined : kept;
   const layer = realm === undefined ? {} : parseToml(realm.text, realm.path);
   const settings = file && trust.settings(file, below, [layer]);
   const ofRealm = realm && trust.settings(realm, layer, [below]);
   const realmName = realm?.path ?? "configuration";
   // What is wrong is wrong whether or not it is obeyed.
   composeLayers({ name: file?.path, table: below }, env)(layer, realmName);
-  const compose = composeLayers({ name: file?.path, table: settings?.admitted ?? {}, userRules }, env);
+  const compose = composeLayers({ name: file?.path, table: settings?.admitted ?? {}, userRules, userHooks }, env);
   const config = compose(ofRealm?.admitted ?? {}, realmName);
   const variables = VARIABLES.filter(({ name }) => isSet(env[name])).map(({ name }) => name);
-  const read = project !== undefined && userRules.length > 0 ? [own, file, realm] : [file, realm];
-  const sources = [...read.flatMap((one) => one?.path ?? []), ...mcp.files, ...variables];
+  const isOwnRead = project !== undefined && (userRules.length > 0 || userHooks.length > 0);
+  const read = isOwnRead ? [own, file, realm] : [file, realm];
+  const sources = [...read.flatMap((one) => one?.path ?? []), ...mcp.files, ...found.files, ...variables];
   const link = stateFolder === undefined ? undefined : trust.link(places.cwd, stateFolder);
-  const brought = [settings?.brought, ofRealm?.brought, mcp.brought, link].filter((one) => one !== undefined);
-  return { config, compose, sources, mcpServers: mcp.servers, brought, leftOut: leftOutText(brought), trust };
+  const skilled = config.skills.enabled ? await loadSkills(places, trust) : NO_SKILLS;
+  const files = [settings?.brought, ofRealm?.brought, mcp.brought, found.brought, link].filter(
+    (one) => one !== undefined,
+  );
+  const brought = [...files, ...skilled.brought];
+  const problems = [...found.problems, ...skilled.warnings];
+  const offered = { mcpServers: mcp.servers, subAgents: found.agents, skills: skilled.skills, problems };
+  const hookFiles = {
+    ...hookFilesOf(file?.path, settings?.admitted),
+    ...hookFilesOf(realm?.path, ofRealm?.admitted),
+    ...Object.fromEntries(userHooks.map(({ id }) => [id, own?.path ?? ""])),
+  };
+  const told = { brought, leftOut: leftOutText(brought) };
+  return { config, compose, sources, ...offered, ...told, hookFiles, trust };
 }
+
+const NO_SKILLS = { skills: [], brought: [], warnings: [] };
 
 /** Whether a file names a database, as far as it is obeyed. */
 function namesDatabase(trust: Trust, file: FoundFile, table: JsonTable): boolean {
@@ -76,6 +105,37 @@ function rulesOfUser({ path, text }: FoundFile): readonly ConfiguredRules[] {
   const { permissions = {} } = parseToml(text, path);
   const { permissions: layers } = composeLayers({ name: path, table: { permissions } }, {})({}, path);
   return layers.map(({ rules }) => ({ from: "user", rules }));
+}
+
+/** The hooks of the user's own file, which are called whatever a project's says. */
+function hooksOfUser({ path, text }: FoundFile): Config["hooks"]["entries"] {
+  const { hooks = {} } = tableOf({ path, text });
+  return composeLayers({ name: path, table: { hooks } }, {})({}, path).hooks.entries;
+}
+
+/**
+ * What a file says. A command of a hook that is written as a path lies beside the file, wherever rkat is started: whoever
+ * trusted it did not trust what lies under that path elsewhere.
+ */
+function tableOf({ path, text }: FoundFile): JsonTable {
+  const table = parseToml(text, path);
+  const { hooks } = table;
+  if (!isJsonTable(hooks) || !Array.isArray(hooks.entries)) return table;
+  const beside = dirname(path);
+  const folder = basename(beside) === ".rkat" ? dirname(beside) : beside;
+  const entries = hooks.entries.map((entry: unknown) => {
+    if (!isJsonTable(entry) || !isJsonTable(entry.runtime)) return entry;
+    const { command } = entry.runtime;
+    if (typeof command !== "string" || !command.includes("/")) return entry;
+    return { ...entry, runtime: { ...entry.runtime, command: resolve(folder, command) } };
+  });
+  return { ...table, hooks: { ...hooks, entries } };
+}
+
+function hookFilesOf(path: string | undefined, table: JsonTable | undefined): Readonly<Record<string, string>> {
+  const { entries = [] } = isJsonTable(table?.hooks) ? table.hooks : {};
+  const ids = Array.isArray(entries) ? entries.filter(isJsonTable).map(({ id }) => String(id)) : [];
+  return path === undefined ? {} : Object.fromEntries(ids.map((id) => [id, path]));
 }
 
 /** The configuration without any file or variable. */

@@ -1,6 +1,7 @@
 import { isJsonTable, type JsonTable } from "../contract/input.ts";
 import { PROVIDER_NAMES } from "../contract/session.ts";
 import type { McpServerConfig } from "../ports/mcp-server.ts";
+import type { SubAgent } from "../ports/sub-agent.ts";
 import { isSet } from "./config-layers.ts";
 import { withoutPassword } from "./store-schema.ts";
 
@@ -12,6 +13,8 @@ export interface TrustRequest {
   readonly text: string;
   /** The name of the MCP server that is wanted. */
   readonly server?: string;
+  /** The name of the skill that is wanted. */
+  readonly skill?: string;
 }
 
 /** What else decides about a table of settings. */
@@ -24,11 +27,26 @@ export interface TrustRequestContext {
 /** What a table of settings wants, and the table without it. */
 export function requestsOfSettings(table: JsonTable, context: TrustRequestContext) {
   const wanted = [...reachingKeysOf(table), ...actingKeysOf(table)].filter((key) => !isHarmless(key, table, context));
-  const requests = wanted.map(({ path, value }): TrustRequest => {
+  const requests = wanted.flatMap(({ path, value }): readonly TrustRequest[] => {
     const name = shown(path.join("."));
-    return { name, text: `sets ${name} to ${quoted(name === "store.url" ? redacted(value) : value)}` };
+    if (path[0] === "agents") return [{ name, text: offerOf(path[1] ?? "", isJsonTable(value) ? value : {}) }];
+    if (name === HOOKS) return requestsOfHooks(value);
+    return [{ name, text: `sets ${name} to ${quoted(name === "store.url" ? redacted(value) : value)}` }];
   });
   return { requests, without: withoutDangling(wanted.reduce((rest, { path }) => without(rest, path), table)) };
+}
+
+const HOOKS = "hooks.entries";
+
+/** What hooks want: each to be started. What is none is told by whoever reads the file. */
+function requestsOfHooks(entries: unknown): readonly TrustRequest[] {
+  if (!Array.isArray(entries)) return [];
+  return entries.filter(isJsonTable).map(({ id, point, runtime }) => {
+    const { command = "", args = [] } = isJsonTable(runtime) ? runtime : {};
+    const words = [command, ...(Array.isArray(args) ? args : [])].map(quoted).join(" ");
+    const name = `hook ${shown(String(id))}`;
+    return { name, text: `starts ${words} at ${shown(String(point))} as ${name}` };
+  });
 }
 
 /** What lets a model act, or sends away what is said, without naming any address. */
@@ -37,6 +55,8 @@ function actingKeysOf(table: JsonTable): readonly ReachingKey[] {
     tools: ["shell_enabled", "builtins_enabled"],
     memory: ["embedder"],
     permissions: ["allow", "answered"],
+    sub_agents: ["enabled"],
+    agents: isJsonTable(table.agents) ? Object.keys(table.agents) : [],
   };
   return Object.entries(sections).flatMap(([section, keys]) => {
     const given = table[section];
@@ -110,6 +130,36 @@ export function requestsOfServers(servers: readonly McpServerConfig[]): readonly
   });
 }
 
+/** What a sub-agent wants: to be handed tasks, and to do them by its own prompt. */
+export function requestOfAgent(agent: SubAgent): TrustRequest {
+  return { name: `sub-agent ${shown(agent.name)}`, text: offerOf(agent.name, { ...agent }) };
+}
+
+function offerOf(name: string, { description, prompt, model, tools }: JsonTable): string {
+  const asked = model === undefined ? "" : ` that asks ${quoted(model)}`;
+  const had = tools === undefined ? "" : `, with the tools ${quoted(tools)}`;
+  const told = typeof prompt === "string" ? `, by a prompt of ${prompt.length} characters` : "";
+  return `offers the sub-agent ${shown(name)}${asked} for ${quoted(description)}${had}${told}`;
+}
+
+/** What a skill wants: to tell the model something, and perhaps to have calls of tools allowed. */
+export function requestOfSkill(skill: {
+  readonly name: string;
+  readonly description: string;
+  readonly files: number;
+  readonly allowedTools: readonly string[];
+}): TrustRequest {
+  const { name, description, files, allowedTools } = skill;
+  const beside = files === 0 ? "" : ` with ${files} ${files === 1 ? "file" : "files"} beside it`;
+  const allowed =
+    allowedTools.length === 0 ? "" : `, and allows ${allowedTools.map(quoted).join(", ")} while it is loaded`;
+  return {
+    name: `skill ${shown(name)}`,
+    text: `offers the skill ${shown(name)}${beside}: ${quoted(description)}${allowed}`,
+    skill: name,
+  };
+}
+
 /** What a link wants that lies between a project and its state folder. */
 export function requestOfLink(path: string, target: string): TrustRequest {
   return { name: `the link ${shown(path)}`, text: `keeps sessions in ${quoted(target)}` };
@@ -146,6 +196,7 @@ const REACHING_KEYS: readonly string[] = [
   "telemetry.capture_content",
   "retention.sessions",
   "retention.labels.*",
+  "hooks.*",
   "profiles.*.base_url",
   "providers.*.base_url",
   "providers.*.api_key_env",

@@ -13,11 +13,13 @@ import { basename, dirname, isAbsolute, join, relative, sep } from "node:path";
 import { RuntimeError } from "../contract/error.ts";
 import { isJsonTable, type JsonTable } from "../contract/input.ts";
 import type { McpServerConfig } from "../ports/mcp-server.ts";
+import type { SubAgent } from "../ports/sub-agent.ts";
 import { type FoundFile, spellConfig } from "./config-file.ts";
 import { isSet } from "./config-layers.ts";
 import { type Config, SWITCHES } from "./config-schema.ts";
 import {
   reachingKeysOf,
+  requestOfAgent,
   requestOfLink,
   requestsOfServers,
   requestsOfSettings,
@@ -45,6 +47,10 @@ interface Admitted<T> {
 export interface Trust {
   settings(file: FoundFile, table: JsonTable, others?: readonly JsonTable[]): Admitted<JsonTable>;
   servers(file: FoundFile, servers: readonly McpServerConfig[]): Admitted<readonly McpServerConfig[]>;
+  /** The sub-agents of a folder, which is taken for one file with the texts of all. */
+  agents(folder: FoundFile, agents: readonly SubAgent[]): Admitted<readonly SubAgent[]>;
+  /** One of the project's skills, whose text stands for everything it is made of. */
+  skill(file: FoundFile, request: TrustRequest): BroughtFile | undefined;
   /** The link that a project has on the way to the folder its sessions are kept in. */
   link(project: string, stateFolder: string): BroughtFile | undefined;
   /** Throws INVALID_PARAMS when what is kept would be kept behind such a link that nobody trusted. */
@@ -92,6 +98,11 @@ export function openTrust(places: TrustPlaces): Trust {
       const brought = judge(file, requestsOfServers(servers));
       return brought === undefined ? { admitted: servers } : { admitted: brought.isObeyed ? servers : [], brought };
     },
+    agents: (folder, agents) => {
+      const brought = judge(folder, agents.map(requestOfAgent));
+      return brought === undefined ? { admitted: agents } : { admitted: brought.isObeyed ? agents : [], brought };
+    },
+    skill: (file, request) => judge(file, [request]),
     link,
     requireState: (project, stateFolder) => {
       const found = link(project, stateFolder);
@@ -120,14 +131,25 @@ export function openTrust(places: TrustPlaces): Trust {
 export function leftOutText(brought: readonly BroughtFile[]): string | undefined {
   const files = brought.filter(({ isObeyed, isLink }) => !isObeyed && isLink !== true);
   if (files.length === 0) return undefined;
-  const parts = files.map(({ path, requests, state }) => {
-    const names = requests.map(({ name }) => name);
+  const parts = [...Map.groupBy(files, leftOutFrom).values()].map((group) => {
+    const [{ state } = { state: "untrusted" as const }] = group;
+    const path = group.map(placeToldOf)[0];
+    const names = group.flatMap(({ requests }) => requests.map(({ name }) => name));
     const more = names.length - NAMED_MAX;
     const listed = names.slice(0, NAMED_MAX).join(", ") + (more > 0 ? ` and ${more} more` : "");
     return `${listed} of ${path}${REMARKS[state]}`;
   });
   const advice = "rkat trust shows and trusts it, --trust or RKAT_TRUST=1 does for one command";
   return `left out until somebody trusts this folder: ${parts.join("; ")} (${advice})`;
+}
+
+/** Skills of one folder are told of together. */
+function placeToldOf({ path, requests: [first] }: BroughtFile): string {
+  return first?.skill === undefined ? path : dirname(dirname(path));
+}
+
+function leftOutFrom(file: BroughtFile): string {
+  return `${file.state} ${placeToldOf(file)}`;
 }
 
 const NAMED_MAX = 8;

@@ -194,5 +194,7 @@ function valueAt(input: Fields, path: readonly string[]): unknown {
 }
 
 function text(value: unknown, word: string): string {
+  if (isFields(value) && word.endsWith("<skill>"))
+    return [value.source_uuid, value.skill_name].filter(Boolean).join(":");
   return typeof value === "object" || /json>$|JSON/.test(word) ? JSON.stringify(value) : String(value);
 }

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { Capability } from "../contract/capability.ts";
 import { RuntimeError } from "../contract/error.ts";
 import { firstLine, type Start, startChild, withinTime } from "./child.ts";
@@ -9,6 +9,7 @@ import { commandsOf, createCliDriver } from "./cli-driver.ts";
 import { CLIENTS } from "./client-scenarios.ts";
 import { COMPACTIONS } from "./compaction-scenarios.ts";
 import { type Driver, openRuntimeDriver, type RuntimeLike, type Surface } from "./driver.ts";
+import { HOOKS } from "./hook-scenarios.ts";
 import { LIMITS, REFUSALS } from "./limit-scenarios.ts";
 import { connectHttp, connectStdio, openMcpDriver } from "./mcp-driver.ts";
 import { MEMORIES } from "./memory-scenarios.ts";
@@ -18,6 +19,8 @@ import { createRestDriver, lackOfServer } from "./rest-driver.ts";
 import { openRpcDriver } from "./rpc-driver.ts";
 import type { Scenario } from "./scenario.ts";
 import { SESSIONS } from "./session-scenarios.ts";
+import { CONFORMANCE_SKILL, SKILLS } from "./skill-scenarios.ts";
+import { SUB_AGENTS } from "./sub-agent-scenarios.ts";
 import { readPresent, reasonOf, tellScenario, type Verdict } from "./tell-scenario.ts";
 import { TURNS } from "./turn-scenarios.ts";
 
@@ -25,11 +28,14 @@ import { TURNS } from "./turn-scenarios.ts";
 export const SCENARIOS: readonly Scenario[] = [
   ...TURNS,
   ...CLIENTS,
+  ...SUB_AGENTS,
   ...LIMITS,
+  ...HOOKS,
   ...SESSIONS,
   ...PORTABLES,
   ...COMPACTIONS,
   ...MEMORIES,
+  ...SKILLS,
   ...REFUSALS,
 ];
 
@@ -171,7 +177,7 @@ function newRun(): string {
 /** The configuration the scenarios need, as a file of TOML. */
 export function conformanceToml(modelUrl: string, features: readonly Capability[]): string {
   const models = Object.keys(MODELS).map(
-    (name) => `[self_hosted.models.${name}]\nserver = "conformance"\ncontext_window = 100000\n`,
+    (name) => `[self_hosted.models.${name}]\nserver = "scripted"\ncontext_window = 100000\n`,
   );
   return [
     `features = ${JSON.stringify(features)}\n`,
@@ -183,7 +189,7 @@ export function conformanceToml(modelUrl: string, features: readonly Capability[
     // Set where it is there only: settings of a capability that is absent are refused.
     ...(features.includes("session-compaction") ? [COMPACTION] : []),
     '[retention.labels]\n"retention=short" = "1ms"\n',
-    `[self_hosted.servers.conformance]\nbase_url = "${modelUrl}"\n`,
+    `[self_hosted.servers.scripted]\nbase_url = "${modelUrl}"\n`,
     ...models,
     "[prices.conformance-priced]\ninput = 1000\noutput = 4000\n",
   ].join("\n");
@@ -265,6 +271,9 @@ export async function settleFolder(name: string, stage: Omit<Stage, "openRuntime
   const folder = join(root, name);
   await mkdir(folder, { recursive: true });
   await writeFile(join(folder, "rkat.toml"), conformanceToml(modelUrl, features));
+  const skill = join(folder, ...CONFORMANCE_SKILL.path);
+  await mkdir(dirname(skill), { recursive: true });
+  await writeFile(skill, CONFORMANCE_SKILL.text);
   // What the caller has set for its own sessions is not for these.
   const foreign = Object.entries(env).filter(([name]) => !name.startsWith("RKAT_"));
   const own = { HOME: folder, XDG_DATA_HOME: join(folder, "data"), RKAT_FEATURES: features.join(",") || "none" };

@@ -48,7 +48,7 @@ export async function openMcpDriver(target: McpTarget): Promise<Driver> {
       const stream = onEvent === undefined ? {} : { stream: true };
       const answer = await connection.callTool(
         operation,
-        { name: row.mcp, arguments: { ...withTools(input), ...stream } },
+        { name: row.mcp, arguments: { ...asTool(operation, input), ...stream } },
         onEvent,
       );
       return outcomeOf(operation, answer);
@@ -63,6 +63,14 @@ export async function openMcpDriver(target: McpTarget): Promise<Driver> {
       await target.close();
     },
   };
+}
+
+/** One tool has both operations on skills (contract §6). */
+function asTool(operation: OperationName, input: Fields): Fields {
+  if (operation === "listSkills") return { action: "list", source: input.source_uuid };
+  if (operation !== "readSkill") return withTools(input);
+  const { file, ...skill_key } = input;
+  return { action: "inspect", skill_key, file };
 }
 
 /** Tools that the client runs have another name here (contract §6). */

@@ -145,6 +145,13 @@ export const MODELS: Readonly<Record<string, Model>> = {
           ],
           usage: USAGE,
         },
+  /** Asked to delegate, it hands a task to a sub-agent; the sub-agent says what it was told. */
+  "conformance-agent": ({ messages }) => {
+    if (hasResults(messages)) return answer("It is", " done.");
+    if (!lastText(messages).startsWith("Delegate")) return plain({ messages, refused: 0 });
+    const args = { task: "Look for the heron." };
+    return { kind: "answer", calls: [{ id: "call_agent", name: "agent", args }], usage: USAGE };
+  },
   /** Never stops calling. */
   "conformance-busy": ({ messages }) => ({
     kind: "answer",

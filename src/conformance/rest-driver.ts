@@ -62,6 +62,7 @@ export function lackOfServer(
   ability: string,
 ): string | undefined {
   if (ability === "operation" && token === undefined) return "only who has a token may do it";
+  if (ability === "skills" && restart === undefined) return "a server that was started elsewhere has its own skills";
   if (ability !== "restart" || restart !== undefined) return undefined;
   return "a server that was started elsewhere is not restarted";
 }

@@ -39,6 +39,8 @@ export type Ability =
   | "client tools"
   /** To have a turn wait for a person's word, and to give it. */
   | "questions"
+  /** To have the skill that the scenarios bring. */
+  | "skills"
   /** To do what only an operator may. */
   | "operation";
 

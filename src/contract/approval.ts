@@ -43,9 +43,24 @@ const Progress = z.object({
     .optional()
     .describe("the tools it was restricted to"),
   caller: z
-    .object({ name: z.string(), scopes: z.array(Scope), labels: z.record(z.string(), z.string()) })
+    .object({
+      name: z.string(),
+      scopes: z.array(Scope),
+      labels: z.record(z.string(), z.string()),
+      max_cost_per_day: z.number().optional(),
+    })
     .optional()
     .describe("who asked for the turn: its tools see no more than that"),
+  hooks: z
+    .array(
+      z.object({
+        id: z.string().describe("the call's id"),
+        args: z.record(z.string(), z.unknown()).optional().describe("what hooks have made of its arguments"),
+        refusal: z.string().optional().describe("what the model is told of a call that a hook refused"),
+      }),
+    )
+    .optional()
+    .describe("what hooks decided about calls of the answer; they are not asked again"),
 });
 export type Progress = z.infer<typeof Progress>;
 

@@ -43,6 +43,9 @@ const by = z.string().optional();
 /** One row a result, in its order: the tool's name and how long it ran; `counted` calls used the budget. */
 const RanCalls = z.array(z.object({ name: z.string(), duration_ms: count, counted: z.boolean() }));
 
+/** The call of the tool `agent`, who was asked, and the session it works in. */
+const Child = { call_id: z.string(), child_id: z.string(), agent: z.string() };
+
 const Compacted = {
   ...CompactionFacts,
   native: KeptNative.optional(),
@@ -157,6 +160,22 @@ export const EntryBody = z.discriminatedUnion("kind", [
     commit: RewriteCommit,
     /** What is known of the session without its log, and cannot be told from this entry alone. */
     row: z.object({ has_system: z.boolean(), title: z.string(), text_seq: count }),
+  }),
+  /** A task was handed to a sub-agent: its session is there, and runs from here on. */
+  z.object({
+    kind: z.literal("child_opened"),
+    ...Child,
+    task: z.string(),
+    /** Seq of the child's log after which what it uses is of this task. */
+    from_seq: count,
+  }),
+  /** What the task came to, with what the child and its own sub-agents used for it: that is part of this session's budgets. */
+  z.object({
+    kind: z.literal("child_closed"),
+    ...Child,
+    status: z.enum(["completed", "failed", "interrupted"]),
+    usage: Usage,
+    tool_calls: count,
   }),
   z.object({ kind: z.literal("turn_closed"), end: TurnEnd }),
   z.object({ kind: z.literal("archived") }),

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { Answer, AskedCall, approval_id } from "./approval.ts";
+import { HookPoint } from "./hook.ts";
 import { Content, ContentBlock, StopReason } from "./message.ts";
 import { Cost, Economy } from "./money.ts";
 import { RewriteRecord } from "./rewrite.ts";
@@ -80,17 +81,6 @@ export const ErrorClass = z.enum([
 ]);
 export type ErrorClass = z.infer<typeof ErrorClass>;
 
-const HookPoint = z.enum([
-  "run_started",
-  "run_completed",
-  "run_failed",
-  "pre_llm_request",
-  "post_llm_response",
-  "pre_tool_execution",
-  "post_tool_execution",
-  "turn_boundary",
-]);
-
 export const BudgetType = z.enum(["tokens", "time", "tool_calls", "cost"]);
 export type BudgetType = z.infer<typeof BudgetType>;
 
@@ -156,6 +146,11 @@ const blocks = z.array(ContentBlock).optional().describe("what the tool gave, wh
 const structured_output = z.unknown().optional().describe("the result that matches the schema");
 const interaction_id = z.string().describe("what the caller knows it by");
 const hook = { hook_id: z.string().describe("the hook's id"), point: HookPoint.describe("where it runs") };
+const subAgent = {
+  call_id: z.string().describe("the call of the tool agent"),
+  agent: z.string().describe("the sub-agent's name"),
+  child_id: z.string().describe("the session it works in, by its id"),
+};
 const call = { id: z.string().describe("the call's id"), name: z.string().describe("the tool's name") };
 const usage = (of: string) => Usage.describe(`the tokens ${of} used`);
 const turn_cost = Cost.optional().describe(
@@ -208,7 +203,15 @@ export const AgentEvent = z.discriminatedUnion("type", [
     turn_cost,
   }),
   event("hook_started", "a hook begins", hook),
-  event("hook_completed", "a hook has ended", { ...hook, duration_ms }),
+  event("hook_completed", "a hook has ended", {
+    ...hook,
+    duration_ms,
+    rewrote: z
+      .literal(true)
+      .optional()
+      .describe("it has rewritten what a tool is given, or what it gave; then it is kept"),
+    ignored: z.literal(true).optional().describe("it said more than an observer can, and that did not count"),
+  }),
   event("hook_failed", "a hook has failed", { ...hook, error }),
   event("hook_denied", "a hook has refused what was to be done", {
     ...hook,
@@ -336,6 +339,23 @@ export const AgentEvent = z.discriminatedUnion("type", [
     args: z.unknown().describe("what it is given"),
   }),
   event("interaction_failed", "what a caller asked for has failed", { interaction_id, error }),
+  event("sub_agent_started", "a task was handed to a sub-agent", {
+    ...subAgent,
+    task: z.string().describe("what it is to do"),
+  }),
+  event("sub_agent_event", "something happened in a sub-agent's session; live only, and not every delta", {
+    ...subAgent,
+    depth: count.describe("how many sessions lie between it and the one that is listened to, itself counted"),
+    event: z
+      .looseObject({ type: z.string().describe("which event it is") })
+      .describe("the event, as that session tells it"),
+  }),
+  event("sub_agent_completed", "a sub-agent has ended", {
+    ...subAgent,
+    status: z.enum(["completed", "failed", "interrupted"]).describe("how it ended"),
+    usage: usage("it and its own sub-agents"),
+    tool_calls: count.describe("tool calls of it and its own sub-agents"),
+  }),
   event("stream_truncated", "a listener was too slow and has missed events", { reason: z.string().describe("why") }),
   event("tool_config_changed", "the tools of a server have changed", {
     payload: ToolConfigChange.describe("what was changed"),

@@ -241,14 +241,22 @@ const table = z.record(z.string(), z.unknown(), { error: "write an object" }).nu
 
 const SkillRef = z.object({
   kind: z.literal("structured").optional().describe("the form of the reference; there is one"),
-  source_uuid: z.string().describe("the source of the skill, as skills/list names it"),
+  source_uuid: z
+    .string()
+    .optional()
+    .describe("the source of the skill, as skills/list names it; without it, the one that sessions have"),
   skill_name: z.string().describe("the name of the skill there"),
 });
-const skillRefs = z.array(SkillRef, { error: "write a list of {source_uuid, skill_name}" }).nullish();
+const SKILL_REFS_MAX = 64;
+const skillRefs = z
+  .array(SkillRef, { error: "write a list of {source_uuid, skill_name}" })
+  .max(SKILL_REFS_MAX, { error: `write at most ${SKILL_REFS_MAX} skills` })
+  .nullish();
+/** A skill as a request names it. */
+export type SkillRef = z.infer<typeof SkillRef>;
 
 /** The sentence each of {@link UNSERVED} is refused with. */
 export const WHY_UNSERVED = {
-  hooks_override: "there are no hooks on the wire",
   enable_schedule: "there are no scheduled turns",
   enable_workgraph: "there are no work graphs",
   enable_mob: "there are no mobs",
@@ -262,7 +270,6 @@ const because = (field: keyof typeof WHY_UNSERVED): string =>
 
 /** Fields of the wire that ask for what this runtime does not have. Clients may send them, as long as they ask for nothing. */
 export const UNSERVED = {
-  hooks_override: table.describe(because("hooks_override")),
   enable_schedule: flag.describe(because("enable_schedule")),
   enable_workgraph: flag.describe(because("enable_workgraph")),
   enable_mob: flag.describe(because("enable_mob")),
@@ -274,8 +281,11 @@ export const UNSERVED = {
 
 /** Fields that name skills; only those `skills/list` names are there. */
 export const SKILL_FIELDS = {
-  skill_refs: skillRefs.describe("skills for this turn, of those skills/list names"),
-  preload_skills: skillRefs.describe("skills for the session, of those skills/list names"),
+  skill_refs: written(
+    "--skill <skill>",
+    skillRefs.describe("a skill to load before the prompt, by its name or source_uuid:name"),
+  ),
+  preload_skills: skillRefs.describe("skills to load before the first prompt, of those skills/list names"),
 };
 
 const ASKED_DEPTH_MAX = 3;

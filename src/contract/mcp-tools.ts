@@ -1,11 +1,12 @@
 import { z } from "zod";
 import { CLIENT_TOOLS_MAX, ClientTool } from "./client-tools.ts";
 import { PatchConfig, SetConfig } from "./config.ts";
-import { nonnegative, SKILL_FIELDS, UNSERVED } from "./input.ts";
-import { SkillRow } from "./memory.ts";
+import { nonnegative, UNSERVED } from "./input.ts";
 import { TextBlock } from "./message.ts";
 import { SystemTime } from "./rewrite.ts";
-import { AT_CREATION, FurtherTurn, Named, NewSession, RunResult, SessionId, SessionInfo } from "./session.ts";
+import { AT_CREATION, FurtherTurn, Named, NewSession, RunResult, SessionId } from "./session.ts";
+import { SessionInfo } from "./session-info.ts";
+import { SkillRow } from "./skill.ts";
 
 /** A JSON schema of an object, which is what a tool's arguments and structured results are. */
 export interface ObjectSchema {
@@ -75,7 +76,6 @@ export const TurnExtras = z.object({
 /** What is taken from a client that sends it and refused where it asks for something; a model need not read of it. */
 const UNTOLD = masked({
   ...UNSERVED,
-  ...SKILL_FIELDS,
   external_tools: true,
   client_tools: true,
   skill_references: true,
@@ -95,6 +95,8 @@ export const TurnPayload = z.object({
   ...RunResult.omit({ pending_calls: true, text: true, structured_output: true, extraction_error: true, usage: true })
     .shape,
   usage: RunResult.shape.usage.optional(),
+  // In a few words: a client may show the whole schema to a model, and one that is too long is told to nobody.
+  delegated: z.looseObject({}).optional().describe("what the session's sub-agents used besides"),
   structured_output: z.unknown().describe("the result that matches output_schema; null without one"),
   extraction_error: RunResult.shape.extraction_error
     .unwrap()
@@ -149,6 +151,14 @@ export const ConfigTool = z.object({
   expected_generation: SetConfig.out.shape.expected_generation,
 });
 
+/** What `meerkat_skills` takes: one tool for the two operations on skills. */
+export const SkillsTool = z.strictObject({
+  action: z.enum(["list", "inspect"], { error: 'write "list" or "inspect"' }).describe("list them, or read one"),
+  skill_key: SkillRow.shape.key.optional().describe("which to read, by its key of the list"),
+  file: z.string().optional().describe("a file beside it to read, of those that reading it lists"),
+  source: z.string().optional().describe("list only those of this source_uuid"),
+});
+
 const StreamId = z.string().min(1).describe("the stream, as meerkat_event_stream_open answered");
 const stream_id = z.string().describe("the stream's id");
 const READ_MS_MAX = 600_000;
@@ -184,18 +194,6 @@ export const EXTRA_TOOLS = {
       closed: z.literal(true).describe("that it is closed"),
       already_closed: z.boolean().describe("whether it was before"),
     }),
-  },
-  meerkat_skills: {
-    summary: "List the skills of this server, or read the one a key of the list names.",
-    input: z.strictObject({
-      action: z.enum(["list", "inspect"], { error: 'write "list" or "inspect"' }).describe("list them, or read one"),
-      skill_key: SkillRow.shape.key.optional().describe("which to read, by its key of the list"),
-      source: z.string().optional().describe("list only those of this source_uuid"),
-    }),
-    output: z.union([
-      z.object({ skills: z.array(SkillRow).describe("the skills") }),
-      SkillRow.extend({ body: z.string().describe("the skill itself, as a text") }),
-    ]),
   },
 } as const;
 

@@ -129,6 +129,14 @@ export const Message = z.discriminatedUnion("role", [
     role: z.literal("system_notice").describe("what the runtime tells the model"),
     kind: z.string().describe("what it is about"),
     body: z.string().optional().describe(whatText),
+    skill: z
+      .object({
+        source_uuid: z.string().describe("the source the skill comes from"),
+        skill_name: z.string().describe("its name there"),
+        sha256: z.string().describe("of what it said when it was loaded"),
+      })
+      .optional()
+      .describe("only where it is a skill's text: no compaction takes it away"),
     created_at,
   }),
   z.object({

@@ -25,19 +25,11 @@ import { PORTABLE_OPERATIONS } from "./portable.ts";
 import { PRUNE_OPERATIONS } from "./prune.ts";
 import { message_index, running_behavior } from "./rewrite.ts";
 import { REWRITE_OPERATIONS } from "./rewrite-operations.ts";
-import {
-  CreateSession,
-  DeferredSession,
-  ForkedSession,
-  MessagePage,
-  RunResult,
-  SessionHistory,
-  SessionId,
-  SessionInfo,
-  StartTurn,
-} from "./session.ts";
+import { CreateSession, DeferredSession, RunResult, SessionId, StartTurn } from "./session.ts";
 import { ReadContext, SessionContext } from "./session-context.ts";
+import { ForkedSession, MessagePage, SessionHistory, SessionInfo } from "./session-info.ts";
 import { ListSessions, SessionPage } from "./session-list.ts";
+import { SKILL_OPERATIONS } from "./skill.ts";
 import { USAGE_OPERATIONS } from "./usage.ts";
 
 interface Operation {
@@ -352,6 +344,7 @@ export const OPERATIONS = {
     scope: "read",
   },
   ...CONFIG_OPERATIONS,
+  ...SKILL_OPERATIONS,
   ...USAGE_OPERATIONS,
   ...ACCESS_OPERATIONS,
   readCapabilities: {

@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { written } from "./input.ts";
 import { ForkReplacing, ReadRevision, RestoreRevision, RewriteCommit, RewriteTranscript } from "./rewrite.ts";
-import { ForkedSession, MessagePage, Named, SessionHistory, SessionId } from "./session.ts";
+import { Named, SessionId } from "./session.ts";
+import { ForkedSession, MessagePage, SessionHistory } from "./session-info.ts";
 
 const OneSession = z.object({ session_id: SessionId });
 const head_revision = z.string().describe("the revision of the transcript as it is now");

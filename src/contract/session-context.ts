@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { positive, written } from "./input.ts";
-import { SeqMessages, SessionId } from "./session.ts";
+import { SessionId } from "./session.ts";
+import { SeqMessages } from "./session-info.ts";
 
 const whole = z.number().int();
 

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { nonnegative, positive, written } from "./input.ts";
-import { SessionSummary } from "./session.ts";
+import { SessionSummary } from "./session-info.ts";
 
 export const ListSessions = z.object({
   limit: written("--limit <n>", positive.optional().describe("show at most so many")),

@@ -1,9 +1,10 @@
 import { z } from "zod";
 import { ClientResults, ClientTool, ClientTools, PendingCall } from "./client-tools.ts";
-import { CompactionCadence, CompactionSettings } from "./compaction.ts";
-import { BudgetType, TerminalCause, Usage } from "./event.ts";
+import { CompactionSettings } from "./compaction.ts";
+import { TerminalCause, Usage } from "./event.ts";
+import { HooksOverride } from "./hook.ts";
 import { BudgetLimits, nonnegative, positive, SKILL_FIELDS, UNSERVED, written } from "./input.ts";
-import { Content, Message } from "./message.ts";
+import { Content } from "./message.ts";
 import { Cost } from "./money.ts";
 import { PermissionRules } from "./permission.ts";
 import { MESSAGES_MAX, RewriteMessage } from "./rewrite.ts";
@@ -76,6 +77,9 @@ export const SessionSettings = z.object({
     memory: z.boolean(),
     /** Those of MCP servers; where it is not said, as any other kind is there. */
     mcp: z.boolean().optional(),
+    /** Whether it may hand tasks to sub-agents. */
+    agents: z.literal(true).optional(),
+    skills: z.boolean().optional(),
   }),
   tool_filter: ToolFilter,
   /** What its memory tools search; where it is not said, as configured. */
@@ -91,6 +95,17 @@ export const SessionSettings = z.object({
   shell_env: z.record(z.string(), z.string()).optional(),
   compaction: CompactionSettings.optional(),
   permissions: PermissionRules.optional(),
+  /** Of a session that does a task of another: whose, who it is, and how deep it lies. */
+  sub_agent: z
+    .object({
+      parent: z.string(),
+      parent_call: z.string(),
+      agent: z.string(),
+      depth: positive,
+      /** What people had allowed its parent for good. */
+      rules: z.array(z.string()).optional(),
+    })
+    .optional(),
 });
 export type SessionSettings = z.infer<typeof SessionSettings>;
 
@@ -106,6 +121,12 @@ const Wire = {
     .describe("of a new session: answer at once and run its first turn behind; any session takes further turns"),
   ...SKILL_FIELDS,
   ...UNSERVED,
+  hooks_override: written(
+    "--hooks-override <file|json>",
+    HooksOverride.nullish().describe(
+      "hooks for this turn alone, {entries, disable}, besides and instead of those configured; see docs/hooks.md",
+    ),
+  ),
   /** JSON-RPC and MCP take them, each in its way, before an operation is called. */
   external_tools: z.array(z.unknown()).nullish().describe("tools that the client runs, over JSON-RPC and MCP"),
 };
@@ -192,6 +213,13 @@ const AtCreation = {
       .optional()
       .describe("search of what was said before, also with the preset none or where [tools] memory is false"),
   ),
+  enable_agents: written(
+    "--agents",
+    z
+      .boolean()
+      .optional()
+      .describe("the tool agent, which hands a task to a sub-agent in a session of its own; see docs/sub-agents.md"),
+  ),
   memory_scope: z
     .enum(["project", "session"], { error: 'write "project" or "session"' })
     .optional()
@@ -250,6 +278,7 @@ export const FurtherTurn = z.object({
       structured_output_retries: EveryTurn.structured_output_retries.nullable(),
       tool_preset: AtCreation.tool_preset,
       enable_memory: AtCreation.enable_memory,
+      enable_agents: AtCreation.enable_agents,
       tool_filter: AtCreation.tool_filter,
     })
     .optional()
@@ -295,12 +324,22 @@ const RunUsage = Usage.extend({
   total_tokens: whole.nonnegative().describe("input and output tokens together"),
 }).describe("the tokens the turn used");
 
+/** What a session's sub-agents used, those of theirs included. */
+export const Delegated = z
+  .object({
+    usage: Usage.describe("the tokens they used"),
+    tool_calls: whole.nonnegative().describe("the tool calls they made"),
+  })
+  .describe("what the session's sub-agents used besides, which its budgets count; absent where it had none");
+export type Delegated = z.infer<typeof Delegated>;
+
 export const RunResult = z.object({
   ...Named,
   text: z.string().describe("what the model answered last"),
   turns: whole.nonnegative().describe("model calls of the turn"),
   tool_calls: whole.nonnegative().describe("tool calls of the turn"),
   usage: RunUsage,
+  delegated: Delegated.optional(),
   turn_cost: Cost.optional().describe(
     "what the turn cost, its compactions included, while usage.cost is the session's; absent where no price is known",
   ),
@@ -323,74 +362,3 @@ export type RunResult = z.infer<typeof RunResult>;
 
 /** A session made without a first turn. */
 export const DeferredSession = z.object(Named);
-
-const unixSeconds = whole.nonnegative();
-
-/** What is known of a session without its transcript. */
-const Known = {
-  ...Named,
-  created_at: unixSeconds.describe("when it was made, in seconds of Unix time"),
-  updated_at: unixSeconds.describe("when it last changed, in seconds of Unix time"),
-  message_count: whole.describe("messages of its transcript"),
-  total_tokens: whole.describe("input and output tokens of all its model calls"),
-  cost: Cost.optional().describe("what all its model calls cost; absent where no price is known"),
-  is_active: z.boolean().describe("whether it runs a turn"),
-  state: z
-    .enum(["idle", "running", "waiting", "interrupted", "archived"])
-    .describe(
-      "waiting: for a person's word on tool calls; interrupted: its process ended within a turn, and the next turn goes on from what was kept",
-    ),
-  model: z.string().describe("the model it asks"),
-  labels: z.record(z.string(), z.string()).optional().describe("the labels it was made with"),
-};
-
-export const SessionSummary = z.object({
-  ...Known,
-  title: z.string().describe("the beginning of the first thing the user said; empty before"),
-});
-export type SessionSummary = z.infer<typeof SessionSummary>;
-
-export const SessionInfo = z.object({
-  ...Known,
-  provider: z.string().describe("who serves the model"),
-  title: z.string().describe("the beginning of the first thing the user said; empty before"),
-  usage: Usage.optional().describe("what the tokens are made of; absent for a session of before that was kept"),
-  budgets: z
-    .array(
-      z.object({
-        type: BudgetType.describe("what is limited"),
-        limit: z.number().describe("how much there is: tokens, milliseconds of a turn, calls, or US dollars"),
-        used: z.number().optional().describe("how much of it is used; absent for time, which each turn has anew"),
-      }),
-    )
-    .optional()
-    .describe("the limits it was made with; absent without any, and for a session of before that was kept"),
-  last_assistant_text: z.string().optional().describe("what the assistant said last"),
-  session_compaction_cadence: CompactionCadence.optional().describe("when it was compacted, in its own boundaries"),
-});
-export type SessionInfo = z.infer<typeof SessionInfo>;
-
-export const SeqMessages = z.array(
-  z.intersection(Message, z.object({ seq: whole.describe("its number in the session's log") })),
-);
-
-export const MessagePage = {
-  limit: positive.optional().describe("show at most so many messages"),
-  offset: nonnegative.default(0).describe("leave out the oldest so many"),
-};
-
-export const SessionHistory = z.object({
-  ...Named,
-  message_count: whole.describe("messages of the whole transcript"),
-  offset: whole.describe("how many of the oldest were left out"),
-  limit: whole.optional().describe("how many were asked for at most"),
-  has_more: z.boolean().describe("whether newer ones follow"),
-  messages: SeqMessages.describe("the messages, oldest first"),
-});
-export type SessionHistory = z.infer<typeof SessionHistory>;
-
-export const ForkedSession = z.object({
-  source_session_id: z.string().describe("the session it was made of"),
-  ...Named,
-  message_count: whole.describe("messages the new session begins with"),
-});

@@ -11,6 +11,7 @@ import type { CompactionJob } from "./compaction/run-compaction.ts";
 import { decidesByPrice, idleMsOf, paysNow } from "./compaction/when-it-pays.ts";
 import type { Hash, Placed } from "./context.ts";
 import { addUsage, withCost } from "./cost.ts";
+import { spentIn } from "./delegated.ts";
 import type { Asking } from "./model-call.ts";
 import type { Behind } from "./run.ts";
 import type { Ahead, SessionState } from "./session-state.ts";
@@ -165,14 +166,18 @@ export async function evictIfDue(
 
 /** Whether what a summary takes leaves something of the session's budgets. */
 function isWithinBudget(
-  { settings, usage, shownTokens }: Pick<SessionState, "settings" | "usage" | "shownTokens">,
+  {
+    settings,
+    shownTokens,
+    ...used
+  }: Pick<SessionState, "settings" | "usage" | "shownTokens" | "toolCallsUsed" | "delegated">,
   { compactor, curator }: Compacting,
   { prices }: ModelClient,
 ): boolean {
   if (curator !== undefined) return true;
   const { max_tokens, max_cost } = settings.budget_limits;
   const taken = { input_tokens: shownTokens, output_tokens: summaryTokensOf(compactor) };
-  const spent = { usage: addUsage(usage, withCost(taken, prices)), toolCalls: 0, elapsedMs: 0 };
+  const spent = { usage: addUsage(spentIn(used).usage, withCost(taken, prices)), toolCalls: 0, elapsedMs: 0 };
   return readBudget({ max_tokens, max_cost }, spent, { at: 1, given: new Set() }).exhausted === undefined;
 }
 

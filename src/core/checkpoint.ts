@@ -1,16 +1,10 @@
 import type { Entry } from "../contract/entry.ts";
 import type { Message } from "../contract/message.ts";
 import { type Hash, type Placed, rebuild } from "./context.ts";
+import type { Child } from "./delegated.ts";
 import { type KeptCompaction, withSystemOf } from "./rewrites.ts";
-import {
-  advance,
-  beginState,
-  callsIn,
-  measure,
-  type PendingApproval,
-  type SessionState,
-  withSystem,
-} from "./session-state.ts";
+import { advance, beginState, callsIn, type PendingApproval, type SessionState } from "./session-state.ts";
+import { measure, withSystem } from "./shown-state.ts";
 import { assistantText } from "./tokens.ts";
 
 /**
@@ -24,6 +18,8 @@ type Derived = "shownTokens" | "shownMediaBytes" | "openCalls" | "allowed" | "la
 
 function keepState(state: SessionState) {
   const { settingsFrom, shownFrom, shownBy, lastText } = state;
+  // Named, since what is declared of this file must be able to name it.
+  const children: readonly Child[] = state.children;
   const [first] = state.shown;
   // What a compaction begins with is no system message of the transcript, whatever it says.
   const hasSystem = first?.message.role === "system" && first.seq !== shownBy.at(-1)?.seq;
@@ -51,6 +47,9 @@ function keepState(state: SessionState) {
     usage: state.usage,
     turnUsage: state.turnUsage,
     toolCallsUsed: state.toolCallsUsed,
+    children,
+    delegated: state.delegated,
+    tasksOpened: state.tasksOpened,
     warned: [...state.warned],
     turnsOpened: state.turnsOpened,
     turnsSaid: state.turnsSaid,
@@ -70,7 +69,7 @@ function keepState(state: SessionState) {
 }
 
 /** How states are folded and kept: another number where either is done in another way, or what is kept would be wrong. */
-const VERSION = 1;
+const VERSION = 2;
 const HEAD = `rkat checkpoint ${VERSION} `;
 
 /** A checkpoint as a text. It is tied to its log by two entries: of another log, or once they changed, it says nothing. */

@@ -6,7 +6,7 @@ import type { Extraction } from "./extraction.ts";
 import type { ModelAnswer } from "./model-call.ts";
 import { checkBudget, type Run, stillUnsaved, type Turn } from "./run.ts";
 import { foldAhead, type SessionState } from "./session-state.ts";
-import { closeCalls, INTERRUPTED } from "./tool-batch.ts";
+import { closeCalls, interruptedIn } from "./tool-batch.ts";
 import { CANCELLED, endOfFailure, outOfTime } from "./turn-end.ts";
 
 /** How a turn went, for the caller that waits for it. */
@@ -101,7 +101,7 @@ export function closeCancelled(run: Run, { unsaved, pending }: Served): Promise<
   const { state, clock } = run.turn;
   if (pending.length === 0) return close(run, unsaved, () => CANCELLED);
   const { heldResults } = foldAhead(state, unsaved);
-  const answered = closeCalls(state.openCalls, INTERRUPTED, clock, heldResults);
+  const answered = closeCalls(state.openCalls, interruptedIn(state), clock, heldResults);
   return close(run, [...unsaved, answered], () => CANCELLED);
 }
 

@@ -2,6 +2,7 @@ import type { Evicted, KeptNative } from "../contract/compaction.ts";
 import type { Entry, EntryBody, EntryBodyOf, NewEntry, TurnEnd } from "../contract/entry.ts";
 import type { AgentEvent } from "../contract/event.ts";
 import type { AssistantMessage } from "../contract/message.ts";
+import { skillEvents } from "./skills.ts";
 import { asBlocks, assistantText, contentText } from "./tokens.ts";
 
 /** What an entry does not hold itself: whose it is, and the text of an earlier assistant entry. */
@@ -19,7 +20,6 @@ export function eventsOf(body: EntryBody, source: EventSource): readonly AgentEv
     case "session_created":
     case "settings_changed":
     case "imported":
-    case "notice":
     case "results_held":
     case "call_failed":
     case "extraction_attempt":
@@ -29,6 +29,8 @@ export function eventsOf(body: EntryBody, source: EventSource): readonly AgentEv
     case "archived":
     case "forgotten":
       return [];
+    case "notice":
+      return skillEvents(body.message);
     case "turn_opened":
       return [{ type: "run_started", session_id: source.sessionId, prompt: body.message.content }];
     case "turn_continued":
@@ -76,6 +78,14 @@ export function eventsOf(body: EntryBody, source: EventSource): readonly AgentEv
       return [{ type: "compaction_failed", error: body.error }];
     case "rewritten":
       return [rewriteEvent(body, source)];
+    case "child_opened": {
+      const { call_id, agent, child_id, task } = body;
+      return [{ type: "sub_agent_started", call_id, agent, child_id, task }];
+    }
+    case "child_closed": {
+      const { kind: _, ...closed } = body;
+      return [{ type: "sub_agent_completed", ...closed }];
+    }
     case "turn_closed":
       return turnEndEvents(body.end, source);
   }

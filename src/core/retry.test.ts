@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { configWith, listen, scriptedRuntime } from "../../test/support/runtime.ts";
 import type { FailureKind, ModelFailure } from "../ports/model.ts";
-import type { ScriptedStep } from "../providers/scripted.ts";
+import { createScriptedModel, type ScriptedStep } from "../providers/scripted.ts";
+import { createRuntime } from "../runtime.ts";
 import { isRetryable, planRetry } from "./retry.ts";
 
 const policy = { maxRetries: 3, initialDelayMs: 500, maxDelayMs: 30_000, multiplier: 2, retryAfterMaxMs: 600_000 };
@@ -109,6 +110,14 @@ describe("retries", () => {
       });
       expect(model.requests).toHaveLength(1);
     }
+  });
+
+  it("[C4] a window that is smaller than it is known as is told so, with where to say it", async () => {
+    const step = failing({ kind: "context_exceeded", message: "prompt is too long" });
+    const model = createScriptedModel(() => step, { contextWindow: 100_000 });
+    await expect(createRuntime({ model, env: {} }).createSession("Hello.")).rejects.toThrow(
+      /^prompt is too long; the context is about \d+ tokens, of which .*: set context_window under \[models\.[\w-]+\] to what the model has, which is less than the 100000 it is taken for$/,
+    );
   });
 
   it("[B5] a filtered answer keeps its text and is not tried again", async () => {

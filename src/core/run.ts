@@ -10,6 +10,8 @@ import type { Approvals } from "./approval.ts";
 import { readBudget } from "./budget.ts";
 import type { Compacting } from "./compaction/prepare.ts";
 import type { Hash } from "./context.ts";
+import { spentIn } from "./delegated.ts";
+import type { Hooks } from "./hooks.ts";
 import type { CheckApart } from "./json-schema.ts";
 import type { CallLimits } from "./model-call.ts";
 import type { Redact } from "./redact.ts";
@@ -46,6 +48,8 @@ export interface Turn {
   readonly hash: Hash;
   readonly checkApart: CheckApart;
   readonly approvals: Approvals;
+  /** Absent where there are none: then nothing is done for them. */
+  readonly hooks?: Hooks | undefined;
   /** The tools the turn is restricted to, for whoever goes on with it. */
   readonly overlay: Progress["overlay"];
   /** Who asks for it; undefined for the user of this process. */
@@ -88,6 +92,8 @@ export interface Run {
   recoveries: number;
   /** The provider's own compaction that the call is made without, after one with it was refused. */
   leftOut: { readonly compactionId: string; readonly error: string } | undefined;
+  /** Steps of which observers are told once what came before is saved, which it is soon. */
+  untold: ("run_started" | "pre_llm_request" | "turn_boundary")[];
 }
 
 export function createRun(turn: Turn, before?: Progress): Run {
@@ -103,14 +109,16 @@ export function createRun(turn: Turn, before?: Progress): Run {
     isRecovering: false,
     recoveries: 0,
     leftOut: undefined,
+    untold: [],
   };
 }
 
 /** Adds the warnings that are due to what is to be saved, and says which budget, if any, is used up. */
 export function checkBudget(run: Run, unsaved: EntryBody[]): BudgetType | undefined {
   const { state, policy, clock } = run.turn;
-  const { usage, toolCallsUsed, warned, settings } = foldAhead(state, unsaved);
-  const spent = { usage, toolCalls: toolCallsUsed, elapsedMs: clock.now() - run.startedMs };
+  const ahead = foldAhead(state, unsaved);
+  const { warned, settings } = ahead;
+  const spent = { ...spentIn(ahead), elapsedMs: clock.now() - run.startedMs };
   const reading = readBudget(settings.budget_limits, spent, { at: policy.warnAt, given: warned });
   for (const event of reading.warnings) unsaved.push({ kind: "event", event });
   return reading.exhausted;

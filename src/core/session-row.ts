@@ -105,6 +105,12 @@ function applyBody(row: Changing<SessionRow>, { body, seq, timestamp_ms }: Entry
     case "compaction_dropped":
       if (body.compaction_id === undefined) addTo(row, body, timestamp_ms);
       return;
+    case "child_closed": {
+      const { usage = NO_USAGE, tool_calls = 0 } = row.delegated ?? {};
+      row.delegated = { usage: addUsage(usage, body.usage), tool_calls: tool_calls + body.tool_calls };
+      return;
+    }
+    case "child_opened":
     case "model_called":
     case "attempt_failed":
     case "event":

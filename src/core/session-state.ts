@@ -5,25 +5,22 @@ import type { AssistantMessage, Content, Message, ToolUseBlock } from "../contra
 import type { SessionSettings } from "../contract/session.ts";
 import { advanceCadence, NO_CADENCE, type Placed, type ShownRef } from "./context.ts";
 import { addUsage, NO_USAGE } from "./cost.ts";
+import { closeChild, type DelegatedState, NOTHING_DELEGATED, openChild } from "./delegated.ts";
 import { spanOf } from "./entry-events.ts";
 import type { KeptCompaction } from "./rewrites.ts";
-import { assistantText, estimateTokens, mediaBytes } from "./tokens.ts";
+import { measure, place, type ShownState, withSystem } from "./shown-state.ts";
+import { skillIn } from "./skills.ts";
+import { assistantText } from "./tokens.ts";
 
 /**
  * What a turn needs of a session: a fold of its log that is as large as its context. Whoever holds it applies each entry
  * once, in order; `WholeState` has everything that was ever said besides.
  */
-export interface SessionState {
+export interface SessionState extends ShownState, DelegatedState {
   readonly sessionId: string;
   settings: SessionSettings;
   /** The entry that said them last, and whether a rewrite has changed the system prompt since. */
   settingsFrom: { readonly seq: number; readonly isRewritten: boolean };
-  /** What the model is shown of the transcript, the system message first. */
-  shown: Placed[];
-  /** The estimate of what is shown, kept up so that deciding whether to compact costs the same at every length. */
-  shownTokens: number;
-  /** Bytes of the media among it. */
-  shownMediaBytes: number;
   /** What the compaction that stands has made of what it covers; what is shown after that is what the log says. */
   shownFrom: readonly ShownRef[];
   /** Seq of the last entry by which what is shown became another; since then it has only grown. */
@@ -56,8 +53,6 @@ export interface SessionState {
   toolCallsUsed: number;
   readonly warned: Set<BudgetType>;
   turnsOpened: number;
-  /** How many messages of users were ever said, those that were rewritten since with them. */
-  turnsSaid: number;
   /** The entry it was advanced by last, and that of the newest model call: what ties it to its log. */
   lastEntry: Entry | undefined;
   callEntry: Entry | undefined;
@@ -133,6 +128,7 @@ export function beginState(sessionId: string, [first]: readonly Entry[]): Sessio
     usage: NO_USAGE,
     turnUsage: NO_USAGE,
     toolCallsUsed: 0,
+    ...NOTHING_DELEGATED,
     warned: new Set(),
     turnsOpened: 0,
     turnsSaid: 0,
@@ -166,6 +162,7 @@ export function foldAhead(state: SessionState, bodies: readonly EntryBody[]): Ah
     ...state,
     shown: [],
     warned: new Set(state.warned),
+    pins: new Set(state.pins),
     injected: new Map(state.injected),
   };
   for (const body of bodies) {
@@ -202,24 +199,6 @@ export function applyAlone(state: SessionState, entry: Entry): boolean {
   return true;
 }
 
-/** Takes in how large what is shown is. */
-export function measure(state: SessionState): void {
-  state.shownTokens = estimateTokens(state.shown.map((placed) => placed.message));
-  state.shownMediaBytes = state.shown.reduce((sum, placed) => sum + mediaBytes(placed.message), 0);
-}
-
-/** Messages with the system message that these settings, said by an entry, ask for; the same list where it stands there. */
-export function withSystem(placed: Placed[], { seq, timestamp_ms }: Entry, settings: SessionSettings): Placed[] {
-  const [first] = placed;
-  const hasSystem = first?.message.role === "system";
-  const { system_prompt: content } = settings;
-  if (hasSystem && first.message.content === content) return placed;
-  const rest = hasSystem ? placed.slice(1) : placed;
-  if (content === undefined || content === "") return rest;
-  const created_at = new Date(timestamp_ms).toISOString();
-  return [{ seq, message: { role: "system", content, created_at } }, ...rest];
-}
-
 /** Advances everything but what becomes another than it was: messages that are said are shown. */
 export function advance(state: SessionState, entry: Entry): void {
   const { body, seq } = entry;
@@ -236,11 +215,13 @@ export function advance(state: SessionState, entry: Entry): void {
       return;
     case "imported":
       applyMessage(state, seq, body.message);
+      if (skillIn(body.message) !== undefined) state.pins.add(seq);
       // Whoever has the history has, or can get, the results of the calls it ends with.
       state.pending = state.openCalls.map(({ data }) => data.id);
       return;
     case "notice":
       if (body.idempotency_key !== undefined) rememberKey(state, body.idempotency_key, seq);
+      if (body.message.skill !== undefined) state.pins.add(seq);
       if (state.openCalls.length > 0) state.heldNotices = [...state.heldNotices, { seq, message: body.message }];
       else place(state, { seq, message: body.message });
       return;
@@ -329,6 +310,12 @@ export function advance(state: SessionState, entry: Entry): void {
     case "archived":
       state.archived = true;
       return;
+    case "child_opened":
+      openChild(state, body);
+      return;
+    case "child_closed":
+      closeChild(state, body);
+      return;
     case "turn_closed":
       state.isTurnOpen = false;
       if (body.end.status === "completed") state.pending = body.end.pending ?? [];
@@ -348,6 +335,7 @@ function openTurn(state: SessionState, entry: Entry): void {
   if (state.lastAnswerMs > 0) state.lastPauseMs = Math.max(0, entry.timestamp_ms - state.lastAnswerMs);
   state.turnsOpened += 1;
   state.turnUsage = NO_USAGE;
+  state.tasksOpened = 0;
   // The clock runs per turn, so its warning is due again.
   state.warned.delete("time");
 }
@@ -355,14 +343,6 @@ function openTurn(state: SessionState, entry: Entry): void {
 function count(state: SessionState, usage: Usage): void {
   state.usage = addUsage(state.usage, usage);
   state.turnUsage = addUsage(state.turnUsage, usage);
-}
-
-/** Adds a message to the end of what is said, and shown. */
-function place(state: SessionState, placed: Placed): void {
-  if (placed.message.role === "user") state.turnsSaid += 1;
-  state.shown.push(placed);
-  state.shownTokens += estimateTokens([placed.message]);
-  state.shownMediaBytes += mediaBytes(placed.message);
 }
 
 export function withoutNative(compactions: readonly KeptCompaction[], compactionId: string): readonly KeptCompaction[] {
@@ -380,6 +360,7 @@ function applyMessage(state: SessionState, seq: number, message: Message): void 
   if (message.role !== "tool_results") return;
   state.openCalls = [];
   state.openCallsSeq = 0;
+  state.children = state.children.filter(({ isOpen }) => isOpen);
   state.pending = [];
   state.heldResults = undefined;
   state.approval = undefined;

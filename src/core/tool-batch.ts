@@ -31,6 +31,10 @@ export interface ToolBatch {
   readonly callsAllowed: number;
   readonly redact: Redact;
   readonly checkApart: CheckApart;
+  /** Asked what is to be kept of an output; absent where nobody is. */
+  judge?(call: ToolUseBlock["data"], output: ReadOutput): Promise<ReadOutput> | ReadOutput;
+  /** What the model is told of a call that was left behind when the turn was interrupted. */
+  interrupted(callId: string): string;
   emit(event: AgentEvent): void;
   keep(text: string): Promise<string>;
   /** Keeps what is too large for the log beside texts. */
@@ -112,11 +116,16 @@ export const UNANSWERED = "no result: whoever asked went on without one";
 /** Answers calls that will not be run, so that the history stays one a provider accepts. */
 export function closeCalls(
   calls: readonly ToolUseBlock[],
-  sentence: string,
+  sentence: string | ((callId: string) => string),
   clock: Clock,
   held?: SessionState["heldResults"],
 ): EntryBodyOf<"tool_results"> {
-  return joinResults(calls, held, (call) => notRun(call, sentence), clock);
+  return joinResults(
+    calls,
+    held,
+    (call) => notRun(call, typeof sentence === "string" ? sentence : sentence(call.data.id)),
+    clock,
+  );
 }
 
 /** The results of all calls of an answer, of which some are there already; those have been counted. */
@@ -139,6 +148,15 @@ function joinResults(
 }
 
 export const INTERRUPTED = "interrupted: this call may or may not have taken effect";
+/** The same of a call of a session, which may have been at work in a session of its own. */
+export function interruptedIn({ children }: Pick<SessionState, "children">): (callId: string) => string {
+  return (callId) => {
+    const child = children.find((one) => one.callId === callId);
+    if (child === undefined) return INTERRUPTED;
+    const { agent, childId } = child;
+    return `interrupted: sub-agent ${agent} worked in session ${childId}; agent with this session_id goes on with it`;
+  };
+}
 const OUT_OF_CALLS = "not run: the tool call budget of this session is exhausted";
 /** Of budgets that an answer itself can use up. */
 export const OUT_OF = {
@@ -169,8 +187,9 @@ async function answerCall(batch: ToolBatch, call: ToolUseBlock): Promise<Answere
   const { id, name } = call.data;
   const startedMs = batch.clock.now();
   batch.emit({ type: "tool_execution_started", id, name });
-  const { content, isError: is_error } = await execute(batch, call);
+  const output = await execute(batch, call);
   const duration_ms = Math.max(0, Math.round(batch.clock.now() - startedMs));
+  const { content, isError: is_error } = batch.judge === undefined ? output : await batch.judge(call.data, output);
   return { result: { tool_use_id: id, content, is_error }, call: { name, duration_ms, counted: true } };
 }
 
@@ -203,7 +222,7 @@ async function runBounded(
   call: { id: string; args: Record<string, unknown> },
 ): Promise<ReadOutput> {
   const { clock, limits } = batch;
-  if (batch.signal.aborted) return failed(INTERRUPTED);
+  if (batch.signal.aborted) return failed(batch.interrupted(call.id));
   const timeoutMs = tool.timeoutMs ?? limits.timeoutMs;
   const aborting = new AbortController();
   const done = new AbortController();
@@ -230,7 +249,7 @@ async function runBounded(
       return readOutput(returned) ?? failed(`${tool.name} returned what is no tool output; ${MAY_RETURN}`);
     }
     running.catch(() => {}); // It lost the race; what it says later has no one to tell.
-    if (!hasTimedOut) return failed(INTERRUPTED);
+    if (!hasTimedOut) return failed(batch.interrupted(call.id));
     batch.emit({ type: "tool_execution_timed_out", id: call.id, name: tool.name, timeout_ms: timeoutMs });
     return failed(
       `${tool.name} did not finish within ${timeoutMs} ms and was stopped; it may or may not have taken effect`,

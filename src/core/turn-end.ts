@@ -6,7 +6,7 @@ import { requireNotWaiting } from "./approval.ts";
 import { causeOfFailure } from "./retry.ts";
 import { isWaiting, type SessionState } from "./session-state.ts";
 import { estimateTokens } from "./tokens.ts";
-import { closeCalls, INTERRUPTED, UNANSWERED } from "./tool-batch.ts";
+import { closeCalls, interruptedIn, UNANSWERED } from "./tool-batch.ts";
 
 export const CANCELLED: TurnEnd = { status: "failed", error_class: "cancelled", error: "the turn was interrupted" };
 
@@ -47,10 +47,16 @@ function whyTooLong({ state, model, compacting }: FailedTurn): string {
     },
     { seq: 0, role: "user", tokens: 0 },
   );
-  const window = model.contextWindow === undefined ? "" : ` of the model's ${model.contextWindow}`;
+  const { contextWindow, modelId } = model;
+  const isWrong = contextWindow !== undefined && state.shownTokens < contextWindow;
+  const window = contextWindow === undefined || isWrong ? "" : ` of the model's ${contextWindow}`;
   const why = compacting === undefined ? "compaction is off" : "nothing more can be taken out";
-  const advice =
-    largest.role === "user" ? "send it in parts" : "begin a new session, or use a model with a larger window";
+  const section = /^[\w-]+$/.test(modelId) ? modelId : JSON.stringify(modelId);
+  const advice = isWrong
+    ? `set context_window under [models.${section}] to what the model has, which is less than the ${contextWindow} it is taken for`
+    : largest.role === "user"
+      ? "send it in parts"
+      : "begin a new session, or use a model with a larger window";
   return (
     `the context is about ${state.shownTokens} tokens${window}, of which the ${largest.role} message at seq ` +
     `${largest.seq} takes ${largest.tokens}, and ${why}: ${advice}`
@@ -77,7 +83,7 @@ const CUT_SHORT: TurnEnd = {
 /** As much of a state as says what was left open. */
 export type Left = Pick<
   SessionState,
-  "sessionId" | "isCompacting" | "isTurnOpen" | "openCalls" | "pending" | "heldResults" | "approval"
+  "sessionId" | "isCompacting" | "isTurnOpen" | "openCalls" | "pending" | "heldResults" | "approval" | "children"
 >;
 
 /** Throws SESSION_BUSY while calls wait for results that somebody may bring: what comes now must not stand before those. */
@@ -99,7 +105,7 @@ export function closeLeftovers(state: Left, clock: Clock): readonly EntryBody[] 
   if (state.isTurnOpen) ends.push({ kind: "turn_closed", end: CUT_SHORT });
   // Calls are not run again: they may have taken effect.
   if (state.openCalls.length > 0) {
-    const sentence = state.pending.length > 0 ? UNANSWERED : INTERRUPTED;
+    const sentence = state.pending.length > 0 ? UNANSWERED : interruptedIn(state);
     ends.push(closeCalls(state.openCalls, sentence, clock, state.heldResults));
   }
   return ends;

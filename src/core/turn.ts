@@ -1,6 +1,6 @@
 import type { Progress } from "../contract/approval.ts";
 import type { Caller } from "../contract/caller.ts";
-import type { EntryBody } from "../contract/entry.ts";
+import type { EntryBody, TurnEnd } from "../contract/entry.ts";
 import type { Content, Message, ToolResult, ToolUseBlock } from "../contract/message.ts";
 import type { NativeSummary } from "../ports/model.ts";
 import { askedEntry, ruleAgain, ruleOn } from "./approval.ts";
@@ -20,6 +20,7 @@ import {
   timestamp,
 } from "./close-turn.ts";
 import { assembleContext, hashContext, messagesOf, withSkill } from "./context.ts";
+import { spentIn } from "./delegated.ts";
 import { extractOutput } from "./extraction.ts";
 import { type Asking, ask, type ModelAnswer } from "./model-call.ts";
 import { leavesOut, nativeSummaryIn, refusedNative } from "./native-summary.ts";
@@ -34,8 +35,19 @@ import {
   watchDeadline,
 } from "./run.ts";
 import { foldAhead } from "./session-state.ts";
-import { closeCalls, OUT_OF, runToolCalls, type ToolBatch, takeResults } from "./tool-batch.ts";
+import { closeCalls, interruptedIn, OUT_OF, runToolCalls, type ToolBatch, takeResults } from "./tool-batch.ts";
 import { CANCELLED, closeLeftovers, type Left, outputLimit } from "./turn-end.ts";
+import {
+  decidedBefore,
+  guardAnswer,
+  guardCalls,
+  guardEnd,
+  guardStep,
+  judgeResults,
+  judgingOutputs,
+  tellBeforeEnd,
+  tellObservers,
+} from "./turn-hooks.ts";
 
 /** A turn that waits for a person's word: `resumeTurn` goes on with it, here or elsewhere. */
 export const WAITING = Symbol("waiting");
@@ -54,13 +66,16 @@ export async function continueTurn(
   input: { results: readonly ToolResult[]; prompt: Content | undefined; instructions?: readonly string[] },
 ): Promise<TurnOutcome | typeof WAITING> {
   const { state, redact, clock, keep, keepMedia } = turn;
-  const taken = await takeResults({ redact, clock, keep, keepMedia, limits: turn.policy.tools }, state, input.results);
+  const begun = createRun(turn);
+  const { told, results } =
+    turn.hooks === undefined ? { told: [], results: input.results } : await judgeResults(begun, input.results);
+  const taken = await takeResults({ redact, clock, keep, keepMedia, limits: turn.policy.tools }, state, results);
   const { prompt, instructions = [] } = input;
   const opening: EntryBody[] =
     prompt === undefined
-      ? [{ kind: "turn_continued" }, taken, ...noticesOf(turn, instructions)]
-      : [taken, ...openTurn(turn, prompt, instructions, foldAhead(state, [taken]))];
-  return within(createRun(turn), (run) => loop(run, opening));
+      ? [{ kind: "turn_continued" }, ...told, taken, ...noticesOf(turn, instructions)]
+      : [...told, taken, ...openTurn(turn, prompt, instructions, foldAhead(state, [taken]))];
+  return within(begun, (run) => loop(run, opening));
 }
 
 /** Goes on with a turn that waited, once every word it waited for is there. */
@@ -68,8 +83,9 @@ export async function resumeTurn(turn: Turn): Promise<TurnOutcome | typeof WAITI
   const { approval, openCalls } = turn.state;
   if (approval === undefined) throw new Error("no turn waits");
   return within(createRun(turn, approval.asked.progress), async (run) => {
-    const refusals = await ruleAgain(openCalls, approval, turn.approvals);
-    const ran = await runCalls(run, openCalls, refusals);
+    const { calls, refusals: denied } = decidedBefore(openCalls, approval.asked.progress.hooks);
+    const refusals = await ruleAgain(calls, approval, turn.approvals);
+    const ran = await runCalls(run, calls, new Map([...refusals, ...denied]));
     if (turn.signal.aborted) return closeCancelled(run, ran);
     return ran.pending.length > 0 ? closePending(run, ran) : loop(run, ran.unsaved);
   });
@@ -90,6 +106,11 @@ async function within<T>(run: Run, work: (run: Run) => Promise<T>): Promise<T> {
 async function loop(run: Run, opening: EntryBody[]): Promise<TurnOutcome | typeof WAITING> {
   const { turn } = run;
   let unsaved = opening;
+  if (turn.hooks !== undefined && run.turns === 0) {
+    const begun = await guardStep(run, "run_started", unsaved);
+    if (begun?.end !== undefined) return closeAt(run, begun.unsaved, begun.end);
+    unsaved = begun?.unsaved ?? unsaved;
+  }
   // A call that is made again after a recovery is not one more.
   while (run.turns - run.recoveries < turn.state.settings.max_turns) {
     let stop = checkBudget(run, unsaved);
@@ -98,9 +119,15 @@ async function loop(run: Run, opening: EntryBody[]): Promise<TurnOutcome | typeo
       if (turn.signal.aborted) return close(run, unsaved, () => CANCELLED);
       stop = checkBudget(run, unsaved);
     }
-    if (stop !== undefined) return closeBy(run, unsaved, causeOf(stop));
+    if (stop !== undefined) return closeBy(run, await tellBeforeEnd(run, unsaved), causeOf(stop));
+    if (turn.hooks !== undefined) {
+      const asked = await guardStep(run, "pre_llm_request", unsaved);
+      if (asked?.end !== undefined) return closeAt(run, asked.unsaved, asked.end);
+      unsaved = asked?.unsaved ?? unsaved;
+    }
     const { settings } = turn.state;
     const { messages, native } = await openCall(run, unsaved, run.turns);
+    if (run.untold.length > 0) await tellAndKeep(run);
     turn.behind?.consider();
     run.turns += 1;
     const answer = await ask(asking(run), {
@@ -116,17 +143,33 @@ async function loop(run: Run, opening: EntryBody[]): Promise<TurnOutcome | typeo
       continue;
     }
     run.isRecovering = false;
+    const judged = turn.hooks && (await guardAnswer(run, answer));
+    if (judged?.end !== undefined) return closeAt(run, [...refusedNative(run), ...judged.unsaved], judged.end);
     const calls = answer.blocks.filter((block) => block.block_type === "tool_use");
     const { stopReason, usage } = answer;
-    unsaved = [...refusedNative(run), assistantEntry(turn, answer.blocks, { stopReason, usage })];
+    const said = assistantEntry(turn, answer.blocks, { stopReason, usage });
+    unsaved = [...refusedNative(run), ...(judged?.unsaved ?? []), said];
     if (calls.length === 0) return finish(run, unsaved, answer);
     const served = await serveCalls(run, unsaved, calls);
     if (served === WAITING) return WAITING;
     if (turn.signal.aborted) return closeCancelled(run, served);
     if (served.pending.length > 0) return closePending(run, served, answer);
     unsaved = served.unsaved;
+    if (turn.hooks === undefined) continue;
+    const crossed = await guardStep(run, "turn_boundary", unsaved);
+    if (crossed?.end !== undefined) return closeAt(run, crossed.unsaved, crossed.end);
+    unsaved = crossed?.unsaved ?? unsaved;
   }
-  return closeBy(run, unsaved, "turn_limit_reached");
+  return closeBy(run, await tellBeforeEnd(run, unsaved), "turn_limit_reached");
+}
+
+function closeAt(run: Run, unsaved: readonly EntryBody[], end: TurnEnd): Promise<TurnOutcome> {
+  return close(run, unsaved, () => end);
+}
+
+async function tellAndKeep(run: Run): Promise<void> {
+  const told = await tellObservers(run);
+  if (told.length > 0) await run.turn.append(told);
 }
 
 /** Compacts before a call when that is due. True: what was to be saved is, and the context may be another. */
@@ -136,13 +179,15 @@ async function compactIfDue(run: Run, unsaved: readonly EntryBody[]): Promise<bo
   let verdict = judgeTurnBoundary(turn, ahead);
   const at = {
     ahead,
-    isNewTurn: unsaved.some(({ kind }) => kind === "turn_opened" || kind === "turn_continued"),
+    isNewTurn: run.turns === 0,
     isDue: verdict === "due" || verdict === "overflow",
   };
   let isSaved = false;
   const save = async (): Promise<void> => {
-    if (!isSaved) await turn.append(() => stillUnsaved(run, unsaved));
+    if (isSaved) return;
+    await turn.append(() => stillUnsaved(run, unsaved));
     isSaved = true;
+    if (run.untold.length > 0) await tellAndKeep(run);
   };
   const hasEvicted = await evictIfDue(turn, at, asking(run), save);
   // What is left decides whether anything is to be summarised.
@@ -250,8 +295,14 @@ async function serveCalls(
   const stop = checkBudget(run, unsaved);
   await turn.append(() => stillUnsaved(run, unsaved));
   if (stop === "tokens" || stop === "cost") return { unsaved: [closeCalls(calls, OUT_OF[stop], clock)], pending: [] };
-  const ruled = await ruleOn(calls, approvals);
-  if ("refusals" in ruled) return runCalls(run, calls, ruled.refusals);
+  const guarded = turn.hooks && (await guardCalls(run, calls));
+  const { told = [], calls: given = calls, refusals: denied = NONE, decided } = guarded ?? {};
+  const judged = denied.size === 0 ? given : given.filter(({ data }) => !denied.has(data.id));
+  const ruled = await ruleOn(judged, approvals);
+  if ("refusals" in ruled) {
+    const refusals = denied.size === 0 ? ruled.refusals : new Map([...ruled.refusals, ...denied]);
+    return runCalls(run, given, refusals, told);
+  }
   const progress = {
     turns: run.turns - run.recoveries,
     elapsed_ms: clock.now() - run.startedMs,
@@ -259,13 +310,17 @@ async function serveCalls(
     tool_calls_before: run.toolCallsBefore,
     ...(turn.overlay === undefined ? {} : { overlay: turn.overlay }),
     ...(turn.caller === undefined ? {} : { caller: callerOf(turn.caller) }),
+    ...(decided === undefined ? {} : { hooks: decided }),
   };
-  await turn.append([askedEntry(ruled.asked, { clock, timeoutMs: approvals.timeoutMs, progress })]);
+  await turn.append([...told, askedEntry(ruled.asked, { clock, timeoutMs: approvals.timeoutMs, progress })]);
   return WAITING;
 }
 
-function callerOf({ name, scopes, labels }: Caller): Progress["caller"] {
-  return { name, scopes: [...scopes], labels: { ...labels } };
+const NONE: ReadonlyMap<string, string> = new Map();
+
+function callerOf({ name, scopes, labels, maxCostPerDay }: Caller): Progress["caller"] {
+  const limit = maxCostPerDay === undefined ? {} : { max_cost_per_day: maxCostPerDay };
+  return { name, scopes: [...scopes], labels: { ...labels }, ...limit };
 }
 
 /** Runs calls but for those that are refused, or are for whoever asked. */
@@ -273,8 +328,14 @@ async function runCalls(
   run: Run,
   calls: readonly ToolUseBlock[],
   refusals: ReadonlyMap<string, string>,
+  told: readonly EntryBody[] = [],
 ): Promise<Served> {
   const { turn } = run;
+  // What a tool was really given must be known also of one that the process does not survive.
+  const isRewritten = told.some((body) => body.kind === "event" && body.event.type === "hook_completed");
+  if (isRewritten) await turn.append(told);
+  const notes: EntryBody[] = isRewritten ? [] : [...told];
+  const judge = turn.hooks && judgingOutputs(run, notes);
   const { state, clock } = turn;
   const { max_tool_calls = Number.POSITIVE_INFINITY } = state.settings.budget_limits;
   const deadline = watchDeadline(run);
@@ -286,33 +347,32 @@ async function runCalls(
     signal: deadline.signal,
     shellEnv: state.settings.shell_env ?? {},
     refusals,
-    callsAllowed: max_tool_calls - state.toolCallsUsed,
+    callsAllowed: max_tool_calls - spentIn(state).toolCalls,
     redact: turn.redact,
     checkApart: turn.checkApart,
+    ...(judge === undefined ? {} : { judge }),
+    interrupted: (callId) => interruptedIn(state)(callId),
     emit: turn.emit,
     keep: turn.keep,
     keepMedia: turn.keepMedia,
   };
   try {
     const { ran, pending } = await runToolCalls(batch, calls);
-    if (pending.length === 0) return { unsaved: [ran], pending };
+    if (pending.length === 0) return { unsaved: [...notes, ran], pending };
     const { message, calls: rows } = ran;
-    return {
-      unsaved: rows.length === 0 ? [] : [{ kind: "results_held", results: message.results, calls: rows }],
-      pending,
-    };
+    if (rows.length === 0) return { unsaved: notes, pending };
+    return { unsaved: [...notes, { kind: "results_held", results: message.results, calls: rows }], pending };
   } finally {
     await deadline.release();
   }
 }
 
-async function finish(
-  run: Run,
-  unsaved: EntryBody[],
-  answer: Extract<ModelAnswer, { ok: true }>,
-): Promise<TurnOutcome> {
+async function finish(run: Run, said: EntryBody[], answer: Extract<ModelAnswer, { ok: true }>): Promise<TurnOutcome> {
   const { turn } = run;
-  const stop = checkBudget(run, unsaved);
+  const stop = checkBudget(run, said);
+  const crossed = turn.hooks && (await guardEnd(run, said));
+  if (crossed?.end !== undefined) return closeAt(run, crossed.unsaved, crossed.end);
+  const unsaved = crossed?.unsaved ?? said;
   const schema = stop === undefined ? turn.state.settings.output_schema : undefined;
   const closed = await close(run, unsaved, () => ({
     ...completed(run, unsaved),

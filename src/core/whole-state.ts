@@ -13,15 +13,8 @@ import {
   saidIn,
   withSystemOf,
 } from "./rewrites.ts";
-import {
-  advance,
-  applyAlone,
-  beginState,
-  measure,
-  type SessionState,
-  withoutNative,
-  withSystem,
-} from "./session-state.ts";
+import { advance, applyAlone, beginState, type SessionState, withoutNative } from "./session-state.ts";
+import { measure, withSystem } from "./shown-state.ts";
 
 /** A session with everything that was ever said in it: what a turn that is not compacted has no need of. */
 export interface WholeState extends SessionState {

@@ -66,7 +66,8 @@ function textsOf(message: Message, recalls: ReadonlySet<string>): readonly Piece
     case "system":
       return [];
     case "system_notice":
-      return [{ role: "notice", kind: "notice", text: message.body ?? "" }];
+      // A skill lies in a file: nobody said it, and every session that loads it would be found by its words.
+      return message.skill === undefined ? [{ role: "notice", kind: "notice", text: message.body ?? "" }] : [];
     case "user":
       return [{ role: "user", kind: "text", text: textOfContent(message.content) }];
     case "tool_results":

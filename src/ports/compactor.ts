@@ -1,4 +1,5 @@
 import type { Compaction, CompactionTrigger, SeqRange } from "../contract/compaction.ts";
+import type { EntryBody } from "../contract/entry.ts";
 import type { Message } from "../contract/message.ts";
 
 /** What a compactor decides by: the session at a boundary, the moment before a model call. */
@@ -63,10 +64,12 @@ export interface CompactionPlan {
   readonly tokensBefore: number;
 }
 
-/** Called around a compaction. */
+/** Called around a compaction. The signal aborts when they are not waited for any more. */
 export interface CompactionHooks {
   /** A text returned is the reason not to compact. */
-  readonly before?: (plan: CompactionPlan) => Promise<string | undefined> | string | undefined;
+  readonly before?: (plan: CompactionPlan, signal: AbortSignal) => Promise<string | undefined> | string | undefined;
   /** What it throws is told as `hook_failed`; the compaction stands. */
-  readonly after?: (compaction: Compaction) => Promise<void> | void;
+  readonly after?: (compaction: Compaction, signal: AbortSignal) => Promise<void> | void;
+  /** What they have to tell that is to be kept, once: whoever appends next keeps it. */
+  readonly told?: () => readonly EntryBody[];
 }

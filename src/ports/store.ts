@@ -1,7 +1,7 @@
 import type { CompactionCadence } from "../contract/compaction.ts";
 import type { Entry, EntryBody, NewEntry } from "../contract/entry.ts";
 import type { Usage } from "../contract/event.ts";
-import type { SessionSettings } from "../contract/session.ts";
+import type { Delegated, SessionSettings } from "../contract/session.ts";
 import type { Forgettings } from "./forgettings.ts";
 import type { Signals } from "./signals.ts";
 
@@ -63,6 +63,8 @@ export interface SessionRow extends LogRow {
   readonly spent?: readonly Spent[];
   /** What it may use, and the calls of tools it has used of that; absent in a row of before it was kept. */
   readonly budget?: { readonly limits: SessionSettings["budget_limits"]; readonly tool_calls: number };
+  /** What its sub-agents used besides, theirs included; absent where it had none. */
+  readonly delegated?: Delegated;
   readonly model: string;
   readonly provider: string;
   /** The beginning of the first thing the user said. */

@@ -11,6 +11,8 @@ export interface OpenAiChatOptions {
   /** The name the server knows. */
   readonly model: string;
   readonly provider: string;
+  /** Whom a failure blames; without it, the provider. */
+  readonly server?: string | undefined;
   /** The name that resolves to this model again. */
   readonly modelId: string;
   readonly apiKey?: string | undefined;
@@ -88,8 +90,8 @@ function sourceOf(options: OpenAiChatOptions, request: ModelRequest) {
   };
 }
 
-function blameOf({ provider, apiKey }: OpenAiChatOptions) {
-  return { provider, secrets: apiKey === undefined ? [] : [apiKey], isKeyless: apiKey === undefined };
+function blameOf({ provider, server = provider, apiKey }: OpenAiChatOptions) {
+  return { provider: server, secrets: apiKey === undefined ? [] : [apiKey], isKeyless: apiKey === undefined };
 }
 
 interface OpenCall {

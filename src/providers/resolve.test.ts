@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
-import type { ModelClient } from "../ports/model.ts";
+import type { ModelClient, ModelPart } from "../ports/model.ts";
 import { type Environment, type ProviderConfig, providerStatus } from "./provider-settings.ts";
 import { createModelResolver } from "./resolve.ts";
 
@@ -16,7 +16,7 @@ async function sent(
   given: { env?: Environment; config?: ProviderConfig },
   model: string | undefined,
   provider?: string,
-): Promise<Sent & { client: ModelClient }> {
+): Promise<Sent & { client: ModelClient; told: readonly ModelPart[] }> {
   const requests: Sent[] = [];
   const fetch: typeof globalThis.fetch = async (input, init) => {
     requests.push({ url: String(input), headers: new Headers(init?.headers), body: JSON.parse(String(init?.body)) });
@@ -25,10 +25,11 @@ async function sent(
   const resolver = createModelResolver({ env: given.env ?? {}, config: given.config, fetch });
   const client = await resolver.resolve(model, provider);
   const messages = [{ role: "user" as const, content: "hi", created_at: "2026-01-01T00:00:00Z" }];
-  for await (const _ of client.stream({ messages, tools: [] }, new AbortController().signal));
+  const told: ModelPart[] = [];
+  for await (const part of client.stream({ messages, tools: [] }, new AbortController().signal)) told.push(part);
   const [request] = requests;
   if (request === undefined) throw new Error("nothing was sent");
-  return { ...request, client };
+  return { ...request, client, told };
 }
 
 describe("model resolver", () => {
@@ -74,6 +75,13 @@ describe("model resolver", () => {
   ])("[A7] %s with %s=%s is asked at %s", async (model, variable, address, url) => {
     const keys = { ANTHROPIC_API_KEY: "k", OPENAI_API_KEY: "k", GEMINI_API_KEY: "k" };
     expect((await sent({ env: { ...keys, [variable]: address } }, model)).url).toBe(url);
+  });
+
+  it("[A7] a server of one's own that fails is called by its name", async () => {
+    const config = { self_hosted: { servers: { lab: { base_url: "http://lab:8000" } } } };
+    const blamed = async (model: string) => JSON.stringify((await sent({ config }, model)).told);
+    expect(await blamed("ollama/llama3")).toContain("Ollama at http://127.0.0.1:11434 failed (500)");
+    expect(await blamed("lab/qwen")).toContain("the server lab failed (500)");
   });
 
   it("[A7] a server behind OPENAI_BASE_URL may know Responses, and need no key", async () => {

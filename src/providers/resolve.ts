@@ -239,6 +239,7 @@ async function openServer(place: Place, modelId: string, remote: RemoteModel): P
   const apiKey = keyIn(place, server.api_key_env, remote.server);
   return openCompatible(place, {
     provider: "self_hosted",
+    server: `the server ${remote.server}`,
     modelId,
     model: remote.model,
     baseUrl: versioned(server.base_url, "v1", `self_hosted.servers.${remote.server}.base_url`),
@@ -256,11 +257,13 @@ function keyIn(place: Place, variable: string | undefined, server: string): stri
 }
 
 function openOllama(place: Place, model: string): Promise<ModelClient> {
+  const url = ollamaUrl(place.env);
   return openCompatible(place, {
     provider: "self_hosted",
+    server: `Ollama at ${url}`,
     modelId: `ollama/${model}`,
     model,
-    baseUrl: versioned(ollamaUrl(place.env), "v1", "OLLAMA_HOST"),
+    baseUrl: versioned(url, "v1", "OLLAMA_HOST"),
     contextWindow: windowOf(place, `ollama/${model}`) ?? windowOf(place, model),
   });
 }
@@ -286,6 +289,8 @@ async function openConfigured(place: Place, provider: string, model: string): Pr
 
 interface CompatibleModel {
   readonly provider: string;
+  /** Whom a failure blames; without it, the provider. */
+  readonly server?: string;
   readonly modelId: string;
   readonly model: string;
   readonly baseUrl: string;

@@ -58,9 +58,10 @@ describe("a call that needs a person's word", () => {
       for await (const event of stream) events.push(event);
     })();
     const { session_id, approval_id, calls } = await question(runtime);
-    expect(calls.map(({ id, name, args, always }) => [id, name, args, always])).toEqual([
-      ["c2", "wipe", { what: "disk" }, ["wipe"]],
-      ["c3", "wipe", { what: "table" }, ["wipe"]],
+    const why = "wipe is made to ask before it runs";
+    expect(calls.map(({ id, name, args, why, always }) => [id, name, args, why, always])).toEqual([
+      ["c2", "wipe", { what: "disk" }, why, ["wipe"]],
+      ["c3", "wipe", { what: "table" }, why, ["wipe"]],
     ]);
     expect(ran).toEqual([]);
     expect(await runtime.readSession(session_id)).toMatchObject({ state: "waiting", is_active: false });

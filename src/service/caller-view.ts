@@ -48,6 +48,8 @@ const UNPLACED: Readonly<Record<Unplaced, "everyone" | "nobody" | "own">> = {
   readConfig: "everyone",
   setConfig: "everyone",
   patchConfig: "everyone",
+  listSkills: "everyone",
+  readSkill: "everyone",
   readAccess: "everyone",
   readCapabilities: "everyone",
   readModels: "everyone",

@@ -12,6 +12,7 @@ export interface ToolCeiling {
   readonly shell: boolean;
   readonly memory: boolean;
   readonly mcp: boolean;
+  readonly agents: boolean;
   /** What of it a file of the configuration has said false to. */
   readonly forbidden: readonly Kind[];
   /** What of it is there, but not for whoever asks: it lacks the scope. */
@@ -35,11 +36,15 @@ const BUILTINS: readonly Tools["builtins"][] = ["none", "safe", "all"];
 /** What is left of a session's tools. */
 export function belowCeiling(tools: Tools, ceiling: ToolCeiling): Tools {
   const mcp = ceiling.mcp ? tools.mcp : false;
+  // Where there are no tools at all, nothing is loaded by one.
+  const skills = ceiling.mcp ? tools.skills : false;
   return {
     builtins: isBeyond(tools, ceiling) ? ceiling.builtins : tools.builtins,
     shell: tools.shell && ceiling.shell,
     memory: tools.memory && ceiling.memory,
     ...(mcp === undefined ? {} : { mcp }),
+    ...(tools.agents === true && ceiling.agents ? { agents: true as const } : {}),
+    ...(skills === undefined || tools.skills === undefined ? {} : { skills }),
   };
 }
 
@@ -50,7 +55,7 @@ export function belowCeiling(tools: Tools, ceiling: ToolCeiling): Tools {
 export function requireBelow(
   tools: Tools,
   ceiling: ToolCeiling,
-  asked: Pick<CreateSession, "tool_preset" | "enable_builtins" | "enable_shell" | "enable_memory">,
+  asked: Pick<CreateSession, "tool_preset" | "enable_builtins" | "enable_shell" | "enable_memory" | "enable_agents">,
 ): void {
   const preset = asked.tool_preset && `tool_preset ${asked.tool_preset}`;
   const shell = asked.enable_shell === undefined ? preset : "enable_shell";
@@ -58,6 +63,9 @@ export function requireBelow(
   const builtins = asked.enable_builtins === undefined ? preset : "enable_builtins";
   const takesLess = builtins !== preset && ceiling.builtins === "safe";
   if (builtins !== undefined && isBeyond(tools, ceiling) && !takesLess) throw beyond(builtins, "builtins", ceiling);
+  if (asked.enable_agents === true && !ceiling.agents) {
+    throw new RuntimeError("PERMISSION_DENIED", "enable_agents: sessions have no tools here, so no sub-agents either");
+  }
   const memory = asked.enable_memory === undefined ? preset : "enable_memory";
   if (memory !== undefined && tools.memory && !ceiling.memory) throw beyond(memory, "memory", ceiling);
 }

@@ -16,10 +16,12 @@ import { estimateTokens } from "../core/tokens.ts";
 import { closeLeftovers, requireAnswered } from "../core/turn-end.ts";
 import type { WholeState } from "../core/whole-state.ts";
 import type { ModelClient, ModelResolver } from "../ports/model.ts";
+import { requireReachableFor } from "./compaction-part.ts";
 import type { Service } from "./dispatch.ts";
+import { hooksFor, withHooks } from "./hooks.ts";
 import { appendEntries, emitLive, type LiveSession, type LiveSessions, type LockedWork } from "./live-sessions.ts";
 import type { Preparations } from "./preparations.ts";
-import { appendingTo, compactingIn, requireReachableFor, sessionWork, type TurnParts } from "./turn-runner.ts";
+import { appendingTo, compactingIn, sessionWork, type TurnParts } from "./turn-runner.ts";
 import { chooseTools } from "./turn-tools.ts";
 
 export interface CompactionParts extends TurnParts {
@@ -125,7 +127,7 @@ async function compactNow(
   const { store, clock } = parts;
   const { model, provider } = state.settings;
   const client = await parts.models.resolve(model, provider);
-  const compacting = compactingOf(parts, state, client.contextWindow);
+  const compacting = withHooks(compactingOf(parts, state, client.contextWindow), hooksFor(parts, session));
   const { instructions } = input;
   if (input.preview) {
     const ready = await readyFor(parts, state, instructions);
@@ -293,7 +295,7 @@ function within(range: SeqRange, { from_seq, to_seq }: SeqRange): SeqRange[] {
 
 /** The gate has let the operation through, so the capability is there. */
 function compactingOf(parts: TurnParts, state: WholeState, contextWindow: number | undefined): Compacting {
-  const compacting = compactingIn(parts, state, contextWindow);
+  const compacting = compactingIn(parts, state, { contextWindow });
   if (compacting === undefined) throw new Error("the gate let through a compaction without its capability");
   return compacting;
 }

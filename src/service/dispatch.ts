@@ -90,7 +90,7 @@ export function createDispatch(
 }
 
 /** Throws BUDGET_EXHAUSTED when a caller has spent what it may: no further turn begins. */
-async function requireLeft(
+export async function requireLeft(
   { name, maxCostPerDay: limit }: Caller,
   spentToday: (name: string) => Promise<number>,
 ): Promise<void> {
@@ -124,15 +124,15 @@ const ALWAYS: readonly (readonly [id: string, description: string])[] = [
   ["structured_output", "Results that match a JSON schema"],
   ["builtins", "Built-in tools: time, tasks, patches"],
   ["shell", "Shell commands and background jobs"],
+  ["hooks", "Hooks around a turn's steps"],
+  ["skills", "Skills loaded into the prompt"],
 ];
 
 /** Parts of the wire contract that this runtime does not have. */
 const NEVER: readonly (readonly [id: string, description: string])[] = [
-  ["hooks", "Hooks around a turn's steps"],
   ["comms", "Messages between agents"],
   ["schedule", "Scheduled turns"],
   ["work_graph", "Shared work graphs"],
-  ["skills", "Skills loaded into the prompt"],
   ["mcp_live", "MCP servers added to a running session"],
 ];
 

@@ -29,13 +29,14 @@ export function createEventQueue(eventsMax = QUEUE_EVENTS_MAX): EventQueue {
   const queue: Delivery[] = [];
   let dropped = 0;
   let hasEnded = false;
-  let wake: (() => void) | undefined;
+  // Readers ask for one event at a time, so this is as long as they ask at once.
+  const waiting: ((next: IteratorResult<Delivery>) => void)[] = [];
   let hasReader = false;
   const listener: Listener = (delivery) => {
     if (hasEnded) return;
     if (queue.length >= eventsMax && delivery.seq === 0) dropped += 1;
     else queue.push(flushing(delivery));
-    wake?.();
+    while (waiting.length > 0 && queue.length > 0) waiting.shift()?.(nextOf(queue));
   };
   // What is durable is queued beyond the bound: a turn makes few of those, and a reader must not miss its end.
   const flushing = (delivery: Delivery): Delivery => {
@@ -45,30 +46,25 @@ export function createEventQueue(eventsMax = QUEUE_EVENTS_MAX): EventQueue {
     queue.push({ seq: 0, timestamp_ms: delivery.timestamp_ms, event: { type: "stream_truncated", reason } });
     return delivery;
   };
-  async function* read(): AsyncGenerator<Delivery> {
-    try {
-      for (;;) {
-        const next = queue.shift();
-        if (next !== undefined) yield next;
-        else if (hasEnded) return;
-        else {
-          await new Promise<void>((resolve) => {
-            wake = resolve;
-          });
-          wake = undefined;
-        }
-      }
-    } finally {
-      hasEnded = true;
+  const end = (): void => {
+    hasEnded = true;
+    for (const tell of waiting.splice(0)) tell(DONE);
+  };
+  // No generator: what a turn tells comes in many small pieces, and each would pass through three more promises.
+  const reader: AsyncIterator<Delivery> = {
+    next: async () => {
+      if (queue.length > 0) return nextOf(queue);
+      return hasEnded ? DONE : new Promise((resolve) => waiting.push(resolve));
+    },
+    return: async () => {
       queue.length = 0;
-    }
-  }
+      end();
+      return DONE;
+    },
+  };
   return {
     listener,
-    end: () => {
-      hasEnded = true;
-      wake?.();
-    },
+    end,
     [Symbol.asyncIterator]: () => {
       if (hasReader) {
         const advice = "use subscribe for a second reader";
@@ -76,7 +72,14 @@ export function createEventQueue(eventsMax = QUEUE_EVENTS_MAX): EventQueue {
         throw new RuntimeError("INVALID_PARAMS", message);
       }
       hasReader = true;
-      return read();
+      return reader;
     },
   };
+}
+
+const DONE: IteratorReturnResult<undefined> = { done: true, value: undefined };
+
+function nextOf(queue: Delivery[]): IteratorResult<Delivery> {
+  const value = queue.shift();
+  return value === undefined ? DONE : { done: false, value };
 }

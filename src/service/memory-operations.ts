@@ -244,10 +244,10 @@ export function withMemory(compacting: Compacting, memory: SessionMemory, state:
     recovering: (log, breathe) => recoverBySearching({ memory, state, breathe }, log),
     hooks: {
       ...compacting.hooks,
-      after: async (compaction) => {
+      after: async (compaction, signal) => {
         // What has left the context answers from now on; where this fails, the next index says so.
         memory.indexLater(state);
-        await after?.(compaction);
+        await after?.(compaction, signal);
       },
     },
   };

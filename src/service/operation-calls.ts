@@ -2,6 +2,7 @@ import type { Remember } from "../contract/approval.ts";
 import { type ErrorCode, messageOf, RuntimeError } from "../contract/error.ts";
 import type { AgentEventOf } from "../contract/event.ts";
 import type { OperationName, OperationOutput } from "../contract/operations.ts";
+import { questionIn } from "../contract/sub-agents.ts";
 import { type NoOption, type OperationWritten, WIRE_TABLE } from "../contract/wire-table.ts";
 import type { CallContext, Dispatch } from "./dispatch.ts";
 import type { Listener } from "./event-queue.ts";
@@ -130,7 +131,8 @@ function answering(dispatch: Dispatch, onApproval: OnApproval, next: Listener | 
   return (delivery) => {
     next?.(delivery);
     // Somebody else may have been faster; how the turn goes on is told to whoever waits for it.
-    if (delivery.event.type === "tool_approval_requested") answer(delivery.event).catch(() => {});
+    const question = questionIn(delivery.event);
+    if (question !== undefined) answer(question).catch(() => {});
   };
 }
 

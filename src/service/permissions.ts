@@ -20,34 +20,44 @@ export function createPermits(of: {
   readonly root: string;
   /** What runs command lines, where it was configured. */
   readonly shellProgram: string | undefined;
+  /** What the skills allow that a session has loaded. */
+  readonly allowedBySkills?: (state: SessionState) => Promise<readonly string[]>;
 }): (state: SessionState, tools: ReadonlyMap<string, Tool>) => Permit {
   const { root, shellProgram } = of;
   return (state, tools) => {
-    const { permissions } = state.settings;
+    const { permissions, sub_agent } = state.settings;
+    const allowed = [...(sub_agent?.rules ?? []), ...state.allowed];
     const rules: readonly PermissionLayer[] = [
       ...of.layers,
       ...(permissions === undefined ? [] : [{ from: "session" as const, rules: permissions }]),
-      ...(state.allowed.length === 0 ? [] : [{ from: "answer" as const, rules: { allow: [...state.allowed] } }]),
+      ...(allowed.length === 0 ? [] : [{ from: "answer" as const, rules: { allow: allowed } }]),
     ];
     const asksOtherwise = rules.some((layer) => layer.rules.otherwise === "ask");
     // Read when the first call is made: most turns make none.
-    const policies = new Map<"allow" | "ask", PermissionPolicy>();
+    const policies = new Map<string, PermissionPolicy>();
     return async ({ name, args }) => {
       const tool = tools.get(name);
       // Nobody is asked about what cannot run.
       if (tool === undefined) return ALLOWED;
+      // Whoever made the tool wants a person asked, which no text can answer.
+      const isMadeToAsk = await needsApproval(tool, args);
+      // A skill may have been loaded a moment ago.
+      const allow = isMadeToAsk ? [] : ((await of.allowedBySkills?.(state)) ?? []);
       const judge = async (called: string, calledWith: JsonObject, fallback: "allow" | "ask"): Promise<Judged> => {
         if (rules.length === 0 && fallback === "allow") return ALLOWED;
         // The parser of command lines is loaded where there are rules.
         const { createPolicy, judgeCall } = await import("../core/permission/judge.ts");
-        const policy = policies.get(fallback) ?? createPolicy(rules, () => fallback, shellProgram);
-        policies.set(fallback, policy);
+        const layers =
+          allow.length === 0 ? rules : [...rules, { from: "skill" as const, rules: { allow: [...allow] } }];
+        const key = JSON.stringify([fallback, allow]);
+        const policy = policies.get(key) ?? createPolicy(layers, () => fallback, shellProgram);
+        policies.set(key, policy);
         const judged = judgeCall(policy, { tool: called, args: calledWith, root, mcp: tool.mcp });
         if (fallback === "allow" || judged.verdict !== "ask") return judged;
         return { ...judged, why: `${name} is made to ask before it runs`, always: judged.always ?? [called] };
       };
       const { standsFor = { tool: name, args: () => args } } = tool;
-      const isAsked = (asksOtherwise && HANDS.includes(standsFor.tool)) || (await needsApproval(tool, args));
+      const isAsked = (asksOtherwise && HANDS.includes(standsFor.tool)) || isMadeToAsk;
       const judged = await judge(standsFor.tool, standsFor.args(args), isAsked ? "ask" : "allow");
       if (standsFor.tool === name || judged.verdict === "deny") return judged;
       // Rules that speak of it by its own name are heard, too.

@@ -164,6 +164,7 @@ async function prepareOne(parts: PreparationParts, session: LiveSession, one: On
   try {
     const made = await prepareNow().catch((thrown) => ({ error: messageOf(thrown), usage: undefined }));
     const outcome = "error" in made ? dropped(redact(made.error), made.usage) : made;
+    failed.push(...(compacting.hooks.told?.() ?? []));
     if ("nothing" in outcome && failed.length === 0) return;
     const { TOUCHED, isUntouched } = await import("../core/compaction/published.ts");
     const bodiesFor = (now: WholeState): readonly EntryBody[] => {

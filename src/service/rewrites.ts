@@ -8,10 +8,11 @@ import { findRevision, revisionOf, transcriptAfter } from "../core/rewrites.ts";
 import { estimateTokens } from "../core/tokens.ts";
 import { closeLeftovers, requireAnswered } from "../core/turn-end.ts";
 import type { WholeState } from "../core/whole-state.ts";
+import { requireReachableFor } from "./compaction-part.ts";
 import type { Service } from "./dispatch.ts";
 import { appendEntries, type LiveSession, type LiveSessions, type LockedWork } from "./live-sessions.ts";
 import { pageOf } from "./session-reader.ts";
-import { requireReachableFor, type TurnParts } from "./turn-runner.ts";
+import type { TurnParts } from "./turn-runner.ts";
 import { chooseTools } from "./turn-tools.ts";
 
 interface RewriteParts extends TurnParts {

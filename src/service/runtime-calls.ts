@@ -1,7 +1,7 @@
 import type { Caller } from "../contract/caller.ts";
 import type { MemoryResults } from "../contract/memory.ts";
 import type { Content } from "../contract/message.ts";
-import type { SessionInfo, SessionSummary } from "../contract/session.ts";
+import type { SessionInfo, SessionSummary } from "../contract/session-info.ts";
 import { type Agent, createAgentHandle } from "./agent/agent-handle.ts";
 import type { CallContext, Dispatch } from "./dispatch.ts";
 import type { Delivery } from "./event-queue.ts";

@@ -14,6 +14,9 @@ const isServer = (value: unknown): boolean =>
   (("command" in value && isText(value.command)) || ("url" in value && isText(value.url)));
 const isServers = (value: unknown): boolean =>
   Array.isArray(value) && value.every(isServer) && new Set(value.map(({ name }) => name)).size === value.length;
+const isSubAgent = (value: unknown): boolean =>
+  value instanceof Object &&
+  ["name", "description", "prompt"].every((key) => isText(Object.entries(value).find(([name]) => name === key)?.[1]));
 const isModel = (value: unknown): boolean =>
   isText(value) || (value instanceof Object && ("stream" in value || "doStream" in value));
 
@@ -25,7 +28,13 @@ const expectedOf = (presets: readonly string[]): Readonly<Record<string, Expecte
   compaction: [(value) => value === true || isObject(value), "give true, or options of a compaction"],
   isBrief: [(value) => typeof value === "boolean", "give true or false"],
   tools: [Array.isArray, "give a list of tools"],
+  hooks: [Array.isArray, "give a list of hooks, each {id, point, run}"],
   mcpServers: [isServers, "give a list of MCP servers, each {name, command} or {name, url} and no two of one name"],
+  subAgents: [
+    (value) => Array.isArray(value) && value.every(isSubAgent),
+    "give a list of sub-agents, each {name, description, prompt}",
+  ],
+  skills: [Array.isArray, "give a list of skills, each {name, description, body}"],
   toolPreset: [(name) => presets.includes(String(name)), `give one of ${presets.join(", ")}`],
   ceiling: [(name) => presets.includes(String(name)), `give one of ${presets.join(", ")}`],
   systemPrompt: [isText, "give a text"],

@@ -163,14 +163,34 @@ export function streamOf<T>(
   const result = start(queue.listener).finally(queue.end);
   // Whoever iterates sees the failure there; it must not also crash the process.
   result.catch(() => {});
-  async function* events(): AsyncGenerator<AgentEvent> {
-    let isTold = false;
-    for await (const { event } of queue) {
-      isTold ||= event.type === "run_failed";
-      yield event;
-    }
-    // A turn that was refused, or whose server is gone, told nothing of its end: half an answer must not pass for one.
-    if (!isTold) await result;
-  }
+  // No generator: a turn tells many small things, and each would pass through three more promises.
+  const events = (): AsyncIterator<AgentEvent> => {
+    let reader: AsyncIterator<Delivery> | undefined;
+    let [isTold, isOver] = [false, false];
+    return {
+      next: async () => {
+        if (isOver) return DONE;
+        reader ??= queue[Symbol.asyncIterator]();
+        const heard = await reader.next();
+        if (heard.done !== true) {
+          const { event } = heard.value;
+          isTold ||= event.type === "run_failed";
+          return { done: false, value: event };
+        }
+        isOver = true;
+        // A turn that was refused, or whose server is gone, told nothing of its end: half an answer must not pass for one.
+        if (!isTold) await result;
+        return DONE;
+      },
+      return: async () => {
+        isOver = true;
+        isTold = true;
+        await reader?.return?.();
+        return DONE;
+      },
+    };
+  };
   return { result, [Symbol.asyncIterator]: events };
 }
+
+const DONE: IteratorReturnResult<undefined> = { done: true, value: undefined };

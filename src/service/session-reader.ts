@@ -1,8 +1,9 @@
 import { RuntimeError } from "../contract/error.ts";
-import type { SessionHistory, SessionInfo, SessionSummary } from "../contract/session.ts";
 import type { SessionContext } from "../contract/session-context.ts";
+import type { SessionHistory, SessionInfo, SessionSummary } from "../contract/session-info.ts";
 import { CONTRACT_VERSION } from "../contract/version.ts";
 import { type Hash, isIn } from "../core/context.ts";
+import { addUsage, NO_USAGE, totalTokens } from "../core/cost.ts";
 import { describeContext } from "../core/describe-context.ts";
 import { textOfEntry } from "../core/entry-events.ts";
 import type { SessionState } from "../core/session-state.ts";
@@ -152,21 +153,26 @@ async function describeSession(store: Store, row: SessionRow): Promise<SessionIn
     provider: row.provider,
     title: row.title,
     ...budgetsOf(row),
+    ...(row.delegated === undefined ? {} : { delegated: row.delegated }),
     ...(row.usage === undefined ? {} : { usage: row.usage }),
     session_compaction_cadence: row.cadence,
     ...(last === undefined ? {} : { last_assistant_text: textOfEntry(last, row.text_seq) }),
   };
 }
 
-function budgetsOf({ budget, total_tokens, usage }: SessionRow): Pick<SessionInfo, "budgets"> {
+function budgetsOf({ budget, total_tokens, usage, delegated }: SessionRow): Pick<SessionInfo, "budgets"> {
   const { max_tokens, max_duration_ms, max_tool_calls, max_cost } = budget?.limits ?? {};
+  const { usage: theirs = NO_USAGE, tool_calls: theirCalls = 0 } = delegated ?? {};
+  const { cost } = addUsage(usage ?? NO_USAGE, theirs);
   const budgets = [
-    ...(max_tokens === undefined ? [] : [{ type: "tokens" as const, limit: max_tokens, used: total_tokens }]),
+    ...(max_tokens === undefined
+      ? []
+      : [{ type: "tokens" as const, limit: max_tokens, used: total_tokens + totalTokens(theirs) }]),
     ...(max_duration_ms === undefined ? [] : [{ type: "time" as const, limit: max_duration_ms }]),
     ...(max_tool_calls === undefined
       ? []
-      : [{ type: "tool_calls" as const, limit: max_tool_calls, used: budget?.tool_calls ?? 0 }]),
-    ...(max_cost === undefined ? [] : [{ type: "cost" as const, limit: max_cost, used: usage?.cost?.amount ?? 0 }]),
+      : [{ type: "tool_calls" as const, limit: max_tool_calls, used: (budget?.tool_calls ?? 0) + theirCalls }]),
+    ...(max_cost === undefined ? [] : [{ type: "cost" as const, limit: max_cost, used: cost?.amount ?? 0 }]),
   ];
   return budgets.length === 0 ? {} : { budgets };
 }

@@ -1,25 +1,25 @@
-import { type Caller, describeAccess } from "../contract/caller.ts";
+import { describeAccess } from "../contract/caller.ts";
 import type { Capabilities, Capability, ModelsCatalog } from "../contract/capability.ts";
 import { RuntimeError } from "../contract/error.ts";
-import type { Content } from "../contract/message.ts";
-import type { CreateSession, RunResult, SessionSettings, StartTurn } from "../contract/session.ts";
+import type { CreateSession, RunResult, StartTurn } from "../contract/session.ts";
 import { requireNotWaiting } from "../core/approval.ts";
 import { compileSchema } from "../core/json-schema.ts";
 import type { Retention } from "../core/retention.ts";
-import type { SessionState } from "../core/session-state.ts";
-import { asBlocks, toolTokens } from "../core/tokens.ts";
+import { toolTokens } from "../core/tokens.ts";
 import { requireTools } from "../core/tool-batch.ts";
 import type { WAITING } from "../core/turn.ts";
-import type { ModelClient, ModelResolver } from "../ports/model.ts";
+import type { ModelClient, ModelResolver, ToolSpec } from "../ports/model.ts";
 import type { AgentOperations } from "./agent/agents.ts";
 import { createApprovals } from "./approvals.ts";
 import { sessionsWith } from "./caller-view.ts";
-import { ceilingFor, requireToolScope, withinLimits } from "./ceiling.ts";
+import { ceilingFor, requireToolScope } from "./ceiling.ts";
+import { compactingFor, requireReachableFor } from "./compaction-part.ts";
 import { createCompactions } from "./compactions.ts";
 import type { Configuration } from "./configuration.ts";
 import { type CallContext, requireCapability, type Service } from "./dispatch.ts";
 import { createForgettingLater, type LaterParts } from "./forget-later.ts";
-import { createForks, historyBodies, inject, injectEvent } from "./fork.ts";
+import { createForks, createInjections, historyBodies } from "./fork.ts";
+import { overrideHooks, tellSession } from "./hooks.ts";
 import {
   appendEntries,
   beginSession,
@@ -45,19 +45,16 @@ import {
   requirePolicy,
   requirePrice,
   requireServed,
-  requireSkills,
   type SessionDefaults,
   settleSettings,
 } from "./session-settings.ts";
-import {
-  appendingTo,
-  compactingFor,
-  type FixedParts,
-  requireReachableFor,
-  runSessionTurn,
-  type TurnParts,
-} from "./turn-runner.ts";
-import { allTools, chooseTools, clientTools } from "./turn-tools.ts";
+import type { SkillCatalogue } from "./skill-catalogue.ts";
+import { createSkills, type Skills } from "./skills.ts";
+import { createSubAgents, type SubAgentOptions } from "./sub-agents.ts";
+import { callerAgain, modelFor, promptOf, requireClients, seenBy, withDayLimit, withinCeiling } from "./turn-input.ts";
+import { appendingTo, type FixedParts, type TurnParts } from "./turn-runner.ts";
+import { allTools, chooseTools, clientTools, type ToolParts } from "./turn-tools.ts";
+import type { UsageSums } from "./usage.ts";
 
 /** What follows from the configuration, which may change between two turns. */
 export interface Configured extends Omit<TurnParts, keyof FixedParts | "preparations" | "whole"> {
@@ -67,6 +64,9 @@ export interface Configured extends Omit<TurnParts, keyof FixedParts | "preparat
   /** Where a search of memory looks that does not say. */
   readonly memoryScope: "project" | "session";
   readonly retention: Retention;
+  readonly subAgents: SubAgentOptions;
+  /** Whether skills are on. */
+  readonly hasSkills: boolean;
   /** What `readModels` answers. */
   catalogue(): ModelsCatalog;
 }
@@ -74,9 +74,10 @@ export interface Configured extends Omit<TurnParts, keyof FixedParts | "preparat
 export interface ServiceParts extends FixedParts {
   readonly capabilities: ReadonlySet<Capability>;
   readonly agents: AgentOperations;
-  readonly usage: Pick<Service, "readUsage">;
+  readonly usage: UsageSums;
   readonly forgetting: Pick<LaterParts, "tools" | "agents" | "warn"> & { readonly isBrief: boolean };
   readonly configuration: Configuration<Configured>;
+  readonly catalogue: SkillCatalogue;
   /** Adds rules to what the project allows. */
   allowInProject(rules: readonly string[]): Promise<void>;
   /** What `readCapabilities` answers. */
@@ -86,6 +87,8 @@ export interface ServiceParts extends FixedParts {
 export interface SessionService {
   readonly service: Service;
   readonly live: LiveSessions;
+  /** What the tool does by which a model loads a skill. */
+  readonly loadSkill: Skills["load"];
   readonly stop: LockedWork["stop"];
 }
 
@@ -93,7 +96,10 @@ export interface SessionService {
 export function createSessionService(parts: ServiceParts): SessionService {
   const { store, clock, configuration, redact, hash } = parts;
   /** Asked for once by whatever begins: it goes on with what it began with. */
-  const current = () => ({ ...parts, ...configuration.current(), preparations, whole: live.whole });
+  const current = () => {
+    const configured = configuration.current();
+    return { ...parts, ...configured, ...subAgents.offer(configured), preparations, whole: live.whole };
+  };
   const live = createLiveSessions(store, {
     sessionsMax: () => configuration.current().sessionsMax,
     isStored: parts.capabilities.has("session-store"),
@@ -103,6 +109,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
   const appending = (session: LiveSession, told: Parameters<typeof appendingTo>[2]) =>
     appendingTo(store, session, told);
   const erasing = createErasing(parts, live);
+  const skills = skillsFor(parts, live, current);
   const preparations = createPreparations({ clock, redact, hash, live, locked, appending });
 
   const createSession = async (input: CreateSession, call: CallContext) => {
@@ -114,16 +121,20 @@ export function createSessionService(parts: ServiceParts): SessionService {
     requireMayPrepare(input.shell_env, call.caller);
     if (input.output_schema !== undefined) await compileSchema(input.output_schema, "output_schema", parts.checkApart);
     const began = current();
+    const hooks = overrideHooks(began.hooks, input.hooks_override, call.caller);
     const model = await began.models.resolve(input.model, input.provider);
     const ceiling = ceilingFor(call.caller, began.defaults.ceiling);
     const settings = seenBy(call.caller, settleSettings(input, model, { ...began.defaults, ceiling }));
-    requireSkills(input, settings);
     requireParams(model, settings);
     requirePrice(model, withDayLimit(settings, call.caller));
+    const tools = () => allTools(began, settings, { own: call.tools ?? [] });
     if (began.compaction !== undefined) {
       requirePolicy(began.compaction, settings.compaction);
-      const tools = allTools(began, settings, { own: call.tools ?? [] });
-      requireReachableFor(began.compaction, settings, { tools, pinTokens: 0, contextWindow: model.contextWindow });
+      requireReachableFor(began.compaction, settings, {
+        tools: tools(),
+        pinTokens: 0,
+        contextWindow: model.contextWindow,
+      });
     }
     const { initial_turn } = input;
     const prompt = input.prompt && (await takeContent(input.prompt, { blobs: store.blobs, model, field: "prompt" }));
@@ -132,16 +143,18 @@ export function createSessionService(parts: ServiceParts): SessionService {
     const pending = isDeferred && prompt !== undefined ? { pending_prompt: prompt } : {};
     const session_id = clock.newId();
     const body = { kind: "session_created" as const, settings, ...pending };
-    const bodies = [body, ...(await historyBodies(input.history, { clock, blobs: store.blobs, model }))];
+    const said = await historyBodies(input.history, { clock, blobs: store.blobs, model });
+    const bodies = [body, ...said, ...(await skills.entriesFor(input, settings, pinningIn(began, tools, model)))];
     const session = await live.admit(() =>
       beginSession(store.log, session_id, { bodies, tools: call.tools ?? [], breathe: clock.breathe }),
     );
+    await tellSession(began, session, "session_created");
     // Without a prompt it is deferred: the schema says so.
     if (isDeferred || prompt === undefined) return { session_id };
     const { traceparent, unattended, caller } = call;
-    const rest = { instructions: [], overlay: undefined, added: [] };
+    const rest = { instructions: [], overlay: undefined, added: [], hooks };
     const turn = { prompt, model, traceparent, unattended, caller, ...rest };
-    const run = (signal: AbortSignal) => runSessionTurn(began, session, { ...turn, signal });
+    const run = (signal: AbortSignal) => subAgents.run(began, session, { ...turn, signal });
     return input.keep_alive === true ? runBehind(locked, session, call, run) : untilOver(session, call, run);
   };
 
@@ -168,6 +181,7 @@ export function createSessionService(parts: ServiceParts): SessionService {
       const schema = input.change_settings?.output_schema ?? input.output_schema;
       if (schema !== undefined) await compileSchema(schema, "output_schema", parts.checkApart);
       const began = current();
+      const hooks = overrideHooks(began.hooks, input.hooks_override, call.caller);
       const model = await modelFor(began.models, session, input);
       const isFirstTurn = state.turnsOpened === 0;
       const permissions = rulesFor(state.settings.permissions, input.permissions, call.caller);
@@ -183,18 +197,21 @@ export function createSessionService(parts: ServiceParts): SessionService {
       requireClients(state, overridden, input.tool_results);
       requireToolScope(call.caller, overridden.tools, began.defaults.ceiling);
       const settings = withinCeiling(overridden, began.defaults);
-      requireSkills(input, settings);
+      const into = pinningIn(began, () => chooseTools(began, session).values(), model);
+      const loading = await skills.entriesFor(input, settings, into, state);
       if (settings !== state.settings) requireParams(model, settings);
       requirePrice(model, withDayLimit(settings, call.caller));
       const prompt = await promptOf(state.pendingPrompt, input, { blobs: store.blobs, model });
       if (settings !== state.settings) {
         await appendEntries(store.log, session, [{ kind: "settings_changed", settings }]);
       }
+      // Apart from the turn's beginning: what is unloaded by it must not be shown to its first call.
+      if (loading.length > 0) await appendEntries(store.log, session, loading);
       const instructions = input.additional_instructions ?? [];
       const { traceparent, unattended, caller } = call;
       const { tool_results: results, flow_tool_overlay: overlay } = input;
       const turn = { prompt, results, model, instructions, overlay, signal, traceparent, unattended, added, caller };
-      return runSessionTurn(began, session, turn);
+      return subAgents.run(began, session, { ...turn, hooks });
     });
   };
 
@@ -209,27 +226,18 @@ export function createSessionService(parts: ServiceParts): SessionService {
       const { settings, approval } = session.state;
       const model = await began.models.resolve(settings.model, settings.provider);
       const { overlay, caller: asked } = approval?.asked.progress ?? {};
-      const caller = asked && { ...asked, scopes: new Set(asked.scopes) };
+      const caller = asked && callerAgain(asked);
       const rest = { instructions: [], traceparent: undefined, unattended: undefined, added: [], caller };
-      return runSessionTurn(began, session, { prompt: undefined, model, overlay, signal, ...rest });
+      return subAgents.run(began, session, { prompt: undefined, model, overlay, signal, ...rest });
     },
     allowInProject: parts.allowInProject,
     ending: ending.signal,
   });
 
-  const sizesOf = (session: LiveSession, settings = session.state.settings) => {
-    const began = current();
-    const context_window = began.windowOf(settings);
-    const compacting = began.compaction && compactingFor(began.compaction, settings, context_window);
-    const tools = chooseTools(began, { ...session, state: { ...session.state, settings } });
-    return {
-      tools: [...tools.keys()],
-      tool_tokens: toolTokens(tools.values()),
-      ...(context_window === undefined ? {} : { context_window }),
-      ...(compacting === undefined ? {} : { auto_compact_threshold: compacting.threshold }),
-    };
-  };
+  const { giveUp } = approvals;
+  const subAgents = createSubAgents({ ...parts, live, locked, preparations, giveUp, untilOver, current });
 
+  const sizesOf = createSizes(current);
   const service: Service = {
     createSession,
     startTurn,
@@ -256,19 +264,11 @@ export function createSessionService(parts: ServiceParts): SessionService {
       sessionsWith: (labels) => sessionsWith(store, labels),
     }),
     ...parts.agents,
+    ...skills.operations,
     ...erasing.operations,
     ...configuration.operations,
     readUsage: parts.usage.readUsage,
-    injectContext: async (input) => {
-      const session = await live.find(input.session_id);
-      if (session.isRunning) return inject(parts, session, input);
-      return locked.run(session, {}, () => inject(parts, session, input));
-    },
-    sendExternalEvent: async (input) => {
-      const session = await live.find(input.session_id);
-      if (session.isRunning) return injectEvent(parts, session, input);
-      return locked.run(session, {}, () => injectEvent(parts, session, input));
-    },
+    ...createInjections(parts, { live, locked }),
     ...createForks({ store, live, clock }),
     ...createPortableSessions({ store, live, clock, memory: parts.memory }),
     archiveSession: async ({ session_id }) => {
@@ -276,7 +276,10 @@ export function createSessionService(parts: ServiceParts): SessionService {
       if (session.state.archived) return { archived: true };
       await approvals.giveUp(session);
       await preparations.stop(session_id);
-      await locked.run(session, {}, () => appendEntries(store.log, session, [{ kind: "archived" }]));
+      await locked.run(session, {}, async () => {
+        await appendEntries(store.log, session, [{ kind: "archived" }]);
+        await tellSession(current(), session, "session_archived");
+      });
       return { archived: true };
     },
     readBlob: ({ blob_id }) => readBlob(store.blobs, blob_id),
@@ -289,7 +292,46 @@ export function createSessionService(parts: ServiceParts): SessionService {
     await erasing.close();
     await Promise.all([preparations.close(), locked.stop()]).then(live.close);
   };
-  return { service, live, stop };
+  return { service, live, loadSkill: skills.load, stop };
+}
+
+function skillsFor(parts: ServiceParts, live: LiveSessions, current: () => TurnParts & Configured): Skills {
+  return createSkills({
+    ...parts,
+    live,
+    hasMemory: parts.capabilities.has("memory-store"),
+    isOn: () => current().hasSkills,
+    pinningIn: (session) => {
+      const began = current();
+      const contextWindow = began.windowOf(session.state.settings);
+      return pinningIn(began, () => chooseTools(began, session).values(), { contextWindow });
+    },
+  });
+}
+
+/** What decides how much may be pinned. */
+function pinningIn(
+  { compaction }: Pick<TurnParts, "compaction">,
+  tools: () => Iterable<ToolSpec>,
+  { contextWindow }: Pick<ModelClient, "contextWindow">,
+) {
+  return { compaction, tools, contextWindow };
+}
+
+/** How large contexts may grow, and what their tools add. */
+function createSizes(current: () => ToolParts & Pick<TurnParts, "windowOf" | "compaction">) {
+  return (session: LiveSession, settings = session.state.settings) => {
+    const began = current();
+    const context_window = began.windowOf(settings);
+    const compacting = began.compaction && compactingFor(began.compaction, settings, context_window);
+    const tools = chooseTools(began, { ...session, state: { ...session.state, settings } });
+    return {
+      tools: [...tools.keys()],
+      tool_tokens: toolTokens(tools.values()),
+      ...(context_window === undefined ? {} : { context_window }),
+      ...(compacting === undefined ? {} : { auto_compact_threshold: compacting.threshold }),
+    };
+  };
 }
 
 /** What goes for good: when that is asked for, and when it was kept long enough. */
@@ -323,64 +365,4 @@ async function readBlob(blobs: ServiceParts["store"]["blobs"], blob_id: string) 
   const blob = await blobs.get(blob_id);
   if (blob === undefined) throw new RuntimeError("INVALID_PARAMS", `blob_id: there is no blob ${blob_id}`);
   return { blob_id, media_type: blob.mediaType, data: Buffer.from(blob.data).toString("base64") };
-}
-
-/** Whoever has labels makes sessions whose tools see no more than it does, whoever goes on with them. */
-function seenBy(caller: CallContext["caller"], settings: SessionSettings): SessionSettings {
-  const { labels = {} } = caller ?? {};
-  return Object.keys(labels).length === 0 ? settings : { ...settings, view: labels };
-}
-
-/** A session that was made elsewhere may have more to spend than it may have here. */
-function withinCeiling(settings: SessionSettings, { limits }: SessionDefaults): SessionSettings {
-  const budget_limits = withinLimits(settings.budget_limits, limits);
-  const isWithin = JSON.stringify(budget_limits) === JSON.stringify(settings.budget_limits);
-  return isWithin ? settings : { ...settings, budget_limits };
-}
-
-/** A caller that may cost only so much needs to be told what a model costs. */
-function withDayLimit(settings: SessionSettings, caller: Caller | undefined): SessionSettings {
-  if (caller?.maxCostPerDay === undefined) return settings;
-  return { ...settings, budget_limits: { max_cost: caller.maxCostPerDay, ...settings.budget_limits } };
-}
-
-function modelFor(models: ModelResolver, { state }: LiveSession, input: StartTurn): Promise<ModelClient> {
-  const { model, provider } = state.settings;
-  const isOther = input.model !== undefined && input.model !== model;
-  // Another model may be another provider's: the session's own must not be assumed of it.
-  return models.resolve(input.model ?? model, input.provider ?? (isOther ? undefined : provider));
-}
-
-/** What the turn says; undefined where it brings results alone. */
-async function promptOf(
-  pending: Content | undefined,
-  { prompt, tool_results }: StartTurn,
-  taking: Omit<Parameters<typeof takeContent>[1], "field">,
-): Promise<Content | undefined> {
-  if (tool_results !== undefined && (typeof prompt === "string" ? prompt.trim() : prompt).length === 0)
-    return undefined;
-  const taken = await takeContent(prompt, { ...taking, field: "prompt" });
-  return pending === undefined ? taken : join(pending, taken);
-}
-
-/**
- * Throws INVALID_PARAMS unless the tools that are the caller's can be offered, and the results, if any, are those of all
- * calls that wait: only together can they be shown.
- */
-function requireClients(state: SessionState, settings: SessionSettings, results: StartTurn["tool_results"]): void {
-  if (settings !== state.settings) requireTools(clientTools(settings), "client_tools");
-  if (results === undefined) return;
-  const { pending } = state;
-  const refuse = (why: string) => new RuntimeError("INVALID_PARAMS", `tool_results: ${why}`);
-  if (pending.length === 0) throw refuse("no call of this session waits for a result");
-  const given = results.map(({ tool_use_id }) => tool_use_id);
-  const stray = given.find((id, index) => !pending.includes(id) || given.indexOf(id) !== index);
-  if (stray !== undefined) throw refuse(`no call ${stray} waits for a result, or it is there twice`);
-  const missing = pending.filter((id) => !given.includes(id));
-  if (missing.length > 0) throw refuse(`give those of all calls that wait at once; ${missing.join(", ")} is missing`);
-}
-
-function join(first: Content, second: Content): Content {
-  if (typeof first === "string" && typeof second === "string") return `${first}\n\n${second}`;
-  return [...asBlocks(first), ...asBlocks(second)];
 }

@@ -19,7 +19,6 @@ const UNKNOWN_SKILL = [{ source_uuid: "a", skill_name: "no-such-skill" }];
 
 /** What asks for something in every field that nothing here can do. */
 const ASKS: Readonly<Record<keyof typeof UNSERVED, unknown>> = {
-  hooks_override: { entries: [{ id: "deny", point: "pre_tool_execution" }] },
   enable_schedule: true,
   enable_workgraph: true,
   enable_mob: true,
@@ -116,6 +115,7 @@ const BOTH: Readonly<Record<string, Sample>> = {
   ...Object.fromEntries(Object.keys(SKILL_FIELDS).map((field) => [field, { value: UNKNOWN_SKILL, refused: notFound }])),
   external_tools: { value: [{ name: "a" }], refused: unavailable("external_tools") },
   client_tools: { value: [{ name: "a" }] },
+  hooks_override: { value: { disable: ["nobody"] }, refused: { code: "INVALID_PARAMS" } },
 };
 
 const CREATE: Readonly<Record<string, Sample>> = {
@@ -126,6 +126,7 @@ const CREATE: Readonly<Record<string, Sample>> = {
   enable_builtins: { value: true },
   enable_shell: { value: true },
   enable_memory: { value: false },
+  enable_agents: { value: true },
   tool_preset: { value: "none" },
   memory_scope: { value: "session" },
   history: { value: [{ role: "user", content: "Before." }] },

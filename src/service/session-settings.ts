@@ -1,7 +1,6 @@
 import { type CompactionPolicy, CompactionSettings } from "../contract/compaction.ts";
 import { RuntimeError } from "../contract/error.ts";
 import { asksForNothing, WHY_UNSERVED } from "../contract/input.ts";
-import { type SkillRow, skillsWith } from "../contract/memory.ts";
 import { AT_CREATION, type CreateSession, type SessionSettings, type StartTurn } from "../contract/session.ts";
 import type { Reading } from "../core/compaction/reading.ts";
 import { CASCADE } from "../core/compaction/shown-messages.ts";
@@ -11,8 +10,8 @@ import type { CompactionConfig, CompactionHooks, Compactor, Curator } from "../p
 import type { Judge } from "../ports/judge.ts";
 import type { ModelClient } from "../ports/model.ts";
 import { belowCeiling, type Limits, requireBelow, type ToolCeiling, withinLimits } from "./ceiling.ts";
+import type { CompactionPart } from "./compaction-part.ts";
 import { requireNames } from "./options.ts";
-import type { CompactionPart } from "./turn-runner.ts";
 
 /** What a session gets where its creator is silent. */
 export interface SessionDefaults {
@@ -45,22 +44,6 @@ export function requireServed(input: CreateSession | StartTurn): void {
 
 function unserved(field: string, why: string): RuntimeError {
   return new RuntimeError("CAPABILITY_UNAVAILABLE", `${field}: ${why}`);
-}
-
-/** Throws for a skill that a session with these settings is not told of. */
-export function requireSkills(input: CreateSession | StartTurn, { tools }: SessionSettings): void {
-  const there = skillsWith(tools);
-  const isThere = (asked: SkillRow["key"]): boolean =>
-    there.some(({ key }) => key.source_uuid === asked.source_uuid && key.skill_name === asked.skill_name);
-  for (const field of ["preload_skills", "skill_refs"] as const) {
-    const missing = input[field]?.find((key) => !isThere(key));
-    if (missing === undefined) continue;
-    const name = `${missing.skill_name} of ${missing.source_uuid}`;
-    throw new RuntimeError(
-      "SKILL_NOT_FOUND",
-      `${field}: there is no skill ${name} here; skills/list names those there are`,
-    );
-  }
 }
 
 /** Throws where the model says that it cannot take the parameters it is to be called with. */
@@ -105,16 +88,32 @@ export function settleSettings(input: CreateSession, model: ModelClient, default
   };
 }
 
-type ToolsAsked = Partial<Pick<CreateSession, "tool_preset" | "enable_builtins" | "enable_shell" | "enable_memory">>;
+type ToolsAsked = Partial<
+  Pick<CreateSession, "tool_preset" | "enable_builtins" | "enable_shell" | "enable_memory" | "enable_agents">
+>;
 
 /** Throws PERMISSION_DENIED for what no session can have here; a default that is beyond it gives way. */
 function settleTools(input: ToolsAsked, defaults: SessionDefaults): SessionSettings["tools"] {
   const base = input.tool_preset === undefined ? defaults.tools : defaults.presets[input.tool_preset];
   const builtins = input.enable_builtins === undefined ? base.builtins : input.enable_builtins ? "all" : "none";
   const shell = input.enable_shell ?? base.shell;
-  const tools = { builtins, shell, memory: input.enable_memory ?? base.memory, ...given("mcp", base.mcp) } as const;
+  const others = { ...given("mcp", base.mcp), ...given("skills", base.skills) };
+  const tools = { builtins, shell, memory: input.enable_memory ?? base.memory, ...others } as const;
   requireBelow(tools, defaults.ceiling, input);
-  return belowCeiling(tools, defaults.ceiling);
+  return belowCeiling(withAgents(tools, input.enable_agents, defaults), defaults.ceiling);
+}
+
+type Tools = SessionSettings["tools"];
+
+/** Sub-agents are a tool, and have those of whoever asks them: a session without tools has none. */
+function withAgents({ agents: _had, ...tools }: Tools, asked: boolean | undefined, defaults: SessionDefaults): Tools {
+  const isNone = tools.builtins === "none" && !tools.shell && !tools.memory && tools.mcp !== true;
+  if (asked === true && isNone) {
+    const message =
+      "enable_agents: a session without tools has no sub-agents; choose another tool_preset, such as safe";
+    throw new RuntimeError("INVALID_PARAMS", message);
+  }
+  return (asked ?? defaults.tools.agents) === true && !isNone ? { ...tools, agents: true } : tools;
 }
 
 const FIRST_TURN_ONLY = ["max_tokens", "system_prompt", "output_schema", "structured_output_retries"] as const;
@@ -152,7 +151,7 @@ export function overrideSettings(
 /** Sets what a turn says outright that it changes. */
 function change(
   settings: SessionSettings,
-  { tool_preset, enable_memory, tool_filter, structured_output_retries, ...rest }: Changes,
+  { tool_preset, enable_memory, enable_agents, tool_filter, structured_output_retries, ...rest }: Changes,
   defaults: SessionDefaults,
 ): void {
   for (const field of ["system_prompt", "max_tokens", "output_schema"] as const) {
@@ -168,8 +167,14 @@ function change(
     given("structured_output_retries", structured_output_retries ?? undefined),
     given("tool_filter", tool_filter),
   );
-  if (tool_preset === undefined && enable_memory === undefined) return;
-  const asked = { ...given("tool_preset", tool_preset), ...given("enable_memory", enable_memory) };
+  const agents = given("enable_agents", enable_agents);
+  if (tool_preset === undefined && enable_memory === undefined) {
+    if (enable_agents === undefined) return;
+    requireBelow(settings.tools, defaults.ceiling, agents);
+    settings.tools = withAgents(settings.tools, enable_agents, defaults);
+    return;
+  }
+  const asked = { ...given("tool_preset", tool_preset), ...given("enable_memory", enable_memory), ...agents };
   settings.tools = settleTools(asked, defaults);
 }
 
@@ -198,6 +203,8 @@ function isAsItIs(settings: SessionSettings, field: keyof typeof AT_CREATION, va
       return value === settings.tools.shell;
     case "enable_memory":
       return value === settings.tools.memory;
+    case "enable_agents":
+      return value === (settings.tools.agents === true);
     case "history":
     case "initial_turn":
     case "tool_preset":

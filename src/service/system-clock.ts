@@ -47,6 +47,7 @@ function sleep(ms: number, signal: AbortSignal, how?: "behind"): Promise<void> {
 
 const POOL_BYTES = 1_024;
 const RANDOM_BYTES = 10;
+const HEX: readonly string[] = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
 
 /** UUIDs of version 7: they sort by time, and within a millisecond by a counter, so ids of one process never tie. */
 function createIdSource(): () => string {
@@ -54,23 +55,31 @@ function createIdSource(): () => string {
   let used = POOL_BYTES;
   let lastMs = 0;
   let counter = 0;
+  // Many are made within a millisecond: every live event has one.
+  let head = "";
+  let writtenMs = -1;
   return () => {
     if (used + RANDOM_BYTES > POOL_BYTES) {
       randomFillSync(pool);
       used = 0;
     }
-    const random = pool.subarray(used, used + RANDOM_BYTES);
+    const at = used;
     used += RANDOM_BYTES;
     const nowMs = Date.now();
-    counter = nowMs > lastMs ? ((random[0] ?? 0) << 3) | ((random[1] ?? 0) & 7) : counter + 1;
+    counter = nowMs > lastMs ? ((pool[at] ?? 0) << 3) | ((pool[at + 1] ?? 0) & 7) : counter + 1;
     lastMs = Math.max(nowMs, lastMs);
     if (counter > 0xfff) {
       lastMs += 1;
       counter = 0;
     }
-    const time = lastMs.toString(16).padStart(12, "0");
-    const tail = Buffer.from(random.subarray(2)).toString("hex");
-    const variant = (8 | (Number.parseInt(tail.charAt(0), 16) & 3)).toString(16);
-    return `${time.slice(0, 8)}-${time.slice(8)}-7${counter.toString(16).padStart(3, "0")}-${variant}${tail.slice(1, 4)}-${tail.slice(4, 16)}`;
+    if (lastMs !== writtenMs) {
+      const time = lastMs.toString(16).padStart(12, "0");
+      head = `${time.slice(0, 8)}-${time.slice(8)}-7`;
+      writtenMs = lastMs;
+    }
+    const byte = (index: number): string => HEX[pool[at + 2 + index] ?? 0] ?? "";
+    const variant = HEX[0x80 | ((pool[at + 2] ?? 0) & 0x3f)] ?? "";
+    const node = byte(2) + byte(3) + byte(4) + byte(5) + byte(6) + byte(7);
+    return `${head}${counter.toString(16).padStart(3, "0")}-${variant}${byte(1)}-${node}`;
   };
 }

@@ -1,6 +1,6 @@
 import { chatMessages } from "../contract/chat-wire.ts";
 import { blockText, type Content, type Message } from "../contract/message.ts";
-import type { SessionInfo } from "../contract/session.ts";
+import type { SessionInfo } from "../contract/session-info.ts";
 import { asBlocks, contentText } from "../core/tokens.ts";
 
 /** What was said, for programs that know conversations and not logs. */

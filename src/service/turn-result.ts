@@ -8,7 +8,7 @@ import type { LiveSession } from "./live-sessions.ts";
 
 /** How a turn went, for whoever waits for it; throws where it failed. */
 export function toResult(live: LiveSession, outcome: TurnOutcome): RunResult {
-  const { sessionId: session_id, usage, turnUsage } = live.state;
+  const { sessionId: session_id, usage, turnUsage, delegated } = live.state;
   const { end } = outcome;
   if (end.status === "failed") throw failureOf(end, session_id);
   // A turn that is asked for its output has ended without a cause of its own.
@@ -19,6 +19,9 @@ export function toResult(live: LiveSession, outcome: TurnOutcome): RunResult {
     turns: outcome.turns,
     tool_calls: outcome.toolCalls,
     usage: { ...usage, total_tokens: totalTokens(usage) },
+    ...(totalTokens(delegated.usage) + delegated.toolCalls === 0
+      ? {}
+      : { delegated: { usage: delegated.usage, tool_calls: delegated.toolCalls } }),
     ...(turnUsage.cost === undefined ? {} : { turn_cost: turnUsage.cost }),
     ...(cause === undefined ? {} : { terminal_cause_kind: cause }),
     ...(outcome.pending === undefined ? {} : { pending_calls: outcome.pending.map(toPendingCall) }),
@@ -43,6 +46,9 @@ function failureOf(end: Extract<TurnOutcome["end"], { status: "failed" }>, sessi
       return new RuntimeError("REQUEST_CANCELLED", error, { details });
     case "budget":
       return new RuntimeError("BUDGET_EXHAUSTED", error, { details });
+    case "hook":
+      // The name under which clients of the wire look for it.
+      return new RuntimeError("HOOK_DENIED", error, { details: { ...details, core_apply_failure_cause: cause } });
     default:
       return new RuntimeError("PROVIDER_ERROR", error, { details });
   }

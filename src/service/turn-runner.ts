@@ -1,30 +1,28 @@
 import type { Caller } from "../contract/caller.ts";
-import { type CompactionSettings, RECALL_OUTPUT } from "../contract/compaction.ts";
+import { RECALL_OUTPUT } from "../contract/compaction.ts";
 import type { EntryBody, TurnEnd } from "../contract/entry.ts";
 import { asRuntimeError, type RuntimeError } from "../contract/error.ts";
 import type { Content, ToolResult } from "../contract/message.ts";
 import type { RunResult, SessionSettings, StartTurn } from "../contract/session.ts";
 import type { Permit } from "../core/approval.ts";
 import type { TurnOutcome } from "../core/close-turn.ts";
-import { COMPACTION_DEFAULTS, DefaultCompactor, requireReachable, thresholdFor } from "../core/compaction/policy.ts";
-import { type Compacting, CUSTOM } from "../core/compaction/prepare.ts";
-import type { Reading } from "../core/compaction/reading.ts";
-import type { ExtractSummary } from "../core/compaction/summarise.ts";
+import type { Compacting } from "../core/compaction/prepare.ts";
 import type { Hash } from "../core/context.ts";
 import { eventsOf } from "../core/entry-events.ts";
+import type { Hooks } from "../core/hooks.ts";
 import type { CheckApart } from "../core/json-schema.ts";
 import { createRedactor, type Redact } from "../core/redact.ts";
 import type { Turn, TurnPolicy } from "../core/run.ts";
 import type { SessionState } from "../core/session-state.ts";
-import { estimateTokens, toolTokens } from "../core/tokens.ts";
 import { continueTurn, resumeTurn, runTurn, type WAITING } from "../core/turn.ts";
 import type { Clock } from "../ports/clock.ts";
-import type { CompactionHooks, Compactor, Curator } from "../ports/compactor.ts";
-import type { Judge } from "../ports/judge.ts";
-import type { ModelClient, ToolSpec } from "../ports/model.ts";
+import type { Hook } from "../ports/hook.ts";
+import type { ModelClient } from "../ports/model.ts";
 import type { Store } from "../ports/store.ts";
 import type { OpenTelemetry, Watch } from "../ports/telemetry.ts";
 import type { Tool } from "../ports/tool.ts";
+import { type CompactionPart, compactingFor } from "./compaction-part.ts";
+import { type HookPart, hooksFor, tellHooks, withHooks } from "./hooks.ts";
 import { appendEntries, emitLive, type LiveSession, type LiveSessions } from "./live-sessions.ts";
 import { fillMedia, keepMedia } from "./media.ts";
 import { withMemory } from "./memory-operations.ts";
@@ -60,6 +58,7 @@ export interface TurnParts extends FixedParts, ToolParts, Pick<LiveSessions, "wh
   readonly approvalMs: number;
   /** The capability `session-compaction`; absent when it is not composed. */
   readonly compaction: CompactionPart | undefined;
+  readonly hooks: HookPart;
   /** What a session's model can see at once, as far as it is known without asking for the model. */
   windowOf(settings: SessionSettings): number | undefined;
 }
@@ -80,6 +79,8 @@ export interface TurnInput {
   readonly caller: Caller | undefined;
   /** Custom tools that came since the turn before. */
   readonly added: readonly string[];
+  /** The hooks of this turn alone; without them, those of every turn. */
+  readonly hooks?: readonly Hook[] | undefined;
 }
 
 /** Runs a turn of a session that is held, and tells its caller how it went. */
@@ -129,7 +130,8 @@ async function runOn(parts: TurnParts, live: LiveSession, input: Equipped): Prom
   const { store, clock, policy, hash, checkApart, telemetry, preparations } = parts;
   const { model, tools, bare, traceparent } = input;
   const skill = parts.skillFor(tools);
-  const composed = compactingIn(parts, live.state, model.contextWindow);
+  const hooks = hooksFor(parts, live, input.hooks);
+  const composed = compactingIn(parts, live.state, { contextWindow: model.contextWindow, hooks });
   const compacting = composed && (input.mayEvict ? composed : { ...composed, evictFrom: undefined });
   const making = { policy, telemetry, compacting, model: bare, tools, skill, by: input.caller?.name, traceparent };
   const turn: Turn = {
@@ -151,6 +153,7 @@ async function runOn(parts: TurnParts, live: LiveSession, input: Equipped): Prom
       unattended: input.unattended,
       timeoutMs: parts.approvalMs,
     },
+    hooks,
     overlay: input.overlay,
     caller: input.caller,
     append: tellingFirst(appendingTo(store, live, { watch: input.watch, by: input.caller?.name }), () =>
@@ -165,19 +168,34 @@ async function runOn(parts: TurnParts, live: LiveSession, input: Equipped): Prom
   const rest = parts.memory?.use(live.state.sessionId);
   try {
     const outcome = await begin(turn, input);
-    return typeof outcome === "symbol" ? outcome : toResult(live, outcome);
+    if (typeof outcome === "symbol") return outcome;
+    if (hooks !== undefined) await tellEnd(turn, hooks, outcome.end);
+    return toResult(live, outcome);
   } catch (thrown) {
     const error = asRuntimeError(thrown);
     const isResumed = input.prompt === undefined && input.results === undefined;
     const hasOpened = isResumed || live.state.turnsOpened > turnsOpened;
     // A turn that was closed has told its end already.
-    if (!hasOpened || live.state.isTurnOpen) await closeBroken(parts, live, { error, hasOpened });
+    if (!hasOpened || live.state.isTurnOpen) {
+      await closeBroken(parts, live, { error, hasOpened });
+      // The log may be what broke, so what is to be kept of them is not.
+      if (hooks !== undefined) await tellHooks(hooks, "run_failed", { error: parts.redact(error.message) });
+    }
     throw error;
   } finally {
     rest?.();
     parts.memory?.indexLater(live.state);
     preparations.rest(live, making);
   }
+}
+
+/** Tells hooks how a turn ended that has told its end. */
+async function tellEnd(turn: Turn, hooks: Hooks, end: TurnEnd): Promise<void> {
+  const told =
+    end.status === "completed"
+      ? await tellHooks(hooks, "run_completed")
+      : await tellHooks(hooks, "run_failed", { error: end.error });
+  if (told.length > 0) await turn.append(told);
 }
 
 /** Masks the secrets of tools that were brought for the session alone, too. */
@@ -255,11 +273,11 @@ function signed(bodies: readonly EntryBody[], by: string | undefined): readonly 
 export function compactingIn(
   { compaction, memory }: TurnParts,
   state: SessionState,
-  contextWindow: number | undefined,
+  { contextWindow, hooks }: { readonly contextWindow: number | undefined; readonly hooks?: Hooks | undefined },
 ): Compacting | undefined {
   if (compaction === undefined) return undefined;
   const compacting = compactingFor(compaction, state.settings, contextWindow);
-  return memory === undefined ? compacting : withMemory(compacting, memory, state);
+  return withHooks(memory === undefined ? compacting : withMemory(compacting, memory, state), hooks);
 }
 
 /** Ends a turn that its own surroundings broke: whoever listens hears of it, in the log or at least live. */
@@ -282,105 +300,4 @@ async function closeBroken(
   }
   const source = { sessionId: live.state.sessionId, textAt: () => "" };
   for (const event of eventsOf(closed, source)) emitLive(live, clock, event);
-}
-
-/** The capability `session-compaction`, for every session of a runtime. */
-export interface CompactionPart {
-  /** What was configured; what is absent follows from the model or the defaults. */
-  readonly settings: CompactionSettings;
-  readonly strategy: string;
-  readonly pruneToolResults: boolean;
-  readonly cutInvented: boolean;
-  readonly judge: "model" | Judge | undefined;
-  readonly native: boolean;
-  readonly compactor: Compactor | undefined;
-  readonly curator: Curator | undefined;
-  readonly hooks: CompactionHooks;
-  readonly extract: ExtractSummary;
-  readonly reading?: Reading;
-  /** Whether the process ends with its turn, so that nothing is made ready behind it. */
-  readonly isBrief?: boolean;
-}
-
-/** The share of the threshold from which on tool output leaves the context. */
-const EVICT_AT = 0.6;
-/** The share of the threshold at which a summary is made ready, where summaries are. */
-const PREPARE_AT = 0.8;
-
-/** A summary takes no more than this share of a threshold that follows from the model's window. */
-const SUMMARY_SHARE_MAX = 0.25;
-
-/** How a session compacts with a model of this window. */
-export function compactingFor(
-  part: CompactionPart,
-  session: Pick<SessionSettings, "compaction">,
-  contextWindow: number | undefined,
-): Compacting {
-  const settings = { ...part.settings, ...session.compaction };
-  const threshold = thresholdFor(settings.auto_compact_threshold, contextWindow);
-  const minTurnsBetweenCompactions =
-    settings.min_turns_between_compactions ?? COMPACTION_DEFAULTS.minTurnsBetweenCompactions;
-  const compactor = new DefaultCompactor({
-    autoCompactThreshold: threshold,
-    recentTurnBudget: settings.recent_turn_budget ?? COMPACTION_DEFAULTS.recentTurnBudget,
-    maxSummaryTokens: summaryTokens(settings, threshold),
-    minTurnsBetweenCompactions,
-  });
-  const { policy = "threshold", prepare = policy === "economy", prepare_at = PREPARE_AT } = settings;
-  return {
-    policy,
-    prepares: prepare && part.isBrief !== true,
-    prepareAt: Math.floor(threshold * prepare_at),
-    compactor: part.compactor ?? compactor,
-    strategy: part.compactor === undefined ? part.strategy : CUSTOM,
-    threshold,
-    minTurnsBetweenCompactions,
-    evictFrom: evicts(part, session) ? threshold * (settings.evict_at ?? EVICT_AT) : undefined,
-    prune: part.pruneToolResults,
-    cutInvented: part.cutInvented,
-    judge: part.judge,
-    native: part.native,
-    curator: part.curator,
-    hooks: part.hooks,
-    extract: part.extract,
-    recovering: undefined,
-    reading: part.reading,
-  };
-}
-
-/** Whether tool output may leave the contexts of a session; who wants no references is given none unasked. */
-export function evicts(
-  { settings, pruneToolResults }: CompactionPart,
-  { compaction }: Pick<SessionSettings, "compaction">,
-) {
-  return compaction?.evict ?? settings.evict ?? pruneToolResults;
-}
-
-/** A small model's summary must leave room for what it summarises; what was asked for is taken at its word. */
-function summaryTokens(settings: CompactionSettings, threshold: number): number {
-  const { max_summary_tokens, auto_compact_threshold } = settings;
-  if (max_summary_tokens !== undefined) return max_summary_tokens;
-  const { maxSummaryTokens } = COMPACTION_DEFAULTS;
-  if (auto_compact_threshold !== undefined) return maxSummaryTokens;
-  return Math.max(1, Math.min(maxSummaryTokens, Math.floor(threshold * SUMMARY_SHARE_MAX)));
-}
-
-/** Refuses a threshold somebody wrote that can never be met by a session of this kind. */
-export function requireReachableFor(
-  part: CompactionPart,
-  session: Pick<SessionSettings, "compaction" | "system_prompt">,
-  keeps: { tools: Iterable<ToolSpec>; pinTokens: number; contextWindow?: number | undefined },
-): void {
-  const settings = { ...part.settings, ...session.compaction };
-  const { auto_compact_threshold, max_summary_tokens } = settings;
-  const isAskedFor = auto_compact_threshold !== undefined || max_summary_tokens !== undefined;
-  if (!isAskedFor || part.compactor !== undefined) return;
-  const threshold = thresholdFor(auto_compact_threshold, keeps.contextWindow);
-  const content = session.system_prompt ?? "";
-  requireReachable(threshold, {
-    system: content === "" ? 0 : estimateTokens([{ role: "system", content, created_at: "" }]),
-    tools: toolTokens(keeps.tools),
-    pins: keeps.pinTokens,
-    summary: summaryTokens(settings, threshold),
-  });
 }

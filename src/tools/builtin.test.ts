@@ -127,7 +127,7 @@ describe("tool presets", () => {
   });
 
   it("[G9] give the tools of MCP servers to all but none, whatever else is switched on or off", () => {
-    const presets = presetsWith({ memory: true, mcp: true });
+    const presets = presetsWith({ memory: true, mcp: true, skills: false });
     const others = { builtins: "none", shell: false, memory: false } as const;
     const chosen = Object.entries(presets).filter(([, settings]) => hasMcpTools({ ...settings, ...others }));
     expect(chosen.map(([name]) => name)).toEqual(["safe", "workspace", "full"]);

@@ -64,12 +64,17 @@ export const TOOL_PRESETS: Readonly<Record<ToolPreset, ToolSettings>> = {
   full: { builtins: "all", shell: true, memory: true },
 };
 
-/** The presets, with memory and the tools of MCP servers wherever they are on for all; `none` is none. */
-export function presetsWith(on: { readonly memory: boolean; readonly mcp: boolean }): typeof TOOL_PRESETS {
+/** The presets, with memory, the tools of MCP servers and skills wherever they are on for all; `none` is none. */
+export function presetsWith(on: {
+  readonly memory: boolean;
+  readonly mcp: boolean;
+  readonly skills: boolean;
+}): typeof TOOL_PRESETS {
   const { none, safe, workspace, full } = TOOL_PRESETS;
-  const added = { ...(on.memory ? { memory: true } : {}), ...(on.mcp ? { mcp: true } : {}) };
+  const others = (value: boolean) => ({ ...(on.mcp ? { mcp: value } : {}), ...(on.skills ? { skills: value } : {}) });
+  const added = { ...(on.memory ? { memory: true } : {}), ...others(true) };
   return {
-    none: { ...none, ...(on.mcp ? { mcp: false } : {}) },
+    none: { ...none, ...others(false) },
     safe: { ...safe, ...added },
     workspace: { ...workspace, ...added },
     full: { ...full, ...added },
@@ -79,6 +84,11 @@ export function presetsWith(on: { readonly memory: boolean; readonly mcp: boolea
 /** Whether a session has the tools of MCP servers; one that began before there were any has, unless it has no tools. */
 export function hasMcpTools({ mcp, builtins, shell, memory }: ToolSettings): boolean {
   return mcp ?? (builtins !== "none" || shell || memory);
+}
+
+/** Whether a session can load skills; one that began before there were any can, unless it has no tools. */
+export function hasSkillTools({ skills, ...tools }: ToolSettings): boolean {
+  return skills ?? hasMcpTools(tools);
 }
 
 interface DatetimeOptions {

@@ -6,7 +6,13 @@ import type { Clock } from "../ports/clock.ts";
 
 export interface CommandSpec {
   readonly program: string;
+  /** What a shell is to run; a program of its own is started with `args` instead. */
   readonly command: string;
+  readonly args?: readonly string[];
+  /** What it reads from stdin; without it there is none. */
+  readonly input?: string;
+  /** The bytes of either output after which it is ended; without it, it may say as much as it likes. */
+  readonly outputBytesMax?: number;
   readonly folder: string;
   readonly env: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
@@ -17,6 +23,7 @@ export type CommandEnd =
   | { readonly kind: "signalled"; readonly signal: string }
   | { readonly kind: "timed_out" }
   | { readonly kind: "cancelled" }
+  | { readonly kind: "flooded" }
   | { readonly kind: "not_started"; readonly reason: string };
 
 export interface RunningCommand {
@@ -37,8 +44,9 @@ export const DRAIN_MS = 500;
 /** Starts a command in a process group of its own, and sees the whole group to its end. */
 export function startCommand(spec: CommandSpec, clock: Clock): RunningCommand {
   const startedAtMs = clock.now();
-  const stdout = createOutputTail();
-  const stderr = createOutputTail();
+  // One that may only say so much is heard whole: the end of an answer can look like another one.
+  const stdout = createOutputTail(spec.outputBytesMax);
+  const stderr = createOutputTail(spec.outputBytesMax);
   const cancelling = new AbortController();
   const ended = supervise(spec, clock, { stdout, stderr, cancelled: cancelling.signal }).then((end) => {
     stdout.end();
@@ -58,8 +66,11 @@ async function supervise(spec: CommandSpec, clock: Clock, watch: Supervision): P
   const started = startProcess(spec);
   if ("reason" in started) return { kind: "not_started", reason: started.reason };
   const { child, stdout, stderr } = started;
-  collect(stdout, watch.stdout);
-  collect(stderr, watch.stderr);
+  const flooded = Promise.withResolvers<CommandEnd>();
+  const flood = (): void => flooded.resolve({ kind: "flooded" });
+  collect(stdout, watch.stdout, { bytesMax: spec.outputBytesMax, flood });
+  collect(stderr, watch.stderr, { bytesMax: spec.outputBytesMax, flood });
+  feed(child, spec.input);
 
   const over = new AbortController();
   let isClosed = false;
@@ -75,6 +86,7 @@ async function supervise(spec: CommandSpec, clock: Clock, watch: Supervision): P
       exitOf(child),
       clock.sleep(spec.timeoutMs, over.signal).then((): CommandEnd => ({ kind: "timed_out" })),
       abortOf(watch.cancelled).then((): CommandEnd => ({ kind: "cancelled" })),
+      flooded.promise,
     ]);
     if (end.kind === "not_started") return end;
     if (end.kind === "exited" || end.kind === "signalled") await closedWithin(DRAIN_MS);
@@ -94,25 +106,43 @@ async function supervise(spec: CommandSpec, clock: Clock, watch: Supervision): P
   }
 }
 
-function collect(stream: Readable, tail: OutputTail): void {
-  stream.on("data", (bytes: Buffer) => tail.push(bytes));
+function collect(
+  stream: Readable,
+  tail: OutputTail,
+  { bytesMax = Number.POSITIVE_INFINITY, flood }: { readonly bytesMax: number | undefined; readonly flood: () => void },
+): void {
+  let bytesTotal = 0;
+  stream.on("data", (bytes: Buffer) => {
+    bytesTotal += bytes.length;
+    if (bytesTotal > bytesMax) flood();
+    tail.push(bytes);
+  });
   // Unheard, a broken pipe would end the whole runtime; the stream's end is all that matters here.
   stream.on("error", () => stream.destroy());
+}
+
+/** One that does not read what it is given is none the worse for it. */
+function feed({ stdin }: ChildProcess, input: string | undefined): void {
+  if (stdin === null || input === undefined) return;
+  stdin.on("error", () => {});
+  stdin.end(input);
 }
 
 type StartedProcess =
   | { readonly child: ChildProcess; readonly stdout: Readable; readonly stderr: Readable }
   | { readonly reason: string };
 
-function startProcess({ program, command, folder, env }: CommandSpec): StartedProcess {
+function startProcess({ program, command, args, input, folder, env }: CommandSpec): StartedProcess {
   try {
-    const child = spawn(program, ["-c", command], {
+    const child = spawn(program, args ?? ["-c", command], {
       cwd: folder,
       env,
-      stdio: ["ignore", "pipe", "pipe"],
+      stdio: [input === undefined ? "ignore" : "pipe", "pipe", "pipe"],
       detached: true,
     });
-    return { child, stdout: child.stdout, stderr: child.stderr };
+    const { stdout, stderr } = child;
+    if (stdout === null || stderr === null) return { reason: "its output cannot be read" };
+    return { child, stdout, stderr };
   } catch (error) {
     // Thrown, not emitted, where an argument can be no argument: a NUL in the command, a list too long.
     return { reason: error instanceof Error ? error.message : String(error) };

@@ -123,6 +123,7 @@ function statusOf(end: CommandEnd | undefined): JobStatus {
       return "completed";
     case "signalled":
     case "not_started":
+    case "flooded":
       return "failed";
     case "timed_out":
     case "cancelled":

@@ -151,6 +151,7 @@ async function runToEnd(command: RunningCommand, signal: AbortSignal): Promise<T
     case "exited":
     case "signalled":
     case "timed_out":
+    case "flooded":
       return JSON.stringify(reportCommand(command, end, durationMs));
     case "cancelled":
       throw new RuntimeError("REQUEST_CANCELLED", "the command was interrupted and killed");
@@ -203,7 +204,7 @@ export function secretsIn(env: Env): readonly string[] {
 }
 
 /** What a command sees: the runtime's environment without its secrets, and what the session itself was given. */
-function childEnv(
+export function childEnv(
   env: Env,
   shellEnv: Readonly<Record<string, string>>,
   isKept: (name: string, value: string) => boolean,

@@ -2,8 +2,8 @@ import { expect, it } from "vitest";
 import { judgeTurnBoundary } from "../../src/core/boundary.ts";
 import { foldAhead } from "../../src/core/session-state.ts";
 import { createScriptedModel } from "../../src/providers/scripted.ts";
+import { compactingFor } from "../../src/service/compaction-part.ts";
 import { composeCompaction } from "../../src/service/session-settings.ts";
-import { compactingFor } from "../../src/service/turn-runner.ts";
 import { createVirtualClock } from "../support/virtual-clock.ts";
 import { createFoldedSession } from "./folded-session.ts";
 

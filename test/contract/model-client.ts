@@ -166,7 +166,9 @@ export function describeModelClient(format: WireFormat, open: (url: string) => P
         {
           failure: {
             kind: "invalid_request",
-            message: expect.stringMatching(/^\w+ answered with a web page, not a model: check the base URL$/),
+            message: expect.stringMatching(
+              /^(?:the server )?\w+ answered with a web page, not a model: check the base URL$/,
+            ),
           },
         },
       ]);

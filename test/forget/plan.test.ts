@@ -46,7 +46,7 @@ function placesOf(value: unknown, path = ""): readonly string[] {
 
 /** What keeps an entry in its place: names and ids, which nobody writes a sentence into. */
 const NAMES =
-  /\.(?:kind|id|name|by|model|provider|created_at|tool_use_id|call_id|at|day|until|native_of|superseded|session_id|agent|media_type|decision|[a-z]+_id|calls|pending|currency|selection|class|strict|strategy|reason_type|status|skill_name|[a-z_]*revision|[a-z_]*digest|[a-z_]*sha256)$/u;
+  /\.(?:kind|id|name|by|model|provider|created_at|tool_use_id|call_id|at|day|until|native_of|superseded|session_id|agent|parent|parent_call|event\.type|media_type|decision|[a-z]+_id|calls|pending|currency|selection|class|strict|strategy|reason_type|status|skill_name|[a-z_]*revision|[a-z_]*digest|[a-z_]*sha256)$/u;
 
 /** What has hashes in it has other ones each time. */
 const HASHED: ReadonlySet<string> = new Set(["model_called", "rewritten", "compaction_prepared", "event"]);

@@ -2,6 +2,8 @@ import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { tryHook } from "../../src/composed-hooks.ts";
+import { subAgentsOf } from "../../src/composed-tools.ts";
 import { configFileSchema, formatToml, parseToml } from "../../src/config/config-file.ts";
 import { loadConfig } from "../../src/config/load-config.ts";
 import { ERRORS } from "../../src/contract/error.ts";
@@ -44,6 +46,7 @@ const PARTS: Parts = {
   restoreBackup,
   listBackups,
   inspectMcpServers,
+  tryHook,
   loadLaboratory: async () => ({ loadPolicy, runSimulation, readKeptLog }),
   loadConformance: async () => {
     throw new Error("scenarios are not told here");
@@ -55,6 +58,7 @@ const PARTS: Parts = {
   serveRest: async () => 0,
   serveConsole: async () => 0,
   createScriptedModel: async (script) => createScriptedModel(script),
+  subAgentsOf: async ({ config, subAgents }) => subAgentsOf({ subAgents }, config),
   inspectModels: async () => ({
     providers: [],
     chooseDefault: async () => ({ provider: "offline", modelId: "offline" }),

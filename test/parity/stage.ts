@@ -112,8 +112,8 @@ async function openClient(client: Client, stage: Stage): Promise<Driver> {
 }
 
 async function openRuntimeIn(folder: string, env: Stage["env"]) {
-  const { config } = await loadConfig({ cwd: folder, home: folder, env, readFile: readIfThere });
-  return openRuntime({ config, env, projectRoot: folder, stateFolder: join(folder, "state") });
+  const { config, skills } = await loadConfig({ cwd: folder, home: folder, env, readFile: readIfThere });
+  return openRuntime({ config, skills, env, projectRoot: folder, stateFolder: join(folder, "state") });
 }
 
 let runs = 0;

@@ -26,8 +26,12 @@ function denial(needed: Scope, name: Scope): RegExp {
 
 /** The arguments by which a tool that stands for several operations calls this one. */
 function argsOf(operation: OperationName): Record<string, unknown> {
-  const action = { readConfig: "get", setConfig: "set", patchConfig: "patch" }[operation as string];
-  const layer = { setConfig: { config: {} }, patchConfig: { patch: {} } }[operation as string];
+  const config = { readConfig: "get", setConfig: "set", patchConfig: "patch" };
+  const action = { ...config, listSkills: "list", readSkill: "inspect" }[operation as string];
+  const skill_key = { source_uuid: "x", skill_name: "x" };
+  const layer = { setConfig: { config: {} }, patchConfig: { patch: {} }, readSkill: { skill_key } }[
+    operation as string
+  ];
   return action === undefined ? {} : { action, ...layer };
 }
 
@@ -77,14 +81,7 @@ describe("every operation with every scope", () => {
     const { stateFolder, create } = tokenFolder();
     const all = await tokens(create);
     const { call, connect } = await serveBoth(stateFolder);
-    const reads = [
-      "/runtime/host_info",
-      "/runtime/capabilities",
-      "/runtime/health",
-      "/skills",
-      "/openapi.json",
-      "/docs",
-    ];
+    const reads = ["/runtime/host_info", "/runtime/capabilities", "/runtime/health", "/openapi.json", "/docs"];
     const routes: readonly (readonly [string, Scope])[] = [
       ...reads.map((path) => [`GET ${path}`, "read"] as const),
       [`GET /sessions/${ID}/status`, "read"],
@@ -101,7 +98,7 @@ describe("every operation with every scope", () => {
     expect((await call("GET /health")).status).toBe(200);
     const ofNobody = await connect(all.get("approve") ?? {});
     // What a client opened itself it may read and close; it could not open it.
-    const others = { meerkat_event_stream_open: { session_id: ID }, meerkat_skills: { action: "list" } };
+    const others = { meerkat_event_stream_open: { session_id: ID } };
     const own = ["meerkat_event_stream_read", "meerkat_event_stream_close"];
     expect([...Object.keys(others), ...own].sort()).toEqual(Object.keys(EXTRA_TOOLS).sort());
     for (const [name, args] of Object.entries(others)) {

@@ -111,7 +111,6 @@ describe("a client of the 0.6 line", () => {
     const { session_id } = await create();
     const again = (fields: object) => client.request("turn/start", { session_id, prompt: "Go.", ...fields });
     const asks = [
-      { hooks_override: { entries: [{ id: "deny" }] } },
       { enable_web_search: true },
       { enable_mob: true },
       { enable_schedule: true },
@@ -337,7 +336,7 @@ describe("a client of the 0.6 line", () => {
       failure(-32001, "SESSION_NOT_FOUND", new RegExp(`^Session not found: ${NOBODY}$`)),
     );
     const { methods } = await client.request("initialize", {});
-    for (const name of ["help/ask", "mob/list", "live/open", "schedule/list", "comms/send", "skills/inspect"]) {
+    for (const name of ["help/ask", "mob/list", "live/open", "schedule/list", "comms/send"]) {
       expect(methods).not.toContain(name);
       await expect(client.request(name, {})).rejects.toEqual(failure(-32601, "METHOD_NOT_FOUND"));
     }

@@ -2,6 +2,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach } from "vitest";
+import { tryHook } from "../../src/composed-hooks.ts";
+import { subAgentsOf } from "../../src/composed-tools.ts";
 import { configFileSchema, formatToml, parseToml } from "../../src/config/config-file.ts";
 import { loadConfig } from "../../src/config/load-config.ts";
 import { loadPolicy, runSimulation } from "../../src/laboratory.ts";
@@ -44,12 +46,14 @@ export const PARTS: Parts = {
   inspectDatabase,
   serveConsole: async () => 0,
   inspectMcpServers,
+  tryHook,
   toml: async () => ({ parse: parseToml, format: formatToml }),
   loadLaboratory: async () => ({ loadPolicy, runSimulation, readKeptLog }),
   loadConformance: async () => {
     throw new Error("there are no scenarios here");
   },
   createScriptedModel: async (script) => createScriptedModel(script),
+  subAgentsOf: async ({ config, subAgents }) => subAgentsOf({ subAgents }, config),
   inspectModels: async () => ({
     providers: [{ provider: "openai", keyVariable: "OPENAI_API_KEY", hasKey: false, baseUrl: "https://a.test/v1?k=1" }],
     chooseDefault: async () => ({ provider: "offline", modelId: "offline" }),

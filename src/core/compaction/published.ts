@@ -175,13 +175,15 @@ export async function tellHook(
   { compacting, state, asking }: Pick<Publishing, "compacting" | "state" | "asking">,
   compactionId: string,
 ): Promise<void> {
-  const { after } = compacting.hooks;
+  const { after, told } = compacting.hooks;
   const record = state.compactions.find(({ body }) => body.compaction_id === compactionId);
   if (after === undefined || record === undefined) return;
   try {
-    await waitFor(asking, () => after(describeCompaction(record)));
+    await waitFor(asking, (signal) => after(describeCompaction(record), signal));
   } catch (thrown) {
     const error = asking.redact(messageOf(thrown));
     asking.emit({ type: "hook_failed", hook_id: "after_compaction", point: "turn_boundary", error });
   }
+  const kept = told?.() ?? [];
+  if (kept.length > 0) await asking.append(kept);
 }

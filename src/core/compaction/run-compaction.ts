@@ -71,7 +71,7 @@ export async function runCompaction(given: CompactionJob): Promise<CompactionOut
   await job.append(() => {
     const isWaitedFor = compacting.prepares && trigger !== "manual";
     const waited = isWaitedFor ? { waited_ms: asking.clock.now() - begunMs } : {};
-    return [publishedEntry(job.state, made, waited)];
+    return [...(compacting.hooks.told?.() ?? []), publishedEntry(job.state, made, waited)];
   });
   await tellHook(job, made.compaction.compaction_id);
   return { compacted: true, compactionId: made.compaction.compaction_id };
@@ -161,7 +161,8 @@ function started({ state, compacting, asking, compactionId }: CompactionJob, pla
 
 async function fail(job: CompactionJob, error: string, usage?: Usage): Promise<CompactionOutcome> {
   const spent = usage === undefined ? {} : { usage };
-  await job.append([{ kind: "compaction_failed", error: job.asking.redact(error), ...spent }]);
+  const told = job.compacting.hooks.told?.() ?? [];
+  await job.append([...told, { kind: "compaction_failed", error: job.asking.redact(error), ...spent }]);
   return { compacted: false, reason: error };
 }
 
@@ -177,7 +178,7 @@ async function askHook(job: Making, prepared: Prepared): Promise<string | undefi
     tokensBefore: estimateTokens(messagesOf(prepared.source.shown)),
   };
   try {
-    const reason = await waitFor(asking, () => before(plan));
+    const reason = await waitFor(asking, (signal) => before(plan, signal));
     return typeof reason === "string" && reason !== "" ? `vetoed: ${reason}` : undefined;
   } catch (thrown) {
     return `the hook before compaction failed: ${messageOf(thrown)}`;

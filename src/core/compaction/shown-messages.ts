@@ -1,6 +1,7 @@
 import type { Reshape, UserRule } from "../../contract/compaction.ts";
 import type { AssistantBlock, Message } from "../../contract/message.ts";
 import { LONGTERM_HEADING, RECENT_HEADING } from "../agent/tier-text.ts";
+import { skillIn } from "../skills.ts";
 import { contentText } from "../tokens.ts";
 
 /** The last message of a request for a summary, word for word part of the contract. */
@@ -127,6 +128,11 @@ export function pinnedIn<P extends NumberedMessage>(shown: readonly P[], pins: R
     const exchanges = exchangesOf(messages, turn);
     for (let at = turn.start; at < turn.end; at += 1) {
       if (!pins.has(shown[at]?.seq ?? 0)) continue;
+      // A skill's text says what it says without whoever asked for it.
+      if (skillIn(messages[at]) !== undefined) {
+        add(at, at + 1);
+        continue;
+      }
       const user = messages.findIndex((message, index) => index >= turn.start && message.role === "user");
       if (user >= 0 && user < turn.end) add(turn.start, user + 1);
       const exchange = exchanges.find(({ start, end }) => start <= at && at < end);

@@ -16,10 +16,10 @@ export interface JudgedCall {
 
 /**
  * Rules with whose they are. `answer` is what a person added by an answer of "always": it satisfies every `ask` but
- * the server's.
+ * the server's. What a `skill` allows satisfies nobody's: it holds where no rule speaks.
  */
 export interface PermissionLayer {
-  readonly from: "server" | "user" | "project" | "session" | "answer";
+  readonly from: "server" | "user" | "project" | "session" | "answer" | "skill";
   readonly rules: PermissionRules;
 }
 
@@ -122,6 +122,7 @@ const OWNERS: Readonly<Record<From, string>> = {
   project: "of the project",
   session: "of the session",
   answer: "that was answered",
+  skill: "of a loaded skill",
 };
 
 /** Whose permission satisfies whose question: a person's nearer word, never a file's, and nobody's the server's. */
@@ -131,6 +132,7 @@ const SATISFIED_BY: Readonly<Record<From, readonly From[]>> = {
   project: ["session", "answer"],
   session: ["answer"],
   answer: [],
+  skill: [],
 };
 
 function judgePart(part: Part, layers: readonly Layer[], call: JudgedCall): PartJudgement {

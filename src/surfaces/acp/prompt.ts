@@ -2,6 +2,7 @@ import type { AgentContext, ContentBlock, SessionUpdate, StopReason } from "@age
 import { asRuntimeError, RuntimeError } from "../../contract/error.ts";
 import type { AgentEvent } from "../../contract/event.ts";
 import type { RunResult } from "../../contract/session.ts";
+import { questionIn } from "../../contract/sub-agents.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { CallContext, Dispatch } from "../../service/dispatch.ts";
 import { createEventQueue, type Listener } from "../../service/event-queue.ts";
@@ -145,10 +146,12 @@ async function hearTurn(parts: PromptParts, turn: Turn): Promise<Hearing> {
   let lastStop: string | undefined;
 
   const ask = async (event: AgentEvent): Promise<void> => {
-    if (event.type !== "tool_approval_requested") return;
+    const question = questionIn(event);
+    if (question === undefined) return;
     turn.wasAsked = true;
     const { root, runtime } = session.folder;
-    const isAnswered = await askPerson(event, { client, dispatch: runtime.dispatch, root, signal: asking });
+    const place = { client, dispatch: runtime.dispatch, root, askedIn: session.id, signal: asking };
+    const isAnswered = await askPerson(question, place);
     if (!isAnswered && !ended.signal.aborted) turn.cancel();
   };
   const send = async (): Promise<void> => {

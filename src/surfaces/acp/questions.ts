@@ -18,6 +18,8 @@ interface AskParts {
   readonly client: AgentContext;
   readonly dispatch: Dispatch;
   readonly root: string;
+  /** The session the client knows; a sub-agent's question is put in its parent's. */
+  readonly askedIn: string;
   /** Aborts when the turn ends: nobody waits for an answer any more. */
   readonly signal: AbortSignal;
 }
@@ -31,7 +33,7 @@ export async function askPerson(question: Question, parts: AskParts): Promise<bo
     const { outcome } = await parts.client.request(
       "session/request_permission",
       {
-        sessionId: session_id,
+        sessionId: parts.askedIn,
         toolCall: { toolCallId: call.id, name: call.name, status: "pending", ...given(shown) },
         options: optionsFor(call),
       },

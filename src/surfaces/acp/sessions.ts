@@ -9,7 +9,7 @@ import type {
 import type { ModelsCatalog } from "../../contract/capability.ts";
 import { asRuntimeError, RuntimeError } from "../../contract/error.ts";
 import type { Content } from "../../contract/message.ts";
-import type { SessionHistory } from "../../contract/session.ts";
+import type { SessionHistory } from "../../contract/session-info.ts";
 import type { McpServerConfig } from "../../ports/mcp-server.ts";
 import { fillContent } from "../../service/media.ts";
 import type { Runtime } from "../../service/runtime-calls.ts";

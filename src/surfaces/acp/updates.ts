@@ -1,6 +1,7 @@
 import type { ClientCapabilities, ContentBlock, SessionUpdate } from "@agentclientprotocol/sdk";
 import type { AgentEvent, AgentEventOf, Usage } from "../../contract/event.ts";
 import type { AssistantBlock, Content, Message } from "../../contract/message.ts";
+import { heardIn } from "../../contract/sub-agents.ts";
 import { type Tasks, takeTasks } from "./plan.ts";
 import { toldBlocks } from "./prompt-content.ts";
 import { describeCall, resultContent } from "./tool-calls.ts";
@@ -52,6 +53,12 @@ export function updatesOf(event: AgentEvent, telling: Telling): readonly Session
     case "tool_result_received":
       // A call that was refused never ran: this is all that is heard of its end.
       return event.is_error ? [{ sessionUpdate: "tool_call_update", toolCallId: event.id, status: "failed" }] : [];
+    case "sub_agent_started":
+      return [titled(event.call_id, `${event.agent}: ${event.task}`)];
+    case "sub_agent_event":
+      return callInside(event, telling);
+    case "sub_agent_completed":
+      return [titled(event.call_id, `${event.agent}: ${event.status}, ${usedBy(event.usage)} tokens`)];
     case "turn_completed":
       return usageUpdate(usedBy(event.usage), telling.window);
     case "context_evicted":
@@ -74,6 +81,21 @@ function ended(event: AgentEventOf<"tool_execution_completed">, { tasks }: Telli
     { sessionUpdate: "tool_call_update", toolCallId: id, status, ...content, rawOutput: result },
     ...(plan === undefined ? [] : [{ sessionUpdate: "plan" as const, ...plan }]),
   ];
+}
+
+const TITLE_CHARS_MAX = 200;
+
+/** What a sub-agent does is told in the title of the call that handed it its task. */
+function titled(toolCallId: string, words: string): SessionUpdate {
+  const title = words.replace(/\s+/g, " ").slice(0, TITLE_CHARS_MAX);
+  return { sessionUpdate: "tool_call_update", toolCallId, title };
+}
+
+/** Of a sub-agent's own sub-agents the client knows no call. */
+function callInside(told: AgentEventOf<"sub_agent_event">, { root }: Telling): readonly SessionUpdate[] {
+  const { event, depth, agent } = heardIn(told);
+  if (depth !== 1 || event.type !== "tool_call_requested") return [];
+  return [titled(told.call_id, `${agent}: ${describeCall(event, root).title ?? event.name}`)];
 }
 
 function usedBy({ input_tokens, output_tokens }: Usage): number {

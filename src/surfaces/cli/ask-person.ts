@@ -1,8 +1,9 @@
 import { createInterface } from "node:readline/promises";
 import type { Approval } from "../../contract/approval-operations.ts";
 import { asRuntimeError } from "../../contract/error.ts";
-import type { AgentEvent } from "../../contract/event.ts";
+import type { AgentEvent, AgentEventOf } from "../../contract/event.ts";
 import type { JsonObject } from "../../contract/session.ts";
+import { heardIn } from "../../contract/sub-agents.ts";
 import type { Dispatch } from "../../service/dispatch.ts";
 import { withoutControls } from "../wire/terminal-text.ts";
 import { createPaint, type Io, oneLine } from "./io.ts";
@@ -42,34 +43,63 @@ export function createAsker(
   /** The signal aborts when somebody else has answered. */
   ask: (question: string, over: AbortSignal) => Promise<string>,
 ): Asker {
-  const { yellow, dim } = createPaint(io.stderr, io.env);
-  let asking: AbortController | undefined;
+  const { yellow, dim, bold } = createPaint(io.stderr, io.env);
+  /** Questions that nobody has answered, by their ids; sub-agents may ask several at once. */
+  const open = new Map<string, Question>();
+  let asked = Promise.resolve();
+  const drop = (id: string, words: string): void => {
+    const question = open.get(id);
+    if (question === undefined) return;
+    open.delete(id);
+    question.over.abort("answered");
+    if (question.isShown) io.stderr.write(`\n${dim(`(${words})`)}\n`);
+  };
+  const put = async (question: Question): Promise<void> => {
+    const { session_id, approval_id, calls, agent, over } = question;
+    if (over.signal.aborted) return;
+    question.isShown = true;
+    if (agent !== undefined) io.stderr.write(`${bold(`sub-agent ${oneLine(agent, NAME_CHARS_MAX)} asks:`)}\n`);
+    showCalls(io, calls);
+    const line = await ask(`${questionFor(calls)} `, over.signal);
+    if (over.signal.aborted) return;
+    open.delete(approval_id);
+    await dispatch("answerApproval", { session_id, approval_id, ...readWord(line) });
+  };
   return {
-    hear: (event) => {
-      if (event.type === "tool_approval_answered" && asking !== undefined) {
-        asking.abort("answered");
-        io.stderr.write(
-          `\n${dim(`(${event.decision === "allow" ? "allowed" : "denied"} by ${event.by ?? "somebody else"})`)}\n`,
+    hear: (told) => {
+      const { event, agent } = heardIn(told);
+      if (event.type === "tool_approval_answered") {
+        drop(
+          event.approval_id,
+          `${event.decision === "allow" ? "allowed" : "denied"} by ${event.by ?? "somebody else"}`,
         );
       }
+      if (event.type === "sub_agent_completed") {
+        const theirs = [...open.values()].filter(({ session_id }) => session_id === event.child_id);
+        for (const { approval_id } of theirs)
+          drop(approval_id, `sub-agent ${oneLine(event.agent, NAME_CHARS_MAX)} has ended`);
+      }
       if (event.type !== "tool_approval_requested") return;
-      const { session_id, approval_id, calls } = event;
-      const over = new AbortController();
-      asking = over;
-      const put = async (): Promise<void> => {
-        showCalls(io, calls);
-        const line = await ask(`${questionFor(calls)} `, over.signal);
-        if (over.signal.aborted) return;
-        asking = undefined;
-        await dispatch("answerApproval", { session_id, approval_id, ...readWord(line) });
-      };
-      put().catch((thrown: unknown) => {
-        if (io.interrupt.aborted || over.signal.aborted) return;
-        io.stderr.write(`${yellow(withoutControls(asRuntimeError(thrown).message))}\n`);
-      });
+      const question = { ...event, agent, over: new AbortController(), isShown: false };
+      open.set(event.approval_id, question);
+      asked = asked
+        .then(() => put(question))
+        .catch((thrown: unknown) => {
+          if (io.interrupt.aborted || question.over.signal.aborted) return;
+          io.stderr.write(`${yellow(withoutControls(asRuntimeError(thrown).message))}\n`);
+        });
     },
   };
 }
+
+/** A question with whose it is, and whether it is still one. */
+interface Question extends Omit<AgentEventOf<"tool_approval_requested">, "type"> {
+  readonly agent: string | undefined;
+  readonly over: AbortController;
+  isShown: boolean;
+}
+
+const NAME_CHARS_MAX = 100;
 
 type Calls = Approval["calls"];
 

@@ -3,7 +3,7 @@ import { asRuntimeError, ERRORS, RuntimeError } from "../../contract/error.ts";
 import { withoutControls } from "../wire/terminal-text.ts";
 import { agentName, strangerText } from "./commands/agent-views.ts";
 import { mentionMissingMemory, refuseContradictions } from "./commands/run.ts";
-import { addRunFlags, type RunFlags, readSchema, resumeFlag } from "./commands/run-flags.ts";
+import { addRunFlags, type RunFlags, readSchema, resumeFlag, withHooksOverride } from "./commands/run-flags.ts";
 import { askForTrust } from "./commands/trust.ts";
 import { type Chat, createAgentTalk, createConversation } from "./conversation.ts";
 import { writeError, writeInterrupted } from "./failure.ts";
@@ -46,8 +46,9 @@ interface ChatFlags extends RunFlags {
   readonly agent?: string;
 }
 
-async function chat(invocation: Invocation, flags: ChatFlags): Promise<number> {
+async function chat(invocation: Invocation, given: ChatFlags): Promise<number> {
   const { io } = invocation;
+  const flags = await withHooksOverride(given, io.cwd);
   refuseContradictions(flags);
   if (io.stdin.kind === "none") {
     throw new RuntimeError("INVALID_PARAMS", "there is nobody to talk to: stdin is neither a terminal nor a pipe");

@@ -65,7 +65,7 @@ describe("[H1] what cannot be understood is refused in one sentence", () => {
     ["undo", /^there is no command undo; did you mean rkat compact undo\? As a prompt, write rkat run undo$/],
     [
       "list",
-      /did you mean rkat session list or rkat compact list or rkat agent list or rkat mcp list or rkat token list or rkat backup list\?/,
+      /did you mean rkat session list or rkat compact list or rkat agent list or rkat skill list or rkat mcp list or rkat token list or rkat sub-agent list or rkat hooks list or rkat backup list\?/,
     ],
     ["publish", /^there is no command publish; rkat help lists them\. As a prompt, write rkat run publish$/],
     ["gc -m offline", /^there is no command gc; rkat help lists them\. As a prompt, write rkat run gc$/],
@@ -78,7 +78,7 @@ describe("[H1] what cannot be understood is refused in one sentence", () => {
     ["version", /^there is no command version; did you mean rkat --version\?/],
     ["compact last", /^there is no command compact last; did you mean rkat compact show last\?$/],
     [
-      "session show",
+      "session delete",
       /^missing required argument 'session'; write an id, the first 4 or more characters of one, last, or/,
     ],
     ["help docter", /^there is no command docter; rkat help lists them$/],

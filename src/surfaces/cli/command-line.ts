@@ -11,6 +11,7 @@ import { addConfigCommand } from "./commands/config.ts";
 import { addConformanceCommand } from "./commands/conformance.ts";
 import { addDoctorCommand } from "./commands/doctor.ts";
 import { addEncryptionCommand } from "./commands/encryption.ts";
+import { addHooksCommand } from "./commands/hooks.ts";
 import { addInitCommand } from "./commands/init.ts";
 import { addMcpCommand, settleServerCommand } from "./commands/mcp.ts";
 import { addMemoryCommand } from "./commands/memory.ts";
@@ -19,7 +20,9 @@ import { addPruneCommand } from "./commands/prune.ts";
 import { addResumeCommands, addRunCommand, DEFAULT_COMMAND, settleResume } from "./commands/run.ts";
 import { addAcpCommand, addConsoleCommand, addRpcCommand, addServeCommand } from "./commands/serve.ts";
 import { addSessionCommand } from "./commands/session.ts";
+import { addSkillCommand } from "./commands/skill.ts";
 import { addStoreCommand } from "./commands/store.ts";
+import { addSubAgentCommand } from "./commands/sub-agent.ts";
 import { addTokenCommand } from "./commands/token.ts";
 import { addTrustCommand } from "./commands/trust.ts";
 import { addUsageCommand } from "./commands/usage.ts";
@@ -88,6 +91,7 @@ const COMMANDS: Readonly<Record<string, readonly Named[]>> = {
     [["memory"], addMemoryCommand],
     [["prune"], addPruneCommand],
     [["agent", "agents"], addAgentCommand],
+    [["skill", "skills"], addSkillCommand],
     [["usage"], addUsageCommand],
     [["blob"], addBlobCommand],
   ],
@@ -105,6 +109,8 @@ const COMMANDS: Readonly<Record<string, readonly Named[]>> = {
     [["init"], addInitCommand],
     [["config"], addConfigCommand],
     [["trust"], addTrustCommand],
+    [["sub-agent"], addSubAgentCommand],
+    [["hooks"], addHooksCommand],
     [["doctor"], addDoctorCommand],
     [["store"], addStoreCommand],
     [["backup"], addBackupCommand],

@@ -64,6 +64,8 @@ export interface Conversation {
   switchTo(sessionId: string | undefined): void;
   /** From the next turn on. */
   useModel(name: string): void;
+  /** Loads a skill before the next prompt. */
+  useSkill(name: string): void;
 }
 
 export interface ChatStart {
@@ -93,10 +95,14 @@ export function createConversation(io: Io, opened: Opened, start: ChatStart): Co
   let { sessionId } = start;
   let { model } = flags;
   // What the flags change of a session that was resumed, they change once.
+  let skills: readonly object[] = [];
   let change = sessionId === undefined ? toolChange(flags) : turnChange(flags, outputSchema);
   const startTurn = async (prompt: string, signal: AbortSignal) => {
-    if (sessionId !== undefined) return resumeSession(opened, { sessionId, prompt, change, signal, ...attended });
-    const wanted = model === undefined ? flags : { ...flags, model };
+    if (sessionId !== undefined) {
+      const loading = skills.length === 0 ? change : { ...change, skill_refs: skills };
+      return resumeSession(opened, { sessionId, prompt, change: loading, signal, ...attended });
+    }
+    const wanted = { ...flags, ...(model === undefined ? {} : { model }), skill: [...flags.skill, ...skills] };
     const introduced = (await agent?.introduce(wanted)) ?? wanted;
     return startSession(opened, { prompt, flags: introduced, outputSchema, signal, ...attended });
   };
@@ -111,7 +117,7 @@ export function createConversation(io: Io, opened: Opened, start: ChatStart): Co
       const { stream, limits } = await startTurn(prompt, signal);
       const result = await watchTurn({
         stream,
-        view: chooseView(io, flags, { remark }),
+        view: await chooseView(io, flags, { remark }),
         complete: withSessionRef(opened),
         // Also of a turn that fails later: its session is there and can go on.
         hear: (event) => {
@@ -119,6 +125,7 @@ export function createConversation(io: Io, opened: Opened, start: ChatStart): Co
           if (event.type !== "run_started") return;
           sessionId = event.session_id;
           change = toolChange(flags);
+          skills = [];
         },
       });
       await agent?.keep(prompt, result);
@@ -128,6 +135,9 @@ export function createConversation(io: Io, opened: Opened, start: ChatStart): Co
       sessionId = id;
       change = toolChange(flags);
       model = undefined;
+    },
+    useSkill: (skill_name) => {
+      skills = [...skills, { skill_name }];
     },
     useModel: (name) => {
       model = name;

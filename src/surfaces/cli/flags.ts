@@ -99,6 +99,15 @@ export function json(text: string): unknown {
   }
 }
 
+/** One skill more: its name, with its source's id before it where that is not the nearest. */
+function andSkill(text: string, before: readonly object[]): readonly object[] {
+  const [, source_uuid, skill_name] = /^(?:([^:]*):)?([^:]+)$/.exec(text) ?? [];
+  if (skill_name === undefined || source_uuid === "") {
+    throw new InvalidArgumentError("Write the name of a skill, or SOURCE_UUID:NAME; rkat skill list shows them.");
+  }
+  return [...before, source_uuid === undefined ? { skill_name } : { source_uuid, skill_name }];
+}
+
 export interface FieldFlag {
   /** Where the field stands in the operation's input. */
   readonly path: readonly [string, ...string[]];
@@ -170,6 +179,7 @@ function optionOf({ word, schema }: WrittenField): Option {
   if (word.endsWith("<usd>")) return option.argParser(dollars);
   if (word.endsWith("<share>")) return option.argParser(partOfOne);
   if (word.endsWith("<true|false>")) return option.argParser(trueOrFalse);
+  if (word.endsWith("<skill>")) return new Option(word, several).argParser(andSkill).default([]);
   if (word.endsWith("<json>")) {
     return option.argParser(Array.isArray(examples) ? jsonLike(examples[0]) : (text) => new GivenJson(text));
   }

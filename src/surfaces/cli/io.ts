@@ -98,6 +98,9 @@ export interface Paint {
   readonly blue: Brush;
   readonly magenta: Brush;
   readonly cyan: Brush;
+  readonly italic: Brush;
+  readonly underline: Brush;
+  readonly strikethrough: Brush;
 }
 
 export function createPaint(output: Output, env: Io["env"]): Paint {
@@ -113,6 +116,9 @@ export function createPaint(output: Output, env: Io["env"]): Paint {
     blue: brush("blue"),
     magenta: brush("magenta"),
     cyan: brush("cyan"),
+    italic: brush("italic"),
+    underline: brush("underline"),
+    strikethrough: brush("strikethrough"),
   };
 }
 

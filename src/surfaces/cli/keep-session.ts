@@ -2,7 +2,7 @@ import type { AgentEvent, AgentEventType } from "../../contract/event.ts";
 import type { EventPage } from "../../contract/event-page.ts";
 import type { KeptContext, KeptPlaces, KeptSession } from "../../contract/kept-session.ts";
 import type { OperationOutput } from "../../contract/operations.ts";
-import type { SessionHistory } from "../../contract/session.ts";
+import type { SessionHistory } from "../../contract/session-info.ts";
 import type { Runtime } from "../../runtime.ts";
 
 type SeqMessage = SessionHistory["messages"][number];
@@ -84,6 +84,8 @@ const TOLD: readonly AgentEventType[] = [
   "retrying",
   "tool_execution_timed_out",
   "tool_approval_answered",
+  "sub_agent_started",
+  "sub_agent_completed",
   "compaction_failed",
   "native_compaction_refused",
   "compaction_dropped",

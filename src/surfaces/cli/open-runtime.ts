@@ -64,10 +64,10 @@ export function withMemory<T>(invocation: Invocation, use: (opened: Opened) => P
 
 /** Opens what is kept to read its configuration, where there is something; reading makes no folder. */
 export async function withConfiguration<T>(invocation: Invocation, use: (opened: Opened) => Promise<T>): Promise<T> {
-  const { config } = await readConfiguration(invocation);
+  const { config, skills } = await readConfiguration(invocation);
   if (config.features.includes("session-store")) return withKept(invocation, [], { use });
   return using(
-    { runtime: await createEmpty(invocation, config), config, place: invocation.place(), isKept: false },
+    { runtime: await createEmpty(invocation, config, skills), config, place: invocation.place(), isKept: false },
     use,
   );
 }
@@ -82,16 +82,22 @@ async function withKept<T>(
   for (const capability of required) requireCapability(new Set(config.features), capability);
   const place = invocation.place();
   const mayHold = config.store.url !== undefined || (await isThere(place.stateFolder));
-  const runtime = mayHold ? await openAt(invocation, loaded, how) : await createEmpty(invocation, config);
+  const runtime = mayHold
+    ? await openAt(invocation, loaded, how)
+    : await createEmpty(invocation, config, loaded.skills);
   return using({ runtime, config, place, isKept: true }, use);
 }
 
 /** A runtime with the capabilities that are configured and no sessions, for what is not about them. */
-export async function createEmpty({ io, parts, place }: Invocation, config: Config): Promise<Runtime> {
+export async function createEmpty(
+  { io, parts, place }: Invocation,
+  config: Config,
+  skills: LoadedConfig["skills"] = [],
+): Promise<Runtime> {
   const compaction = config.features.includes("session-compaction") ? { compaction: true as const } : {};
   const realm = configuredRealm(place(), config.store, { paths: true });
   const memory = config.features.includes("memory-store") ? { memory: {} } : {};
-  const options = { config, realm, env: io.env, projectRoot: place().projectRoot, ...compaction, ...memory };
+  const options = { config, realm, skills, env: io.env, projectRoot: place().projectRoot, ...compaction, ...memory };
   if (!config.features.includes("session-store")) return parts.createRuntime(options);
   return parts.createRuntime({ ...options, store: await parts.createInMemoryStore() });
 }
@@ -113,13 +119,15 @@ async function using<T>(opened: Opened, use: (opened: Opened) => Promise<T>): Pr
 }
 
 function openAt(invocation: Invocation, loaded: LoadedConfig, { log, isLasting = false }: HowOpened): Promise<Runtime> {
-  const { config, compose, mcpServers, trust } = loaded;
+  const { config, compose, mcpServers, subAgents, skills, trust } = loaded;
   const { io, parts, place } = invocation;
   const { yellow } = createPaint(io.stderr, io.env);
   const { projectRoot, stateFolder } = place();
   return parts.openRuntime({
     config,
     mcpServers,
+    subAgents,
+    skills,
     compose,
     trust,
     realm: configuredRealm(place(), config.store, { paths: true }),
@@ -136,6 +144,7 @@ function openAt(invocation: Invocation, loaded: LoadedConfig, { log, isLasting =
 export async function readConfiguration(invocation: Invocation): Promise<LoadedConfig> {
   const loaded = await loadHere(invocation);
   if (loaded.leftOut !== undefined) invocation.warnOnce(loaded.leftOut);
+  for (const problem of loaded.problems) invocation.warnOnce(problem);
   return loaded;
 }
 

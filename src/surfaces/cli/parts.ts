@@ -1,13 +1,16 @@
 import { randomUUID } from "node:crypto";
 import { resolve } from "node:path";
 import { type Command, Option } from "commander";
-import type { Config, loadConfig } from "../../config/load-config.ts";
+import type { Config, LoadedConfig, loadConfig } from "../../config/load-config.ts";
 import type { Entry } from "../../contract/entry.ts";
+import type { AgentEvent } from "../../contract/event.ts";
+import type { HookEntry } from "../../contract/hook.ts";
 import type { JsonTable } from "../../contract/input.ts";
 import type { JsonSchema } from "../../contract/requests.ts";
 import type { Policy, Simulation } from "../../contract/simulation.ts";
 import type { ModelClient, ModelFailure, ModelRequest } from "../../ports/model.ts";
 import type { Store } from "../../ports/store.ts";
+import type { SubAgent } from "../../ports/sub-agent.ts";
 import type { Runtime, RuntimeOptions } from "../../runtime.ts";
 import type { inspectDatabase } from "../../runtime-in-database.ts";
 import type { inspectMcpServers, OpenOptions } from "../../runtime-on-disk.ts";
@@ -74,6 +77,12 @@ export interface Parts {
   /** Serves the console until it is interrupted, and opens it where somebody can see it; returns the exit code. */
   serveConsole(args: readonly string[]): Promise<number>;
   readonly inspectMcpServers: typeof inspectMcpServers;
+  /** Calls a hook once, as a turn would. */
+  tryHook(
+    entry: HookEntry,
+    payload: JsonTable,
+    at: { readonly root: string; readonly env: Io["env"]; readonly config: Config; readonly signal: AbortSignal },
+  ): Promise<HookTrial>;
   /** Reads and writes the configuration's own format; a text that is none of it throws INVALID_PARAMS with the name. */
   toml(): Promise<{ parse(text: string, name: string): JsonTable; format(table: JsonTable): string }>;
   /** Replays recorded logs under other policies. */
@@ -81,7 +90,17 @@ export interface Parts {
   /** The scenarios that every surface must tell alike. */
   loadConformance(): Promise<Conformance>;
   inspectModels(config: Config): Promise<ModelOutlook>;
+  /** Whom sessions can hand tasks to, by what was read here. */
+  subAgentsOf(loaded: Pick<LoadedConfig, "config" | "subAgents">): Promise<readonly SubAgent[]>;
   createScriptedModel(script: (request: ModelRequest, index: number) => ScriptedAnswer): Promise<ModelClient>;
+}
+
+/** What a turn would make of a hook. */
+interface HookTrial {
+  readonly events: readonly AgentEvent[];
+  readonly denied?: string;
+  readonly args?: object;
+  readonly result?: object;
 }
 
 /** What can be done about the key of a realm. */

@@ -1,4 +1,6 @@
 import { RuntimeError } from "../../contract/error.ts";
+import type { SessionSummary } from "../../contract/session-info.ts";
+import { parentageOf } from "../../contract/sub-agents.ts";
 import type { Dispatch } from "../../service/dispatch.ts";
 import { parseSessionRef } from "../wire/events.ts";
 import type { Opened } from "./open-runtime.ts";
@@ -18,6 +20,12 @@ export function shortId(sessionId: string): string {
   return sessionId.slice(0, 13);
 }
 
+/** The same for a list: as much of each as tells all of them apart. */
+export function shortIds(ids: readonly string[]): (sessionId: string) => string {
+  const chars = distinctChars(ids);
+  return (sessionId) => sessionId.slice(0, chars);
+}
+
 /** The id of the session that a word of the command line stands for. */
 export async function findSession({ runtime, place }: Opened, word: string): Promise<string> {
   const { dispatch } = runtime;
@@ -34,12 +42,30 @@ export async function findSession({ runtime, place }: Opened, word: string): Pro
 }
 
 async function sessionBack(dispatch: Dispatch, back: number): Promise<string> {
-  const { sessions } = await dispatch("listSessions", { offset: back, limit: 1 });
-  const [session] = sessions;
+  const session = await ownSession(dispatch, back);
   if (session !== undefined) return session.session_id;
   if (back === 0) throw new RuntimeError("SESSION_NOT_FOUND", "there is no session yet; rkat PROMPT starts one");
   const message = `~${back} is further back than the oldest session; rkat session list shows them`;
   throw new RuntimeError("SESSION_NOT_FOUND", message);
+}
+
+const PAGE = 64;
+
+/** The newest but so many of those that a person had; a sub-agent's session is found by its parent, or its id. */
+async function ownSession(dispatch: Dispatch, back: number): Promise<SessionSummary | undefined> {
+  let left = back;
+  let cursor: string | undefined;
+  do {
+    // Mostly the very first is meant.
+    const limit = back === 0 && cursor === undefined ? 1 : PAGE;
+    const input = { limit, ...(cursor === undefined ? {} : { cursor }) };
+    const { sessions, next_cursor } = await dispatch("listSessions", input);
+    const own = sessions.filter((session) => parentageOf(session) === undefined);
+    if (own.length > left) return own[left];
+    left -= own.length;
+    cursor = next_cursor;
+  } while (cursor !== undefined);
+  return undefined;
 }
 
 async function sessionBeginning(dispatch: Dispatch, prefix: string): Promise<string> {

@@ -6,6 +6,7 @@ import { attempt, compactedLines, undoCompaction } from "./commands/compact.ts";
 import { showCompaction } from "./commands/compaction-views.ts";
 import { searchAndShow, showMemoryStatus } from "./commands/memory.ts";
 import { showList, showSession } from "./commands/session-views.ts";
+import { showSkills } from "./commands/skill.ts";
 import { contextBar } from "./context-strip.ts";
 import { type Chat, currentOf, type SlashCommand, tell } from "./conversation.ts";
 import { alignColumns, counted, createPaint } from "./io.ts";
@@ -155,6 +156,21 @@ const COMMANDS: Readonly<Record<string, SlashCommand>> = {
   },
   ...COMPACTION_COMMANDS,
   ...MEMORY_COMMANDS,
+  skill: {
+    takes: "[NAME]",
+    meaning: "load a skill with the next prompt; without a name, list them",
+    run: async (chat, rest) => {
+      const { runtime } = chat.opened;
+      if (rest === "") {
+        showSkills(chat.invocation.io, (await runtime.dispatch("listSkills", {})).skills);
+        return false;
+      }
+      // One that is not there, or cannot be read, is told of now and not with the prompt.
+      const { name } = await runtime.dispatch("readSkill", { skill_name: rest });
+      chat.conversation.useSkill(name);
+      return tell(chat, `${name} is loaded with the next prompt.`);
+    },
+  },
   model: {
     takes: "NAME",
     meaning: "use another model from the next turn on; without a name, say which",

@@ -3,10 +3,11 @@ import type { Caller } from "../../contract/caller.ts";
 import type { PendingCall } from "../../contract/client-tools.ts";
 import { asRuntimeError, RuntimeError } from "../../contract/error.ts";
 import type { AgentEvent } from "../../contract/event.ts";
-import { ConfigTool, type ReadPayload, TurnExtras, type TurnPayload } from "../../contract/mcp-tools.ts";
+import { ConfigTool, type ReadPayload, SkillsTool, TurnExtras, type TurnPayload } from "../../contract/mcp-tools.ts";
 import type { OperationName } from "../../contract/operations.ts";
 import { parseParams } from "../../contract/requests.ts";
-import type { RunResult, SessionInfo } from "../../contract/session.ts";
+import type { RunResult } from "../../contract/session.ts";
+import type { SessionInfo } from "../../contract/session-info.ts";
 import type { Dispatch } from "../../service/dispatch.ts";
 import { createEventQueue, type Delivery, type Listener } from "../../service/event-queue.ts";
 import { type Params, toEnvelope, withPlainIds, withSessionRefs } from "../wire/events.ts";
@@ -57,8 +58,9 @@ export function jsonResult(payload: unknown, { isStructured }: { readonly isStru
   return { content: [{ type: "text", text: JSON.stringify(payload) }], ...structured };
 }
 
-/** One tool stands for three operations on the configuration; its first argument says which. */
+/** One tool stands for three operations on the configuration, one for two on skills; its first argument says which. */
 function settleOperation(operation: OperationName, args: Params): { operation: OperationName; args: Params } {
+  if (operation === "readSkill") return settleSkills(args);
   if (operation !== "patchConfig") return { operation, args };
   const { action, config, patch, expected_generation } = parseParams(ConfigTool, args);
   if (config !== undefined) requireAction("config", "set", action);
@@ -71,6 +73,13 @@ function settleOperation(operation: OperationName, args: Params): { operation: O
     case "patch":
       return { operation: "patchConfig", args: { patch, expected_generation } };
   }
+}
+
+function settleSkills(given: Params): { operation: OperationName; args: Params } {
+  const { action, skill_key, file, source } = parseParams(SkillsTool, given);
+  if (action === "list") return { operation: "listSkills", args: source === undefined ? {} : { source_uuid: source } };
+  if (skill_key === undefined) throw new RuntimeError("SKILL_NOT_FOUND", "skill_key: write a key of the list");
+  return { operation: "readSkill", args: { ...skill_key, ...(file === undefined ? {} : { file }) } };
 }
 
 /** What an action leaves aside would be taken for done. */

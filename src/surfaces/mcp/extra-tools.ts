@@ -1,13 +1,11 @@
 import type { CallToolResult, Tool } from "@modelcontextprotocol/sdk/types.js";
 import { asRuntimeError, RuntimeError } from "../../contract/error.ts";
 import { EXTRA_TOOLS, type ExtraTool, objectSchemaOf, resultSchemaOf } from "../../contract/mcp-tools.ts";
-import { MEMORY_SKILL } from "../../contract/memory.ts";
 import { parseParams } from "../../contract/requests.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Delivery } from "../../service/event-queue.ts";
 import type { Asked } from "../wire/asked-by.ts";
 import { listenTo, type Params, toEnvelope, withPlainIds } from "../wire/events.ts";
-import { skillsOf } from "../wire/host.ts";
 import { jsonResult, toolFailure } from "./call-tool.ts";
 
 /** The tools of one client that are no rows of the table of operations. */
@@ -49,7 +47,7 @@ export function describeExtraTools(): readonly Tool[] {
   });
 }
 
-export function createExtraTools({ dispatch, subscribe, realm, clock }: ExtraParts): ExtraTools {
+export function createExtraTools({ subscribe, realm, clock }: ExtraParts): ExtraTools {
   const streams = new Map<string, OpenStream>();
 
   const open = async (params: Params) => {
@@ -88,25 +86,10 @@ export function createExtraTools({ dispatch, subscribe, realm, clock }: ExtraPar
     streams.delete(stream_id);
     return { stream_id, closed: true, already_closed };
   };
-  const skills = async (params: Params) => {
-    const { action, skill_key, source } = parseParams(EXTRA_TOOLS.meerkat_skills.input, params);
-    const there = (await skillsOf({ dispatch })).filter(
-      ({ key }) => source === undefined || key.source_uuid === source,
-    );
-    if (action === "list") return { skills: there };
-    const { source_uuid, skill_name } = skill_key ?? {};
-    const found = there.find(({ key }) => key.source_uuid === source_uuid && key.skill_name === skill_name);
-    if (found !== undefined) return { ...found, body: MEMORY_SKILL };
-    throw new RuntimeError(
-      "SKILL_NOT_FOUND",
-      "skill_key: write a key of the list; this server has no other skill to read",
-    );
-  };
   const run: Readonly<Record<ExtraTool, (params: Params, signal: AbortSignal) => unknown>> = {
     meerkat_event_stream_open: open,
     meerkat_event_stream_read: read,
     meerkat_event_stream_close: close,
-    meerkat_skills: skills,
   };
   const answer = async (name: ExtraTool, args: Params, signal: AbortSignal): Promise<CallToolResult> => {
     try {

@@ -1,5 +1,6 @@
 import type { ElicitRequestFormParams, ElicitResult } from "@modelcontextprotocol/sdk/types.js";
 import type { AgentEventOf } from "../../contract/event.ts";
+import { questionIn } from "../../contract/sub-agents.ts";
 import type { CallContext, Dispatch } from "../../service/dispatch.ts";
 import type { Listener } from "../../service/event-queue.ts";
 
@@ -35,7 +36,8 @@ export function askingClient(
   return (delivery) => {
     next?.(delivery);
     // A client that fails to ask leaves the question to others, until its time has passed.
-    if (delivery.event.type === "tool_approval_requested") ask(delivery.event).catch(() => {});
+    const question = questionIn(delivery.event);
+    if (question !== undefined) ask(question).catch(() => {});
   };
 }
 

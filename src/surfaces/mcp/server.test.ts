@@ -23,8 +23,12 @@ describe("what a client is told at first", () => {
     const rows = Object.values(OPERATIONS).flatMap((row) => ("mcp" in row ? [[row.mcp, row.summary]] : []));
     const extra = Object.entries(EXTRA_TOOLS).map(([name, { summary }]) => [name, summary]);
     expect(Object.fromEntries(tools.map(({ name, description }) => [name, description]))).toEqual(
-      // One tool for three rows says what all of them do.
-      { ...Object.fromEntries([...rows, ...extra]), meerkat_config: expect.stringMatching(/get.*set.*patch/) },
+      // One tool for several rows says what all of them do.
+      {
+        ...Object.fromEntries([...rows, ...extra]),
+        meerkat_config: expect.stringMatching(/get.*set.*patch/),
+        meerkat_skills: expect.stringMatching(/list.*inspect/),
+      },
     );
     const byName = new Map(tools.map((tool) => [tool.name, tool]));
     expect(byName.get("memory_search")?.inputSchema).toMatchObject({

@@ -6,6 +6,7 @@ import {
   ResumeTool,
   RunTool,
   resultSchemaOf,
+  SkillsTool,
   TurnPayload,
 } from "../../contract/mcp-tools.ts";
 import { OPERATIONS, type OperationName } from "../../contract/operations.ts";
@@ -60,15 +61,18 @@ function toolOf(name: string, operation: OperationName): Tool {
   };
 }
 
-const INPUTS: Partial<Record<OperationName, typeof RunTool | typeof ResumeTool | typeof ConfigTool>> = {
+type ToolInput = typeof RunTool | typeof ResumeTool | typeof ConfigTool | typeof SkillsTool;
+const INPUTS: Partial<Record<OperationName, ToolInput>> = {
   createSession: RunTool,
   resumeSession: ResumeTool,
   patchConfig: ConfigTool,
+  readSkill: SkillsTool,
 };
 
 const DESCRIPTIONS: Partial<Record<OperationName, string>> = {
   patchConfig:
     "Read the effective configuration (get), replace the project's own layer of it (set), or change that layer by a merge patch in which null removes a key (patch).",
+  readSkill: "List the skills of this server (list), or read the one a key of the list names (inspect).",
 };
 
 /** Operations that answer with a list, as the tool of the same name does inside a session. */
@@ -80,7 +84,8 @@ export const RUNS_TURN: readonly OperationName[] = ["createSession", "startTurn"
 const OUTPUT_SCHEMA_CHARS_MAX = 2_560;
 
 function outputSchemaOf(operation: OperationName): Tool["outputSchema"] {
-  if (ANSWERS_LIST.includes(operation)) return undefined;
+  // One that answers in one of two forms has no schema of one object.
+  if (ANSWERS_LIST.includes(operation) || operation === "readSkill") return undefined;
   const schema = resultSchemaOf(payloadSchema(operation));
   return JSON.stringify(schema ?? "").length > OUTPUT_SCHEMA_CHARS_MAX ? undefined : schema;
 }

@@ -1,4 +1,4 @@
-import type { SessionInfo } from "../../contract/session.ts";
+import type { SessionInfo } from "../../contract/session-info.ts";
 import type { Asked } from "../wire/asked-by.ts";
 import { notThere, type ResponsePlace, responseId } from "./ids.ts";
 import { metadataIn } from "./metadata.ts";

@@ -1,6 +1,6 @@
 import { RuntimeError } from "../../contract/error.ts";
 import type { AgentEvent } from "../../contract/event.ts";
-import type { SessionHistory, SessionInfo } from "../../contract/session.ts";
+import type { SessionHistory, SessionInfo } from "../../contract/session-info.ts";
 import type { Delivery } from "../../service/event-queue.ts";
 import type { Asked } from "../wire/asked-by.ts";
 import { notThere, type ResponsePlace, responseId } from "./ids.ts";

@@ -1,5 +1,6 @@
 import type { AgentEvent, AgentEventOf } from "../../contract/event.ts";
 import type { ContentBlock, StopReason } from "../../contract/message.ts";
+import { questionIn } from "../../contract/sub-agents.ts";
 import type { UiChatData } from "../../contract/ui-chat.ts";
 import type { Delivery } from "../../service/event-queue.ts";
 
@@ -114,6 +115,11 @@ function tell(event: AgentEvent, told: Told, { isClientTool, tellsPieces }: Enco
       return askFor(event);
     case "tool_approval_answered":
       return answered(event, told);
+    case "sub_agent_event": {
+      // Without a part for the call, which the page has never seen: the word is given to the sub-agent's own session.
+      const question = questionIn(event);
+      return question === undefined ? [] : [approvalPart(question)];
+    }
     case "turn_completed":
       told.stop = event.stop_reason;
       return [];
@@ -215,7 +221,6 @@ function hitsIn(output: string): unknown {
 
 function askFor(event: AgentEventOf<"tool_approval_requested">): readonly UiChunk[] {
   const { approval_id, calls } = event;
-  const data: UiChatData["approval"] = withoutType(event);
   return [
     ...calls.map(({ id, why }) => ({
       type: "tool-approval-request",
@@ -223,8 +228,13 @@ function askFor(event: AgentEventOf<"tool_approval_requested">): readonly UiChun
       toolCallId: id,
       reason: why,
     })),
-    { type: "data-approval", id: approval_id, data },
+    approvalPart(event),
   ];
+}
+
+function approvalPart(event: AgentEventOf<"tool_approval_requested">): UiChunk {
+  const data: UiChatData["approval"] = withoutType(event);
+  return { type: "data-approval", id: event.approval_id, data };
 }
 
 function answered(

@@ -6,7 +6,7 @@ import {
   type Message,
   type ToolResult,
 } from "../../contract/message.ts";
-import type { SessionHistory } from "../../contract/session.ts";
+import type { SessionHistory } from "../../contract/session-info.ts";
 import { textOf } from "./content.ts";
 
 type SeqMessage = SessionHistory["messages"][number];

@@ -1,5 +1,5 @@
 import { RuntimeError } from "../../contract/error.ts";
-import type { SessionSummary } from "../../contract/session.ts";
+import type { SessionSummary } from "../../contract/session-info.ts";
 import type { UiChatRequest } from "../../contract/ui-chat.ts";
 import type { CallContext } from "../../service/dispatch.ts";
 import type { Asked } from "../wire/asked-by.ts";

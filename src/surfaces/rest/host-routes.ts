@@ -21,7 +21,6 @@ export function createHostRoutes({ runtime, host, version, turns }: HostParts): 
     { ...get("/runtime/host_info"), serve: async () => jsonAnswer(await about["runtime/host_info"]()) },
     { ...get("/runtime/capabilities"), serve: async () => jsonAnswer(await about["runtime/capabilities"]()) },
     { ...get("/runtime/health"), serve: () => jsonAnswer(about["runtime/health"]()) },
-    { ...get("/skills"), serve: async () => jsonAnswer(await about["skills/list"]()) },
   ];
   const readStatus = createInputReader("readSession", host.realm);
   const document = openApiDocument(version);

@@ -244,7 +244,6 @@ const EXTRA_PATHS: Readonly<Record<string, Readonly<Record<string, OpenApiOperat
   "/runtime/host_info": { get: told("hostInfo", "Say what this server is and serves.") },
   "/runtime/capabilities": { get: told("hostCapabilities", "Say which features this server has.") },
   "/runtime/health": { get: told("hostHealth", "Say that the server is there, in JSON.") },
-  "/skills": { get: told("listSkills", "List the skills of this server.") },
   "/openapi.json": { get: told("openapi", "Read this document.") },
   "/docs": { get: told("docs", "Read this document as a page.", "text/html") },
 };

@@ -84,7 +84,7 @@ describe("what is refused", () => {
   it("[H1] [F2] is what was asked for and is not there, in a new session and in a further turn", async () => {
     const { call } = await serveRest();
     const { session_id } = (await call("POST /sessions", { prompt: "hi", enable_mob: false, peer_meta: null })).body;
-    const asks = [{ enable_web_search: true }, { hooks_override: { entries: [{}] } }, { external_tools: [{}] }];
+    const asks = [{ enable_web_search: true }, { external_tools: [{}] }];
     for (const route of ["POST /sessions", `POST /sessions/${session_id}/messages`]) {
       for (const fields of asks) {
         const { status, body } = await call(route, { prompt: "hi", ...fields });

@@ -1,4 +1,3 @@
-import { type SkillRow, skillsWith } from "../../contract/memory.ts";
 import { CONTRACT_VERSION } from "../../contract/version.ts";
 import type { Runtime } from "../../service/runtime-calls.ts";
 import { backendOf } from "./realm.ts";
@@ -47,14 +46,7 @@ export function describeHost(
       },
       endpoints: self.endpoints(),
     }),
-    "skills/list": async () => ({ skills: await skillsOf(runtime) }),
   };
-}
-
-/** The skills sessions of this runtime may be told of. */
-export async function skillsOf(runtime: Pick<Runtime, "dispatch">): Promise<readonly SkillRow[]> {
-  const { capabilities } = await runtime.dispatch("readCapabilities", {});
-  return skillsWith({ memory: capabilities.some(({ id, status }) => id === "memory_store" && status === "Available") });
 }
 
 async function featuresOf(runtime: Pick<Runtime, "dispatch">): Promise<Readonly<Record<string, boolean>>> {

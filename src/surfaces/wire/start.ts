@@ -138,7 +138,7 @@ export async function serveFolder<F extends ServerFlags>(io: ServerIo, parts: Se
   const request = { ...asked, cwd, home, dataHome: env.XDG_DATA_HOME, newId: clock.newId };
   const isChosen = flags.realm !== undefined || flags.isolated === true;
   const asFolder = { ...resolveRealm(request), isChosen };
-  const { config, compose, mcpServers, trust, leftOut } = await parts.loadConfig({
+  const { config, compose, mcpServers, subAgents, skills, trust, leftOut, problems } = await parts.loadConfig({
     cwd: projectRoot,
     home: resolve(cwd, flags.userConfigRoot ?? home),
     env,
@@ -157,6 +157,7 @@ export async function serveFolder<F extends ServerFlags>(io: ServerIo, parts: Se
   const warn = (sentence: string): void => journal.say(sentence, "warn");
   for (const note of flags.notes) log(note);
   if (leftOut !== undefined) warn(leftOut);
+  for (const problem of problems) warn(problem);
   const keeps = keepsSomething(config);
   const http = given && {
     ...admissionOf({ ...given, token: given.token ?? env.RKAT_TOKEN }, stateFolder),
@@ -179,6 +180,8 @@ export async function serveFolder<F extends ServerFlags>(io: ServerIo, parts: Se
     config,
     compose,
     mcpServers,
+    subAgents,
+    skills,
     trust,
     ...(http === undefined
       ? {}

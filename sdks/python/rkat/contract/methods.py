@@ -175,6 +175,29 @@ class ClientMethods(Handle):
         )
         return answer
 
+    async def skills(self, *, source_uuid: str | None = None) -> list[results.SkillRow]:
+        """List the skills of this runtime, those that a nearer one of the same name hides among them.
+
+        - `source_uuid`: only those of this source
+        """
+        answer = await self._request("skills/list", source_uuid=source_uuid)
+        skills: list[results.SkillRow] = answer["skills"]
+        return skills
+
+    async def skill(
+        self, skill_name: str, *, source_uuid: str | None = None, file: str | None = None
+    ) -> results.SkillText:
+        """Read a skill's text, or one of the files beside it, as a model that loads it is given it.
+
+        - `source_uuid`: its source; without it, the one that sessions have
+        - `skill_name`: the skill, by its name
+        - `file`: a file beside it
+        """
+        answer: results.SkillText = await self._request(
+            "skills/inspect", source_uuid=source_uuid, skill_name=skill_name, file=file
+        )
+        return answer
+
     async def usage(
         self,
         *,

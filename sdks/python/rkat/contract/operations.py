@@ -73,6 +73,8 @@ OPERATIONS: dict[str, Operation] = {
     "readConfig": Operation("config/get", "GET /config"),
     "setConfig": Operation("config/set", "PUT /config"),
     "patchConfig": Operation("config/patch", "PATCH /config"),
+    "listSkills": Operation("skills/list", "GET /skills"),
+    "readSkill": Operation("skills/inspect", "GET /skills/{source_uuid}/{skill_name}"),
     "readUsage": Operation("usage/read", "GET /usage"),
     "readAccess": Operation("access/get", "GET /access"),
     "readCapabilities": Operation("capabilities/get", "GET /capabilities"),

@@ -64,10 +64,73 @@ class SkillRef(TypedDict):
 
     kind: NotRequired[Literal["structured"]]
     """The form of the reference; there is one."""
-    source_uuid: str
-    """The source of the skill, as skills/list names it."""
+    source_uuid: NotRequired[str]
+    """The source of the skill, as skills/list names it; without it, the one that sessions have."""
     skill_name: str
     """The name of the skill there."""
+
+
+HookPoint: TypeAlias = Literal[
+    "run_started",
+    "run_completed",
+    "run_failed",
+    "pre_llm_request",
+    "post_llm_response",
+    "pre_tool_execution",
+    "post_tool_execution",
+    "turn_boundary",
+    "session_created",
+    "session_archived",
+    "pre_compaction",
+    "post_compaction",
+]
+
+
+class HookEntryRuntime(TypedDict):
+    """`runtime` of `HookEntry`."""
+
+    type: Literal["command"]
+    """What it is; a configuration has commands alone."""
+    command: str
+    """The program, by its name or its path from the project's folder."""
+    args: NotRequired[Sequence[str]]
+    """What it is started with; no shell reads it."""
+    env: NotRequired[Mapping[str, str]]
+    """Variables it is given besides those of the process, whose secrets it is not given."""
+
+
+class HookEntry(TypedDict):
+    """`entries` of `HooksOverride`."""
+
+    id: str
+    """Its name, by which events tell of it."""
+    enabled: NotRequired[bool]
+    """Whether it is called."""
+    point: HookPoint
+    """Where it is called."""
+    mode: NotRequired[Literal["foreground", "background"]]
+    """Whether the turn waits for it."""
+    capability: NotRequired[Literal["observe", "guardrail", "rewrite"]]
+    """What its answer can do: nothing, refuse, or refuse and rewrite."""
+    priority: NotRequired[int]
+    """Lower runs first; of two alike, the one that stands first."""
+    failure_policy: NotRequired[Literal["fail_open", "fail_closed"]]
+    """Whether a failure of it refuses the step; without it, of an observer not, of others it does."""
+    timeout_ms: NotRequired[int]
+    """How long it is waited for; without it, hooks.default_timeout_ms."""
+    tools: NotRequired[Sequence[str]]
+    """Of a point about tools: only for tools of these names, in which * stands for any signs."""
+    runtime: HookEntryRuntime
+    """What is started."""
+
+
+class HooksOverride(TypedDict, total=False):
+    """`hooks_override` of `SessionOptions`."""
+
+    entries: Sequence[HookEntry]
+    """Hooks for this turn alone."""
+    disable: Sequence[str]
+    """Hooks, by their ids, that this turn does without."""
 
 
 class ClientTool(TypedDict):
@@ -150,11 +213,9 @@ class SessionOptions(TypedDict, total=False):
     keep_alive: bool
     """Of a new session: answer at once and run its first turn behind; any session takes further turns."""
     skill_refs: Sequence[SkillRef]
-    """Skills for this turn, of those skills/list names."""
+    """A skill to load before the prompt, by its name or source_uuid:name."""
     preload_skills: Sequence[SkillRef]
-    """Skills for the session, of those skills/list names."""
-    hooks_override: Mapping[str, Any]
-    """Leave it out, or let it ask for nothing: there are no hooks on the wire."""
+    """Skills to load before the first prompt, of those skills/list names."""
     enable_schedule: bool
     """Leave it out, or let it ask for nothing: there are no scheduled turns."""
     enable_workgraph: bool
@@ -170,6 +231,8 @@ class SessionOptions(TypedDict, total=False):
     """Leave it out, or let it ask for nothing: agents cannot send each other messages."""
     auth_binding: Mapping[str, Any]
     """Leave it out, or let it ask for nothing: keys come from the environment of the runtime alone."""
+    hooks_override: HooksOverride
+    """Hooks for this turn alone, {entries, disable}, besides and instead of those configured; see docs/hooks.md."""
     model: str
     """The model, such as claude-sonnet-5-5, ollama/llama3.2, offline; see rkat models."""
     provider: str
@@ -206,6 +269,8 @@ class SessionOptions(TypedDict, total=False):
     """The shell, whatever the preset says."""
     enable_memory: bool
     """Search of what was said before, also with the preset none or where [tools] memory is false."""
+    enable_agents: bool
+    """The tool agent, which hands a task to a sub-agent in a session of its own; see docs/sub-agents.md."""
     memory_scope: Literal["project", "session"]
     """What its agent recalls: what was said in the project, or in this session alone; else as configured."""
     tool_filter: Literal["All"] | Mapping[str, Any]
@@ -242,6 +307,8 @@ class TurnOptionsChangeSettings(TypedDict, total=False):
     """None · safe, the default of rkat run: time, tasks, memory · workspace: and files, shell · full: all there are."""
     enable_memory: bool
     """Search of what was said before, also with the preset none or where [tools] memory is false."""
+    enable_agents: bool
+    """The tool agent, which hands a task to a sub-agent in a session of its own; see docs/sub-agents.md."""
     tool_filter: Literal["All"] | Mapping[str, Any]
     """Which of the tools are offered: "All", or those of a list, or all others."""
 
@@ -261,11 +328,9 @@ class TurnOptions(TypedDict, total=False):
     keep_alive: bool
     """Of a new session: answer at once and run its first turn behind; any session takes further turns."""
     skill_refs: Sequence[SkillRef]
-    """Skills for this turn, of those skills/list names."""
+    """A skill to load before the prompt, by its name or source_uuid:name."""
     preload_skills: Sequence[SkillRef]
-    """Skills for the session, of those skills/list names."""
-    hooks_override: Mapping[str, Any]
-    """Leave it out, or let it ask for nothing: there are no hooks on the wire."""
+    """Skills to load before the first prompt, of those skills/list names."""
     enable_schedule: bool
     """Leave it out, or let it ask for nothing: there are no scheduled turns."""
     enable_workgraph: bool
@@ -281,6 +346,8 @@ class TurnOptions(TypedDict, total=False):
     """Leave it out, or let it ask for nothing: agents cannot send each other messages."""
     auth_binding: Mapping[str, Any]
     """Leave it out, or let it ask for nothing: keys come from the environment of the runtime alone."""
+    hooks_override: HooksOverride
+    """Hooks for this turn alone, {entries, disable}, besides and instead of those configured; see docs/hooks.md."""
     initial_turn: Literal["run_immediately", "deferred"]
     """Set when the session was made; a turn may say it again, as it is."""
     max_turns: int
@@ -296,6 +363,8 @@ class TurnOptions(TypedDict, total=False):
     enable_shell: bool
     """Set when the session was made; a turn may say it again, as it is."""
     enable_memory: bool
+    """Set when the session was made; a turn may say it again, as it is."""
+    enable_agents: bool
     """Set when the session was made; a turn may say it again, as it is."""
     memory_scope: Literal["project", "session"]
     """Set when the session was made; a turn may say it again, as it is."""
@@ -367,6 +436,7 @@ WIRE_NAMES: dict[str, str] = {"tool_overlay": "flow_tool_overlay"}
 
 
 INSIDE: dict[str, type] = {
+    "hooks_override": HooksOverride,
     "permissions": PermissionRules,
     "budget_limits": BudgetLimits,
     "compaction": CompactionSettings,

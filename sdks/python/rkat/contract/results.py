@@ -44,6 +44,34 @@ class RunResultUsage(TypedDict):
     """Input and output tokens together."""
 
 
+class Usage(TypedDict):
+    """`usage` of `Delegated`."""
+
+    input_tokens: int
+    """Tokens the model was shown."""
+    output_tokens: int
+    """Tokens the model said."""
+    cache_creation_tokens: NotRequired[int]
+    """Of the input, tokens the provider has put into its cache."""
+    cache_read_tokens: NotRequired[int]
+    """Of the input, tokens the provider has read from its cache."""
+    reasoning_tokens: NotRequired[int]
+    """Of the output, tokens the model thought; absent where nobody tells."""
+    estimated: NotRequired[Literal[True]]
+    """A part of it is an estimate: of a call that was cut no provider tells what it took."""
+    cost: NotRequired[Cost]
+    """What it cost by the prices of its time; absent where no price is known."""
+
+
+class Delegated(TypedDict):
+    """What the session's sub-agents used besides, which its budgets count; absent where it had none."""
+
+    usage: Usage
+    """The tokens they used."""
+    tool_calls: int
+    """The tool calls they made."""
+
+
 class PendingCall(TypedDict):
     """`pending_calls` of `RunResult`."""
 
@@ -97,6 +125,8 @@ class RunResult(TypedDict):
     """Tool calls of the turn."""
     usage: RunResultUsage
     """The tokens the turn used."""
+    delegated: NotRequired[Delegated]
+    """What the session's sub-agents used besides, which its budgets count; absent where it had none."""
     turn_cost: NotRequired[Cost]
     """What the turn cost, its compactions included, while usage.cost is the session's; absent where no price is known.
     """
@@ -108,25 +138,6 @@ class RunResult(TypedDict):
     """The result that matches output_schema."""
     extraction_error: NotRequired[ExtractionError]
     """Why there is no structured_output, though one was asked for."""
-
-
-class Usage(TypedDict):
-    """`usage` of `SessionInfo`."""
-
-    input_tokens: int
-    """Tokens the model was shown."""
-    output_tokens: int
-    """Tokens the model said."""
-    cache_creation_tokens: NotRequired[int]
-    """Of the input, tokens the provider has put into its cache."""
-    cache_read_tokens: NotRequired[int]
-    """Of the input, tokens the provider has read from its cache."""
-    reasoning_tokens: NotRequired[int]
-    """Of the output, tokens the model thought; absent where nobody tells."""
-    estimated: NotRequired[Literal[True]]
-    """A part of it is an estimate: of a call that was cut no provider tells what it took."""
-    cost: NotRequired[Cost]
-    """What it cost by the prices of its time; absent where no price is known."""
 
 
 class SessionInfoBudget(TypedDict):
@@ -184,6 +195,8 @@ class SessionInfo(TypedDict):
     """The beginning of the first thing the user said; empty before."""
     usage: NotRequired[Usage]
     """What the tokens are made of; absent for a session of before that was kept."""
+    delegated: NotRequired[Delegated]
+    """What the session's sub-agents used besides, which its budgets count; absent where it had none."""
     budgets: NotRequired[list[SessionInfoBudget]]
     """The limits it was made with; absent without any, and for a session of before that was kept."""
     last_assistant_text: NotRequired[str]
@@ -1570,6 +1583,74 @@ class ConfigEnvelope(TypedDict):
     """How often the realm's own layer has changed."""
     restart_required: NotRequired[list[str]]
     """Keys that have changed and wait for the next start of this process."""
+
+
+class SkillRowKey(TypedDict):
+    """`key` of `SkillRow`."""
+
+    source_uuid: str
+    """The source it comes from."""
+    skill_name: str
+    """Its name there."""
+
+
+class SkillRowSource(TypedDict):
+    """`source` of `SkillRow`."""
+
+    source_uuid: str
+    """The source it comes from."""
+    display_name: str
+    """Its name for people."""
+    transport_kind: Literal["embedded", "filesystem", "git", "http", "stdio"]
+    """How it is reached."""
+    fingerprint: str
+    """Changes when the skill does."""
+    status: Literal["active", "disabled", "retired"]
+    """Whether it is used."""
+
+
+class SkillRow(TypedDict):
+    """What `listSkills` answers."""
+
+    key: SkillRowKey
+    """What names it across sources."""
+    name: str
+    """Its name."""
+    description: str
+    """What it teaches."""
+    scope: str
+    """Where it holds: builtin, user, project, or code that composed the runtime."""
+    source: SkillRowSource
+    """Where it comes from."""
+    is_active: bool
+    """Whether sessions have it."""
+    shadowed_by: NotRequired[SkillRowKey]
+    """The nearer skill of the same name, which sessions have in its place."""
+
+
+class SkillText(TypedDict):
+    """What `readSkill` answers."""
+
+    key: SkillRowKey
+    """What names it across sources."""
+    name: str
+    """Its name."""
+    description: str
+    """What it teaches."""
+    scope: str
+    """Where it holds: builtin, user, project, or code that composed the runtime."""
+    source: SkillRowSource
+    """Where it comes from."""
+    is_active: bool
+    """Whether sessions have it."""
+    shadowed_by: NotRequired[SkillRowKey]
+    """The nearer skill of the same name, which sessions have in its place."""
+    body: str
+    """The skill itself as a text, or the file that was asked for."""
+    files: NotRequired[list[str]]
+    """The files beside it, by their names, where there are any."""
+    allowed_tools: NotRequired[list[str]]
+    """Calls that need no question while it is loaded, as patterns of rules."""
 
 
 class UsageReportGroup(TypedDict):

@@ -78,12 +78,12 @@ function addReads(parent: Command, invocation: Invocation): void {
   const list = parent
     .command("list")
     .summary("list a session's compactions")
-    .description("Lists the compactions of a session, newest first.")
-    .argument("<session>")
-    .usage("SESSION [options]")
+    .description("Lists the compactions of a session, newest first; without a name, of the last.")
+    .argument("[session]")
+    .usage("[SESSION] [options]")
     .addOption(jsonFlag())
-    .action((session: string, flags: { readonly json?: boolean }) =>
-      onSession(invocation, session, (opened, id) => listCompactions(io, opened, { id, ...flags })),
+    .action((session: string | undefined, flags: { readonly json?: boolean }) =>
+      onSession(invocation, session ?? "last", (opened, id) => listCompactions(io, opened, { id, ...flags })),
     );
   describeHelp(list, { examples: [["rkat compact list last", "when, why, how much smaller, what was lost"]] });
   const show = parent

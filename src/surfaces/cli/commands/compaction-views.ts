@@ -1,6 +1,6 @@
 import type { Compaction, CompactResult } from "../../../contract/compaction.ts";
 import { RuntimeError } from "../../../contract/error.ts";
-import type { SessionHistory } from "../../../contract/session.ts";
+import type { SessionHistory } from "../../../contract/session-info.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
 import {
   ageOf,

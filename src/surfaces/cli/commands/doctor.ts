@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { Command } from "commander";
 import type { Config, LoadedConfig } from "../../../config/load-config.ts";
 import { asRuntimeError, ERRORS, RuntimeError } from "../../../contract/error.ts";
+import type { SubAgent } from "../../../ports/sub-agent.ts";
 import { realmNameIn } from "../../wire/realm.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
 import { describeHelp } from "../help.ts";
@@ -61,7 +62,7 @@ async function examine(invocation: Invocation): Promise<readonly Finding[]> {
   const node: Finding = { check: "node", status: "ok", finding: `Node ${io.nodeVersion}` };
   const folder = await examineFolder(place().projectRoot);
   try {
-    const { config, sources, mcpServers, brought, leftOut } = await loadHere(invocation);
+    const { config, sources, mcpServers, subAgents, brought, leftOut, problems } = await loadHere(invocation);
     const from = sources.length === 0 ? "defaults; no file was found" : sources.join(", ");
     const hint = sources.length === 0 ? { fix: "rkat init writes one to edit" } : {};
     const configuration: Finding = { check: "configuration", status: "ok", finding: from, ...hint };
@@ -72,6 +73,7 @@ async function examine(invocation: Invocation): Promise<readonly Finding[]> {
       ...examineTrust(brought, leftOut),
       ...models,
       ...examineServers(mcpServers),
+      ...examineAgents(await parts.subAgentsOf({ config, subAgents }), problems),
       folder,
       await examineSessions(invocation, config),
       ...(await examineSeal(invocation, config)),
@@ -100,6 +102,13 @@ function brokenConfiguration(thrown: unknown): readonly Finding[] {
 function examineServers(servers: LoadedConfig["mcpServers"]): readonly Finding[] {
   const finding = servers.map(({ name, enabled }) => (enabled === false ? `${name} (off)` : name)).join(", ");
   return finding === "" ? [] : [{ check: "MCP servers", status: "ok", finding, fix: "rkat mcp list tries them" }];
+}
+
+function examineAgents(agents: readonly SubAgent[], problems: LoadedConfig["problems"]): readonly Finding[] {
+  const check = "sub-agents";
+  const finding = agents.map(({ name }) => name).join(", ");
+  const named: readonly Finding[] = finding === "" ? [] : [{ check, status: "ok", finding }];
+  return [...named, ...problems.map((problem): Finding => ({ check, status: "missing", finding: problem }))];
 }
 
 async function examineModels(config: Config, outlook: ModelOutlook): Promise<readonly Finding[]> {

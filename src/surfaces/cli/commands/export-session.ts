@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { type Command, Option } from "commander";
 import { RuntimeError } from "../../../contract/error.ts";
 import type { Message } from "../../../contract/message.ts";
-import type { SessionSummary } from "../../../contract/session.ts";
+import type { SessionSummary } from "../../../contract/session-info.ts";
 import type { Runtime } from "../../../runtime.ts";
 import { sessionLines } from "../../../service/session-lines.ts";
 import { asChatMessages, asMarkdown, asSharedTurns, withBlobs } from "../../../service/transcript-formats.ts";

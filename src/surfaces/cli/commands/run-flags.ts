@@ -28,13 +28,17 @@ export interface RunFlags {
   /** What becomes of the shell and patches where no rule speaks of them; no flag of its own. */
   readonly otherwise?: "ask";
   readonly memory?: boolean;
+  readonly skill: readonly object[];
   readonly allowTool: readonly string[];
   readonly blockTool: readonly string[];
   readonly output: "text" | "json";
   readonly events?: boolean;
   readonly schema?: string;
+  /** As it was written, then what it says. */
+  readonly hooksOverride?: string | JsonObject | undefined;
   /** Undefined: as suits the output. */
   readonly stream?: boolean;
+  readonly plain?: boolean;
   readonly verbose?: boolean;
   readonly stdin: StdinMode;
   readonly file: readonly string[];
@@ -51,7 +55,16 @@ export function addRunFlags(command: Command, own: readonly Option[]): void {
   const groups: Readonly<Record<string, readonly (Option | string)[]>> = {
     Model: ["model", "provider", "system_prompt", "additional_instructions", paramFlag(), "provider_params"],
     "Budgets (the turn ends gracefully, its text is kept)": ["budget_limits", "max_turns", "max_tokens"],
-    Tools: ["tool_preset", yoloFlag(), "enable_memory", "tool_filter", "permissions", yesFlag()],
+    Tools: [
+      "tool_preset",
+      yoloFlag(),
+      "enable_memory",
+      "enable_agents",
+      "skill_refs",
+      "tool_filter",
+      "permissions",
+      yesFlag(),
+    ],
     Output: [...formatFlags(), "output_schema", ...streamFlags()],
   };
   // What is safe comes first where one chooses.
@@ -90,6 +103,7 @@ function streamFlags(): readonly Option[] {
   return [
     new Option("-s, --stream", "print text as it arrives; the default on a terminal"),
     new Option("--no-stream", "print the text when the turn is over"),
+    new Option("--plain", "print text as the model wrote it, as a pipe gets it; on a terminal Markdown is shown"),
     new Option("-v, --verbose", "tell every event on stderr"),
   ];
 }
@@ -160,26 +174,42 @@ function lenient(text: string): unknown {
 }
 
 /** The schema that `--schema` gives, in a file or as it stands; undefined when it is not there. */
-export async function readSchema(given: string | undefined, cwd: string): Promise<JsonObject | undefined> {
+export function readSchema(given: string | undefined, cwd: string): Promise<JsonObject | undefined> {
+  return readObject({ flag: "--schema", is: "a JSON schema" }, given, cwd);
+}
+
+/** The flags with what `--hooks-override` gives, in a file or as it stands. */
+export async function withHooksOverride<F extends RunFlags>(flags: F, cwd: string): Promise<F> {
+  const { hooksOverride: given } = flags;
+  if (typeof given !== "string") return flags;
+  const hooksOverride = await readObject({ flag: "--hooks-override", is: "a change of hooks" }, given, cwd);
+  return { ...flags, hooksOverride };
+}
+
+async function readObject(
+  { flag, is }: { readonly flag: string; readonly is: string },
+  given: string | undefined,
+  cwd: string,
+): Promise<JsonObject | undefined> {
   if (given === undefined) return undefined;
   const isInline = given.trimStart().startsWith("{");
-  const text = isInline ? given : await readSchemaFile(given, cwd);
-  const source = isInline ? "--schema" : given;
+  const text = isInline ? given : await readJsonFile(flag, given, cwd);
+  const source = isInline ? flag : given;
   try {
     const schema: unknown = JSON.parse(text);
     if (typeof schema === "object" && schema !== null && !Array.isArray(schema)) return { ...schema };
   } catch (cause) {
     throw new RuntimeError("INVALID_PARAMS", `${source} is not valid JSON`, { cause });
   }
-  throw new RuntimeError("INVALID_PARAMS", `${source} is not a JSON schema: it must be an object`);
+  throw new RuntimeError("INVALID_PARAMS", `${source} is not ${is}: it must be an object`);
 }
 
-async function readSchemaFile(path: string, cwd: string): Promise<string> {
+async function readJsonFile(flag: string, path: string, cwd: string): Promise<string> {
   try {
     return await readFile(resolve(cwd, path), "utf8");
   } catch (cause) {
     const reason = isErrno(cause) && cause.code === "ENOENT" ? "there is no such file" : "it cannot be read";
-    throw new RuntimeError("INVALID_PARAMS", `--schema ${path}: ${reason}`, { cause });
+    throw new RuntimeError("INVALID_PARAMS", `${flag} ${path}: ${reason}`, { cause });
   }
 }
 

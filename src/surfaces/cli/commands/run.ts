@@ -4,11 +4,20 @@ import type { Runtime } from "../../../runtime.ts";
 import { askLine, canAsk, createAsker, UNATTENDED } from "../ask-person.ts";
 import { describeHelp } from "../help.ts";
 import { createPaint, type Io, interruptedExit } from "../io.ts";
+import type { MarkdownStream } from "../markdown.ts";
 import { withRuntime, withSessions } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
 import { findSession, SELECTOR_HINT } from "../session-selector.ts";
 import { fileFlag, withFiles } from "./attached-files.ts";
-import { addRunFlags, type RunFlags, readPrompt, readSchema, resumeFlag, stdinFlag } from "./run-flags.ts";
+import {
+  addRunFlags,
+  type RunFlags,
+  readPrompt,
+  readSchema,
+  resumeFlag,
+  stdinFlag,
+  withHooksOverride,
+} from "./run-flags.ts";
 import { judge, resumeSession, startSession, turnChange, watchTurn, withSessionRef } from "./start-turn.ts";
 import { askForTrust } from "./trust.ts";
 import { createEventsView, createJsonView, createTextView, type TextViewOptions, type TurnView } from "./turn-view.ts";
@@ -81,8 +90,9 @@ const EXIT_CODES = [
 ] as const;
 
 /** Runs the turn and shows it; returns the exit code. */
-async function runTurn(invocation: Invocation, words: readonly string[], flags: RunFlags): Promise<number> {
+async function runTurn(invocation: Invocation, words: readonly string[], given: RunFlags): Promise<number> {
   const { io } = invocation;
+  const flags = await withHooksOverride(given, io.cwd);
   const { resume } = flags;
   refuseContradictions(flags);
   const prompt = await withFiles(await readPrompt(io, words, flags.stdin), flags.file, io.cwd);
@@ -101,7 +111,12 @@ async function runTurn(invocation: Invocation, words: readonly string[], flags: 
             change: turnChange(flags, outputSchema),
           });
     const { hear } = createAsker(io, opened.runtime.dispatch, (question, over) => askLine(io, question, over));
-    const result = await watchTurn({ stream, view: chooseView(io, flags), complete: withSessionRef(opened), hear });
+    const result = await watchTurn({
+      stream,
+      view: await chooseView(io, flags),
+      complete: withSessionRef(opened),
+      hear,
+    });
     const verdict = judge(result, limits);
     if (verdict.sentence !== undefined) io.stderr.write(`${createPaint(io.stderr, io.env).yellow(verdict.sentence)}\n`);
     // Whoever pressed Ctrl-C is told so, whatever had been reached by then.
@@ -126,14 +141,30 @@ export async function mentionMissingMemory(io: Io, runtime: Runtime, { tools, yo
 }
 
 /** The view that the flags and the output ask for. */
-export function chooseView(io: Io, flags: RunFlags, own: Pick<TextViewOptions, "remark"> = {}): TurnView {
+export async function chooseView(
+  io: Io,
+  flags: RunFlags,
+  own: Pick<TextViewOptions, "remark"> = {},
+): Promise<TurnView> {
   const isVerbose = flags.verbose === true;
   if (flags.events) return createEventsView(io);
   if (flags.output === "json") return createJsonView(io, { isVerbose });
   // With a schema stdout is for the JSON alone, unless the talk was asked for, too.
   const isStreaming = flags.stream ?? (io.stdout.isTerminal && flags.schema === undefined);
-  return createTextView(io, { isStreaming, isVerbose, ...own });
+  const isRaw = flags.plain === true || !io.stdout.isTerminal || io.env.TERM === "dumb" || flags.schema !== undefined;
+  const markdown = isRaw ? {} : { markdown: await openMarkdown(io) };
+  return createTextView(io, { isStreaming, isVerbose, ...markdown, ...own });
 }
+
+/** Loaded where somebody looks at it. */
+async function openMarkdown({ stdout, env }: Io): Promise<MarkdownStream> {
+  const { createMarkdownStream } = await import("../markdown.ts");
+  const width = (): number => stdout.columns ?? COLUMNS;
+  return createMarkdownStream({ write: (text) => stdout.write(text), width, paint: createPaint(stdout, env) });
+}
+
+/** Of a terminal that does not say. */
+const COLUMNS = 80;
 
 /**
  * Ends a bare `--resume` where its value ends. The parser would take the next word for the value, whatever it is, and

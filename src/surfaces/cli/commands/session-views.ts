@@ -2,8 +2,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { AgentEvent } from "../../../contract/event.ts";
 import type { EventPage } from "../../../contract/event-page.ts";
 import type { AssistantBlock, Content, Message } from "../../../contract/message.ts";
-import type { SessionInfo, SessionSummary } from "../../../contract/session.ts";
 import type { SessionContext } from "../../../contract/session-context.ts";
+import type { SessionInfo, SessionSummary } from "../../../contract/session-info.ts";
+import { parentageOf } from "../../../contract/sub-agents.ts";
 import type { Runtime } from "../../../runtime.ts";
 import { formatSessionRef } from "../../wire/events.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
@@ -25,7 +26,7 @@ import {
 } from "../io.ts";
 import type { Opened } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
-import { shortId } from "../session-selector.ts";
+import { shortId, shortIds } from "../session-selector.ts";
 import { toolName, verboseLineOf } from "./turn-view.ts";
 
 export interface ListFlags {
@@ -179,22 +180,29 @@ function printSessions(io: Io, sessions: readonly SessionSummary[], withCost: bo
   const now = Date.now();
   const costs = (text: string): readonly string[] => (withCost ? [text] : []);
   const rows = [["ID", "CHANGED", "MESSAGES", "TOKENS", ...costs("COST"), "STATE", "MODEL", "BEGINS WITH"]];
+  const idOf = shortIds(sessions.map(({ session_id }) => session_id));
   for (const session of sessions) {
     rows.push([
-      shortId(session.session_id),
+      idOf(session.session_id),
       ageOf(session.updated_at, now),
       grouped(session.message_count).padStart("MESSAGES".length),
       grouped(session.total_tokens).padStart("TOKENS".length),
       ...costs(costText(session.cost)),
       session.state,
       session.model,
-      session.title,
+      titleOf(session),
     ]);
   }
   const paint = createPaint(io.stdout, io.env);
   for (const [index, line] of alignColumns(fitting(rows, io.stdout.columns ?? COLUMNS_DEFAULT)).entries()) {
     io.stdout.write(`${paintRow(paint, line, sessions[index - 1]?.state)}\n`);
   }
+}
+
+/** A sub-agent's session says whose it is. */
+function titleOf(session: SessionSummary): string {
+  const child = parentageOf(session);
+  return child === undefined ? session.title : `↳ ${child.agent}: ${session.title}`;
 }
 
 function paintRow({ dim, yellow, green }: Paint, line: string, state: SessionSummary["state"] | undefined): string {

@@ -48,6 +48,17 @@ describe("a session that is kept", () => {
     expect((await run(["session", "rewrite", id, "--from", "0", "--messages", "{}"])).code).toBe(2);
   });
 
+  it("[G5] is the last where who only looks names none", async () => {
+    await begin("The server is called heron.");
+    const id = await begin("The port is 8443.");
+    for (const words of ["show", "context", "calls", "events", "pins"]) {
+      const [named, last] = await Promise.all([run(["session", words, id]), run(["session", words])]);
+      expect({ words, ...last }).toEqual({ words, ...named });
+    }
+    expect(await run(["compact", "list"])).toEqual(await run(["compact", "list", id]));
+    expect((await run(["session", "delete"])).stderr).toContain("missing required argument 'session'");
+  });
+
   it("[F5] goes on in later commands with the model and tools it had, however it is named", async () => {
     const id = await begin("The server is called heron.", "-t", "none");
     const other = await begin("The port is 8443.");

@@ -21,6 +21,7 @@ import { addExport } from "./export-session.ts";
 import { addImport } from "./import-session.ts";
 import { addRewrites } from "./rewrite-session.ts";
 import { type PageFlags, writeSessionPage } from "./session-file.ts";
+import { addSessionTree } from "./session-tree.ts";
 import {
   type CallsFlags,
   type ContextFlags,
@@ -41,6 +42,7 @@ export function addSessionCommand(program: Command, invocation: Invocation): voi
     .summary("list, show, fork, rewrite, pin, export, import and archive sessions")
     .description("Looks at the sessions of this folder and changes them; rkat sessions is the same.");
   addReads(session, invocation);
+  addSessionTree(session, invocation);
   addChanges(session, invocation);
   addPins(session, invocation);
   addApprovals(session, invocation);
@@ -84,7 +86,7 @@ function addReads(parent: Command, invocation: Invocation): void {
     .addOption(new Option("--html <file>", "instead, write it as one page that any browser shows").conflicts("history"))
     .option("-f, --force", "with --html, overwrite the file that is there")
     .addOption(jsonFlag());
-  onSession(show, invocation, async (opened, id, flags: ShowFlags | PageFlags) => {
+  onAnySession(show, invocation, async (opened, id, flags: ShowFlags | PageFlags) => {
     if ("html" in flags) return writeSessionPage(invocation, opened, { id, ...flags });
     if ("force" in flags) throw new RuntimeError("INVALID_PARAMS", "--force: it is about the file of --html; name one");
     return showSession(invocation, opened, { id, ...flags });
@@ -104,7 +106,7 @@ function addReads(parent: Command, invocation: Invocation): void {
   addFieldFlags(context, "readContext")
     .option("--calls", "instead, a bar for each of the newest model calls, as rkat session calls")
     .addOption(jsonFlag());
-  onSession(context, invocation, (opened, id, flags: ContextFlags) =>
+  onAnySession(context, invocation, (opened, id, flags: ContextFlags) =>
     showContext(invocation, opened, { id, ...flags }),
   );
   describeHelp(context, {
@@ -120,7 +122,7 @@ function addReads(parent: Command, invocation: Invocation): void {
     .summary("show what filled the context of each model call")
     .description("Shows the newest model calls, oldest first, with what filled the context of each, and compactions.");
   addFieldFlags(calls, "listModelCalls").addOption(jsonFlag());
-  onSession(calls, invocation, (opened, id, flags: CallsFlags) => showCalls(invocation, opened, { id, ...flags }));
+  onAnySession(calls, invocation, (opened, id, flags: CallsFlags) => showCalls(invocation, opened, { id, ...flags }));
   describeHelp(calls, {
     examples: [
       ["rkat session calls last", "a bar a call, against the threshold"],
@@ -135,7 +137,9 @@ function addReads(parent: Command, invocation: Invocation): void {
   addFieldFlags(events, "listEvents", { sequence: withoutIt(0) })
     .option("-f, --follow", "go on as more happens, in any process, until Ctrl-C")
     .addOption(new Option("--json", "one JSON event a line"));
-  onSession(events, invocation, (opened, id, flags: EventsFlags) => showEvents(invocation, opened, { id, ...flags }));
+  onAnySession(events, invocation, (opened, id, flags: EventsFlags) =>
+    showEvents(invocation, opened, { id, ...flags }),
+  );
   describeHelp(events, {
     examples: [
       ["rkat session events last --follow", "watch it from another terminal"],
@@ -251,7 +255,7 @@ function addPins(parent: Command, invocation: Invocation): void {
     .summary("list what is pinned")
     .description("Lists the seqs of a session's pinned messages.")
     .addOption(jsonFlag());
-  onSession<ChangeFlags>(pins, invocation, (opened, id, flags) => listPins(invocation, opened, { id, ...flags }));
+  onAnySession<ChangeFlags>(pins, invocation, (opened, id, flags) => listPins(invocation, opened, { id, ...flags }));
   describeHelp(pins, { examples: [["rkat session pins last", "what every compaction keeps"]] });
   describeHelp(declare(pin, pinMessage), {
     examples: [["rkat session pin last 12", "the message at seq 12, as in show --history"]],
@@ -261,15 +265,19 @@ function addPins(parent: Command, invocation: Invocation): void {
   });
 }
 
-function onSession<F>(
-  command: Command,
-  invocation: Invocation,
-  act: (opened: Opened, id: string, flags: F) => Promise<void>,
-): void {
-  command
-    .argument("<session>")
-    .usage("SESSION [options]")
-    .action((word: string, flags: F) =>
-      withSessions(invocation, async (opened) => act(opened, await findSession(opened, word), flags)),
-    );
+type Act<F> = (opened: Opened, id: string, flags: F) => Promise<void>;
+
+/** Of a session that must be named. */
+function onSession<F>(command: Command, invocation: Invocation, act: Act<F>): void {
+  command.argument("<session>").usage("SESSION [options]").action(acting(invocation, act));
+}
+
+/** Who only looks mostly means the last. */
+function onAnySession<F>(command: Command, invocation: Invocation, act: Act<F>): void {
+  command.argument("[session]").usage("[SESSION] [options]").action(acting(invocation, act));
+}
+
+function acting<F>(invocation: Invocation, act: Act<F>) {
+  return (word: string | undefined, flags: F) =>
+    withSessions(invocation, async (opened) => act(opened, await findSession(opened, word ?? "last"), flags));
 }

@@ -37,6 +37,10 @@ describe("the verdict on a turn", () => {
       exit: 21,
       sentence: "Stopped: the token budget of 2 is used up.",
     });
+    const delegated = { usage: { input_tokens: 200, output_tokens: 130 }, tool_calls: 3 };
+    expect(judge({ ...spent, delegated }, { max_tokens: 300 }).sentence).toBe(
+      "Stopped: the token budget of 300 is used up.",
+    );
     expect(judge({ ...done, terminal_cause_kind: "time_budget_exceeded" }, {}).exit).toBe(21);
   });
 });

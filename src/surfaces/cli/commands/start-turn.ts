@@ -67,10 +67,10 @@ export function turnChange(flags: RunFlags, outputSchema: JsonObject | undefined
   return { ...fieldsOf("startTurn", flags), ...turnFields(flags, outputSchema) };
 }
 
-/** Which tools the flags leave to a turn. */
+/** Which tools the flags leave to a turn, and which hooks. */
 export function toolChange(flags: RunFlags): JsonObject {
-  const { flow_tool_overlay } = fieldsOf("startTurn", flags);
-  return { flow_tool_overlay };
+  const { flow_tool_overlay, hooks_override } = fieldsOf("startTurn", flags);
+  return { flow_tool_overlay, hooks_override };
 }
 
 /** Names the session in a way that holds across realms, where it can be found again. */
@@ -171,11 +171,13 @@ function judgeExtraction(
   return { exit: ERRORS.AGENT_ERROR.exit, sentence };
 }
 
-function budgetName({ usage }: RunResult, limits: Limits | undefined): string {
+function budgetName({ usage, delegated }: RunResult, limits: Limits | undefined): string {
   if (limits === undefined) return "a budget of the session";
   const { max_tokens, max_cost } = limits;
-  const isTokens = max_tokens !== undefined && usage.total_tokens >= max_tokens;
-  const isCost = max_cost !== undefined && (usage.cost?.amount ?? 0) >= max_cost;
+  // What sub-agents used counts, too.
+  const { input_tokens = 0, output_tokens = 0, cost } = delegated?.usage ?? {};
+  const isTokens = max_tokens !== undefined && usage.total_tokens + input_tokens + output_tokens >= max_tokens;
+  const isCost = max_cost !== undefined && (usage.cost?.amount ?? 0) + (cost?.amount ?? 0) >= max_cost;
   if (isCost && !isTokens) return `the cost budget of $${max_cost}`;
   return isTokens ? `the token budget of ${grouped(max_tokens)}` : "the tool call budget";
 }

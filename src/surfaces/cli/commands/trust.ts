@@ -21,7 +21,7 @@ export function addTrustCommand(program: Command, invocation: Invocation): void 
     .command("trust")
     .summary("obey what the files of this folder want")
     .description(
-      "Shows what the project's rkat.toml, .rkat/config.toml and .rkat/mcp.toml want to start or to send elsewhere, and trusts them as they are now. It is remembered in ~/.rkat/trust; a file that changes is asked about again.",
+      "Shows what the project's rkat.toml, .rkat/config.toml and .rkat/mcp.toml want to start or to send elsewhere, and the skills and sub-agents it brings, and trusts them as they are now. It is remembered in ~/.rkat/trust; a file that changes is asked about again.",
     )
     .option("--status", "only show it")
     .option("--revoke", "trust them no more")
@@ -62,7 +62,7 @@ async function grant({ io }: Invocation, { brought, trust }: LoadedConfig, isJso
 /** Also of files that are gone: what comes back under their name is to be asked about. */
 function revoke({ place }: Invocation, { brought, trust }: LoadedConfig): void {
   const { projectRoot, stateFolder } = place();
-  const names = ["rkat.toml", join(".rkat", "config.toml"), join(".rkat", "mcp.toml")];
+  const names = ["rkat.toml", join(".rkat", "config.toml"), join(".rkat", "mcp.toml"), join(".rkat", "agents")];
   const known = [...names.map((name) => join(projectRoot, name)), join(stateFolder, "config.toml")];
   for (const path of new Set([...known, ...brought.map((file) => file.path)])) trust.forget(path);
 }

@@ -2,6 +2,8 @@ import type { AgentEvent, AgentEventOf, BudgetType } from "../../../contract/eve
 import type { RunResult } from "../../../contract/session.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
 import { costText, counted, createPaint, grouped, type Io, jsonText, oneLine, writeJson } from "../io.ts";
+import type { MarkdownStream } from "../markdown.ts";
+import { createSubAgentLines, subAgentLine } from "./sub-agent-lines.ts";
 
 /** Shows a turn while it runs and when it has ended. */
 export interface TurnView {
@@ -15,6 +17,8 @@ export interface TurnView {
 export interface TextViewOptions {
   readonly isStreaming: boolean;
   readonly isVerbose: boolean;
+  /** Shows the text as what it is written in; without it, it is shown as it is. */
+  readonly markdown?: MarkdownStream;
   /** Words for an event that the place of the turn has something to say about; undefined for the rest. */
   remark?(event: AgentEvent): string | undefined;
 }
@@ -23,17 +27,27 @@ export interface TextViewOptions {
 export function createTextView(io: Io, options: TextViewOptions): TurnView {
   const { stdout, stderr } = io;
   const paint = createPaint(stderr, io.env);
+  const subAgents = createSubAgentLines(Date.now);
   let isMidLine = false;
   // Of a turn that goes on in another process no pieces come, only what they make up.
   let hasPieces = false;
+  const { markdown } = options;
   const print = (text: string): void => {
+    if (markdown !== undefined) {
+      markdown.push(text);
+      isMidLine = true;
+      return;
+    }
     const shown = stdout.isTerminal ? withoutControls(text) : text;
     if (shown === "") return;
     stdout.write(shown);
     isMidLine = !shown.endsWith("\n");
   };
   const endLine = (): void => {
-    if (isMidLine) print("\n");
+    if (!isMidLine) return;
+    if (markdown === undefined) print("\n");
+    else markdown.end();
+    isMidLine = false;
   };
   const tell = (line: string): void => {
     endLine();
@@ -42,7 +56,12 @@ export function createTextView(io: Io, options: TextViewOptions): TurnView {
   const tellOf = (event: AgentEvent): void => {
     const notice = noticeOf(event);
     const remark = options.remark?.(event);
-    const line = options.isVerbose ? verboseLineOf(event) : stderr.isTerminal ? activityOf(event) : undefined;
+    const theirs = subAgents(event, options.isVerbose ? verboseLineInside : () => undefined);
+    const line = options.isVerbose
+      ? (theirs ?? verboseLineOf(event))
+      : stderr.isTerminal
+        ? (theirs ?? activityOf(event))
+        : undefined;
     if (notice !== undefined) tell(paint.yellow(`! ${notice}`));
     else if (remark !== undefined) tell(paint.dim(remark));
     else if (line !== undefined) tell(paint.dim(`· ${line}`));
@@ -86,9 +105,10 @@ function finalText(result: RunResult, isStreaming: boolean): string | undefined 
 /** The result as one JSON value; events only on stderr, and only when asked for. */
 export function createJsonView(io: Io, { isVerbose }: { isVerbose: boolean }): TurnView {
   const paint = createPaint(io.stderr, io.env);
+  const subAgents = createSubAgentLines(Date.now);
   return {
     show: (event) => {
-      const line = isVerbose ? verboseLineOf(event) : undefined;
+      const line = isVerbose ? (subAgents(event, verboseLineInside) ?? verboseLineOf(event)) : undefined;
       if (line !== undefined) io.stderr.write(`${paint.dim(`· ${line}`)}\n`);
     },
     end: (result) => writeJson(io, result),
@@ -126,6 +146,8 @@ export function noticeOf(event: AgentEvent): string | undefined {
       return `${toolName(event)} was stopped after ${seconds(event.timeout_ms)}`;
     case "stream_truncated":
       return oneLine(event.reason, SENTENCE_CHARS_MAX);
+    case "hook_failed":
+      return `hook ${oneLine(event.hook_id, NAME_CHARS_MAX)} failed: ${oneLine(event.error, SENTENCE_CHARS_MAX)}`;
     case "compaction_failed":
       return `compaction failed: ${oneLine(event.error, SENTENCE_CHARS_MAX)}`;
     case "native_compaction_refused": {
@@ -180,6 +202,16 @@ export function verboseLineOf(event: AgentEvent): string | undefined {
       return evictionLine(event);
     case "compaction_prepared":
       return `a compaction is ready: a summary of ${counted(event.summary_tokens, "token")}`;
+    case "skills_resolved":
+      return `loaded: ${event.skills.map(({ skill_name }) => oneLine(skill_name, NAME_CHARS_MAX)).join(", ")}`;
+    case "skill_resolution_failed":
+      return `not loaded: ${oneLine(event.error, SENTENCE_CHARS_MAX)}`;
+    case "hook_started":
+      return `hook ${oneLine(event.hook_id, NAME_CHARS_MAX)} at ${event.point}`;
+    case "hook_completed":
+      return `hook ${oneLine(event.hook_id, NAME_CHARS_MAX)} ${event.rewrote === true ? "rewrote" : "took"} it in ${event.duration_ms} ms`;
+    case "hook_denied":
+      return `hook ${oneLine(event.hook_id, NAME_CHARS_MAX)} denied it: ${oneLine(event.message, SENTENCE_CHARS_MAX)}`;
     // Pieces of what another event tells whole.
     case "text_delta":
     case "text_complete":
@@ -189,11 +221,21 @@ export function verboseLineOf(event: AgentEvent): string | undefined {
     // Whoever is asked is shown the question itself.
     case "tool_approval_requested":
       return undefined;
+    case "sub_agent_started":
+    case "sub_agent_completed":
+    case "sub_agent_event":
+      return subAgentLine(event, verboseLineInside);
     case "tool_approval_answered":
       return `${event.decision === "allow" ? "allowed" : "denied"} by ${event.by ?? "you"}: ${counted(event.calls.length, "call")}`;
     default:
       return noticeOf(event) ?? oneLine(JSON.stringify(event), SENTENCE_CHARS_MAX);
   }
+}
+
+/** What is told of a sub-agent's own turns: its calls, and what everybody should know. */
+function verboseLineInside(event: AgentEvent): string | undefined {
+  const isCall = event.type === "tool_call_requested" || event.type === "tool_execution_completed";
+  return isCall || event.type === "tool_approval_answered" ? verboseLineOf(event) : noticeOf(event);
 }
 
 /** A compaction as one line, when it begins and when it is done. */

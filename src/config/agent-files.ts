@@ -1,0 +1,119 @@
+import { open, readdir, stat } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { asRuntimeError, RuntimeError } from "../contract/error.ts";
+import type { SubAgent } from "../ports/sub-agent.ts";
+import { AGENTS_MAX, AgentBody, AgentHead, agentNameProblem, agentOf, PROMPT_BYTES_MAX } from "./agents-schema.ts";
+import { type ConfigPlaces, describeProblems, type FoundFile } from "./config-file.ts";
+import { readFrontMatter } from "./front-matter.ts";
+import type { BroughtFile, Trust } from "./trust.ts";
+
+export interface LoadedAgents {
+  /** Those of the project before those of the user, none with the name of an earlier one. */
+  readonly agents: readonly SubAgent[];
+  /** The folders they come from, the weaker first. */
+  readonly files: readonly string[];
+  /** The project's folder, as one file with the texts of all, when it is not the user's own. */
+  readonly brought: BroughtFile | undefined;
+  /** A sentence for each file that cannot be used, which is left out. */
+  readonly problems: readonly string[];
+}
+
+const FOLDER = join(".rkat", "agents");
+const ENDING = ".md";
+const PARENTS_MAX = 256;
+
+/** Reads the sub-agents of the user and, where they are trusted, of the project. */
+export async function loadAgentFiles({ cwd, home }: ConfigPlaces, trust: Trust): Promise<LoadedAgents> {
+  const project = await findFolder(cwd, home);
+  const own = await readFolder(join(home, FOLDER));
+  const theirs = project && trust.agents({ path: project.path, text: project.text }, project.agents);
+  const near = theirs?.admitted ?? [];
+  const far = own.agents.filter(({ name }) => near.every((one) => one.name !== name));
+  return {
+    agents: [...near, ...far.map((agent): SubAgent => ({ ...agent, from: "user" }))],
+    files: [own, project].flatMap((folder) => (folder === undefined || folder.agents.length === 0 ? [] : folder.path)),
+    brought: theirs?.brought,
+    problems: [...(project?.problems ?? []), ...own.problems],
+  };
+}
+
+interface AgentFolder extends FoundFile {
+  readonly agents: readonly SubAgent[];
+  readonly problems: readonly string[];
+}
+
+/** The nearest folder upwards that has such files; that of the home folder is the user's, which is read anyway. */
+async function findFolder(cwd: string, home: string): Promise<AgentFolder | undefined> {
+  let folder = cwd;
+  for (let depth = 0; depth < PARENTS_MAX; depth += 1) {
+    const found = folder === home ? undefined : await readFolder(join(folder, FOLDER));
+    if (found !== undefined && found.agents.length + found.problems.length > 0) return found;
+    const parent = dirname(folder);
+    if (parent === folder) return undefined;
+    folder = parent;
+  }
+  return undefined;
+}
+
+async function readFolder(path: string): Promise<AgentFolder> {
+  const names = (await namesIn(path)).filter((name) => name.endsWith(ENDING) && !name.startsWith("."));
+  const agents: SubAgent[] = [];
+  const texts: [string, string][] = [];
+  const problems: string[] = [];
+  if (names.length > AGENTS_MAX) {
+    const rest = names.length - AGENTS_MAX;
+    problems.push(`${path} has ${rest} sub-agents too many, which are left out: keep ${AGENTS_MAX} files in it`);
+  }
+  for (const name of names.sort().slice(0, AGENTS_MAX)) {
+    try {
+      const file = { path: join(path, name), text: await readSmall(join(path, name)) };
+      agents.push(await parseAgent(file, name.slice(0, -ENDING.length)));
+      texts.push([name, file.text]);
+    } catch (thrown) {
+      problems.push(`a sub-agent is left out: ${asRuntimeError(thrown).message}`);
+    }
+  }
+  return { path, text: JSON.stringify(texts), agents, problems };
+}
+
+/** None where there is no such folder, and where nobody may look into it. */
+async function namesIn(path: string): Promise<string[]> {
+  return readdir(path).catch(() => []);
+}
+
+/** Whole, or not at all: a pipe would never end, and what is large is no prompt. */
+async function readSmall(path: string): Promise<string> {
+  try {
+    // Before it is opened: to open a pipe would wait for whoever writes to it.
+    const { size } = await stat(path).then((found) => (found.isFile() ? found : Promise.reject(new Error("no file"))));
+    if (size > PROMPT_BYTES_MAX) throw invalid(path, `it has ${size} bytes; shorten it to ${PROMPT_BYTES_MAX}`);
+    await using handle = await open(path, "r");
+    const { bytesRead, buffer } = await handle.read({ buffer: Buffer.alloc(PROMPT_BYTES_MAX) });
+    return new TextDecoder("utf-8", { fatal: true }).decode(buffer.subarray(0, bytesRead));
+  } catch (cause) {
+    if (cause instanceof RuntimeError) throw cause;
+    if (cause instanceof TypeError) throw invalid(path, "it is no text; save it as UTF-8", cause);
+    throw invalid(path, "it is there and cannot be read; check that it is a file and its permissions", cause);
+  }
+}
+
+async function parseAgent(file: FoundFile, name: string): Promise<SubAgent> {
+  const { table: raw, body } = await readFrontMatter(file);
+  const wrongName = agentNameProblem(name);
+  if (wrongName !== undefined) throw invalid(file.path, `rename the file: ${wrongName}`);
+  const head = AgentHead.safeParse(raw);
+  if (!head.success) {
+    const [problem] = describeProblems(head.error, { raw, schema: AgentHead, sourceOf: () => file.path });
+    throw new RuntimeError("INVALID_PARAMS", problem ?? `${file.path} is invalid`);
+  }
+  const { name: said = name, ...row } = head.data;
+  if (said !== name)
+    throw invalid(file.path, `its name is ${JSON.stringify(said)}; write ${name}, as the file is named`);
+  const prompt = AgentBody.safeParse(body.trim());
+  if (!prompt.success) throw invalid(file.path, "write its prompt below the front matter");
+  return agentOf(name, { ...row, prompt: prompt.data });
+}
+
+function invalid(path: string, what: string, cause?: unknown): RuntimeError {
+  return new RuntimeError("INVALID_PARAMS", `${path}: ${what}`, { cause });
+}

@@ -1,0 +1,135 @@
+import { z } from "zod";
+import { spellDuration } from "../contract/input.ts";
+import type { SubAgent, SubAgentBounds, SubAgentLimits } from "../ports/sub-agent.ts";
+import { CostLimit } from "./price-schema.ts";
+import { common, flag, oneOf, text, wait, whole } from "./values.ts";
+
+/** Sub-agents of one folder, or of one table. */
+export const AGENTS_MAX = 64;
+/** Of one prompt, and of the file it stands in. */
+export const PROMPT_BYTES_MAX = 65_536;
+
+const NAME = /^[a-z0-9-]{1,64}$/;
+const DESCRIPTION_CHARS_MAX = 1_024;
+const TOOLS_MAX = 256;
+const DEPTH_MAX = 8;
+const CONCURRENT_MAX = 64;
+const TASKS_MAX = 1_000;
+const RESULT_BYTES_MAX = 1_048_576;
+
+/** What a name must be; undefined where it is. */
+export function agentNameProblem(name: string): string | undefined {
+  return NAME.test(name) ? undefined : "name a sub-agent in 1 to 64 of a-z, 0-9 and -, like code-reviewer";
+}
+
+/** A text of nothing but blanks says nothing. */
+const prompt = text
+  .refine((given) => given.trim() !== "", { error: "write what it is to do and how" })
+  .refine((given) => Buffer.byteLength(given) <= PROMPT_BYTES_MAX, {
+    error: `shorten it to ${PROMPT_BYTES_MAX} bytes`,
+  });
+
+/** What is said of a sub-agent besides its name and its prompt, in a table and in the head of a file alike. */
+const keys = {
+  description: text
+    .max(DESCRIPTION_CHARS_MAX, { error: `shorten it to ${DESCRIPTION_CHARS_MAX} characters` })
+    .describe("what it is for; the model chooses by it"),
+  model: text.optional().describe("the model it asks; without it, that of the session that hands it a task"),
+  provider: text.optional().describe("whose model it is, where the name does not say"),
+  tools: z
+    .array(text, { error: 'write a list of names of tools, like ["memory_search"]' })
+    .max(TOOLS_MAX, { error: `write at most ${TOOLS_MAX} names` })
+    .optional()
+    .describe("the only tools it has of those the session has; without it, all of them"),
+  max_tokens: whole(1)
+    .optional()
+    .describe("input and output tokens of one task; without it, its share of what is left"),
+  max_duration: wait.optional().describe("of one task; without it, its share of what is left"),
+  max_tool_calls: whole(0).optional().describe("tool calls of one task; without it, its share of what is left"),
+  max_cost: CostLimit.optional().describe("US dollars of one task; without it, its share of what is left"),
+  max_turns: whole(1).optional().describe("model calls of one task; without it, `agent.max_turns`"),
+  inherit: oneOf(["none", "fork"])
+    .optional()
+    .describe("`fork`: it begins with what the session was shown; without it, `none`: with its task alone"),
+};
+
+const inMs = <T extends { max_duration?: number | undefined }>({ max_duration, ...row }: T) => ({
+  ...row,
+  ...(max_duration === undefined ? {} : { max_duration_ms: max_duration }),
+});
+
+const AgentRow = z.strictObject({ ...keys, prompt: prompt.describe("its system prompt") }).transform(inMs);
+
+/** The head of a file; its name may be said again. */
+export const AgentHead = z.strictObject({ ...keys, name: text.optional() }).transform(inMs);
+
+/** The rest of a file. */
+export const AgentBody = prompt;
+
+/** `[agents.NAME]`. */
+export const Agents = z
+  .record(z.string(), AgentRow)
+  .superRefine((agents, issues) => {
+    const names = Object.keys(agents);
+    for (const name of names) {
+      const message = agentNameProblem(name);
+      if (message !== undefined) issues.addIssue({ code: "custom", path: [name], message });
+    }
+    if (names.length > AGENTS_MAX)
+      issues.addIssue({ code: "custom", path: [], message: `keep ${AGENTS_MAX} of its ${names.length} sub-agents` });
+  })
+  .prefault({})
+  .describe(
+    "sub-agents a model can hand a task to, by their names; `.rkat/agents/NAME.md` says the same; [sub-agents.md](sub-agents.md)",
+  );
+
+/** `[sub_agents]`. */
+export const SubAgents = z
+  .strictObject({
+    enabled: flag
+      .default(false)
+      .meta(common("whether sessions that do not say have the tool `agent`, which hands out tasks", true)),
+    max_depth: whole(1, DEPTH_MAX)
+      .default(2)
+      .describe("how far sub-agents may have sub-agents: 1 for none of their own"),
+    max_concurrent: whole(1, CONCURRENT_MAX).default(4).describe("how many of one session run at once; more wait"),
+    max_tasks: whole(1, TASKS_MAX).default(16).describe("how many tasks one turn may hand out; more are refused"),
+    result_bytes_max: whole(256, RESULT_BYTES_MAX)
+      .default(16_384)
+      .describe("of a result in the context; the rest is in the sub-agent's own session"),
+  })
+  .prefault({})
+  .describe("tasks that are done in sessions of their own; [sub-agents.md](sub-agents.md)");
+
+type DeepReadonly<T> = T extends object ? { readonly [K in keyof T]: DeepReadonly<T[K]> } : T;
+type Row = DeepReadonly<z.output<typeof AgentRow>>;
+
+/** A sub-agent as the runtime knows it. */
+export function agentOf(name: string, row: Row): SubAgent {
+  const { max_tokens, max_duration_ms, max_tool_calls, max_cost, max_turns: maxTurns, ...said } = row;
+  const limits: SubAgentLimits = { max_tokens, max_duration_ms, max_tool_calls, max_cost };
+  const isLimited = Object.values(limits).some((limit) => limit !== undefined);
+  return {
+    name,
+    ...said,
+    ...(isLimited ? { limits } : {}),
+    ...(maxTurns === undefined ? {} : { maxTurns }),
+  };
+}
+
+/** What no model passes, as configured. */
+export function boundsOf(bounds: DeepReadonly<z.output<typeof SubAgents>>): SubAgentBounds {
+  return {
+    depthMax: bounds.max_depth,
+    concurrentMax: bounds.max_concurrent,
+    tasksMax: bounds.max_tasks,
+    resultBytesMax: bounds.result_bytes_max,
+  };
+}
+
+/** As the file says it. */
+export function spellAgents(agents: Readonly<Record<string, Row>>) {
+  const spell = ({ max_duration_ms, ...row }: Row) =>
+    max_duration_ms === undefined ? row : { ...row, max_duration: spellDuration(max_duration_ms) };
+  return Object.fromEntries(Object.entries(agents).map(([name, row]) => [name, spell(row)]));
+}

@@ -1,0 +1,43 @@
+import { messageOf, RuntimeError } from "../contract/error.ts";
+import { isJsonTable, type JsonTable } from "../contract/input.ts";
+import type { FoundFile } from "./config-file.ts";
+
+/** A text with a table of YAML before it, between two lines of three dashes. */
+export interface FrontMatter {
+  /** Empty where there is none. */
+  readonly table: JsonTable;
+  /** The text after it. */
+  readonly body: string;
+}
+
+const HEAD_CHARS_MAX = 16_384;
+const FENCE = "---";
+
+/** Throws INVALID_PARAMS, naming the file and what to do, for a head that is none. */
+export async function readFrontMatter({ path, text }: FoundFile): Promise<FrontMatter> {
+  const lines = text.replace(/^\uFEFF/, "").split("\n");
+  if (lines[0]?.trimEnd() !== FENCE) return { table: {}, body: text };
+  const end = lines.findIndex((line, index) => index > 0 && line.trimEnd() === FENCE);
+  if (end < 0) throw invalid(path, `write a line ${FENCE} after its front matter`);
+  const head = lines
+    .slice(1, end)
+    .map((line) => line.trimEnd())
+    .join("\n");
+  if (head.length > HEAD_CHARS_MAX) throw invalid(path, `shorten its front matter to ${HEAD_CHARS_MAX} characters`);
+  const body = lines.slice(end + 1).join("\n");
+  // Most projects have no such file, and then nothing of it is loaded.
+  const { parse } = await import("yaml");
+  try {
+    // Plain data without tags or references: what is written is what is there.
+    const table: unknown = parse(head, { schema: "core", maxAliasCount: 0, logLevel: "error" }) ?? {};
+    if (!isJsonTable(table)) throw new Error("it is no table of keys and values");
+    return { table, body };
+  } catch (thrown) {
+    const [why = ""] = messageOf(thrown).split("\n");
+    throw invalid(path, `mend its front matter: ${why}`, thrown);
+  }
+}
+
+function invalid(path: string, what: string, cause?: unknown): RuntimeError {
+  return new RuntimeError("INVALID_PARAMS", `${path}: ${what}`, { cause });
+}

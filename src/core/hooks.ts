@@ -1,0 +1,399 @@
+import type { EntryBody, TurnEnd } from "../contract/entry.ts";
+import { messageOf } from "../contract/error.ts";
+import type { AgentEvent } from "../contract/event.ts";
+import { HookAnswer, type HookPatch, type HookPoint } from "../contract/hook.ts";
+import type { JsonObject } from "../contract/session.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Hook, HookCall, HookSubject } from "../ports/hook.ts";
+import { fitPayload } from "./hook-payload.ts";
+import { compileGlob, type Glob, matchesGlob } from "./permission/glob.ts";
+import type { Redact } from "./redact.ts";
+
+/** Work that nobody waits for; false where so much of it runs that it is not begun. */
+export type StartBehind = (work: () => Promise<void>) => boolean;
+
+export interface HookParts {
+  readonly hooks: readonly Hook[];
+  readonly sessionId: string;
+  readonly labels: Readonly<Record<string, string>> | undefined;
+  readonly clock: Clock;
+  readonly redact: Redact;
+  /** How long one is waited for that does not say it itself. */
+  readonly timeoutMs: number;
+  readonly payloadBytesMax: number;
+  readonly startBehind: StartBehind;
+  emit(event: AgentEvent): void;
+}
+
+/** For how long hooks of a step are waited for. */
+interface HookWait {
+  readonly signal: AbortSignal;
+  /** In clock time. */
+  readonly deadlineMs?: number | undefined;
+}
+
+/** The hooks of a session's steps. */
+export interface Hooks {
+  /** Whether any is called there; of a point about tools, for this one. */
+  has(point: HookPoint, tool?: string): boolean;
+  /** Whether one there can stop the step; where none can, nothing has to wait for them. */
+  decides(point: HookPoint): boolean;
+  /** Not a promise where every hook answered at once. */
+  run(point: HookPoint, subject: HookSubject, wait: HookWait): Hooked | Promise<Hooked>;
+}
+
+/** Why a step is not taken. */
+export interface HookDenial {
+  readonly hookId: string;
+  readonly point: HookPoint;
+  readonly cause: "hook_denied" | "hook_failure";
+  readonly reasonCode: string;
+  readonly message: string;
+}
+
+/** What came of a step's hooks. */
+interface Hooked {
+  /** What of them is to be kept, with what it caused. */
+  readonly told: readonly EntryBody[];
+  readonly denied?: HookDenial;
+  /** One that might have refused the step was cut off before it could. */
+  readonly isInterrupted?: true;
+  /** What became of a tool's arguments, or of what it gave. */
+  readonly args?: JsonObject;
+  readonly result?: { readonly content: string; readonly isError: boolean };
+}
+
+/** The hooks of a session, in their order; undefined where there are none, so that a turn without any does nothing for them. */
+export function createHooks(parts: HookParts): Hooks | undefined {
+  if (parts.hooks.length === 0) return undefined;
+  const byPoint = arrange(parts.hooks);
+  const hooksAt = (point: HookPoint, tool: string | undefined): readonly Hook[] => {
+    const { all, globs } = byPoint.get(point) ?? NONE;
+    if (tool === undefined || globs.size === 0) return all;
+    return all.filter((hook) => globs.get(hook)?.some((glob) => matchesGlob(glob, tool)) ?? true);
+  };
+  return {
+    has: (point, tool) => hooksAt(point, tool).length > 0,
+    decides: (point) => byPoint.get(point)?.decides === true,
+    run: (point, subject, wait) => {
+      const { tool_call, tool_result } = subject;
+      const hooks = hooksAt(point, (tool_call ?? tool_result)?.name);
+      return runFrom(parts, { hooks, point, wait, told: [], subject, rewritten: {} }, 0);
+    },
+  };
+}
+
+/** The hooks of a point. */
+interface HooksAt {
+  readonly all: readonly Hook[];
+  readonly globs: ReadonlyMap<Hook, readonly Glob[]>;
+  readonly decides: boolean;
+}
+
+const NONE: HooksAt = { all: [], globs: new Map(), decides: false };
+
+/** What every turn is given anew is the same list: it is put in order once. */
+const ARRANGED = new WeakMap<readonly Hook[], ReadonlyMap<HookPoint, HooksAt>>();
+
+function arrange(hooks: readonly Hook[]): ReadonlyMap<HookPoint, HooksAt> {
+  const known = ARRANGED.get(hooks);
+  if (known !== undefined) return known;
+  const sorted = hooks.toSorted((a, b) => a.priority - b.priority);
+  const byPoint = new Map<HookPoint, HooksAt>();
+  for (const [point, all] of Map.groupBy(sorted, (hook) => hook.point)) {
+    const globs = all.flatMap((hook) =>
+      hook.tools === undefined ? [] : [[hook, hook.tools.map(compileGlob)] as const],
+    );
+    byPoint.set(point, { all, globs: new Map(globs), decides: all.some(decides) });
+  }
+  ARRANGED.set(hooks, byPoint);
+  return byPoint;
+}
+
+/** Whether a step can be stopped by a hook, by what it says or by its failing. */
+function decides({ mode, capability, failurePolicy }: Hook): boolean {
+  return mode === "foreground" && (capability !== "observe" || failurePolicy === "fail_closed");
+}
+
+/** A step and what has come of its hooks so far. */
+interface Going {
+  readonly hooks: readonly Hook[];
+  readonly point: HookPoint;
+  readonly wait: HookWait;
+  readonly told: EntryBody[];
+  /** As the next hook is told of it. */
+  subject: HookSubject;
+  rewritten: Pick<Hooked, "args" | "result">;
+}
+
+/** Calls hooks one after the other. Only where one gives a promise is anything waited for: most watch, and answer at once. */
+function runFrom(parts: HookParts, going: Going, first: number): Hooked | Promise<Hooked> {
+  const { hooks, point, wait, told } = going;
+  const labelled = parts.labels && { labels: parts.labels };
+  for (let index = first; index < hooks.length; index += 1) {
+    const hook = hooks[index];
+    if (hook === undefined) break;
+    const call = fitPayload(
+      { point, session_id: parts.sessionId, ...going.subject, ...labelled },
+      parts.payloadBytesMax,
+    );
+    if (hook.mode === "background") {
+      startBehind(parts, hook, call);
+      continue;
+    }
+    if (wait.signal.aborted) return cut(going, hook);
+    const startedMs = parts.clock.now();
+    parts.emit({ type: "hook_started", hook_id: hook.id, point });
+    const ended = runOne(parts, hook, { call, wait });
+    if (ended instanceof Promise) {
+      return ended.then(
+        (later) => take(parts, going, { hook, ended: later, startedMs }) ?? runFrom(parts, going, index + 1),
+      );
+    }
+    const over = take(parts, going, { hook, ended, startedMs });
+    if (over !== undefined) return over;
+  }
+  return { told, ...going.rewritten };
+}
+
+/** Takes in how a hook ended; what came of the step, where no other hook is asked. */
+function take(
+  { emit, redact, clock }: HookParts,
+  going: Going,
+  { hook, ended, startedMs }: { readonly hook: Hook; readonly ended: Ended; readonly startedMs: number },
+): Hooked | undefined {
+  const { point, told } = going;
+  const hook_id = hook.id;
+  if (ended.kind === "interrupted") return cut(going, hook);
+  const said = ended.kind === "failed" ? ended : judge(hook, ended.answer);
+  if (said.kind === "failed") {
+    const error = cutSentence(redact(said.error));
+    told.push({ kind: "event", event: { type: "hook_failed", hook_id, point, error } });
+    if (hook.failurePolicy === "fail_open") return undefined;
+    const reasonCode = said.isLate === true ? "timeout" : "runtime_error";
+    const message = `it failed: ${error}`;
+    return { told, denied: { hookId: hook_id, point, cause: "hook_failure", reasonCode, message } };
+  }
+  if (said.kind === "denied") {
+    const { reason_code, payload } = said;
+    const message = cutSentence(redact(said.message));
+    const more = payload === undefined ? {} : { payload: kept(payload, redact) };
+    const event = { type: "hook_denied" as const, hook_id, point, reason_code, message, ...more };
+    told.push({ kind: "event", event });
+    return { told, denied: { hookId: hook_id, point, cause: "hook_denied", reasonCode: reason_code, message } };
+  }
+  const duration_ms = Math.max(0, Math.round(clock.now() - startedMs));
+  const completed = { type: "hook_completed" as const, hook_id, point, duration_ms };
+  if (said.patches.length > 0) {
+    told.push({ kind: "event", event: { ...completed, rewrote: true } });
+    for (const patch of said.patches) [going.subject, going.rewritten] = patched(going.subject, going.rewritten, patch);
+  } else emit(said.isIgnored ? { ...completed, ignored: true } : completed);
+  return undefined;
+}
+
+/** An observer that is cut off has nothing to say that would count. */
+function cut({ told, rewritten }: Going, { capability }: Hook): Hooked {
+  return { told, ...rewritten, ...(capability === "observe" ? {} : { isInterrupted: true as const }) };
+}
+
+type Ended = { readonly kind: "answered"; readonly answer: unknown } | Failed | { readonly kind: "interrupted" };
+interface Failed {
+  readonly kind: "failed";
+  readonly error: string;
+  readonly isLate?: true;
+}
+
+const LATE = Symbol("late");
+const INTERRUPTED = Symbol("interrupted");
+
+/** Runs a hook until it answers, its time is up or the turn ends; one that ignores its signal is left behind. */
+function runOne(parts: Waiting, hook: Hook, { call, wait }: Asked): Ended | Promise<Ended> {
+  const ending = new AbortController();
+  try {
+    const begun: unknown = hook.run(call, ending.signal);
+    // What answers at once is not waited for, and needs no timer.
+    if (!isThenable(begun)) return { kind: "answered", answer: begun };
+    return waitFor(parts, hook, { begun, ending, wait });
+  } catch (thrown) {
+    return { kind: "failed", error: messageOf(thrown) };
+  }
+}
+
+type Waiting = Pick<HookParts, "clock" | "timeoutMs">;
+interface Asked {
+  readonly call: HookCall;
+  readonly wait: HookWait;
+}
+
+async function waitFor(
+  parts: Waiting,
+  hook: Hook,
+  { begun, ending, wait }: { begun: PromiseLike<unknown>; ending: AbortController; wait: HookWait },
+): Promise<Ended> {
+  try {
+    const limitMs = limitOf(parts, hook, wait);
+    const answer = await within(parts.clock, { running: Promise.resolve(begun), limitMs, signal: wait.signal });
+    if (answer !== LATE && answer !== INTERRUPTED) return { kind: "answered", answer };
+    ending.abort("not waited for");
+    if (answer === INTERRUPTED) return { kind: "interrupted" };
+    return { kind: "failed", error: `it did not answer within ${limitMs} ms`, isLate: true };
+  } catch (thrown) {
+    return { kind: "failed", error: messageOf(thrown) };
+  }
+}
+
+function limitOf({ clock, timeoutMs }: Waiting, hook: Hook, wait: HookWait): number {
+  const leftMs = (wait.deadlineMs ?? Number.POSITIVE_INFINITY) - clock.now();
+  return Math.max(0, Math.min(hook.timeoutMs ?? timeoutMs, leftMs));
+}
+
+async function within(
+  clock: Clock,
+  { running, limitMs, signal }: { running: Promise<unknown>; limitMs: number; signal: AbortSignal },
+): Promise<unknown> {
+  const done = new AbortController();
+  const late = clock.sleep(limitMs, done.signal).then(() => LATE);
+  try {
+    return await Promise.race([running, late, abortOf(signal, done.signal)]);
+  } finally {
+    running.catch(() => {}); // Where it lost the race, what it says later has no one to tell.
+    done.abort("done");
+  }
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
+}
+
+function abortOf(signal: AbortSignal, done: AbortSignal): Promise<typeof INTERRUPTED> {
+  return new Promise((resolve) => {
+    const end = (): void => resolve(INTERRUPTED);
+    if (signal.aborted) end();
+    signal.addEventListener("abort", end, { once: true, signal: done });
+  });
+}
+
+type Said =
+  | Failed
+  | { readonly kind: "denied"; readonly reason_code: string; readonly message: string; readonly payload?: unknown }
+  | { readonly kind: "allowed"; readonly patches: readonly HookPatch[]; readonly isIgnored: boolean };
+
+const ALLOWED: Extract<Said, { kind: "allowed" }> = { kind: "allowed", patches: [], isIgnored: false };
+const PATCH_AT: Readonly<Record<HookPatch["patch_type"], HookPoint>> = {
+  tool_args: "pre_tool_execution",
+  tool_result: "post_tool_execution",
+};
+
+/** What an answer comes to, by what the hook may say. */
+function judge({ capability, point }: Hook, given: unknown): Said {
+  if (given === undefined || given === null) return ALLOWED;
+  const read = readAnswer(given);
+  if (read === undefined) return { kind: "failed", error: "it answered what is no answer of a hook" };
+  const { decision, patches } = read;
+  const rewrites = patches ?? [];
+  const isDenied = decision?.decision === "deny";
+  if (capability === "observe") return { ...ALLOWED, isIgnored: isDenied || rewrites.length > 0 };
+  if (isDenied) return { kind: "denied", ...decision };
+  if (rewrites.length === 0) return ALLOWED;
+  if (capability === "guardrail") return { kind: "failed", error: "a guardrail cannot rewrite" };
+  const stray = rewrites.find(({ patch_type }) => PATCH_AT[patch_type] !== point);
+  if (stray !== undefined) return { kind: "failed", error: `${stray.patch_type} cannot be rewritten at ${point}` };
+  return { kind: "allowed", patches: rewrites, isIgnored: false };
+}
+
+/** What a function gives may throw when it is looked at, change later, or be what no log can keep. */
+function readAnswer(given: unknown): HookAnswer | undefined {
+  try {
+    const { decision, patches } = HookAnswer.parse(given);
+    return { decision, patches: patches?.map((patch) => JSON.parse(JSON.stringify(patch, requireKept))) };
+  } catch {
+    return undefined;
+  }
+}
+
+/** JSON would leave these out without a word, and a tool be given something else than was meant. */
+function requireKept(_name: string, value: unknown): unknown {
+  if (typeof value === "function" || typeof value === "symbol") throw new Error("it is no JSON");
+  return value;
+}
+
+function patched(
+  subject: HookSubject,
+  before: Pick<Hooked, "args" | "result">,
+  patch: HookPatch,
+): [HookSubject, Pick<Hooked, "args" | "result">] {
+  const { tool_call, tool_result } = subject;
+  if (patch.patch_type === "tool_args") {
+    if (tool_call === undefined) return [subject, before];
+    const { args } = patch;
+    return [
+      { ...subject, tool_call: { ...tool_call, args } },
+      { ...before, args },
+    ];
+  }
+  if (tool_result === undefined) return [subject, before];
+  const { content, is_error } = patch;
+  const isError = is_error ?? tool_result.is_error;
+  const result = { ...tool_result, content, is_error: isError, has_images: false };
+  return [
+    { ...subject, tool_result: result },
+    { ...before, result: { content, isError } },
+  ];
+}
+
+/** What nobody waits for is told to whoever listens, and not kept: the turn may be over when it ends. */
+function startBehind(parts: HookParts, hook: Hook, call: HookCall): void {
+  const { clock, emit, redact } = parts;
+  const { id: hook_id, point } = hook;
+  const wait = { signal: NEVER };
+  const isBegun = parts.startBehind(async () => {
+    const startedMs = clock.now();
+    emit({ type: "hook_started", hook_id, point });
+    const ended = await runOne(parts, hook, { call, wait });
+    if (ended.kind === "interrupted") return;
+    const said = ended.kind === "failed" ? ended : judge(hook, ended.answer);
+    if (said.kind === "failed")
+      return emit({ type: "hook_failed", hook_id, point, error: cutSentence(redact(said.error)) });
+    const duration_ms = Math.max(0, Math.round(clock.now() - startedMs));
+    const isIgnored = said.kind === "allowed" && said.isIgnored;
+    emit({ type: "hook_completed", hook_id, point, duration_ms, ...(isIgnored ? { ignored: true } : {}) });
+  });
+  if (!isBegun)
+    emit({ type: "hook_failed", hook_id, point, error: "too many hooks run in the background; it was skipped" });
+}
+
+const NEVER = new AbortController().signal;
+
+const SENTENCE_CHARS_MAX = 4_096;
+const PAYLOAD_CHARS_MAX = 16_384;
+
+function cutSentence(text: string): string {
+  return text.length <= SENTENCE_CHARS_MAX ? text : `${text.slice(0, SENTENCE_CHARS_MAX)}…`;
+}
+
+/** What a hook says besides as JSON, without secrets; what is too long, or none, is left out in a word. */
+function kept(payload: unknown, redact: Redact): unknown {
+  try {
+    const text = redact(JSON.stringify(payload) ?? "null");
+    return text.length > PAYLOAD_CHARS_MAX ? "left out: it is too long" : JSON.parse(text);
+  } catch {
+    return "left out: it is no JSON";
+  }
+}
+
+/** What a model, or whoever asked, is told of a step that a hook refused. */
+export function denialText({ hookId, message }: HookDenial): string {
+  return `denied by hook ${hookId}: ${message}`;
+}
+
+/** The end of a turn that a hook refused to go on with. */
+export function endOfDenial(denial: HookDenial): TurnEnd {
+  const { hookId: hook_id, point, cause, reasonCode: reason_code } = denial;
+  return {
+    status: "failed",
+    error_class: "hook",
+    error: denialText(denial),
+    cause,
+    reason: { reason_type: cause, hook_id, point, reason_code },
+  };
+}

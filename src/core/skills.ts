@@ -1,0 +1,36 @@
+import type { AgentEvent } from "../contract/event.ts";
+import type { Message } from "../contract/message.ts";
+
+type Notice = Extract<Message, { role: "system_notice" }>;
+type Stamp = NonNullable<Notice["skill"]>;
+
+interface Placed {
+  readonly seq: number;
+  readonly message: Message;
+}
+
+/** The skill whose text a message is; undefined for any other message. */
+export function skillIn(message: Message | undefined): Stamp | undefined {
+  return message?.role === "system_notice" ? message.skill : undefined;
+}
+
+/** What is told of a notice: nothing, unless it is a skill's text. */
+export function skillEvents({ skill, body = "" }: Notice): readonly AgentEvent[] {
+  if (skill === undefined) return [];
+  const { source_uuid, skill_name } = skill;
+  const injection_bytes = new TextEncoder().encode(body).length;
+  return [{ type: "skills_resolved", skills: [{ source_uuid, skill_name }], injection_bytes }];
+}
+
+/** The skills that are loaded: their texts stand in the context, or will once open calls have their results, and are pinned. */
+export function loadedSkills(state: {
+  readonly shown: readonly Placed[];
+  readonly heldNotices: readonly Placed[];
+  readonly pins: ReadonlySet<number>;
+}): readonly (Stamp & { readonly seq: number })[] {
+  if (state.pins.size === 0) return [];
+  return [...state.shown, ...state.heldNotices].flatMap(({ seq, message }) => {
+    const skill = state.pins.has(seq) ? skillIn(message) : undefined;
+    return skill === undefined ? [] : [{ ...skill, seq }];
+  });
+}

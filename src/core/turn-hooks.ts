@@ -1,0 +1,272 @@
+import type { Progress } from "../contract/approval.ts";
+import type { EntryBody, TurnEnd } from "../contract/entry.ts";
+import type { Content, ToolResult, ToolUseBlock } from "../contract/message.ts";
+import type { HookSubject } from "../ports/hook.ts";
+import { denialText, endOfDenial, type HookDenial, type Hooks } from "./hooks.ts";
+import type { ModelAnswer } from "./model-call.ts";
+import { type Run, stillUnsaved, type Turn } from "./run.ts";
+import { assistantText, contentText } from "./tokens.ts";
+import { CANCELLED, outputLimit } from "./turn-end.ts";
+
+/** What hooks say of a step: what is to be saved next, and the end of the turn where it is not to go on. */
+interface Guarded {
+  readonly unsaved: EntryBody[];
+  readonly end: TurnEnd | undefined;
+}
+
+type GuardedPoint = Run["untold"][number];
+
+/**
+ * Asks the hooks of a step, once what came before it is durable; undefined where there are none. Where all of them only
+ * watch, nothing is saved for their sake: they are told after the next append, which comes before anything else happens.
+ */
+export async function guardStep(
+  run: Run,
+  point: GuardedPoint,
+  unsaved: readonly EntryBody[],
+): Promise<Guarded | undefined> {
+  const { hooks } = run.turn;
+  if (hooks?.has(point) !== true) return undefined;
+  if (!hooks.decides(point)) {
+    run.untold.push(point);
+    return undefined;
+  }
+  const before = await saveAndTell(run, unsaved);
+  const { told, denied, isInterrupted } = await hooks.run(point, subjectOf(run, point), waitOf(run));
+  const end = denied === undefined ? isInterrupted && CANCELLED : endOfDenial(denied);
+  return { unsaved: [...before, ...told], end };
+}
+
+/** Tells observers of the steps behind, now that these are saved; returns what of them is to be saved next. */
+export async function tellObservers(run: Run): Promise<EntryBody[]> {
+  const { hooks } = run.turn;
+  const all: EntryBody[] = [];
+  if (hooks === undefined) return all;
+  for (const point of run.untold.splice(0)) {
+    const { told } = await hooks.run(point, subjectOf(run, point), waitOf(run));
+    all.push(...told);
+  }
+  return all;
+}
+
+async function saveAndTell(run: Run, unsaved: readonly EntryBody[]): Promise<EntryBody[]> {
+  if (unsaved.length > 0) await run.turn.append(() => stillUnsaved(run, unsaved));
+  return run.untold.length === 0 ? [] : tellObservers(run);
+}
+
+/** What is to be saved as the turn ends before its next call, of whose steps observers must not be left untold. */
+export async function tellBeforeEnd(run: Run, unsaved: EntryBody[]): Promise<EntryBody[]> {
+  return run.untold.length === 0 ? unsaved : saveAndTell(run, unsaved);
+}
+
+/**
+ * Asks the hooks of the boundary at which a turn ends by itself. Observers that answer at once are told before its last
+ * words are saved, with which its end is; where one is waited for, those words are saved meanwhile.
+ */
+export async function guardEnd(run: Run, said: EntryBody[]): Promise<Guarded> {
+  const { turn } = run;
+  const { hooks } = turn;
+  if (hooks?.has("turn_boundary") !== true) return { unsaved: said, end: undefined };
+  if (hooks.decides("turn_boundary"))
+    return (await guardStep(run, "turn_boundary", said)) ?? { unsaved: said, end: undefined };
+  const telling = hooks.run("turn_boundary", subjectOf(run, "turn_boundary"), waitOf(run));
+  if (!(telling instanceof Promise)) return { unsaved: [...said, ...telling.told], end: undefined };
+  await turn.append(() => stillUnsaved(run, said));
+  return { unsaved: [...(await telling).told], end: undefined };
+}
+
+function subjectOf({ turn, turns: turn_number }: Run, point: GuardedPoint): HookSubject {
+  const { state, model } = turn;
+  switch (point) {
+    case "run_started": {
+      const asked = state.shown.findLast(({ message }) => message.role === "user")?.message;
+      return asked?.role === "user" ? { prompt: asked.content } : {};
+    }
+    case "pre_llm_request": {
+      const { max_tokens, provider_params } = state.settings;
+      const limit = outputLimit(max_tokens, model.contextWindow);
+      return {
+        turn_number,
+        llm_request: {
+          ...(limit === undefined ? {} : { max_tokens: limit }),
+          ...(provider_params === undefined ? {} : { provider_params }),
+          message_count: state.shown.length,
+          model: model.modelId,
+        },
+      };
+    }
+    case "turn_boundary":
+      return { turn_number };
+  }
+}
+
+function waitOf({ turn, deadlineMs }: Run) {
+  return { signal: turn.signal, deadlineMs };
+}
+
+type Answer = Extract<ModelAnswer, { ok: true }>;
+
+/** Asks the hooks of an answer that nobody has kept yet. One that is refused is not kept; what it took is counted. */
+export async function guardAnswer(run: Run, answer: Answer): Promise<Guarded | undefined> {
+  const { hooks } = run.turn;
+  if (hooks?.has("post_llm_response") !== true) return undefined;
+  const { blocks, stopReason: stop_reason, usage } = answer;
+  const tool_call_names = blocks.flatMap((block) => (block.block_type === "tool_use" ? [block.data.name] : []));
+  const llm_response = { assistant_text: assistantText({ blocks }), tool_call_names, stop_reason, usage: { ...usage } };
+  const subject = { turn_number: run.turns - 1, llm_response };
+  const { told, denied, isInterrupted } = await hooks.run("post_llm_response", subject, waitOf(run));
+  if (denied === undefined && isInterrupted !== true) return { unsaved: [...told], end: undefined };
+  const end = denied === undefined ? CANCELLED : endOfDenial(denied);
+  return { unsaved: [...told, { kind: "call_failed", usage }], end };
+}
+
+/** What hooks made of the calls of an answer. */
+export interface GuardedCalls {
+  readonly told: readonly EntryBody[];
+  /** The calls with the arguments they are to be judged by, and run with. */
+  readonly calls: readonly ToolUseBlock[];
+  /** Of calls that are not to run, what the model is told. */
+  readonly refusals: ReadonlyMap<string, string>;
+  /** The same as whoever goes on with the turn keeps it; undefined where hooks changed nothing. */
+  readonly decided: Progress["hooks"];
+}
+
+const UNJUDGED = "not run: the turn was interrupted before hooks had judged it";
+const CLIENTS = "it rewrote the arguments of a tool that the client runs, which only the client could do";
+
+/** Asks the hooks of each call before anything else judges it: calls side by side, the hooks of one after each other. */
+export async function guardCalls({ turn, ...run }: Run, calls: readonly ToolUseBlock[]): Promise<GuardedCalls> {
+  const { hooks, tools } = turn;
+  // What cannot run is not asked about.
+  const isAsked = ({ data }: ToolUseBlock): boolean =>
+    data.args_error === undefined && tools.has(data.name) && hooks?.has("pre_tool_execution", data.name) === true;
+  if (hooks === undefined || !calls.some(isAsked)) return { told: [], calls, refusals: new Map(), decided: undefined };
+  const told: EntryBody[] = [];
+  const refusals = new Map<string, string>();
+  const rewritten = new Map<string, ToolUseBlock>();
+  const askAbout = async (call: ToolUseBlock): Promise<void> => {
+    const { id: tool_use_id, name, args } = call.data;
+    const subject = { turn_number: run.turns - 1, tool_call: { tool_use_id, name, args } };
+    const hooked = await hooks.run("pre_tool_execution", subject, { signal: turn.signal, deadlineMs: run.deadlineMs });
+    told.push(...hooked.told);
+    if (hooked.denied !== undefined) refusals.set(tool_use_id, denialText(hooked.denied));
+    else if (hooked.isInterrupted) refusals.set(tool_use_id, UNJUDGED);
+    else if (hooked.args !== undefined && tools.get(name)?.isClients) refusals.set(tool_use_id, `not run: ${CLIENTS}`);
+    else if (hooked.args !== undefined)
+      rewritten.set(tool_use_id, { ...call, data: { ...call.data, args: hooked.args } });
+  };
+  await sideBySide(calls.filter(isAsked), turn.policy.tools.concurrentMax, askAbout);
+  const decided = calls.flatMap(({ data: { id } }) => {
+    const [args, refusal] = [rewritten.get(id)?.data.args, refusals.get(id)];
+    if (args === undefined && refusal === undefined) return [];
+    return [{ id, ...(args === undefined ? {} : { args }), ...(refusal === undefined ? {} : { refusal }) }];
+  });
+  return {
+    told,
+    calls: calls.map((call) => rewritten.get(call.data.id) ?? call),
+    refusals,
+    decided: decided.length === 0 ? undefined : decided,
+  };
+}
+
+async function sideBySide<T>(items: readonly T[], most: number, work: (item: T) => Promise<void>): Promise<void> {
+  let next = 0;
+  const worker = async (): Promise<void> => {
+    for (let item = items[next++]; item !== undefined; item = items[next++]) await work(item);
+  };
+  await Promise.all(Array.from({ length: Math.min(most, items.length) }, worker));
+}
+
+/** What hooks decided about calls before the turn waited for a person's word. */
+export function decidedBefore(calls: readonly ToolUseBlock[], decided: Progress["hooks"] = []): GuardedCalls {
+  const by = new Map(decided.map((one) => [one.id, one]));
+  return {
+    told: [],
+    calls: calls.map((call) => {
+      const args = by.get(call.data.id)?.args;
+      return args === undefined ? call : { ...call, data: { ...call.data, args } };
+    }),
+    refusals: new Map(decided.flatMap(({ id, refusal }) => (refusal === undefined ? [] : [[id, refusal] as const]))),
+    decided,
+  };
+}
+
+/** What a tool gave. */
+interface Output {
+  readonly content: Content;
+  readonly isError: boolean;
+}
+
+/**
+ * Asks the hooks of what a tool gave, before any of it is kept: what they make of it, or why they refuse it, stands in its
+ * place. What is to be saved of them goes to `told`. Undefined where there are none.
+ */
+export function judgingOutputs(
+  { turn, deadlineMs, turns }: Run,
+  told: EntryBody[],
+): ((call: ToolUseBlock["data"], output: Output) => Promise<Output> | Output) | undefined {
+  const { hooks } = turn;
+  if (hooks?.has("post_tool_execution") !== true) return undefined;
+  const wait = { signal: turn.signal, deadlineMs };
+  return (call, output) => {
+    if (!hooks.has("post_tool_execution", call.name)) return output;
+    return judgeOutput({ hooks, turn, wait, turns, told }, call, output);
+  };
+}
+
+interface Judging {
+  readonly hooks: Hooks;
+  readonly turn: Turn;
+  readonly wait: { readonly signal: AbortSignal; readonly deadlineMs: number };
+  readonly turns: number;
+  readonly told: EntryBody[];
+}
+
+async function judgeOutput(
+  { hooks, turn, wait, turns, told }: Judging,
+  { id: tool_use_id, name, args }: ToolUseBlock["data"],
+  { content, isError }: Output,
+): Promise<Output> {
+  const subject = {
+    turn_number: Math.max(0, turns - 1),
+    tool_call: { tool_use_id, name, args },
+    tool_result: {
+      tool_use_id,
+      name,
+      content: turn.redact(contentText(content)),
+      is_error: isError,
+      has_images: typeof content !== "string" && content.some(({ type }) => type !== "text"),
+    },
+  };
+  const hooked = await hooks.run("post_tool_execution", subject, wait);
+  told.push(...hooked.told);
+  if (hooked.denied !== undefined) return refused(hooked.denied);
+  if (hooked.isInterrupted) return { content: UNSEEN, isError: true };
+  return hooked.result ?? { content, isError };
+}
+
+const UNSEEN = "the turn was interrupted before hooks had judged what this call gave; it has run";
+
+function refused(denial: HookDenial): Output {
+  return { content: denialText(denial), isError: true };
+}
+
+/** The same for results that whoever asked for the turn has brought. */
+export async function judgeResults(
+  run: Run,
+  results: readonly ToolResult[],
+): Promise<{ readonly told: readonly EntryBody[]; readonly results: readonly ToolResult[] }> {
+  const told: EntryBody[] = [];
+  const judge = judgingOutputs(run, told);
+  if (judge === undefined) return { told, results };
+  const calls = new Map(run.turn.state.openCalls.map(({ data }) => [data.id, data]));
+  const judged = await Promise.all(
+    results.map(async (result) => {
+      const call = calls.get(result.tool_use_id);
+      if (call === undefined) return result;
+      const { content, isError } = await judge(call, { content: result.content, isError: result.is_error });
+      return { ...result, content, is_error: isError };
+    }),
+  );
+  return { told, results: judged };
+}

@@ -1,0 +1,117 @@
+import type { CompactionSettings } from "../contract/compaction.ts";
+import type { SessionSettings } from "../contract/session.ts";
+import { COMPACTION_DEFAULTS, DefaultCompactor, requireReachable, thresholdFor } from "../core/compaction/policy.ts";
+import { type Compacting, CUSTOM } from "../core/compaction/prepare.ts";
+import type { Reading } from "../core/compaction/reading.ts";
+import type { ExtractSummary } from "../core/compaction/summarise.ts";
+import { estimateTokens, toolTokens } from "../core/tokens.ts";
+import type { CompactionHooks, Compactor, Curator } from "../ports/compactor.ts";
+import type { Judge } from "../ports/judge.ts";
+import type { ToolSpec } from "../ports/model.ts";
+
+/** The capability `session-compaction`, for every session of a runtime. */
+export interface CompactionPart {
+  /** What was configured; what is absent follows from the model or the defaults. */
+  readonly settings: CompactionSettings;
+  readonly strategy: string;
+  readonly pruneToolResults: boolean;
+  readonly cutInvented: boolean;
+  readonly judge: "model" | Judge | undefined;
+  readonly native: boolean;
+  readonly compactor: Compactor | undefined;
+  readonly curator: Curator | undefined;
+  readonly hooks: CompactionHooks;
+  readonly extract: ExtractSummary;
+  readonly reading?: Reading;
+  /** Whether the process ends with its turn, so that nothing is made ready behind it. */
+  readonly isBrief?: boolean;
+}
+
+/** The share of the threshold from which on tool output leaves the context. */
+const EVICT_AT = 0.6;
+/** The share of the threshold at which a summary is made ready, where summaries are. */
+const PREPARE_AT = 0.8;
+
+/** A summary takes no more than this share of a threshold that follows from the model's window. */
+const SUMMARY_SHARE_MAX = 0.25;
+
+/** How a session compacts with a model of this window. */
+export function compactingFor(
+  part: CompactionPart,
+  session: Pick<SessionSettings, "compaction">,
+  contextWindow: number | undefined,
+): Compacting {
+  const settings = { ...part.settings, ...session.compaction };
+  const threshold = thresholdFor(settings.auto_compact_threshold, contextWindow);
+  const minTurnsBetweenCompactions =
+    settings.min_turns_between_compactions ?? COMPACTION_DEFAULTS.minTurnsBetweenCompactions;
+  const compactor = new DefaultCompactor({
+    autoCompactThreshold: threshold,
+    recentTurnBudget: settings.recent_turn_budget ?? COMPACTION_DEFAULTS.recentTurnBudget,
+    maxSummaryTokens: summaryTokens(settings, threshold),
+    minTurnsBetweenCompactions,
+  });
+  const { policy = "threshold", prepare = policy === "economy", prepare_at = PREPARE_AT } = settings;
+  return {
+    policy,
+    prepares: prepare && part.isBrief !== true,
+    prepareAt: Math.floor(threshold * prepare_at),
+    compactor: part.compactor ?? compactor,
+    strategy: part.compactor === undefined ? part.strategy : CUSTOM,
+    threshold,
+    minTurnsBetweenCompactions,
+    evictFrom: evicts(part, session) ? threshold * (settings.evict_at ?? EVICT_AT) : undefined,
+    prune: part.pruneToolResults,
+    cutInvented: part.cutInvented,
+    judge: part.judge,
+    native: part.native,
+    curator: part.curator,
+    hooks: part.hooks,
+    extract: part.extract,
+    recovering: undefined,
+    reading: part.reading,
+  };
+}
+
+/** Whether tool output may leave the contexts of a session; who wants no references is given none unasked. */
+export function evicts(
+  { settings, pruneToolResults }: CompactionPart,
+  { compaction }: Pick<SessionSettings, "compaction">,
+) {
+  return compaction?.evict ?? settings.evict ?? pruneToolResults;
+}
+
+/** A small model's summary must leave room for what it summarises; what was asked for is taken at its word. */
+function summaryTokens(settings: CompactionSettings, threshold: number): number {
+  const { max_summary_tokens, auto_compact_threshold } = settings;
+  if (max_summary_tokens !== undefined) return max_summary_tokens;
+  const { maxSummaryTokens } = COMPACTION_DEFAULTS;
+  if (auto_compact_threshold !== undefined) return maxSummaryTokens;
+  return Math.max(1, Math.min(maxSummaryTokens, Math.floor(threshold * SUMMARY_SHARE_MAX)));
+}
+
+/** Refuses a threshold somebody wrote that can never be met by a session of this kind. */
+export function requireReachableFor(
+  part: CompactionPart,
+  session: Pick<SessionSettings, "compaction" | "system_prompt">,
+  keeps: {
+    tools: Iterable<ToolSpec>;
+    pinTokens: number;
+    contextWindow?: number | undefined;
+    /** Also where nobody wrote a threshold. */
+    isAlways?: true;
+  },
+): void {
+  const settings = { ...part.settings, ...session.compaction };
+  const { auto_compact_threshold, max_summary_tokens } = settings;
+  const isAskedFor = (keeps.isAlways ?? auto_compact_threshold ?? max_summary_tokens) !== undefined;
+  if (!isAskedFor || part.compactor !== undefined) return;
+  const threshold = thresholdFor(auto_compact_threshold, keeps.contextWindow);
+  const content = session.system_prompt ?? "";
+  requireReachable(threshold, {
+    system: content === "" ? 0 : estimateTokens([{ role: "system", content, created_at: "" }]),
+    tools: toolTokens(keeps.tools),
+    pins: keeps.pinTokens,
+    summary: summaryTokens(settings, threshold),
+  });
+}

@@ -1,0 +1,231 @@
+import type { EntryBody } from "../contract/entry.ts";
+import { asRuntimeError, RuntimeError } from "../contract/error.ts";
+import type { SkillRef } from "../contract/input.ts";
+import type { SessionSettings } from "../contract/session.ts";
+import { SKILL_NAME, SKILL_NOTICE, type SkillText } from "../contract/skill.ts";
+import { pinnedIn } from "../core/compaction/shown-messages.ts";
+import type { Redact } from "../core/redact.ts";
+import type { SessionState } from "../core/session-state.ts";
+import { loadedSkills } from "../core/skills.ts";
+import { estimateTokens } from "../core/tokens.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { ToolSpec } from "../ports/model.ts";
+import type { Skill } from "../ports/skill.ts";
+import type { Store } from "../ports/store.ts";
+import { type CompactionPart, requireReachableFor } from "./compaction-part.ts";
+import type { Service } from "./dispatch.ts";
+import { appendEntries, type LiveSession, type LiveSessions } from "./live-sessions.ts";
+import { isMemory, keyOf, MEMORY, noticeText, type SkillCatalogue } from "./skill-catalogue.ts";
+
+export interface SkillParts {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly redact: Redact;
+  readonly catalogue: SkillCatalogue;
+  readonly live: Pick<LiveSessions, "find">;
+  /** Whether the configuration has them on. */
+  isOn(): boolean;
+  readonly hasMemory: boolean;
+  /** What a pin must leave room for in a session. */
+  pinningIn(session: LiveSession): Pinning;
+}
+
+/** What decides how much may be pinned. */
+interface Pinning {
+  readonly compaction: CompactionPart | undefined;
+  tools(): Iterable<ToolSpec>;
+  readonly contextWindow: number | undefined;
+}
+
+/** As much of a session as loading looks at; a new one has nothing yet. */
+type Held = Pick<SessionState, "shown" | "heldNotices" | "pins">;
+const NOTHING: Held = { shown: [], heldNotices: [], pins: new Set() };
+
+interface Naming {
+  readonly skill_refs?: readonly SkillRef[] | null | undefined;
+  readonly preload_skills?: readonly SkillRef[] | null | undefined;
+}
+
+export interface Skills {
+  readonly operations: Pick<Service, "listSkills" | "readSkill">;
+  /**
+   * The entries by which the skills that a request names are loaded, none for those that are. Throws SKILL_NOT_FOUND for one
+   * that is not there, SKILL_RESOLUTION_FAILED for one that cannot be read, before anything is written.
+   */
+  entriesFor(input: Naming, settings: SessionSettings, into: Pinning, held?: Held): Promise<readonly EntryBody[]>;
+  /** What the model's tool does. */
+  load(
+    sessionId: string,
+    asked: { readonly name?: string | undefined; readonly file?: string | undefined },
+  ): Promise<string>;
+}
+
+/** What is kept of a name that is none: a model may have written anything. */
+const REFERENCE_CHARS_MAX = 256;
+
+/** Loading skills: for a request that names them, and for a model that asks. */
+export function createSkills(parts: SkillParts): Skills {
+  const { catalogue, store, clock } = parts;
+  const requireOn = (): void => {
+    if (!parts.isOn()) throw new RuntimeError("INTERNAL_ERROR", "skills not enabled");
+  };
+  const noticeOf = (skill: Skill, body: string, sha256: string): EntryBody => ({
+    kind: "notice",
+    message: {
+      role: "system_notice",
+      kind: SKILL_NOTICE,
+      body: parts.redact(noticeText(skill, body)),
+      skill: { ...keyOf(skill), sha256 },
+      created_at: new Date(clock.now()).toISOString(),
+    },
+  });
+
+  const entriesFor: Skills["entriesFor"] = async (input, settings, into, held = NOTHING) => {
+    const wanted = new Map<Skill, EntryBody[]>();
+    for (const field of ["preload_skills", "skill_refs"] as const) {
+      for (const ref of input[field] ?? []) {
+        // Its text goes along with every request of a session that has memory.
+        if (isMemory(ref) && settings.tools.memory) continue;
+        const skill = isMemory(ref) ? undefined : catalogue.find(ref);
+        if (skill === undefined) throw notFound(field, ref);
+        requireOn();
+        if (!wanted.has(skill)) wanted.set(skill, await loadingOf(skill, held));
+      }
+    }
+    const bodies = [...wanted.values()].flat();
+    requireRoom(bodies, settings, into, held);
+    return bodies;
+  };
+  const loadingOf = async (skill: Skill, held: Held): Promise<EntryBody[]> => {
+    const { body, sha256 } = await catalogue.read(skill);
+    return loadingBodies(noticeOf(skill, body, sha256), skill, { sha256, held });
+  };
+
+  const load: Skills["load"] = async (sessionId, { name, file }) => {
+    requireOn();
+    if (name === undefined) return catalogue.lines.join("\n");
+    const session = await parts.live.find(sessionId);
+    try {
+      const skill = catalogue.find({ skill_name: name });
+      if (skill === undefined) throw notFound("name", { skill_name: name });
+      if (file !== undefined) return await skill.readFile(file);
+      const { body, sha256 } = await catalogue.read(skill);
+      const notice = noticeOf(skill, body, sha256);
+      const { state } = session;
+      const into = parts.pinningIn(session);
+      requireRoom(loadingBodies(notice, skill, { sha256, held: state }), state.settings, into, state);
+      let isNew = false;
+      // Two calls of one answer may ask for the same: the second finds what the first has loaded.
+      await appendEntries(store.log, session, () => {
+        const bodies = loadingBodies(notice, skill, { sha256, held: state });
+        isNew = bodies.length > 0;
+        return bodies;
+      });
+      return isNew
+        ? `skill ${name} is loaded: its text follows`
+        : `skill ${name} is loaded already: its text stands in the context`;
+    } catch (thrown) {
+      const error = asRuntimeError(thrown);
+      await tellFailure(session, name, error);
+      throw error;
+    }
+  };
+  const tellFailure = async (session: LiveSession, reference: string, { code, message, details }: RuntimeError) => {
+    if (code !== "SKILL_NOT_FOUND" && code !== "SKILL_RESOLUTION_FAILED") return;
+    const skill = catalogue.find({ skill_name: reference });
+    const reason = { reason_type: code === "SKILL_NOT_FOUND" ? "not_found" : String(Object(details).reason_type) };
+    const key = skill === undefined ? {} : { skill_key: keyOf(skill) };
+    const error = parts.redact(message);
+    const named = parts.redact(reference).slice(0, REFERENCE_CHARS_MAX);
+    const event = { type: "skill_resolution_failed" as const, ...key, reason, reference: named, error };
+    await appendEntries(store.log, session, [{ kind: "event", event }]);
+  };
+
+  return {
+    entriesFor,
+    load,
+    operations: {
+      listSkills: async ({ source_uuid }) => {
+        requireOn();
+        const rows = [...(parts.hasMemory ? [MEMORY.row] : []), ...(await catalogue.rows())];
+        return { skills: rows.filter(({ key }) => source_uuid === undefined || key.source_uuid === source_uuid) };
+      },
+      readSkill: async ({ source_uuid, skill_name, file }): Promise<SkillText> => {
+        requireOn();
+        const ref = { skill_name, ...(source_uuid === undefined ? {} : { source_uuid }) };
+        if (isMemory(ref) && parts.hasMemory && file === undefined) return { ...MEMORY.row, body: MEMORY.body };
+        const skill = isMemory(ref) ? undefined : catalogue.find(ref);
+        if (skill === undefined) throw notFound("skill_name", ref);
+        if (file !== undefined) return { ...(await catalogue.rowOf(skill)), body: await skill.readFile(file) };
+        const { body, allowedTools } = await catalogue.read(skill);
+        const { files } = skill;
+        return {
+          ...(await catalogue.rowOf(skill)),
+          body,
+          ...(files.length === 0 ? {} : { files: [...files] }),
+          ...(allowedTools.length === 0 ? {} : { allowed_tools: [...allowedTools] }),
+        };
+      },
+    },
+  };
+}
+
+/** What loads a skill: nothing where this text is loaded; where another text of it is, that one is unloaded first. */
+function loadingBodies(
+  notice: EntryBody,
+  skill: Skill,
+  { sha256, held }: { readonly sha256: string; readonly held: Held },
+): EntryBody[] {
+  const { source_uuid, skill_name } = keyOf(skill);
+  const same = loadedSkills(held).filter((one) => one.source_uuid === source_uuid && one.skill_name === skill_name);
+  if (same.some((one) => one.sha256 === sha256)) return [];
+  return [...same.map(({ seq }): EntryBody => ({ kind: "pinned", seq, pinned: false })), notice];
+}
+
+/** Refuses texts that, with what is pinned already, would leave a compaction nothing to take out. */
+function requireRoom(
+  bodies: readonly EntryBody[],
+  settings: SessionSettings,
+  { compaction, tools, contextWindow }: Pinning,
+  { shown, heldNotices, pins }: Held,
+): void {
+  const added = bodies.flatMap((body) => (body.kind === "notice" ? [body.message] : []));
+  if (compaction === undefined || added.length === 0) return;
+  const gone = new Set(bodies.flatMap((body) => (body.kind === "pinned" ? [body.seq] : [])));
+  const kept = new Set([...pins].filter((seq) => !gone.has(seq)));
+  const pinned = [...pinnedIn([...shown, ...heldNotices], kept)].map(({ message }) => message);
+  const pinTokens = estimateTokens([...pinned, ...added]);
+  requireReachableFor(compaction, settings, { tools: tools(), pinTokens, contextWindow, isAlways: true });
+}
+
+/** Where whoever asks finds what there is. */
+const LISTED_BY = { tool: "load_skill without a name", caller: "rkat skill list, or skills/list," };
+
+function notFound(field: string, { source_uuid, skill_name }: SkillRef): RuntimeError {
+  const shown = SKILL_NAME.test(skill_name) ? skill_name : JSON.stringify(skill_name.slice(0, 80));
+  const name = source_uuid === undefined ? shown : `${shown} of ${source_uuid}`;
+  return new RuntimeError(
+    "SKILL_NOT_FOUND",
+    `${field}: there is no skill ${name} here; ${LISTED_BY[field === "name" ? "tool" : "caller"]} names those there are`,
+  );
+}
+
+/** Texts whose rules were looked for; beyond it they are looked for again. */
+const LEARNT_MAX = 4_096;
+
+/** What a session's loaded skills allow; of one that was loaded by another process that is read when it is first asked. */
+export function createSkillRules(
+  catalogue: Pick<SkillCatalogue, "allowedBy" | "learn">,
+): (state: SessionState) => Promise<readonly string[]> {
+  const learnt = new Set<string>();
+  const nameOf = ({ source_uuid, skill_name, sha256 }: ReturnType<typeof loadedSkills>[number]): string =>
+    JSON.stringify([source_uuid, skill_name, sha256]);
+  return async (state) => {
+    const loaded = loadedSkills(state);
+    const unknown = loaded.filter((one) => !learnt.has(nameOf(one)));
+    if (unknown.length > 0) await catalogue.learn(unknown);
+    if (learnt.size > LEARNT_MAX) learnt.clear();
+    for (const one of unknown) learnt.add(nameOf(one));
+    return catalogue.allowedBy(loaded);
+  };
+}

@@ -1,0 +1,84 @@
+import type { Progress } from "../contract/approval.ts";
+import type { Caller } from "../contract/caller.ts";
+import { RuntimeError } from "../contract/error.ts";
+import type { Content } from "../contract/message.ts";
+import type { SessionSettings, StartTurn } from "../contract/session.ts";
+import type { SessionState } from "../core/session-state.ts";
+import { asBlocks } from "../core/tokens.ts";
+import { requireTools } from "../core/tool-batch.ts";
+import type { ModelClient, ModelResolver } from "../ports/model.ts";
+import { withinLimits } from "./ceiling.ts";
+import type { LiveSession } from "./live-sessions.ts";
+import { takeContent } from "./media.ts";
+import type { SessionDefaults } from "./session-settings.ts";
+import { clientTools } from "./turn-tools.ts";
+
+/** Whoever has labels makes sessions whose tools see no more than it does, whoever goes on with them. */
+export function seenBy(caller: Caller | undefined, settings: SessionSettings): SessionSettings {
+  const { labels = {} } = caller ?? {};
+  return Object.keys(labels).length === 0 ? settings : { ...settings, view: labels };
+}
+
+/** A session that was made elsewhere may have more to spend than it may have here. */
+export function withinCeiling(settings: SessionSettings, { limits }: SessionDefaults): SessionSettings {
+  const budget_limits = withinLimits(settings.budget_limits, limits);
+  const isWithin = JSON.stringify(budget_limits) === JSON.stringify(settings.budget_limits);
+  return isWithin ? settings : { ...settings, budget_limits };
+}
+
+/** Who asked for a turn that waited, as far as the log has kept it. */
+export function callerAgain({ scopes, max_cost_per_day, ...asked }: NonNullable<Progress["caller"]>): Caller {
+  const limit = max_cost_per_day === undefined ? {} : { maxCostPerDay: max_cost_per_day };
+  return { ...asked, scopes: new Set(scopes), ...limit };
+}
+
+/** A caller that may cost only so much needs to be told what a model costs. */
+export function withDayLimit(settings: SessionSettings, caller: Caller | undefined): SessionSettings {
+  if (caller?.maxCostPerDay === undefined) return settings;
+  return { ...settings, budget_limits: { max_cost: caller.maxCostPerDay, ...settings.budget_limits } };
+}
+
+export function modelFor(models: ModelResolver, { state }: LiveSession, input: StartTurn): Promise<ModelClient> {
+  const { model, provider } = state.settings;
+  const isOther = input.model !== undefined && input.model !== model;
+  // Another model may be another provider's: the session's own must not be assumed of it.
+  return models.resolve(input.model ?? model, input.provider ?? (isOther ? undefined : provider));
+}
+
+/** What the turn says; undefined where it brings results alone. */
+export async function promptOf(
+  pending: Content | undefined,
+  { prompt, tool_results }: StartTurn,
+  taking: Omit<Parameters<typeof takeContent>[1], "field">,
+): Promise<Content | undefined> {
+  if (tool_results !== undefined && (typeof prompt === "string" ? prompt.trim() : prompt).length === 0)
+    return undefined;
+  const taken = await takeContent(prompt, { ...taking, field: "prompt" });
+  return pending === undefined ? taken : join(pending, taken);
+}
+
+/**
+ * Throws INVALID_PARAMS unless the tools that are the caller's can be offered, and the results, if any, are those of all
+ * calls that wait: only together can they be shown.
+ */
+export function requireClients(
+  state: SessionState,
+  settings: SessionSettings,
+  results: StartTurn["tool_results"],
+): void {
+  if (settings !== state.settings) requireTools(clientTools(settings), "client_tools");
+  if (results === undefined) return;
+  const { pending } = state;
+  const refuse = (why: string) => new RuntimeError("INVALID_PARAMS", `tool_results: ${why}`);
+  if (pending.length === 0) throw refuse("no call of this session waits for a result");
+  const given = results.map(({ tool_use_id }) => tool_use_id);
+  const stray = given.find((id, index) => !pending.includes(id) || given.indexOf(id) !== index);
+  if (stray !== undefined) throw refuse(`no call ${stray} waits for a result, or it is there twice`);
+  const missing = pending.filter((id) => !given.includes(id));
+  if (missing.length > 0) throw refuse(`give those of all calls that wait at once; ${missing.join(", ")} is missing`);
+}
+
+function join(first: Content, second: Content): Content {
+  if (typeof first === "string" && typeof second === "string") return `${first}\n\n${second}`;
+  return [...asBlocks(first), ...asBlocks(second)];
+}

@@ -1,0 +1,46 @@
+import type { AgentEvent, AgentEventOf } from "../../../contract/event.ts";
+import { heardIn } from "../../../contract/sub-agents.ts";
+import { counted, grouped, oneLine } from "../io.ts";
+
+/** A line for what sub-agents do, indented by how deep they are; undefined for what is not theirs, and for the rest. */
+export type SubAgentLine = (event: AgentEvent, lineOf: (own: AgentEvent) => string | undefined) => string | undefined;
+
+const TASK_CHARS_MAX = 100;
+const INDENT = "  ";
+
+/** Remembers when each sub-agent began, so that its end can say how long it took. */
+export function createSubAgentLines(now: () => number): SubAgentLine {
+  const begunMs = new Map<string, number>();
+  return (event, lineOf) => {
+    const heard = heardIn(event).event;
+    if (heard.type === "sub_agent_started") begunMs.set(heard.child_id, now());
+    const begun = heard.type === "sub_agent_completed" ? begunMs.get(heard.child_id) : undefined;
+    if (heard.type === "sub_agent_completed") begunMs.delete(heard.child_id);
+    return subAgentLine(event, lineOf, begun === undefined ? undefined : now() - begun);
+  };
+}
+
+/** The same for events that were kept, which do not say how long something took. */
+export function subAgentLine(
+  event: AgentEvent,
+  lineOf: (own: AgentEvent) => string | undefined,
+  tookMs?: number,
+): string | undefined {
+  const { event: heard, depth, agent = "" } = heardIn(event);
+  const line = lineOfHeard(heard, tookMs) ?? (depth === 0 ? undefined : lineOf(heard));
+  if (line === undefined || depth === 0) return line;
+  return `${INDENT.repeat(depth)}${oneLine(agent, TASK_CHARS_MAX)} ${line}`;
+}
+
+function lineOfHeard(event: AgentEvent, tookMs: number | undefined): string | undefined {
+  if (event.type === "sub_agent_started") {
+    return `▸ ${oneLine(event.agent, TASK_CHARS_MAX)}: ${oneLine(event.task, TASK_CHARS_MAX)}`;
+  }
+  return event.type === "sub_agent_completed" ? endLine(event, tookMs) : undefined;
+}
+
+function endLine({ agent, status, usage, tool_calls }: AgentEventOf<"sub_agent_completed">, tookMs?: number): string {
+  const tokens = `${grouped(usage.input_tokens + usage.output_tokens)} tokens`;
+  const took = tookMs === undefined ? "" : ` in ${(tookMs / 1_000).toFixed(1)} s`;
+  return `◂ ${oneLine(agent, TASK_CHARS_MAX)} ${status}: ${tokens}, ${counted(tool_calls, "tool call")}${took}`;
+}

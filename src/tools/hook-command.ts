@@ -1,0 +1,103 @@
+import { RuntimeError } from "../contract/error.ts";
+import { failurePolicyFor, type HookEntry } from "../contract/hook.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Hook, HookCall } from "../ports/hook.ts";
+import { type CommandSpec, type RunningCommand, startCommand } from "./command.ts";
+import { childEnv, type Env, isSecret } from "./shell.ts";
+
+export interface HookCommandOptions {
+  /** The project's folder, in which commands are started. */
+  readonly root: string;
+  readonly env: Env;
+  readonly clock: Clock;
+}
+
+export interface HookCommands {
+  hook(entry: HookEntry): Hook;
+  /** Kills every command that still runs, and refuses new ones. */
+  close(): Promise<void>;
+}
+
+/** What a command may say; one that says more has gone astray. */
+const OUTPUT_BYTES_MAX = 1_048_576;
+/** The exit code by which a script refuses, without having to write JSON. */
+const REFUSES = 2;
+/** The hook's own time is kept by whoever calls it; this only covers one that nobody aborts. */
+const TIMEOUT_MS_MAX = 2 ** 31 - 1;
+const SAID_CHARS_MAX = 2_000;
+
+/** Hooks that are programs: they are told a call on stdin and answer on stdout, each one JSON object. */
+export function createHookCommands({ root, env, clock }: HookCommandOptions): HookCommands {
+  const running = new Set<RunningCommand>();
+  let isOpen = true;
+  const start = (spec: CommandSpec): RunningCommand => {
+    if (!isOpen) throw new RuntimeError("REQUEST_CANCELLED", "the runtime is closing and starts no more commands");
+    const command = startCommand(spec, clock);
+    running.add(command);
+    void command.ended.then(() => running.delete(command));
+    return command;
+  };
+  return {
+    hook: (entry) => {
+      const { id, point, mode, capability, priority, timeout_ms: timeoutMs, tools, runtime } = entry;
+      const failurePolicy = entry.failure_policy ?? failurePolicyFor(capability);
+      const run = async (call: HookCall, signal: AbortSignal): Promise<unknown> => {
+        const command = start({
+          program: runtime.command,
+          command: "",
+          args: runtime.args ?? [],
+          input: `${JSON.stringify(call)}\n`,
+          outputBytesMax: OUTPUT_BYTES_MAX,
+          folder: root,
+          env: childEnv(env, runtime.env ?? {}, isSecret),
+          timeoutMs: TIMEOUT_MS_MAX,
+        });
+        signal.addEventListener("abort", command.cancel, { once: true });
+        if (signal.aborted) command.cancel();
+        return answerOf(command);
+      };
+      return { id, point, mode, capability, priority, failurePolicy, timeoutMs, tools, run };
+    },
+    close: async () => {
+      isOpen = false;
+      const commands = [...running];
+      for (const command of commands) command.cancel();
+      await Promise.all(commands.map(({ ended }) => ended));
+    },
+  };
+}
+
+/** What a command answered; throws, in a sentence, where it did not. */
+async function answerOf({ ended, stdout, stderr }: RunningCommand): Promise<unknown> {
+  const { end } = await ended;
+  const said = stderr.read().text.trim().slice(-SAID_CHARS_MAX);
+  switch (end.kind) {
+    case "exited":
+      if (end.exitCode === 0) return parse(stdout.read().text);
+      if (end.exitCode === REFUSES) return denial(said);
+      throw new Error(`its command ended with exit code ${end.exitCode}${said === "" ? "" : `: ${said}`}`);
+    case "signalled":
+      throw new Error(`its command was ended by ${end.signal}`);
+    case "flooded":
+      throw new Error(`its command said more than ${OUTPUT_BYTES_MAX} bytes and was ended`);
+    case "timed_out":
+    case "cancelled":
+      throw new Error("its command was not waited for and was ended");
+    case "not_started":
+      throw new Error(`its command could not be started: ${end.reason}`);
+  }
+}
+
+function denial(message: string): unknown {
+  const decision = "deny" as const;
+  return { decision: { decision, reason_code: "policy_violation", message: message === "" ? "it said no" : message } };
+}
+
+function parse(text: string): unknown {
+  if (text.trim() === "") return undefined;
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw new Error("its command answered what is no JSON", { cause });
+  }
+}
