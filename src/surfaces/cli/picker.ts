@@ -1,0 +1,34 @@
+import { askLine } from "./ask-person.ts";
+import { alignColumns, type Io, oneLine } from "./io.ts";
+
+/** Something that can be chosen. */
+export interface Choice<T> {
+  readonly value: T;
+  readonly label: string;
+  /** What stands beside it, such as how old it is. */
+  readonly note?: string;
+  /** What typing finds it by, besides what is shown. */
+  readonly words?: string;
+  /** A few lines about it, shown while it is the one that Enter would take. */
+  preview?(): Promise<readonly string[]>;
+}
+
+/** A list to choose one of. */
+export interface Picker<T> {
+  readonly title: string;
+  readonly choices: readonly Choice<T>[];
+}
+
+const LABEL_CHARS_MAX = 100;
+
+/** Lets a person choose by number, where no list can be drawn; undefined when nothing was chosen. */
+export async function pickByNumber<T>(io: Io, { title, choices }: Picker<T>): Promise<T | undefined> {
+  const rows = choices.map(({ label, note = "" }, index) => [
+    String(index + 1).padStart(3),
+    oneLine(label, LABEL_CHARS_MAX),
+    oneLine(note, LABEL_CHARS_MAX),
+  ]);
+  io.stderr.write(`${title}\n${alignColumns(rows).join("\n")}\n`);
+  const line = (await askLine(io, "Which? A number, or nothing to leave it: ")).trim();
+  return /^\d+$/.test(line) ? choices[Number(line) - 1]?.value : undefined;
+}
