@@ -89,7 +89,14 @@ function createIo(interrupt: AbortSignal): Io {
     stdin: {
       kind: kindOfStdin(),
       read: () => addAbortSignal(interrupt, process.stdin),
-      terminal: () => ({ input: process.stdin, output: process.stdout.isTTY ? process.stdout : process.stderr }),
+      terminal: () => ({
+        input: process.stdin,
+        output: process.stdout.isTTY ? process.stdout : process.stderr,
+        suspend: (resumed) => {
+          process.once("SIGCONT", resumed);
+          process.kill(process.pid, "SIGTSTP");
+        },
+      }),
     },
     stdout: outputOf(process.stdout),
     stderr: outputOf(process.stderr),
@@ -128,8 +135,10 @@ function kindOfStdin(): Input["kind"] {
 function outputOf(stream: NodeJS.WriteStream): Output {
   return {
     isTerminal: stream.isTTY === true,
-    // A terminal that was never given a size says 0.
-    columns: stream.columns || undefined,
+    // Each time anew, since windows change; a terminal that was never given a size says 0.
+    get columns() {
+      return stream.columns || undefined;
+    },
     write: (written) => {
       stream.write(written);
     },

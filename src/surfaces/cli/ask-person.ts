@@ -27,6 +27,23 @@ export async function askLine({ stdin, interrupt }: Io, question: string, over?:
   }
 }
 
+/** A word that answers a question. */
+export interface AnswerChoice {
+  readonly word: string;
+  readonly meaning: string;
+}
+
+/** A question, and the words it can be answered with besides a line of one's own. */
+export interface Question {
+  readonly words: string;
+  readonly choices: readonly AnswerChoice[];
+}
+
+/** The question where it is one line. */
+export function lineOf({ words, choices }: Question): string {
+  return `${words} ${choices.map(({ word, meaning }) => `${word} ${meaning}`).join(" · ")}: `;
+}
+
 /** What the model is told where `ask` has nobody to ask. */
 export const UNATTENDED =
   "nobody can be asked here; allow it with --allow, like --allow 'shell(git *)', or everything with --yes";
@@ -41,11 +58,11 @@ export function createAsker(
   io: Io,
   dispatch: Dispatch,
   /** The signal aborts when somebody else has answered. */
-  ask: (question: string, over: AbortSignal) => Promise<string>,
+  ask: (question: Question, over: AbortSignal) => Promise<string>,
 ): Asker {
   const { yellow, dim, bold } = createPaint(io.stderr, io.env);
   /** Questions that nobody has answered, by their ids; sub-agents may ask several at once. */
-  const open = new Map<string, Question>();
+  const open = new Map<string, Asked>();
   let asked = Promise.resolve();
   const drop = (id: string, words: string): void => {
     const question = open.get(id);
@@ -54,13 +71,13 @@ export function createAsker(
     question.over.abort("answered");
     if (question.isShown) io.stderr.write(`\n${dim(`(${words})`)}\n`);
   };
-  const put = async (question: Question): Promise<void> => {
+  const put = async (question: Asked): Promise<void> => {
     const { session_id, approval_id, calls, agent, over } = question;
     if (over.signal.aborted) return;
     question.isShown = true;
     if (agent !== undefined) io.stderr.write(`${bold(`sub-agent ${oneLine(agent, NAME_CHARS_MAX)} asks:`)}\n`);
     showCalls(io, calls);
-    const line = await ask(`${questionFor(calls)} `, over.signal);
+    const line = await ask(questionFor(calls), over.signal);
     if (over.signal.aborted) return;
     open.delete(approval_id);
     await dispatch("answerApproval", { session_id, approval_id, ...readWord(line) });
@@ -93,7 +110,7 @@ export function createAsker(
 }
 
 /** A question with whose it is, and whether it is still one. */
-interface Question extends Omit<AgentEventOf<"tool_approval_requested">, "type"> {
+interface Asked extends Omit<AgentEventOf<"tool_approval_requested">, "type"> {
   readonly agent: string | undefined;
   readonly over: AbortController;
   isShown: boolean;
@@ -121,10 +138,18 @@ function shown(args: JsonObject): string {
   return oneLine(JSON.stringify(args), ARGS_CHARS_MAX);
 }
 
-function questionFor(calls: Calls): string {
+function questionFor(calls: Calls): Question {
   const canRemember = calls.every(({ always }) => always !== undefined);
-  const longer = canRemember ? " · s for this session · p for this project" : "";
-  return `Run it? y once${longer} · n, or say why not:`;
+  const longer = [
+    { word: "s", meaning: "for this session" },
+    { word: "p", meaning: "for this project" },
+  ];
+  const choices = [
+    { word: "y", meaning: "once" },
+    ...(canRemember ? longer : []),
+    { word: "n", meaning: "no, or say why not" },
+  ];
+  return { words: "Run it?", choices };
 }
 
 /** Anything but a yes is a no, and more than a letter is what the model is told as its reason. */

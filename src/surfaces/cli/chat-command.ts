@@ -1,20 +1,25 @@
 import { type Command, Option } from "commander";
 import { asRuntimeError, ERRORS, RuntimeError } from "../../contract/error.ts";
+import type { JsonObject } from "../../contract/session.ts";
 import { withoutControls } from "../wire/terminal-text.ts";
 import { agentName, strangerText } from "./commands/agent-views.ts";
 import { mentionMissingMemory, refuseContradictions } from "./commands/run.ts";
 import { addRunFlags, type RunFlags, readSchema, resumeFlag, withHooksOverride } from "./commands/run-flags.ts";
 import { askForTrust } from "./commands/trust.ts";
+import type { Stage } from "./chat-stage.ts";
 import { type Chat, createAgentTalk, createConversation } from "./conversation.ts";
+import { editElsewhere } from "./external-editor.ts";
 import { writeError, writeInterrupted } from "./failure.ts";
 import { describeHelp } from "./help.ts";
 import { counted, createPaint, type Io, interruptedExit, oneLine } from "./io.ts";
 import { type Opened, withRuntime, withSessions } from "./open-runtime.ts";
 import type { Invocation } from "./parts.ts";
-import { createLogLines } from "./progress.ts";
-import { openPipedPrompts, openTypedPrompts, type PromptSource } from "./prompts.ts";
+import { readPastPrompts } from "./past-prompts.ts";
+import { canDraw, createLogLines } from "./progress.ts";
+import { openPipedPrompts, openPlainPrompts, type PromptSource } from "./prompts.ts";
 import { findSession, shortId } from "./session-selector.ts";
 import { parseSlash, runAgentCommand, runSlash } from "./slash-commands.ts";
+import type { TypingHelp } from "./typed-prompts.ts";
 
 /** Declares `rkat chat`. */
 export function addChatCommand(program: Command, invocation: Invocation): void {
@@ -46,15 +51,31 @@ interface ChatFlags extends RunFlags {
   readonly agent?: string;
 }
 
-async function chat(invocation: Invocation, given: ChatFlags): Promise<number> {
-  const { io } = invocation;
-  const flags = await withHooksOverride(given, io.cwd);
+async function chat(given: Invocation, wanted: ChatFlags): Promise<number> {
+  const { io } = given;
+  const flags = await withHooksOverride(wanted, io.cwd);
   refuseContradictions(flags);
   if (io.stdin.kind === "none") {
     throw new RuntimeError("INVALID_PARAMS", "there is nobody to talk to: stdin is neither a terminal nor a pipe");
   }
   const outputSchema = await readSchema(flags.schema, io.cwd);
-  await askForTrust(invocation);
+  await askForTrust(given);
+  const stage = canDraw(io) ? (await import("./chat-stage.ts")).openStage(io) : undefined;
+  try {
+    return await converse({ ...given, io: stage?.io ?? io }, { flags, outputSchema, stage });
+  } finally {
+    stage?.close();
+  }
+}
+
+interface ChatPlan {
+  readonly flags: ChatFlags;
+  readonly outputSchema: JsonObject | undefined;
+  readonly stage: Stage | undefined;
+}
+
+function converse(invocation: Invocation, { flags, outputSchema, stage }: ChatPlan): Promise<number> {
+  const { io } = invocation;
   const open = flags.resume === undefined ? withRuntime : withSessions;
   const log = createLogLines(io);
   const use = async (opened: Opened): Promise<number> => {
@@ -62,17 +83,22 @@ async function chat(invocation: Invocation, given: ChatFlags): Promise<number> {
     const agent = flags.agent === undefined ? undefined : createAgentTalk(opened, flags.agent);
     const isTyped = io.stdin.kind === "terminal";
     let source: PromptSource | undefined;
-    const answer = async (question: string, over: AbortSignal): Promise<string> =>
-      (await source?.answer?.(question, over)) ?? "";
-    const asking = isTyped ? { answer } : {};
-    const conversation = createConversation(io, opened, { flags, outputSchema, sessionId, agent, ...asking });
+    const answer: PromptSource["answer"] = async (question, over) => (await source?.answer?.(question, over)) ?? "";
+    const attended = isTyped ? { answer } : {};
+    const conversation = createConversation(io, opened, {
+      flags,
+      outputSchema,
+      sessionId,
+      agent,
+      ...attended,
+      hear: (event) => stage?.activity.hear(event),
+    });
     await mentionMissingMemory(io, opened.runtime, flags);
     await greet(io, opened, sessionId);
     if (flags.agent !== undefined) await introduce(io, opened, flags.agent);
-    source = isTyped ? openTypedPrompts(io) : openPipedPrompts(io);
-    log.writeWithin(source.aside);
+    source = stage?.openPrompts(typingHelp(io, opened)) ?? (isTyped ? openPlainPrompts(io) : openPipedPrompts(io));
     try {
-      return await talk({ invocation, opened, conversation, agent: flags.agent, source, log }, isTyped);
+      return await talk({ invocation, opened, conversation, agent: flags.agent, source, log, stage }, isTyped);
     } finally {
       source.close();
       sayGoodbye(io, opened, { sessionId: conversation.sessionId, agent: flags.agent });
@@ -81,11 +107,32 @@ async function chat(invocation: Invocation, given: ChatFlags): Promise<number> {
   return open(invocation, use, { log: log.tell, isLasting: true });
 }
 
+function typingHelp(io: Io, opened: Opened): TypingHelp {
+  return {
+    history: () => readPastPrompts(opened),
+    complete: async () => ({ from: 0, candidates: [] }),
+    hints: () => [],
+    editElsewhere: async (text) => {
+      try {
+        return await editElsewhere(io, text);
+      } catch (thrown) {
+        tellFailure(io, asRuntimeError(thrown));
+        return undefined;
+      }
+    },
+  };
+}
+
 /** Takes prompts to the end. A person goes on after a failure; for a script the first one is the end. */
 async function talk(chat: Chat, isTyped: boolean): Promise<number> {
   const { io } = chat.invocation;
-  const { source } = chat;
+  const { source, conversation, stage } = chat;
+  const showStanding = (): void => {
+    // Behind what is typed: a long log takes a while to read.
+    if (stage !== undefined) void conversation.standing().then(stage.tellStanding);
+  };
   for (;;) {
+    showStanding();
     const prompt = await source.next();
     if (prompt === undefined) return interruptedExit(io) ?? 0;
     if (prompt.trim() === "") continue;
@@ -105,9 +152,15 @@ async function talk(chat: Chat, isTyped: boolean): Promise<number> {
   }
 }
 
-async function takeTurn({ invocation, conversation, source, log }: Chat, prompt: string): Promise<number> {
+async function takeTurn(
+  { invocation, conversation, source, log, stage }: Chat,
+  prompt: string,
+): Promise<number> {
+  stage?.activity.begin(`asking ${conversation.model ?? "the model"}`);
   // A line in the middle of an answer would tear it apart.
-  const { exit, sentence } = await log.heldDuring(() => source.during((signal) => conversation.say(prompt, signal)));
+  const { exit, sentence } = await log
+    .heldDuring(() => source.during((signal) => conversation.say(prompt, signal)))
+    .finally(() => stage?.activity.end());
   const { io } = invocation;
   if (sentence !== undefined) io.stderr.write(`${createPaint(io.stderr, io.env).yellow(sentence)}\n`);
   return exit;

@@ -4,6 +4,7 @@ import type { JsonObject, RunResult } from "../../contract/session.ts";
 import { requireCapability } from "../../service/dispatch.ts";
 import { withoutControls } from "../wire/terminal-text.ts";
 import { createAsker, UNATTENDED } from "./ask-person.ts";
+import type { Stage } from "./chat-stage.ts";
 import { chooseView } from "./commands/run.ts";
 import type { RunFlags } from "./commands/run-flags.ts";
 import {
@@ -21,6 +22,7 @@ import type { Opened } from "./open-runtime.ts";
 import type { Invocation } from "./parts.ts";
 import type { LogLines } from "./progress.ts";
 import type { PromptSource } from "./prompts.ts";
+import type { Standing } from "./status-line.ts";
 
 /** What a slash command works with. */
 export interface Chat {
@@ -31,6 +33,8 @@ export interface Chat {
   readonly agent: string | undefined;
   readonly source: PromptSource;
   readonly log: LogLines;
+  /** What it is drawn on, where it can be. */
+  readonly stage: Stage | undefined;
 }
 
 export interface SlashCommand {
@@ -64,6 +68,8 @@ export interface Conversation {
   switchTo(sessionId: string | undefined): void;
   /** From the next turn on. */
   useModel(name: string): void;
+  /** How things stand now. */
+  standing(): Promise<Standing>;
   /** Loads a skill before the next prompt. */
   useSkill(name: string): void;
 }
@@ -75,6 +81,8 @@ export interface ChatStart {
   readonly agent: AgentTalk | undefined;
   /** Asks whoever types; absent where nobody does. */
   readonly answer?: PromptSource["answer"];
+  /** Hears every event of its turns. */
+  hear?(event: AgentEvent): void;
 }
 
 /** The flags of a chat: with a shell or files at hand, somebody is asked before they are used. */
@@ -94,6 +102,7 @@ export function createConversation(io: Io, opened: Opened, start: ChatStart): Co
   if (flags.memory === true) requireCapability(new Set(opened.config.features), "memory-store");
   let { sessionId } = start;
   let { model } = flags;
+  let spent: Standing["usage"];
   // What the flags change of a session that was resumed, they change once.
   let skills: readonly object[] = [];
   let change = sessionId === undefined ? toolChange(flags) : turnChange(flags, outputSchema);
@@ -122,17 +131,27 @@ export function createConversation(io: Io, opened: Opened, start: ChatStart): Co
         // Also of a turn that fails later: its session is there and can go on.
         hear: (event) => {
           asker?.hear(event);
+          start.hear?.(event);
           if (event.type !== "run_started") return;
           sessionId = event.session_id;
           change = toolChange(flags);
           skills = [];
         },
       });
+      spent = result.usage;
       await agent?.keep(prompt, result);
       return judge(result, limits);
     },
+    standing: async () => {
+      const fixed = { agent: agent?.name, tools: flags.yolo ? "full" : (flags.tools ?? "safe"), isKept: opened.isKept };
+      const { readStanding, UNKNOWN } = await import("./status-line.ts");
+      // Where it cannot be read the line says less; whoever asks for it by a command is told why.
+      const known = sessionId === undefined ? UNKNOWN : await readStanding(opened, sessionId).catch(() => UNKNOWN);
+      return { ...known, ...fixed, usage: known.usage ?? spent, model: model ?? known.model ?? opened.config.agent.model };
+    },
     switchTo: (id) => {
       sessionId = id;
+      spent = undefined;
       change = toolChange(flags);
       model = undefined;
     },

@@ -38,6 +38,8 @@ export interface Output {
 export interface Terminal {
   readonly input: NodeJS.ReadStream;
   readonly output: NodeJS.WriteStream;
+  /** Stops the process as Ctrl-Z would, and calls back when it goes on; absent where nobody could let it go on. */
+  suspend?(resumed: () => void): void;
 }
 
 const EXIT_INTERRUPTED = 130;

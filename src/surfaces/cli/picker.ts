@@ -1,5 +1,6 @@
 import { askLine } from "./ask-person.ts";
-import { alignColumns, type Io, oneLine } from "./io.ts";
+import { createPaint, type Io, oneLine } from "./io.ts";
+import { canDraw } from "./progress.ts";
 
 /** Something that can be chosen. */
 export interface Choice<T> {
@@ -19,16 +20,27 @@ export interface Picker<T> {
   readonly choices: readonly Choice<T>[];
 }
 
-const LABEL_CHARS_MAX = 100;
+const LABEL_CHARS_MAX = 400;
+
+/** Lets a person choose, in a list that is drawn or by number; undefined when nothing was chosen. */
+export async function pickOne<T>(io: Io, picker: Picker<T>): Promise<T | undefined> {
+  if (!canDraw(io)) return pickByNumber(io, picker);
+  const { pickOnScreen } = await import("./editor.ts");
+  return pickOnScreen(io, picker);
+}
 
 /** Lets a person choose by number, where no list can be drawn; undefined when nothing was chosen. */
-export async function pickByNumber<T>(io: Io, { title, choices }: Picker<T>): Promise<T | undefined> {
-  const rows = choices.map(({ label, note = "" }, index) => [
-    String(index + 1).padStart(3),
-    oneLine(label, LABEL_CHARS_MAX),
-    oneLine(note, LABEL_CHARS_MAX),
-  ]);
-  io.stderr.write(`${title}\n${alignColumns(rows).join("\n")}\n`);
-  const line = (await askLine(io, "Which? A number, or nothing to leave it: ")).trim();
+export async function pickByNumber<T>(
+  io: Io,
+  { title, choices }: Picker<T>,
+  ask = (question: string): Promise<string> => askLine(io, question),
+): Promise<T | undefined> {
+  const { dim } = createPaint(io.stderr, io.env);
+  io.stderr.write(`${title}\n`);
+  for (const [index, { label, note = "" }] of choices.entries()) {
+    const number = String(index + 1).padStart(3);
+    io.stderr.write(`${number}  ${oneLine(label, LABEL_CHARS_MAX)}  ${dim(oneLine(note, LABEL_CHARS_MAX))}\n`);
+  }
+  const line = (await ask("Which? A number, or nothing to leave it: ")).trim();
   return /^\d+$/.test(line) ? choices[Number(line) - 1]?.value : undefined;
 }

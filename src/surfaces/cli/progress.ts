@@ -31,12 +31,17 @@ export async function whileWaiting<T>(io: Io, words: string, work: () => Promise
 }
 
 /** Goes back to the beginning of the line and clears it. */
-const CLEAR_LINE = "\r\u001b[K";
+export const CLEAR_LINE = "\r\u001b[K";
 
 /** Whether a line that is written over and over is welcome: on a terminal that can, unless plain text is asked for. */
 function canRedraw({ stderr, env }: Pick<Io, "stderr" | "env">): boolean {
   const isPlain = env.TERM === "dumb" || (env.NO_COLOR !== undefined && env.NO_COLOR !== "");
   return stderr.isTerminal && !isPlain;
+}
+
+/** Whether the lower end of a terminal can be drawn over and over while somebody types there. */
+export function canDraw({ stdin, env }: Io): boolean {
+  return stdin.kind === "terminal" && env.TERM !== "dumb" && stdin.terminal().output.isTTY === true;
 }
 
 /** A line on a terminal that counts; elsewhere it is not there. */

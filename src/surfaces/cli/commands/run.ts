@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { RuntimeError } from "../../../contract/error.ts";
 import type { Runtime } from "../../../runtime.ts";
-import { askLine, canAsk, createAsker, UNATTENDED } from "../ask-person.ts";
+import { askLine, canAsk, createAsker, lineOf, UNATTENDED } from "../ask-person.ts";
 import { describeHelp } from "../help.ts";
 import { createPaint, type Io, interruptedExit } from "../io.ts";
 import type { MarkdownStream } from "../markdown.ts";
@@ -110,7 +110,7 @@ async function runTurn(invocation: Invocation, words: readonly string[], given: 
             sessionId: await findSession(opened, resume),
             change: turnChange(flags, outputSchema),
           });
-    const { hear } = createAsker(io, opened.runtime.dispatch, (question, over) => askLine(io, question, over));
+    const { hear } = createAsker(io, opened.runtime.dispatch, (question, over) => askLine(io, lineOf(question), over));
     const result = await watchTurn({
       stream,
       view: await chooseView(io, flags),

@@ -274,7 +274,7 @@ const BUDGET_NAMES: Readonly<Record<BudgetType, string>> = {
 };
 
 /** The first text among the arguments, such as a command or a subject. */
-function callHint({ args }: AgentEventOf<"tool_call_requested">): string {
+export function callHint({ args }: AgentEventOf<"tool_call_requested">): string {
   const values = Object.values(args);
   const hint = values.find((value) => typeof value === "string") ?? (values.length === 0 ? "" : JSON.stringify(args));
   return hint === "" ? "" : `: ${oneLine(hint, ARGS_CHARS_MAX)}`;

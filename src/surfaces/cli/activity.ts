@@ -1,0 +1,109 @@
+import type { AgentEvent } from "../../contract/event.ts";
+import { heardIn } from "../../contract/sub-agents.ts";
+import { callHint, toolName } from "./commands/turn-view.ts";
+import { counted, oneLine } from "./io.ts";
+
+/** Says what is happening while nothing else can be seen, and for how long. */
+export interface Activity {
+  begin(words: string): void;
+  hear(event: AgentEvent): void;
+  end(): void;
+}
+
+const SIGNS = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"] as const;
+const TICK_MS = 120;
+const NAME_CHARS_MAX = 60;
+
+export interface ActivityRow {
+  /** Shows the words and for how long it takes; without words, nothing. */
+  show(words: string | undefined, time: string): void;
+}
+
+export function createActivity(row: ActivityRow): Activity {
+  /** Tools that run, by their calls. */
+  const running = new Map<string, string>();
+  let model = "";
+  let words: string | undefined;
+  let sinceMs = 0;
+  /** Until when is waited; undefined where nobody knows. */
+  let untilMs: number | undefined;
+  let sign = 0;
+  let ticking: NodeJS.Timeout | undefined;
+  const draw = (): void => {
+    if (words === undefined) return row.show(undefined, "");
+    const seconds = (ms: number): string => `${Math.max(0, Math.round(ms / 1_000))} s`;
+    const time = untilMs === undefined ? seconds(Date.now() - sinceMs) : `in ${seconds(untilMs - Date.now())}`;
+    row.show(`${SIGNS[sign % SIGNS.length]} ${words}${untilMs === undefined ? "…" : ""}`, `${time} · Ctrl-C stops`);
+  };
+  const say = (next: string | undefined): void => {
+    if (next === words && untilMs === undefined) return;
+    words = next;
+    sinceMs = Date.now();
+    untilMs = undefined;
+    draw();
+  };
+  const sayTools = (): void => {
+    const [first] = running.values();
+    if (first === undefined) return say(model);
+    say(running.size === 1 ? first : `${first} and ${counted(running.size - 1, "other call")}`);
+  };
+  const hear = (event: AgentEvent): void => {
+    switch (event.type) {
+      case "turn_started":
+        return say(model);
+      case "reasoning_delta":
+        return say("thinking");
+      case "text_delta":
+        return say("answering");
+      case "tool_call_requested":
+        running.set(event.id, oneLine(`${toolName(event)}${callHint(event)}`, NAME_CHARS_MAX));
+        return;
+      case "tool_execution_started":
+        return sayTools();
+      case "tool_execution_completed":
+        running.delete(event.id);
+        return sayTools();
+      case "tool_approval_requested":
+        return say(undefined);
+      case "tool_approval_answered":
+        return sayTools();
+      case "compaction_started": {
+        const size = `about ${counted(event.estimated_history_tokens, "token")}`;
+        return say(`compacting ${counted(event.message_count, "message")}, ${size}; the newest turns stay`);
+      }
+      case "compaction_completed":
+      case "compaction_failed":
+        return say(model);
+      case "retrying":
+        say(`asking again (${event.attempt} of ${event.max_attempts})`);
+        untilMs = Date.now() + event.delay_ms;
+        return draw();
+      default:
+    }
+  };
+  return {
+    begin: (asking) => {
+      model = asking;
+      running.clear();
+      say(asking);
+      ticking ??= setInterval(() => {
+        sign += 1;
+        draw();
+      }, TICK_MS);
+    },
+    hear: (told) => {
+      const { event, agent } = heardIn(told);
+      if (agent === undefined) return hear(event);
+      // Of a sub-agent it is enough to see that it is at work; what it asks is asked.
+      const isQuestion = event.type === "tool_approval_requested" || event.type === "tool_approval_answered";
+      if (isQuestion) hear(event);
+      else if (event.type === "tool_call_requested")
+        say(`sub-agent ${oneLine(agent, NAME_CHARS_MAX)}: ${oneLine(toolName(event), NAME_CHARS_MAX)}`);
+    },
+    end: () => {
+      clearInterval(ticking);
+      ticking = undefined;
+      say(undefined);
+    },
+  };
+}

@@ -1,0 +1,46 @@
+import { type Activity, createActivity } from "./activity.ts";
+import { createPaint, type Io } from "./io.ts";
+import type { PromptSource } from "./prompts.ts";
+import { fitted, openScreen } from "./screen.ts";
+import { type Standing, statusLine } from "./status-line.ts";
+import { openTypedPrompts, type TypingHelp } from "./typed-prompts.ts";
+
+/** A terminal that a chat is drawn on: what was said, what happens, the line that is typed, and how things stand. */
+export interface Stage {
+  /** The process, whose output stands above what is drawn. */
+  readonly io: Io;
+  readonly activity: Activity;
+  openPrompts(help: TypingHelp): PromptSource;
+  tellStanding(standing: Standing): void;
+  close(): void;
+}
+
+export function openStage(given: Io): Stage {
+  const screen = openScreen(given);
+  const { io } = screen;
+  const paint = createPaint(io.stderr, io.env);
+  let standing: Standing | undefined;
+  const showStanding = (): void => {
+    if (standing !== undefined) screen.show("status", [statusLine(standing, screen.columns, paint)]);
+  };
+  const { output } = io.stdin.terminal();
+  output.on("resize", showStanding);
+  return {
+    io,
+    activity: createActivity({
+      show: (words, time) => {
+        const room = Math.max(1, screen.columns - time.length - 4);
+        screen.show("activity", words === undefined ? [] : [`${fitted(words, room)} ${paint.dim(time)}`]);
+      },
+    }),
+    openPrompts: (help) => openTypedPrompts(screen, help),
+    tellStanding: (next) => {
+      standing = next;
+      showStanding();
+    },
+    close: () => {
+      output.off("resize", showStanding);
+      screen.close();
+    },
+  };
+}

@@ -1,0 +1,418 @@
+import type { Question } from "./ask-person.ts";
+import { createPaint, type Io, oneLine, type Paint } from "./io.ts";
+import { type Key, type Keys, type Mode, openKeys } from "./keys.ts";
+import { createLineBuffer, type LineBuffer, type Motion } from "./line-buffer.ts";
+import { createListMode, edit } from "./list-mode.ts";
+import type { Picker } from "./picker.ts";
+import { fitted, openScreen, type Screen } from "./screen.ts";
+import { cellsOf } from "./wrapped-text.ts";
+import { withoutControls } from "../wire/terminal-text.ts";
+
+/** A word that could stand where the cursor is. */
+export interface Candidate {
+  readonly text: string;
+  readonly note?: string;
+}
+
+export interface Completion {
+  /** Where in what stands before the cursor the word begins. */
+  readonly from: number;
+  readonly candidates: readonly Candidate[];
+}
+
+export interface EditorHost {
+  /** A whole prompt was typed; `shown` is how it looked. */
+  prompt(text: string, shown: string): void;
+  /** Ctrl-C, or Esc while something runs; `isIdle` when there was nothing typed that it could have been meant for. */
+  interrupt(isIdle: boolean): void;
+  /** Ctrl-D, or the terminal was closed. */
+  end(): void;
+  /** Whether a turn runs, which Esc would stop. */
+  isRunning(): boolean;
+  /** What was typed before, the newest first. */
+  history(): Promise<readonly string[]>;
+  complete(before: string): Promise<Completion>;
+  /** What could be meant by what was typed so far, shown below it. */
+  hints(typed: string): readonly Candidate[];
+  /** Lets a text be changed in a program of its own; undefined where that failed. */
+  editElsewhere(text: string): Promise<string | undefined>;
+}
+
+/** The lines that a person types, in a terminal that others write to as well. */
+export interface Editor {
+  /** Asks something else first; resolves with what was typed, empty when it is over. */
+  ask(question: Question, over: AbortSignal): Promise<string>;
+  pick<T>(picker: Picker<T>): Promise<T | undefined>;
+  /** Puts a text into the line. */
+  draft(text: string): void;
+  /** What waits to be sent, shown above the line. */
+  waiting(prompts: readonly string[]): void;
+  close(): void;
+}
+
+const INPUT_ROWS_MAX = 8;
+const HINT_ROWS_MAX = 6;
+const WAITING_SHOWN_MAX = 3;
+const LABEL_CHARS_MAX = 400;
+const MARK = "> ";
+
+export function openEditor(screen: Screen, host: EditorHost): Editor {
+  const { io } = screen;
+  const terminal = io.stdin.terminal();
+  const paint = createPaint(io.stdout, io.env);
+  const buffer = createLineBuffer();
+  const past = createPast(host.history);
+  const asked: Mode[] = [];
+  let waiting: readonly string[] = [];
+  let isOpen = true;
+
+  const top = (): Mode => asked.at(-1) ?? line;
+  const redraw = (): void => {
+    if (!isOpen) return;
+    const { columns } = screen;
+    const { rows, cursor } = top().rows(columns);
+    const above = waiting
+      .slice(0, WAITING_SHOWN_MAX)
+      .map((prompt) => paint.dim(fitted(`  then: ${oneLine(prompt, LABEL_CHARS_MAX)}`, columns - 1)));
+    screen.show("input", [...above, ...rows], { ...cursor, row: cursor.row + above.length });
+  };
+  /** Lets something else take the keys until it is done. */
+  const during = <T>(over: AbortSignal, none: T, open: (done: (value: T) => void) => Mode): Promise<T> =>
+    new Promise((resolve) => {
+      const done = (value: T): void => {
+        const at = asked.indexOf(mode);
+        if (at >= 0) asked.splice(at, 1);
+        redraw();
+        resolve(value);
+      };
+      const mode = open(done);
+      const ends = AbortSignal.any([over, io.interrupt]);
+      if (ends.aborted) return resolve(none);
+      ends.addEventListener("abort", () => done(none), { once: true });
+      asked.push(mode);
+      redraw();
+    });
+  const pick = <T>(picker: Picker<T>): Promise<T | undefined> =>
+    during(io.interrupt, undefined, (done) => createListMode(picker, { paint, redraw, done }));
+  const elsewhere = async (): Promise<void> => {
+    const show = screen.hide();
+    const take = keys.release();
+    const text = await host.editElsewhere(buffer.text()).finally(() => {
+      take();
+      show();
+    });
+    if (text !== undefined) buffer.set(text.replace(/\n$/, ""));
+    redraw();
+  };
+  const suspend = (): void => {
+    if (terminal.suspend === undefined) return;
+    const show = screen.hide();
+    const take = keys.release();
+    terminal.suspend(() => {
+      take();
+      show();
+    });
+  };
+  const complete = async (): Promise<void> => {
+    const before = buffer.before();
+    const { from, candidates } = await host.complete(before);
+    // Somebody typed on meanwhile.
+    if (buffer.before() !== before) return;
+    const put = (text: string): void => buffer.replaceBefore(from, text);
+    const [only] = candidates;
+    if (only === undefined) return;
+    if (candidates.length === 1) put(/[/ ]$/.test(only.text) ? only.text : `${only.text} `);
+    else {
+      const common = commonStart(candidates.map(({ text }) => text));
+      if (common.length > before.length - from) put(common);
+      else {
+        const choices = candidates.map(({ text, note }) => ({ value: text, label: text, note: note ?? "" }));
+        const chosen = await pick({ title: "Which", choices });
+        if (chosen !== undefined) put(/[/ ]$/.test(chosen) ? chosen : `${chosen} `);
+      }
+    }
+    redraw();
+  };
+  const search = async (): Promise<void> => {
+    const texts = await past.all();
+    const chosen = await pick({
+      title: "Typed before",
+      choices: texts.map((text) => ({ value: text, label: text })),
+    });
+    if (chosen !== undefined) buffer.set(chosen);
+    redraw();
+  };
+  const send = (): void => {
+    const [text, shown] = [buffer.text(), buffer.shown()];
+    // A line that ends in a backslash goes on in the next.
+    if (buffer.isAtEnd && text.endsWith("\\")) {
+      buffer.erase("left");
+      buffer.insert("\n");
+      return;
+    }
+    buffer.set("");
+    past.add(text);
+    host.prompt(text, shown);
+  };
+  const travel = async (by: -1 | 1): Promise<void> => {
+    if (buffer.moveRow(by, screen.columns - cellsOf(MARK))) return;
+    const text = await past.step(by, buffer.text());
+    if (text === undefined) return;
+    buffer.set(text);
+    redraw();
+  };
+  const stop = (): void => {
+    const isIdle = buffer.isEmpty;
+    if (!isIdle && !host.isRunning()) {
+      // It can be had again: nobody means to throw away what took minutes to write.
+      past.add(buffer.text());
+      buffer.set("");
+    }
+    host.interrupt(isIdle);
+  };
+  const ACTIONS: Readonly<Record<string, () => unknown>> = {
+    return: send,
+    "meta-return": () => buffer.insert("\n"),
+    "shift-return": () => buffer.insert("\n"),
+    enter: () => buffer.insert("\n"),
+    "ctrl-c": stop,
+    "ctrl-d": () => (buffer.isEmpty ? host.end() : buffer.erase("right")),
+    "ctrl-l": () => screen.print(CLEAR_SCREEN),
+    "ctrl-z": suspend,
+    "ctrl-g": elsewhere,
+    "ctrl-r": search,
+    "ctrl-y": () => buffer.yank(),
+    "ctrl-t": () => buffer.transpose(),
+    "ctrl-p": () => travel(-1),
+    "ctrl-n": () => travel(1),
+    up: () => travel(-1),
+    down: () => travel(1),
+    tab: complete,
+    escape: () => host.isRunning() && host.interrupt(buffer.isEmpty),
+    ...Object.fromEntries(Object.entries(MOTIONS).map(([name, to]) => [name, () => buffer.move(to)])),
+    ...Object.fromEntries(Object.entries(ERASURES).map(([name, to]) => [name, () => buffer.erase(to)])),
+  };
+  const line: Mode = {
+    press: (text, key) => {
+      const action = ACTIONS[nameOf(key)];
+      if (action !== undefined) void action();
+      else if (!key.ctrl && !key.meta) buffer.insert(withoutControls(text ?? ""));
+    },
+    paste: (text) => buffer.paste(text),
+    rows: (columns) => inputRows(buffer, { columns, paint, hints: host.hints(buffer.shown()) }),
+  };
+  const keys: Keys = openKeys(terminal, {
+    press: (text, key) => {
+      top().press(text, key);
+      redraw();
+    },
+    paste: (text) => {
+      top().paste(text);
+      redraw();
+    },
+    end: host.end,
+  });
+  const redrawn = (): void => redraw();
+  terminal.output.on("resize", redrawn);
+  redraw();
+  return {
+    ask: (question, over) =>
+      during(over, "", (done) =>
+        createAnswerMode(question, { paint, done, interrupt: () => host.interrupt(false) }),
+      ),
+    pick,
+    draft: (text) => {
+      buffer.set(text);
+      redraw();
+    },
+    waiting: (prompts) => {
+      waiting = prompts;
+      redraw();
+    },
+    close: () => {
+      if (!isOpen) return;
+      isOpen = false;
+      terminal.output.off("resize", redrawn);
+      keys.close();
+    },
+  };
+}
+
+/** A list on a terminal that nothing else is drawn on. */
+export async function pickOnScreen<T>(given: Io, picker: Picker<T>): Promise<T | undefined> {
+  const screen = openScreen(given);
+  const paint = createPaint(given.stderr, given.env);
+  let keys: Keys | undefined;
+  try {
+    return await new Promise<T | undefined>((done) => {
+      const redraw = (): void => {
+        const { rows, cursor } = mode.rows(screen.columns);
+        screen.show("input", rows, cursor);
+      };
+      const mode = createListMode(picker, { paint, redraw, done });
+      given.interrupt.addEventListener("abort", () => done(undefined), { once: true });
+      keys = openKeys(given.stdin.terminal(), {
+        press: (text, key) => {
+          mode.press(text, key);
+          redraw();
+        },
+        paste: (text) => {
+          mode.paste(text);
+          redraw();
+        },
+        end: () => done(undefined),
+      });
+      redraw();
+    });
+  } finally {
+    keys?.close();
+    screen.close();
+  }
+}
+
+const CLEAR_SCREEN = "\u001b[2J\u001b[H";
+
+const MOTIONS: Readonly<Record<string, Motion>> = {
+  left: "left",
+  right: "right",
+  "ctrl-b": "left",
+  "ctrl-f": "right",
+  "ctrl-left": "word-left",
+  "ctrl-right": "word-right",
+  "meta-left": "word-left",
+  "meta-right": "word-right",
+  "meta-b": "word-left",
+  "meta-f": "word-right",
+  home: "line-start",
+  end: "line-end",
+  "ctrl-a": "line-start",
+  "ctrl-e": "line-end",
+  "ctrl-home": "start",
+  "ctrl-end": "end",
+};
+
+const ERASURES: Readonly<Record<string, Motion>> = {
+  backspace: "left",
+  "ctrl-h": "left",
+  delete: "right",
+  "ctrl-w": "word-left",
+  "meta-backspace": "word-left",
+  "ctrl-backspace": "word-left",
+  "meta-d": "word-right",
+  "ctrl-delete": "word-right",
+  "ctrl-k": "line-end",
+  "ctrl-u": "line-start",
+};
+
+/** Terminals that tell Shift-Enter from Enter do so in one of these ways. */
+const SHIFT_RETURN = new Set(["\u001b[13;2u", "\u001b[27;2;13~"]);
+
+function nameOf({ name = "", ctrl, meta, sequence = "" }: Key): string {
+  if (SHIFT_RETURN.has(sequence)) return "shift-return";
+  return `${ctrl ? "ctrl-" : ""}${meta && name !== "escape" ? "meta-" : ""}${name}`;
+}
+
+/** The line as it is typed, with what could be meant by it below. */
+function inputRows(
+  buffer: LineBuffer,
+  { columns, paint, hints }: { readonly columns: number; readonly paint: Paint; readonly hints: readonly Candidate[] },
+): ReturnType<Mode["rows"]> {
+  const { rows, cursor } = buffer.layOut(columns - cellsOf(MARK));
+  const first = Math.max(0, Math.min(cursor.row - INPUT_ROWS_MAX + 1, rows.length - 1));
+  const seen = rows.slice(first, first + INPUT_ROWS_MAX);
+  const marked = seen.map((row, at) => `${first + at === 0 ? paint.bold(MARK) : "  "}${row}`);
+  const cells = Math.max(0, ...hints.slice(0, HINT_ROWS_MAX).map(({ text }) => cellsOf(text)));
+  const below = hints.slice(0, HINT_ROWS_MAX).map(({ text, note = "" }) => {
+    const gap = " ".repeat(cells - cellsOf(text) + 2);
+    return paint.dim(fitted(`  ${text}${gap}${note}`, columns - 1));
+  });
+  return {
+    rows: [...marked, ...below],
+    cursor: { row: cursor.row - first, column: cursor.column + cellsOf(MARK) },
+  };
+}
+
+/** A question that is answered by a word of a list, or by a line of one's own. */
+function createAnswerMode(
+  { words, choices }: Question,
+  { paint, done, interrupt }: { readonly paint: Paint; done(answer: string): void; interrupt(): void },
+): Mode {
+  const typed = createLineBuffer();
+  let marked: number | undefined;
+  const step = (by: number): void => {
+    const last = choices.length - 1;
+    marked = marked === undefined ? (by > 0 ? 0 : last) : Math.min(last, Math.max(0, marked + by));
+  };
+  return {
+    press: (text, key) => {
+      if (key.name === "return" || key.name === "enter") {
+        const chosen = typed.isEmpty && marked !== undefined ? choices[marked]?.word : undefined;
+        return done(chosen ?? typed.text());
+      }
+      if (key.name === "escape" || (key.ctrl && key.name === "c")) return interrupt();
+      if (key.ctrl && key.name === "d") return done(typed.text());
+      if (key.name === "up" || key.name === "down") return step(key.name === "up" ? -1 : 1);
+      edit(typed, text, key);
+    },
+    paste: (text) => typed.insert(oneLine(text, LABEL_CHARS_MAX)),
+    rows: (columns) => {
+      const listed = choices.map(({ word, meaning }, at) => {
+        const isMarked = at === marked && typed.isEmpty;
+        const row = fitted(`${word}  ${meaning}`, columns - 3);
+        return `${isMarked ? paint.cyan("❯ ") : "  "}${isMarked ? paint.bold(row) : row}`;
+      });
+      const own = fitted(typed.shown(), columns - 4);
+      return {
+        rows: [paint.bold(fitted(words, columns - 1)), ...listed, `${paint.cyan("? ")}${own}`],
+        cursor: { row: listed.length + 1, column: 2 + cellsOf(own) },
+      };
+    },
+  };
+}
+
+const PAST_MAX = 500;
+
+/** What was typed, here and in what ran before. */
+interface Past {
+  add(text: string): void;
+  all(): Promise<readonly string[]>;
+  /** One further back or forth; what was being typed is at the end. Undefined where there is no more. */
+  step(by: -1 | 1, typed: string): Promise<string | undefined>;
+}
+
+function createPast(load: () => Promise<readonly string[]>): Past {
+  const own: string[] = [];
+  let earlier: Promise<readonly string[]> | undefined;
+  /** How far back one is; -1 is what is being typed. */
+  let at = -1;
+  let draft = "";
+  const all = async (): Promise<readonly string[]> => {
+    // History that cannot be read is no reason to be unable to type.
+    earlier ??= load().catch(() => []);
+    return [...new Set([...own, ...(await earlier)])].slice(0, PAST_MAX);
+  };
+  return {
+    add: (text) => {
+      at = -1;
+      if (text.trim() === "" || own[0] === text) return;
+      own.unshift(text);
+      own.length = Math.min(own.length, PAST_MAX);
+    },
+    all,
+    step: async (by, typed) => {
+      const texts = await all();
+      const next = at - by;
+      if (next < -1 || next >= texts.length) return undefined;
+      if (at === -1) draft = typed;
+      at = next;
+      return at === -1 ? draft : texts[at];
+    },
+  };
+}
+
+function commonStart(texts: readonly string[]): string {
+  const [first = "", ...others] = texts;
+  let end = first.length;
+  for (const text of others) while (!text.startsWith(first.slice(0, end))) end -= 1;
+  return first.slice(0, end);
+}

@@ -1,0 +1,79 @@
+import { emitKeypressEvents } from "node:readline";
+import type { Terminal } from "./io.ts";
+import type { Cursor } from "./screen.ts";
+
+/** A key as Node tells it. */
+export interface Key {
+  readonly name?: string;
+  readonly ctrl?: boolean;
+  readonly meta?: boolean;
+  readonly shift?: boolean;
+  readonly sequence?: string;
+}
+
+/** What takes the keys, and is drawn where the line is. */
+export interface Mode {
+  press(text: string | undefined, key: Key): void;
+  /** What was pasted comes as one. */
+  paste(text: string): void;
+  /** Rows of at most so many cells. */
+  rows(columns: number): { readonly rows: readonly string[]; readonly cursor: Cursor };
+}
+
+// The terminal then says where a paste begins and ends, so that its line breaks do not send it in pieces.
+const PASTE_MARKS_ON = "\u001b[?2004h";
+const PASTE_MARKS_OFF = "\u001b[?2004l";
+/** More than a prompt can hold. */
+const PASTE_CHARS_MAX = 8 * 1024 * 1024;
+
+/** The keys of a terminal. */
+export interface Keys {
+  /** Gives the terminal to another program until the function that is returned is called. */
+  release(): () => void;
+  close(): void;
+}
+
+export function openKeys({ input, output }: Terminal, hears: Pick<Mode, "press" | "paste"> & { end(): void }): Keys {
+  /** What was pasted so far; undefined outside of a paste. */
+  let pasted: string | undefined;
+  const press = (text: string | undefined, key: Key | undefined): void => {
+    if (key?.name === "paste-start") pasted = "";
+    else if (key?.name === "paste-end") {
+      const whole = pasted ?? "";
+      pasted = undefined;
+      hears.paste(whole);
+    } else if (pasted === undefined) hears.press(text, key ?? {});
+    else if (pasted.length < PASTE_CHARS_MAX) pasted += text ?? key?.sequence ?? "";
+  };
+  const take = (): void => {
+    input.setRawMode?.(true);
+    input.resume();
+    output.write(PASTE_MARKS_ON);
+  };
+  const leave = (): void => {
+    output.write(PASTE_MARKS_OFF);
+    input.setRawMode?.(false);
+    input.pause();
+  };
+  emitKeypressEvents(input);
+  input.on("keypress", press);
+  // A terminal that was closed.
+  input.on("end", hears.end);
+  take();
+  let isOpen = true;
+  return {
+    release: () => {
+      leave();
+      return () => {
+        if (isOpen) take();
+      };
+    },
+    close: () => {
+      if (!isOpen) return;
+      isOpen = false;
+      input.off("keypress", press);
+      input.off("end", hears.end);
+      leave();
+    },
+  };
+}

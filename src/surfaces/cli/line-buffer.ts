@@ -1,0 +1,216 @@
+import { withoutControls } from "../wire/terminal-text.ts";
+import { counted } from "./io.ts";
+import type { Cursor } from "./screen.ts";
+import { cellsOf } from "./wrapped-text.ts";
+
+/** A text that is being typed, and where in it the cursor stands. Signs are what a person takes for one. */
+export interface LineBuffer {
+  readonly isEmpty: boolean;
+  /** Whether the cursor stands at the very end. */
+  readonly isAtEnd: boolean;
+  /** The text as it is meant, with all that was pasted. */
+  text(): string;
+  /** The text as it is shown: long pastes are told by a word. */
+  shown(): string;
+  /** What stands before the cursor, as it is shown. */
+  before(): string;
+  set(text: string): void;
+  insert(text: string): void;
+  /** Inserts what may be long; then a word stands for it. */
+  paste(text: string): void;
+  /** Moves by signs, words, or to the ends of the line or of the text. */
+  move(to: Motion): void;
+  /** Takes out what lies between the cursor and there; `yank` puts it in again. */
+  erase(to: Motion): void;
+  /** Replaces what stands before the cursor from a place on. */
+  replaceBefore(from: number, text: string): void;
+  yank(): void;
+  /** Exchanges the two signs before the cursor. */
+  transpose(): void;
+  /** Moves by rows as they are shown; false where there is none. */
+  moveRow(by: -1 | 1, cells: number): boolean;
+  /** The rows of the text, each of at most so many cells, and where the cursor is. */
+  layOut(cells: number): { readonly rows: readonly string[]; readonly cursor: Cursor };
+}
+
+export type Motion = "left" | "right" | "word-left" | "word-right" | "line-start" | "line-end" | "start" | "end";
+
+/** A paste with more than this is told by a word, so that the line stays one that can be edited. */
+const PASTED_LINES_MAX = 10;
+const PASTED_CHARS_MAX = 2_000;
+/** More than a prompt can hold. */
+const TEXT_CHARS_MAX = 8 * 1024 * 1024;
+
+const graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" });
+
+export function createLineBuffer(): LineBuffer {
+  let signs: string[] = [];
+  let at = 0;
+  let erased: readonly string[] = [];
+  /** What was pasted, by the word that stands for it. */
+  const pasted = new Map<string, string>();
+  const put = (added: readonly string[]): void => {
+    signs = [...signs.slice(0, at), ...added, ...signs.slice(at)];
+    at += added.length;
+  };
+  const insert = (text: string): void => {
+    if (length(signs) + text.length > TEXT_CHARS_MAX) return;
+    // A mark that combines belongs to the sign before it.
+    const before = signs[at - 1] ?? "";
+    if (before === "" || pasted.has(before)) return put(signsOf(text));
+    signs.splice(at - 1, 1);
+    at -= 1;
+    put(signsOf(before + text));
+  };
+  const paste = (given: string): void => {
+    const text = withoutControls(given.replace(/\r\n?/g, "\n"));
+    if (length(signs) + text.length > TEXT_CHARS_MAX) return;
+    const lines = text.split("\n").length;
+    if (lines <= PASTED_LINES_MAX && text.length <= PASTED_CHARS_MAX) return insert(text);
+    const word = `[pasted ${pasted.size + 1}: ${counted(lines, "line")}]`;
+    pasted.set(word, text);
+    put([word]);
+  };
+  const target = (to: Motion): number => {
+    switch (to) {
+      case "left":
+        return Math.max(0, at - 1);
+      case "right":
+        return Math.min(signs.length, at + 1);
+      case "word-left": {
+        let to = at;
+        while (to > 0 && !isWord(signs[to - 1])) to -= 1;
+        while (to > 0 && isWord(signs[to - 1])) to -= 1;
+        return to;
+      }
+      case "word-right": {
+        let to = at;
+        while (to < signs.length && !isWord(signs[to])) to += 1;
+        while (to < signs.length && isWord(signs[to])) to += 1;
+        return to;
+      }
+      case "line-start":
+        return at === 0 ? 0 : signs.lastIndexOf("\n", at - 1) + 1;
+      case "line-end": {
+        const end = signs.indexOf("\n", at);
+        return end < 0 ? signs.length : end;
+      }
+      case "start":
+        return 0;
+      case "end":
+        return signs.length;
+    }
+  };
+  const layOut = (cells: number): Layout => layOutSigns(signs, at, Math.max(2, cells));
+  return {
+    get isEmpty() {
+      return signs.length === 0;
+    },
+    get isAtEnd() {
+      return at === signs.length;
+    },
+    text: () => signs.map((sign) => pasted.get(sign) ?? sign).join(""),
+    shown: () => signs.join(""),
+    before: () => signs.slice(0, at).join(""),
+    set: (text) => {
+      signs = [];
+      at = 0;
+      paste(text);
+    },
+    insert,
+    paste,
+    move: (to) => {
+      at = target(to);
+    },
+    erase: (to) => {
+      const end = target(to);
+      const [first, last] = end < at ? [end, at] : [at, end];
+      if (first === last) return;
+      if (to !== "left" && to !== "right") erased = signs.slice(first, last);
+      signs = [...signs.slice(0, first), ...signs.slice(last)];
+      at = first;
+    },
+    replaceBefore: (from, text) => {
+      let chars = 0;
+      const first = signs.findIndex((sign) => {
+        chars += sign.length;
+        return chars > from;
+      });
+      const after = signs.slice(at);
+      signs = signs.slice(0, first < 0 ? at : Math.min(first, at));
+      at = signs.length;
+      put(signsOf(text));
+      signs = [...signs, ...after];
+    },
+    yank: () => put(erased),
+    transpose: () => {
+      const end = Math.min(signs.length, at + 1);
+      const [first, second] = [signs[end - 2], signs[end - 1]];
+      if (first === undefined || second === undefined) return;
+      signs.splice(end - 2, 2, second, first);
+      at = end;
+    },
+    moveRow: (by, cells) => {
+      const { cursor, starts } = layOut(cells);
+      const row = cursor.row + by;
+      const start = starts[row];
+      if (start === undefined) return false;
+      const end = (starts[row + 1] ?? signs.length + 1) - 1;
+      let to = start;
+      for (let column = 0; to < end && column < cursor.column; to += 1) column += cellsOf(displayed(signs[to] ?? ""));
+      at = to;
+      return true;
+    },
+    layOut,
+  };
+}
+
+interface Layout {
+  readonly rows: readonly string[];
+  readonly cursor: Cursor;
+  /** With which sign each row begins. */
+  readonly starts: readonly number[];
+}
+
+function layOutSigns(signs: readonly string[], at: number, cells: number): Layout {
+  const rows = [""];
+  const starts = [0];
+  let column = 0;
+  let cursor: Cursor = { row: 0, column: 0 };
+  const breakRow = (start: number): void => {
+    rows.push("");
+    starts.push(start);
+    column = 0;
+  };
+  for (const [index, sign] of signs.entries()) {
+    const width = sign === "\n" ? 0 : cellsOf(displayed(sign));
+    if (column + width > cells - 1 && sign !== "\n" && column > 0) breakRow(index);
+    if (index === at) cursor = { row: rows.length - 1, column };
+    if (sign === "\n") breakRow(index + 1);
+    else {
+      rows[rows.length - 1] += displayed(sign);
+      column += width;
+    }
+  }
+  if (at === signs.length) cursor = { row: rows.length - 1, column };
+  return { rows, cursor, starts };
+}
+
+/** A tab is as wide as it looks in code. */
+function displayed(sign: string): string {
+  return sign === "\t" ? "    " : sign;
+}
+
+function signsOf(text: string): string[] {
+  return Array.from(graphemes.segment(text), ({ segment }) => segment).flatMap((sign) =>
+    sign === "\r\n" ? ["\n"] : [sign],
+  );
+}
+
+function isWord(sign: string | undefined): boolean {
+  return sign !== undefined && /^[\p{L}\p{N}_]/u.test(sign);
+}
+
+function length(signs: readonly string[]): number {
+  return signs.reduce((sum, sign) => sum + sign.length, 0);
+}

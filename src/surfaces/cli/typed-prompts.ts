@@ -1,0 +1,73 @@
+import { type EditorHost, openEditor } from "./editor.ts";
+import { createPaint } from "./io.ts";
+import type { PromptSource } from "./prompts.ts";
+import type { Screen } from "./screen.ts";
+
+/** What helps whoever types. */
+export type TypingHelp = Pick<EditorHost, "history" | "complete" | "hints" | "editElsewhere">;
+
+/** Lines typed while a turn runs wait for it; a keyboard that is leant on must not fill the memory. */
+const TYPED_AHEAD_MAX = 100;
+
+/** Prompts as a person types them. Ctrl-D, or Ctrl-C on an empty line, is the end. */
+export function openTypedPrompts(screen: Screen, help: TypingHelp): PromptSource {
+  const { io } = screen;
+  const { bold } = createPaint(io.stdout, io.env);
+  const typed: { readonly text: string; readonly shown: string }[] = [];
+  let hasEnded = false;
+  let turn: AbortController | undefined;
+  let wake = (): void => {};
+  const showWaiting = (): void => editor.waiting(typed.map(({ shown }) => shown));
+  const end = (): void => {
+    hasEnded = true;
+    wake();
+  };
+  const editor = openEditor(screen, {
+    ...help,
+    prompt: (text, shown) => {
+      if (typed.length < TYPED_AHEAD_MAX) typed.push({ text, shown });
+      showWaiting();
+      wake();
+    },
+    interrupt: (isIdle) => {
+      if (turn !== undefined) turn.abort();
+      else if (isIdle) end();
+    },
+    end,
+    isRunning: () => turn !== undefined,
+  });
+  io.interrupt.addEventListener("abort", end);
+  return {
+    next: async () => {
+      while (typed.length === 0 && !hasEnded) {
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+        });
+      }
+      const prompt = typed.shift();
+      showWaiting();
+      if (prompt === undefined) return undefined;
+      const rows = prompt.shown.replaceAll("\t", "    ").split("\n").join("\r\n  ");
+      screen.print(`${bold("> ")}${rows}\r\n`);
+      return prompt.text;
+    },
+    answer: (question, over) =>
+      hasEnded
+        ? Promise.resolve("")
+        : editor.ask(question, turn === undefined ? over : AbortSignal.any([over, turn.signal])),
+    pick: editor.pick,
+    draft: editor.draft,
+    during: async (run) => {
+      turn = new AbortController();
+      try {
+        return await run(AbortSignal.any([io.interrupt, turn.signal]));
+      } finally {
+        turn = undefined;
+      }
+    },
+    close: () => {
+      io.interrupt.removeEventListener("abort", end);
+      editor.close();
+    },
+  };
+}
