@@ -2,8 +2,9 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { judge } from "../src/surfaces/cli/commands/start-turn.ts";
-import { activityOf, noticeOf, verboseLineOf } from "../src/surfaces/cli/commands/turn-view.ts";
-import { alignColumns } from "../src/surfaces/cli/io.ts";
+import { noticeOf, verboseLineOf } from "../src/surfaces/cli/commands/turn-view.ts";
+import { createWorkLines } from "../src/surfaces/cli/commands/work-lines.ts";
+import { alignColumns, createPaint } from "../src/surfaces/cli/io.ts";
 import { useCommandLine } from "./support/command-line.ts";
 
 /** Renames the window, in both spellings of the sign that begins such a sequence, and clears the screen. */
@@ -53,8 +54,9 @@ describe("text from elsewhere steers no terminal", () => {
       { type: "tool_execution_completed", ...call, result: STEERING, is_error: true, duration_ms: 1 },
       { type: "tool_execution_timed_out", ...call, timeout_ms: 1 },
     ] as const;
+    const work = createWorkLines(createPaint({ isTerminal: false, columns: 80, write: () => {} }, {}), () => 0);
     for (const event of events) {
-      const lines = [noticeOf(event), activityOf(event), verboseLineOf(event)];
+      const lines = [noticeOf(event), ...work(event), verboseLineOf(event)];
       expect(lines.join("")).not.toMatch(STEERS);
     }
     expect(alignColumns([[`a${STEERING}\n`, "b"]]).join("")).not.toMatch(/[\n\r]/);

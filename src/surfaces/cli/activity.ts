@@ -1,6 +1,6 @@
 import type { AgentEvent } from "../../contract/event.ts";
 import { heardIn } from "../../contract/sub-agents.ts";
-import { callHint, toolName } from "./commands/turn-view.ts";
+import { callHint, toolName } from "./commands/event-words.ts";
 import { counted, oneLine } from "./io.ts";
 
 /** Says what is happening while nothing else can be seen, and for how long. */
@@ -15,6 +15,8 @@ const TICK_MS = 120;
 const NAME_CHARS_MAX = 60;
 
 export interface ActivityRow {
+  /** Whether it can stand below an answer that comes. */
+  readonly showsAnswers: boolean;
   /** Shows the words and for how long it takes; without words, nothing. */
   show(words: string | undefined, time: string): void;
 }
@@ -30,10 +32,10 @@ export function createActivity(row: ActivityRow): Activity {
   let sign = 0;
   let ticking: NodeJS.Timeout | undefined;
   const draw = (): void => {
-    if (words === undefined) return row.show(undefined, "");
     const seconds = (ms: number): string => `${Math.max(0, Math.round(ms / 1_000))} s`;
     const time = untilMs === undefined ? seconds(Date.now() - sinceMs) : `in ${seconds(untilMs - Date.now())}`;
-    row.show(`${SIGNS[sign % SIGNS.length]} ${words}${untilMs === undefined ? "…" : ""}`, `${time} · Ctrl-C stops`);
+    const shown = words && `${SIGNS[sign % SIGNS.length]} ${words}${untilMs === undefined ? "…" : ""}`;
+    row.show(shown, `${time} · Ctrl-C stops`);
   };
   const say = (next: string | undefined): void => {
     if (next === words && untilMs === undefined) return;
@@ -42,42 +44,47 @@ export function createActivity(row: ActivityRow): Activity {
     untilMs = undefined;
     draw();
   };
-  const sayTools = (): void => {
-    const [first] = running.values();
-    if (first === undefined) return say(model);
-    say(running.size === 1 ? first : `${first} and ${counted(running.size - 1, "other call")}`);
+  const toolsText = (): string => {
+    const [first = model] = running.values();
+    return running.size <= 1 ? first : `${first} and ${counted(running.size - 1, "other call")}`;
   };
   const hear = (event: AgentEvent): void => {
     switch (event.type) {
       case "turn_started":
-        return say(model);
-      case "reasoning_delta":
-        return say("thinking");
-      case "text_delta":
-        return say("answering");
-      case "tool_call_requested":
-        running.set(event.id, oneLine(`${toolName(event)}${callHint(event)}`, NAME_CHARS_MAX));
-        return;
-      case "tool_execution_started":
-        return sayTools();
-      case "tool_execution_completed":
-        running.delete(event.id);
-        return sayTools();
-      case "tool_approval_requested":
-        return say(undefined);
-      case "tool_approval_answered":
-        return sayTools();
-      case "compaction_started": {
-        const size = `about ${counted(event.estimated_history_tokens, "token")}`;
-        return say(`compacting ${counted(event.message_count, "message")}, ${size}; the newest turns stay`);
-      }
       case "compaction_completed":
       case "compaction_failed":
-        return say(model);
+        say(model);
+        break;
+      case "reasoning_delta":
+        say("thinking");
+        break;
+      case "text_delta":
+        say(row.showsAnswers ? "answering" : undefined);
+        break;
+      case "tool_call_requested":
+        running.set(event.id, oneLine(`${toolName(event)}${callHint(event)}`, NAME_CHARS_MAX));
+        break;
+      case "tool_execution_started":
+      case "tool_approval_answered":
+        say(toolsText());
+        break;
+      case "tool_execution_completed":
+        running.delete(event.id);
+        say(toolsText());
+        break;
+      case "tool_approval_requested":
+        say(undefined);
+        break;
+      case "compaction_started": {
+        const size = `about ${counted(event.estimated_history_tokens, "token")}`;
+        say(`compacting ${counted(event.message_count, "message")}, ${size}; the newest turns stay`);
+        break;
+      }
       case "retrying":
         say(`asking again (${event.attempt} of ${event.max_attempts})`);
         untilMs = Date.now() + event.delay_ms;
-        return draw();
+        draw();
+        break;
       default:
     }
   };
@@ -93,10 +100,9 @@ export function createActivity(row: ActivityRow): Activity {
     },
     hear: (told) => {
       const { event, agent } = heardIn(told);
-      if (agent === undefined) return hear(event);
       // Of a sub-agent it is enough to see that it is at work; what it asks is asked.
       const isQuestion = event.type === "tool_approval_requested" || event.type === "tool_approval_answered";
-      if (isQuestion) hear(event);
+      if (agent === undefined || isQuestion) hear(event);
       else if (event.type === "tool_call_requested")
         say(`sub-agent ${oneLine(agent, NAME_CHARS_MAX)}: ${oneLine(toolName(event), NAME_CHARS_MAX)}`);
     },

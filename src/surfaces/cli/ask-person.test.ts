@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { AgentEvent } from "../../contract/event.ts";
 import type { Dispatch } from "../../service/dispatch.ts";
-import { createAsker } from "./ask-person.ts";
+import { createAsker, lineOf } from "./ask-person.ts";
 import type { Io } from "./io.ts";
 
 const asked = (session_id: string, command: string): AgentEvent => ({
@@ -40,7 +40,7 @@ function person() {
     dispatch,
     (question, over) =>
       new Promise((resolve, reject) => {
-        seen += question;
+        seen += lineOf(question);
         waiting.push(resolve);
         over.addEventListener("abort", () => reject(over.reason));
       }),

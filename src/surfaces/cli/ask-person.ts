@@ -6,6 +6,7 @@ import type { JsonObject } from "../../contract/session.ts";
 import { heardIn } from "../../contract/sub-agents.ts";
 import type { Dispatch } from "../../service/dispatch.ts";
 import { withoutControls } from "../wire/terminal-text.ts";
+import { patchLines, patchOf } from "./commands/work-lines.ts";
 import { createPaint, type Io, oneLine } from "./io.ts";
 
 /** Whether somebody sits there who can be asked. */
@@ -124,10 +125,13 @@ const ARGS_CHARS_MAX = 2_000;
 
 /** Shows what would be done, as it would be done: a command is not cut where its end may matter. */
 export function showCalls(io: Io, calls: Calls, output = io.stderr): void {
-  const { bold, dim } = createPaint(output, io.env);
+  const paint = createPaint(output, io.env);
+  const { bold, dim } = paint;
   for (const { name, args, why, always } of calls) {
     output.write(`${bold(withoutControls(name))} ${dim(`(${withoutControls(why)})`)}\n`);
-    for (const line of shown(args).split("\n")) output.write(`  ${withoutControls(line)}\n`);
+    const patch = patchOf(args);
+    const lines = patch === undefined ? withoutControls(shown(args)).split("\n") : patchLines(patch, paint);
+    for (const line of lines) output.write(`  ${line}\n`);
     if (always !== undefined) output.write(`${dim(`  always: ${withoutControls(always.join(", "))}`)}\n`);
   }
 }

@@ -2,11 +2,11 @@ import { type Command, Option } from "commander";
 import { asRuntimeError, ERRORS, RuntimeError } from "../../contract/error.ts";
 import type { JsonObject } from "../../contract/session.ts";
 import { withoutControls } from "../wire/terminal-text.ts";
+import type { Stage } from "./chat-stage.ts";
 import { agentName, strangerText } from "./commands/agent-views.ts";
 import { mentionMissingMemory, refuseContradictions } from "./commands/run.ts";
 import { addRunFlags, type RunFlags, readSchema, resumeFlag, withHooksOverride } from "./commands/run-flags.ts";
 import { askForTrust } from "./commands/trust.ts";
-import type { Stage } from "./chat-stage.ts";
 import { type Chat, createAgentTalk, createConversation } from "./conversation.ts";
 import { editElsewhere } from "./external-editor.ts";
 import { writeError, writeInterrupted } from "./failure.ts";
@@ -91,6 +91,7 @@ function converse(invocation: Invocation, { flags, outputSchema, stage }: ChatPl
       sessionId,
       agent,
       ...attended,
+      isStaged: stage !== undefined,
       hear: (event) => stage?.activity.hear(event),
     });
     await mentionMissingMemory(io, opened.runtime, flags);
@@ -152,10 +153,7 @@ async function talk(chat: Chat, isTyped: boolean): Promise<number> {
   }
 }
 
-async function takeTurn(
-  { invocation, conversation, source, log, stage }: Chat,
-  prompt: string,
-): Promise<number> {
+async function takeTurn({ invocation, conversation, source, log, stage }: Chat, prompt: string): Promise<number> {
   stage?.activity.begin(`asking ${conversation.model ?? "the model"}`);
   // A line in the middle of an answer would tear it apart.
   const { exit, sentence } = await log

@@ -28,6 +28,7 @@ export function openStage(given: Io): Stage {
   return {
     io,
     activity: createActivity({
+      showsAnswers: true,
       show: (words, time) => {
         const room = Math.max(1, screen.columns - time.length - 4);
         screen.show("activity", words === undefined ? [] : [`${fitted(words, room)} ${paint.dim(time)}`]);

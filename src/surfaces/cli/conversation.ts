@@ -5,6 +5,7 @@ import { requireCapability } from "../../service/dispatch.ts";
 import { withoutControls } from "../wire/terminal-text.ts";
 import { createAsker, UNATTENDED } from "./ask-person.ts";
 import type { Stage } from "./chat-stage.ts";
+import { evictionLine } from "./commands/event-words.ts";
 import { chooseView } from "./commands/run.ts";
 import type { RunFlags } from "./commands/run-flags.ts";
 import {
@@ -16,7 +17,6 @@ import {
   watchTurn,
   withSessionRef,
 } from "./commands/start-turn.ts";
-import { evictionLine } from "./commands/turn-view.ts";
 import { grouped, type Io } from "./io.ts";
 import type { Opened } from "./open-runtime.ts";
 import type { Invocation } from "./parts.ts";
@@ -81,6 +81,8 @@ export interface ChatStart {
   readonly agent: AgentTalk | undefined;
   /** Asks whoever types; absent where nobody does. */
   readonly answer?: PromptSource["answer"];
+  /** Whether what was used is told on a line of its own. */
+  readonly isStaged?: boolean;
   /** Hears every event of its turns. */
   hear?(event: AgentEvent): void;
 }
@@ -126,7 +128,7 @@ export function createConversation(io: Io, opened: Opened, start: ChatStart): Co
       const { stream, limits } = await startTurn(prompt, signal);
       const result = await watchTurn({
         stream,
-        view: await chooseView(io, flags, { remark }),
+        view: await chooseView(io, flags, { remark, isStaged: start.isStaged === true }),
         complete: withSessionRef(opened),
         // Also of a turn that fails later: its session is there and can go on.
         hear: (event) => {
@@ -147,7 +149,12 @@ export function createConversation(io: Io, opened: Opened, start: ChatStart): Co
       const { readStanding, UNKNOWN } = await import("./status-line.ts");
       // Where it cannot be read the line says less; whoever asks for it by a command is told why.
       const known = sessionId === undefined ? UNKNOWN : await readStanding(opened, sessionId).catch(() => UNKNOWN);
-      return { ...known, ...fixed, usage: known.usage ?? spent, model: model ?? known.model ?? opened.config.agent.model };
+      return {
+        ...known,
+        ...fixed,
+        usage: known.usage ?? spent,
+        model: model ?? known.model ?? opened.config.agent.model,
+      };
     },
     switchTo: (id) => {
       sessionId = id;

@@ -1,6 +1,6 @@
 import type { ModelRequest } from "../../ports/model.ts";
 import type { Session } from "../../service/session-handle.ts";
-import { compactionLine } from "./commands/turn-view.ts";
+import { compactionLine } from "./commands/event-words.ts";
 import { eventsOf, type Scene, type Stage } from "./demo-stage.ts";
 import { counted, grouped, oneLine } from "./io.ts";
 

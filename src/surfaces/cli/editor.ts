@@ -1,3 +1,4 @@
+import { withoutControls } from "../wire/terminal-text.ts";
 import type { Question } from "./ask-person.ts";
 import { createPaint, type Io, oneLine, type Paint } from "./io.ts";
 import { type Key, type Keys, type Mode, openKeys } from "./keys.ts";
@@ -6,7 +7,6 @@ import { createListMode, edit } from "./list-mode.ts";
 import type { Picker } from "./picker.ts";
 import { fitted, openScreen, type Screen } from "./screen.ts";
 import { cellsOf } from "./wrapped-text.ts";
-import { withoutControls } from "../wire/terminal-text.ts";
 
 /** A word that could stand where the cursor is. */
 export interface Candidate {
@@ -55,6 +55,7 @@ const HINT_ROWS_MAX = 6;
 const WAITING_SHOWN_MAX = 3;
 const LABEL_CHARS_MAX = 400;
 const MARK = "> ";
+const EARLY_KEYS_MAX = 1_000;
 
 export function openEditor(screen: Screen, host: EditorHost): Editor {
   const { io } = screen;
@@ -75,6 +76,26 @@ export function openEditor(screen: Screen, host: EditorHost): Editor {
       .slice(0, WAITING_SHOWN_MAX)
       .map((prompt) => paint.dim(fitted(`  then: ${oneLine(prompt, LABEL_CHARS_MAX)}`, columns - 1)));
     screen.show("input", [...above, ...rows], { ...cursor, row: cursor.row + above.length });
+  };
+  const press = (text: string | undefined, key: Key): void => {
+    top().press(text, key);
+    redraw();
+  };
+  /** Keys that were pressed while something was looked up, which they may be about. */
+  const early: { readonly text: string | undefined; readonly key: Key }[] = [];
+  let lookups = 0;
+  const held = async <T>(work: Promise<T>, use: (value: T) => void): Promise<void> => {
+    lookups += 1;
+    try {
+      use(await work);
+    } finally {
+      lookups -= 1;
+      while (lookups === 0) {
+        const next = early.shift();
+        if (next === undefined) break;
+        press(next.text, next.key);
+      }
+    }
   };
   /** Lets something else take the keys until it is done. */
   const during = <T>(over: AbortSignal, none: T, open: (done: (value: T) => void) => Mode): Promise<T> =>
@@ -113,11 +134,9 @@ export function openEditor(screen: Screen, host: EditorHost): Editor {
       show();
     });
   };
-  const complete = async (): Promise<void> => {
+  const complete = (): Promise<void> => held(host.complete(buffer.before()), offer);
+  const offer = async ({ from, candidates }: Completion): Promise<void> => {
     const before = buffer.before();
-    const { from, candidates } = await host.complete(before);
-    // Somebody typed on meanwhile.
-    if (buffer.before() !== before) return;
     const put = (text: string): void => buffer.replaceBefore(from, text);
     const [only] = candidates;
     if (only === undefined) return;
@@ -133,15 +152,13 @@ export function openEditor(screen: Screen, host: EditorHost): Editor {
     }
     redraw();
   };
-  const search = async (): Promise<void> => {
-    const texts = await past.all();
-    const chosen = await pick({
-      title: "Typed before",
-      choices: texts.map((text) => ({ value: text, label: text })),
+  const search = (): Promise<void> =>
+    held(past.all(), async (texts) => {
+      const choices = texts.map((text) => ({ value: text, label: text }));
+      const chosen = await pick({ title: "Typed before", choices });
+      if (chosen !== undefined) buffer.set(chosen);
+      redraw();
     });
-    if (chosen !== undefined) buffer.set(chosen);
-    redraw();
-  };
   const send = (): void => {
     const [text, shown] = [buffer.text(), buffer.shown()];
     // A line that ends in a backslash goes on in the next.
@@ -154,12 +171,12 @@ export function openEditor(screen: Screen, host: EditorHost): Editor {
     past.add(text);
     host.prompt(text, shown);
   };
-  const travel = async (by: -1 | 1): Promise<void> => {
-    if (buffer.moveRow(by, screen.columns - cellsOf(MARK))) return;
-    const text = await past.step(by, buffer.text());
-    if (text === undefined) return;
-    buffer.set(text);
-    redraw();
+  const travel = (by: -1 | 1): Promise<void> | undefined => {
+    if (buffer.moveRow(by, screen.columns - cellsOf(MARK))) return undefined;
+    return held(past.step(by, buffer.text()), (text) => {
+      if (text !== undefined) buffer.set(text);
+      redraw();
+    });
   };
   const stop = (): void => {
     const isIdle = buffer.isEmpty;
@@ -203,8 +220,9 @@ export function openEditor(screen: Screen, host: EditorHost): Editor {
   };
   const keys: Keys = openKeys(terminal, {
     press: (text, key) => {
-      top().press(text, key);
-      redraw();
+      const isStop = key.ctrl === true && key.name === "c";
+      if (lookups === 0 || isStop) press(text, key);
+      else if (early.length < EARLY_KEYS_MAX) early.push({ text, key });
     },
     paste: (text) => {
       top().paste(text);
@@ -217,9 +235,7 @@ export function openEditor(screen: Screen, host: EditorHost): Editor {
   redraw();
   return {
     ask: (question, over) =>
-      during(over, "", (done) =>
-        createAnswerMode(question, { paint, done, interrupt: () => host.interrupt(false) }),
-      ),
+      during(over, "", (done) => createAnswerMode(question, { paint, done, interrupt: () => host.interrupt(false) })),
     pick,
     draft: (text) => {
       buffer.set(text);
@@ -233,6 +249,7 @@ export function openEditor(screen: Screen, host: EditorHost): Editor {
       if (!isOpen) return;
       isOpen = false;
       terminal.output.off("resize", redrawn);
+      screen.show("input", []);
       keys.close();
     },
   };

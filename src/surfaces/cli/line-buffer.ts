@@ -57,16 +57,21 @@ export function createLineBuffer(): LineBuffer {
     if (length(signs) + text.length > TEXT_CHARS_MAX) return;
     // A mark that combines belongs to the sign before it.
     const before = signs[at - 1] ?? "";
-    if (before === "" || pasted.has(before)) return put(signsOf(text));
-    signs.splice(at - 1, 1);
-    at -= 1;
-    put(signsOf(before + text));
+    const isWhole = before === "" || pasted.has(before);
+    if (!isWhole) {
+      signs.splice(at - 1, 1);
+      at -= 1;
+    }
+    put(signsOf(isWhole ? text : before + text));
   };
   const paste = (given: string): void => {
     const text = withoutControls(given.replace(/\r\n?/g, "\n"));
     if (length(signs) + text.length > TEXT_CHARS_MAX) return;
     const lines = text.split("\n").length;
-    if (lines <= PASTED_LINES_MAX && text.length <= PASTED_CHARS_MAX) return insert(text);
+    if (lines <= PASTED_LINES_MAX && text.length <= PASTED_CHARS_MAX) {
+      insert(text);
+      return;
+    }
     const word = `[pasted ${pasted.size + 1}: ${counted(lines, "line")}]`;
     pasted.set(word, text);
     put([word]);

@@ -1,4 +1,5 @@
-import { createPaint, grouped, type Io, oneLine } from "./io.ts";
+import type { ActivityRow } from "./activity.ts";
+import { createPaint, grouped, type Io, type Output, oneLine } from "./io.ts";
 
 /** What is over before anybody wonders needs no line. */
 const SHOWN_AFTER_MS = 400;
@@ -37,6 +38,54 @@ export const CLEAR_LINE = "\r\u001b[K";
 function canRedraw({ stderr, env }: Pick<Io, "stderr" | "env">): boolean {
   const isPlain = env.TERM === "dumb" || (env.NO_COLOR !== undefined && env.NO_COLOR !== "");
   return stderr.isTerminal && !isPlain;
+}
+
+/** A row on stderr that says what happens, and is gone before anything else is written; elsewhere it is not there. */
+export function openActivityRow(given: Io): { readonly io: Io; readonly row: ActivityRow } {
+  const { stdout, stderr, env } = given;
+  if (!canRedraw(given)) return { io: given, row: { showsAnswers: false, show: () => {} } };
+  const { dim } = createPaint(stderr, env);
+  let isShown = false;
+  // Whoever cleared a row that a half line stands in would clear that, too.
+  let isMidLine = false;
+  const clear = (): void => {
+    if (isShown) stderr.write(CLEAR_LINE);
+    isShown = false;
+  };
+  const above = (output: Output): Output => ({
+    isTerminal: output.isTerminal,
+    get columns() {
+      return output.columns;
+    },
+    write: (text) => {
+      clear();
+      output.write(text);
+      if (output.isTerminal && text.length > 0)
+        isMidLine = typeof text === "string" ? !text.endsWith("\n") : text.at(-1) !== LINE_END;
+    },
+  });
+  return {
+    io: { ...given, stdout: above(stdout), stderr: above(stderr) },
+    row: {
+      showsAnswers: false,
+      show: (words, time) => {
+        clear();
+        if (words === undefined || isMidLine) return;
+        const room = (stderr.columns ?? COLUMNS_DEFAULT) - time.length - 4;
+        if (room < 1) return;
+        isShown = true;
+        stderr.write(`${CLEAR_LINE}${oneLine(words, isPlain(words) ? room : Math.ceil(room / 2))} ${dim(time)}`);
+      },
+    },
+  };
+}
+
+const LINE_END = 10;
+const COLUMNS_DEFAULT = 80;
+
+/** Whether each of its signs takes one cell. */
+function isPlain(words: string): boolean {
+  return /^.?[\x20-\x7e…]*$/u.test(words);
 }
 
 /** Whether the lower end of a terminal can be drawn over and over while somebody types there. */

@@ -32,10 +32,7 @@ interface Spent {
 type Read = Pick<Standing, "context" | "usage" | "tokensLeft" | "costLeft" | "model">;
 
 /** How things stand in a session that is kept; of another only what was used is known. */
-export async function readStanding(
-  { runtime, isKept }: Opened,
-  sessionId: string,
-): Promise<Read> {
+export async function readStanding({ runtime, isKept }: Opened, sessionId: string): Promise<Read> {
   if (!isKept) return UNKNOWN;
   const session_id = sessionId;
   const { model, usage, budgets = [] } = await runtime.readSession(session_id);
@@ -57,7 +54,13 @@ export async function readStanding(
 }
 
 /** Of a session that is not there yet. */
-export const UNKNOWN: Read = { model: undefined, context: undefined, usage: undefined, tokensLeft: undefined, costLeft: undefined };
+export const UNKNOWN: Read = {
+  model: undefined,
+  context: undefined,
+  usage: undefined,
+  tokensLeft: undefined,
+  costLeft: undefined,
+};
 
 const BETWEEN = " · ";
 
@@ -94,7 +97,8 @@ function contextText({ used, window, threshold }: ContextShare): string {
   const share = (of: number): string => `${Math.round((100 * used) / of)} %`;
   if (window === undefined)
     return threshold === undefined ? `context ${short(used)}` : `context ${share(threshold)} of ${short(threshold)}`;
-  const mark = threshold === undefined || threshold >= window ? "" : `, compacts at ${Math.round((100 * threshold) / window)} %`;
+  const mark =
+    threshold === undefined || threshold >= window ? "" : `, compacts at ${Math.round((100 * threshold) / window)} %`;
   return `context ${share(window)} of ${short(window)}${mark}`;
 }
 

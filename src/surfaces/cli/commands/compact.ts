@@ -20,9 +20,9 @@ import {
   showCompaction,
   showSources,
 } from "./compaction-views.ts";
+import { compactionLine } from "./event-words.ts";
 import { rangesText, receiptTotals, unverifiedTotals } from "./receipt-lines.ts";
 import { addSimulate } from "./simulate.ts";
-import { compactionLine } from "./turn-view.ts";
 
 /** Declares `rkat compact`: everything about what was taken out of a context, and how it comes back. */
 export function addCompactCommand(program: Command, invocation: Invocation): void {

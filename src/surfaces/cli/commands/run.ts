@@ -1,12 +1,14 @@
 import type { Command } from "commander";
 import { RuntimeError } from "../../../contract/error.ts";
 import type { Runtime } from "../../../runtime.ts";
+import { createActivity } from "../activity.ts";
 import { askLine, canAsk, createAsker, lineOf, UNATTENDED } from "../ask-person.ts";
 import { describeHelp } from "../help.ts";
 import { createPaint, type Io, interruptedExit } from "../io.ts";
 import type { MarkdownStream } from "../markdown.ts";
 import { withRuntime, withSessions } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
+import { openActivityRow } from "../progress.ts";
 import { findSession, SELECTOR_HINT } from "../session-selector.ts";
 import { fileFlag, withFiles } from "./attached-files.ts";
 import {
@@ -110,13 +112,19 @@ async function runTurn(invocation: Invocation, words: readonly string[], given: 
             sessionId: await findSession(opened, resume),
             change: turnChange(flags, outputSchema),
           });
-    const { hear } = createAsker(io, opened.runtime.dispatch, (question, over) => askLine(io, lineOf(question), over));
+    const { io: above, row } = openActivityRow(io);
+    const asker = createAsker(above, opened.runtime.dispatch, (question, over) => askLine(io, lineOf(question), over));
+    const activity = createActivity(row);
+    activity.begin(`asking ${flags.model ?? opened.config.agent.model ?? "the model"}`);
     const result = await watchTurn({
       stream,
-      view: await chooseView(io, flags),
+      view: await chooseView(above, flags),
       complete: withSessionRef(opened),
-      hear,
-    });
+      hear: (event) => {
+        asker.hear(event);
+        activity.hear(event);
+      },
+    }).finally(activity.end);
     const verdict = judge(result, limits);
     if (verdict.sentence !== undefined) io.stderr.write(`${createPaint(io.stderr, io.env).yellow(verdict.sentence)}\n`);
     // Whoever pressed Ctrl-C is told so, whatever had been reached by then.
@@ -144,7 +152,7 @@ export async function mentionMissingMemory(io: Io, runtime: Runtime, { tools, yo
 export async function chooseView(
   io: Io,
   flags: RunFlags,
-  own: Pick<TextViewOptions, "remark"> = {},
+  own: Pick<TextViewOptions, "remark" | "isStaged"> = {},
 ): Promise<TurnView> {
   const isVerbose = flags.verbose === true;
   if (flags.events) return createEventsView(io);

@@ -27,7 +27,8 @@ import {
 import type { Opened } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
 import { shortId, shortIds } from "../session-selector.ts";
-import { toolName, verboseLineOf } from "./turn-view.ts";
+import { toolName } from "./event-words.ts";
+import { verboseLineOf } from "./turn-view.ts";
 
 export interface ListFlags {
   readonly limit: number;

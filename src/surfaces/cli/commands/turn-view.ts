@@ -3,7 +3,9 @@ import type { RunResult } from "../../../contract/session.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
 import { costText, counted, createPaint, grouped, type Io, jsonText, oneLine, writeJson } from "../io.ts";
 import type { MarkdownStream } from "../markdown.ts";
+import { compactionLine, evictionLine, seconds, toolName } from "./event-words.ts";
 import { createSubAgentLines, subAgentLine } from "./sub-agent-lines.ts";
+import { createWorkLines } from "./work-lines.ts";
 
 /** Shows a turn while it runs and when it has ended. */
 export interface TurnView {
@@ -17,6 +19,8 @@ export interface TurnView {
 export interface TextViewOptions {
   readonly isStreaming: boolean;
   readonly isVerbose: boolean;
+  /** Whether what was used is told elsewhere, and need not stand below each answer. */
+  readonly isStaged?: boolean;
   /** Shows the text as what it is written in; without it, it is shown as it is. */
   readonly markdown?: MarkdownStream;
   /** Words for an event that the place of the turn has something to say about; undefined for the rest. */
@@ -28,7 +32,9 @@ export function createTextView(io: Io, options: TextViewOptions): TurnView {
   const { stdout, stderr } = io;
   const paint = createPaint(stderr, io.env);
   const subAgents = createSubAgentLines(Date.now);
+  const work = createWorkLines(paint, Date.now);
   let isMidLine = false;
+  const own = { input_tokens: 0, output_tokens: 0 };
   // Of a turn that goes on in another process no pieces come, only what they make up.
   let hasPieces = false;
   const { markdown } = options;
@@ -57,18 +63,19 @@ export function createTextView(io: Io, options: TextViewOptions): TurnView {
     const notice = noticeOf(event);
     const remark = options.remark?.(event);
     const theirs = subAgents(event, options.isVerbose ? verboseLineInside : () => undefined);
-    const line = options.isVerbose
-      ? (theirs ?? verboseLineOf(event))
-      : stderr.isTerminal
-        ? (theirs ?? activityOf(event))
-        : undefined;
+    const line = options.isVerbose ? (theirs ?? verboseLineOf(event)) : stderr.isTerminal ? theirs : undefined;
     if (notice !== undefined) tell(paint.yellow(`! ${notice}`));
     else if (remark !== undefined) tell(paint.dim(remark));
     else if (line !== undefined) tell(paint.dim(`· ${line}`));
+    else if (stderr.isTerminal && !options.isVerbose) for (const row of work(event)) tell(row);
   };
   return {
     show: (event) => {
       if (event.type === "turn_started") endLine();
+      if (event.type === "turn_completed") {
+        own.input_tokens += event.usage.input_tokens;
+        own.output_tokens += event.usage.output_tokens;
+      }
       if (event.type === "text_delta" && options.isStreaming) {
         print(event.delta);
         hasPieces = true;
@@ -84,16 +91,30 @@ export function createTextView(io: Io, options: TextViewOptions): TurnView {
       const output = finalText(result, options.isStreaming);
       if (output !== undefined) print(output);
       endLine();
+      if (options.isStaged === true) return;
       const { session_id, turns, usage, turn_cost } = result;
       const cost = turn_cost === undefined || turn_cost.amount === 0 ? "" : ` | Cost: ${costText(turn_cost)}`;
       const footer = `Session: ${session_id.slice(0, 8)} | Turns: ${turns} | Tokens: ${usage.input_tokens} in / ${usage.output_tokens} out`;
-      tell(paint.dim(`[${footer}${cost}]`));
+      // Scripts read this line; whoever sees one turn beside the tokens of ten wonders.
+      const thisTurn = stderr.isTerminal ? ownTokens(result, own) : "";
+      tell(paint.dim(`[${footer}${thisTurn}${cost}]`));
     },
     breakOff: (said) => {
       if (!options.isStreaming) print(said);
       endLine();
     },
   };
+}
+
+/** What the turn itself took, where the session has taken more before. */
+function ownTokens({ usage }: RunResult, { input_tokens, output_tokens }: TokenCounts): string {
+  const isAll = input_tokens === 0 || (usage.input_tokens <= input_tokens && usage.output_tokens <= output_tokens);
+  return isAll ? "" : ` | This turn: ${input_tokens} in / ${output_tokens} out`;
+}
+
+interface TokenCounts {
+  input_tokens: number;
+  output_tokens: number;
 }
 
 /** What is left to print: a structured result, or the text unless it was printed as it came. */
@@ -127,11 +148,6 @@ const RESULT_CHARS_MAX = 120;
 const SENTENCE_CHARS_MAX = 240;
 const NAME_CHARS_MAX = 200;
 
-/** A tool is named by whoever serves it, and a call of one by the model. */
-export function toolName({ name }: { readonly name: string }): string {
-  return oneLine(name, NAME_CHARS_MAX);
-}
-
 /** What everybody should know of a turn besides its text; undefined for the rest. */
 export function noticeOf(event: AgentEvent): string | undefined {
   switch (event.type) {
@@ -159,15 +175,6 @@ export function noticeOf(event: AgentEvent): string | undefined {
     default:
       return undefined;
   }
-}
-
-/** A tool or a summariser at work, in as few words as tell it apart. */
-export function activityOf(event: AgentEvent): string | undefined {
-  if (event.type === "compaction_started" || event.type === "compaction_completed") return compactionLine(event);
-  if (event.type === "context_evicted") return evictionLine(event);
-  if (event.type === "tool_call_requested") return `${toolName(event)}${callHint(event)}`;
-  if (event.type !== "tool_execution_completed" || !event.is_error) return undefined;
-  return `${toolName(event)} failed: ${oneLine(event.result, RESULT_CHARS_MAX)}`;
 }
 
 /** Every event that is not a piece of a later one, as one line. */
@@ -238,25 +245,6 @@ function verboseLineInside(event: AgentEvent): string | undefined {
   return isCall || event.type === "tool_approval_answered" ? verboseLineOf(event) : noticeOf(event);
 }
 
-/** A compaction as one line, when it begins and when it is done. */
-export function compactionLine(event: AgentEventOf<"compaction_started" | "compaction_completed">): string {
-  if (event.type === "compaction_started") {
-    const size = `about ${counted(event.estimated_history_tokens, "token")}`;
-    return `compacting ${counted(event.message_count, "message")}, ${size}…`;
-  }
-  const { messages_before, messages_after, summary_tokens, judged, native } = event;
-  const change = `${grouped(messages_before)} → ${grouped(messages_after)} messages`;
-  const found = judged && `; judged: ${judged.contradicted} contradicted, ${judged.unverified} unverified`;
-  const kept = native && `; beside it, ${native.provider}'s own`;
-  return `compacted: ${change}, a summary of ${counted(summary_tokens, "token")}${found ?? ""}${kept ?? ""}`;
-}
-
-/** An eviction as one line. */
-export function evictionLine({ outputs, tokens_before, tokens_after }: AgentEventOf<"context_evicted">): string {
-  const change = `${grouped(tokens_before)} → ${grouped(tokens_after)} tokens`;
-  return `evicted: ${counted(outputs, "tool output")}, about ${change}`;
-}
-
 function warningLine({ budget_type, used, limit, percent }: AgentEventOf<"budget_warning">): string {
   const amount = (count: number) =>
     budget_type === "cost" ? costText({ amount: count / MILLIONTHS }) : grouped(count);
@@ -273,17 +261,6 @@ const BUDGET_NAMES: Readonly<Record<BudgetType, string>> = {
   cost: "cost budget is",
 };
 
-/** The first text among the arguments, such as a command or a subject. */
-export function callHint({ args }: AgentEventOf<"tool_call_requested">): string {
-  const values = Object.values(args);
-  const hint = values.find((value) => typeof value === "string") ?? (values.length === 0 ? "" : JSON.stringify(args));
-  return hint === "" ? "" : `: ${oneLine(hint, ARGS_CHARS_MAX)}`;
-}
-
 function tokens({ input_tokens, output_tokens }: { input_tokens: number; output_tokens: number }): string {
   return `${grouped(input_tokens)} tokens in / ${grouped(output_tokens)} out`;
-}
-
-function seconds(ms: number): string {
-  return `${(ms / 1_000).toFixed(1)} s`;
 }

@@ -1,0 +1,88 @@
+import type { AgentEvent, AgentEventOf } from "../../../contract/event.ts";
+import type { JsonObject } from "../../../contract/session.ts";
+import { withoutControls } from "../../wire/terminal-text.ts";
+import { counted, oneLine, type Paint } from "../io.ts";
+import { callHint, compactionLine, evictionLine, seconds, toolName } from "./event-words.ts";
+
+const RESULT_CHARS_MAX = 120;
+const THOUGHT_CHARS_MAX = 80;
+const PATCH_LINES_MAX = 12;
+/** What is quicker needs no time beside it. */
+const TOLD_FROM_MS = 1_000;
+
+/** What a turn does besides talking, each in as few lines as tell it apart: `/expand` shows the whole. */
+export function createWorkLines(paint: Paint, now: () => number): (event: AgentEvent) => readonly string[] {
+  const patches = new Map<string, string>();
+  let thinkingSinceMs: number | undefined;
+  return (event) => {
+    switch (event.type) {
+      case "compaction_started":
+      case "compaction_completed":
+        return [paint.dim(`· ${compactionLine(event)}`)];
+      case "context_evicted":
+        return [paint.dim(`· ${evictionLine(event)}`)];
+      case "reasoning_delta":
+        thinkingSinceMs ??= now();
+        return [];
+      case "reasoning_complete": {
+        const time = thinkingSinceMs === undefined ? "" : ` ${seconds(now() - thinkingSinceMs)}`;
+        thinkingSinceMs = undefined;
+        return [paint.dim(`· thought${time}: ${oneLine(event.content, THOUGHT_CHARS_MAX)}`)];
+      }
+      case "tool_call_requested": {
+        const patch = patchOf(event.args);
+        if (patch !== undefined) patches.set(event.id, patch);
+        return [paint.dim(`· ${toolName(event)}${patch === undefined ? callHint(event) : ""}`)];
+      }
+      case "tool_execution_completed": {
+        const patch = patches.get(event.id);
+        patches.delete(event.id);
+        return [...(patch === undefined || event.is_error ? [] : shortPatch(patch, paint)), resultLine(event, paint)];
+      }
+      default:
+        return [];
+    }
+  };
+}
+
+function resultLine(
+  { result, is_error, duration_ms, ...call }: AgentEventOf<"tool_execution_completed">,
+  paint: Paint,
+): string {
+  const time = duration_ms < TOLD_FROM_MS ? "" : ` (${seconds(duration_ms)})`;
+  if (is_error) return paint.red(`  ${toolName(call)} failed: ${oneLine(result, RESULT_CHARS_MAX)}${time}`);
+  const text = result.trim();
+  const [first = ""] = text.split("\n", 1);
+  const more = countLines(text) - 1;
+  const rest = more <= 0 ? "" : ` … ${counted(more, "more line")}`;
+  return paint.dim(`  ⎿ ${text === "" ? "(nothing)" : oneLine(first, RESULT_CHARS_MAX)}${rest}${time}`);
+}
+
+/** The text of a patch among the arguments of a call; undefined where there is none. */
+export function patchOf({ patch, input }: JsonObject): string | undefined {
+  const text = patch ?? input;
+  return typeof text === "string" && /^(?:\*\*\* |--- |diff )/.test(text) ? text : undefined;
+}
+
+function shortPatch(patch: string, paint: Paint): readonly string[] {
+  const lines = patchLines(patch, paint);
+  const more = lines.length - PATCH_LINES_MAX;
+  const shown = more > 1 ? lines.slice(0, PATCH_LINES_MAX) : lines;
+  return [...shown.map((line) => `  ${line}`), ...(more > 1 ? [paint.dim(`  … ${counted(more, "more line")}`)] : [])];
+}
+
+/** The lines of a patch in the colours of what they do. */
+export function patchLines(patch: string, paint: Paint): readonly string[] {
+  const text = withoutControls(patch).replaceAll("\t", "    ").trimEnd();
+  return text.split("\n").map((line) => {
+    if (/^(?:\*\*\*|---|\+\+\+|@@|diff )/.test(line)) return paint.cyan(line);
+    if (line.startsWith("+")) return paint.green(line);
+    return line.startsWith("-") ? paint.red(line) : line;
+  });
+}
+
+function countLines(text: string): number {
+  let count = 1;
+  for (let at = text.indexOf("\n"); at >= 0; at = text.indexOf("\n", at + 1)) count += 1;
+  return count;
+}
