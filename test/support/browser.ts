@@ -1,11 +1,10 @@
-import { accessSync, constants } from "node:fs";
-import { delimiter, join } from "node:path";
 import axe from "axe-core";
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { findProgram } from "./find-program.ts";
 
 const NAMES = ["chromium", "chromium-browser", "google-chrome"];
-const path = findBrowser();
+const path = findProgram(NAMES);
 // There it must be: tests that leave themselves out would be taken for tests that pass.
 if (path === undefined && process.env.CI === "true") throw new Error(`no browser: none of ${NAMES.join(", ")} in PATH`);
 
@@ -77,17 +76,4 @@ export async function expectAccessible(page: Page): Promise<void> {
   const { violations } = (await page.evaluate(run)) as axe.AxeResults; // What axe promises.
   const grave = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
   expect(grave.map(({ id, nodes }) => ({ id, at: nodes.map(({ html }) => html) }))).toEqual([]);
-}
-
-function findBrowser(): string | undefined {
-  const folders = (process.env.PATH ?? "").split(delimiter);
-  const places = NAMES.flatMap((name) => folders.map((folder) => join(folder, name)));
-  return places.find((place) => {
-    try {
-      accessSync(place, constants.X_OK);
-      return true;
-    } catch {
-      return false;
-    }
-  });
 }
