@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { addAbortSignal } from "node:stream";
 import { isatty } from "node:tty";
 import type { Config } from "./config/load-config.ts";
-import type { Input, Io, Output } from "./surfaces/cli/io.ts";
+import type { Input, Io, Output, Terminal } from "./surfaces/cli/io.ts";
 import type { ModelOutlook, Parts } from "./surfaces/cli/parts.ts";
 
 // Not by name: an older Node has no such export, and would end with a stack trace before it is told.
@@ -15,6 +15,9 @@ const SIGNAL_EXITS = { SIGINT: 130, SIGTERM: 143 } as const;
 
 /** A reader that has stopped reading is not waited for longer. */
 const FLUSH_MS_MAX = 30_000;
+
+const ALIVE_MS = 1_000;
+const HANGUP_EXIT = 129;
 
 const args = process.argv.slice(2);
 if (args[0] === "--version" || args[0] === "-V") {
@@ -54,14 +57,9 @@ async function main(): Promise<void> {
 }
 
 /** The first signal asks the command to end, the second ends it. A closed pipe is a quiet wish to end. */
-function listenForInterrupts(): AbortSignal {
+function listenForInterrupts(): AbortController {
   const interrupt = new AbortController();
-  for (const [name, exitCode] of Object.entries(SIGNAL_EXITS)) {
-    process.on(name, () => {
-      if (interrupt.signal.aborted) process.exit(exitCode);
-      interrupt.abort(exitCode);
-    });
-  }
+  for (const [name, exitCode] of Object.entries(SIGNAL_EXITS)) endAt(name, exitCode, interrupt);
   for (const stream of [process.stdout, process.stderr]) {
     stream.on("error", (error: NodeJS.ErrnoException) => {
       if (error.code === "EPIPE") {
@@ -75,10 +73,19 @@ function listenForInterrupts(): AbortSignal {
       process.exit(1);
     });
   }
-  return interrupt.signal;
+  return interrupt;
 }
 
-function createIo(interrupt: AbortSignal): Io {
+function endAt(name: string, exitCode: number, interrupt: AbortController): void {
+  process.on(name, () => {
+    if (interrupt.signal.aborted) process.exit(exitCode);
+    interrupt.abort(exitCode);
+  });
+}
+
+function createIo(controller: AbortController): Io {
+  const { signal: interrupt } = controller;
+  let isHeld = false;
   return {
     args,
     env: process.env,
@@ -89,18 +96,32 @@ function createIo(interrupt: AbortSignal): Io {
     stdin: {
       kind: kindOfStdin(),
       read: () => addAbortSignal(interrupt, process.stdin),
-      terminal: () => ({
-        input: process.stdin,
-        output: process.stdout.isTTY ? process.stdout : process.stderr,
-        suspend: (resumed) => {
-          process.once("SIGCONT", resumed);
-          process.kill(process.pid, "SIGTSTP");
-        },
-      }),
+      terminal: () => {
+        // Whoever takes the keys must give them back; `nohup` leaves no terminal to take.
+        if (!isHeld) endAt("SIGHUP", HANGUP_EXIT, controller);
+        isHeld = true;
+        return terminal();
+      },
     },
     stdout: outputOf(process.stdout),
     stderr: outputOf(process.stderr),
     interrupt,
+  };
+}
+
+function terminal(): Terminal {
+  return {
+    input: process.stdin,
+    output: process.stdout.isTTY ? process.stdout : process.stderr,
+    suspend: (resumed) => {
+      // Nothing else keeps the process alive while it listens to nobody.
+      const alive = setInterval(() => {}, ALIVE_MS);
+      process.once("SIGCONT", () => {
+        clearInterval(alive);
+        resumed();
+      });
+      process.kill(process.pid, "SIGTSTP");
+    },
   };
 }
 

@@ -2,6 +2,7 @@ import { execFile } from "node:child_process";
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
+import { promisify } from "node:util";
 import { describe, it, onTestFinished, vi } from "vitest";
 import { findProgram } from "./find-program.ts";
 import { type ToldModel, WAIT_MS_MAX } from "./told-model.ts";
@@ -162,6 +163,12 @@ export async function openTerminal(command: readonly string[], options: Terminal
     paste,
     resize: async (width, height) => {
       await tmux("resize-window", "-x", String(width), "-y", String(height));
+      // The program is told later.
+      const tty = await value("pane_tty");
+      await vi.waitFor(async () => {
+        const { stdout } = await promisify(execFile)("stty", ["-F", tty, "size"]);
+        if (stdout.trim() !== `${height} ${width}`) throw new Error(`the program is told of ${stdout}`);
+      }, WAIT_MS_MAX);
     },
     screen,
     until,
@@ -192,6 +199,10 @@ function modelConfig(model: ToldModel | undefined): string {
 }
 
 /** What stands where the next prompt is typed: before it is there, keys mean something else. */
+/** No turn runs any more, and all is drawn: how things stand comes last. */
+export const IS_OVER = (screen: string): boolean =>
+  !screen.includes("Ctrl-C stops") && /\btools \w+$/.test(screen.trimEnd());
+
 export const EMPTY_PROMPT = /^> ?$/m;
 
 interface ChatOptions extends TerminalOptions {

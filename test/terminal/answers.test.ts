@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { openChat, openTerminal, withTerminal } from "../support/terminal.ts";
+import { IS_OVER, openChat, openTerminal, withTerminal } from "../support/terminal.ts";
 import { openToldModel } from "../support/told-model.ts";
 
 const MARKDOWN = `# The heron
@@ -77,12 +77,12 @@ withTerminal("[G5] an answer at a terminal", () => {
     }
     await call.saySlowly(words.slice(said).join(" "), 7);
     call.end();
-    const shown = await terminal.until("Tokens:");
+    const shown = await terminal.until(IS_OVER);
     expect(shown.match(/\bw\d+\b/g)).toEqual(words);
   });
 
   // Today the width is that of the window at the start.
-  it.skip("is wrapped for the window as it is now, and not as it was", async () => {
+  it("is wrapped for the window as it is now, and not as it was", async () => {
     const model = await openToldModel();
     const terminal = await openChat({ model, columns: 120 });
     await terminal.enter("Count.");
@@ -113,7 +113,7 @@ withTerminal("[G5] an answer at a terminal", () => {
       );
     }
     call.end();
-    const shown = await terminal.until("Tokens:");
+    const shown = await terminal.until(IS_OVER);
     expect(shown.match(/line \d+/g)).toEqual(lines);
     expect(await terminal.screen()).toContain("line 10000");
   });

@@ -6,7 +6,7 @@ import { openToldModel } from "../support/told-model.ts";
 
 withTerminal("[G5] a question about a tool in a chat", () => {
   // Today the prompt is drawn over it.
-  it.skip("says what can be answered", async () => {
+  it("says what can be answered", async () => {
     const model = await openToldModel();
     const terminal = await openChat({ model, args: ["-t", "workspace"] });
     await terminal.enter("Make a file.");

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, it, vi } from "vitest";
-import { openChat, openTerminal, type Terminal, withTerminal } from "../support/terminal.ts";
+import { IS_OVER, openChat, openTerminal, type Terminal, withTerminal } from "../support/terminal.ts";
 import { openToldModel, WAIT_MS_MAX } from "../support/told-model.ts";
 
 /** What could steer a terminal, by what it would do. */
@@ -58,13 +58,13 @@ withTerminal("[G5] what steers a terminal", () => {
       call.say(" and then\n\n");
       call.say(`\`${attack}\` and\n\n\`\`\`\n${attack}\n\`\`\`\n\nhere it ends.`);
       call.end();
-      const shown = await terminal.until("Tokens:");
+      const shown = await terminal.until(IS_OVER);
       const parts = ["/help lists commands", "Hello?", "Here it begins,", "and then", "here it ends."];
       const places = parts.map((part) => shown.indexOf(part));
       expect(places).toEqual(places.toSorted((one, other) => one - other));
       expect(places).not.toContain(-1);
       expect(await stateOf(terminal)).toEqual(before);
-      await vi.waitFor(async () => expect(await readFile(written, "utf8")).toContain("Tokens:"), WAIT_MS_MAX);
+      await vi.waitFor(async () => expect(await readFile(written, "utf8")).toContain("here it ends."), WAIT_MS_MAX);
       // Which this terminal does not obey, and others do.
       expect(await readFile(written, "utf8")).not.toMatch(/[\u0080-\u009f]/);
       await terminal.enter("And now?");
@@ -110,7 +110,7 @@ withTerminal("[G5] what steers a terminal", () => {
   });
 
   // Today the signs that do so are shown as they come.
-  it.skip("does not turn the order of letters around", async () => {
+  it("does not turn the order of letters around", async () => {
     const model = await openToldModel();
     const terminal = await openTerminal(["rkat", "run", "Hello?"], { model });
     const call = await model.next();

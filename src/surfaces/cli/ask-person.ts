@@ -58,8 +58,8 @@ export interface Asker {
 export function createAsker(
   io: Io,
   dispatch: Dispatch,
-  /** The signal aborts when somebody else has answered. */
-  ask: (question: Question, over: AbortSignal) => Promise<string>,
+  /** The signal aborts when somebody else has answered; undefined where the turn was stopped instead. */
+  ask: (question: Question, over: AbortSignal) => Promise<string | undefined>,
 ): Asker {
   const { yellow, dim, bold } = createPaint(io.stderr, io.env);
   /** Questions that nobody has answered, by their ids; sub-agents may ask several at once. */
@@ -81,6 +81,7 @@ export function createAsker(
     const line = await ask(questionFor(calls), over.signal);
     if (over.signal.aborted) return;
     open.delete(approval_id);
+    if (line === undefined) return;
     await dispatch("answerApproval", { session_id, approval_id, ...readWord(line) });
   };
   return {

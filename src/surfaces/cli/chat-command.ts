@@ -83,7 +83,7 @@ function converse(invocation: Invocation, { flags, outputSchema, stage }: ChatPl
     const agent = flags.agent === undefined ? undefined : createAgentTalk(opened, flags.agent);
     const isTyped = io.stdin.kind === "terminal";
     let source: PromptSource | undefined;
-    const answer: PromptSource["answer"] = async (question, over) => (await source?.answer?.(question, over)) ?? "";
+    const answer: PromptSource["answer"] = async (question, over) => source?.answer?.(question, over);
     const attended = isTyped ? { answer } : {};
     const conversation = createConversation(io, opened, {
       flags,
@@ -176,7 +176,8 @@ async function greet(io: Io, { runtime, isKept }: Opened, sessionId: string | un
   const tell = (line: string): void => io.stderr.write(`${dim(line)}\n`);
   if (sessionId === undefined) {
     const kept = isKept ? "It is kept: rkat chat --continue comes back to it." : "It is not kept.";
-    return tell(`A new session. ${kept} /help lists commands, Ctrl-D ends.`);
+    tell(`A new session. ${kept}`);
+    return tell("/help lists commands, Ctrl-D ends.");
   }
   const { message_count, model, last_assistant_text, state } = await runtime.readSession(sessionId);
   const cut = state === "interrupted" ? " Its last turn was cut off." : "";

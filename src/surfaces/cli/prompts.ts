@@ -7,8 +7,8 @@ import { type Picker, pickByNumber } from "./picker.ts";
 export interface PromptSource {
   /** The next prompt, of one or several lines; undefined at the end. */
   next(): Promise<string | undefined>;
-  /** The next line a person types, whatever was typed ahead; absent where prompts are piped, and nobody can be asked. */
-  answer?(question: Question, over: AbortSignal): Promise<string>;
+  /** The next line a person types, whatever was typed ahead, undefined where the turn was stopped instead; absent where prompts are piped, and nobody can be asked. */
+  answer?(question: Question, over: AbortSignal): Promise<string | undefined>;
   /** Lets a person choose from a list; absent where prompts are piped. */
   pick?<T>(picker: Picker<T>): Promise<T | undefined>;
   /** Puts a text into the line, to be edited before it is sent. */

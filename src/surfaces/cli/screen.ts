@@ -48,6 +48,8 @@ export function openScreen(given: Io): Screen {
   const draw = (): void => {
     clearTimeout(waiting);
     waiting = undefined;
+    // A window may have changed before its signal came; rows that are counted wrongly stay for ever.
+    if ("_refreshSize" in output && typeof output._refreshSize === "function") output._refreshSize();
     drawnAtMs = Date.now();
     const next = hiders > 0 ? NOTHING_DRAWN : layOut();
     if (written === "" && isSame(next, drawn)) return;
@@ -68,7 +70,13 @@ export function openScreen(given: Io): Screen {
     const above = Math.max(0, rows.length - Math.max(1, (output.rows || ROWS_DEFAULT) - 1));
     const end = { row: rows.length - 1, column: widthOf(rows.at(-1) ?? "") };
     const { row, column } = cursor ?? end;
-    return { rows: rows.slice(above), cursor: { row: Math.max(0, row - above), column } };
+    // While something happens the cursor waits above it all: there it is found again, whatever became of the window.
+    const isBusy = (places.get("activity")?.rows.length ?? 0) > 0;
+    return {
+      rows: rows.slice(above).map((one) => cut(one, columns())),
+      cursor: isBusy ? { row: 0, column: 0 } : { row: Math.max(0, row - above), column },
+      isBusy,
+    };
   };
   const drawSoon = (): void => {
     if (waiting !== undefined) return;
@@ -82,7 +90,9 @@ export function openScreen(given: Io): Screen {
       return stream.columns;
     },
     write: (text) => {
-      written += lines.add(typeof text === "string" ? text : new TextDecoder().decode(text));
+      const whole = lines.add(typeof text === "string" ? text : new TextDecoder().decode(text));
+      // An answer is wrapped by whoever wrote it; sentences about it are not.
+      for (const line of whole) written += `${lines === stderr ? wrapped(line, columns()) : line}\r\n`;
       drawSoon();
     },
   });
@@ -125,9 +135,15 @@ export function openScreen(given: Io): Screen {
 interface Drawn {
   readonly rows: readonly string[];
   readonly cursor: Cursor;
+  readonly isBusy: boolean;
 }
 
-const NOTHING_DRAWN: Drawn = { rows: [], cursor: { row: 0, column: 0 } };
+const NOTHING_DRAWN: Drawn = { rows: [], cursor: { row: 0, column: 0 }, isBusy: false };
+const CURSOR_OFF = "\u001b[?25l";
+const CURSOR_ON = "\u001b[?25h";
+// A row that is wider than the terminal has become is then cut there, and still one row.
+const WRAP_OFF = "\u001b[?7l";
+const WRAP_ON = "\u001b[?7h";
 
 function isSame(one: Drawn, other: Drawn): boolean {
   return (
@@ -139,18 +155,19 @@ function isSame(one: Drawn, other: Drawn): boolean {
 }
 
 /** Goes to where the rows begin, and clears them. On a terminal that has become narrower each takes more lines. */
-function erased({ rows, cursor }: Drawn, columns: number): string {
+function erased({ rows, cursor, isBusy }: Drawn, columns: number): string {
   if (rows.length === 0) return "";
   const linesOf = (row: string): number => Math.max(1, Math.ceil(widthOf(row) / columns));
   const above = rows.slice(0, cursor.row).reduce((sum, row) => sum + linesOf(row), 0);
   const within = Math.floor(Math.min(cursor.column, Math.max(0, widthOf(rows[cursor.row] ?? "") - 1)) / columns);
-  return `${up(above + within)}${CLEAR_BELOW}`;
+  return `${isBusy ? CURSOR_ON : ""}${up(above + within)}${CLEAR_BELOW}`;
 }
 
-function painted({ rows, cursor }: Drawn): string {
+function painted({ rows, cursor, isBusy }: Drawn): string {
   if (rows.length === 0) return "";
   const right = cursor.column === 0 ? "" : `\u001b[${cursor.column}C`;
-  return `${rows.join("\r\n")}${up(rows.length - 1 - cursor.row)}\r${right}`;
+  const off = isBusy ? CURSOR_OFF : "";
+  return `${off}${WRAP_OFF}${rows.join("\r\n")}${WRAP_ON}${up(rows.length - 1 - cursor.row)}\r${right}`;
 }
 
 function up(rows: number): string {
@@ -164,7 +181,7 @@ function widthOf(row: string): number {
 /** What is written to a stream: its whole lines are written for good, the rest is shown until it is one. */
 interface Lines {
   /** Returns the lines that are whole now. */
-  add(text: string): string;
+  add(text: string): readonly string[];
   rest(columns: number): readonly string[];
   end(): string;
 }
@@ -178,7 +195,7 @@ function createLines(): Lines {
       rest = lines.pop() ?? "";
       // Only then: a line may come in a million pieces.
       if (text.includes("\r")) rest = settled(rest);
-      return lines.map((line) => `${settled(line)}\r\n`).join("");
+      return lines.map(settled);
     },
     rest: (columns) => (rest === "" ? [] : [endOf(rest, columns)]),
     end: () => {
@@ -193,6 +210,34 @@ function createLines(): Lines {
 function settled(line: string): string {
   const at = line.lastIndexOf(CLEAR_LINE);
   return at < 0 ? line : line.slice(at + CLEAR_LINE.length);
+}
+
+/** A line of words that goes on below where the terminal ends, as far to the right as it began. */
+function wrapped(line: string, columns: number): string {
+  if (line.length > WRAPPED_CHARS_MAX || widthOf(line) <= columns) return line;
+  const [indent = ""] = /^ {0,20}/.exec(stripVTControlCharacters(line)) ?? [];
+  let shown = "";
+  let width = 0;
+  for (const word of line.split(" ")) {
+    const cells = widthOf(word);
+    const isFirst = shown === "";
+    if (!isFirst && width + 1 + cells > columns && width > indent.length) {
+      shown += `\r\n${indent}${word}`;
+      width = indent.length + cells;
+    } else {
+      shown += isFirst ? word : ` ${word}`;
+      width += cells + (isFirst ? 0 : 1);
+    }
+  }
+  return shown;
+}
+
+/** Longer lines are no sentences. */
+const WRAPPED_CHARS_MAX = 4_000;
+
+/** A row that was made for a wider terminal. */
+function cut(row: string, columns: number): string {
+  return widthOf(row) <= columns ? row : fitted(stripVTControlCharacters(row), columns);
 }
 
 /** As much of the end of a line as a row has room for. */

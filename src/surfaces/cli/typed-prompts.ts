@@ -51,10 +51,12 @@ export function openTypedPrompts(screen: Screen, help: TypingHelp): PromptSource
       screen.print(`${bold("> ")}${rows}\r\n`);
       return prompt.text;
     },
-    answer: (question, over) =>
-      hasEnded
-        ? Promise.resolve("")
-        : editor.ask(question, turn === undefined ? over : AbortSignal.any([over, turn.signal])),
+    answer: async (question, over) => {
+      if (hasEnded) return "";
+      const asking = turn?.signal;
+      const line = await editor.ask(question, asking === undefined ? over : AbortSignal.any([over, asking]));
+      return asking?.aborted ? undefined : line;
+    },
     pick: editor.pick,
     draft: editor.draft,
     during: async (run) => {
