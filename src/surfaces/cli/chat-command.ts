@@ -11,10 +11,15 @@ import { describeHelp } from "./help.ts";
 import { counted, createPaint, type Io, interruptedExit, oneLine } from "./io.ts";
 import { type Opened, withRuntime, withSessions } from "./open-runtime.ts";
 import type { Invocation } from "./parts.ts";
+import { pickByNumber } from "./picker.ts";
 import { createLogLines } from "./progress.ts";
 import { openPipedPrompts, openTypedPrompts, type PromptSource } from "./prompts.ts";
 import { findSession, shortId } from "./session-selector.ts";
-import { parseSlash, runAgentCommand, runSlash } from "./slash-commands.ts";
+import { runAgentCommand } from "./slash-agents.ts";
+import { parseSlash, runSlash } from "./slash-commands.ts";
+import { sessionPicker } from "./slash-sessions.ts";
+import { readMentions } from "./typed-prompt.ts";
+import { parseShell, runTyped } from "./typed-shell.ts";
 
 /** Declares `rkat chat`. */
 export function addChatCommand(program: Command, invocation: Invocation): void {
@@ -37,9 +42,17 @@ export function addChatCommand(program: Command, invocation: Invocation): void {
       ["rkat chat < questions.txt", "a turn a line; the first that fails ends it"],
     ],
     notes: [
+      ["In a prompt", "@FILE attaches a file; typed, !COMMAND runs one of your own; see docs/terminal.md"],
       ["Keys", "Ctrl-C stops an answer, on an empty line it ends, as Ctrl-D does · \\ at the end of a line goes on"],
     ],
   });
+}
+
+/** Goes on in a session that a person chooses from a list. */
+export async function chatWhereChosen(invocation: Invocation, flags: RunFlags): Promise<number> {
+  const { io } = invocation;
+  const resume = await withSessions(invocation, async (opened) => pickByNumber(io, await sessionPicker(opened)));
+  return resume === undefined ? 0 : chat(invocation, { ...flags, resume });
 }
 
 interface ChatFlags extends RunFlags {
@@ -72,10 +85,10 @@ async function chat(invocation: Invocation, given: ChatFlags): Promise<number> {
     source = isTyped ? openTypedPrompts(io) : openPipedPrompts(io);
     log.writeWithin(source.aside);
     try {
-      return await talk({ invocation, opened, conversation, agent: flags.agent, source, log }, isTyped);
+      return await talk({ invocation, opened, conversation, source, log }, isTyped);
     } finally {
       source.close();
-      sayGoodbye(io, opened, { sessionId: conversation.sessionId, agent: flags.agent });
+      sayGoodbye(io, opened, conversation);
     }
   };
   return open(invocation, use, { log: log.tell, isLasting: true });
@@ -96,6 +109,12 @@ async function talk(chat: Chat, isTyped: boolean): Promise<number> {
         continue;
       }
       if (await runAgentCommand(chat, prompt)) continue;
+      // From a pipe such a line is a prompt: a script has a shell of its own.
+      const command = isTyped ? parseShell(prompt) : undefined;
+      if (command !== undefined) {
+        await runTyped(chat, command);
+        continue;
+      }
       const exit = await takeTurn(chat, prompt);
       if (exit !== 0 && !isTyped) return exit;
     } catch (thrown) {
@@ -105,10 +124,15 @@ async function talk(chat: Chat, isTyped: boolean): Promise<number> {
   }
 }
 
-async function takeTurn({ invocation, conversation, source, log }: Chat, prompt: string): Promise<number> {
-  // A line in the middle of an answer would tear it apart.
-  const { exit, sentence } = await log.heldDuring(() => source.during((signal) => conversation.say(prompt, signal)));
+async function takeTurn({ invocation, opened, conversation, source, log }: Chat, prompt: string): Promise<number> {
   const { io } = invocation;
+  const folders = { root: opened.place.projectRoot, home: io.home };
+  const { text, attached, notes } = await readMentions(prompt, folders);
+  for (const note of notes) io.stderr.write(`${createPaint(io.stderr, io.env).dim(`· attached ${note}`)}\n`);
+  // A line in the middle of an answer would tear it apart.
+  const { exit, sentence } = await log.heldDuring(() =>
+    source.during((signal) => conversation.say(text, signal, attached)),
+  );
   if (sentence !== undefined) io.stderr.write(`${createPaint(io.stderr, io.env).yellow(sentence)}\n`);
   return exit;
 }
@@ -142,12 +166,7 @@ async function introduce(io: Io, { runtime }: Opened, agent: string): Promise<vo
   io.stderr.write(`${createPaint(io.stderr, io.env).dim(count === 0 ? strangerText(agent) : known)}\n`);
 }
 
-interface Ended {
-  readonly sessionId: string | undefined;
-  readonly agent: string | undefined;
-}
-
-function sayGoodbye(io: Io, { isKept }: Opened, { sessionId, agent }: Ended): void {
+function sayGoodbye(io: Io, { isKept }: Opened, { sessionId, agent }: Chat["conversation"]): void {
   if (!isKept || sessionId === undefined) return;
   const { dim } = createPaint(io.stderr, io.env);
   const flags = `--resume ${shortId(sessionId)}${agent === undefined ? "" : ` --agent ${agent}`}`;

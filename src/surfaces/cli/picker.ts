@@ -22,13 +22,17 @@ export interface Picker<T> {
 const LABEL_CHARS_MAX = 100;
 
 /** Lets a person choose by number, where no list can be drawn; undefined when nothing was chosen. */
-export async function pickByNumber<T>(io: Io, { title, choices }: Picker<T>): Promise<T | undefined> {
+export async function pickByNumber<T>(
+  io: Io,
+  { title, choices }: Picker<T>,
+  ask = (question: string) => askLine(io, question),
+): Promise<T | undefined> {
   const rows = choices.map(({ label, note = "" }, index) => [
     String(index + 1).padStart(3),
     oneLine(label, LABEL_CHARS_MAX),
     oneLine(note, LABEL_CHARS_MAX),
   ]);
   io.stderr.write(`${title}\n${alignColumns(rows).join("\n")}\n`);
-  const line = (await askLine(io, "Which? A number, or nothing to leave it: ")).trim();
+  const line = (await ask("Which? A number, or nothing to leave it: ")).trim();
   return /^\d+$/.test(line) ? choices[Number(line) - 1]?.value : undefined;
 }

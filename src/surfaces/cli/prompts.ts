@@ -1,6 +1,7 @@
 import { clearScreenDown, createInterface, cursorTo, moveCursor } from "node:readline";
 import { Writable } from "node:stream";
 import { createPaint, type Io, linesOf, type Paint, type Terminal } from "./io.ts";
+import { type Picker, pickByNumber } from "./picker.ts";
 
 /** Where a chat's prompts come from: a person at a terminal, or a pipe. */
 export interface PromptSource {
@@ -12,6 +13,10 @@ export interface PromptSource {
   during<T>(turn: (signal: AbortSignal) => Promise<T>): Promise<T>;
   /** Lets something be written while a prompt may be half typed, which is shown again after it. */
   aside(write: () => void): void;
+  /** Lets a person choose from a list; absent where prompts are piped. */
+  pick?<T>(picker: Picker<T>): Promise<T | undefined>;
+  /** Puts a text into the line, to be edited before it is sent. */
+  draft?(text: string): void;
   close(): void;
 }
 
@@ -41,7 +46,7 @@ export function openTypedPrompts(io: Io): PromptSource {
   });
   const close = (): void => editor.close();
   io.interrupt.addEventListener("abort", close);
-  return {
+  const source: PromptSource = {
     next: async () => {
       const [ahead] = typed;
       if (ahead !== undefined) editor.repeat(ahead);
@@ -67,6 +72,8 @@ export function openTypedPrompts(io: Io): PromptSource {
       if (ends.aborted) editor.hide();
       return typed.splice(ahead, 1)[0] ?? "";
     },
+    pick: (picker) =>
+      pickByNumber(io, picker, async (question) => (await source.answer?.(question, io.interrupt)) ?? ""),
     during: async (run) => {
       turn = new AbortController();
       try {
@@ -81,6 +88,7 @@ export function openTypedPrompts(io: Io): PromptSource {
       close();
     },
   };
+  return source;
 }
 
 /** Each line of stdin as a prompt, taken when the turn before it has ended. */
