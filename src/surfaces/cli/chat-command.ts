@@ -127,7 +127,8 @@ async function talk(chat: Chat, isTyped: boolean): Promise<number> {
 async function takeTurn({ invocation, opened, conversation, source, log }: Chat, prompt: string): Promise<number> {
   const { io } = invocation;
   const folders = { root: opened.place.projectRoot, home: io.home };
-  const { text, attached, notes } = await readMentions(prompt, folders);
+  const isTyped = io.stdin.kind === "terminal";
+  const { text, attached, notes } = await readMentions(prompt, { ...folders, isTyped });
   for (const note of notes) io.stderr.write(`${createPaint(io.stderr, io.env).dim(`· attached ${note}`)}\n`);
   // A line in the middle of an answer would tear it apart.
   const { exit, sentence } = await log.heldDuring(() =>

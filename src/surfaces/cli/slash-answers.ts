@@ -160,7 +160,7 @@ function unfolded(json: string): string {
     const { stdout, stderr, exit_code } = JSON.parse(json);
     if (typeof stdout !== "string" || typeof stderr !== "string") return json;
     const outputs = [stdout, stderr].filter((output) => output !== "").map((output) => output.trimEnd());
-    return [...outputs, `(exit ${exit_code})`].join("\n");
+    return [...outputs, typeof exit_code === "number" ? `(exit ${exit_code})` : "(it was stopped)"].join("\n");
   } catch {
     return json;
   }
@@ -203,7 +203,7 @@ async function textToCopy(chat: Chat, rest: string): Promise<string> {
   if (rest === "") return text;
   const code = lastCode(text);
   if (code === undefined)
-    throw new RuntimeError("INVALID_PARAMS", "the last answer has no code block; /copy takes all");
+    throw new RuntimeError("INVALID_PARAMS", "the last answer has no code block; /copy takes the whole of it");
   return code;
 }
 

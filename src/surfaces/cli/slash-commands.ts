@@ -13,7 +13,6 @@ import { AGENTS_COMMANDS, agentCommandRows } from "./slash-agents.ts";
 import { ANSWER_COMMANDS } from "./slash-answers.ts";
 import { MODEL_COMMANDS } from "./slash-models.ts";
 import { SESSION_COMMANDS } from "./slash-sessions.ts";
-import { createWrappedText } from "./wrapped-text.ts";
 
 /** A command and what follows it; undefined when the text is a prompt, which may also begin with a path. */
 export function parseSlash(text: string): { readonly name: string; readonly rest: string } | undefined {
@@ -155,7 +154,7 @@ const OTHER_COMMANDS: Readonly<Record<string, SlashCommand>> = {
   help: {
     meaning: "show this",
     run: async (chat) => {
-      showHelp(chat);
+      await showHelp(chat);
       return false;
     },
   },
@@ -196,7 +195,9 @@ const KEYS: readonly HelpRow[] = [
 const COLUMNS = 80;
 const COLUMNS_MAX = 120;
 
-function showHelp({ invocation, source }: Chat): void {
+async function showHelp({ invocation, source }: Chat): Promise<void> {
+  // Loaded where somebody reads it.
+  const { createWrappedText } = await import("./wrapped-text.ts");
   const { stderr, env } = invocation.io;
   const { bold } = createPaint(stderr, env);
   const groups = Object.entries(GROUPS).map(([title, commands]): readonly [string, readonly HelpRow[]] => [

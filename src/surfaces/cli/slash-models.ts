@@ -84,7 +84,7 @@ async function requireKnown(chat: Chat, name: string): Promise<string> {
     throw new RuntimeError("INVALID_PARAMS", `nobody called ${provider} serves models here; ${hint}`);
   }
   const meant = nearMiss(name, ids);
-  const hint = meant === undefined ? "/model lists those there are" : `did you mean ${meant}?`;
+  const hint = meant === undefined ? "/model lists those there are." : `did you mean ${meant}?`;
   throw new RuntimeError(
     "INVALID_PARAMS",
     `no model ${name} is known; ${hint} One that is new: /model PROVIDER/${name}`,

@@ -105,9 +105,9 @@ export async function sessionPicker(opened: Kept, current?: string): Promise<Pic
   const now = Date.now();
   const idOf = shortIds(sessions.map(({ session_id }) => session_id));
   const choices = sessions.map(async (session): Promise<Choice<string>> => {
-    const { session_id: value, title, updated_at, message_count, model } = session;
-    const isHere = value === current ? ["this one"] : [];
-    const facts = [...isHere, ageOf(updated_at, now), counted(message_count, "message"), oneLine(model, TITLE_CHARS)];
+    const { session_id: value, title, state, updated_at, message_count, model } = session;
+    const marks = [...(value === current ? ["this one"] : []), ...(state === "idle" ? [] : [state])];
+    const facts = [...marks, ageOf(updated_at, now), counted(message_count, "message"), oneLine(model, TITLE_CHARS)];
     const { last_assistant_text = "" } = await runtime.readSession(value);
     return {
       value,

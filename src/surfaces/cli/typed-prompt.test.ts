@@ -12,7 +12,7 @@ import { completePath, readMentions } from "./typed-prompt.ts";
 
 const line = useCommandLine();
 const write = (name: string, text: string | Uint8Array): void => writeFileSync(join(line.cwd, name), text);
-const read = (prompt: string) => readMentions(prompt, { root: line.cwd, home: line.cwd });
+const read = (prompt: string) => readMentions(prompt, { root: line.cwd, home: line.cwd, isTyped: true });
 
 describe("files that a prompt names", () => {
   it("[G5] are shown to the model after the prompt, by their paths, and told of", async () => {
@@ -71,20 +71,28 @@ describe("files that a prompt names", () => {
       "ask @alice, ada@heron.org and @bob.",
       "why is @types/node not found? and @angular/core",
       '@app.get("/a/b/c")\n@pytest.fixture\n@media (max-width: 3em)',
-      "react @18.2.0, @ and @@ and @-",
+      "react @18.2.0, @ and @@ and @- and @, and @... and @)",
       `@${"x".repeat(5_000)}`,
     ];
     for (const prompt of prompts) expect(await read(prompt)).toEqual({ text: prompt, attached: [], notes: [] });
+    write("notes.md", "");
+    const crowd = `${"@bob ".repeat(2_000)}@notes.md`;
+    expect(await read(crowd)).toMatchObject({ text: crowd, attached: [] });
+    expect((await read(`@notes.md${"!".repeat(900)}`)).text).toBe(`notes.md${"!".repeat(900)}`);
     expect(await read("\\@notes.md and \\@alice")).toEqual({ text: "@notes.md and @alice", attached: [], notes: [] });
   });
 
   it("[G5] that look like paths and are not there are refused with the nearest", async () => {
     mkdirSync(join(line.cwd, "src"));
     write("src/client.ts", "");
+    write("my file.txt", "");
+    await expect(read("see @my_file.txt")).rejects.toThrow('did you mean @"my file.txt"?');
     await expect(read("see @src/clinet.ts.")).rejects.toThrow(
-      "there is no file src/clinet.ts; did you mean @src/client.ts? Where it is no file, write \\@",
+      "there is no file src/clinet.ts; did you mean @src/client.ts? Where none is meant, write \\@",
     );
-    await expect(read("see @src/nothing")).rejects.toThrow("there is no file src/nothing; Where it is no file");
+    await expect(read("see @src/nothing")).rejects.toThrow(
+      "there is no file src/nothing; where none is meant, write \\@",
+    );
     await expect(read('see @"no such"')).rejects.toThrow("there is no file no such;");
     await expect(read("see @./x")).rejects.toThrow("there is no file ./x;");
     const { code, stderr } = await line.run(["chat"], { env: { RKAT_MODEL: "offline" }, input: "see @gone\u001b.md" });
@@ -109,6 +117,19 @@ describe("files that a prompt names", () => {
     const many = Array.from({ length: 40 }, (_, index) => `f${index}.txt`);
     for (const name of many) write(name, "");
     await expect(read(many.map((name) => `@${name}`).join(" "))).rejects.toThrow("a prompt takes 32 files");
+  });
+
+  it("[G5] from a pipe are those of the project alone: what a script passes on names nothing of yours", async () => {
+    write("notes.md", "The heron stands.");
+    symlinkSync("/etc", join(line.cwd, "etc"));
+    const chat = (input: string) => line.run(["chat", "-t", "none"], { env: { RKAT_MODEL: "offline" }, input });
+    expect(await chat("see @notes.md")).toMatchObject({ code: 0 });
+    for (const path of ["/etc/passwd", "etc/passwd", "../"]) {
+      expect(await chat(`see @${path}`)).toMatchObject({
+        code: 2,
+        stderr: expect.stringContaining(`Error: @${path} lies outside the project, and from a pipe only its files`),
+      });
+    }
   });
 
   it("[G5] the names of a folder are bounded, and steer no terminal", async () => {

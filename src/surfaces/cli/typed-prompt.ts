@@ -3,7 +3,7 @@ import { type FileHandle, open, opendir, realpath, stat } from "node:fs/promises
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { RuntimeError } from "../../contract/error.ts";
 import type { ContentBlock } from "../../contract/message.ts";
-import { textOfFile } from "../../service/media.ts";
+import { MEDIA_BYTES_MAX, textOfFile } from "../../service/media.ts";
 import { withoutControls } from "../wire/terminal-text.ts";
 import { attachedBlock } from "./commands/attached-files.ts";
 import { nearMiss } from "./help.ts";
@@ -18,28 +18,36 @@ export interface TypedPrompt {
 }
 
 /** The folders that names are looked for in. */
-export interface Folders {
+interface Folders {
   readonly root: string;
   readonly home: string;
 }
 
+/** Whose names they are: a person may name any file, what a script passes on only those of the project. */
+export interface Mentioning extends Folders {
+  readonly isTyped: boolean;
+}
+
 const FILES_MAX = 32;
+/** What is pasted may hold any number of such words; the disk is not asked about more of them. */
+const MENTIONS_MAX = 1_000;
 /** More text than this fills most contexts. */
 const TEXT_BYTES_MAX = 1_024 * 1_024;
-/** As much as the runtime takes of one. */
-const MEDIA_BYTES_MAX = 12 * 1_024 * 1_024;
 
 /** An `@` at the beginning of a word with what follows it; one behind a backslash is only a sign. */
 const MENTION = /(?<![^\s([{])(\\?)@(?:"([^"\n]{1,1000})"|([^\s"]\S{0,999}))/g;
 
 /** Attaches the files that a prompt names by `@path`; their names stay in it. Throws INVALID_PARAMS for one that is not there. */
-export async function readMentions(prompt: string, folders: Folders): Promise<TypedPrompt> {
+export async function readMentions(prompt: string, folders: Mentioning): Promise<TypedPrompt> {
   const found = new Map<string, Attached>();
   let text = "";
   let at = 0;
+  let looked = 0;
   for (const match of prompt.matchAll(MENTION)) {
     const [whole, backslash, quoted, word = ""] = match;
-    const mention = backslash === "" ? await findMention({ quoted, word }, folders) : undefined;
+    looked += 1;
+    const isLooked = backslash === "" && looked <= MENTIONS_MAX;
+    const mention = isLooked ? await findMention({ quoted, word }, folders) : undefined;
     text += prompt.slice(at, match.index);
     at = match.index + whole.length;
     if (mention === undefined) {
@@ -86,14 +94,22 @@ async function findMention(
   const shown = written.slice(0, ends.at(-1));
   if (shown === "" || !(quoted !== undefined || (await isMeantAsPath(shown, folders)))) return undefined;
   const near = await nearestName(pathOf(shown, folders));
-  const hint = near === undefined ? "" : `did you mean @${join(dirname(shown), near)}? `;
-  throw invalid(`there is no file ${withoutControls(shown)}; ${withoutControls(hint)}Where it is no file, write \\@`);
+  const meant = near === undefined ? undefined : join(dirname(shown), near);
+  const named = meant?.includes(" ") ? `"${meant}"` : meant;
+  const hint = named === undefined ? "where" : `did you mean @${named}? Where`;
+  throw invalid(withoutControls(`there is no file ${shown}; ${hint} none is meant, write \\@`));
 }
+
+/** Of the punctuation that follows a name so many signs may be part of it. */
+const SIGNS_MAX = 8;
 
 /** Where a word may end: as it stands, then without the punctuation that follows it, sign by sign. */
 function endsOf(word: string): readonly number[] {
   const [punctuation = ""] = /(?<![.,;:!?)\]}'"…])[.,;:!?)\]}'"…]*$/.exec(word) ?? [];
-  return Array.from({ length: punctuation.length + 1 }, (_, signs) => word.length - signs);
+  const bare = word.length - punctuation.length;
+  if (bare === 0) return [word.length];
+  const near = Array.from({ length: Math.min(punctuation.length, SIGNS_MAX) }, (_, signs) => bare + signs);
+  return [word.length, ...near.toReversed()];
 }
 
 function pathOf(shown: string, { root, home }: Folders): string {
@@ -164,9 +180,12 @@ interface Attached {
   readonly note: string;
 }
 
-async function attach({ path, shown }: Mention, folders: Folders): Promise<Attached> {
-  const outside = (await isOutside(path, folders.root)) ? ", which lies outside the project" : "";
+async function attach({ path, shown }: Mention, { root, isTyped }: Mentioning): Promise<Attached> {
   const name = withoutControls(shown);
+  const isFar = await isOutside(path, root);
+  if (isFar && !isTyped)
+    throw invalid(`@${name} lies outside the project, and from a pipe only its files are attached; \\@ is only a sign`);
+  const outside = isFar ? ", which lies outside the project" : "";
   if (await isFolderAt(path)) {
     const { text, count } = await listing(path, name);
     return { block: { type: "text", text }, note: `${name}, a folder of ${counted(count, "name")}${outside}` };
@@ -245,11 +264,11 @@ const UNASKED = ["node_modules", ".git"];
 const ASKED_CHARS_MIN = 3;
 
 /** The paths that begin so, from a folder; folders end in a slash. What cannot be read offers none. */
-export async function completePath(beginning: string, cwd: string, home = ""): Promise<readonly string[]> {
-  if (beginning.includes("\0")) return [];
+export async function completePath(beginning: string, cwd: string, home?: string): Promise<readonly string[]> {
+  if (beginning.includes("\0") || (home === undefined && beginning.startsWith("~/"))) return [];
   const slash = beginning.lastIndexOf("/") + 1;
   const [folder, begun] = [beginning.slice(0, slash), beginning.slice(slash)];
-  const names = await namesIn(pathOf(folder === "" ? "." : folder, { root: cwd, home }), begun);
+  const names = await namesIn(pathOf(folder === "" ? "." : folder, { root: cwd, home: home ?? cwd }), begun);
   const isOffered = ({ name }: Named): boolean =>
     UNASKED.includes(name) ? begun.length >= ASKED_CHARS_MIN : !(begun === "" && name.startsWith("."));
   return names

@@ -47,12 +47,14 @@ describe("commands of a person's own", () => {
   });
 
   it("[G5] are stopped by Ctrl-C with what they started, and the chat goes on", async () => {
-    const { ended, press, type, saw, shown } = talked();
+    const { ended, press, type, saw, said, shown } = talked();
     await saw("> ");
-    await press("!echo begun; sleep 1000 & sleep 1000\r");
-    await saw("begun");
+    await press("!sleep 1000 & echo begun as $!; wait\r");
+    await saw("begun as ");
     await press("\u0003");
     await saw("(stopped by the user; the model is told");
+    const [, pid = ""] = /begun as (\d+)/.exec(said.stderr) ?? [];
+    expect(() => process.kill(Number(pid), 0)).toThrow("ESRCH");
     await type("hello", "Tokens:");
     expect(JSON.stringify(shown().at(-1))).toContain("(stopped by the user). What it said");
     await type("/quit", "Come back");
