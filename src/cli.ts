@@ -188,6 +188,11 @@ function parts(io: Io): Parts {
     listBackups: async (folder) => (await import("./store-places.ts")).listBackups(folder),
     inspectMcpServers: async (options) => (await import("./runtime-on-disk.ts")).inspectMcpServers(options),
     tryHook: async (...given) => (await import("./composed-hooks.ts")).tryHook(...given),
+    runOwnCommand: async (command) => {
+      const { runOwnCommand } = await import("./tools/shell.ts");
+      const { createSystemClock } = await import("./service/system-clock.ts");
+      return runOwnCommand({ ...command, clock: createSystemClock() });
+    },
     createScriptedModel: async (script) => (await import("./providers/scripted.ts")).createScriptedModel(script),
     toml: async () => {
       const { parseToml, formatToml } = await import("./config/config-file.ts");

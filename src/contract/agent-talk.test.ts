@@ -103,6 +103,6 @@ describe("[E6] rkat chat --agent", () => {
 
   it("/help offers both", async () => {
     const { stderr } = await chat(["/help"]);
-    expect(stderr).toMatch(/\n@memory-status +with --agent: .*\n@compact-memories +with --agent: /);
+    expect(stderr).toMatch(/\n {2}@memory-status +with --agent: .*\n {2}@compact-memories +with --agent: /);
   });
 });

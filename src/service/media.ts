@@ -4,7 +4,7 @@ import type { ModelClient } from "../ports/model.ts";
 import type { BlobStore } from "../ports/store.ts";
 
 /** More than one request's body can bring; providers take less. */
-const MEDIA_BYTES_MAX = 12 * 1_024 * 1_024;
+export const MEDIA_BYTES_MAX = 12 * 1_024 * 1_024;
 const MEDIA_MAX = 100;
 const PDF = "application/pdf";
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;

@@ -13,6 +13,8 @@ export interface CommandSpec {
   readonly input?: string;
   /** The bytes of either output after which it is ended; without it, it may say as much as it likes. */
   readonly outputBytesMax?: number;
+  /** Told either output as it comes. */
+  hear?(bytes: Uint8Array, from: "stdout" | "stderr"): void;
   readonly folder: string;
   readonly env: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
@@ -70,6 +72,8 @@ async function supervise(spec: CommandSpec, clock: Clock, watch: Supervision): P
   const flood = (): void => flooded.resolve({ kind: "flooded" });
   collect(stdout, watch.stdout, { bytesMax: spec.outputBytesMax, flood });
   collect(stderr, watch.stderr, { bytesMax: spec.outputBytesMax, flood });
+  stdout.on("data", (bytes: Buffer) => spec.hear?.(bytes, "stdout"));
+  stderr.on("data", (bytes: Buffer) => spec.hear?.(bytes, "stderr"));
   feed(child, spec.input);
 
   const over = new AbortController();

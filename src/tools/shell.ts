@@ -6,6 +6,7 @@ import { RuntimeError } from "../contract/error.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Tool, ToolOutput } from "../ports/tool.ts";
 import {
+  type CommandEnd,
   type CommandSpec,
   DRAIN_MS,
   OUTPUT_CHARS_MAX,
@@ -158,6 +159,26 @@ async function runToEnd(command: RunningCommand, signal: AbortSignal): Promise<T
     case "not_started":
       return { content: `the command could not be started: ${end.reason}`, isError: true };
   }
+}
+
+export interface OwnCommand extends Pick<ShellOptions, "root" | "env" | "clock"> {
+  readonly command: string;
+  readonly signal: AbortSignal;
+  /** Told what it says as it comes. */
+  hear(bytes: Uint8Array, from: "stdout" | "stderr"): void;
+}
+
+/** Runs what a person typed, with all of their environment and for as long as it takes. */
+export async function runOwnCommand({ command, root, env, clock, signal, hear }: OwnCommand): Promise<CommandEnd> {
+  const program = await findShell(env);
+  const whole = childEnv(env, {}, () => false);
+  const timeoutMs = Number.POSITIVE_INFINITY;
+  const running = startCommand({ program, command, folder: root, env: whole, timeoutMs, hear }, clock);
+  signal.addEventListener("abort", running.cancel, { once: true });
+  if (signal.aborted) running.cancel();
+  const { end } = await running.ended;
+  signal.removeEventListener("abort", running.cancel);
+  return end;
 }
 
 async function resolveFolder(root: string, workingDir: string): Promise<string> {

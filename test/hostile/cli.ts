@@ -47,6 +47,7 @@ const PARTS: Parts = {
   listBackups,
   inspectMcpServers,
   tryHook,
+  runOwnCommand: async () => ({ kind: "not_started", reason: "nobody types here" }),
   loadLaboratory: async () => ({ loadPolicy, runSimulation, readKeptLog }),
   loadConformance: async () => {
     throw new Error("scenarios are not told here");

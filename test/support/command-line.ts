@@ -11,6 +11,7 @@ import { createScriptedModel } from "../../src/providers/scripted.ts";
 import { createInMemoryStore, createRuntime } from "../../src/runtime.ts";
 import { inspectDatabase } from "../../src/runtime-in-database.ts";
 import { inspectMcpServers, openRuntime, verifyStore } from "../../src/runtime-on-disk.ts";
+import { createSystemClock } from "../../src/service/system-clock.ts";
 import {
   backUpStore,
   copyStore,
@@ -23,6 +24,7 @@ import {
 import { runCommandLine } from "../../src/surfaces/cli/command-line.ts";
 import type { Io } from "../../src/surfaces/cli/io.ts";
 import type { Parts } from "../../src/surfaces/cli/parts.ts";
+import { runOwnCommand } from "../../src/tools/shell.ts";
 
 /** The parts of the real command, with providers that are the same on every machine. */
 export const PARTS: Parts = {
@@ -47,6 +49,7 @@ export const PARTS: Parts = {
   serveConsole: async () => 0,
   inspectMcpServers,
   tryHook,
+  runOwnCommand: (command) => runOwnCommand({ ...command, clock: createSystemClock() }),
   toml: async () => ({ parse: parseToml, format: formatToml }),
   loadLaboratory: async () => ({ loadPolicy, runSimulation, readKeptLog }),
   loadConformance: async () => {

@@ -8,18 +8,21 @@ import { mentionMissingMemory, refuseContradictions } from "./commands/run.ts";
 import { addRunFlags, type RunFlags, readSchema, resumeFlag, withHooksOverride } from "./commands/run-flags.ts";
 import { askForTrust } from "./commands/trust.ts";
 import { type Chat, createAgentTalk, createConversation } from "./conversation.ts";
-import { editElsewhere } from "./external-editor.ts";
 import { writeError, writeInterrupted } from "./failure.ts";
 import { describeHelp } from "./help.ts";
 import { counted, createPaint, type Io, interruptedExit, oneLine } from "./io.ts";
 import { type Opened, withRuntime, withSessions } from "./open-runtime.ts";
 import type { Invocation } from "./parts.ts";
-import { readPastPrompts } from "./past-prompts.ts";
+import { pickOne } from "./picker.ts";
 import { canDraw, createLogLines } from "./progress.ts";
 import { openPipedPrompts, openPlainPrompts, type PromptSource } from "./prompts.ts";
 import { findSession, shortId } from "./session-selector.ts";
-import { parseSlash, runAgentCommand, runSlash } from "./slash-commands.ts";
-import type { TypingHelp } from "./typed-prompts.ts";
+import { runAgentCommand } from "./slash-agents.ts";
+import { parseSlash, runSlash } from "./slash-commands.ts";
+import { sessionPicker } from "./slash-sessions.ts";
+import { readMentions } from "./typed-prompt.ts";
+import { parseShell, runTyped } from "./typed-shell.ts";
+import { typingHelp } from "./typing-help.ts";
 
 /** Declares `rkat chat`. */
 export function addChatCommand(program: Command, invocation: Invocation): void {
@@ -42,9 +45,17 @@ export function addChatCommand(program: Command, invocation: Invocation): void {
       ["rkat chat < questions.txt", "a turn a line; the first that fails ends it"],
     ],
     notes: [
+      ["In a prompt", "@FILE attaches a file; typed, !COMMAND runs one of your own; see docs/terminal.md"],
       ["Keys", "Ctrl-C stops an answer, on an empty line it ends, as Ctrl-D does · \\ at the end of a line goes on"],
     ],
   });
+}
+
+/** Goes on in a session that a person chooses from a list. */
+export async function chatWhereChosen(invocation: Invocation, flags: RunFlags): Promise<number> {
+  const { io } = invocation;
+  const resume = await withSessions(invocation, async (opened) => pickOne(io, await sessionPicker(opened)));
+  return resume === undefined ? 0 : chat(invocation, { ...flags, resume });
 }
 
 interface ChatFlags extends RunFlags {
@@ -97,31 +108,16 @@ function converse(invocation: Invocation, { flags, outputSchema, stage }: ChatPl
     await mentionMissingMemory(io, opened.runtime, flags);
     await greet(io, opened, sessionId);
     if (flags.agent !== undefined) await introduce(io, opened, flags.agent);
-    source = stage?.openPrompts(typingHelp(io, opened)) ?? (isTyped ? openPlainPrompts(io) : openPipedPrompts(io));
+    source =
+      stage?.openPrompts(typingHelp({ invocation, opened })) ?? (isTyped ? openPlainPrompts(io) : openPipedPrompts(io));
     try {
-      return await talk({ invocation, opened, conversation, agent: flags.agent, source, log, stage }, isTyped);
+      return await talk({ invocation, opened, conversation, source, log, stage }, isTyped);
     } finally {
       source.close();
-      sayGoodbye(io, opened, { sessionId: conversation.sessionId, agent: flags.agent });
+      sayGoodbye(io, opened, conversation);
     }
   };
   return open(invocation, use, { log: log.tell, isLasting: true });
-}
-
-function typingHelp(io: Io, opened: Opened): TypingHelp {
-  return {
-    history: () => readPastPrompts(opened),
-    complete: async () => ({ from: 0, candidates: [] }),
-    hints: () => [],
-    editElsewhere: async (text) => {
-      try {
-        return await editElsewhere(io, text);
-      } catch (thrown) {
-        tellFailure(io, asRuntimeError(thrown));
-        return undefined;
-      }
-    },
-  };
 }
 
 /** Takes prompts to the end. A person goes on after a failure; for a script the first one is the end. */
@@ -144,6 +140,12 @@ async function talk(chat: Chat, isTyped: boolean): Promise<number> {
         continue;
       }
       if (await runAgentCommand(chat, prompt)) continue;
+      // From a pipe such a line is a prompt: a script has a shell of its own.
+      const command = isTyped ? parseShell(prompt) : undefined;
+      if (command !== undefined) {
+        await runTyped(chat, command);
+        continue;
+      }
       const exit = await takeTurn(chat, prompt);
       if (exit !== 0 && !isTyped) return exit;
     } catch (thrown) {
@@ -153,13 +155,20 @@ async function talk(chat: Chat, isTyped: boolean): Promise<number> {
   }
 }
 
-async function takeTurn({ invocation, conversation, source, log, stage }: Chat, prompt: string): Promise<number> {
+async function takeTurn(
+  { invocation, opened, conversation, source, log, stage }: Chat,
+  prompt: string,
+): Promise<number> {
+  const { io } = invocation;
+  const folders = { root: opened.place.projectRoot, home: io.home };
+  const isTyped = io.stdin.kind === "terminal";
+  const { text, attached, notes } = await readMentions(prompt, { ...folders, isTyped });
+  for (const note of notes) io.stderr.write(`${createPaint(io.stderr, io.env).dim(`· attached ${note}`)}\n`);
   stage?.activity.begin(`asking ${conversation.model ?? "the model"}`);
   // A line in the middle of an answer would tear it apart.
   const { exit, sentence } = await log
-    .heldDuring(() => source.during((signal) => conversation.say(prompt, signal)))
+    .heldDuring(() => source.during((signal) => conversation.say(text, signal, attached)))
     .finally(() => stage?.activity.end());
-  const { io } = invocation;
   if (sentence !== undefined) io.stderr.write(`${createPaint(io.stderr, io.env).yellow(sentence)}\n`);
   return exit;
 }
@@ -194,12 +203,7 @@ async function introduce(io: Io, { runtime }: Opened, agent: string): Promise<vo
   io.stderr.write(`${createPaint(io.stderr, io.env).dim(count === 0 ? strangerText(agent) : known)}\n`);
 }
 
-interface Ended {
-  readonly sessionId: string | undefined;
-  readonly agent: string | undefined;
-}
-
-function sayGoodbye(io: Io, { isKept }: Opened, { sessionId, agent }: Ended): void {
+function sayGoodbye(io: Io, { isKept }: Opened, { sessionId, agent }: Chat["conversation"]): void {
   if (!isKept || sessionId === undefined) return;
   const { dim } = createPaint(io.stderr, io.env);
   const flags = `--resume ${shortId(sessionId)}${agent === undefined ? "" : ` --agent ${agent}`}`;

@@ -1,7 +1,7 @@
 import { Command, CommanderError } from "commander";
 import { RuntimeError } from "../../contract/error.ts";
 import { withoutControls } from "../wire/terminal-text.ts";
-import { addChatCommand } from "./chat-command.ts";
+import { addChatCommand, chatWhereChosen } from "./chat-command.ts";
 import { addAccessCommand } from "./commands/access.ts";
 import { addAgentCommand } from "./commands/agent.ts";
 import { addBackupCommand, addRestoreCommand } from "./commands/backup.ts";
@@ -82,7 +82,7 @@ type Named = readonly [names: readonly string[], add: (program: Command, invocat
 const COMMANDS: Readonly<Record<string, readonly Named[]>> = {
   Ask: [
     [[DEFAULT_COMMAND], addRunCommand],
-    [["resume", "continue", "c"], addResumeCommands],
+    [["resume", "continue", "c"], (program, invocation) => addResumeCommands(program, invocation, chatWhereChosen)],
     [["chat"], addChatCommand],
   ],
   "Look at what was kept": [

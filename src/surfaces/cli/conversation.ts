@@ -1,5 +1,6 @@
 import { RuntimeError } from "../../contract/error.ts";
 import type { AgentEvent } from "../../contract/event.ts";
+import type { Content, ContentBlock } from "../../contract/message.ts";
 import type { JsonObject, RunResult } from "../../contract/session.ts";
 import { requireCapability } from "../../service/dispatch.ts";
 import { withoutControls } from "../wire/terminal-text.ts";
@@ -17,11 +18,12 @@ import {
   watchTurn,
   withSessionRef,
 } from "./commands/start-turn.ts";
-import { grouped, type Io } from "./io.ts";
+import { alignColumns, grouped, type Io, oneLine } from "./io.ts";
 import type { Opened } from "./open-runtime.ts";
 import type { Invocation } from "./parts.ts";
+import type { Picker } from "./picker.ts";
 import type { LogLines } from "./progress.ts";
-import type { PromptSource } from "./prompts.ts";
+import type { Candidate, PromptSource } from "./prompts.ts";
 import type { Standing } from "./status-line.ts";
 
 /** What a slash command works with. */
@@ -29,17 +31,20 @@ export interface Chat {
   readonly invocation: Invocation;
   readonly opened: Opened;
   readonly conversation: Conversation;
-  /** Who is talked to, when it is an agent that remembers. */
-  readonly agent: string | undefined;
   readonly source: PromptSource;
   readonly log: LogLines;
   /** What it is drawn on, where it can be. */
   readonly stage: Stage | undefined;
 }
 
+/** Where a chat is, whatever is said in it. */
+export type ChatPlace = Pick<Chat, "invocation" | "opened">;
+
 export interface SlashCommand {
   readonly takes?: string;
   readonly meaning: string;
+  /** What may follow it. */
+  candidates?(chat: ChatPlace): Promise<readonly Candidate[]>;
   /** Resolves with true when the chat is to end. */
   run(chat: Chat, rest: string): Promise<boolean>;
 }
@@ -56,14 +61,34 @@ export function tell({ invocation }: Chat, text: string): false {
   return false;
 }
 
+/** Lets a person choose; where nobody can, the list is printed with how to name one. */
+export async function choose<T>(chat: Chat, picker: Picker<T>, how: string): Promise<T | undefined> {
+  if (chat.source.pick !== undefined) return chat.source.pick(picker);
+  const rows = picker.choices.map(({ label, note = "" }) => [label, note].map((cell) => oneLine(cell, CELL_CHARS_MAX)));
+  if (rows.length > 0) chat.invocation.io.stdout.write(`${alignColumns(rows).join("\n")}\n`);
+  tell(chat, how);
+  return undefined;
+}
+
+const CELL_CHARS_MAX = 120;
+
 /** The session a chat is in, from turn to turn. */
 export interface Conversation {
   /** Undefined until a new session's first turn has begun. */
   readonly sessionId: string | undefined;
   /** The model that was last asked for; undefined leaves it to the session. */
   readonly model: string | undefined;
-  /** Runs a turn and shows it; without a session it makes one. Says how it went as an exit code and a sentence. */
-  say(prompt: string, signal: AbortSignal): Promise<ReturnType<typeof judge>>;
+  /** Who is talked to, when it is an agent that remembers. */
+  readonly agent: string | undefined;
+  /**
+   * Runs a turn and shows it; without a session it makes one. The model is shown what is attached after the prompt. Says
+   * how it went as an exit code and a sentence.
+   */
+  say(prompt: string, signal: AbortSignal, attached?: readonly ContentBlock[]): Promise<ReturnType<typeof judge>>;
+  /** Tells the model, before the next prompt, what the user did; it is data to it and no instruction. */
+  mention(text: string): Promise<void>;
+  /** Talks to an agent that remembers, in a new session. */
+  talkTo(agent: string): void;
   /** Goes on in another session; without an id, in a new one. */
   switchTo(sessionId: string | undefined): void;
   /** From the next turn on. */
@@ -94,7 +119,7 @@ function askingFlags(flags: RunFlags): RunFlags {
 }
 
 export function createConversation(io: Io, opened: Opened, start: ChatStart): Conversation {
-  const { outputSchema, agent, answer } = start;
+  const { outputSchema, answer } = start;
   const flags = start.sessionId === undefined ? askingFlags(start.flags) : start.flags;
   const attended = answer === undefined ? { unattended: UNATTENDED } : {};
   const asker = answer && createAsker(io, opened.runtime.dispatch, answer);
@@ -102,13 +127,15 @@ export function createConversation(io: Io, opened: Opened, start: ChatStart): Co
   const isCompactionAskedFor = (flags.compactThreshold ?? flags.evict ?? flags.evictAt) !== undefined;
   if (isCompactionAskedFor) requireCapability(new Set(opened.config.features), "session-compaction");
   if (flags.memory === true) requireCapability(new Set(opened.config.features), "memory-store");
-  let { sessionId } = start;
+  let { sessionId, agent } = start;
   let { model } = flags;
   let spent: Standing["usage"];
   // What the flags change of a session that was resumed, they change once.
   let skills: readonly object[] = [];
   let change = sessionId === undefined ? toolChange(flags) : turnChange(flags, outputSchema);
-  const startTurn = async (prompt: string, signal: AbortSignal) => {
+  // What happened before there was a session to tell it to.
+  let mentioned: readonly string[] = [];
+  const startTurn = async (prompt: Content, signal: AbortSignal) => {
     if (sessionId !== undefined) {
       const loading = skills.length === 0 ? change : { ...change, skill_refs: skills };
       return resumeSession(opened, { sessionId, prompt, change: loading, signal, ...attended });
@@ -124,8 +151,14 @@ export function createConversation(io: Io, opened: Opened, start: ChatStart): Co
     get model() {
       return model;
     },
-    say: async (prompt, signal) => {
-      const { stream, limits } = await startTurn(prompt, signal);
+    get agent() {
+      return agent?.name;
+    },
+    say: async (prompt, signal, attached = []) => {
+      const blocks = [...mentioned.map((text) => ({ type: "text" as const, text })), ...attached];
+      // The prompt comes first: a session is called by what was said first in it.
+      const content: Content = blocks.length === 0 ? prompt : [{ type: "text", text: prompt }, ...blocks];
+      const { stream, limits } = await startTurn(content, signal);
       const result = await watchTurn({
         stream,
         view: await chooseView(io, flags, { remark, isStaged: start.isStaged === true }),
@@ -138,6 +171,7 @@ export function createConversation(io: Io, opened: Opened, start: ChatStart): Co
           sessionId = event.session_id;
           change = toolChange(flags);
           skills = [];
+          mentioned = [];
         },
       });
       spent = result.usage;
@@ -155,6 +189,15 @@ export function createConversation(io: Io, opened: Opened, start: ChatStart): Co
         usage: known.usage ?? spent,
         model: model ?? known.model ?? opened.config.agent.model,
       };
+    },
+    mention: async (text) => {
+      const event = { event_type: "user_did", blocks: [{ type: "text", text }] };
+      if (sessionId === undefined) mentioned = [...mentioned, text];
+      else await opened.runtime.dispatch("sendExternalEvent", { session_id: sessionId, ...event });
+    },
+    talkTo: (name) => {
+      agent = createAgentTalk(opened, name);
+      sessionId = undefined;
     },
     switchTo: (id) => {
       sessionId = id;

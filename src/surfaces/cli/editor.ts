@@ -5,14 +5,9 @@ import { type Key, type Keys, type Mode, openKeys } from "./keys.ts";
 import { createLineBuffer, type LineBuffer, type Motion } from "./line-buffer.ts";
 import { createListMode, edit } from "./list-mode.ts";
 import type { Picker } from "./picker.ts";
+import type { Candidate } from "./prompts.ts";
 import { fitted, openScreen, type Screen } from "./screen.ts";
 import { cellsOf } from "./wrapped-text.ts";
-
-/** A word that could stand where the cursor is. */
-export interface Candidate {
-  readonly text: string;
-  readonly note?: string;
-}
 
 export interface Completion {
   /** Where in what stands before the cursor the word begins. */

@@ -83,6 +83,8 @@ export interface Parts {
     payload: JsonTable,
     at: { readonly root: string; readonly env: Io["env"]; readonly config: Config; readonly signal: AbortSignal },
   ): Promise<HookTrial>;
+  /** Runs a command line that a person typed, in the project's folder; never rejects. */
+  runOwnCommand(command: OwnCommand): Promise<CommandEnd>;
   /** Reads and writes the configuration's own format; a text that is none of it throws INVALID_PARAMS with the name. */
   toml(): Promise<{ parse(text: string, name: string): JsonTable; format(table: JsonTable): string }>;
   /** Replays recorded logs under other policies. */
@@ -102,6 +104,21 @@ interface HookTrial {
   readonly args?: object;
   readonly result?: object;
 }
+
+/** A command line that a person typed, and who hears its output as it comes. */
+interface OwnCommand {
+  readonly command: string;
+  readonly root: string;
+  readonly env: Io["env"];
+  readonly signal: AbortSignal;
+  hear(bytes: Uint8Array, from: "stdout" | "stderr"): void;
+}
+
+type CommandEnd =
+  | { readonly kind: "exited"; readonly exitCode: number }
+  | { readonly kind: "signalled"; readonly signal: string }
+  | { readonly kind: "not_started"; readonly reason: string }
+  | { readonly kind: "cancelled" | "timed_out" | "flooded" };
 
 /** What can be done about the key of a realm. */
 interface SealedRealms {

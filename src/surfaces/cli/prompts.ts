@@ -3,6 +3,12 @@ import { askLine, lineOf, type Question } from "./ask-person.ts";
 import { type Io, linesOf } from "./io.ts";
 import { type Picker, pickByNumber } from "./picker.ts";
 
+/** A word that may be typed, and what it means. */
+export interface Candidate {
+  readonly text: string;
+  readonly note?: string;
+}
+
 /** Where a chat's prompts come from: a person at a terminal, or a pipe. */
 export interface PromptSource {
   /** The next prompt, of one or several lines; undefined at the end. */

@@ -1,7 +1,7 @@
-import { writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
-import { useCommandLine } from "../../../test/support/command-line.ts";
+import { PARTS, useCommandLine } from "../../../test/support/command-line.ts";
 import {
   CONFIGURATION,
   FACTS,
@@ -10,6 +10,13 @@ import {
   OFFLINE,
   summarisedBy,
 } from "../../../test/support/compacting-command-line.ts";
+import { typedTo } from "../../../test/support/keyboard.ts";
+import { defaultConfig } from "../../config/load-config.ts";
+import { createScriptedModel } from "../../providers/scripted.ts";
+import { createInMemoryStore, createRuntime } from "../../runtime.ts";
+import type { Opened } from "./open-runtime.ts";
+import type { Invocation } from "./parts.ts";
+import { completeSlash } from "./slash-commands.ts";
 
 const line = useCommandLine();
 const { run } = line;
@@ -120,5 +127,76 @@ describe("rkat chat", () => {
       code: 2,
       stderr: expect.stringMatching(/^Error: auto_compact_threshold: 200 can never be met, because .* = 300 tokens/),
     });
+  });
+});
+
+describe("what can be typed in a chat", () => {
+  const chat = (...input: readonly string[]) => run(["chat", "-t", "none"], { env, input: input.join("\n") });
+
+  it("[G5] a command that is not there is refused with the nearest, or with what begins so", async () => {
+    for (const [typed, meant] of [
+      ["/modle", "/model"],
+      ["/hist", "/history"],
+    ]) {
+      expect(await chat(`${typed}`)).toMatchObject({
+        code: 2,
+        stderr: expect.stringContaining(
+          `Error: there is no ${typed}; did you mean ${meant}? /help lists what there is\n`,
+        ),
+      });
+    }
+  });
+
+  it("[G5] /help has every command in its group, as wide as the terminal, and the keys where there are any", async () => {
+    const piped = await chat("/help");
+    expect(piped.stderr).toMatch(/\nSessions\n {2}\/new +begin a new session\n/);
+    expect(piped.stderr).toMatch(/\n {2}@FILE +attach a file/);
+    expect(piped.stderr).not.toMatch(/^Keys$|!COMMAND/m);
+    expect(
+      piped.stderr
+        .split("\n")
+        .slice(1)
+        .every((row) => row.length <= 80),
+    ).toBe(true);
+    const { ended, type, saw, said } = typedTo(run, ["chat", "-t", "none"], { env });
+    await saw("> ");
+    await type("/help", "Ctrl-D ");
+    await type("/quit", "\n");
+    await ended;
+    expect(said.stderr).toMatch(/\n {2}!COMMAND +run a command of your own/);
+    expect(said.stderr).toMatch(/\nKeys\n {2}Tab +complete\n/);
+  });
+
+  it("[G5] /context names the skills that are loaded", async () => {
+    // A window that a skill fits in.
+    writeFileSync(join(line.cwd, "rkat.toml"), "");
+    mkdirSync(join(line.cwd, ".rkat/skills/heron"), { recursive: true });
+    const skill = "---\nname: heron\ndescription: About herons.\n---\nHerons stand.\n";
+    writeFileSync(join(line.cwd, ".rkat/skills/heron/SKILL.md"), skill);
+    const input = "/skill heron\nhello\n/context";
+    const { stdout } = await run(["--trust", "chat"], { env, input });
+    expect(stdout).toMatch(/\nskills: heron\n$/);
+  });
+
+  it("[G5] Tab is offered commands with their meanings, and what each may be given", async () => {
+    const model = createScriptedModel(() => ({ text: "Yes." }));
+    const runtime = createRuntime({ store: createInMemoryStore(), model });
+    await runtime.dispatch("createSession", { prompt: "Fact\u001b[2J one." });
+    await runtime.dispatch("remember", { agent: "ada", content: "The heron stands." });
+    const opened = { runtime, config: defaultConfig(), isKept: true } as Opened;
+    const place = { opened, invocation: { parts: PARTS } as Invocation };
+    const texts = async (typed: string) => (await completeSlash(typed, place)).map(({ text }) => text);
+    expect(await completeSlash("/se", place)).toEqual([{ text: "/sessions", note: expect.stringMatching(/^list/) }]);
+    expect(await texts("/")).toHaveLength(18);
+    expect(await texts("/model claude-opus-5")).toEqual(["claude-opus-5-5", "claude-opus-5"]);
+    expect(await completeSlash("/resume ", place)).toEqual([
+      { text: expect.stringMatching(/^\S{13}$/), note: "Fact[2J one." },
+    ]);
+    expect(await completeSlash("/agents a", place)).toEqual([{ text: "ada", note: "1 memory" }]);
+    expect(await texts("/copy c")).toEqual(["code"]);
+    for (const nothing of ["", "hello", "/nothing x", "/new x", "/skill none"])
+      expect(await texts(nothing)).toEqual([]);
+    await runtime.close();
+    expect(await texts("/resume ")).toEqual([]);
   });
 });

@@ -1,16 +1,19 @@
 import { RuntimeError } from "../../contract/error.ts";
 import { requireCapability } from "../../service/dispatch.ts";
-import { compactAgent } from "./commands/agent-changes.ts";
-import { showAgentStatus } from "./commands/agent-views.ts";
+import { withoutControls } from "../wire/terminal-text.ts";
 import { attempt, compactedLines, undoCompaction } from "./commands/compact.ts";
 import { showCompaction } from "./commands/compaction-views.ts";
 import { searchAndShow, showMemoryStatus } from "./commands/memory.ts";
-import { showList, showSession } from "./commands/session-views.ts";
 import { showSkills } from "./commands/skill.ts";
 import { contextBar } from "./context-strip.ts";
-import { type Chat, currentOf, type SlashCommand, tell } from "./conversation.ts";
-import { alignColumns, counted, createPaint } from "./io.ts";
-import { findSession, shortId } from "./session-selector.ts";
+import { type Chat, type ChatPlace, currentOf, type SlashCommand, tell } from "./conversation.ts";
+import { nearMiss } from "./help.ts";
+import { createPaint, oneLine } from "./io.ts";
+import type { Candidate } from "./prompts.ts";
+import { AGENTS_COMMANDS, agentCommandRows } from "./slash-agents.ts";
+import { ANSWER_COMMANDS } from "./slash-answers.ts";
+import { MODEL_COMMANDS } from "./slash-models.ts";
+import { SESSION_COMMANDS } from "./slash-sessions.ts";
 
 /** A command and what follows it; undefined when the text is a prompt, which may also begin with a path. */
 export function parseSlash(text: string): { readonly name: string; readonly rest: string } | undefined {
@@ -20,10 +23,12 @@ export function parseSlash(text: string): { readonly name: string; readonly rest
 
 /** Does what a slash command says; resolves with true when the chat is to end. */
 export async function runSlash(chat: Chat, { name, rest }: { name: string; rest: string }): Promise<boolean> {
-  const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
-  if (command === undefined)
-    throw new RuntimeError("INVALID_PARAMS", `there is no /${name}; /help lists what there is`);
-  return command.run(chat, rest);
+  const command = COMMANDS.get(name);
+  if (command !== undefined) return command.run(chat, rest);
+  const names = [...COMMANDS.keys()];
+  const meant = nearMiss(name, names) ?? (name === "" ? undefined : names.find((known) => known.startsWith(name)));
+  const hint = meant === undefined ? "" : `did you mean /${meant}? `;
+  throw new RuntimeError("INVALID_PARAMS", `there is no /${name}; ${hint}/help lists what there is`);
 }
 
 /** What a chat can do about what the model is shown of it. */
@@ -34,6 +39,10 @@ const COMPACTION_COMMANDS: Readonly<Record<string, SlashCommand>> = {
       const { io } = chat.invocation;
       const context = await chat.opened.runtime.dispatch("readContext", { session_id: currentOf(chat) });
       io.stdout.write(`${contextBar(context, io).join("\n")}\n`);
+      const skills = context.messages.flatMap((message) =>
+        message.role === "system_notice" && message.skill !== undefined ? [message.skill.skill_name] : [],
+      );
+      if (skills.length > 0) io.stdout.write(`skills: ${withoutControls([...new Set(skills)].join(", "))}\n`);
       return false;
     },
   },
@@ -119,46 +128,15 @@ const MEMORY_COMMANDS: Readonly<Record<string, SlashCommand>> = {
   },
 };
 
-const SESSIONS_SHOWN = 10;
-
-const COMMANDS: Readonly<Record<string, SlashCommand>> = {
-  help: { meaning: "show this", run: async (chat) => tell(chat, helpText()) },
-  new: {
-    meaning: "begin a new session",
-    run: async (chat) => {
-      chat.conversation.switchTo(undefined);
-      return tell(chat, "The next prompt begins a new session.");
-    },
-  },
-  sessions: {
-    meaning: "list the sessions of this folder",
-    run: async ({ invocation, opened }) => {
-      await showList(invocation, opened, { limit: SESSIONS_SHOWN });
-      return false;
-    },
-  },
-  resume: {
-    takes: "SESSION",
-    meaning: "go on with another session: last, ~1, or the beginning of an id",
-    run: async (chat, rest) => {
-      const id = await findSession(chat.opened, rest || "last");
-      const { message_count, model } = await chat.opened.runtime.readSession(id);
-      chat.conversation.switchTo(id);
-      return tell(chat, `Now in ${shortId(id)}: ${counted(message_count, "message")} with ${model}.`);
-    },
-  },
-  history: {
-    meaning: "show what was said",
-    run: async (chat) => {
-      await showSession(chat.invocation, chat.opened, { id: currentOf(chat), history: true });
-      return false;
-    },
-  },
-  ...COMPACTION_COMMANDS,
-  ...MEMORY_COMMANDS,
+/** What a chat can do with knowledge that is loaded when it is needed. */
+const SKILL_COMMANDS: Readonly<Record<string, SlashCommand>> = {
   skill: {
     takes: "[NAME]",
     meaning: "load a skill with the next prompt; without a name, list them",
+    candidates: async ({ opened }) => {
+      const { skills } = await opened.runtime.dispatch("listSkills", {});
+      return skills.filter((row) => row.is_active).map(({ name, description }) => ({ text: name, note: description }));
+    },
     run: async (chat, rest) => {
       const { runtime } = chat.opened;
       if (rest === "") {
@@ -171,64 +149,105 @@ const COMMANDS: Readonly<Record<string, SlashCommand>> = {
       return tell(chat, `${name} is loaded with the next prompt.`);
     },
   },
-  model: {
-    takes: "NAME",
-    meaning: "use another model from the next turn on; without a name, say which",
-    run: async (chat, rest) => {
-      if (rest === "") return tell(chat, await modelOf(chat));
-      chat.conversation.useModel(rest);
-      return tell(chat, `The next turn asks ${rest}.`);
+};
+
+const OTHER_COMMANDS: Readonly<Record<string, SlashCommand>> = {
+  help: {
+    meaning: "show this",
+    run: async (chat) => {
+      await showHelp(chat);
+      return false;
     },
   },
   quit: { meaning: "end; Ctrl-D does, too", run: async () => true },
 };
 
-function helpText(): string {
-  const rows = Object.entries(COMMANDS).map(([name, { takes = "", meaning }]) => [`/${name} ${takes}`, meaning]);
-  const keys = ["", "A line that ends in \\ goes on in the next. Ctrl-C stops an answer; on an empty line it ends."];
-  return [...alignColumns([...rows, ...agentCommandRows()]), ...keys].join("\n");
-}
-
-async function modelOf({ opened, conversation }: Chat): Promise<string> {
-  const { sessionId, model } = conversation;
-  if (model !== undefined) return model;
-  if (sessionId === undefined || !opened.isKept) return opened.config.agent.model ?? "the first that has a key";
-  const info = await opened.runtime.readSession(sessionId);
-  return `${info.model} (${info.provider})`;
-}
-
-interface AgentCommand {
-  readonly meaning: string;
-  run(chat: Chat, agent: string): Promise<void>;
-}
-
-/** What a chat can do about what its agent remembers. */
-const AGENT_COMMANDS: Readonly<Record<string, AgentCommand>> = {
-  "@memory-status": {
-    meaning: "with --agent: show what the agent remembers",
-    run: ({ invocation, opened }, agent) => showAgentStatus(invocation.io, opened, { agent }),
-  },
-  "@compact-memories": {
-    meaning: "with --agent: summarise the agent's older memories now",
-    run: ({ invocation, opened, source }, agent) =>
-      source.during((signal) => compactAgent(invocation, opened, { agent, signal })),
-  },
+/** The commands in the groups that the help has. */
+const GROUPS: Readonly<Record<string, Readonly<Record<string, SlashCommand>>>> = {
+  Sessions: SESSION_COMMANDS,
+  "Who answers": { ...MODEL_COMMANDS, ...AGENTS_COMMANDS, ...SKILL_COMMANDS },
+  "What was answered": ANSWER_COMMANDS,
+  "What the model knows": { ...COMPACTION_COMMANDS, ...MEMORY_COMMANDS },
+  "Help, and the end": OTHER_COMMANDS,
 };
 
-/** Does what such a command says; resolves with false when the text is a prompt, which may begin with any `@word`. */
-export async function runAgentCommand(chat: Chat, text: string): Promise<boolean> {
-  const name = text.trim();
-  const command = Object.hasOwn(AGENT_COMMANDS, name) ? AGENT_COMMANDS[name] : undefined;
-  if (command === undefined) return false;
-  if (chat.agent === undefined) {
-    const message = `${name} is about what an agent remembers; rkat chat --agent NAME talks to one`;
-    throw new RuntimeError("INVALID_PARAMS", message);
+const COMMANDS: ReadonlyMap<string, SlashCommand> = new Map(
+  Object.values(GROUPS).flatMap((commands) => Object.entries(commands)),
+);
+
+type HelpRow = readonly [typed: string, meaning: string];
+
+const FILES: HelpRow = [
+  "@FILE",
+  'attach a file, or the names in a folder; @"with blanks"; \\@ for a word that is no file',
+];
+const SHELL: HelpRow = ["!COMMAND", "run a command of your own here and tell the model of it; !!COMMAND does not tell"];
+
+const KEYS: readonly HelpRow[] = [
+  ["Tab", "complete"],
+  ["↑ ↓, Ctrl-R", "what was typed before"],
+  ["Alt-Enter, \\", "a new line: \\ at the end of one"],
+  ["Ctrl-G", "write in an editor"],
+  ["Esc", "stop an answer"],
+  ["Ctrl-C", "stop an answer, drop a line; on an empty line, end"],
+  ["Ctrl-D", "end"],
+];
+
+const COLUMNS = 80;
+const COLUMNS_MAX = 120;
+
+async function showHelp({ invocation, source }: Chat): Promise<void> {
+  // Loaded where somebody reads it.
+  const { createWrappedText } = await import("./wrapped-text.ts");
+  const { stderr, env } = invocation.io;
+  const { bold } = createPaint(stderr, env);
+  const groups = Object.entries(GROUPS).map(([title, commands]): readonly [string, readonly HelpRow[]] => [
+    title,
+    Object.entries(commands).map(([name, { takes = "", meaning }]) => [`/${name} ${takes}`.trimEnd(), meaning]),
+  ]);
+  const agents = ["With an agent", agentCommandRows()] as const;
+  // From a pipe a line is a prompt, and nobody presses keys.
+  const isTyped = source.pick !== undefined;
+  const typed = isTyped
+    ? ([["In a prompt", [FILES, SHELL]] as const, ["Keys", KEYS] as const] as const)
+    : ([["In a prompt", [FILES]]] as const);
+  const all = [...groups, agents, ...typed];
+  const indent = Math.max(...all.flatMap(([, rows]) => rows.map(([term]) => term.length))) + 4;
+  const width = (): number => Math.min(COLUMNS_MAX, stderr.columns ?? COLUMNS);
+  const text = createWrappedText({ write: (piece) => stderr.write(piece), width });
+  for (const [title, rows] of all) {
+    stderr.write(`${bold(title)}\n`);
+    for (const [term, meaning] of rows) {
+      text.begin(`  ${term}`.padEnd(indent), " ".repeat(indent));
+      text.add(meaning, (piece) => piece);
+      text.end();
+    }
   }
-  await command.run(chat, chat.agent);
-  return true;
 }
 
-/** The commands and what they do. */
-function agentCommandRows(): readonly (readonly [name: string, meaning: string])[] {
-  return Object.entries(AGENT_COMMANDS).map(([name, { meaning }]) => [name, meaning]);
+const CANDIDATES_MAX = 200;
+const NOTE_CHARS_MAX = 100;
+
+/** The commands that begin so, and what they do. */
+export function commandsLike(typed: string): readonly Candidate[] {
+  const named = [...COMMANDS].map(([name, { meaning }]) => ({ text: `/${name}`, note: meaning }));
+  return named.filter(({ text }) => text.startsWith(typed));
+}
+
+/** What a line that begins with a slash may go on with: commands, or what the one that is written may be given. */
+export async function completeSlash(line: string, chat: ChatPlace): Promise<readonly Candidate[]> {
+  if (!line.startsWith("/")) return [];
+  const [typed = "", ...words] = line.slice(1).split(" ");
+  if (words.length === 0) return commandsLike(line);
+  const rest = words.join(" ").trimStart();
+  try {
+    const candidates = (await COMMANDS.get(typed)?.candidates?.(chat)) ?? [];
+    return candidates
+      .filter(({ text }) => text.startsWith(rest) && withoutControls(text) === text)
+      .slice(0, CANDIDATES_MAX)
+      .map(({ text, note }) => ({ text, note: oneLine(note ?? "", NOTE_CHARS_MAX) }));
+  } catch {
+    // Whoever presses Tab is offered what there is, and told of nothing.
+    return [];
+  }
 }

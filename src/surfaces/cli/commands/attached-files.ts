@@ -31,6 +31,11 @@ async function readAttached(path: string, cwd: string): Promise<ContentBlock> {
     const reason = isErrno(cause) && cause.code === "ENOENT" ? "there is no such file" : "it cannot be read";
     throw new RuntimeError("INVALID_PARAMS", `--file ${path}: ${reason}`, { cause });
   });
+  return attachedBlock(path, bytes);
+}
+
+/** A file as a model is shown it, by the ending of its name: an image, a PDF, or text. */
+export function attachedBlock(path: string, bytes: Buffer): ContentBlock {
   const ending = extname(path).toLowerCase();
   const data = bytes.toString("base64");
   const image = IMAGES[ending];

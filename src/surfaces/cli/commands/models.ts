@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import type { CapabilityStatus, ModelsCatalog } from "../../../contract/capability.ts";
+import type { CapabilityStatus, CatalogModel, ModelsCatalog } from "../../../contract/capability.ts";
 import { RuntimeError } from "../../../contract/error.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
 import { describeHelp, holdCommands } from "../help.ts";
@@ -46,7 +46,8 @@ async function listModels(invocation: Invocation, isJson: boolean): Promise<void
   }
 }
 
-function keyNote(provider: string, outlook: ModelOutlook["providers"]): string {
+/** Whether a provider can be asked as things are, in a few words. */
+export function keyNote(provider: string, outlook: ModelOutlook["providers"]): string {
   const row = outlook.find((one) => one.provider === provider);
   if (row === undefined) return provider === "offline" ? "needs no key" : "";
   return row.hasKey ? `${row.keyVariable} is set` : `set ${row.keyVariable} to use these`;
@@ -59,9 +60,14 @@ function modelLines({ models, default_model_id }: ModelsCatalog["providers"][num
     display_name,
     `${size(context_window).padStart(9)} context`,
     `${size(max_output_tokens).padStart(7)} output`,
-    prices === undefined ? "" : `$${prices.input} / $${prices.output}`,
+    priceText(prices),
   ]);
   return alignColumns(rows);
+}
+
+/** What a million tokens cost, in and out. */
+export function priceText(prices: CatalogModel["prices"]): string {
+  return prices === undefined ? "" : `$${prices.input} / $${prices.output}`;
 }
 
 function size(tokens: number | undefined): string {

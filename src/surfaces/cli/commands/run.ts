@@ -52,16 +52,27 @@ export function addRunCommand(program: Command, invocation: Invocation): void {
   });
 }
 
-/** Declares `rkat resume` and `rkat continue`. */
-export function addResumeCommands(program: Command, invocation: Invocation): void {
+/** Declares `rkat resume` and `rkat continue`; without a session, a person chooses one and talks in it. */
+export function addResumeCommands(
+  program: Command,
+  invocation: Invocation,
+  talkWhereChosen: (invocation: Invocation, flags: RunFlags) => Promise<number>,
+): void {
   const resume = program
     .command("resume")
     .summary("go on with a session")
-    .description(`Runs a further turn of a session: ${SELECTOR_HINT}.`)
-    .argument("<session>")
+    .description(
+      `Runs a further turn of a session: ${SELECTOR_HINT}. Alone, on a terminal, it lets you choose one to talk in.`,
+    )
+    .argument("[session]")
     .argument("[prompt...]")
-    .usage("SESSION PROMPT… [options]")
-    .action(async (session: string, words: readonly string[], flags: RunFlags) => {
+    .usage("[SESSION PROMPT…] [options]")
+    .action(async (session: string | undefined, words: readonly string[], flags: RunFlags) => {
+      if (session === undefined) {
+        requirePerson(invocation.io, flags);
+        invocation.exitWith(await talkWhereChosen(invocation, flags));
+        return;
+      }
       invocation.exitWith(await runTurn(invocation, words, { ...flags, resume: session }));
     });
   const go = program
@@ -80,10 +91,19 @@ export function addResumeCommands(program: Command, invocation: Invocation): voi
     examples: [
       ['rkat resume 019a2b3c "and the tests?"', "by the beginning of its id"],
       ['rkat resume ~1 "go on"', "the one before the last"],
+      ["rkat resume", "choose one from a list, and talk in it"],
     ],
     notes,
   });
   describeHelp(go, { examples: [['rkat c "and the tests?"', "with the model and tools it had"]], notes });
+}
+
+/** Only a person can choose. */
+function requirePerson(io: Io, { file }: RunFlags): void {
+  if (!canAsk(io)) {
+    throw new RuntimeError("INVALID_PARAMS", `missing required argument 'session'; write ${SELECTOR_HINT}`);
+  }
+  if (file.length > 0) throw new RuntimeError("INVALID_PARAMS", "--file goes with a prompt; write a session and one");
 }
 
 const EXIT_CODES = [

@@ -45,7 +45,8 @@ export function addSubAgentCommand(program: Command, invocation: Invocation): vo
   });
 }
 
-async function agentsHere(invocation: Invocation) {
+/** Whom sessions of this place can hand tasks to, and by what rules. */
+export async function agentsHere(invocation: Invocation) {
   const loaded = await readConfiguration(invocation);
   return { agents: withGeneral(await invocation.parts.subAgentsOf(loaded)), sub_agents: loaded.config.sub_agents };
 }

@@ -1,0 +1,82 @@
+import { RuntimeError } from "../../contract/error.ts";
+import { compactAgent } from "./commands/agent-changes.ts";
+import { showAgentStatus, strangerText } from "./commands/agent-views.ts";
+import { agentsHere } from "./commands/sub-agent.ts";
+import { type Chat, choose, type SlashCommand, tell } from "./conversation.ts";
+import { ageOf, alignColumns, counted, oneLine } from "./io.ts";
+
+/** Who there is to talk to. */
+export const AGENTS_COMMANDS: Readonly<Record<string, SlashCommand>> = {
+  agents: {
+    takes: "[NAME]",
+    meaning: "talk to an agent that remembers, from a list or by name; shows whom tasks can be handed to, too",
+    candidates: async ({ opened }) => {
+      const { agents } = await opened.runtime.dispatch("listAgents", {});
+      return agents.map(({ agent, count }) => ({ text: agent, note: counted(count, "memory") }));
+    },
+    run: async (chat, rest) => {
+      const name = rest === "" ? await chooseAgent(chat) : rest;
+      if (name === undefined) return false;
+      const { count } = await chat.opened.runtime.dispatch("readAgentStatus", { agent: name });
+      chat.conversation.talkTo(name);
+      const known = count === 0 ? strangerText(name) : `${name} has ${counted(count, "memory")}.`;
+      return tell(chat, `The next prompt begins a session with ${name}. ${known}`);
+    },
+  },
+};
+
+const DESCRIPTION_CHARS_MAX = 80;
+
+async function chooseAgent(chat: Chat): Promise<string | undefined> {
+  const { agents: helpers } = await agentsHere(chat.invocation);
+  const rows = helpers.map(({ name, description }) => ["", name, oneLine(description, DESCRIPTION_CHARS_MAX)]);
+  chat.invocation.io.stdout.write(`Tasks can be handed to:\n${alignColumns(rows).join("\n")}\n`);
+  const { agents } = await chat.opened.runtime.dispatch("listAgents", {});
+  if (agents.length === 0) {
+    tell(chat, "No agent remembers anything yet; /agents NAME begins to talk to one.");
+    return undefined;
+  }
+  const now = Date.now();
+  const choices = agents.map(({ agent, count, updated_at }) => {
+    const age = ageOf(Math.floor(Date.parse(updated_at) / 1_000), now);
+    return { value: agent, label: agent, note: `${counted(count, "memory")}, ${age}` };
+  });
+  return choose(chat, { title: "Who remembers, and is to be talked to?", choices }, "/agents NAME talks to one.");
+}
+
+interface AgentCommand {
+  readonly meaning: string;
+  run(chat: Chat, agent: string): Promise<void>;
+}
+
+/** What a chat can do about what its agent remembers. */
+const AGENT_COMMANDS: Readonly<Record<string, AgentCommand>> = {
+  "@memory-status": {
+    meaning: "with --agent: show what the agent remembers",
+    run: ({ invocation, opened }, agent) => showAgentStatus(invocation.io, opened, { agent }),
+  },
+  "@compact-memories": {
+    meaning: "with --agent: summarise the agent's older memories now",
+    run: ({ invocation, opened, source }, agent) =>
+      source.during((signal) => compactAgent(invocation, opened, { agent, signal })),
+  },
+};
+
+/** Does what such a command says; resolves with false when the text is a prompt, which may begin with any `@word`. */
+export async function runAgentCommand(chat: Chat, text: string): Promise<boolean> {
+  const name = text.trim();
+  const command = Object.hasOwn(AGENT_COMMANDS, name) ? AGENT_COMMANDS[name] : undefined;
+  if (command === undefined) return false;
+  const { agent } = chat.conversation;
+  if (agent === undefined) {
+    const message = `${name} is about what an agent remembers; rkat chat --agent NAME talks to one`;
+    throw new RuntimeError("INVALID_PARAMS", message);
+  }
+  await command.run(chat, agent);
+  return true;
+}
+
+/** The commands and what they do. */
+export function agentCommandRows(): readonly (readonly [name: string, meaning: string])[] {
+  return Object.entries(AGENT_COMMANDS).map(([name, { meaning }]) => [name, meaning]);
+}

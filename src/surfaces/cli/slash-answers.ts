@@ -1,0 +1,224 @@
+import { RuntimeError } from "../../contract/error.ts";
+import type { AssistantBlock, Content, Message, ToolResult } from "../../contract/message.ts";
+import { blockText } from "../../contract/message.ts";
+import type { JsonObject } from "../../contract/session.ts";
+import { withoutControls } from "../wire/terminal-text.ts";
+import { copyText } from "./clipboard.ts";
+import { piecesOf } from "./commands/export-session.ts";
+import { type Chat, currentOf, type SlashCommand, tell } from "./conversation.ts";
+import { counted, createPaint, oneLine, type Paint } from "./io.ts";
+
+/** What can be done with what was answered. */
+export const ANSWER_COMMANDS: Readonly<Record<string, SlashCommand>> = {
+  expand: {
+    takes: "[N]",
+    meaning:
+      "show whole what the last turn thought, called and was given; call N, from the newest back, without a bound",
+    run: async (chat, rest) => {
+      const id = currentOf(chat);
+      if (rest !== "" && !/^[1-9]\d{0,5}$/.test(rest)) {
+        throw new RuntimeError("INVALID_PARAMS", `/expand ${rest}: write the number of a call; the newest is 1`);
+      }
+      await (rest === "" ? expandTurn(chat, id) : expandCall(chat, id, Number(rest)));
+      return false;
+    },
+  },
+  copy: {
+    takes: "[code|all]",
+    meaning: "copy the last answer, the last code in it, or all that was said",
+    candidates: async () => [
+      { text: "code", note: "the last code block of the last answer" },
+      { text: "all", note: "all that was said, as Markdown" },
+    ],
+    run: async (chat, rest) => {
+      const text = await textToCopy(chat, rest);
+      const how = await copyText(chat.invocation.io, text);
+      return tell(chat, `Copied ${counted(text.length, "character")} ${how}.`);
+    },
+  },
+};
+
+/** A part of an answer that is shown short while it comes. */
+type Step =
+  | { readonly kind: "thought"; readonly text: string }
+  | { readonly kind: "call"; readonly name: string; readonly args: unknown; readonly result: ToolResult | undefined };
+
+const PAGE = 64;
+const RESULT_LINES_MAX = 200;
+
+async function expandTurn(chat: Chat, session_id: string): Promise<void> {
+  const isTurn = (messages: readonly Message[]): boolean => messages.some(isPrompt);
+  const messages = await newest(chat, session_id, isTurn);
+  const steps = stepsOf(messages.slice(messages.findLastIndex(isPrompt) + 1));
+  if (steps.length === 0) {
+    tell(chat, "The last turn thought nothing aloud and called no tool; /history shows all that was said.");
+    return;
+  }
+  let number = steps.filter(({ kind }) => kind === "call").length;
+  for (const step of steps) {
+    showStep(chat, step, { number, linesMax: RESULT_LINES_MAX });
+    if (step.kind === "call") number -= 1;
+  }
+}
+
+async function expandCall(chat: Chat, session_id: string, number: number): Promise<void> {
+  const callsOf = (messages: readonly Message[]) => stepsOf(messages).filter(({ kind }) => kind === "call");
+  const calls = callsOf(await newest(chat, session_id, (messages) => callsOf(messages).length >= number));
+  const call = calls.at(-number);
+  if (call === undefined) {
+    const made = calls.length === 1 ? "call was" : "calls were";
+    const there = `only ${calls.length} ${made} made, and the newest is 1`;
+    throw new RuntimeError("INVALID_PARAMS", `/expand ${number}: ${there}`);
+  }
+  showStep(chat, call, { number, linesMax: Number.POSITIVE_INFINITY });
+}
+
+function isPrompt(message: Message): boolean {
+  return message.role === "user" && message.compaction_id === undefined;
+}
+
+/** The newest messages, as many as are enough. */
+async function newest(
+  { opened }: Chat,
+  session_id: string,
+  isEnough: (messages: readonly Message[]) => boolean,
+): Promise<readonly Message[]> {
+  const { message_count } = await opened.runtime.readSession(session_id);
+  for (let size = PAGE; ; size *= 4) {
+    const offset = Math.max(0, message_count - size);
+    const { messages } = await opened.runtime.dispatch("readHistory", { session_id, offset });
+    if (offset === 0 || isEnough(messages)) return messages;
+  }
+}
+
+function stepsOf(messages: readonly Message[]): readonly Step[] {
+  const results = new Map(
+    messages.flatMap((message) =>
+      message.role === "tool_results" ? message.results.map((result) => [result.tool_use_id, result] as const) : [],
+    ),
+  );
+  return messages.flatMap((message) =>
+    message.role === "block_assistant" ? message.blocks.flatMap((block) => stepOf(block, results)) : [],
+  );
+}
+
+function stepOf(block: AssistantBlock, results: ReadonlyMap<string, ToolResult>): readonly Step[] {
+  switch (block.block_type) {
+    case "reasoning":
+      return block.data.text === "" ? [] : [{ kind: "thought", text: block.data.text }];
+    case "tool_use": {
+      const { id, name, args } = block.data;
+      return [{ kind: "call", name, args, result: results.get(id) }];
+    }
+    case "server_tool_content": {
+      const { name, content } = block.data;
+      return [{ kind: "call", name, args: content, result: undefined }];
+    }
+    case "text":
+    case "image":
+      return [];
+  }
+}
+
+const NAME_CHARS_MAX = 200;
+
+function showStep(
+  { invocation }: Chat,
+  step: Step,
+  { number, linesMax }: { readonly number: number; readonly linesMax: number },
+): void {
+  const { stdout, env } = invocation.io;
+  const paint = createPaint(stdout, env);
+  const write = (lines: readonly string[]): void => stdout.write(`${lines.map((line) => `${line}\n`).join("")}`);
+  if (step.kind === "thought") {
+    write([paint.bold("thought"), ...linesOf(step.text).map((line) => `   ${paint.dim(line)}`), ""]);
+    return;
+  }
+  const { name, args, result } = step;
+  write([paint.bold(`${number}  ${oneLine(name, NAME_CHARS_MAX)}`), ...argumentLines(args, paint)]);
+  if (result !== undefined) {
+    const lines = linesOf(textOf(result.content).replace(/^\{.*\}$/s, unfolded));
+    const mark = result.is_error ? paint.red("✗ failed") : paint.dim("← answered");
+    write([`   ${mark}`, ...lines.slice(0, linesMax).map((line) => `   ${line}`)]);
+    const more = lines.length - linesMax;
+    if (more > 0) write([paint.dim(`   … ${counted(more, "more line")}; /expand ${number} shows all of it`)]);
+  }
+  write([""]);
+}
+
+function linesOf(text: string): readonly string[] {
+  return withoutControls(text).trimEnd().split("\n");
+}
+
+function textOf(content: Content): string {
+  return typeof content === "string" ? content : content.map(blockText).join("\n");
+}
+
+/** What a command said, line by line; the shell tells the model of it in one line of JSON. */
+function unfolded(json: string): string {
+  try {
+    const { stdout, stderr, exit_code } = JSON.parse(json);
+    if (typeof stdout !== "string" || typeof stderr !== "string") return json;
+    const outputs = [stdout, stderr].filter((output) => output !== "").map((output) => output.trimEnd());
+    return [...outputs, typeof exit_code === "number" ? `(exit ${exit_code})` : "(it was stopped)"].join("\n");
+  } catch {
+    return json;
+  }
+}
+
+/** A command or a patch as it is written, and anything else as JSON. */
+function argumentLines(args: unknown, paint: Paint): readonly string[] {
+  const { patch, command, input } = typeof args === "object" && args !== null ? (args as JsonObject) : {};
+  const text = patch ?? command ?? input;
+  if (typeof text !== "string") return linesOf(JSON.stringify(args, undefined, 2) ?? "").map((line) => `   ${line}`);
+  const colour = typeof patch === "string" || text.startsWith("*** Begin Patch") ? patchPaint(paint) : plain;
+  return linesOf(text).map((line) => `   ${colour(line)}`);
+}
+
+function plain(line: string): string {
+  return line;
+}
+
+function patchPaint({ green, red, cyan }: Paint): (line: string) => string {
+  return (line) => {
+    if (line.startsWith("+")) return green(line);
+    if (line.startsWith("-")) return red(line);
+    return line.startsWith("@@") || line.startsWith("***") ? cyan(line) : line;
+  };
+}
+
+async function textToCopy(chat: Chat, rest: string): Promise<string> {
+  const { invocation, opened } = chat;
+  const session_id = currentOf(chat);
+  if (rest === "all") {
+    const pieces: string[] = [];
+    for await (const piece of piecesOf(invocation.io, opened.runtime, { session_id, format: "markdown" }))
+      pieces.push(String(piece));
+    return pieces.join("");
+  }
+  if (rest !== "" && rest !== "code")
+    throw new RuntimeError("INVALID_PARAMS", `/copy ${rest}: write /copy, /copy code or /copy all`);
+  const { last_assistant_text: text = "" } = await opened.runtime.readSession(session_id);
+  if (text === "") throw new RuntimeError("INVALID_PARAMS", "nothing was answered yet");
+  if (rest === "") return text;
+  const code = lastCode(text);
+  if (code === undefined)
+    throw new RuntimeError("INVALID_PARAMS", "the last answer has no code block; /copy takes the whole of it");
+  return code;
+}
+
+/** What stands in the last fence of a text; one that is not closed reaches to the end. */
+function lastCode(text: string): string | undefined {
+  let code: string[] | undefined;
+  let fence: string | undefined;
+  for (const line of text.split("\n")) {
+    const mark = /^ {0,3}(`{3,}|~{3,})/.exec(line)?.[1];
+    if (fence === undefined) {
+      if (mark === undefined) continue;
+      fence = mark;
+      code = [];
+    } else if (mark?.startsWith(fence) && line.trim() === mark) fence = undefined;
+    else code?.push(line);
+  }
+  return code?.join("\n");
+}

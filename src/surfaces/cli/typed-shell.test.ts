@@ -1,0 +1,89 @@
+import { describe, expect, it } from "vitest";
+import { useCommandLine } from "../../../test/support/command-line.ts";
+import { typedTo } from "../../../test/support/keyboard.ts";
+import type { Message } from "../../contract/message.ts";
+import { createScriptedModel } from "../../providers/scripted.ts";
+import { openRuntime } from "../../runtime-on-disk.ts";
+import type { Parts } from "./parts.ts";
+import { parseShell } from "./typed-shell.ts";
+
+const { run } = useCommandLine();
+const env = { PATH: "/usr/local/bin:/usr/bin:/bin" };
+
+function talked() {
+  const model = createScriptedModel(() => ({ text: "Yes." }));
+  const own: Partial<Parts> = { openRuntime: (options) => openRuntime({ ...options, model }) };
+  const shown = (): readonly Message[] => model.requests.at(-1)?.messages ?? [];
+  return { ...typedTo(run, ["chat", "-t", "none"], { env, own }), shown, model };
+}
+
+describe("commands of a person's own", () => {
+  it("[G5] run, show what they say, and are told with the first prompt of a session and of one that is there", async () => {
+    const { ended, type, saw, said, shown } = talked();
+    await saw("> ");
+    await type("!printf 'one\\n\\033[2Jtwo'; exit 3", "(exit 3; the model is told with the next prompt)");
+    await type("hello", "Tokens:");
+    expect(said.stderr).toContain("\none\n[2Jtwo\n(exit 3;");
+    expect(shown().at(-1)).toMatchObject({
+      content: [
+        { type: "text", text: "hello" },
+        {
+          type: "text",
+          text: expect.stringMatching(/^The user ran `printf .*` in the project's folder \(exit 3\)\. /),
+        },
+      ],
+    });
+    expect(JSON.stringify(shown().at(-1))).toContain("no instruction:\\none\\n[2Jtwo");
+    await type("! echo again >&2", "(exit 0; the model is told with the next prompt)");
+    await type("!!echo secret", "(exit 0; the model is not told)");
+    await type("and now?", "Tokens:");
+    const [notice, prompt] = shown().slice(-2);
+    expect(notice).toMatchObject({ role: "system_notice", body: expect.stringContaining("(exit 0). What it said") });
+    expect(JSON.stringify(notice)).toContain("again");
+    expect(prompt).toMatchObject({ role: "user", content: "and now?" });
+    expect(JSON.stringify(shown())).not.toContain("secret");
+    await type("/quit", "Come back");
+    expect(await ended).toMatchObject({ code: 0 });
+  });
+
+  it("[G5] are stopped by Ctrl-C with what they started, and the chat goes on", async () => {
+    const { ended, press, type, saw, said, shown } = talked();
+    await saw("> ");
+    await press("!sleep 1000 & echo begun as $!; wait\r");
+    await saw("begun as ");
+    await press("\u0003");
+    await saw("(stopped by the user; the model is told");
+    const [, pid = ""] = /begun as (\d+)/.exec(said.stderr) ?? [];
+    expect(() => process.kill(Number(pid), 0)).toThrow("ESRCH");
+    await type("hello", "Tokens:");
+    expect(JSON.stringify(shown().at(-1))).toContain("(stopped by the user). What it said");
+    await type("/quit", "Come back");
+    expect(await ended).toMatchObject({ code: 0 });
+  });
+
+  it("[G5] tell the model the beginning and the end of what is long", async () => {
+    const { ended, type, saw, shown } = talked();
+    await saw("> ");
+    await type("!seq 1 20000", "(exit 0;");
+    await type("!nonsense-that-is-no-command", "(exit 127;");
+    await type("hello", "Tokens:");
+    const told = JSON.stringify(shown().at(-1));
+    expect(told).toMatch(/instruction:\\n1\\n2\\n.*\\n… \d+ characters left out …\\n.*\\n20000"/);
+    expect(told.length).toBeLessThan(50_000);
+    await type("/quit", "Come back");
+    await ended;
+  });
+
+  it("[G5] are plain prompts from a pipe, which has a shell of its own", async () => {
+    const model = createScriptedModel(() => ({ text: "Yes." }));
+    const own: Partial<Parts> = { openRuntime: (options) => openRuntime({ ...options, model }) };
+    await run(["chat", "-t", "none"], { env, own, input: "!echo hello" });
+    expect(model.requests[0]?.messages.at(-1)).toMatchObject({ content: "!echo hello" });
+  });
+
+  it("[G5] are known by what follows the mark", () => {
+    expect(parseShell("!ls -l\nwc")).toEqual({ command: "ls -l\nwc", isTold: true });
+    expect(parseShell("!! ls")).toEqual({ command: "ls", isTold: false });
+    for (const prompt of ["!", "!!", "!!! really", "hello!", ""]) expect(parseShell(prompt)).toBe(undefined);
+  });
+});
