@@ -49,6 +49,9 @@ export function createMarkdownStream(to: MarkdownScreen): MarkdownStream {
   let rest = "";
   /** What came since a language is being loaded. */
   let held: string | undefined;
+  let waiting: object | undefined;
+  /** The first half of a sign that comes in two. */
+  let half = "";
   const draw = (): void => {
     blocks.rest();
     if (drawn !== "") to.write(drawn);
@@ -79,8 +82,6 @@ export function createMarkdownStream(to: MarkdownScreen): MarkdownStream {
       draw();
     });
   };
-  let waiting: object | undefined;
-  let half = "";
   const release = (): void => {
     const piece = held ?? "";
     held = undefined;
@@ -89,7 +90,6 @@ export function createMarkdownStream(to: MarkdownScreen): MarkdownStream {
   };
   return {
     push: (piece) => {
-      // A sign may come in two halves.
       const whole = half + piece;
       half = /[\ud800-\udbff]$/.test(whole) ? whole.slice(-1) : "";
       const text = withoutControls(half === "" ? whole : whole.slice(0, -1)).replaceAll("\t", "    ");
@@ -128,6 +128,7 @@ function createBlocks({ write, width, paint }: MarkdownScreen): Blocks {
   const text = createWrappedText({ write, width });
   let block: "none" | "text" | "code" | "table" = "none";
   let code: CodeBlock | undefined;
+  let codeMargin = "";
   let table: Table | undefined;
   /** How deep in quotes it is, and what lines begin with therefore. */
   let quoted = 0;
@@ -206,21 +207,17 @@ function createBlocks({ write, width, paint }: MarkdownScreen): Blocks {
     close();
     gap();
     code = openCodeBlock(body, { paint, listed });
+    codeMargin = margin + code.lead;
     block = "code";
-    if (code.name !== "") say(code.lead + inInk(code.name, inks.tag));
+    if (code.name !== "") write(`${codeMargin}${inInk(code.name, inks.tag)}\n`);
     isAfterGap = false;
     return code.loading;
   };
   const endCodeLine = (line: string): void => {
     isAfterGap = false;
-    if (isBegun || isLongCode(line)) {
-      write(`${isBegun ? "" : margin + code?.lead}${asCode(line)}\n`);
-      isBegun = false;
-      return;
-    }
-    const shown = code?.line(line);
+    const shown = isLongCode(line) ? asCode(line) : code?.line(line);
     if (shown === undefined) block = "none";
-    else say(code?.lead + shown);
+    else write(`${codeMargin}${shown}\n`);
   };
   const addRow = (row: string): void => {
     if (block !== "table") {
@@ -240,8 +237,10 @@ function createBlocks({ write, width, paint }: MarkdownScreen): Blocks {
     const cells = Math.min(isUnderText ? body.trim().length : RULE_CELLS, width() - 2 * quoted);
     say(inInk((kind === "underline" ? "═" : "─").repeat(cells), inks.tag));
   };
-  const isIndentedCode = (body: string): boolean =>
-    block === "none" && listed === 0 && body.startsWith(" ".repeat(CODE_INDENT)) && body.length <= ROW_CHARS_MAX;
+  const isIndentedCode = (body: string, depth: number): boolean => {
+    const isOutside = depth !== quoted || (block !== "text" && listed === 0);
+    return isOutside && body.startsWith(" ".repeat(CODE_INDENT)) && body.length <= ROW_CHARS_MAX;
+  };
   /** What a line is: too long for what it would be, it is a text. */
   const kindIn = (line: string, body: string): Kind => {
     const kind = kindOf(body);
@@ -251,6 +250,10 @@ function createBlocks({ write, width, paint }: MarkdownScreen): Blocks {
   };
 
   const endLine = (line: string): Promise<void> | undefined => {
+    if (block === "code" && isBegun) {
+      isBegun = false;
+      return void write(`${asCode(line)}\n`);
+    }
     if (block === "code") {
       const inner = withoutQuotes(line, quoted);
       if (inner !== undefined) return void endCodeLine(inner);
@@ -285,14 +288,15 @@ function createBlocks({ write, width, paint }: MarkdownScreen): Blocks {
       case "item":
         return void endText(openText(body, kind));
       case "text":
-        if (isIndentedCode(body)) return void say(asCode(body));
+        if (isIndentedCode(body, depth)) return void say(asCode(body));
         return void endText(openText(body, kind));
     }
   };
   const showBeginning = (line: string, piece: string): string => {
     if (block === "code") {
       if (!isBegun && !isLongCode(line)) return line;
-      write((isBegun ? "" : margin + code?.lead) + asCode(line));
+      write(isBegun ? asCode(line) : codeMargin + asCode(withoutQuotes(line, quoted) ?? line));
+      isAfterGap = false;
       isBegun = true;
       return "";
     }
@@ -301,7 +305,7 @@ function createBlocks({ write, width, paint }: MarkdownScreen): Blocks {
       const { depth, body } = bodyOf(line);
       const isSure = isSureOf(line);
       const charsMax = body.trimStart().startsWith("|") ? ROW_CHARS_MAX : UNSURE_CHARS_MAX;
-      if ((!isSure && line.length <= charsMax) || (depth === quoted && isIndentedCode(body))) return line;
+      if ((!isSure && line.length <= charsMax) || isIndentedCode(body, depth)) return line;
       quote(depth);
       if (block === "table") close();
       left = openText(body, isSure ? kindOf(body) : "text");
