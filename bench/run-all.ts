@@ -8,6 +8,7 @@ const BENCHES = [
   "overhead.ts",
   "permission.ts",
   "hooks.ts",
+  "terminal.ts",
   "append.ts",
   "encryption.ts",
   "resume.ts",

@@ -95,7 +95,6 @@ const EXTERNAL = [
   /^@opentelemetry\//,
   "@cfworker/json-schema",
   "commander",
-  "marked",
   "postgres",
   "string-width",
   "yaml",

@@ -5,6 +5,7 @@ import { judge } from "../src/surfaces/cli/commands/start-turn.ts";
 import { noticeOf, verboseLineOf } from "../src/surfaces/cli/commands/turn-view.ts";
 import { createWorkLines } from "../src/surfaces/cli/commands/work-lines.ts";
 import { alignColumns, createPaint } from "../src/surfaces/cli/io.ts";
+import { withoutControls } from "../src/surfaces/wire/terminal-text.ts";
 import { useCommandLine } from "./support/command-line.ts";
 
 /** Renames the window, in both spellings of the sign that begins such a sequence, and clears the screen. */
@@ -30,6 +31,26 @@ describe("text from elsewhere steers no terminal", () => {
     const { stdout } = await line.run(["session", "show", "last", "--json"], { env });
     expect(stdout).not.toMatch(STEERS);
     expect(JSON.parse(stdout).labels).toEqual({ team: `${STEERING}core` });
+  });
+
+  it("[H2] nor turns a text around, hides one in it, or breaks its line, while words of every script stay", () => {
+    expect(withoutControls("rm \u202etxt.a\u202c \u2067b\u2069")).toBe("rm ‹U+202E›txt.a‹U+202C› ‹U+2067›b‹U+2069›");
+    expect(withoutControls("a\u2028b\u2029c\ufeffd\u206ae\ufff9f")).toBe("a b cdef");
+    expect(withoutControls("a\u{e0072}\u{e006d}b\u{e0001}")).toBe("ab");
+    expect(withoutControls(`a${"\ufe0f".repeat(99)}b${"\u{e0100}\ufe00".repeat(99)}c`)).toBe("a\ufe0fb\u{e0100}c");
+    expect(withoutControls("a\ud83db\udc69c\udb40")).toBe("a\ufffdb\ufffdc\ufffd");
+    const kept =
+      "a\tb\nc שָׁלוֹם\u200f! مرحبا\u061c \u200e1 می\u200cخواهم क्\u200dष 👩\u200d👧 ❤\ufe0f 葛\u{e0100} 𝒳 e\u0301";
+    expect(withoutControls(kept)).toBe(kept);
+  });
+
+  it("[H2] and is the same text as ever where a script reads it", async () => {
+    const label = "a\u202eb\u2028c\u{e0041}d\ufe0f\ufe0f";
+    await line.run(["run", "hello", "-m", "offline", "--label", `team=${label}`], { env });
+    const { stdout } = await line.run(["session", "show", "last", "--json"], { env, isTerminal: true });
+    expect(JSON.parse(stdout).labels).toEqual({ team: label });
+    const shown = await line.run(["session", "show", "last"], { env, isTerminal: true });
+    expect(shown.stdout).toContain("a‹U+202E›b cd");
   });
 
   it("[H2] as a name in a configuration", async () => {

@@ -78,6 +78,8 @@ const HOMES: Readonly<Record<string, readonly string[]>> = {
   "@ai-sdk/openai": ["src/providers/"],
   "@ai-sdk/provider": ["src/providers/", "src/embedders/"],
   "@cfworker/json-schema": ["src/core/"],
+  "@codemirror/legacy-modes": ["src/surfaces/cli/"],
+  "@codemirror/streamparser": ["src/surfaces/cli/"],
   "@modelcontextprotocol/sdk": ["src/surfaces/mcp/", "src/tools/mcp/"],
   "@opentelemetry/api": ["src/telemetry/"],
   "@opentelemetry/exporter-trace-otlp-http": ["src/telemetry/"],
@@ -87,7 +89,6 @@ const HOMES: Readonly<Record<string, readonly string[]>> = {
   "@types/json-schema": ["src/providers/"],
   commander: ["src/surfaces/cli/"],
   "fs-native-extensions": ["src/stores/"],
-  marked: ["src/surfaces/cli/"],
   postgres: ["src/stores/postgres/"],
   "smol-toml": ["src/config/"],
   "string-width": ["src/surfaces/cli/"],
@@ -145,11 +146,12 @@ function layerFault(path: string, from: string, imported: Import): readonly stri
 /** `manifest` is the text of package.json: a dependency without a home, and a home without one, are faults. */
 export function homeFaults(files: readonly SourceFile[], manifest: string): readonly string[] {
   const listed = JSON.parse(manifest) as Partial<
-    Record<"dependencies" | "optionalDependencies", Record<string, string>>
+    Record<"dependencies" | "optionalDependencies" | "devDependencies", Record<string, string>>
   >;
   const dependencies = { ...listed.dependencies, ...listed.optionalDependencies };
   const homeless = Object.keys(dependencies).filter((name) => !(name in HOMES));
-  const deserted = Object.keys(HOMES).filter((name) => !(name in dependencies));
+  // What is bundled need not be installed by anybody else.
+  const deserted = Object.keys(HOMES).filter((name) => !(name in { ...dependencies, ...listed.devDependencies }));
   const strays = files.filter((file) => isShipped(file) && !DOORS.includes(file.path)).flatMap(strayImports);
   return [
     ...homeless.map((name) => `${name} is a dependency without a home: give it one folder in HOMES`),

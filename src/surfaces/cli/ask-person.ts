@@ -29,7 +29,7 @@ export async function askLine({ stdin, interrupt }: Io, question: string, over?:
 }
 
 /** A word that answers a question. */
-export interface AnswerChoice {
+interface AnswerChoice {
   readonly word: string;
   readonly meaning: string;
 }

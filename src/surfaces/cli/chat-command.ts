@@ -13,7 +13,7 @@ import { describeHelp } from "./help.ts";
 import { counted, createPaint, type Io, interruptedExit, oneLine } from "./io.ts";
 import { type Opened, withRuntime, withSessions } from "./open-runtime.ts";
 import type { Invocation } from "./parts.ts";
-import { pickOne } from "./picker.ts";
+import { pickOne } from "./pick-one.ts";
 import { canDraw, createLogLines } from "./progress.ts";
 import { openPipedPrompts, openPlainPrompts, type PromptSource } from "./prompts.ts";
 import { findSession, shortId } from "./session-selector.ts";

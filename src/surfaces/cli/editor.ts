@@ -1,15 +1,17 @@
 import { withoutControls } from "../wire/terminal-text.ts";
+import { createAnswerMode } from "./answer-mode.ts";
 import type { Question } from "./ask-person.ts";
-import { createPaint, type Io, oneLine, type Paint } from "./io.ts";
+import { createPaint, oneLine, type Paint } from "./io.ts";
 import { type Key, type Keys, type Mode, openKeys } from "./keys.ts";
 import { createLineBuffer, type LineBuffer, type Motion } from "./line-buffer.ts";
-import { createListMode, edit } from "./list-mode.ts";
+import { createListMode } from "./list-mode.ts";
+import { createPast } from "./past-prompts.ts";
 import type { Picker } from "./picker.ts";
 import type { Candidate } from "./prompts.ts";
-import { fitted, openScreen, type Screen } from "./screen.ts";
+import { fitted, type Screen } from "./screen.ts";
 import { cellsOf } from "./wrapped-text.ts";
 
-export interface Completion {
+interface Completion {
   /** Where in what stands before the cursor the word begins. */
   readonly from: number;
   readonly candidates: readonly Candidate[];
@@ -250,38 +252,6 @@ export function openEditor(screen: Screen, host: EditorHost): Editor {
   };
 }
 
-/** A list on a terminal that nothing else is drawn on. */
-export async function pickOnScreen<T>(given: Io, picker: Picker<T>): Promise<T | undefined> {
-  const screen = openScreen(given);
-  const paint = createPaint(given.stderr, given.env);
-  let keys: Keys | undefined;
-  try {
-    return await new Promise<T | undefined>((done) => {
-      const redraw = (): void => {
-        const { rows, cursor } = mode.rows(screen.columns);
-        screen.show("input", rows, cursor);
-      };
-      const mode = createListMode(picker, { paint, redraw, done });
-      given.interrupt.addEventListener("abort", () => done(undefined), { once: true });
-      keys = openKeys(given.stdin.terminal(), {
-        press: (text, key) => {
-          mode.press(text, key);
-          redraw();
-        },
-        paste: (text) => {
-          mode.paste(text);
-          redraw();
-        },
-        end: () => done(undefined),
-      });
-      redraw();
-    });
-  } finally {
-    keys?.close();
-    screen.close();
-  }
-}
-
 const CLEAR_SCREEN = "\u001b[2J\u001b[H";
 
 const MOTIONS: Readonly<Record<string, Motion>> = {
@@ -341,84 +311,6 @@ function inputRows(
   return {
     rows: [...marked, ...below],
     cursor: { row: cursor.row - first, column: cursor.column + cellsOf(MARK) },
-  };
-}
-
-/** A question that is answered by a word of a list, or by a line of one's own. */
-function createAnswerMode(
-  { words, choices }: Question,
-  { paint, done, interrupt }: { readonly paint: Paint; done(answer: string): void; interrupt(): void },
-): Mode {
-  const typed = createLineBuffer();
-  let marked: number | undefined;
-  const step = (by: number): void => {
-    const last = choices.length - 1;
-    marked = marked === undefined ? (by > 0 ? 0 : last) : Math.min(last, Math.max(0, marked + by));
-  };
-  return {
-    press: (text, key) => {
-      if (key.name === "return" || key.name === "enter") {
-        const chosen = typed.isEmpty && marked !== undefined ? choices[marked]?.word : undefined;
-        return done(chosen ?? typed.text());
-      }
-      if (key.name === "escape" || (key.ctrl && key.name === "c")) return interrupt();
-      if (key.ctrl && key.name === "d") return done(typed.text());
-      if (key.name === "up" || key.name === "down") return step(key.name === "up" ? -1 : 1);
-      edit(typed, text, key);
-    },
-    paste: (text) => typed.insert(oneLine(text, LABEL_CHARS_MAX)),
-    rows: (columns) => {
-      const listed = choices.map(({ word, meaning }, at) => {
-        const isMarked = at === marked && typed.isEmpty;
-        const row = fitted(`${word}  ${meaning}`, columns - 3);
-        return `${isMarked ? paint.cyan("❯ ") : "  "}${isMarked ? paint.bold(row) : row}`;
-      });
-      const own = fitted(typed.shown(), columns - 4);
-      return {
-        rows: [paint.bold(fitted(words, columns - 1)), ...listed, `${paint.cyan("? ")}${own}`],
-        cursor: { row: listed.length + 1, column: 2 + cellsOf(own) },
-      };
-    },
-  };
-}
-
-const PAST_MAX = 500;
-
-/** What was typed, here and in what ran before. */
-interface Past {
-  add(text: string): void;
-  all(): Promise<readonly string[]>;
-  /** One further back or forth; what was being typed is at the end. Undefined where there is no more. */
-  step(by: -1 | 1, typed: string): Promise<string | undefined>;
-}
-
-function createPast(load: () => Promise<readonly string[]>): Past {
-  const own: string[] = [];
-  let earlier: Promise<readonly string[]> | undefined;
-  /** How far back one is; -1 is what is being typed. */
-  let at = -1;
-  let draft = "";
-  const all = async (): Promise<readonly string[]> => {
-    // History that cannot be read is no reason to be unable to type.
-    earlier ??= load().catch(() => []);
-    return [...new Set([...own, ...(await earlier)])].slice(0, PAST_MAX);
-  };
-  return {
-    add: (text) => {
-      at = -1;
-      if (text.trim() === "" || own[0] === text) return;
-      own.unshift(text);
-      own.length = Math.min(own.length, PAST_MAX);
-    },
-    all,
-    step: async (by, typed) => {
-      const texts = await all();
-      const next = at - by;
-      if (next < -1 || next >= texts.length) return undefined;
-      if (at === -1) draft = typed;
-      at = next;
-      return at === -1 ? draft : texts[at];
-    },
   };
 }
 

@@ -1,7 +1,10 @@
 import { withoutControls } from "../wire/terminal-text.ts";
 import type { Paint } from "./io.ts";
-import { addInline, settledLength } from "./markdown-inline.ts";
-import { cellsOf, createWrappedText, type WrappedText } from "./wrapped-text.ts";
+import { type CodeBlock, isLongCode, openCodeBlock, plainCode } from "./markdown-code.ts";
+import { addInline, createInks, tellsMore } from "./markdown-inline.ts";
+import { bodyOf, headingOf, isSureOf, type Kind, kindOf, openingOf } from "./markdown-lines.ts";
+import { createTable, type Table } from "./markdown-table.ts";
+import { createWrappedText, type Ink, inInk, inked, NO_INK } from "./wrapped-text.ts";
 
 /** Markdown as it is streamed, shown as it comes. What was written stays, so that it can be scrolled and copied. */
 export interface MarkdownStream {
@@ -20,306 +23,317 @@ export interface MarkdownScreen {
 const WIDTH_MIN = 20;
 /** Longer lines are hard to follow with the eye. */
 const WIDTH_MAX = 100;
+/** A line that is not known for what it is after so much of it is a text. */
+const UNSURE_CHARS_MAX = 1_000;
+/** A longer row is none of a table. */
+const ROW_CHARS_MAX = 4_000;
+/** So much of a line is read at once, so that a sign never looks further. */
+const READ_CHARS_MAX = 4_000;
+/** So much is held back for a language that is being loaded. */
+const HELD_CHARS_MAX = 64_000;
+const RULE_CELLS = 40;
+/** Text that is indented so far is code, outside of a list. */
+const CODE_INDENT = 4;
 
 export function createMarkdownStream(to: MarkdownScreen): MarkdownStream {
-  const { paint } = to;
   // One write a piece: a terminal draws each of them.
   let drawn = "";
-  const screen = {
-    write: (text: string): void => {
+  const blocks = createBlocks({
+    write: (text) => {
       drawn += text;
     },
-    width: to.width,
-  };
+    width: () => Math.min(WIDTH_MAX, Math.max(WIDTH_MIN, to.width())),
+    paint: to.paint,
+  });
+  /** The line that is not whole yet, or what of it is not shown. */
+  let rest = "";
+  /** What came since a language is being loaded. */
+  let held: string | undefined;
+  let waiting: object | undefined;
+  /** The first half of a sign that comes in two. */
+  let half = "";
   const draw = (): void => {
+    blocks.rest();
     if (drawn !== "") to.write(drawn);
     drawn = "";
   };
-  const width = (): number => Math.min(WIDTH_MAX, Math.max(WIDTH_MIN, screen.width()));
-  const text = createWrappedText({ write: screen.write, width });
-  /** The line that is not whole yet, or what of it is not shown. */
-  let rest = "";
-  let block: "none" | "text" | "code" | "table" = "none";
-  let fence = { mark: "", indent: 0 };
-  let rows: string[] = [];
-  let isAfterGap = true;
-  /** Whether the beginning of the line that is not whole is shown. */
-  let isBegun = false;
-
-  const closeText = (): void => {
-    if (block === "text") text.end();
-    block = "none";
-  };
-  const gap = (): void => {
-    if (!isAfterGap) screen.write("\n");
-    isAfterGap = true;
-  };
-  const closeTable = (): void => {
-    if (block !== "table") return;
-    block = "none";
-    for (const line of tableLines(rows, { width: width(), paint })) screen.write(`${line}\n`);
-    rows = [];
-    isAfterGap = false;
-  };
-  const openText = (line: string): string => {
-    const { first, further, body } = openingOf(line, paint);
-    text.begin(first, further);
-    block = "text";
-    isAfterGap = false;
-    return body;
-  };
-  const endOfLine = (line: string): void => {
-    if (block === "code") {
-      codeLine(line);
+  const take = (piece: string): void => {
+    let from = 0;
+    for (let end = piece.indexOf("\n"); end >= 0; end = piece.indexOf("\n", from)) {
+      const line = rest + piece.slice(from, end);
+      rest = "";
+      from = end + 1;
+      const loading = blocks.endLine(line);
+      if (loading === undefined) continue;
+      hold(piece.slice(from), loading);
       return;
     }
-    if (isBegun) {
-      addInline(line, text, paint);
-      isBegun = false;
-      endOrGoOn(line);
-      return;
-    }
-    const kind = kindOf(line);
-    if (block === "table" && kind !== "table") closeTable();
-    switch (kind) {
-      case "blank":
-        closeText();
-        gap();
-        return;
-      case "fence": {
-        closeText();
-        const { indent, mark, name } = fenceOf(line) ?? { indent: 0, mark: "", name: "" };
-        fence = { mark, indent };
-        block = "code";
-        gap();
-        const label = name.trim().split(/\s/)[0] ?? "";
-        if (label !== "") screen.write(`${paint.dim(label)}\n`);
-        isAfterGap = false;
-        return;
-      }
-      case "heading": {
-        closeText();
-        gap();
-        const { level, words } = headingOf(line) ?? { level: 1, words: line };
-        text.begin("", "");
-        addInline(
-          words,
-          { ...text, add: (word, brush) => text.add(word, (one) => headed(level, brush(one), paint)) },
-          paint,
-        );
-        text.end();
-        isAfterGap = false;
-        return;
-      }
-      case "rule":
-        closeText();
-        screen.write(`${paint.dim("─".repeat(Math.min(width(), 40)))}\n`);
-        isAfterGap = false;
-        return;
-      case "table":
-        closeText();
-        block = "table";
-        rows.push(line);
-        if (rows.length >= ROWS_MAX) closeTable();
-        return;
-      case "item":
-      case "quote":
-        closeText();
-        addInline(openText(line), text, paint);
-        endOrGoOn(line);
-        return;
-      case "text":
-        if (block === "text") text.add(" ", asItIs);
-        addInline(block === "text" ? line.trim() : openText(line), text, paint);
-        endOrGoOn(line);
-    }
+    if (from === piece.length) return;
+    rest = blocks.showBeginning(rest + piece.slice(from), piece);
   };
-  /** Two spaces at its end break a line. */
-  const endOrGoOn = (line: string): void => {
-    if (/ {2}$/.test(line)) text.breakLine();
-    else text.add(" ", asItIs);
+  const hold = (piece: string, loading: Promise<void>): void => {
+    held = piece;
+    const own = {};
+    waiting = own;
+    void loading.then(() => {
+      // Somebody may have ended it, or not have waited for so long.
+      if (waiting !== own) return;
+      release();
+      draw();
+    });
   };
-  const codeLine = (line: string): void => {
-    const bare = line.trim();
-    const isEnd = bare.startsWith(fence.mark) && bare === (bare[0] ?? "").repeat(bare.length);
-    if (isEnd) {
-      block = "none";
-      return;
-    }
-    const spaces = line.length - line.trimStart().length;
-    screen.write(`${paint.green(line.slice(Math.min(fence.indent, spaces)))}\n`);
-    isAfterGap = false;
-  };
-  /** Shows as much of a line that goes on as nothing to come can change. */
-  const showBeginning = (): void => {
-    if (block === "code" || block === "table") return;
-    if (!isBegun) {
-      if (!isSureOf(rest)) return;
-      const kind = kindOf(rest);
-      if (kind === "text" && block === "text") {
-        text.add(" ", asItIs);
-        rest = rest.trimStart();
-      } else if (kind === "text" || kind === "item" || kind === "quote") {
-        closeText();
-        rest = openText(rest);
-      } else return;
-      isBegun = true;
-    }
-    const settled = settledLength(rest);
-    if (settled === 0) return;
-    addInline(rest.slice(0, settled), text, paint);
-    rest = rest.slice(settled);
+  const release = (): void => {
+    const piece = held ?? "";
+    held = undefined;
+    waiting = undefined;
+    take(piece);
   };
   return {
     push: (piece) => {
-      const lines = (rest + withoutControls(piece)).replaceAll("\t", "    ").split("\n");
-      rest = lines.pop() ?? "";
-      for (const line of lines) endOfLine(line);
-      // Only a space ends a word, and with it what can be told of it.
-      if (rest !== "" && (lines.length > 0 || piece.includes(" "))) showBeginning();
+      const whole = half + piece;
+      half = /[\ud800-\udbff]$/.test(whole) ? whole.slice(-1) : "";
+      const text = withoutControls(half === "" ? whole : whole.slice(0, -1)).replaceAll("\t", "    ");
+      if (held === undefined) take(text);
+      else {
+        held += text;
+        if (held.length > HELD_CHARS_MAX) release();
+      }
       draw();
     },
     end: () => {
-      if (rest !== "") endOfLine(rest);
+      while (held !== undefined) release();
+      half = "";
+      if (rest !== "") blocks.endLine(rest);
       rest = "";
-      isBegun = false;
-      closeTable();
-      closeText();
-      block = "none";
-      isAfterGap = true;
+      blocks.end();
       draw();
     },
   };
 }
 
-const asItIs = (text: string): string => text;
-
-const ITEM = /^( *)([-*+]|\d{1,9}[.)]) +(\[[ xX]\] )?(?=\S)/;
-const ROWS_MAX = 200;
-
-type Kind = "blank" | "fence" | "heading" | "rule" | "table" | "item" | "quote" | "text";
-
-function kindOf(line: string): Kind {
-  if (line.trim() === "") return "blank";
-  if (fenceOf(line) !== undefined) return "fence";
-  if (headingOf(line) !== undefined) return "heading";
-  if (isRule(line)) return "rule";
-  if (/^ {0,3}\|/.test(line)) return "table";
-  if (/^ {0,3}>/.test(line)) return "quote";
-  return ITEM.test(line) ? "item" : "text";
+interface Blocks {
+  /** Shows a line, or what is left of it; a promise where the next ones wait for something. */
+  endLine(line: string): Promise<void> | undefined;
+  /** Shows as much of a line that goes on as nothing to come can change; answers with the rest of it. */
+  showBeginning(line: string, piece: string): string;
+  /** Leaves no ink open. */
+  rest(): void;
+  end(): void;
 }
 
-// Each in as many steps as the line has signs: a model may write a line of nothing else.
+function createBlocks({ write, width, paint }: MarkdownScreen): Blocks {
+  const inks = createInks(paint);
+  const titleInk = inked(inks.strong, inks.link);
+  const asCode = plainCode(paint);
+  const text = createWrappedText({ write, width });
+  let block: "none" | "text" | "code" | "table" = "none";
+  let code: CodeBlock | undefined;
+  let codeMargin = "";
+  let table: Table | undefined;
+  /** How deep in quotes it is, and what lines begin with therefore. */
+  let quoted = 0;
+  let margin = "";
+  /** Where the text of the item begins that what follows may belong to. */
+  let listed = 0;
+  let isAfterGap = true;
+  /** Whether the beginning of the line that is not whole is shown, and the last sign of it. */
+  let isBegun = false;
+  let before = "";
 
-/** Where code begins, or ends. */
-function fenceOf(line: string): { indent: number; mark: string; name: string } | undefined {
-  const bare = line.trimStart();
-  const [sign = ""] = bare;
-  if (sign !== "`" && sign !== "~") return undefined;
-  let run = 1;
-  while (bare[run] === sign) run += 1;
-  const name = bare.slice(run);
-  if (run < 3 || (sign === "`" && name.includes("`"))) return undefined;
-  return { indent: line.length - bare.length, mark: sign.repeat(run), name };
-}
-
-function headingOf(line: string): { level: number; words: string } | undefined {
-  const [whole = "", marks = ""] = /^ {0,3}(#{1,6})(?= |$)/.exec(line) ?? [];
-  if (marks === "") return undefined;
-  const words = line.slice(whole.length).trim();
-  let end = words.length;
-  while (words[end - 1] === "#") end -= 1;
-  const isClosed = end === 0 || words[end - 1] === " ";
-  return { level: marks.length, words: isClosed ? words.slice(0, end).trimEnd() : words };
-}
-
-function isRule(line: string): boolean {
-  const signs = line.replaceAll(" ", "");
-  const [sign = ""] = signs;
-  return signs.length >= 3 && "-*_".includes(sign) && signs === sign.repeat(signs.length);
-}
-
-/** Whether what a line is can be told by its beginning. */
-function isSureOf(beginning: string): boolean {
-  const [sign = ""] = beginning.trimStart();
-  if (sign === "") return false;
-  if (/[#|`~=_]/.test(sign)) return false;
-  // Of an item it must be seen whether it is one of a list to be ticked off.
-  if (/^ *(?:[-*+]|\d{1,9}[.)]) +\[.{0,2}$/.test(beginning)) return false;
-  if (/[-*+>\d]/.test(sign))
-    return ITEM.test(beginning) || /^ {0,3}> ?\S/.test(beginning) || /^ *\d+[^\d.) ]/.test(beginning);
-  return true;
-}
-
-function openingOf(line: string, paint: Paint): { first: string; further: string; body: string } {
-  const quote = /^ {0,3}(?:> ?)+/.exec(line);
-  if (quote !== null) {
-    const bar = paint.dim("│ ".repeat(quote[0].split(">").length - 1));
-    return { first: bar, further: bar, body: line.slice(quote[0].length) };
-  }
-  const item = ITEM.exec(line);
-  if (item === null) return { first: "", further: "", body: line.trimStart() };
-  const [whole, spaces = "", mark = "", box] = item;
-  const sign = /^\d/.test(mark) ? mark : box === undefined ? "•" : box[1] === " " ? "☐" : "☑";
-  const first = `${spaces}${sign} `;
-  return { first, further: " ".repeat(cellsOf(first)), body: line.slice(whole.length) };
-}
-
-function headed(level: number, text: string, paint: Paint): string {
-  return level <= 2 ? paint.bold(paint.underline(text)) : paint.bold(text);
-}
-
-/** A table in columns; as it is where the second row is no line, or it is wider than the screen. */
-function tableLines(rows: readonly string[], { width, paint }: { width: number; paint: Paint }): readonly string[] {
-  const cells = rows.map(cellsIn);
-  const isTable = cells[1]?.every((cell) => /^:?-+:?$/.test(cell)) ?? false;
-  if (!isTable) return rows;
-  const said = cells.filter((_, index) => index !== 1).map((row) => row.map((cell) => looksOf(cell, paint)));
-  const columns = Math.max(...said.map((row) => row.length));
-  const widths = Array.from({ length: columns }, (_, at) => Math.max(1, ...said.map((row) => row[at]?.cells ?? 0)));
-  const total = widths.reduce((sum, one) => sum + one + 3, 0);
-  if (total > width) return asRecords(said, paint);
-  const lineOf = (row: readonly Looks[], mark: (text: string) => string): string =>
-    widths
-      .map((cellsMax, at) => `${mark(row[at]?.text ?? "")}${" ".repeat(cellsMax - (row[at]?.cells ?? 0))}`)
-      .join(paint.dim(" │ "))
-      .trimEnd();
-  const [head = [], ...body] = said;
-  const rule = paint.dim(widths.map((one) => "─".repeat(one)).join("─┼─"));
-  return [lineOf(head, paint.bold), rule, ...body.map((row) => lineOf(row, asItIs))];
-}
-
-interface Looks {
-  readonly text: string;
-  readonly cells: number;
-}
-
-/** A cell as it looks, and how wide that is. */
-function looksOf(cell: string, paint: Paint): Looks {
-  let shown = "";
-  let bare = "";
-  const line: WrappedText = {
-    begin: () => {},
-    add: (text, brush) => {
-      shown += brush(text);
-      bare += text;
-    },
-    breakLine: () => {},
-    end: () => {},
+  const say = (line: string): void => {
+    write(`${margin}${line}\n`);
+    isAfterGap = false;
   };
-  addInline(cell, line, paint);
-  return { text: shown, cells: cellsOf(bare) };
+  const gap = (): void => {
+    if (!isAfterGap) write(`${margin}\n`);
+    isAfterGap = true;
+  };
+  /** Adds what can be told of a text, and answers with what is left of it. */
+  const addText = (given: string, isWhole: boolean, ink: Ink = NO_INK): string => {
+    for (let left = given; ; ) {
+      const part = left.slice(0, READ_CHARS_MAX);
+      const isLast = part.length === left.length;
+      const reading = { inks, ink, before, depth: 0 };
+      let end = addInline(part, text, { ...reading, isWhole: isWhole && isLast });
+      if (end === 0 && !isLast) end = addInline(part, text, { ...reading, isWhole: true });
+      if (end > 0) before = part[end - 1] ?? "";
+      left = left.slice(end);
+      if (isLast) return left;
+    }
+  };
+  /** A line of its own. */
+  const showLine = (words: string, ink: Ink): void => {
+    text.begin(margin, margin);
+    before = "";
+    addText(words, true, ink);
+    text.end();
+    isAfterGap = false;
+  };
+  const close = (): void => {
+    if (block === "text") text.end();
+    if (block === "table") for (const row of table?.end() ?? []) showLine(row.trim(), NO_INK);
+    block = "none";
+  };
+  const quote = (depth: number): void => {
+    if (depth === quoted) return;
+    close();
+    quoted = depth;
+    margin = depth === 0 ? "" : inInk("│ ".repeat(depth), inks.tag);
+    listed = 0;
+  };
+  /** Opens a text, or goes on with the one that is open; answers with what it says. */
+  const openText = (body: string, kind: Kind): string => {
+    before = "";
+    if (block === "text" && kind === "text") {
+      text.add(" ", NO_INK);
+      return body.trimStart();
+    }
+    close();
+    if (kind === "text" && !body.startsWith(" ")) listed = 0;
+    const { first, further, rest } = openingOf(body, listed);
+    if (kind === "item") listed = further.length;
+    text.begin(margin + first, margin + further);
+    block = "text";
+    isAfterGap = false;
+    return rest;
+  };
+  const endText = (line: string): void => {
+    addText(line, true);
+    // Two spaces at its end break a line.
+    if (line.endsWith("  ")) text.breakLine();
+    else text.add(" ", NO_INK);
+  };
+  const openCode = (body: string): Promise<void> | undefined => {
+    close();
+    gap();
+    code = openCodeBlock(body, { paint, listed });
+    codeMargin = margin + code.lead;
+    block = "code";
+    if (code.name !== "") write(`${codeMargin}${inInk(code.name, inks.tag)}\n`);
+    isAfterGap = false;
+    return code.loading;
+  };
+  const endCodeLine = (line: string): void => {
+    isAfterGap = false;
+    const shown = isLongCode(line) ? asCode(line) : code?.line(line);
+    if (shown === undefined) block = "none";
+    else write(`${codeMargin}${shown}\n`);
+  };
+  const addRow = (row: string): void => {
+    if (block !== "table") {
+      close();
+      const lead = " ".repeat(Math.min(listed, row.length - row.trimStart().length));
+      table = createTable({ write, width: width(), margin: margin + lead, inks });
+      block = "table";
+    }
+    const none = table?.add(row) ?? [];
+    if (none.length > 0) block = "none";
+    for (const one of none) showLine(one.trim(), NO_INK);
+    isAfterGap = false;
+  };
+  const drawRule = (body: string, kind: Kind): void => {
+    const isUnderText = block === "text" && listed === 0;
+    close();
+    const cells = Math.min(isUnderText ? body.trim().length : RULE_CELLS, width() - 2 * quoted);
+    say(inInk((kind === "underline" ? "═" : "─").repeat(cells), inks.tag));
+  };
+  const isIndentedCode = (body: string, depth: number): boolean => {
+    const isOutside = depth !== quoted || (block !== "text" && listed === 0);
+    return isOutside && body.startsWith(" ".repeat(CODE_INDENT)) && body.length <= ROW_CHARS_MAX;
+  };
+  /** What a line is: too long for what it would be, it is a text. */
+  const kindIn = (line: string, body: string): Kind => {
+    const kind = kindOf(body);
+    if (kind === "underline" && block !== "text") return "text";
+    const charsMax = kind === "table" ? ROW_CHARS_MAX : UNSURE_CHARS_MAX;
+    return line.length > charsMax && !isSureOf(line.slice(0, charsMax + 1)) ? "text" : kind;
+  };
+
+  const endLine = (line: string): Promise<void> | undefined => {
+    if (block === "code" && isBegun) {
+      isBegun = false;
+      return void write(`${asCode(line)}\n`);
+    }
+    if (block === "code") {
+      const inner = withoutQuotes(line, quoted);
+      if (inner !== undefined) return void endCodeLine(inner);
+      block = "none";
+    }
+    if (isBegun) {
+      isBegun = false;
+      return void endText(line);
+    }
+    const { depth, body } = bodyOf(line);
+    quote(depth);
+    const kind = kindIn(line, body);
+    if (block === "table" && kind !== "table") close();
+    switch (kind) {
+      case "blank":
+        close();
+        return void gap();
+      case "fence":
+        return openCode(body);
+      case "heading": {
+        close();
+        gap();
+        listed = 0;
+        const { level, words } = headingOf(body) ?? { level: 1, words: body };
+        return void showLine(words, level <= 2 ? titleInk : inks.strong);
+      }
+      case "underline":
+      case "rule":
+        return void drawRule(body, kind);
+      case "table":
+        return void addRow(body);
+      case "item":
+        return void endText(openText(body, kind));
+      case "text":
+        if (isIndentedCode(body, depth)) return void say(asCode(body));
+        return void endText(openText(body, kind));
+    }
+  };
+  const showBeginning = (line: string, piece: string): string => {
+    if (block === "code") {
+      if (!isBegun && !isLongCode(line)) return line;
+      write(isBegun ? asCode(line) : codeMargin + asCode(withoutQuotes(line, quoted) ?? line));
+      isAfterGap = false;
+      isBegun = true;
+      return "";
+    }
+    let left = line;
+    if (!isBegun) {
+      const { depth, body } = bodyOf(line);
+      const isSure = isSureOf(line);
+      const charsMax = body.trimStart().startsWith("|") ? ROW_CHARS_MAX : UNSURE_CHARS_MAX;
+      if ((!isSure && line.length <= charsMax) || isIndentedCode(body, depth)) return line;
+      quote(depth);
+      if (block === "table") close();
+      left = openText(body, isSure ? kindOf(body) : "text");
+      isBegun = true;
+    } else if (!tellsMore(left, piece)) return left;
+    return addText(left, false);
+  };
+  return {
+    endLine,
+    showBeginning,
+    rest: text.rest,
+    end: () => {
+      close();
+      quote(0);
+      listed = 0;
+      isBegun = false;
+      isAfterGap = true;
+    },
+  };
 }
 
-/** Where columns do not fit beside each other: each row as lines of its own, by the names of the columns. */
-function asRecords([head = [], ...body]: readonly (readonly Looks[])[], paint: Paint): readonly string[] {
-  return body.flatMap((row, index) => [
-    ...(index === 0 ? [] : [paint.dim("─")]),
-    ...row.map(({ text }, at) => `${paint.bold(head[at]?.text ?? "")}: ${text}`),
-  ]);
-}
-
-function cellsIn(row: string): readonly string[] {
-  const inner = row.trim().replace(/^\|/, "").replace(/\|$/, "");
-  return inner.split(/(?<!\\)\|/).map((cell) => cell.trim().replaceAll("\\|", "|"));
+/** A line within so many quotes; undefined where it is outside of them. */
+function withoutQuotes(line: string, depth: number): string | undefined {
+  let rest = line;
+  for (let quote = 0; quote < depth; quote += 1) {
+    const [sign] = /^ {0,3}> ?/.exec(rest) ?? [];
+    if (sign === undefined) return undefined;
+    rest = rest.slice(sign.length);
+  }
+  return rest;
 }

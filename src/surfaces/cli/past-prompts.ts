@@ -25,3 +25,43 @@ function textOf(content: Content): string {
   if (typeof content === "string") return content;
   return content.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n");
 }
+
+const PAST_MAX = 500;
+
+/** What was typed, here and in what ran before. */
+interface Past {
+  add(text: string): void;
+  all(): Promise<readonly string[]>;
+  /** One further back or forth; what was being typed is at the end. Undefined where there is no more. */
+  step(by: -1 | 1, typed: string): Promise<string | undefined>;
+}
+
+export function createPast(load: () => Promise<readonly string[]>): Past {
+  const own: string[] = [];
+  let earlier: Promise<readonly string[]> | undefined;
+  /** How far back one is; -1 is what is being typed. */
+  let at = -1;
+  let draft = "";
+  const all = async (): Promise<readonly string[]> => {
+    // History that cannot be read is no reason to be unable to type.
+    earlier ??= load().catch(() => []);
+    return [...new Set([...own, ...(await earlier)])].slice(0, PAST_MAX);
+  };
+  return {
+    add: (text) => {
+      at = -1;
+      if (text.trim() === "" || own[0] === text) return;
+      own.unshift(text);
+      own.length = Math.min(own.length, PAST_MAX);
+    },
+    all,
+    step: async (by, typed) => {
+      const texts = await all();
+      const next = at - by;
+      if (next < -1 || next >= texts.length) return undefined;
+      if (at === -1) draft = typed;
+      at = next;
+      return at === -1 ? draft : texts[at];
+    },
+  };
+}

@@ -1,6 +1,5 @@
 import { askLine } from "./ask-person.ts";
 import { createPaint, type Io, oneLine } from "./io.ts";
-import { canDraw } from "./progress.ts";
 
 /** Something that can be chosen. */
 export interface Choice<T> {
@@ -21,13 +20,6 @@ export interface Picker<T> {
 }
 
 const LABEL_CHARS_MAX = 400;
-
-/** Lets a person choose, in a list that is drawn or by number; undefined when nothing was chosen. */
-export async function pickOne<T>(io: Io, picker: Picker<T>): Promise<T | undefined> {
-  if (!canDraw(io)) return pickByNumber(io, picker);
-  const { pickOnScreen } = await import("./editor.ts");
-  return pickOnScreen(io, picker);
-}
 
 /** Lets a person choose by number, where no list can be drawn; undefined when nothing was chosen. */
 export async function pickByNumber<T>(

@@ -19,7 +19,7 @@ export interface Screen {
 }
 
 const PLACES = ["activity", "input", "status"] as const;
-export type Place = (typeof PLACES)[number];
+type Place = (typeof PLACES)[number];
 
 /** Where the cursor stands within the rows of a place. */
 export interface Cursor {

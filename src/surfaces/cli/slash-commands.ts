@@ -198,7 +198,7 @@ const COLUMNS_MAX = 120;
 
 async function showHelp({ invocation, source }: Chat): Promise<void> {
   // Loaded where somebody reads it.
-  const { createWrappedText } = await import("./wrapped-text.ts");
+  const { createWrappedText, NO_INK } = await import("./wrapped-text.ts");
   const { stderr, env } = invocation.io;
   const { bold } = createPaint(stderr, env);
   const groups = Object.entries(GROUPS).map(([title, commands]): readonly [string, readonly HelpRow[]] => [
@@ -219,7 +219,7 @@ async function showHelp({ invocation, source }: Chat): Promise<void> {
     stderr.write(`${bold(title)}\n`);
     for (const [term, meaning] of rows) {
       text.begin(`  ${term}`.padEnd(indent), " ".repeat(indent));
-      text.add(meaning, (piece) => piece);
+      text.add(meaning, NO_INK);
       text.end();
     }
   }

@@ -16,7 +16,7 @@ export interface Standing {
   readonly costLeft: number | undefined;
 }
 
-export interface ContextShare {
+interface ContextShare {
   readonly used: number;
   readonly window: number | undefined;
   readonly threshold: number | undefined;

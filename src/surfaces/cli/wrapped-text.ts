@@ -1,122 +1,237 @@
 import stringWidth from "string-width";
 
-/** Marks a text for the eye. */
-export type Brush = (text: string) => string;
+/** What is written before and after a text, so that the eye tells it apart. */
+export interface Ink {
+  readonly open: string;
+  readonly close: string;
+}
 
-/** Text on a terminal that is wrapped at words. What was written stays: nothing goes back. */
-export interface WrappedText {
-  /** Begins a line after this; lines it goes on with begin with the other. */
-  begin(first: string, further: string): void;
-  /** Adds text; a word is written once what follows shows that it is one. */
-  add(text: string, brush: Brush): void;
+export const NO_INK: Ink = { open: "", close: "" };
+
+/** The ink of a brush, once: a brush that is asked for every word costs more than the word. */
+export function inkOf(brush: (text: string) => string): Ink {
+  const [open = "", close = ""] = brush("\0").split("\0");
+  return { open, close };
+}
+
+/** Both: the inner one within the other. */
+export function inked(outer: Ink, inner: Ink): Ink {
+  return { open: outer.open + inner.open, close: inner.close + outer.close };
+}
+
+export function inInk(text: string, { open, close }: Ink): string {
+  return open + text + close;
+}
+
+/** Where text goes, a piece in its ink at a time. */
+export interface TextSink {
+  add(text: string, ink: Ink): void;
   /** Goes on with another line. */
   breakLine(): void;
+}
+
+/** Text on a terminal that is wrapped at words. What was written stays: nothing goes back. */
+export interface WrappedText extends TextSink {
+  /** Begins a line after this; lines it goes on with begin with the other. Both may be in inks of their own. */
+  begin(first: string, further: string): void;
+  /** Leaves no ink open: whatever else is written comes out as it should. */
+  rest(): void;
   /** Writes what is left, and ends the line. */
   end(): void;
 }
 
-/** Characters that are written without spaces between words: a line may be broken at any of them. */
-const UNSPACED =
-  "\\u2e80-\\u303e\\u3041-\\u33ff\\u3400-\\u4dbf\\u4e00-\\u9fff\\ua000-\\ua4cf\\uf900-\\ufaff\\uff01-\\uff60";
-const PIECES = new RegExp(`[ \\t\\n]+|[${UNSPACED}]|[^ \\t\\n${UNSPACED}]+`, "g");
-const APART = new RegExp(`^[${UNSPACED}]`);
-const PLAIN = /^[\x20-\x7e]*$/;
+/** Letters of one cell, as most words have no others. */
+const NARROW =
+  /^[\x20-\x7e\u00a1-\u00ac\u00ae-\u02ff\u0370-\u0373\u0388-\u0482\u05d0-\u05ea\u0621-\u063a\u0641-\u064a\u2010-\u2015\u2018-\u2022\u2026\u2190-\u2193\u2500-\u257f\u2610\u2611]*$/;
+
+/** Letters of two, as all of a text that is written without spaces. */
+const WIDE =
+  /^[\u2e80-\u2e99\u2e9b-\u2ef3\u2f00-\u2fd5\u3001-\u3029\u3041-\u3096\u309b-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uff01-\uff60]+$/;
 
 /** How many cells of a terminal a text takes. */
 export function cellsOf(text: string): number {
-  return PLAIN.test(text) ? text.length : stringWidth(text);
+  if (NARROW.test(text)) return text.length;
+  if (WIDE.test(text)) return 2 * text.length;
+  if (text.length > KNOWN_CHARS_MAX) return stringWidth(text);
+  const known = knownCells.get(text);
+  if (known !== undefined) return known;
+  const cells = stringWidth(text);
+  if (knownCells.size >= KNOWN_MAX) knownCells.clear();
+  knownCells.set(text, cells);
+  return cells;
 }
+
+/** Of signs that come again, which take long to be measured. */
+const knownCells = new Map<string, number>();
+const KNOWN_MAX = 1_000;
+const KNOWN_CHARS_MAX = 32;
+
+/** Whether it is written without spaces between words: a line may be broken before and after it. */
+function isUnspaced(code: number): boolean {
+  if (code < 0x2e80 || code > 0xff60) return false;
+  return (code <= 0xa4cf && code !== 0x303f && code !== 0x3040) || (code >= 0xf900 && code <= 0xfaff) || code >= 0xff01;
+}
+
+/** Signs that end a sentence or a bracket, or stand on another: no line begins with them. */
+const CLOSING =
+  "、。，．：；？！）」』】〉》〕］｝ー々ぁぃぅぇぉっゃゅょァィゥェォッャュョ\u302a\u302b\u302c\u302d\u3099\u309a";
+const WORD_CHARS_MAX = 1_000;
 
 const graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" });
 
+interface Part {
+  text: string;
+  readonly ink: Ink;
+}
+
 export function createWrappedText(to: { write(text: string): void; width(): number }): WrappedText {
+  let width = to.width();
   let further = "";
   let indent = 0;
   let column = 0;
-  let word: { readonly text: string; readonly brush: Brush }[] = [];
-  let wordCells = 0;
+  /** The ink that is open. */
+  let ink = NO_INK;
+  /** The word that may go on, and whether its beginning is written since it fits no line. */
+  let word: Part[] = [];
+  let wordChars = 0;
+  let isBroken = false;
+  let isApart = false;
   let hasSpace = false;
   let hasBreak = false;
+  const take = (next: Ink): void => {
+    if (next.open === ink.open) return;
+    to.write(ink.close + next.open);
+    ink = next;
+  };
   const nextLine = (): void => {
+    take(NO_INK);
     to.write(`\n${further}`);
-    indent = cellsOf(plain(further));
+    indent = cellsOf(bare(further));
     column = indent;
     hasSpace = false;
     hasBreak = false;
   };
-  /** A word that fits no line is broken where the line ends. */
-  const writeBroken = (text: string, brush: Brush): void => {
-    let part = "";
-    for (const { segment } of graphemes.segment(text)) {
-      const cells = cellsOf(segment);
-      if (column > indent && column + cells > to.width()) {
-        to.write(brush(part));
-        part = "";
-        nextLine();
-      }
-      part += segment;
-      column += cells;
-    }
-    to.write(brush(part));
+  const put = (text: string, cells: number): void => {
+    to.write(text);
+    column += cells;
   };
-  const flush = (): void => {
-    if (word.length === 0) return;
-    if (hasBreak) nextLine();
-    const gap = hasSpace && column > indent ? 1 : 0;
-    const isWhole = wordCells <= to.width() - indent;
-    if (isWhole && column > indent && column + gap + wordCells > to.width()) nextLine();
-    else if (gap > 0) {
-      to.write(" ");
-      column += 1;
+  /** A word that fits no line is broken where the line ends. */
+  const putBroken = (text: string): void => {
+    if (NARROW.test(text)) {
+      for (let at = 0; at < text.length; ) {
+        if (column >= width && column > indent) nextLineIn(ink);
+        const part = text.slice(at, at + Math.max(1, width - column));
+        put(part, part.length);
+        at += part.length;
+      }
+      return;
     }
-    for (const { text, brush } of word) {
-      if (isWhole) {
-        to.write(brush(text));
-        column += cellsOf(text);
-      } else writeBroken(text, brush);
+    const signs = text.length === 1 ? [{ segment: text }] : graphemes.segment(text);
+    for (const { segment } of signs) {
+      const cells = cellsOf(segment);
+      if (column > indent && column + cells > width) nextLineIn(ink);
+      put(segment, cells);
     }
+  };
+  const nextLineIn = (same: Ink): void => {
+    nextLine();
+    take(same);
+  };
+  const writeWord = (cells: number): void => {
+    const isWhole = !isBroken && cells <= width - indent;
+    if (!isBroken) {
+      if (hasBreak) nextLine();
+      const gap = hasSpace && column > indent ? 1 : 0;
+      // Of a word that fits no line there must be room for a sign.
+      if (column > indent && column + gap + (isWhole ? cells : 1) > width) nextLine();
+      else if (gap > 0) {
+        // The gap within what is underlined is so, too.
+        if (ink.open !== (word[0]?.ink.open ?? "")) take(NO_INK);
+        put(" ", 1);
+      }
+      hasSpace = false;
+    }
+    for (const { text, ink: own } of word) {
+      take(own);
+      if (isWhole) put(text, 0);
+      else putBroken(text);
+    }
+    if (isWhole) column += cells;
     word = [];
-    wordCells = 0;
-    hasSpace = false;
+    wordChars = 0;
+  };
+  const cellsOfWord = (): number => word.reduce((sum, { text }) => sum + cellsOf(text), 0);
+  const flush = (): void => {
+    if (word.length > 0) writeWord(cellsOfWord());
+    isBroken = false;
+    isApart = false;
+  };
+  const grow = (text: string, own: Ink): void => {
+    const last = word.at(-1);
+    if (last !== undefined && last.ink.open === own.open) last.text += text;
+    else word.push({ text, ink: own });
+    wordChars += text.length;
+    if (wordChars <= width - indent && !isBroken) return;
+    // No more than a line of it is kept, nor signs without an end that take no cell.
+    const cells = cellsOfWord();
+    if (cells <= width - indent && !isBroken && wordChars <= WORD_CHARS_MAX) return;
+    writeWord(cells);
+    isBroken = true;
   };
   return {
     begin: (first, rest) => {
+      width = to.width();
       to.write(first);
       further = rest;
-      indent = cellsOf(plain(first));
+      indent = cellsOf(bare(first));
       column = indent;
       hasSpace = false;
       hasBreak = false;
     },
-    add: (text, brush) => {
-      for (const [piece] of text.matchAll(PIECES)) {
-        const isSpace = /^[ \t\n]/.test(piece);
-        const isApart = APART.test(piece);
-        if (isSpace || isApart) flush();
-        if (isSpace) {
-          hasSpace = true;
-          continue;
-        }
-        word.push({ text: piece, brush });
-        wordCells += isApart ? 2 : cellsOf(piece);
+    add: (text, own) => {
+      width = to.width();
+      let from = 0;
+      const growTo = (end: number): void => {
+        if (end <= from) return;
         if (isApart) flush();
+        const part = text.slice(from, end);
+        grow(part, own);
+      };
+      for (let at = 0; at < text.length; at += 1) {
+        const code = text.charCodeAt(at);
+        if (code === 0x20 || code === 0x0a || code === 0x09) {
+          growTo(at);
+          flush();
+          hasSpace = true;
+          from = at + 1;
+        } else if (isUnspaced(code)) {
+          growTo(at);
+          const sign = text[at] ?? "";
+          if (!CLOSING.includes(sign)) flush();
+          grow(sign, own);
+          isApart = true;
+          from = at + 1;
+        }
       }
+      growTo(text.length);
     },
     breakLine: () => {
       flush();
       // Where nothing follows there is no other line.
       hasBreak = true;
     },
+    rest: () => take(NO_INK),
     end: () => {
       flush();
+      take(NO_INK);
       to.write("\n");
     },
   };
 }
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: the marks of our own brushes are taken off to measure.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the marks of our own inks are taken off to measure.
 const MARKS = /\u001b\[[\d;]*m/g;
 
-function plain(text: string): string {
-  return text.replace(MARKS, "");
+function bare(text: string): string {
+  return text.includes("\u001b") ? text.replace(MARKS, "") : text;
 }
