@@ -251,6 +251,8 @@ export function openSessionView(id: string): SessionView {
       if (ending.signal.aborted) return;
       if (!signal.aborted) {
         await pause(AWAY_MS, ending.signal);
+        // A server that is there again may have nothing to tell for hours.
+        if (!isHearing.value && !ending.signal.aborted) await comeBack();
         continue;
       }
       // What streams meanwhile is not told again; it is read whole once it is in the log.

@@ -130,6 +130,10 @@ export function lockAt(path: string, refusal: string): number {
 /** What a call of the disk throws, as a sentence. */
 export function explained(error: unknown, place: string, advice: string): unknown {
   if (error instanceof RuntimeError || !(error instanceof Error && "code" in error && "syscall" in error)) return error;
+  if (error.code === "ENAMETOOLONG")
+    return new RuntimeError("INVALID_PARAMS", "the name of the back-up is too long; choose a shorter one", {
+      cause: error,
+    });
   const why = error.code === "ENOSPC" ? "the disk is full" : messageOf(error);
   return new RuntimeError("SESSION_STORE_ERROR", `${place}: ${why}; ${advice}`, { cause: error });
 }

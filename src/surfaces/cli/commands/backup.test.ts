@@ -72,6 +72,14 @@ describe("rkat backup and rkat restore", () => {
     expect(stderr.endsWith("\r\u001b[K")).toBe(true);
   });
 
+  it("[K2] [H1] refuse a name that no folder can have", async () => {
+    await say("a line");
+    expect(await run("backup", "a".repeat(300))).toMatchObject({
+      code: 2,
+      stderr: "Error: the name of the back-up is too long; choose a shorter one\n",
+    });
+  });
+
   it("[K2] refuse in a sentence what they cannot do", async () => {
     await say("a line");
     mkdirSync(join(cli.cwd, "full"));
