@@ -20,7 +20,7 @@ const args = process.argv.slice(2);
 if (args[0] === "--version" || args[0] === "-V") {
   process.stdout.write(`${readVersion()}\n`);
 } else {
-  const { nodeFault } = await import("./surfaces/wire/node-version.ts");
+  const { nodeFault } = await import("./service/node-version.ts");
   const fault = nodeFault(process.versions.node);
   if (fault === undefined) {
     // Most of a short command is the loading of its code; the second time it need not be compiled.
