@@ -181,6 +181,8 @@ function parts(io: Io): Parts {
       });
     },
     inspectModels: (config) => inspectModels(io.env, config),
+    findLocalServers: async (signal) =>
+      (await import("./providers/local-servers.ts")).findLocalServers({ env: io.env, signal }),
     subAgentsOf: async ({ config, subAgents }) =>
       (await import("./composed-tools.ts")).subAgentsOf({ subAgents }, config),
     serveRpc: async (words) => {

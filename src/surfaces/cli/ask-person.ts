@@ -27,6 +27,11 @@ export async function askLine({ stdin, interrupt }: Io, question: string, over?:
   }
 }
 
+/** Anything but a yes is a no, and so is the end of the input. */
+export async function isAgreed(io: Io, question: string): Promise<boolean> {
+  return /^\s*y(?:es)?\s*$/i.test(await askLine(io, `${question} [y/N] `));
+}
+
 /** What the model is told where `ask` has nobody to ask. */
 export const UNATTENDED =
   "nobody can be asked here; allow it with --allow, like --allow 'shell(git *)', or everything with --yes";

@@ -7,6 +7,7 @@ import { addRunFlags, type RunFlags, readSchema, resumeFlag, withHooksOverride }
 import { askForTrust } from "./commands/trust.ts";
 import { type Chat, createAgentTalk, createConversation } from "./conversation.ts";
 import { writeError, writeInterrupted } from "./failure.ts";
+import { ensureModel } from "./first-run.ts";
 import { describeHelp } from "./help.ts";
 import { counted, createPaint, type Io, interruptedExit, oneLine } from "./io.ts";
 import { type Opened, withRuntime, withSessions } from "./open-runtime.ts";
@@ -55,6 +56,7 @@ async function chat(invocation: Invocation, given: ChatFlags): Promise<number> {
   }
   const outputSchema = await readSchema(flags.schema, io.cwd);
   await askForTrust(invocation);
+  if (!(await ensureModel(invocation, flags))) return ERRORS.INVALID_PARAMS.exit;
   const open = flags.resume === undefined ? withRuntime : withSessions;
   const log = createLogLines(io);
   const use = async (opened: Opened): Promise<number> => {
