@@ -74,7 +74,14 @@ describe("[G5] servers of models on this machine", () => {
   it("name only models that could be names", async () => {
     const names = ["\u001b[2Jevil", "a b", "", "-rf", 'x"\n[hooks]', "y".repeat(300), 7, null, { toString: "x" }];
     const found = await lookAt(
-      json({ models: [...names.map((name) => ({ name })), null, "text", { name: "good:1b" }] }),
+      json({
+        models: [
+          ...names.map((name) => ({ name })),
+          null,
+          "text",
+          { name: "good:1b", details: { family: { toString: 1 } }, modified_at: { valueOf: 2 } },
+        ],
+      }),
     );
     expect(found?.models).toEqual([{ name: "good:1b", bytes: undefined }]);
     const many = await lookAt(

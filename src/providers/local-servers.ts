@@ -46,9 +46,9 @@ async function askOllama(url: string, signal: AbortSignal): Promise<LocalServer 
   if (rows === undefined) return undefined;
   const models = rows.flatMap(({ name, size, modified_at, details }) => {
     const { family } = Object(details);
-    if (!isModelName(name) || isEmbedder(name) || isEmbedder(String(family))) return [];
+    if (!isModelName(name) || isEmbedder(name) || isEmbedder(textOf(family))) return [];
     const bytes = typeof size === "number" && size > 0 ? size : undefined;
-    return [{ name, bytes, at: String(modified_at) }];
+    return [{ name, bytes, at: textOf(modified_at) }];
   });
   const sorted = models.sort((a, b) => (b.bytes ?? 0) - (a.bytes ?? 0) || (a.at < b.at ? 1 : -1));
   return {
@@ -73,6 +73,10 @@ function rowsOf(answer: unknown, key: string): readonly Readonly<Record<string, 
   const rows: unknown = Object(answer)[key];
   if (!Array.isArray(rows)) return undefined;
   return rows.slice(0, MODELS_MAX).map(Object);
+}
+
+function textOf(value: unknown): string {
+  return typeof value === "string" ? value : "";
 }
 
 /** What is written to a file and shown on a terminal: anything else is no name that a server of ours would use. */

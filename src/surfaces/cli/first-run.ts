@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import type { Config } from "../../config/load-config.ts";
 import { asRuntimeError } from "../../contract/error.ts";
 import { withoutControls } from "../wire/terminal-text.ts";
 import { canAsk } from "./ask-person.ts";
@@ -20,16 +21,16 @@ export async function ensureModel(invocation: Invocation, flags: RunFlags): Prom
   const { model, provider } = fieldsOf("createSession", flags);
   const isNamed = (model ?? provider ?? flags.resume) !== undefined;
   if (isNamed || flags.output === "json" || !canAsk(io)) return true;
-  if (!(await lacksModel(invocation))) return true;
+  const { config } = await loadHere(invocation);
+  if (!(await lacksModel(invocation, config))) return true;
   io.stderr.write("There is no model yet: no configuration names one, and no key is set.\n");
   return (await chooseModel(invocation)) !== undefined;
 }
 
 /** Whether nothing says which model is asked: no file, no variable, no key. */
-export async function lacksModel(invocation: Invocation): Promise<boolean> {
-  const { config } = await loadHere(invocation);
+export async function lacksModel({ parts }: Invocation, config: Config): Promise<boolean> {
   if ((config.agent.model ?? config.agent.provider) !== undefined) return false;
-  const outlook = await invocation.parts.inspectModels(config);
+  const outlook = await parts.inspectModels(config);
   if (outlook.providers.some(({ hasKey }) => hasKey)) return false;
   return outlook.chooseDefault().then(
     () => false,

@@ -38,31 +38,32 @@ export async function mend(invocation: Invocation, isYes: boolean): Promise<Mend
     throw new RuntimeError("INVALID_PARAMS", "nobody can be asked here; rkat doctor --fix --yes mends without asking");
   const fixed: string[] = [];
   const left: string[] = [];
-  const tryRepair = async ({ does, otherwise, run }: Repair): Promise<boolean> => {
-    const isWanted = isYes || (await isAgreed(io, withoutControls(`${does}?`)));
-    if (!isWanted) left.push(otherwise);
-    if (!isWanted) return false;
+  /** Whether it was done: what fails is left, in the sentence that says why. */
+  const isDone = async (run: () => Promise<string | undefined>, otherwise: string): Promise<boolean> => {
     try {
-      fixed.push(await run());
-      return true;
+      const done = await run();
+      (done === undefined ? left : fixed).push(done ?? otherwise);
+      return done !== undefined;
     } catch (thrown) {
+      if (io.interrupt.aborted) throw thrown;
       left.push(asRuntimeError(thrown).message);
       return false;
     }
   };
+  const isMended = ({ does, otherwise, run }: Repair): Promise<boolean> =>
+    isDone(async () => (isYes || (await isAgreed(io, withoutControls(`${does}?`))) ? run() : undefined), otherwise);
   for (let keys = 0; keys < KEYS_MAX; keys += 1) {
     const repair = await keyRepair(invocation);
-    if (repair === undefined || !(await tryRepair(repair))) break;
+    if (repair === undefined || !(await isMended(repair))) break;
   }
   for (const repair of [await permissionRepair(invocation), await leftoverRepair(invocation)])
-    if (repair !== undefined) await tryRepair(repair);
+    if (repair !== undefined) await isMended(repair);
   // A configuration that cannot be read is told of by what is looked at afterwards.
   const loaded = await loadHere(invocation).catch(() => undefined);
   if (loaded === undefined) return { fixed, left };
-  if (await lacksModel(invocation)) {
-    const done = canAsk(io) && !isYes ? await chooseModel(invocation) : undefined;
-    if (done === undefined) left.push("no model is set up: rkat at a terminal asks for one, or set a provider's key");
-    else fixed.push(done);
+  if (await lacksModel(invocation, loaded.config)) {
+    const advice = "no model is set up: rkat at a terminal asks for one, or set a provider's key";
+    await isDone(async () => (canAsk(io) && !isYes ? chooseModel(invocation) : undefined), advice);
   }
   return { fixed, left: [...left, ...(await ollamaAdvice(invocation, loaded.config)), ...trustAdvice(loaded)] };
 }
@@ -95,31 +96,42 @@ async function keyRepair(invocation: Invocation): Promise<Repair | undefined> {
   return undefined;
 }
 
-const OWNER_ONLY = 0o077;
+const OTHERS = 0o077;
 
 /** What is kept is nobody else's business, and we must be able to write it. */
 async function permissionRepair(invocation: Invocation): Promise<Repair | undefined> {
   const { stateFolder } = invocation.place();
-  const wrong = (await entriesOf(invocation)).filter(({ mode, wanted }) => {
-    return (mode & OWNER_ONLY) !== 0 || (mode & wanted) !== wanted;
-  });
-  if (wrong.length === 0) return undefined;
-  const what = `${counted(wrong.length, "place")} of ${stateFolder}`;
+  if ((await wronglyOpen(invocation)).length === 0) return undefined;
   return {
-    does: `Make ${what} yours alone to read and write`,
+    does: `Make what is kept in ${stateFolder} yours alone to read and write`,
     otherwise: `others can read what is kept, or you cannot write it: chmod -R u+rwX,go= ${stateFolder}`,
     run: async () => {
-      // The folders first: what lies in one that is closed to us cannot be reached.
-      for (const { path, wanted } of wrong) {
-        await chmod(path, wanted).catch((cause: unknown) => {
-          const why = isErrno(cause) ? cause.code : "it failed";
-          const advice = "chown it to yourself, or keep sessions elsewhere with --state-root FOLDER";
-          throw new RuntimeError("INVALID_PARAMS", `${path} cannot be changed (${why}); ${advice}`, { cause });
-        });
+      let count = 0;
+      // What lies in a folder that was closed to us is only seen once it is open.
+      for (let depth = 0; depth < DEPTH_MAX; depth += 1) {
+        const wrong = await wronglyOpen(invocation);
+        for (const { path, wanted } of wrong) await makeOwn(path, wanted);
+        count += wrong.length;
+        if (wrong.length === 0) break;
       }
-      return `made ${what} yours alone`;
+      return `made ${counted(count, "place")} of ${stateFolder} yours alone`;
     },
   };
+}
+
+const DEPTH_MAX = 8;
+
+async function makeOwn(path: string, mode: number): Promise<void> {
+  await chmod(path, mode).catch((cause: unknown) => {
+    const why = isErrno(cause) ? cause.code : "it failed";
+    const advice = "chown it to yourself, or keep sessions elsewhere with --state-root FOLDER";
+    throw new RuntimeError("INVALID_PARAMS", `${path} cannot be changed (${why}); ${advice}`, { cause });
+  });
+}
+
+async function wronglyOpen(invocation: Invocation): Promise<readonly Entry[]> {
+  const entries = await entriesOf(invocation);
+  return entries.filter(({ mode, wanted }) => (mode & OTHERS) !== 0 || (mode & wanted) !== wanted);
 }
 
 interface Entry {
@@ -136,12 +148,21 @@ async function entriesOf({ place }: Invocation): Promise<readonly Entry[]> {
   const { stateFolder, projectRoot } = place();
   const root = dirname(stateFolder);
   if (await isLinked(projectRoot, stateFolder)) return [];
-  const names = await readdir(stateFolder, { recursive: true }).catch(() => []);
   // A folder that others chose for realms may have to be open to them.
   const above = root === join(projectRoot, ".rkat", "realms") ? [root] : [];
-  const paths = [...above, stateFolder, ...names.sort().map((name) => join(stateFolder, name))];
+  const paths = [...above, stateFolder, ...(await pathsIn(stateFolder))];
   const found = await Promise.all(paths.map((path) => entryAt(path, path.slice(stateFolder.length + 1))));
   return found.filter((entry) => entry !== undefined);
+}
+
+/** What lies in a folder and those in it, as far as it can be seen; a link is not followed. */
+async function pathsIn(folder: string, depth = 1): Promise<readonly string[]> {
+  const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
+  const inside = entries.map(async (entry) => {
+    const path = join(folder, entry.name);
+    return [path, ...(entry.isDirectory() && depth < DEPTH_MAX ? await pathsIn(path, depth + 1) : [])];
+  });
+  return (await Promise.all(inside)).flat();
 }
 
 /** Whether a link leads to the folder, of which nobody knows what it holds. */
