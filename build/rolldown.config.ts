@@ -80,6 +80,8 @@ const threads = loadedBy("src/service/reading-worker.ts", "src/service/schema-wo
 // Few files, since each takes half a millisecond to find, and each with what is needed together: a short command, a
 // client and a thread load theirs without the rest.
 const groups = [
+  // Alone: whoever is too old for the rest can still load it.
+  { name: "node-version", test: /\/src\/service\/node-version\.ts$/ },
   { name: "zod", test: /node_modules\/zod\// },
   { name: "client", test: (id: string) => index.has(id) && client.has(id) },
   { name: "text", test: (id: string) => index.has(id) && threads.has(id) },

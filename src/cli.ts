@@ -23,7 +23,7 @@ const args = process.argv.slice(2);
 if (args[0] === "--version" || args[0] === "-V") {
   process.stdout.write(`${readVersion()}\n`);
 } else {
-  const { nodeFault } = await import("./surfaces/wire/node-version.ts");
+  const { nodeFault } = await import("./service/node-version.ts");
   const fault = nodeFault(process.versions.node);
   if (fault === undefined) {
     // Most of a short command is the loading of its code; the second time it need not be compiled.
@@ -216,6 +216,8 @@ function parts(io: Io): Parts {
       });
     },
     inspectModels: (config) => inspectModels(io.env, config),
+    findLocalServers: async (signal) =>
+      (await import("./providers/local-servers.ts")).findLocalServers({ env: io.env, signal }),
     subAgentsOf: async ({ config, subAgents }) =>
       (await import("./composed-tools.ts")).subAgentsOf({ subAgents }, config),
     serveRpc: async (words) => {

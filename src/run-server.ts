@@ -2,8 +2,8 @@ import { readFileSync } from "node:fs";
 // Not by name: an older Node has no such export, and would end with a stack trace before it is told.
 import nodeModule from "node:module";
 import { homedir } from "node:os";
+import { nodeFault } from "./service/node-version.ts";
 import type { AcpParts } from "./surfaces/acp/start.ts";
-import { nodeFault } from "./surfaces/wire/node-version.ts";
 import type { ServerIo, ServerParts } from "./surfaces/wire/start.ts";
 
 type Start = (

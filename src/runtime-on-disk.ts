@@ -20,6 +20,7 @@ import type { RowQuery, Store } from "./ports/store.ts";
 import { compactionOf, createRuntime, type Runtime, type RuntimeOptions } from "./runtime.ts";
 import { type Encryption, keysIn, openSeal, refuseSealedDatabase } from "./sealed-realm.ts";
 import type { AgentHome } from "./service/agent/agent-operations.ts";
+import { requireNode } from "./service/runtime-options.ts";
 import { readEvents } from "./service/subscriptions.ts";
 import { createSystemClock } from "./service/system-clock.ts";
 import type { Verification } from "./stores/embedded/open.ts";
@@ -45,6 +46,7 @@ export interface OpenOptions extends Omit<RuntimeOptions, "store"> {
  * folder's own `config.toml` wins over what is given, as far as it is trusted.
  */
 export async function openRuntime(options: OpenOptions): Promise<Runtime> {
+  requireNode(process.versions.node);
   const { config, telemetry, env = process.env, warn = () => {} } = options;
   if (!config?.telemetry.enabled || telemetry !== undefined) return openComposed(options);
   const { createSending } = await import("./telemetry/sending.ts");
@@ -297,6 +299,7 @@ export async function openEmbeddedStore(
   folder: string,
   options: { now?: () => number; warn?: (sentence: string) => void; seal?: Seal | undefined } = {},
 ): Promise<Store> {
+  requireNode(process.versions.node);
   const { openStore } = await import("./stores/embedded/open.ts");
   return openStore({ folder, foldRow, host: { pid: process.pid, isRunning }, ...options });
 }

@@ -42,7 +42,7 @@ import { translateFailures } from "./service/live-sessions.ts";
 import { searchForTools } from "./service/memory-operations.ts";
 import { createPermits, createProjectAnswers } from "./service/permissions.ts";
 import { createRuntimeCalls, type Runtime } from "./service/runtime-calls.ts";
-import { requireOptions } from "./service/runtime-options.ts";
+import { requireNode, requireOptions } from "./service/runtime-options.ts";
 import { createSessionMemory, type MemoryParts, type SessionMemory } from "./service/session-memory.ts";
 import { type Configured, createSessionService } from "./service/session-service.ts";
 import { type CompactionOptions, composeCompaction } from "./service/session-settings.ts";
@@ -139,6 +139,7 @@ const sha256 = (text: string): string => hash("sha256", text);
 
 /** Composes a runtime. Nothing is read, opened or loaded before it is needed. */
 export function createRuntime(options: RuntimeOptions = {}): Runtime {
+  requireNode(process.versions.node);
   requireOptions(options, Object.keys(TOOL_PRESETS));
   const { config = defaultConfig(), env = process.env, clock = createSystemClock() } = options;
   const ownModel = ownModelOf(options.model);

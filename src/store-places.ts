@@ -10,6 +10,7 @@ import type { Store } from "./ports/store.ts";
 import { createInMemoryStore } from "./runtime.ts";
 import { AGENTS, isRunning, openConfigFile, openEmbeddedStore, refuseLinksIn, verifyStore } from "./runtime-on-disk.ts";
 import { type Encryption, openSeal, refuseSealedDatabase } from "./sealed-realm.ts";
+import { requireNode } from "./service/runtime-options.ts";
 import { type CopyOptions, type CopyReport, copyKept, type KeptPlace } from "./service/store-copy.ts";
 import { createSystemClock } from "./service/system-clock.ts";
 import type { BackupReport } from "./stores/embedded/backup.ts";
@@ -55,6 +56,7 @@ export async function copyStore(
   to: StoreAddress,
   options: CopyStoreOptions = {},
 ): Promise<CopyReport> {
+  requireNode(process.versions.node);
   const { env = process.env, warn = () => {}, fromEncryption = {}, toEncryption = {}, ...copying } = options;
   refuseNested(from.place, to.place);
   const source = await openPlace(from, { role: "from", isDry: false, env, warn, encryption: fromEncryption });

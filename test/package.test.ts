@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { defaultConfig } from "../src/config/load-config.ts";
+import { nodeFault } from "../src/service/node-version.ts";
 import { openApiDocument } from "../src/surfaces/rest/openapi.ts";
 
 const root = join(import.meta.dirname, "..");
@@ -40,6 +41,15 @@ const WATCHED = `
   console.log(JSON.stringify({ steps, config: defaultConfig() }));
 `;
 
+/** A Node of the machine's own that is too old for us, where there is one. */
+async function oldNode(): Promise<string | undefined> {
+  for (const path of ["/usr/bin/node", "/usr/local/bin/node"].filter((one) => existsSync(one))) {
+    const { stdout } = await promisify(execFile)(path, ["--version"]);
+    if (nodeFault(stdout.trim().slice(1)) !== undefined) return path;
+  }
+  return undefined;
+}
+
 interface Watched {
   readonly steps: readonly { readonly what: string; readonly schemas: number; readonly urls: readonly string[] }[];
   readonly config: unknown;
@@ -58,11 +68,26 @@ describe.skipIf(!existsSync(join(dist, "index.js")))("the package as it is built
     ]);
     const files = steps.map(({ urls }) => urls.map((url) => url.replace(/^.*\/|-[\w-]{8}\.js$/g, "")).sort());
     expect(files.slice(0, 2)).toEqual([
-      ["client", "contract", "index.js", "runtime", "text", "zod"],
+      ["client", "contract", "index.js", "node-version", "runtime", "text", "zod"],
       ["config-file", "files-behind", "folder", "open", "open", "rkat-files"],
     ]);
     // A key that has no value is not in JSON.
     expect(config).toEqual(JSON.parse(JSON.stringify(defaultConfig())));
+  });
+
+  it("[H1] a Node that is too old is told so by whatever composes a runtime", async ({ skip }) => {
+    const node = await oldNode();
+    if (node === undefined) return skip("there is no Node below 22.18 on this machine");
+    const { stdout } = await promisify(execFile)(node, [
+      "--input-type=module",
+      "-e",
+      `const { createRuntime, openRuntime, openEmbeddedStore, copyStore } = await import(process.argv[1]);
+       const calls = [() => createRuntime({ model: "offline" }), () => openRuntime({ stateFolder: "x" }),
+         () => openEmbeddedStore("x"), () => copyStore({ place: "x" }, { place: "y" })];
+       for (const call of calls) await (async () => call())().catch(({ message }) => console.log(message));`,
+      join(dist, "index.js"),
+    ]);
+    expect(stdout).toMatch(/^(?:rkat needs Node 22\.18 or newer; this is Node \d+\.\d+\.\d+\.\n){4}$/);
   });
 
   it("has every schema as the sources say it", async () => {

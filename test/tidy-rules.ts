@@ -106,8 +106,8 @@ const PURE = /^src\/(?:core|contract|ports|text|wasm)\//;
 const MAY_TOUCH: readonly { readonly path: RegExp; readonly uses: RegExp }[] = [
   { path: /^src\/(?:cli|run-server)\.ts$/, uses: /./ },
   { path: /^src\/client\.ts$/, uses: /^process\.(?:env|execPath)$/ },
-  { path: /^src\/runtime(?:-on-disk)?\.ts$/, uses: /^process\.(?:env|cwd|pid|kill)$/ },
-  { path: /^src\/store-places\.ts$/, uses: /^process\.(?:env|cwd|pid)$/ },
+  { path: /^src\/runtime(?:-on-disk)?\.ts$/, uses: /^process\.(?:env|cwd|pid|kill|versions)$/ },
+  { path: /^src\/store-places\.ts$/, uses: /^process\.(?:env|cwd|pid|versions)$/ },
   { path: /^src\/embedders\/model-child\.ts$/, uses: /^process\.(?:argv|env|kill|on|once|pid|send)$/ },
   { path: /^src\/tools\/(?:command|shell)\.ts$/, uses: /^process\.kill$/ },
   // What a process has used nobody else knows.

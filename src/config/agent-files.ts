@@ -87,9 +87,13 @@ async function readSmall(path: string): Promise<string> {
     // Before it is opened: to open a pipe would wait for whoever writes to it.
     const { size } = await stat(path).then((found) => (found.isFile() ? found : Promise.reject(new Error("no file"))));
     if (size > PROMPT_BYTES_MAX) throw invalid(path, `it has ${size} bytes; shorten it to ${PROMPT_BYTES_MAX}`);
-    await using handle = await open(path, "r");
-    const { bytesRead, buffer } = await handle.read({ buffer: Buffer.alloc(PROMPT_BYTES_MAX) });
-    return new TextDecoder("utf-8", { fatal: true }).decode(buffer.subarray(0, bytesRead));
+    const handle = await open(path, "r");
+    try {
+      const { bytesRead, buffer } = await handle.read({ buffer: Buffer.alloc(PROMPT_BYTES_MAX) });
+      return new TextDecoder("utf-8", { fatal: true }).decode(buffer.subarray(0, bytesRead));
+    } finally {
+      await handle.close();
+    }
   } catch (cause) {
     if (cause instanceof RuntimeError) throw cause;
     if (cause instanceof TypeError) throw invalid(path, "it is no text; save it as UTF-8", cause);

@@ -101,6 +101,43 @@ export function describeProblems(error: z.ZodError, { raw, schema, sourceOf }: G
   });
 }
 
+/** A key that is none, in the file or the variable it comes from, and the one it is a slip of the finger away from. */
+export interface UnknownKey {
+  readonly source: string;
+  readonly path: readonly string[];
+  readonly meant: readonly string[] | undefined;
+}
+
+/** The same problems as far as they are keys that are none, for who would mend them. */
+export function unknownKeys(error: z.ZodError, { schema, sourceOf }: Omit<Given, "raw">): readonly UnknownKey[] {
+  return error.issues.flatMap((issue) => {
+    if (issue.code !== "unrecognized_keys") return [];
+    return issue.keys.map((key) => {
+      const path = [...issue.path, key].map(String);
+      return { source: sourceOf(path), path, meant: keyMeant(path, schema) };
+    });
+  });
+}
+
+/** A key beside the unknown one that is spelled nearly as it is. */
+function keyMeant(path: readonly string[], schema: z.ZodType): readonly string[] | undefined {
+  const [section, name] = [path.slice(0, -1), path.at(-1) ?? ""];
+  const names = knownKeys(schema).flatMap((known) => (isBeside(known, section) ? [known.at(-1) ?? ""] : []));
+  const slips = names.map((known) => ({ known, distance: editDistance(name, known) }));
+  const [first] = slips.sort((a, b) => a.distance - b.distance);
+  return first !== undefined && first.distance <= SLIP_MAX && first.distance < name.length / 2
+    ? [...section, first.known]
+    : undefined;
+}
+
+const SLIP_MAX = 2;
+
+/** Whether a known key stands in this section; a name that the user chooses may be any. */
+function isBeside(known: readonly string[], section: readonly string[]): boolean {
+  const parents = known.slice(0, -1);
+  return parents.length === section.length && parents.every((part, index) => [ANY_NAME, section[index]].includes(part));
+}
+
 function badValue(path: Path, message: string, raw: unknown, source: string): string {
   const value = path.reduce<unknown>((at, key) => (isParent(at) ? at[String(key)] : undefined), raw);
   const key = path.map(String).join(".");
@@ -129,8 +166,7 @@ function nearestKey(path: readonly string[], schema: z.ZodType): string {
   const section = path.slice(0, -1);
   const ranked = knownKeys(schema).flatMap((known) => {
     const [parents, name] = [known.slice(0, -1), known.at(-1) ?? ""];
-    const isSibling =
-      parents.length === section.length && parents.every((part, index) => [ANY_NAME, section[index]].includes(part));
+    const isSibling = isBeside(known, section);
     if (!isSibling && parents.includes(ANY_NAME)) return [];
     const key = [...(isSibling ? section : parents), name].join(".");
     const distance = editDistance(path.at(-1) ?? "", name);

@@ -1,6 +1,6 @@
 import { RuntimeError } from "../contract/error.ts";
 import { type JsonTable, mergePatch } from "../contract/input.ts";
-import { describeProblems, isTable, spellConfig, tellConfig } from "./config-file.ts";
+import { describeProblems, isTable, spellConfig, tellConfig, unknownKeys } from "./config-file.ts";
 import { type Config, ConfigFile, LIMIT_SPELLINGS, SWITCHES } from "./config-schema.ts";
 import { DEFAULT_CONFIG } from "./default-config.ts";
 import { withUsersHooks } from "./hooks-schema.ts";
@@ -53,7 +53,9 @@ export function composeLayers(
       return variable?.name ?? (holds(realm, path) ? name : (file.name ?? name));
     };
     const problems = describeProblems(parsed.error, { raw, schema: ConfigFile, sourceOf });
-    throw new RuntimeError("INVALID_PARAMS", problems[0] ?? "the configuration is invalid", { details: { problems } });
+    const unknown_keys = unknownKeys(parsed.error, { schema: ConfigFile, sourceOf });
+    const details = unknown_keys.length === 0 ? { problems } : { problems, unknown_keys };
+    throw new RuntimeError("INVALID_PARAMS", problems[0] ?? "the configuration is invalid", { details });
   };
 }
 

@@ -325,6 +325,7 @@ describe("refusals", () => {
         "/p/rkat.toml: agent.modle is not a known key; did you mean agent.model?",
         "/p/rkat.toml: agent.max_turns is 0; write a whole number of at least 1",
       ],
+      unknown_keys: [{ source: "/p/rkat.toml", path: ["agent", "modle"], meant: ["agent", "model"] }],
     });
   });
 });

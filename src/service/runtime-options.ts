@@ -1,7 +1,14 @@
 import { RuntimeError } from "../contract/error.ts";
 import { requireTools } from "../core/tool-batch.ts";
 import type { Tool } from "../ports/tool.ts";
+import { nodeFault } from "./node-version.ts";
 import { requireNames } from "./options.ts";
+
+/** Throws INVALID_PARAMS for a Node that is too old: it would fail later, and say less. */
+export function requireNode(version: string): void {
+  const fault = nodeFault(version);
+  if (fault !== undefined) throw new RuntimeError("INVALID_PARAMS", fault);
+}
 
 type Expected = readonly [isIt: (value: unknown) => boolean, wanted: string];
 const isObject = (value: unknown): boolean => typeof value === "object" && value !== null;

@@ -26,6 +26,8 @@ export interface SkillCatalogue {
   read(skill: Skill): Promise<SkillReading>;
   rows(): Promise<readonly SkillRow[]>;
   rowOf(skill: Skill): Promise<SkillRow>;
+  /** Those that hold. */
+  readonly names: readonly string[];
   /** A line a skill, for a model that asks. */
   readonly lines: readonly string[];
   /** What is said of them at the end of a system prompt. */
@@ -64,6 +66,7 @@ export function createSkillCatalogue(skills: readonly (Skill | InlineSkill)[], h
     read,
     rowOf,
     rows: () => Promise.all(all.map(rowOf)),
+    names: known.map(({ name }) => name),
     lines: known.map((skill) => lineOf(skill, DESCRIPTION_CHARS_MAX)),
     prompt: promptOf(known),
     allowedBy: (loaded) => [...new Set(loaded.flatMap((one) => allowed.get(nameOf(one)) ?? []))],

@@ -12,6 +12,7 @@ import type { Clock } from "../ports/clock.ts";
 import type { ToolSpec } from "../ports/model.ts";
 import type { Skill } from "../ports/skill.ts";
 import type { Store } from "../ports/store.ts";
+import { nearMiss } from "../text/near-miss.ts";
 import { type CompactionPart, requireReachableFor } from "./compaction-part.ts";
 import type { Service } from "./dispatch.ts";
 import { appendEntries, type LiveSession, type LiveSessions } from "./live-sessions.ts";
@@ -69,6 +70,7 @@ export function createSkills(parts: SkillParts): Skills {
   const requireOn = (): void => {
     if (!parts.isOn()) throw new RuntimeError("INTERNAL_ERROR", "skills not enabled");
   };
+  const namesHere = (): readonly string[] => [...catalogue.names, ...(parts.hasMemory ? [MEMORY.row.name] : [])];
   const noticeOf = (skill: Skill, body: string, sha256: string): EntryBody => ({
     kind: "notice",
     message: {
@@ -87,7 +89,7 @@ export function createSkills(parts: SkillParts): Skills {
         // Its text goes along with every request of a session that has memory.
         if (isMemory(ref) && settings.tools.memory) continue;
         const skill = isMemory(ref) ? undefined : catalogue.find(ref);
-        if (skill === undefined) throw notFound(field, ref);
+        if (skill === undefined) throw notFound(field, ref, namesHere());
         requireOn();
         if (!wanted.has(skill)) wanted.set(skill, await loadingOf(skill, held));
       }
@@ -107,7 +109,7 @@ export function createSkills(parts: SkillParts): Skills {
     const session = await parts.live.find(sessionId);
     try {
       const skill = catalogue.find({ skill_name: name });
-      if (skill === undefined) throw notFound("name", { skill_name: name });
+      if (skill === undefined) throw notFound("name", { skill_name: name }, namesHere());
       if (file !== undefined) return await skill.readFile(file);
       const { body, sha256 } = await catalogue.read(skill);
       const notice = noticeOf(skill, body, sha256);
@@ -155,7 +157,7 @@ export function createSkills(parts: SkillParts): Skills {
         const ref = { skill_name, ...(source_uuid === undefined ? {} : { source_uuid }) };
         if (isMemory(ref) && parts.hasMemory && file === undefined) return { ...MEMORY.row, body: MEMORY.body };
         const skill = isMemory(ref) ? undefined : catalogue.find(ref);
-        if (skill === undefined) throw notFound("skill_name", ref);
+        if (skill === undefined) throw notFound("skill_name", ref, namesHere());
         if (file !== undefined) return { ...(await catalogue.rowOf(skill)), body: await skill.readFile(file) };
         const { body, allowedTools } = await catalogue.read(skill);
         const { files } = skill;
@@ -201,12 +203,14 @@ function requireRoom(
 /** Where whoever asks finds what there is. */
 const LISTED_BY = { tool: "load_skill without a name", caller: "rkat skill list, or skills/list," };
 
-function notFound(field: string, { source_uuid, skill_name }: SkillRef): RuntimeError {
+function notFound(field: string, { source_uuid, skill_name }: SkillRef, names: readonly string[]): RuntimeError {
   const shown = SKILL_NAME.test(skill_name) ? skill_name : JSON.stringify(skill_name.slice(0, 80));
   const name = source_uuid === undefined ? shown : `${shown} of ${source_uuid}`;
+  const meant = nearMiss(skill_name, names);
+  const hint = meant === undefined ? "" : `did you mean ${meant}? `;
   return new RuntimeError(
     "SKILL_NOT_FOUND",
-    `${field}: there is no skill ${name} here; ${LISTED_BY[field === "name" ? "tool" : "caller"]} names those there are`,
+    `${field}: there is no skill ${name} here; ${hint}${LISTED_BY[field === "name" ? "tool" : "caller"]} names those there are`,
   );
 }
 

@@ -58,6 +58,7 @@ const PARTS: Parts = {
   serveAcp: async () => 0,
   serveRest: async () => 0,
   serveConsole: async () => 0,
+  findLocalServers: async () => [],
   createScriptedModel: async (script) => createScriptedModel(script),
   subAgentsOf: async ({ config, subAgents }) => subAgentsOf({ subAgents }, config),
   inspectModels: async () => ({

@@ -57,8 +57,17 @@ export const PARTS: Parts = {
   },
   createScriptedModel: async (script) => createScriptedModel(script),
   subAgentsOf: async ({ config, subAgents }) => subAgentsOf({ subAgents }, config),
+  findLocalServers: async () => [],
   inspectModels: async () => ({
-    providers: [{ provider: "openai", keyVariable: "OPENAI_API_KEY", hasKey: false, baseUrl: "https://a.test/v1?k=1" }],
+    providers: [
+      {
+        provider: "openai",
+        keyVariable: "OPENAI_API_KEY",
+        hasKey: false,
+        baseUrl: "https://a.test/v1?k=1",
+        defaultModel: "gpt",
+      },
+    ],
     chooseDefault: async () => ({ provider: "offline", modelId: "offline" }),
   }),
 };

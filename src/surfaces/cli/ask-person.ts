@@ -20,9 +20,12 @@ export async function askLine({ stdin, interrupt }: Io, question: string, over?:
   // Not as a terminal: the line is then edited, and Ctrl-C heard, as for any command.
   const lines = createInterface({ input, output, terminal: false });
   try {
-    const ended = new Promise<string>((resolve) => lines.once("close", () => resolve("")));
+    const ended = new Promise<undefined>((resolve) => lines.once("close", () => resolve(undefined)));
     const signal = over === undefined ? interrupt : AbortSignal.any([interrupt, over]);
-    return await Promise.race([lines.question(question, { signal }), ended]);
+    const line = await Promise.race([lines.question(question, { signal }), ended]);
+    // Nobody has pressed Enter: what is said next would stand behind the question.
+    if (line === undefined) output.write("\n");
+    return line ?? "";
   } finally {
     lines.close();
   }
@@ -43,6 +46,11 @@ export interface Question {
 /** The question where it is one line. */
 export function lineOf({ words, choices }: Question): string {
   return `${words} ${choices.map(({ word, meaning }) => `${word} ${meaning}`).join(" · ")}: `;
+}
+
+/** Anything but a yes is a no, and so is the end of the input. */
+export async function isAgreed(io: Io, question: string): Promise<boolean> {
+  return /^\s*y(?:es)?\s*$/i.test(await askLine(io, `${question} [y/N] `));
 }
 
 /** What the model is told where `ask` has nobody to ask. */

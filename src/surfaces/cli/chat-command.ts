@@ -9,6 +9,7 @@ import { addRunFlags, type RunFlags, readSchema, resumeFlag, withHooksOverride }
 import { askForTrust } from "./commands/trust.ts";
 import { type Chat, createAgentTalk, createConversation } from "./conversation.ts";
 import { writeError, writeInterrupted } from "./failure.ts";
+import { ensureModel } from "./first-run.ts";
 import { describeHelp } from "./help.ts";
 import { counted, createPaint, type Io, interruptedExit, oneLine } from "./io.ts";
 import { type Opened, withRuntime, withSessions } from "./open-runtime.ts";
@@ -71,6 +72,7 @@ async function chat(given: Invocation, wanted: ChatFlags): Promise<number> {
   }
   const outputSchema = await readSchema(flags.schema, io.cwd);
   await askForTrust(given);
+  if (!(await ensureModel(given, flags))) return ERRORS.INVALID_PARAMS.exit;
   const stage = canDraw(io) ? (await import("./chat-stage.ts")).openStage(io) : undefined;
   try {
     return await converse({ ...given, io: stage?.io ?? io }, { flags, outputSchema, stage });

@@ -1,5 +1,6 @@
 import { Command, CommanderError } from "commander";
 import { RuntimeError } from "../../contract/error.ts";
+import { nearMiss } from "../../text/near-miss.ts";
 import { withoutControls } from "../wire/terminal-text.ts";
 import { addChatCommand, chatWhereChosen } from "./chat-command.ts";
 import { addAccessCommand } from "./commands/access.ts";
@@ -28,7 +29,7 @@ import { addTrustCommand } from "./commands/trust.ts";
 import { addUsageCommand } from "./commands/usage.ts";
 import { addDemoCommand } from "./demo-command.ts";
 import { reportFailure } from "./failure.ts";
-import { configureHelp, describeHelp, nearMiss } from "./help.ts";
+import { configureHelp, describeHelp } from "./help.ts";
 import { createPaint, type Io } from "./io.ts";
 import { addPlaceFlags, createPlace, type Invocation, type Parts } from "./parts.ts";
 
@@ -38,19 +39,34 @@ export async function runCommandLine(io: Io, parts: Parts): Promise<number> {
   const exitWith = (code: number): void => {
     exitCode = code;
   };
-  const program = createProgram(io, parts, { exitWith, only: commandNamed(io.args) });
   try {
-    if (io.args.length === 0 && io.stdin.kind === "terminal") {
+    const args = isChat(io, parts) ? ["chat", ...io.args] : io.args;
+    const program = createProgram(io, parts, { exitWith, only: commandNamed(args) });
+    if (args.length === 0 && io.stdin.kind === "terminal") {
       program.outputHelp();
       return 0;
     }
-    refuseNearMiss(io.args, program);
-    await program.parseAsync(settleServerCommand(settleResume(io.args)), { from: "user" });
+    refuseNearMiss(args, program);
+    await program.parseAsync(settleServerCommand(settleResume(args)), { from: "user" });
     return exitCode;
   } catch (thrown) {
     if (thrown instanceof CommanderError && thrown.exitCode === 0) return 0;
     return reportFailure(io, thrown);
   }
+}
+
+/** Whether somebody sits there who wants to talk: no word was written, and every flag is one of a chat. */
+function isChat(io: Io, parts: Parts): boolean {
+  const { args, stdin, stdout } = io;
+  if (stdin.kind !== "terminal" || !stdout.isTerminal) return false;
+  const [first = ""] = args;
+  if (first === "") return args.length === 0;
+  if (!first.startsWith("-")) return false;
+  // The flags of every command are the program's, the others those of the command.
+  const program = createProgram(io, parts, { only: "chat" });
+  const { operands, unknown } = program.parseOptions([...settleResume(args)]);
+  const left = program.commands.find((command) => command.name() === "chat")?.parseOptions(unknown);
+  return operands.length === 0 && left?.operands.length === 0 && left.unknown.length === 0;
 }
 
 /** Every command with its flags and help, before anything is parsed; or the only one that is wanted. */
@@ -109,8 +125,8 @@ const COMMANDS: Readonly<Record<string, readonly Named[]>> = {
     [["init"], addInitCommand],
     [["config"], addConfigCommand],
     [["trust"], addTrustCommand],
-    [["sub-agent"], addSubAgentCommand],
-    [["hooks"], addHooksCommand],
+    [["sub-agent", "sub-agents"], addSubAgentCommand],
+    [["hooks", "hook"], addHooksCommand],
     [["doctor"], addDoctorCommand],
     [["store"], addStoreCommand],
     [["backup"], addBackupCommand],
@@ -155,6 +171,7 @@ function declareProgram(program: Command, invocation: Invocation, only: string |
   requireSentence(program);
   describeHelp(program, {
     examples: [
+      ["rkat", "talk, turn by turn; asks for a model where none is set up"],
       ["rkat demo", "watch what it does; no key, no network"],
       ['rkat "what can you do?" -m offline', "ask the built-in model"],
       ['rkat c "and what can you not?"', "go on with the last session"],

@@ -1,6 +1,7 @@
 import { CommanderError } from "commander";
 import { asRuntimeError, ERRORS, RuntimeError } from "../../contract/error.ts";
 import { withoutControls } from "../wire/terminal-text.ts";
+import { fieldFlags } from "./flags.ts";
 import { createPaint, type Io, interruptedExit, jsonText, writeJson } from "./io.ts";
 import { SELECTOR_HINT } from "./session-selector.ts";
 
@@ -18,8 +19,19 @@ export function reportFailure(io: Io, thrown: unknown): number {
 }
 
 /** Says what went wrong on stderr, in one sentence. */
-export function writeError({ stderr, env }: Io, { message }: RuntimeError): void {
-  stderr.write(`${createPaint(stderr, env).red("Error:")} ${withoutControls(message)}\n`);
+export function writeError({ stderr, env }: Io, { message, code }: RuntimeError): void {
+  // What a provider says is about its own fields.
+  const sentence = code === "PROVIDER_ERROR" ? message : inFlags(message);
+  stderr.write(`${createPaint(stderr, env).red("Error:")} ${withoutControls(sentence)}\n`);
+}
+
+/** A sentence about the fields of a session, by the flags that whoever typed a command knows them as. */
+function inFlags(message: string): string {
+  const flags = new Map(fieldFlags("createSession").map(({ path, option }) => [path.join("."), option.long ?? ""]));
+  const [field = ""] = /^[a-z_.]+(?=:)/.exec(message) ?? [];
+  const begun = `${flags.get(field) ?? field}${message.slice(field.length)}`;
+  // Elsewhere only what is no word of a language, and no key of a file, which stands behind its section.
+  return begun.replace(/(?<![\w.-])[a-z]+_[a-z_]+(?![\w.])/g, (name) => flags.get(name) ?? name);
 }
 
 /** Says that what was asked for was stopped by whoever asked. */

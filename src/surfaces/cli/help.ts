@@ -1,5 +1,6 @@
 import type { Command, Help } from "commander";
 import { RuntimeError } from "../../contract/error.ts";
+import { nearMiss } from "../../text/near-miss.ts";
 import { createPaint, type Io } from "./io.ts";
 
 /** A command line to copy, and what comes of it. */
@@ -194,25 +195,4 @@ function optionOf([, short, long = "", value, description = ""]: RegExpMatchArra
     fallback: undefined,
     group: "Options",
   };
-}
-
-/** The word that was probably meant: one slip of a finger away from what was typed. */
-export function nearMiss(typed: string, words: readonly string[]): string | undefined {
-  return words.find((word) => word.length >= WORD_LETTERS_MIN && isOneSlipAway(typed, word));
-}
-
-/** Shorter words have too many neighbours that mean something. */
-const WORD_LETTERS_MIN = 4;
-
-/** One letter added, left out or replaced, or two neighbours swapped. */
-function isOneSlipAway(typed: string, word: string): boolean {
-  if (typed === word) return false;
-  const shorter = Math.min(typed.length, word.length);
-  let start = 0;
-  while (start < shorter && typed[start] === word[start]) start += 1;
-  let end = 0;
-  while (end < shorter - start && typed.at(-1 - end) === word.at(-1 - end)) end += 1;
-  const [was, meant] = [typed.slice(start, typed.length - end), word.slice(start, word.length - end)];
-  if (was.length <= 1 && meant.length <= 1) return true;
-  return was.length === 2 && was === [...meant].reverse().join("");
 }

@@ -144,7 +144,9 @@ function openAt(invocation: Invocation, loaded: LoadedConfig, { log, isLasting =
 export async function readConfiguration(invocation: Invocation): Promise<LoadedConfig> {
   const loaded = await loadHere(invocation);
   if (loaded.leftOut !== undefined) invocation.warnOnce(loaded.leftOut);
-  for (const problem of loaded.problems) invocation.warnOnce(problem);
+  const [first, ...more] = loaded.problems;
+  if (first !== undefined)
+    invocation.warnOnce(more.length === 0 ? first : `${first} (and ${more.length} more; rkat doctor tells each)`);
   return loaded;
 }
 

@@ -92,6 +92,8 @@ export interface Parts {
   /** The scenarios that every surface must tell alike. */
   loadConformance(): Promise<Conformance>;
   inspectModels(config: Config): Promise<ModelOutlook>;
+  /** Asks the servers that one may have on this machine which models they serve. */
+  findLocalServers(signal: AbortSignal): Promise<readonly LocalServer[]>;
   /** Whom sessions can hand tasks to, by what was read here. */
   subAgentsOf(loaded: Pick<LoadedConfig, "config" | "subAgents">): Promise<readonly SubAgent[]>;
   createScriptedModel(script: (request: ModelRequest, index: number) => ScriptedAnswer): Promise<ModelClient>;
@@ -209,9 +211,19 @@ export interface ModelOutlook {
     readonly keyVariable: string;
     readonly hasKey: boolean;
     readonly baseUrl: string;
+    readonly defaultModel: string;
   }[];
   /** Finds the model that is used when nobody names one; throws, in one sentence, when there is none. */
   chooseDefault(): Promise<{ readonly provider: string; readonly modelId: string }>;
+}
+
+/** A server of models that answered. */
+export interface LocalServer {
+  /** What a configuration calls it: `ollama` is known without one. */
+  readonly name: string;
+  readonly title: string;
+  readonly baseUrl: string;
+  readonly models: readonly { readonly name: string; readonly bytes?: number | undefined }[];
 }
 
 /** One answer of a scripted model. */

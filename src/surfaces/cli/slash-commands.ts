@@ -1,5 +1,6 @@
 import { RuntimeError } from "../../contract/error.ts";
 import { requireCapability } from "../../service/dispatch.ts";
+import { nearMiss } from "../../text/near-miss.ts";
 import { withoutControls } from "../wire/terminal-text.ts";
 import { attempt, compactedLines, undoCompaction } from "./commands/compact.ts";
 import { showCompaction } from "./commands/compaction-views.ts";
@@ -7,7 +8,6 @@ import { searchAndShow, showMemoryStatus } from "./commands/memory.ts";
 import { showSkills } from "./commands/skill.ts";
 import { contextBar } from "./context-strip.ts";
 import { type Chat, type ChatPlace, currentOf, type SlashCommand, tell } from "./conversation.ts";
-import { nearMiss } from "./help.ts";
 import { createPaint, oneLine } from "./io.ts";
 import type { Candidate } from "./prompts.ts";
 import { AGENTS_COMMANDS, agentCommandRows } from "./slash-agents.ts";

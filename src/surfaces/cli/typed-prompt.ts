@@ -4,9 +4,9 @@ import { basename, dirname, join, relative, resolve } from "node:path";
 import { RuntimeError } from "../../contract/error.ts";
 import type { ContentBlock } from "../../contract/message.ts";
 import { MEDIA_BYTES_MAX, textOfFile } from "../../service/media.ts";
+import { nearMiss } from "../../text/near-miss.ts";
 import { withoutControls } from "../wire/terminal-text.ts";
 import { attachedBlock } from "./commands/attached-files.ts";
-import { nearMiss } from "./help.ts";
 import { bytesText, counted } from "./io.ts";
 
 /** A prompt as the model is shown it: what was typed, and the files that were named in it. */

@@ -1,10 +1,11 @@
 import { resolve } from "node:path";
 import type { Command } from "commander";
 import { asRuntimeError, ERRORS, RuntimeError } from "../../../contract/error.ts";
+import { nearMiss } from "../../../text/near-miss.ts";
 import { makeStateFolder } from "../../wire/realm.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
 import { jsonFlag } from "../flags.ts";
-import { describeHelp, nearMiss } from "../help.ts";
+import { describeHelp } from "../help.ts";
 import { ageOf, alignColumns, bytesText, counted, createPaint, grouped, type Io, writeJson } from "../io.ts";
 import { isThere, readConfiguration } from "../open-runtime.ts";
 import type { Invocation, Parts } from "../parts.ts";

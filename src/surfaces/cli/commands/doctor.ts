@@ -13,6 +13,7 @@ import { isThere, loadHere, readConfiguration, withSessions } from "../open-runt
 import type { Invocation, ModelOutlook, Parts } from "../parts.ts";
 import { whileWaiting } from "../progress.ts";
 import { PLAIN_BEFORE } from "./encryption.ts";
+import { type Mended, mend } from "./mend.ts";
 
 /** Declares `rkat doctor`. */
 export function addDoctorCommand(program: Command, invocation: Invocation): void {
@@ -25,9 +26,15 @@ export function addDoctorCommand(program: Command, invocation: Invocation): void
       "--store <url>",
       "with --verify: a database, as postgres://USER@HOST/DATABASE, and there the realm of --realm",
     )
+    .option("--fix", "mend what can be mended, and ask before each thing")
+    .option("--yes", "with --fix: mend without asking")
     .option("--json", "as JSON")
     .action(async (flags: DoctorFlags, self: Command) => {
       const { verify, store: place } = flags;
+      if (flags.fix && verify)
+        throw new RuntimeError("INVALID_PARAMS", "--fix mends and --verify only reads; use one of them");
+      if (flags.yes && !flags.fix)
+        throw new RuntimeError("INVALID_PARAMS", "--yes answers what --fix asks; write both");
       if (place !== undefined && !verify)
         throw new RuntimeError("INVALID_PARAMS", "--store names what --verify reads; write both");
       if (place !== undefined) {
@@ -35,15 +42,17 @@ export function addDoctorCommand(program: Command, invocation: Invocation): void
         return verifyKept(invocation, flags.json === true, () => invocation.parts.verifyDatabase({ place, realm }));
       }
       if (verify) return verifySessions(invocation, flags.json === true);
+      const mended = flags.fix ? await mend(invocation, flags.yes === true) : undefined;
       const findings = await examine(invocation);
       const isHealthy = findings.every(({ status }) => status !== "broken");
-      if (flags.json) writeJson(invocation.io, { ok: isHealthy, findings });
-      else print(invocation, findings);
+      if (flags.json) writeJson(invocation.io, { ok: isHealthy, findings, ...mended });
+      else print(invocation, findings, mended);
       invocation.exitWith(isHealthy ? 0 : 1);
     });
   describeHelp(command, {
     examples: [
       ["rkat doctor", "nothing is sent anywhere, no key is shown"],
+      ["rkat doctor --fix", "asks before each thing that it mends"],
       ["rkat doctor --verify", "nothing is changed, either"],
       ["rkat doctor --verify --store postgres://rkat@db/rkat", "a database; its password from PGPASSWORD"],
     ],
@@ -52,6 +61,8 @@ export function addDoctorCommand(program: Command, invocation: Invocation): void
 }
 
 interface DoctorFlags {
+  readonly fix?: boolean;
+  readonly yes?: boolean;
   readonly verify?: boolean;
   readonly store?: string;
   readonly json?: boolean;
@@ -108,7 +119,13 @@ function examineAgents(agents: readonly SubAgent[], problems: LoadedConfig["prob
   const check = "sub-agents";
   const finding = agents.map(({ name }) => name).join(", ");
   const named: readonly Finding[] = finding === "" ? [] : [{ check, status: "ok", finding }];
-  return [...named, ...problems.map((problem): Finding => ({ check, status: "missing", finding: problem }))];
+  return [
+    ...named,
+    ...problems.map((problem): Finding => {
+      // Skills are the others that may be left out.
+      return { check: problem.startsWith("a sub-agent") ? check : "skills", status: "missing", finding: problem };
+    }),
+  ];
 }
 
 async function examineModels(config: Config, outlook: ModelOutlook): Promise<readonly Finding[]> {
@@ -144,8 +161,12 @@ async function examineFolder(cwd: string): Promise<Finding> {
   }
 }
 
-function print({ io }: Invocation, findings: readonly Finding[]): void {
+function print({ io }: Invocation, findings: readonly Finding[], mended: Mended | undefined): void {
   const { green, yellow, red, dim } = createPaint(io.stdout, io.env);
+  for (const sentence of mended?.fixed ?? []) io.stdout.write(`${green("Mended:")} ${withoutControls(sentence)}\n`);
+  for (const sentence of mended?.left ?? []) io.stdout.write(`${yellow("Left:")} ${withoutControls(sentence)}\n`);
+  if (mended?.fixed.length === 0 && mended.left.length === 0) io.stdout.write("There is nothing to mend.\n");
+  if (mended !== undefined) io.stdout.write("\n");
   const marks = { ok: green("✓"), missing: yellow("–"), broken: red("✗") };
   const width = Math.max(...findings.map(({ check }) => check.length));
   for (const { check, status, finding, fix } of findings) {

@@ -14,7 +14,7 @@ import type { Invocation } from "../parts.ts";
 
 /** Declares `rkat hooks`. */
 export function addHooksCommand(program: Command, invocation: Invocation): void {
-  const hooks = holdCommands(program.command("hooks"))
+  const hooks = holdCommands(program.command("hooks").alias("hook"))
     .summary("commands that watch and guard turns: list them, try one")
     .description("Shows the commands of [[hooks.entries]] that are called at steps of a turn, and tries one.");
   const list = hooks

@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { useCommandLine } from "../../../../test/support/command-line.ts";
@@ -25,6 +25,15 @@ describe("rkat mcp", () => {
     expect(servers.toSorted()).toEqual([...names, "first"]);
     expect(statSync(file()).mode & 0o777).toBe(0o600);
     expect(readdirSync(join(line.cwd, ".rkat"))).toEqual(["mcp.toml"]);
+  });
+
+  it("[G9] [H2] add writes through no link that lies beside the file", async () => {
+    write("");
+    const notes = join(line.cwd, "notes");
+    writeFileSync(notes, "mine");
+    symlinkSync(notes, `${file()}.new`);
+    expect(await run("add", "t", "--", "x")).toMatchObject({ code: 0 });
+    expect(readFileSync(notes, "utf8")).toBe("mine");
   });
 
   it("[G9] add writes what list then tries", async () => {

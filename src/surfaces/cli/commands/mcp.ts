@@ -1,16 +1,16 @@
-import { mkdir, open, realpath, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
-import { setTimeout as wait } from "node:timers/promises";
 import type { Command } from "commander";
 import type { BroughtFile } from "../../../config/load-config.ts";
 import { asRuntimeError, RuntimeError } from "../../../contract/error.ts";
-import { isErrno, readIfThere } from "../../wire/realm.ts";
+import { readIfThere } from "../../wire/realm.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
 import { mcpUsage } from "../../wire/usage.ts";
 import { describeHelp, describeServer } from "../help.ts";
 import { counted, createPaint, interruptedExit, writeJson } from "../io.ts";
 import { loadHere, readConfiguration } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
+import { alone, replaceFile } from "./changed-file.ts";
+import { quoted } from "./config-text.ts";
 
 /** Declares `rkat mcp`, which hands its flags to the server as they are, and the commands on servers of others. */
 export function addMcpCommand(program: Command, invocation: Invocation): void {
@@ -163,7 +163,7 @@ async function writeTrusted(invocation: Invocation, file: ServersFile, text: str
   const before = brought.find(({ path }) => path === file.path);
   const isOurs = before === undefined || (before.state === "trusted" && before.text === file.text);
   if (isOurs) trust.remember({ path: file.path, text });
-  await write(file.path, text);
+  await replaceFile(file.path, text);
   await readConfiguration(invocation);
 }
 
@@ -194,63 +194,6 @@ async function serversOf({ io, parts }: Invocation, { path, shown, text }: Serve
     const { message } = asRuntimeError(thrown);
     throw new RuntimeError("INVALID_PARAMS", `${shown} was not changed: ${message}`, { cause: thrown });
   }
-}
-
-/** Works on a file while nobody else does: two commands at once must not undo each other. */
-async function alone(path: string, work: () => Promise<void>): Promise<void> {
-  const lock = `${path}.lock`;
-  try {
-    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-    for (let tries = 1; !(await isTaken(lock)); tries += 1) {
-      if (tries > LOCK_TRIES_MAX) {
-        throw new RuntimeError(
-          "INVALID_PARAMS",
-          `${path} is being changed by another command; if none is, remove ${lock}`,
-        );
-      }
-      await wait(LOCK_WAIT_MS);
-    }
-  } catch (cause) {
-    throw cause instanceof RuntimeError ? cause : unwritable(path, cause);
-  }
-  try {
-    await work();
-  } finally {
-    await rm(lock, { force: true });
-  }
-}
-
-const LOCK_TRIES_MAX = 100;
-const LOCK_WAIT_MS = 50;
-
-async function isTaken(lock: string): Promise<boolean> {
-  try {
-    await (await open(lock, "wx", 0o600)).close();
-    return true;
-  } catch (thrown) {
-    if (isErrno(thrown) && thrown.code === "EEXIST") return false;
-    throw thrown;
-  }
-}
-
-async function write(path: string, text: string): Promise<void> {
-  try {
-    // Through a link to the file it stands for, and as closed to others as it was: headers may hold what gives access.
-    const target = await realpath(path).catch(() => path);
-    const { mode } = await stat(target).catch(() => ({ mode: 0o600 }));
-    const beside = `${target}.new`;
-    await writeFile(beside, text, { mode: mode & 0o777 });
-    await rename(beside, target);
-  } catch (cause) {
-    throw unwritable(path, cause);
-  }
-}
-
-function unwritable(path: string, cause: unknown): RuntimeError {
-  const why = isErrno(cause) ? cause.code : "it failed";
-  return new RuntimeError("INVALID_PARAMS", `${path} cannot be written: ${why}; check the folder's permissions`, {
-    cause,
-  });
 }
 
 /** Connects to the servers of this folder that are trusted and shows their tools, or in a sentence why there are none. */
@@ -315,11 +258,6 @@ function withServer(text: string, server: NewServer): string {
 function inlineTable(key: string, texts: Readonly<Record<string, string>>): readonly string[] {
   const pairs = Object.entries(texts).map(([name, text]) => `${quoted(name)} = ${quoted(text)}`);
   return pairs.length === 0 ? [] : [`${key} = { ${pairs.join(", ")} }`];
-}
-
-/** A JSON text is a TOML text but for one sign that only TOML wants escaped. */
-function quoted(text: string): string {
-  return JSON.stringify(text).replaceAll("\u007f", "\\u007f");
 }
 
 const HEADER = /^\s*\[\[\s*servers\s*\]\]/;

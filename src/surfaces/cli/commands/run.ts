@@ -1,8 +1,9 @@
 import type { Command } from "commander";
-import { RuntimeError } from "../../../contract/error.ts";
+import { ERRORS, RuntimeError } from "../../../contract/error.ts";
 import type { Runtime } from "../../../runtime.ts";
 import { createActivity } from "../activity.ts";
 import { askLine, canAsk, createAsker, lineOf, UNATTENDED } from "../ask-person.ts";
+import { ensureModel } from "../first-run.ts";
 import { describeHelp } from "../help.ts";
 import { createPaint, type Io, interruptedExit } from "../io.ts";
 import type { MarkdownStream } from "../markdown.ts";
@@ -108,7 +109,8 @@ function requirePerson(io: Io, { file }: RunFlags): void {
 
 const EXIT_CODES = [
   "0 done · 2 wrong input · 20 the provider failed · 21 a budget ran out · 31 the store failed",
-  "30 the output does not match the schema, or too many model calls · 130 interrupted",
+  "30 the output does not match the schema, or too many model calls · 22 a hook refused the step",
+  "41 no skill has this name · 42 a skill cannot be read · 130 interrupted",
 ] as const;
 
 /** Runs the turn and shows it; returns the exit code. */
@@ -120,6 +122,7 @@ async function runTurn(invocation: Invocation, words: readonly string[], given: 
   const prompt = await withFiles(await readPrompt(io, words, flags.stdin), flags.file, io.cwd);
   const outputSchema = await readSchema(flags.schema, io.cwd);
   await askForTrust(invocation);
+  if (!(await ensureModel(invocation, flags))) return ERRORS.INVALID_PARAMS.exit;
   const open = resume === undefined ? withRuntime : withSessions;
   return open(invocation, async (opened) => {
     if (resume === undefined) await mentionMissingMemory(io, opened.runtime, flags);

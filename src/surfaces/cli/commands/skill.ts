@@ -5,7 +5,7 @@ import { withoutControls } from "../../wire/terminal-text.ts";
 import { addFieldFlags, fieldsOf, jsonFlag } from "../flags.ts";
 import { describeHelp, holdCommands } from "../help.ts";
 import { alignColumns, createPaint, type Io, oneLine, writeJson } from "../io.ts";
-import { createEmpty, readConfiguration } from "../open-runtime.ts";
+import { createEmpty, loadHere } from "../open-runtime.ts";
 import type { Invocation } from "../parts.ts";
 
 interface JsonFlags {
@@ -33,22 +33,26 @@ export function addSkillCommand(program: Command, invocation: Invocation): void 
     .summary("show a skill's text")
     .description("Shows a skill's text as a model is given it, or one of the files beside it.")
     .argument("<skill>")
-    .usage("NAME")
+    .usage("NAME|SOURCE:NAME")
     .addOption(jsonFlag())
-    .action((skill_name: string, flags: JsonFlags) =>
+    .action((skill: string, flags: JsonFlags) =>
       withSkills(invocation, async ({ dispatch }) => {
-        const answer = await dispatch("readSkill", { ...fieldsOf("readSkill", flags), skill_name });
+        const named = await skillNamed(dispatch, skill);
+        const answer = await dispatch("readSkill", { ...fieldsOf("readSkill", flags), ...named });
         if (flags.json) return writeJson(invocation.io, answer);
-        const { stdout } = invocation.io;
-        stdout.write(`${stdout.isTerminal ? withoutControls(answer.body) : answer.body}\n`);
-        if (answer.files === undefined) return;
-        invocation.io.stderr.write(`Beside it, for --file: ${withoutControls(answer.files.join(", "))}\n`);
+        const { stdout, stderr } = invocation.io;
+        const { body, files, allowed_tools } = answer;
+        stdout.write(`${stdout.isTerminal ? withoutControls(body) : body}\n`);
+        if (files !== undefined) stderr.write(`Beside it, for --file: ${withoutControls(files.join(", "))}\n`);
+        if (allowed_tools !== undefined)
+          stderr.write(`Allowed while it is loaded: ${withoutControls(allowed_tools.join(", "))}\n`);
       }),
     );
   describeHelp(show, {
     examples: [
       ["rkat skill show release-notes", "what a model is told that loads it"],
       ["rkat skill show release-notes --file template.md", "a file beside it"],
+      ["rkat skill show ~/.rkat/skills:release-notes", "yours, where a project's hides it; as rkat skill list says"],
     ],
   });
   describeHelp(skill, {
@@ -63,12 +67,23 @@ export function addSkillCommand(program: Command, invocation: Invocation): void 
   });
 }
 
+/** A skill as it was named: alone, or with the id or the name of its source before it. */
+async function skillNamed(dispatch: Dispatch, text: string) {
+  const at = text.lastIndexOf(":");
+  const [source, skill_name] = [text.slice(0, Math.max(at, 0)), text.slice(at + 1)];
+  if (source === "") return { skill_name };
+  const { skills } = await dispatch("listSkills", {});
+  const found = skills.find((row) => row.source.display_name === source);
+  return { skill_name, source_uuid: found?.key.source_uuid ?? source };
+}
+
 /** A runtime that has the skills of this place, and nothing that was kept. */
 async function withSkills(
   invocation: Invocation,
   use: (runtime: { readonly dispatch: Dispatch }) => Promise<void>,
 ): Promise<void> {
-  const { config, skills } = await readConfiguration(invocation);
+  const { config, skills, leftOut, problems } = await loadHere(invocation);
+  for (const sentence of leftOut === undefined ? problems : [leftOut, ...problems]) invocation.warnOnce(sentence);
   const runtime = await createEmpty(invocation, config, skills);
   try {
     await use(runtime);

@@ -15,7 +15,7 @@ interface Flags {
 
 /** Declares `rkat sub-agent`. */
 export function addSubAgentCommand(program: Command, invocation: Invocation): void {
-  const parent = holdCommands(program.command("sub-agent"))
+  const parent = holdCommands(program.command("sub-agent").alias("sub-agents"))
     .summary("list and show whom a model can hand tasks to")
     .description("Shows the sub-agents that sessions of this folder can hand tasks to.");
   const list = parent

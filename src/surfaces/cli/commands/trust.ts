@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import type { BroughtFile, LoadedConfig } from "../../../config/load-config.ts";
 import { RuntimeError } from "../../../contract/error.ts";
 import { withoutControls } from "../../wire/terminal-text.ts";
-import { askLine, canAsk } from "../ask-person.ts";
+import { canAsk, isAgreed } from "../ask-person.ts";
 import { describeHelp } from "../help.ts";
 import { counted, createPaint, type Io, writeJson } from "../io.ts";
 import { loadHere } from "../open-runtime.ts";
@@ -53,7 +53,10 @@ async function grant({ io }: Invocation, { brought, trust }: LoadedConfig, isJso
   if (unknown.length === 0) return;
   if (canAsk(io)) {
     showRequests(io, unknown);
-    if (!(await isAgreed(io, "Trust these files as they are now?"))) return;
+    if (!(await isAgreed(io, "Trust these files as they are now?"))) {
+      io.stderr.write("Nothing changed: what they want is left out until they are trusted.\n");
+      return;
+    }
   }
   for (const file of unknown) trust.remember(file);
   if (!isJson) io.stdout.write(`Trusted ${counted(unknown.length, "file")}; a change is asked about again.\n`);
@@ -106,9 +109,4 @@ function showRequests(io: Io, files: readonly BroughtFile[], output = io.stderr)
     output.write(`${bold(withoutControls(path))} ${dim(`(${STATES[state]})`)}\n`);
     for (const { text } of requests) output.write(`  ${withoutControls(text)}\n`);
   }
-}
-
-/** Anything but a yes is a no, and so is the end of the input. */
-async function isAgreed(io: Io, question: string): Promise<boolean> {
-  return /^\s*y(?:es)?\s*$/i.test(await askLine(io, `${question} [y/N] `));
 }

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { nearMiss } from "./help.ts";
+import { nearMiss } from "./near-miss.ts";
 
 const COMMANDS = ["run", "demo", "init", "doctor", "models", "capabilities", "help"];
 

@@ -1,0 +1,114 @@
+import { type Environment, ollamaUrl } from "./provider-settings.ts";
+
+/** A server of models that answered. */
+export interface LocalServer {
+  /** What a configuration calls it: `ollama` is known without one. */
+  readonly name: string;
+  readonly title: string;
+  /** Where it speaks OpenAI's chat completions. */
+  readonly baseUrl: string;
+  /** The largest first; those that only embed are left out. */
+  readonly models: readonly LocalModel[];
+}
+
+export interface LocalModel {
+  readonly name: string;
+  /** How large it is, where the server says so. */
+  readonly bytes?: number | undefined;
+}
+
+/** Where servers of models usually are. */
+export interface UsualServer extends Omit<LocalServer, "models"> {
+  /** What its models say of their owner, where any program may sit at its port. */
+  readonly owner?: string;
+}
+
+const USUAL: readonly UsualServer[] = [
+  { name: "lmstudio", title: "LM Studio", baseUrl: "http://127.0.0.1:1234/v1" },
+  { name: "llamacpp", title: "llama.cpp", baseUrl: "http://127.0.0.1:8080/v1", owner: "llamacpp" },
+];
+
+interface Looking {
+  readonly env: Environment;
+  readonly signal: AbortSignal;
+  /** Besides Ollama. */
+  readonly usual?: readonly UsualServer[];
+}
+
+/** Asks the servers that one may have on this machine which models they serve; who does not answer at once is not there. */
+export async function findLocalServers({ env, signal, usual = USUAL }: Looking): Promise<readonly LocalServer[]> {
+  const asked = [askOllama(ollamaUrl(env), signal), ...usual.map((server) => askUsual(server, signal))];
+  return (await Promise.all(asked)).filter((server) => server !== undefined);
+}
+
+async function askOllama(url: string, signal: AbortSignal): Promise<LocalServer | undefined> {
+  const rows = rowsOf(await readJson(`${url}/api/tags`, signal), "models");
+  if (rows === undefined) return undefined;
+  const models = rows.flatMap(({ name, size, modified_at, details }) => {
+    const { family } = Object(details);
+    if (!isModelName(name) || isEmbedder(name) || isEmbedder(textOf(family))) return [];
+    const bytes = typeof size === "number" && size > 0 ? size : undefined;
+    return [{ name, bytes, at: textOf(modified_at) }];
+  });
+  const sorted = models.sort((a, b) => (b.bytes ?? 0) - (a.bytes ?? 0) || (a.at < b.at ? 1 : -1));
+  return {
+    name: "ollama",
+    title: "Ollama",
+    baseUrl: `${url}/v1`,
+    models: sorted.map(({ name, bytes }) => ({ name, bytes })),
+  };
+}
+
+async function askUsual({ owner, ...server }: UsualServer, signal: AbortSignal): Promise<LocalServer | undefined> {
+  const rows = rowsOf(await readJson(`${server.baseUrl}/models`, signal), "data");
+  if (rows === undefined) return undefined;
+  const ours = rows.filter(({ owned_by }) => owner === undefined || owned_by === owner);
+  const names = ours.flatMap(({ id }) => (isModelName(id) && !isEmbedder(id) ? [id] : []));
+  return ours.length === 0 ? undefined : { ...server, models: names.map((name) => ({ name })) };
+}
+
+const MODELS_MAX = 1_000;
+
+function rowsOf(answer: unknown, key: string): readonly Readonly<Record<string, unknown>>[] | undefined {
+  const rows: unknown = Object(answer)[key];
+  if (!Array.isArray(rows)) return undefined;
+  return rows.slice(0, MODELS_MAX).map(Object);
+}
+
+function textOf(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
+
+/** What is written to a file and shown on a terminal: anything else is no name that a server of ours would use. */
+function isModelName(name: unknown): name is string {
+  return typeof name === "string" && name.length <= NAME_CHARS_MAX && /^[A-Za-z0-9][\w.:/@+-]*$/.test(name);
+}
+
+const NAME_CHARS_MAX = 200;
+
+function isEmbedder(name: string): boolean {
+  return /embed|bert|minilm|\bbge\b|\be5\b|\bgte\b/i.test(name);
+}
+
+const ANSWER_MS_MAX = 500;
+const ANSWER_BYTES_MAX = 1_000_000;
+
+/** What an address answers; undefined where it does not in time, says too much, sends elsewhere or is no JSON. */
+async function readJson(url: string, signal: AbortSignal): Promise<unknown> {
+  try {
+    const patience = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_MS_MAX)]);
+    const response = await fetch(url, { redirect: "error", signal: patience });
+    const read: Uint8Array[] = [];
+    let bytes = 0;
+    for await (const chunk of response.body ?? []) {
+      bytes += chunk.length;
+      // To leave the loop closes the connection.
+      if (bytes > ANSWER_BYTES_MAX) return undefined;
+      read.push(chunk);
+    }
+    return response.ok ? JSON.parse(Buffer.concat(read).toString("utf8")) : undefined;
+  } catch {
+    signal.throwIfAborted();
+    return undefined;
+  }
+}

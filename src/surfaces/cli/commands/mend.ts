@@ -1,0 +1,261 @@
+import { chmod, lstat, readdir, realpath, rm } from "node:fs/promises";
+import { dirname, isAbsolute, join, relative } from "node:path";
+import type { Config, LoadedConfig } from "../../../config/load-config.ts";
+import { asRuntimeError, RuntimeError } from "../../../contract/error.ts";
+import { isJsonTable } from "../../../contract/input.ts";
+import { nearMiss } from "../../../text/near-miss.ts";
+import { isErrno } from "../../wire/realm.ts";
+import { withoutControls } from "../../wire/terminal-text.ts";
+import { canAsk, isAgreed } from "../ask-person.ts";
+import { chooseModel, lacksModel } from "../first-run.ts";
+import { counted } from "../io.ts";
+import { loadHere } from "../open-runtime.ts";
+import type { Invocation } from "../parts.ts";
+import { changeConfigFile, isProjectFile, shownPath, userFileOf } from "./change-config.ts";
+import { LOCK_ENDING } from "./changed-file.ts";
+import { withKeyRenamed } from "./config-text.ts";
+
+/** What `rkat doctor --fix` did, and what is left to a person; a sentence for each. */
+export interface Mended {
+  readonly fixed: readonly string[];
+  readonly left: readonly string[];
+}
+
+/** Something that can be mended. */
+interface Repair {
+  /** What would be done, as a question ends it. */
+  readonly does: string;
+  /** What to do where nobody agrees. */
+  readonly otherwise: string;
+  /** Does it, and says what was done. */
+  run(): Promise<string>;
+}
+
+/** Mends what it can, and asks before each thing; `isYes` is the answer to every question. */
+export async function mend(invocation: Invocation, isYes: boolean): Promise<Mended> {
+  const { io } = invocation;
+  if (!isYes && !canAsk(io))
+    throw new RuntimeError("INVALID_PARAMS", "nobody can be asked here; rkat doctor --fix --yes mends without asking");
+  const fixed: string[] = [];
+  const left: string[] = [];
+  /** Whether it was done: what fails is left, in the sentence that says why. */
+  const isDone = async (run: () => Promise<string | undefined>, otherwise: string): Promise<boolean> => {
+    try {
+      const done = await run();
+      (done === undefined ? left : fixed).push(done ?? otherwise);
+      return done !== undefined;
+    } catch (thrown) {
+      if (io.interrupt.aborted) throw thrown;
+      left.push(asRuntimeError(thrown).message);
+      return false;
+    }
+  };
+  const isMended = ({ does, otherwise, run }: Repair): Promise<boolean> =>
+    isDone(async () => (isYes || (await isAgreed(io, withoutControls(`${does}?`))) ? run() : undefined), otherwise);
+  for (let keys = 0; keys < KEYS_MAX; keys += 1) {
+    const repair = await keyRepair(invocation);
+    if (repair === undefined || !(await isMended(repair))) break;
+  }
+  for (const repair of [await permissionRepair(invocation), await leftoverRepair(invocation)])
+    if (repair !== undefined) await isMended(repair);
+  // A configuration that cannot be read is told of by what is looked at afterwards.
+  const loaded = await loadHere(invocation).catch(() => undefined);
+  if (loaded === undefined) return { fixed, left };
+  if (await lacksModel(invocation, loaded.config)) {
+    const advice = "no model is set up: rkat at a terminal asks for one, or set a provider's key";
+    await isDone(async () => (canAsk(io) && !isYes ? chooseModel(invocation) : undefined), advice);
+  }
+  return { fixed, left: [...left, ...(await ollamaAdvice(invocation, loaded.config)), ...trustAdvice(loaded)] };
+}
+
+const KEYS_MAX = 20;
+
+/** A key of the configuration that is none, where it is one slip away from one that is. */
+async function keyRepair(invocation: Invocation): Promise<Repair | undefined> {
+  const details = await loadHere(invocation).then(
+    () => undefined,
+    (thrown: unknown) => asRuntimeError(thrown).details,
+  );
+  const given: unknown = isJsonTable(details) ? details.unknown_keys : undefined;
+  const place = invocation.place();
+  for (const one of Array.isArray(given) ? given.filter(isJsonTable) : []) {
+    const { source, path, meant } = one;
+    if (typeof source !== "string" || !Array.isArray(path) || !Array.isArray(meant)) continue;
+    // A variable, and the layer that is the realm's own, are no files for hands.
+    if (!isProjectFile(source, place) && source !== userFileOf(place)) continue;
+    const [was, is, file] = [path.join("."), meant.join("."), shownPath(invocation, source)];
+    return {
+      does: `Rename ${was} to ${is} in ${file}`,
+      otherwise: `${file}: ${was} is not a known key; rename it to ${is}, or take it out`,
+      run: async () => {
+        await changeConfigFile(invocation, source, (before) => withKeyRenamed(before, path, meant));
+        return `renamed ${was} to ${is} in ${file}`;
+      },
+    };
+  }
+  return undefined;
+}
+
+const OTHERS = 0o077;
+
+/** What is kept is nobody else's business, and we must be able to write it. */
+async function permissionRepair(invocation: Invocation): Promise<Repair | undefined> {
+  const { stateFolder } = invocation.place();
+  if ((await wronglyOpen(invocation)).length === 0) return undefined;
+  return {
+    does: `Make what is kept in ${stateFolder} yours alone to read and write`,
+    otherwise: `others can read what is kept, or you cannot write it: chmod -R u+rwX,go= ${stateFolder}`,
+    run: async () => {
+      let count = 0;
+      // What lies in a folder that was closed to us is only seen once it is open.
+      for (let depth = 0; depth < DEPTH_MAX; depth += 1) {
+        const wrong = await wronglyOpen(invocation);
+        for (const { path, wanted } of wrong) await makeOwn(path, wanted);
+        count += wrong.length;
+        if (wrong.length === 0) break;
+      }
+      return `made ${counted(count, "place")} of ${stateFolder} yours alone`;
+    },
+  };
+}
+
+const DEPTH_MAX = 8;
+
+async function makeOwn(path: string, mode: number): Promise<void> {
+  await chmod(path, mode).catch((cause: unknown) => {
+    const why = isErrno(cause) ? cause.code : "it failed";
+    const advice = "chown it to yourself, or keep sessions elsewhere with --state-root FOLDER";
+    throw new RuntimeError("INVALID_PARAMS", `${path} cannot be changed (${why}); ${advice}`, { cause });
+  });
+}
+
+async function wronglyOpen(invocation: Invocation): Promise<readonly Entry[]> {
+  const entries = await entriesOf(invocation);
+  return entries.filter(({ mode, wanted }) => (mode & OTHERS) !== 0 || (mode & wanted) !== wanted);
+}
+
+interface Entry {
+  readonly path: string;
+  /** Its path in the state folder. */
+  readonly name: string;
+  readonly mode: number;
+  readonly wanted: number;
+  readonly changedMs: number;
+}
+
+/** The state folder and everything in it but links; of a project's own place for realms, that one, too. */
+async function entriesOf({ place }: Invocation): Promise<readonly Entry[]> {
+  const { stateFolder, projectRoot } = place();
+  const root = dirname(stateFolder);
+  if (await isLinked(projectRoot, stateFolder)) return [];
+  // A folder that others chose for realms may have to be open to them.
+  const above = root === join(projectRoot, ".rkat", "realms") ? [root] : [];
+  const paths = [...above, stateFolder, ...(await pathsIn(stateFolder))];
+  const found = await Promise.all(paths.map((path) => entryAt(path, path.slice(stateFolder.length + 1))));
+  return found.filter((entry) => entry !== undefined);
+}
+
+/** What lies in a folder and those in it, as far as it can be seen; a link is not followed. */
+async function pathsIn(folder: string, depth = 1): Promise<readonly string[]> {
+  const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
+  const inside = entries.map(async (entry) => {
+    const path = join(folder, entry.name);
+    return [path, ...(entry.isDirectory() && depth < DEPTH_MAX ? await pathsIn(path, depth + 1) : [])];
+  });
+  return (await Promise.all(inside)).flat();
+}
+
+/** Whether a link leads to the folder, of which nobody knows what it holds. */
+async function isLinked(projectRoot: string, stateFolder: string): Promise<boolean> {
+  const way = relative(projectRoot, stateFolder);
+  const base = way.startsWith("..") || isAbsolute(way) ? dirname(stateFolder) : projectRoot;
+  const [real, realBase] = await Promise.all([stateFolder, base].map((path) => realpath(path).catch(() => undefined)));
+  return real === undefined || realBase === undefined || real !== join(realBase, relative(base, stateFolder));
+}
+
+async function entryAt(path: string, name: string): Promise<Entry | undefined> {
+  // A file may go while the folder is walked.
+  const found = await lstat(path).catch(() => undefined);
+  if (found === undefined || !(found.isFile() || found.isDirectory())) return undefined;
+  return {
+    path,
+    name,
+    mode: found.mode & 0o777,
+    wanted: found.isDirectory() ? 0o700 : 0o600,
+    changedMs: found.mtimeMs,
+  };
+}
+
+const UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}";
+
+/** Names under which a store writes what is not whole yet, and no other file is ever called. */
+const UNFINISHED = [
+  new RegExp(`^(?:agents/)?blobs/(?:.*/)?${UUID}\\.tmp$`),
+  new RegExp(`\\.(?:db|json)\\.${UUID}\\.new$`),
+  new RegExp(`^\\.rkat/sessions/${UUID}/[^/]+\\.tmp$`),
+];
+/** The same of files of settings. */
+const UNFINISHED_SETTINGS = new RegExp(`^(?:rkat|config|mcp)\\.toml(?:\\.${UUID}|\\${LOCK_ENDING})$`);
+const UNFINISHED_TRUST = new RegExp(`^[0-9a-f]{64}\\.json\\.${UUID}\\.new$`);
+
+/** No write takes so long. */
+const UNFINISHED_MS = 24 * 60 * 60 * 1_000;
+
+/** What writes left over that were killed. */
+async function leftoverRepair(invocation: Invocation): Promise<Repair | undefined> {
+  const { projectRoot, userRoot } = invocation.place();
+  const kept = (await entriesOf(invocation)).filter(({ name }) => UNFINISHED.some((pattern) => pattern.test(name)));
+  const settings = [projectRoot, join(projectRoot, ".rkat"), join(userRoot, ".rkat")];
+  const beside = await Promise.all([
+    ...settings.map((folder) => namesIn(folder, UNFINISHED_SETTINGS)),
+    namesIn(join(userRoot, ".rkat", "trust"), UNFINISHED_TRUST),
+  ]);
+  const old = new Set(
+    [...kept, ...beside.flat()].filter(isOld).flatMap(({ path, wanted }) => (wanted === 0o600 ? [path] : [])),
+  );
+  if (old.size === 0) return undefined;
+  const what = counted(old.size, "unfinished file");
+  return {
+    does: `Remove ${what} that a killed command left over`,
+    otherwise: `${what} of killed commands take room: ${[...old].slice(0, NAMED_MAX).join(", ")}`,
+    run: async () => {
+      for (const path of old) await rm(path, { force: true });
+      return `removed ${what} of killed commands`;
+    },
+  };
+}
+
+const NAMED_MAX = 3;
+
+function isOld({ changedMs }: Entry): boolean {
+  return Date.now() - changedMs > UNFINISHED_MS;
+}
+
+async function namesIn(folder: string, pattern: RegExp): Promise<readonly Entry[]> {
+  const names = (await readdir(folder).catch(() => [])).filter((name) => pattern.test(name));
+  const found = await Promise.all(names.map((name) => entryAt(join(folder, name), name)));
+  return found.filter((entry) => entry !== undefined);
+}
+
+const OLLAMA = "ollama/";
+
+/** What is wrong with an Ollama that is to answer. */
+async function ollamaAdvice({ io, parts }: Invocation, config: Config): Promise<readonly string[]> {
+  const { model = "" } = config.agent;
+  const isElsewhere = (config.self_hosted.servers.ollama ?? config.providers.ollama?.base_url) !== undefined;
+  if (!model.startsWith(OLLAMA) || isElsewhere) return [];
+  const ollama = (await parts.findLocalServers(io.interrupt)).find(({ name }) => name === "ollama");
+  if (ollama === undefined) return ["Ollama does not answer; start it with: ollama serve"];
+  const wanted = model.slice(OLLAMA.length);
+  const names = ollama.models.map(({ name }) => name);
+  // It takes a name without a tag for that of the latest.
+  if (names.includes(wanted) || names.includes(`${wanted}:latest`)) return [];
+  const [family] = wanted.split(":");
+  const nearest = names.find((name) => name.split(":")[0] === family) ?? nearMiss(wanted, names) ?? names[0];
+  const instead = nearest === undefined ? "" : `, or use ${OLLAMA}${nearest}, which it has`;
+  return [`Ollama has no ${wanted}; get it with: ollama pull ${wanted}${instead}`];
+}
+
+function trustAdvice({ leftOut }: LoadedConfig): readonly string[] {
+  return leftOut === undefined ? [] : ["some files of this project are not obeyed: rkat trust shows and trusts them"];
+}

@@ -1,0 +1,211 @@
+import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { PassThrough } from "node:stream";
+import { beforeEach, describe, expect, it } from "vitest";
+import { useCommandLine } from "../../../test/support/command-line.ts";
+import { answering, modelParts, useOllama } from "../../../test/support/local-models.ts";
+import type { Terminal } from "./io.ts";
+
+const line = useCommandLine();
+const ollama = useOllama();
+const NOWHERE = { OLLAMA_HOST: "127.0.0.1:1", NO_COLOR: "1" };
+
+/** The project in which commands are run; the folder of the test is the user's home. */
+let project: string;
+beforeEach(() => {
+  project = join(line.cwd, "project");
+  mkdirSync(project);
+});
+
+/** A command at a terminal whose questions get these answers. */
+function type(
+  words: readonly string[],
+  answers: readonly (string | undefined)[],
+  env: Record<string, string> = NOWHERE,
+) {
+  const given = { env, cwd: project, home: line.cwd, stdin: answering(...answers), isTerminal: true };
+  return line.run(words, { ...given, own: modelParts(env) });
+}
+
+const written = (path = join(project, "rkat.toml")): string => readFileSync(path, "utf8");
+
+describe("[G5] the first run", () => {
+  it("finds the models of an Ollama, writes the chosen one down, and goes on with the turn", async () => {
+    const { url, asked } = await ollama([
+      { name: "small:1b", size: 1_000_000_000 },
+      { name: "large:70b", size: 40_000_000_000 },
+      { name: "nomic-embed-text", size: 50_000_000_000 },
+      { name: "\u001b[2Jevil", size: 60_000_000_000 },
+    ]);
+    const env = { OLLAMA_HOST: url, NO_COLOR: "1" };
+    const { code, stdout, stderr } = await type(["run", "hello", "there"], ["2", "1"], env);
+    expect(stderr).toMatch(
+      /^There is no model yet: .*\nWhich model shall answer\?\n +1 +large:70b +Ollama, 40\.0 GB\n +2 +small:1b +Ollama, 1\.0 GB\n +3 +a provider's model .*\n +4 +offline +built in, .*no intelligence\n/,
+    );
+    expect({ code, stdout, asked }).toEqual({ code: 0, stdout: "Served locally.\n", asked: ["small:1b"] });
+    expect(written()).toBe('[agent]\nmodel = "ollama/small:1b"\n');
+    expect(readdirSync(project).sort()).toEqual([".rkat", "rkat.toml"]);
+    // The next time nothing is asked, neither for a model nor for trust.
+    const again = await type(["run", "once", "more"], [], env);
+    expect(again).toMatchObject({ code: 0, stdout: "Served locally.\n", stderr: expect.not.stringContaining("?") });
+  });
+
+  it("comes before a chat, which a bare rkat is at a terminal", async () => {
+    const { code, stdout, stderr } = await type([], ["2", "2", "My name is Ada.\r\u0004"]);
+    expect(stderr).toMatch(/model = "offline" is written to ~\/\.rkat\/config\.toml\nA new session\./);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining("Ada") });
+    expect(written(join(line.cwd, ".rkat", "config.toml"))).toBe('[agent]\nmodel = "offline"\n');
+  });
+
+  it("leaves everything as it was when nothing is chosen, and says what to do", async () => {
+    for (const answers of [[""], [undefined], ["99"], ["x"], ["2", ""], ["2", undefined]]) {
+      const { code, stdout, stderr } = await type(["run", "hello", "there"], answers);
+      expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+      expect(stderr).toMatch(/\nNothing was changed\. Name a model with --model, .*\n$/);
+    }
+    expect(readdirSync(project)).toEqual([]);
+    expect(readdirSync(line.cwd)).toEqual(["project"]);
+  });
+
+  it("says what to do after Ctrl-C, too", async () => {
+    const interrupt = new AbortController();
+    const stdin = {
+      ...answering(),
+      terminal: () => {
+        setImmediate(() => interrupt.abort(130));
+        return nobody();
+      },
+    };
+    const given = { env: NOWHERE, cwd: project, home: line.cwd, stdin, isTerminal: true, interrupt: interrupt.signal };
+    const { code, stderr } = await line.run(["run", "hello", "there"], { ...given, own: modelParts(NOWHERE) });
+    expect(code).toBe(130);
+    expect(stderr).toMatch(/\nNothing was changed\. .*\nInterrupted\.\n$/);
+    expect(readdirSync(project)).toEqual([]);
+  });
+
+  it("never takes a key: it says the line that sets one", async () => {
+    const { code, stderr } = await type(["run", "hello", "there"], ["1"], { ...NOWHERE, SHELL: "/bin/zsh" });
+    expect(code).toBe(2);
+    expect(stderr).toMatch(
+      /\nNothing was changed\. Put one of these lines into ~\/\.zshrc, .*\n {2}export ANTHROPIC_API_KEY=YOUR_KEY\n/,
+    );
+    const fish = await type(["run", "hello", "there"], ["1"], { ...NOWHERE, SHELL: "/usr/bin/fish" });
+    expect(fish.stderr).toMatch(/config\.fish, .*\n {2}set -gx ANTHROPIC_API_KEY YOUR_KEY\n/);
+    expect(readdirSync(project)).toEqual([]);
+  });
+
+  it("asks nobody where nobody sits, where JSON is wanted, or where something says which model", async () => {
+    const failing = { code: 2, stderr: expect.stringMatching(/^Error: no model is configured: set ANTHROPIC_API_KEY/) };
+    const own = modelParts(NOWHERE);
+    const piped = await line.run(["run", "hello", "there"], { env: NOWHERE, cwd: project, home: line.cwd, own });
+    expect(piped).toMatchObject(failing);
+    for (const flag of ["--json", "--events"]) {
+      expect(await type(["run", "hello", "there", flag], [])).toMatchObject(failing);
+    }
+    for (const [words, env] of [
+      [["-m", "offline"], NOWHERE],
+      [[], { ...NOWHERE, RKAT_MODEL: "offline" }],
+    ] as const) {
+      expect(await type(["run", "hello", "there", ...words], [], env)).toMatchObject({ code: 0 });
+    }
+    const keyless = await type(["run", "hello", "there", "--provider", "openai"], []);
+    expect(keyless).toMatchObject({ code: 2, stderr: expect.stringMatching(/^Error: no key for openai/) });
+  });
+
+  it("adds to a file that is there, and keeps the rest of it to the byte", async () => {
+    const before = "# ours\n[agent] # all of them\nmax_turns = 7   # few\n\n[budget]\nmax_tokens = 5_000\n";
+    writeFileSync(join(project, "rkat.toml"), before);
+    expect(await type(["run", "hello", "there"], ["2"])).toMatchObject({ code: 0 });
+    expect(written()).toBe(before.replace("them\n", 'them\nmodel = "offline"\n'));
+    // A file that was trusted stays so, since the person at the terminal changed it.
+    const shell = "[tools]\nshell_enabled = true\n";
+    writeFileSync(join(project, "rkat.toml"), shell);
+    const { code, stderr } = await type(["run", "hello", "there"], ["y", "2"]);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringContaining("model =") });
+    expect(written()).toBe(`${shell}\n[agent]\nmodel = "offline"\n`);
+    expect((await type(["trust", "--status"], [])).stdout).toMatch(/\(trusted\)/);
+  });
+
+  it("does not change what it cannot change without a doubt, nor write through a link", async () => {
+    writeFileSync(join(project, "rkat.toml"), "agent = { max_turns = 7 }\n");
+    const { code, stderr } = await type(["run", "hello", "there"], ["2"]);
+    expect({ code, stderr }).toEqual({
+      code: 2,
+      stderr: expect.stringContaining("Error: rkat.toml was not changed: "),
+    });
+    expect(written()).toBe("agent = { max_turns = 7 }\n");
+    const target = join(line.cwd, "elsewhere.toml");
+    writeFileSync(target, "[budget]\n");
+    mkdirSync(join(project, "linked"));
+    symlinkSync(target, join(project, "linked", "rkat.toml"));
+    const linked = await type(["run", "hello", "there", "--context-root", "linked"], ["2"]);
+    expect(linked).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/linked\/rkat\.toml is a link, and is not written through/),
+    });
+    expect(written(target)).toBe("[budget]\n");
+  });
+
+  it("names a server that configurations must be told of", async () => {
+    const server = {
+      name: "lmstudio",
+      title: "LM Studio",
+      baseUrl: "http://127.0.0.1:1/v1",
+      models: [{ name: "a/b" }],
+    };
+    const own = { ...modelParts(NOWHERE), findLocalServers: async () => [server] };
+    const given = { env: NOWHERE, cwd: project, home: line.cwd, stdin: answering("1", "1"), isTerminal: true, own };
+    await line.run(["run", "hello", "there", "--max-duration", "1s"], given);
+    expect(written()).toBe(
+      '[agent]\nmodel = "lmstudio/a/b"\n\n[self_hosted.servers.lmstudio]\nbase_url = "http://127.0.0.1:1/v1"\n',
+    );
+    expect((await type(["trust", "--status"], [])).stdout).toMatch(/^Nothing here needs trust/);
+  });
+});
+
+/** A terminal at which nothing is typed. */
+function nobody(): Terminal {
+  // A question needs no more of a terminal than these.
+  return { input: new PassThrough(), output: new PassThrough() } as unknown as Terminal;
+}
+
+describe("[G5] rkat without a word", () => {
+  const talk = (...words: string[]) => type(words, ["My name is Ada.\r\u0004"], { ...NOWHERE, RKAT_MODEL: "offline" });
+
+  it("is a chat at a terminal, also with flags of one", async () => {
+    const chats = [[], ["-m", "offline"], ["--agent", "ada"], ["-r", "other", "--tools=none", "--model", "offline"]];
+    for (const words of chats) {
+      expect(await talk(...words)).toMatchObject({ code: 0, stderr: expect.stringMatching(/^A new session\./) });
+    }
+    expect(await talk("--resume")).toMatchObject({
+      code: 0,
+      stderr: expect.stringMatching(/^Session .* messages with/),
+    });
+  });
+
+  it("stays what it was elsewhere, and with a word", async () => {
+    const help = await line.run(["--help"]);
+    const stdin = answering();
+    expect(await line.run([], { stdin })).toEqual(help);
+    expect(await line.run(["--help"], { stdin, isTerminal: true, env: { NO_COLOR: "1" } })).toEqual(help);
+    expect(await line.run(["--version"], { stdin, isTerminal: true })).toMatchObject({ code: 0, stdout: "1.2.3\n" });
+    expect(await talk("frob")).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/^Error: there is no command frob;/),
+    });
+    expect(await talk("--frob")).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/^Error: unknown option '--frob'/),
+    });
+    expect(await talk("-m")).toMatchObject({ code: 2, stderr: expect.stringMatching(/^Error: option '-m, --model/) });
+    expect(await talk("--stdin", "off")).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/^Error: there is no prompt/),
+    });
+    const env = { RKAT_MODEL: "offline" };
+    expect(await line.run([], { input: "My name is Ada.", env })).toMatchObject({
+      code: 0,
+      stderr: expect.stringMatching(/^\[Session: /),
+    });
+  });
+});

@@ -1,0 +1,148 @@
+import { join } from "node:path";
+import type { Config } from "../../config/load-config.ts";
+import { asRuntimeError } from "../../contract/error.ts";
+import { withoutControls } from "../wire/terminal-text.ts";
+import { canAsk } from "./ask-person.ts";
+import { changeConfigFile, projectFileOf, shownPath, userFileOf } from "./commands/change-config.ts";
+import { type ConfigText, withKey } from "./commands/config-text.ts";
+import type { RunFlags } from "./commands/run-flags.ts";
+import { fieldsOf } from "./flags.ts";
+import { bytesText, type Io } from "./io.ts";
+import { loadHere } from "./open-runtime.ts";
+import type { Invocation, LocalServer, ModelOutlook } from "./parts.ts";
+import { pickOne } from "./pick-one.ts";
+import type { Choice } from "./picker.ts";
+
+/**
+ * Whether a turn has a model to ask. Where nobody ever said which, whoever sits at the terminal is asked, and the answer is
+ * written down; where nothing is chosen it says what to do.
+ */
+export async function ensureModel(invocation: Invocation, flags: RunFlags): Promise<boolean> {
+  const { io } = invocation;
+  const { model, provider } = fieldsOf("createSession", flags);
+  const isNamed = (model ?? provider ?? flags.resume) !== undefined;
+  if (isNamed || flags.output === "json" || !canAsk(io)) return true;
+  const { config } = await loadHere(invocation);
+  if (!(await lacksModel(invocation, config))) return true;
+  io.stderr.write("There is no model yet: no configuration names one, and no key is set.\n");
+  return (await chooseModel(invocation)) !== undefined;
+}
+
+/** Whether nothing says which model is asked: no file, no variable, no key. */
+export async function lacksModel({ parts }: Invocation, config: Config): Promise<boolean> {
+  if ((config.agent.model ?? config.agent.provider) !== undefined) return false;
+  const outlook = await parts.inspectModels(config);
+  if (outlook.providers.some(({ hasKey }) => hasKey)) return false;
+  return outlook.chooseDefault().then(
+    () => false,
+    () => true,
+  );
+}
+
+/** What can be chosen: a model that is written down, or to be told how a key is set. */
+type Offer =
+  | { readonly kind: "model"; readonly model: string; readonly server?: LocalServer }
+  | { readonly kind: "key" };
+
+/** Asks which model is to answer, and where that is written; resolves with what was done, or undefined when nothing was. */
+export async function chooseModel(invocation: Invocation): Promise<string | undefined> {
+  const { io, parts } = invocation;
+  try {
+    const { config } = await loadHere(invocation);
+    const { providers } = await parts.inspectModels(config);
+    const servers = await parts.findLocalServers(io.interrupt);
+    if (servers.some(({ name, models }) => name === "ollama" && models.length === 0))
+      io.stderr.write("Ollama runs here and has no model yet; ollama pull llama3.2 brings one.\n");
+    const offer = await pickOne(io, { title: "Which model shall answer?", choices: offersOf(servers, providers) });
+    if (offer?.kind === "key") return tellKeys(io, providers);
+    const path = offer && (await choosePlace(invocation));
+    if (offer === undefined || path === undefined) return tellUnchanged(io);
+    await changeConfigFile(invocation, path, (before) => withOffer(before, offer));
+    const done = `model = "${offer.model}" is written to ${shownPath(invocation, path)}`;
+    io.stderr.write(`${withoutControls(done)}\n`);
+    return done;
+  } catch (thrown) {
+    if (io.interrupt.aborted) tellUnchanged(io);
+    throw asRuntimeError(thrown);
+  }
+}
+
+/** A list that is longer than a screen is no help; any model can be named with --model. */
+const MODELS_SHOWN_MAX = 15;
+
+function offersOf(servers: readonly LocalServer[], providers: ModelOutlook["providers"]): readonly Choice<Offer>[] {
+  const local = servers.flatMap((server) =>
+    server.models.map(({ name, bytes }): Choice<Offer> => {
+      const note = [server.title, ...(bytes === undefined ? [] : [bytesText(bytes)])].join(", ");
+      return { value: { kind: "model", model: `${server.name}/${name}`, server }, label: name, note };
+    }),
+  );
+  const keyed = providers
+    .filter(({ hasKey }) => hasKey)
+    .map(({ provider, keyVariable, defaultModel }): Choice<Offer> => {
+      const note = `${provider}, with the key in ${keyVariable}`;
+      return { value: { kind: "model", model: defaultModel }, label: defaultModel, note };
+    });
+  const names = providers.map(({ provider }) => provider).join(", ");
+  const more = local.length - MODELS_SHOWN_MAX;
+  const rest = more > 0 ? `; ${more} more models are here, for --model` : "";
+  return [
+    ...keyed,
+    ...local.slice(0, MODELS_SHOWN_MAX),
+    { value: { kind: "key" }, label: "a provider's model", note: `${names}: says how to set a key${rest}` },
+    {
+      value: { kind: "model", model: "offline" },
+      label: "offline",
+      note: "built in, to try things out: it needs no network, and has no intelligence",
+    },
+  ];
+}
+
+/** Where the choice is written: to the file that holds here, or, where there is none, where the person says. */
+async function choosePlace(invocation: Invocation): Promise<string | undefined> {
+  const place = invocation.place();
+  const loaded = await loadHere(invocation);
+  const [project, user] = [projectFileOf(loaded, place), userFileOf(place)];
+  if (project !== undefined) return project;
+  if (place.projectRoot === place.userRoot) return user;
+  const isUsersThere = loaded.sources.includes(user);
+  const hides = isUsersThere ? `; it then holds here instead of ${shownPath(invocation, user)}` : "";
+  const own = join(place.projectRoot, "rkat.toml");
+  const choices: readonly Choice<string>[] = [
+    { value: own, label: "for this project", note: `${shownPath(invocation, own)}${hides}` },
+    { value: user, label: "for all my projects", note: shownPath(invocation, user) },
+  ];
+  return pickOne(invocation.io, {
+    title: "For what shall it hold?",
+    choices: isUsersThere ? choices.toReversed() : choices,
+  });
+}
+
+function withOffer(before: ConfigText, { model, server }: Extract<Offer, { kind: "model" }>): ConfigText {
+  const named = withKey(before, ["agent", "model"], model);
+  // Where Ollama is, its own variable says.
+  if (server === undefined || server.name === "ollama") return named;
+  return withKey(named, ["self_hosted", "servers", server.name, "base_url"], server.baseUrl);
+}
+
+/** A key is never written to a file by us: whoever reads the project would have it. */
+function tellKeys({ stderr, env }: Io, providers: ModelOutlook["providers"]): undefined {
+  const isFish = env.SHELL?.endsWith("fish") === true;
+  const profile = isFish
+    ? "~/.config/fish/config.fish"
+    : env.SHELL?.endsWith("zsh") === true
+      ? "~/.zshrc"
+      : "~/.bashrc";
+  const lines = providers.map(({ keyVariable }) => {
+    return isFish ? `  set -gx ${keyVariable} YOUR_KEY` : `  export ${keyVariable}=YOUR_KEY`;
+  });
+  stderr.write(
+    `Nothing was changed. Put one of these lines into ${profile}, open a new shell, and start rkat again:\n${lines.join("\n")}\n`,
+  );
+  return undefined;
+}
+
+function tellUnchanged({ stderr }: Io): undefined {
+  stderr.write("Nothing was changed. Name a model with --model, set a provider's key, or try --model offline.\n");
+  return undefined;
+}
