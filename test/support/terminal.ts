@@ -201,7 +201,7 @@ function modelConfig(model: ToldModel | undefined): string {
 /** What stands where the next prompt is typed: before it is there, keys mean something else. */
 /** No turn runs any more, and all is drawn: how things stand comes last. */
 export const IS_OVER = (screen: string): boolean =>
-  !screen.includes("Ctrl-C stops") && /\btools \w+$/.test(screen.trimEnd());
+  !screen.includes("Ctrl-C stops") && /^local\/told\b.*$/.test(screen.trimEnd().split("\n").at(-1) ?? "");
 
 export const EMPTY_PROMPT = /^> ?$/m;
 

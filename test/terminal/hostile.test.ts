@@ -89,7 +89,7 @@ withTerminal("[G5] what steers a terminal", () => {
     const second = await model.next();
     second.say("That was it.");
     second.end();
-    const shown = await terminal.until("That was it.");
+    const shown = await terminal.until((text) => text.includes("That was it.") && IS_OVER(text));
     expect(shown).toContain("/help lists commands");
     expect(await stateOf(terminal)).toEqual(before);
   });
@@ -117,6 +117,8 @@ withTerminal("[G5] what steers a terminal", () => {
     call.say("run \u202etxt.exe\u202c and \u2066this\u2069 and \u200fthat\u061c.");
     call.end();
     await terminal.exit();
-    expect(await terminal.screen()).not.toMatch(/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/);
+    const shown = await terminal.screen();
+    expect(shown).not.toMatch(/[\u202a-\u202e\u2066-\u2069]/);
+    expect(shown).toContain("run ‹U+202E›txt.exe");
   });
 });

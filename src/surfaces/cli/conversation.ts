@@ -159,6 +159,7 @@ export function createConversation(io: Io, opened: Opened, start: ChatStart): Co
       // The prompt comes first: a session is called by what was said first in it.
       const content: Content = blocks.length === 0 ? prompt : [{ type: "text", text: prompt }, ...blocks];
       const { stream, limits } = await startTurn(content, signal);
+      let waits = false;
       const result = await watchTurn({
         stream,
         view: await chooseView(io, flags, { remark, isStaged: start.isStaged === true }),
@@ -167,12 +168,19 @@ export function createConversation(io: Io, opened: Opened, start: ChatStart): Co
         hear: (event) => {
           asker?.hear(event);
           start.hear?.(event);
+          if (event.type === "tool_approval_requested" || event.type === "tool_approval_answered")
+            waits = event.type === "tool_approval_requested";
           if (event.type !== "run_started") return;
           sessionId = event.session_id;
           change = toolChange(flags);
           skills = [];
           mentioned = [];
         },
+      }).catch(async (thrown: unknown) => {
+        // A turn that waits for a word outlives whoever started it; here the word is that it is to end.
+        if (waits && signal.aborted && sessionId !== undefined)
+          await opened.runtime.dispatch("interruptTurn", { session_id: sessionId });
+        throw thrown;
       });
       spent = result.usage;
       await agent?.keep(prompt, result);

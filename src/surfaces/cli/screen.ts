@@ -212,18 +212,17 @@ function settled(line: string): string {
   return at < 0 ? line : line.slice(at + CLEAR_LINE.length);
 }
 
-/** A line of words that goes on below where the terminal ends, as far to the right as it began. */
+/** A sentence that goes on below where the terminal ends. What is set in is no sentence: there each break may matter. */
 function wrapped(line: string, columns: number): string {
-  if (line.length > WRAPPED_CHARS_MAX || widthOf(line) <= columns) return line;
-  const [indent = ""] = /^ {0,20}/.exec(stripVTControlCharacters(line)) ?? [];
+  if (line.length > WRAPPED_CHARS_MAX || line.startsWith(" ") || widthOf(line) <= columns) return line;
   let shown = "";
   let width = 0;
   for (const word of line.split(" ")) {
     const cells = widthOf(word);
     const isFirst = shown === "";
-    if (!isFirst && width + 1 + cells > columns && width > indent.length) {
-      shown += `\r\n${indent}${word}`;
-      width = indent.length + cells;
+    if (!isFirst && width + 1 + cells > columns) {
+      shown += `\r\n${word}`;
+      width = cells;
     } else {
       shown += isFirst ? word : ` ${word}`;
       width += cells + (isFirst ? 0 : 1);
