@@ -1,3 +1,5 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { useCommandLine } from "../../../test/support/command-line.ts";
@@ -48,6 +50,20 @@ describe("rkat chat from a pipe", () => {
     expect(parseSlash("/usr/bin is full")).toBe(undefined);
     expect(parseSlash("/model  openai/gpt-5 ")).toEqual({ name: "model", rest: "openai/gpt-5" });
     expect(await run(["chat"], { env })).toMatchObject({ code: 2 });
+  });
+
+  it("[G5] keeps nothing of a private one, and refuses what would need what is kept", async () => {
+    const input = "My name is Ada Lovelace.\nWhat is my name?\n/resume\n";
+    const { code, stdout, stderr } = await run(["chat", "--private"], { env, input });
+    expect({ code, stdout }).toEqual({ code: 40, stdout: expect.stringMatching(/\n.*Ada Lovelace.*\n$/) });
+    expect(stderr).toMatch(/^A new session\. It is not kept\./);
+    const files = readdirSync(line.cwd, { recursive: true, withFileTypes: true });
+    const kept = files.filter((file) => file.isFile()).map((file) => readFileSync(join(file.parentPath, file.name)));
+    expect(kept.filter((bytes) => bytes.includes("Lovelace"))).toEqual([]);
+    expect(await run(["chat", "--private", "--continue"], { env, input })).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("--private"),
+    });
   });
 
   it("[F3] talks without a store, and says that nothing is kept", async () => {

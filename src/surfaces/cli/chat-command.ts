@@ -37,7 +37,13 @@ export function addChatCommand(program: Command, invocation: Invocation): void {
     });
   const goOn = new Option("-c, --continue", "go on with the last session").conflicts("resume");
   const agent = new Option("--agent <name>", "talk to an agent, which remembers what is said").argParser(agentName);
-  addRunFlags(command, [goOn, resumeFlag(), agent]);
+  const secret = new Option("--private", "keep nothing of it: no session, no memory, no prompt").conflicts([
+    "continue",
+    "resume",
+    "agent",
+    "memory",
+  ]);
+  addRunFlags(command, [goOn, resumeFlag(), agent, secret]);
   describeHelp(command, {
     examples: [
       ["rkat chat", "a new session; /help lists what can be typed"],
@@ -61,6 +67,7 @@ export async function chatWhereChosen(invocation: Invocation, flags: RunFlags): 
 
 interface ChatFlags extends RunFlags {
   readonly agent?: string;
+  readonly private?: boolean;
 }
 
 async function chat(given: Invocation, wanted: ChatFlags): Promise<number> {
@@ -119,7 +126,7 @@ function converse(invocation: Invocation, { flags, outputSchema, stage }: ChatPl
       sayGoodbye(io, opened, conversation);
     }
   };
-  return open(invocation, use, { log: log.tell, isLasting: true });
+  return open(invocation, use, { log: log.tell, isLasting: true, isPrivate: flags.private === true });
 }
 
 /** Takes prompts to the end. A person goes on after a failure; for a script the first one is the end. */

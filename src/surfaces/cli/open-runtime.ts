@@ -21,6 +21,8 @@ export interface Opened {
 interface HowOpened {
   /** Told what agents' memories do, a line at a time; without one, stderr is. */
   readonly log?: (line: string) => void;
+  /** Whether nothing of it is kept, whatever the configuration says. */
+  readonly isPrivate?: boolean;
   /** Whether turns follow one another, so that something can be made ready behind them. */
   readonly isLasting?: boolean;
 }
@@ -31,7 +33,8 @@ export async function withRuntime<T>(
   use: (opened: Opened) => Promise<T>,
   how: HowOpened = {},
 ): Promise<T> {
-  const loaded = await readConfiguration(invocation);
+  const read = await readConfiguration(invocation);
+  const loaded = how.isPrivate === true ? { ...read, config: withoutStores(read.config) } : read;
   const { config } = loaded;
   const place = invocation.place();
   const isKept = config.features.includes("session-store");
@@ -41,6 +44,11 @@ export async function withRuntime<T>(
   }
   const runtime = await openAt(invocation, loaded, how);
   return using({ runtime, config, place, isKept }, use);
+}
+
+function withoutStores(config: Config): Config {
+  const features = config.features.filter((feature) => feature !== "session-store" && feature !== "memory-store");
+  return { ...config, features };
 }
 
 /** Opens the sessions that are kept, to look at or change; looking makes no folder where there is none. */
