@@ -5,6 +5,7 @@ import type { JsonObject } from "../../contract/session.ts";
 import { withoutControls } from "../wire/terminal-text.ts";
 import { copyText } from "./clipboard.ts";
 import { piecesOf } from "./commands/export-session.ts";
+import { patchLines, patchOf, unfolded } from "./commands/work-lines.ts";
 import { type Chat, currentOf, type SlashCommand, tell } from "./conversation.ts";
 import { counted, createPaint, oneLine, type Paint } from "./io.ts";
 
@@ -137,7 +138,7 @@ function showStep(
   const { name, args, result } = step;
   write([paint.bold(`${number}  ${oneLine(name, NAME_CHARS_MAX)}`), ...argumentLines(args, paint)]);
   if (result !== undefined) {
-    const lines = linesOf(textOf(result.content).replace(/^\{.*\}$/s, unfolded));
+    const lines = linesOf(unfolded(textOf(result.content)));
     const mark = result.is_error ? paint.red("✗ failed") : paint.dim("← answered");
     write([`   ${mark}`, ...lines.slice(0, linesMax).map((line) => `   ${line}`)]);
     const more = lines.length - linesMax;
@@ -154,37 +155,13 @@ function textOf(content: Content): string {
   return typeof content === "string" ? content : content.map(blockText).join("\n");
 }
 
-/** What a command said, line by line; the shell tells the model of it in one line of JSON. */
-function unfolded(json: string): string {
-  try {
-    const { stdout, stderr, exit_code } = JSON.parse(json);
-    if (typeof stdout !== "string" || typeof stderr !== "string") return json;
-    const outputs = [stdout, stderr].filter((output) => output !== "").map((output) => output.trimEnd());
-    return [...outputs, typeof exit_code === "number" ? `(exit ${exit_code})` : "(it was stopped)"].join("\n");
-  } catch {
-    return json;
-  }
-}
-
 /** A command or a patch as it is written, and anything else as JSON. */
 function argumentLines(args: unknown, paint: Paint): readonly string[] {
-  const { patch, command, input } = typeof args === "object" && args !== null ? (args as JsonObject) : {};
-  const text = patch ?? command ?? input;
-  if (typeof text !== "string") return linesOf(JSON.stringify(args, undefined, 2) ?? "").map((line) => `   ${line}`);
-  const colour = typeof patch === "string" || text.startsWith("*** Begin Patch") ? patchPaint(paint) : plain;
-  return linesOf(text).map((line) => `   ${colour(line)}`);
-}
-
-function plain(line: string): string {
-  return line;
-}
-
-function patchPaint({ green, red, cyan }: Paint): (line: string) => string {
-  return (line) => {
-    if (line.startsWith("+")) return green(line);
-    if (line.startsWith("-")) return red(line);
-    return line.startsWith("@@") || line.startsWith("***") ? cyan(line) : line;
-  };
+  const given: JsonObject = typeof args === "object" && args !== null ? { ...args } : {};
+  const patch = patchOf(given);
+  const text = given.command ?? given.input;
+  const lines = typeof text === "string" ? linesOf(text) : linesOf(JSON.stringify(args, undefined, 2) ?? "");
+  return (patch === undefined ? lines : patchLines(patch, paint)).map((line) => `   ${line}`);
 }
 
 async function textToCopy(chat: Chat, rest: string): Promise<string> {

@@ -48,7 +48,7 @@ export function openTypedPrompts(screen: Screen, help: TypingHelp): PromptSource
       showWaiting();
       if (prompt === undefined) return undefined;
       const rows = prompt.shown.replaceAll("\t", "    ").split("\n").join("\r\n  ");
-      screen.print(`${bold("> ")}${rows}\r\n`);
+      screen.print(`\r\n${bold("> ")}${rows}\r\n`);
       return prompt.text;
     },
     answer: async (question, over) => {

@@ -7,6 +7,8 @@ import { callHint, compactionLine, evictionLine, seconds, toolName } from "./eve
 const RESULT_CHARS_MAX = 120;
 const THOUGHT_CHARS_MAX = 80;
 const PATCH_LINES_MAX = 12;
+/** More than a tool may say. */
+const UNFOLDED_CHARS_MAX = 1024 * 1024;
 /** What is quicker needs no time beside it. */
 const TOLD_FROM_MS = 1_000;
 
@@ -51,11 +53,25 @@ function resultLine(
 ): string {
   const time = duration_ms < TOLD_FROM_MS ? "" : ` (${seconds(duration_ms)})`;
   if (is_error) return paint.red(`  ${toolName(call)} failed: ${oneLine(result, RESULT_CHARS_MAX)}${time}`);
-  const text = result.trim();
+  const [text = "", exit] = unfolded(result.trim()).split(/(?:^|\n)\(exit (\d+)\)$/);
   const [first = ""] = text.split("\n", 1);
   const more = countLines(text) - 1;
+  const ended = exit === undefined || exit === "0" ? "" : `exit ${exit}: `;
   const rest = more <= 0 ? "" : ` … ${counted(more, "more line")}`;
-  return paint.dim(`  ⎿ ${text === "" ? "(nothing)" : oneLine(first, RESULT_CHARS_MAX)}${rest}${time}`);
+  return paint.dim(`  ⎿ ${ended}${text === "" ? "(nothing)" : oneLine(first, RESULT_CHARS_MAX)}${rest}${time}`);
+}
+
+/** What a command said, line by line; the shell tells the model of it in one line of JSON. */
+export function unfolded(json: string): string {
+  if (!json.startsWith("{") || json.length > UNFOLDED_CHARS_MAX) return json;
+  try {
+    const { stdout, stderr, exit_code } = JSON.parse(json);
+    if (typeof stdout !== "string" || typeof stderr !== "string") return json;
+    const outputs = [stdout, stderr].filter((output) => output !== "").map((output) => output.trimEnd());
+    return [...outputs, typeof exit_code === "number" ? `(exit ${exit_code})` : "(it was stopped)"].join("\n");
+  } catch {
+    return json;
+  }
 }
 
 /** The text of a patch among the arguments of a call; undefined where there is none. */
