@@ -198,11 +198,11 @@ function modelConfig(model: ToldModel | undefined): string {
   return `${features}\n[agent]\nmodel = "local/told"\n[self_hosted.servers.local]\nbase_url = "${model.baseUrl}"`;
 }
 
-/** What stands where the next prompt is typed: before it is there, keys mean something else. */
 /** No turn runs any more, and all is drawn: how things stand comes last. */
 export const IS_OVER = (screen: string): boolean =>
   !screen.includes("Ctrl-C stops") && /^local\/told\b.*$/.test(screen.trimEnd().split("\n").at(-1) ?? "");
 
+/** What stands where the next prompt is typed: before it is there, keys mean something else. */
 export const EMPTY_PROMPT = /^> ?$/m;
 
 interface ChatOptions extends TerminalOptions {

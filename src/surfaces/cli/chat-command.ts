@@ -173,7 +173,7 @@ async function takeTurn(
   const isTyped = io.stdin.kind === "terminal";
   const { text, attached, notes } = await readMentions(prompt, { ...folders, isTyped });
   for (const note of notes) io.stderr.write(`${createPaint(io.stderr, io.env).dim(`· attached ${note}`)}\n`);
-  stage?.activity.begin(`asking ${conversation.model ?? "the model"}`);
+  stage?.activity.begin(`asking ${conversation.model ?? opened.config.agent.model ?? "the model"}`);
   // A line in the middle of an answer would tear it apart.
   const { exit, sentence } = await log
     .heldDuring(() => source.during((signal) => conversation.say(text, signal, attached)))
