@@ -218,9 +218,9 @@ function wrapped(line: string, columns: number): string {
   const [indent = ""] = /^ {0,20}/.exec(stripVTControlCharacters(line)) ?? [];
   let shown = "";
   let width = 0;
-  for (const word of line.split(" ")) {
+  for (const [at, word] of line.split(" ").entries()) {
     const cells = widthOf(word);
-    const isFirst = shown === "";
+    const isFirst = at === 0;
     if (!isFirst && width + 1 + cells > columns && width > indent.length) {
       shown += `\r\n${indent}${word}`;
       width = indent.length + cells;

@@ -32,8 +32,8 @@ describe("/agents", () => {
     const own: Partial<Parts> = { openRuntime: (options) => openRuntime({ ...options, model }) };
     const { ended, type, saw } = typedTo(run, ["chat", "-t", "none"], { own });
     await saw("> ");
-    await type("/agents", "Which? A number");
-    await type("1", "The next prompt begins a session with ada. ada has 2 memories.");
+    await type("/agents", "❯ ada  2 memories");
+    await type("", "The next prompt begins a session with ada. ada has 2 memories.");
     await type("What is my cat called?", "Heron.");
     expect(JSON.stringify(model.requests[0])).toContain("My cat is called Heron.");
     await type("/quit", "--agent ada");

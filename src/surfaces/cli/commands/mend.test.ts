@@ -16,7 +16,8 @@ import { answering, modelParts, useOllama } from "../../../../test/support/local
 
 const line = useCommandLine();
 const ollama = useOllama();
-const NOWHERE = { OLLAMA_HOST: "127.0.0.1:1", NO_COLOR: "1" };
+/** On a terminal that nothing can be drawn on, lists are numbered. */
+const NOWHERE = { OLLAMA_HOST: "127.0.0.1:1", NO_COLOR: "1", TERM: "dumb" };
 const UUID = "0191d5a0-0000-7000-8000-000000000000";
 
 /** The project in which commands are run; the folder of the test is the user's home. */
