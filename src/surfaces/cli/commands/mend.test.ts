@@ -12,6 +12,7 @@ import {
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { useCommandLine } from "../../../../test/support/command-line.ts";
+import { typedTo } from "../../../../test/support/keyboard.ts";
 import { answering, modelParts, useOllama } from "../../../../test/support/local-models.ts";
 
 const line = useCommandLine();
@@ -203,6 +204,18 @@ describe("[G5] rkat doctor --fix", () => {
       code: 0,
       stdout: expect.stringMatching(/^Mended: model = "offline" is written to rkat\.toml\n/),
     });
+    expect(written()).toBe('[agent]\nmodel = "offline"\n');
+  });
+
+  it("[G5] asks for a model in a list that is drawn where that can be", async () => {
+    const env = { ...NOWHERE, TERM: "xterm" };
+    const { ended, pressed, type, saw, screen } = typedTo(line.run, ["doctor", "--fix"], { ...at(env), env });
+    await saw("❯ a provider's model");
+    await pressed("offline", "❯ offline");
+    await type("", "❯ for this project");
+    await type("", "Mended:");
+    expect(await ended).toMatchObject({ code: 0 });
+    expect(screen()).toContain('Mended: model = "offline" is written to rkat.toml\n');
     expect(written()).toBe('[agent]\nmodel = "offline"\n');
   });
 });
