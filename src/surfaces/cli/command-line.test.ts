@@ -222,7 +222,9 @@ describe("rkat run", () => {
     ]);
     expect(verbose[3]).toMatch(/^· ← task_create answered in \d+ ms: \{"id":/);
     const terminal = await run(prompt, { isTerminal: true, env: { NO_COLOR: "1" } });
-    expect(terminal.stderr).toMatch(/^· task_create: tag the release\n\[Session: /);
+    expect(terminal.stderr).toMatch(
+      /^· task_create: tag the release\n {2}⎿ \{"id":.*\n\[Session: .* \| This turn: \d+ in \/ \d+ out\]\n$/,
+    );
   });
 
   it("is composed for the folder and the environment it was called in", async () => {

@@ -3,12 +3,14 @@ import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { beforeEach, describe, expect, it } from "vitest";
 import { useCommandLine } from "../../../test/support/command-line.ts";
+import { typedTo } from "../../../test/support/keyboard.ts";
 import { answering, modelParts, useOllama } from "../../../test/support/local-models.ts";
 import type { Terminal } from "./io.ts";
 
 const line = useCommandLine();
 const ollama = useOllama();
-const NOWHERE = { OLLAMA_HOST: "127.0.0.1:1", NO_COLOR: "1" };
+/** On a terminal that nothing can be drawn on, lists are numbered. */
+const NOWHERE = { OLLAMA_HOST: "127.0.0.1:1", NO_COLOR: "1", TERM: "dumb" };
 
 /** The project in which commands are run; the folder of the test is the user's home. */
 let project: string;
@@ -27,6 +29,15 @@ function type(
   return line.run(words, { ...given, own: modelParts(env) });
 }
 
+/** The same at a terminal where lists and chats are drawn. */
+function drawn(words: readonly string[], given: Record<string, string> = {}) {
+  const env = { ...NOWHERE, TERM: "xterm", ...given };
+  return typedTo(line.run, words, { env, cwd: project, home: line.cwd, own: modelParts(env) });
+}
+
+const DOWN = "\u001b[B";
+const CTRL_D = "\u0004";
+
 const written = (path = join(project, "rkat.toml")): string => readFileSync(path, "utf8");
 
 describe("[G5] the first run", () => {
@@ -37,7 +48,7 @@ describe("[G5] the first run", () => {
       { name: "nomic-embed-text", size: 50_000_000_000 },
       { name: "\u001b[2Jevil", size: 60_000_000_000 },
     ]);
-    const env = { OLLAMA_HOST: url, NO_COLOR: "1" };
+    const env = { ...NOWHERE, OLLAMA_HOST: url };
     const { code, stdout, stderr } = await type(["run", "hello", "there"], ["2", "1"], env);
     expect(stderr).toMatch(
       /^There is no model yet: .*\nWhich model shall answer\?\n +1 +large:70b +Ollama, 40\.0 GB\n +2 +small:1b +Ollama, 1\.0 GB\n +3 +a provider's model .*\n +4 +offline +built in, .*no intelligence\n/,
@@ -51,9 +62,17 @@ describe("[G5] the first run", () => {
   });
 
   it("comes before a chat, which a bare rkat is at a terminal", async () => {
-    const { code, stdout, stderr } = await type([], ["2", "2", "My name is Ada.\r\u0004"]);
-    expect(stderr).toMatch(/model = "offline" is written to ~\/\.rkat\/config\.toml\nA new session\./);
-    expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining("Ada") });
+    const { ended, type, pressed, press, saw, screen } = drawn([]);
+    await saw("❯ a provider's model");
+    await pressed("offline", "❯ offline");
+    await type("", "❯ for this project");
+    await pressed(DOWN, "❯ for all my projects");
+    await type("", "A new session.");
+    await type("My name is Ada.", "> My name is Ada.\r\n");
+    await press(CTRL_D);
+    expect(await ended).toMatchObject({ code: 0 });
+    expect(screen()).toMatch(/model = "offline" is written to ~\/\.rkat\/config\.toml\nA new session\./);
+    expect(screen()).toMatch(/\n> My name is Ada\.\n[\s\S]*Ada/);
     expect(written(join(line.cwd, ".rkat", "config.toml"))).toBe('[agent]\nmodel = "offline"\n');
   });
 
@@ -170,17 +189,23 @@ function nobody(): Terminal {
 }
 
 describe("[G5] rkat without a word", () => {
+  /** Talks in it, and returns what was seen in the end. */
+  const chat = async (...words: string[]): Promise<string> => {
+    const { ended, type, press, saw, screen } = drawn(words, { RKAT_MODEL: "offline" });
+    await saw("> ");
+    await type("My name is Ada.", "> My name is Ada.\r\n");
+    await press(CTRL_D);
+    expect(await ended).toMatchObject({ code: 0 });
+    return screen();
+  };
   const talk = (...words: string[]) => type(words, ["My name is Ada.\r\u0004"], { ...NOWHERE, RKAT_MODEL: "offline" });
 
   it("is a chat at a terminal, also with flags of one", async () => {
     const chats = [[], ["-m", "offline"], ["--agent", "ada"], ["-r", "other", "--tools=none", "--model", "offline"]];
     for (const words of chats) {
-      expect(await talk(...words)).toMatchObject({ code: 0, stderr: expect.stringMatching(/^A new session\./) });
+      expect(await chat(...words)).toMatch(/^A new session\./);
     }
-    expect(await talk("--resume")).toMatchObject({
-      code: 0,
-      stderr: expect.stringMatching(/^Session .* messages with/),
-    });
+    expect(await chat("--resume")).toMatch(/^Session .* messages with/);
   });
 
   it("stays what it was elsewhere, and with a word", async () => {

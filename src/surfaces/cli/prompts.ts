@@ -1,5 +1,5 @@
 import { createInterface } from "node:readline";
-import { askLine, lineOf, type Question } from "./ask-person.ts";
+import { lineOf, type Question } from "./ask-person.ts";
 import { type Io, linesOf } from "./io.ts";
 import { type Picker, pickByNumber } from "./picker.ts";
 
@@ -37,11 +37,55 @@ export function openPipedPrompts(io: Io): PromptSource {
   };
 }
 
+/** Lines typed while a turn runs wait for it; a keyboard that is leant on must not fill the memory. */
+const LINES_AHEAD_MAX = 100;
+
 /** Lines as a person types them where nothing can be drawn over; the terminal itself edits them. */
 export function openPlainPrompts(io: Io): PromptSource {
   const { input, output } = io.stdin.terminal();
   const lines = createInterface({ input, output, terminal: false });
-  const prompts = promptsOf(lines);
+  const typed: string[] = [];
+  let hasEnded = false;
+  let wake = (): void => {};
+  /** Takes the next line in the place of a prompt: a second reader of the terminal would leave it to both. */
+  let answer: ((line: string) => void) | undefined;
+  lines.on("line", (line) => {
+    if (answer !== undefined) return answer(line);
+    if (typed.length < LINES_AHEAD_MAX) typed.push(line);
+    wake();
+  });
+  lines.on("close", () => {
+    hasEnded = true;
+    answer?.("");
+    wake();
+  });
+  const prompts = promptsOf(
+    (async function* () {
+      while (typed.length > 0 || !hasEnded) {
+        const line = typed.shift();
+        if (line !== undefined) yield line;
+        else {
+          await new Promise<void>((resolve) => {
+            wake = resolve;
+          });
+        }
+      }
+    })(),
+  );
+  const ask = (question: string, over?: AbortSignal): Promise<string> =>
+    new Promise((resolve) => {
+      if (hasEnded) return resolve("");
+      output.write(question);
+      const take = (line: string): void => {
+        answer = undefined;
+        resolve(line);
+      };
+      answer = take;
+      const drop = (): void => {
+        if (answer === take) take("");
+      };
+      over?.addEventListener("abort", drop, { once: true });
+    });
   const close = (): void => lines.close();
   io.interrupt.addEventListener("abort", close);
   return {
@@ -50,8 +94,11 @@ export function openPlainPrompts(io: Io): PromptSource {
       const { done, value } = await prompts.next();
       return done ? undefined : value;
     },
-    answer: (question, over) => askLine(io, lineOf(question), over),
-    pick: (picker) => pickByNumber(io, picker),
+    answer: async (question, over) => {
+      const line = await ask(lineOf(question), over);
+      return io.interrupt.aborted ? undefined : line;
+    },
+    pick: (picker) => pickByNumber(io, picker, ask),
     during: (turn) => turn(io.interrupt),
     close: () => {
       io.interrupt.removeEventListener("abort", close);

@@ -217,9 +217,9 @@ function wrapped(line: string, columns: number): string {
   if (line.length > WRAPPED_CHARS_MAX || line.startsWith(" ") || widthOf(line) <= columns) return line;
   let shown = "";
   let width = 0;
-  for (const word of line.split(" ")) {
+  for (const [at, word] of line.split(" ").entries()) {
     const cells = widthOf(word);
-    const isFirst = shown === "";
+    const isFirst = at === 0;
     if (!isFirst && width + 1 + cells > columns) {
       shown += `\r\n${word}`;
       width = cells;

@@ -32,11 +32,27 @@ describe("/agents", () => {
     const own: Partial<Parts> = { openRuntime: (options) => openRuntime({ ...options, model }) };
     const { ended, type, saw } = typedTo(run, ["chat", "-t", "none"], { own });
     await saw("> ");
-    await type("/agents", "Which? A number");
-    await type("1", "The next prompt begins a session with ada. ada has 2 memories.");
+    await type("/agents", "❯ ada  2 memories");
+    await type("", "The next prompt begins a session with ada. ada has 2 memories.");
     await type("What is my cat called?", "Heron.");
     expect(JSON.stringify(model.requests[0])).toContain("My cat is called Heron.");
     await type("/quit", "--agent ada");
     expect(await ended).toMatchObject({ code: 0 });
+  });
+
+  it("[G5] lets a person choose by number where nothing can be drawn, and takes the number for no prompt", async () => {
+    await run(["chat", "-t", "none", "--agent", "ada"], { env, input: "My cat is called Heron." });
+    const model = createScriptedModel(() => ({ text: "Heron." }));
+    const own: Partial<Parts> = { openRuntime: (options) => openRuntime({ ...options, model }) };
+    const { ended, type, saw } = typedTo(run, ["chat", "-t", "none"], { env: { TERM: "dumb" }, own });
+    await saw("> ");
+    await type("/agents", "Which? A number");
+    await type("1", "The next prompt begins a session with ada. ada has 2 memories.");
+    await type("What is my cat called?", "Heron.");
+    await type("/quit", "--agent ada");
+    expect(await ended).toMatchObject({ code: 0 });
+    expect(model.requests.map(({ messages }) => messages.at(-1))).toMatchObject([
+      { content: "What is my cat called?" },
+    ]);
   });
 });

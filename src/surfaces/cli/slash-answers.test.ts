@@ -97,13 +97,14 @@ describe("/copy", () => {
   it("[G5] asks the terminal where there is no program, or the one there fails", async () => {
     const folder = clipboard("pbcopy", "exit 1");
     const env = { PATH: `${folder}${delimiter}${PATH}` };
-    const { ended, type, saw, said } = typedTo(run, ["chat", "-t", "none"], { env, own: answering({ text: "Grüße" }) });
+    const own = answering({ text: "Grüße" });
+    const { ended, type, saw, written } = typedTo(run, ["chat", "-t", "none"], { env, own });
     await saw("> ");
-    await type("go", "Tokens:");
+    await type("go", "Grüße");
     await type("/copy", "by the terminal, where it allows that (OSC 52)");
     await type("/quit", "Come back");
     await ended;
-    expect(said.stdout).toContain(`\u001b]52;c;${Buffer.from("Grüße").toString("base64")}\u0007`);
+    expect(written()).toContain(`\u001b]52;c;${Buffer.from("Grüße").toString("base64")}\u0007`);
   });
 
   it("[G5] refuses what no terminal takes, and where there is none, with what to do", async () => {
@@ -118,7 +119,7 @@ describe("/copy", () => {
     const own = answering({ text: "x".repeat(80_000) });
     const { ended, type, saw } = typedTo(run, ["chat", "-t", "none"], { env, own });
     await saw("> ");
-    await type("go", "Tokens:");
+    await type("go", "x".repeat(70));
     await type("/copy", "a terminal takes 75.0 KB, and this is 80.0 KB");
     await type("/quit", "Come back");
     await ended;

@@ -158,13 +158,13 @@ describe("what can be typed in a chat", () => {
         .slice(1)
         .every((row) => row.length <= 80),
     ).toBe(true);
-    const { ended, type, saw, said } = typedTo(run, ["chat", "-t", "none"], { env });
+    const { ended, type, saw, screen } = typedTo(run, ["chat", "-t", "none"], { env });
     await saw("> ");
     await type("/help", "Ctrl-D ");
     await type("/quit", "\n");
     await ended;
-    expect(said.stderr).toMatch(/\n {2}!COMMAND +run a command of your own/);
-    expect(said.stderr).toMatch(/\nKeys\n {2}Tab +complete\n/);
+    expect(screen()).toMatch(/\n {2}!COMMAND +run a command of your own/);
+    expect(screen()).toMatch(/\nKeys\n {2}Tab +complete\n/);
   });
 
   it("[G5] /context names the skills that are loaded", async () => {

@@ -68,13 +68,17 @@ describe("/model", () => {
   });
 
   it("[G5] lets a person choose; a slip leaves the talk as it was", async () => {
-    const { ended, type, saw, said } = typedTo(run, ["chat", "-t", "none"], { env });
+    const { ended, press, pressed, type, saw } = typedTo(run, ["chat", "-t", "none"], { env });
     await saw("> ");
     await type("/model nobody", "no model nobody is known");
-    await type("/model", "Which? A number");
-    const [, number = ""] = /^ +(\d+) {2}offline \*/m.exec(said.stderr) ?? [];
-    await type(number, "The next turn asks offline.");
-    await type("My name is Ada.", "Tokens:");
+    await type("/model", "Which model");
+    await pressed("offline", "❯ offline *");
+    await type("", "The next turn asks offline.");
+    await type("/model", "Which model");
+    await press("no such model");
+    await saw("nothing like that");
+    await type("", "> ");
+    await type("My name is Ada.", "Ada.\r\n");
     await type("/quit", "Come back with");
     expect(await ended).toMatchObject({ code: 0 });
   });

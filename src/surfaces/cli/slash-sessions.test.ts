@@ -29,16 +29,17 @@ describe("sessions in a chat", () => {
   it("[G5] /resume lets a person choose, and goes on there", async () => {
     await chat("My name is Ada.");
     await chat("My name is Bob.");
-    const { ended, type, saw, said } = typedTo(run, ["chat", "-t", "none"], { env });
+    const { ended, pressed, type, saw, screen } = typedTo(run, ["chat", "-t", "none"], { env });
     await saw("> ");
-    await type("/resume", "Which? A number, or nothing to leave it: ");
-    await type("2", "Now in ");
+    await type("/resume", "│ you: My name is Bob.");
+    await pressed("\u001b[B", "│ you: My name is Ada.");
+    await type("", "Now in ");
     await type("What is my name?", "Ada");
-    await type("/resume", "Which session?");
-    await type("", "> ");
+    await type("/resume", "type to search");
+    await pressed("\u001b", "> ");
     await type("/quit", "Come back with");
     expect(await ended).toMatchObject({ code: 0 });
-    expect(said.stdout).toMatch(/Ada/);
+    expect(screen()).toMatch(/^> What is my name\?\n.*Ada/m);
     expect(await listed()).toHaveLength(2);
   });
 
@@ -46,13 +47,13 @@ describe("sessions in a chat", () => {
     await chat("My name is Ada.");
     const missing = "Error: missing required argument 'session'; write an id, the first 4 or more characters";
     expect(await run(["resume"], { env })).toMatchObject({ code: 2, stderr: expect.stringContaining(missing) });
-    const { ended, type, saw, said } = typedTo(run, ["resume"], { env });
-    await saw("Which? A number");
-    await type("1", "with offline");
+    const { ended, type, saw, screen } = typedTo(run, ["resume"], { env });
+    await saw("│ you: My name is Ada.");
+    await type("", "with offline");
     await type("What is my name?", "Ada");
     await type("/quit", "Come back with");
     expect(await ended).toMatchObject({ code: 0 });
-    expect(said.stdout).toMatch(/Ada/);
+    expect(screen()).toMatch(/^> What is my name\?\n.*Ada/m);
     expect(await listed()).toHaveLength(1);
   });
 

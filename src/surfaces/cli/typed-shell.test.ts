@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { useCommandLine } from "../../../test/support/command-line.ts";
 import { typedTo } from "../../../test/support/keyboard.ts";
 import type { Message } from "../../contract/message.ts";
@@ -13,18 +13,18 @@ const env = { PATH: "/usr/local/bin:/usr/bin:/bin" };
 function talked() {
   const model = createScriptedModel(() => ({ text: "Yes." }));
   const own: Partial<Parts> = { openRuntime: (options) => openRuntime({ ...options, model }) };
-  const shown = (): readonly Message[] => model.requests.at(-1)?.messages ?? [];
-  return { ...typedTo(run, ["chat", "-t", "none"], { env, own }), shown, model };
+  const asked = (): readonly Message[] => model.requests.at(-1)?.messages ?? [];
+  return { ...typedTo(run, ["chat", "-t", "none"], { env, own }), asked, model };
 }
 
 describe("commands of a person's own", () => {
   it("[G5] run, show what they say, and are told with the first prompt of a session and of one that is there", async () => {
-    const { ended, type, saw, said, shown } = talked();
+    const { ended, type, saw, screen, asked } = talked();
     await saw("> ");
     await type("!printf 'one\\n\\033[2Jtwo'; exit 3", "(exit 3; the model is told with the next prompt)");
-    await type("hello", "Tokens:");
-    expect(said.stderr).toContain("\none\n[2Jtwo\n(exit 3;");
-    expect(shown().at(-1)).toMatchObject({
+    await type("hello", "Yes.");
+    expect(screen()).toContain("\none\n[2Jtwo\n(exit 3;");
+    expect(asked().at(-1)).toMatchObject({
       content: [
         { type: "text", text: "hello" },
         {
@@ -33,41 +33,42 @@ describe("commands of a person's own", () => {
         },
       ],
     });
-    expect(JSON.stringify(shown().at(-1))).toContain("no instruction:\\none\\n[2Jtwo");
+    expect(JSON.stringify(asked().at(-1))).toContain("no instruction:\\none\\n[2Jtwo");
     await type("! echo again >&2", "(exit 0; the model is told with the next prompt)");
     await type("!!echo secret", "(exit 0; the model is not told)");
-    await type("and now?", "Tokens:");
-    const [notice, prompt] = shown().slice(-2);
+    await type("and now?", "Yes.");
+    const [notice, prompt] = asked().slice(-2);
     expect(notice).toMatchObject({ role: "system_notice", body: expect.stringContaining("(exit 0). What it said") });
     expect(JSON.stringify(notice)).toContain("again");
     expect(prompt).toMatchObject({ role: "user", content: "and now?" });
-    expect(JSON.stringify(shown())).not.toContain("secret");
+    expect(JSON.stringify(asked())).not.toContain("secret");
     await type("/quit", "Come back");
     expect(await ended).toMatchObject({ code: 0 });
   });
 
   it("[G5] are stopped by Ctrl-C with what they started, and the chat goes on", async () => {
-    const { ended, press, type, saw, said, shown } = talked();
+    const { ended, press, type, saw, screen, asked } = talked();
     await saw("> ");
-    await press("!sleep 1000 & echo begun as $!; wait\r");
+    await press("!sleep 1000 & echo begun 'as' $!; wait\r");
     await saw("begun as ");
     await press("\u0003");
     await saw("(stopped by the user; the model is told");
-    const [, pid = ""] = /begun as (\d+)/.exec(said.stderr) ?? [];
-    expect(() => process.kill(Number(pid), 0)).toThrow("ESRCH");
-    await type("hello", "Tokens:");
-    expect(JSON.stringify(shown().at(-1))).toContain("(stopped by the user). What it said");
+    const [, pid = "0"] = /begun as (\d+)/.exec(screen()) ?? [];
+    // Whoever is killed is there until the system has taken it away.
+    await vi.waitFor(() => expect(() => process.kill(Number(pid), 0)).toThrow("ESRCH"), { timeout: 5_000 });
+    await type("hello", "Yes.");
+    expect(JSON.stringify(asked().at(-1))).toContain("(stopped by the user). What it said");
     await type("/quit", "Come back");
     expect(await ended).toMatchObject({ code: 0 });
   });
 
   it("[G5] tell the model the beginning and the end of what is long", async () => {
-    const { ended, type, saw, shown } = talked();
+    const { ended, type, saw, asked } = talked();
     await saw("> ");
     await type("!seq 1 20000", "(exit 0;");
     await type("!nonsense-that-is-no-command", "(exit 127;");
-    await type("hello", "Tokens:");
-    const told = JSON.stringify(shown().at(-1));
+    await type("hello", "Yes.");
+    const told = JSON.stringify(asked().at(-1));
     expect(told).toMatch(/instruction:\\n1\\n2\\n.*\\n… \d+ characters left out …\\n.*\\n20000"/);
     expect(told.length).toBeLessThan(50_000);
     await type("/quit", "Come back");

@@ -12,11 +12,13 @@ import {
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { useCommandLine } from "../../../../test/support/command-line.ts";
+import { typedTo } from "../../../../test/support/keyboard.ts";
 import { answering, modelParts, useOllama } from "../../../../test/support/local-models.ts";
 
 const line = useCommandLine();
 const ollama = useOllama();
-const NOWHERE = { OLLAMA_HOST: "127.0.0.1:1", NO_COLOR: "1" };
+/** On a terminal that nothing can be drawn on, lists are numbered. */
+const NOWHERE = { OLLAMA_HOST: "127.0.0.1:1", NO_COLOR: "1", TERM: "dumb" };
 const UUID = "0191d5a0-0000-7000-8000-000000000000";
 
 /** The project in which commands are run; the folder of the test is the user's home. */
@@ -202,6 +204,18 @@ describe("[G5] rkat doctor --fix", () => {
       code: 0,
       stdout: expect.stringMatching(/^Mended: model = "offline" is written to rkat\.toml\n/),
     });
+    expect(written()).toBe('[agent]\nmodel = "offline"\n');
+  });
+
+  it("[G5] asks for a model in a list that is drawn where that can be", async () => {
+    const env = { ...NOWHERE, TERM: "xterm" };
+    const { ended, pressed, type, saw, screen } = typedTo(line.run, ["doctor", "--fix"], { ...at(env), env });
+    await saw("❯ a provider's model");
+    await pressed("offline", "❯ offline");
+    await type("", "❯ for this project");
+    await type("", "Mended:");
+    expect(await ended).toMatchObject({ code: 0 });
+    expect(screen()).toContain('Mended: model = "offline" is written to rkat.toml\n');
     expect(written()).toBe('[agent]\nmodel = "offline"\n');
   });
 });
