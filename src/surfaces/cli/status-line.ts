@@ -1,4 +1,4 @@
-import { costText, type Paint } from "./io.ts";
+import { costText, oneLine, type Paint } from "./io.ts";
 import type { Opened } from "./open-runtime.ts";
 import { fitted } from "./screen.ts";
 import { cellsOf } from "./wrapped-text.ts";
@@ -63,14 +63,15 @@ export const UNKNOWN: Read = {
 };
 
 const BETWEEN = " · ";
+const NAME_CHARS_MAX = 200;
 
 /** Everything in one row; where there is no room, what matters least is left out. */
 export function statusLine(standing: Standing, columns: number, paint: Paint): string {
   const { model, agent, tools, context, usage, tokensLeft, costLeft, isKept } = standing;
   // The weight says what goes first.
   const parts: readonly { readonly text: string | undefined; readonly weight: number }[] = [
-    { text: agent === undefined ? undefined : `with ${agent}`, weight: 5 },
-    { text: model, weight: 9 },
+    { text: agent === undefined ? undefined : `with ${oneLine(agent, NAME_CHARS_MAX)}`, weight: 5 },
+    { text: model && oneLine(model, NAME_CHARS_MAX), weight: 9 },
     { text: context && contextText(context), weight: 8 },
     { text: usage && `${short(usage.input_tokens)} in, ${short(usage.output_tokens)} out`, weight: 2 },
     { text: usage?.cost === undefined || usage.cost.amount === 0 ? undefined : costText(usage.cost), weight: 6 },
