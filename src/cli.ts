@@ -16,7 +16,10 @@ const SIGNAL_EXITS = { SIGINT: 130, SIGTERM: 143 } as const;
 /** A reader that has stopped reading is not waited for longer. */
 const FLUSH_MS_MAX = 30_000;
 
-const ALIVE_MS = 1_000;
+/** No marks around pastes, lines that wrap, and a cursor. */
+const PLAIN_TERMINAL = "\u001b[?2004l\u001b[?7h\u001b[?25h";
+
+const STOPPED_WITHIN_MS = 100;
 const HANGUP_EXIT = 129;
 
 const args = process.argv.slice(2);
@@ -78,8 +81,11 @@ function listenForInterrupts(): AbortController {
 
 function endAt(name: string, exitCode: number, interrupt: AbortController): void {
   process.on(name, () => {
-    if (interrupt.signal.aborted) process.exit(exitCode);
-    interrupt.abort(exitCode);
+    if (!interrupt.signal.aborted) return interrupt.abort(exitCode);
+    const { output } = terminal();
+    // Whoever drew there is not waited for. Node itself gives back the keys.
+    if (output.isTTY && process.env.TERM !== "dumb") output.write(PLAIN_TERMINAL);
+    process.exit(exitCode);
   });
 }
 
@@ -114,13 +120,9 @@ function terminal(): Terminal {
     input: process.stdin,
     output: process.stdout.isTTY ? process.stdout : process.stderr,
     suspend: (resumed) => {
-      // Nothing else keeps the process alive while it listens to nobody.
-      const alive = setInterval(() => {}, ALIVE_MS);
-      process.once("SIGCONT", () => {
-        clearInterval(alive);
-        resumed();
-      });
       process.kill(process.pid, "SIGTSTP");
+      // Who is stopped hears no timer. Where no shell could let it go on the system stops nobody, and it goes on at once.
+      setTimeout(resumed, STOPPED_WITHIN_MS);
     },
   };
 }

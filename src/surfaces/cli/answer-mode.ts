@@ -7,6 +7,7 @@ import { fitted } from "./screen.ts";
 import { cellsOf } from "./wrapped-text.ts";
 
 const LINE_CHARS_MAX = 400;
+const HOW = " a letter, or ↑ ↓, then Enter";
 
 /** A question that is answered by a word of a list, or by a line of one's own. */
 export function createAnswerMode(
@@ -18,6 +19,10 @@ export function createAnswerMode(
   const step = (by: number): void => {
     const last = choices.length - 1;
     marked = marked === undefined ? (by > 0 ? 0 : last) : Math.min(last, Math.max(0, marked + by));
+  };
+  const heading = (columns: number): string => {
+    const bold = fitted(words, columns - 1);
+    return `${paint.bold(bold)}${paint.dim(fitted(HOW, Math.max(1, columns - cellsOf(bold) - 1)))}`;
   };
   return {
     press: (text, key) => {
@@ -39,7 +44,7 @@ export function createAnswerMode(
       });
       const own = fitted(typed.shown(), columns - 4);
       return {
-        rows: [paint.bold(fitted(words, columns - 1)), ...listed, `${paint.cyan("? ")}${own}`],
+        rows: [heading(columns), ...listed, `${paint.cyan("? ")}${own}`],
         cursor: { row: listed.length + 1, column: 2 + cellsOf(own) },
       };
     },

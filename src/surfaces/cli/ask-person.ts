@@ -7,7 +7,7 @@ import { heardIn } from "../../contract/sub-agents.ts";
 import type { Dispatch } from "../../service/dispatch.ts";
 import { withoutControls } from "../wire/terminal-text.ts";
 import { patchLines, patchOf } from "./commands/work-lines.ts";
-import { createPaint, type Io, oneLine } from "./io.ts";
+import { counted, createPaint, type Io, oneLine, type Paint } from "./io.ts";
 
 /** Whether somebody sits there who can be asked. */
 export function canAsk({ stdin, stderr }: Io): boolean {
@@ -98,7 +98,7 @@ export function createAsker(
       if (event.type === "tool_approval_answered") {
         drop(
           event.approval_id,
-          `${event.decision === "allow" ? "allowed" : "denied"} by ${event.by ?? "somebody else"}`,
+          `${event.decision === "allow" ? "allowed" : "denied"} by ${oneLine(event.by ?? "somebody else", NAME_CHARS_MAX)}`,
         );
       }
       if (event.type === "sub_agent_completed") {
@@ -138,17 +138,27 @@ export function showCalls(io: Io, calls: Calls, output = io.stderr): void {
   const { bold, dim } = paint;
   for (const { name, args, why, always } of calls) {
     output.write(`${bold(withoutControls(name))} ${dim(`(${withoutControls(why)})`)}\n`);
-    const patch = patchOf(args);
-    const lines = patch === undefined ? withoutControls(shown(args)).split("\n") : patchLines(patch, paint);
-    for (const line of lines) output.write(`  ${line}\n`);
+    for (const line of linesOf(args, paint)) output.write(`  ${line}\n`);
     if (always !== undefined) output.write(`${dim(`  always: ${withoutControls(always.join(", "))}`)}\n`);
   }
 }
 
-function shown(args: JsonObject): string {
-  const text = args.command ?? args.patch ?? args.input;
-  if (typeof text === "string") return text;
-  return oneLine(JSON.stringify(args), ARGS_CHARS_MAX);
+/** More lines than this may not be on the screen together. */
+const LINES_SEEN_MAX = 15;
+
+/** A text is shown as one, and no other argument is hidden behind it. */
+function linesOf(args: JsonObject, paint: Paint): readonly string[] {
+  const name = ["command", "patch", "input"].find((one) => typeof args[one] === "string");
+  if (name === undefined) return [oneLine(JSON.stringify(args), ARGS_CHARS_MAX)];
+  const { [name]: text, ...others } = args;
+  const patch = name === "command" ? undefined : patchOf({ patch: text });
+  const lines = patch === undefined ? withoutControls(String(text)).split("\n") : patchLines(patch, paint);
+  const isLong = lines.length > LINES_SEEN_MAX;
+  return [
+    ...lines,
+    ...(Object.keys(others).length === 0 ? [] : [oneLine(JSON.stringify(others), ARGS_CHARS_MAX)]),
+    ...(isLong ? [paint.dim(`(${counted(lines.length, "line")} in all; the first are above)`)] : []),
+  ];
 }
 
 function questionFor(calls: Calls): Question {

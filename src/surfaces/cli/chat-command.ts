@@ -53,15 +53,16 @@ export function addChatCommand(program: Command, invocation: Invocation): void {
     ],
     notes: [
       ["In a prompt", "@FILE attaches a file; typed, !COMMAND runs one of your own; see docs/terminal.md"],
-      ["Keys", "Ctrl-C stops an answer, on an empty line it ends, as Ctrl-D does · \\ at the end of a line goes on"],
+      ["Keys", "Ctrl-C stops an answer, twice on an empty line it ends, as Ctrl-D does · \\ at the end goes on"],
     ],
   });
 }
 
-/** Goes on in a session that a person chooses from a list. */
+/** Goes on in the session that is named, or that a person chooses from a list. */
 export async function chatWhereChosen(invocation: Invocation, flags: RunFlags): Promise<number> {
   const { io } = invocation;
-  const resume = await withSessions(invocation, async (opened) => pickOne(io, await sessionPicker(opened)));
+  const resume =
+    flags.resume ?? (await withSessions(invocation, async (opened) => pickOne(io, await sessionPicker(opened))));
   return resume === undefined ? 0 : chat(invocation, { ...flags, resume });
 }
 
@@ -152,14 +153,18 @@ async function talk(chat: Chat, isTyped: boolean): Promise<number> {
       // From a pipe such a line is a prompt: a script has a shell of its own.
       const command = isTyped ? parseShell(prompt) : undefined;
       if (command !== undefined) {
-        await runTyped(chat, command);
+        stage?.activity.begin(oneLine(prompt, COMMAND_CHARS_MAX));
+        await runTyped(chat, command).finally(() => stage?.activity.end());
         continue;
       }
       const exit = await takeTurn(chat, prompt);
       if (exit !== 0 && !isTyped) return exit;
     } catch (thrown) {
       if (!isTyped || io.interrupt.aborted) throw thrown;
-      tellFailure(io, asRuntimeError(thrown));
+      const error = asRuntimeError(thrown);
+      tellFailure(io, error);
+      // What was refused before it was asked can be mended.
+      if (TO_MEND.includes(error.code) && !prompt.startsWith("/")) source.draft?.(prompt);
     }
   }
 }
@@ -187,6 +192,8 @@ function tellFailure(io: Io, error: RuntimeError): void {
   else writeError(io, error);
 }
 
+const TO_MEND: readonly string[] = ["INVALID_PARAMS", "SESSION_BUSY"];
+const COMMAND_CHARS_MAX = 60;
 const LAST_WORDS_CHARS_MAX = 200;
 
 async function greet(io: Io, { runtime, isKept }: Opened, sessionId: string | undefined): Promise<void> {

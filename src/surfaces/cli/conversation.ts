@@ -159,7 +159,7 @@ export function createConversation(io: Io, opened: Opened, start: ChatStart): Co
       // The prompt comes first: a session is called by what was said first in it.
       const content: Content = blocks.length === 0 ? prompt : [{ type: "text", text: prompt }, ...blocks];
       const { stream, limits } = await startTurn(content, signal);
-      let waits = false;
+      let wasAsked = false;
       const result = await watchTurn({
         stream,
         view: await chooseView(io, flags, { remark, isStaged: start.isStaged === true }),
@@ -168,8 +168,7 @@ export function createConversation(io: Io, opened: Opened, start: ChatStart): Co
         hear: (event) => {
           asker?.hear(event);
           start.hear?.(event);
-          if (event.type === "tool_approval_requested" || event.type === "tool_approval_answered")
-            waits = event.type === "tool_approval_requested";
+          if (event.type === "tool_approval_requested") wasAsked = true;
           if (event.type !== "run_started") return;
           sessionId = event.session_id;
           change = toolChange(flags);
@@ -177,8 +176,8 @@ export function createConversation(io: Io, opened: Opened, start: ChatStart): Co
           mentioned = [];
         },
       }).catch(async (thrown: unknown) => {
-        // A turn that waits for a word outlives whoever started it; here the word is that it is to end.
-        if (waits && signal.aborted && sessionId !== undefined)
+        // A turn that waited for a word outlives whoever started it; here the word is that it is to end.
+        if (wasAsked && signal.aborted && sessionId !== undefined)
           await opened.runtime.dispatch("interruptTurn", { session_id: sessionId });
         throw thrown;
       });
@@ -187,15 +186,17 @@ export function createConversation(io: Io, opened: Opened, start: ChatStart): Co
       return judge(result, limits);
     },
     standing: async () => {
-      const fixed = { agent: agent?.name, tools: flags.yolo ? "full" : (flags.tools ?? "safe"), isKept: opened.isKept };
+      const wanted = flags.yolo ? "full" : (flags.tools ?? "safe");
       const { readStanding, UNKNOWN } = await import("./status-line.ts");
       // Where it cannot be read the line says less; whoever asks for it by a command is told why.
       const known = sessionId === undefined ? UNKNOWN : await readStanding(opened, sessionId).catch(() => UNKNOWN);
       return {
         ...known,
-        ...fixed,
+        agent: agent?.name,
+        isKept: opened.isKept,
+        tools: known.tools ?? wanted,
         usage: known.usage ?? spent,
-        model: model ?? known.model ?? opened.config.agent.model,
+        model: model ?? known.model ?? flags.model ?? opened.config.agent.model,
       };
     },
     mention: async (text) => {

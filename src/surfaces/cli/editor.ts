@@ -42,6 +42,8 @@ export interface Editor {
   pick<T>(picker: Picker<T>): Promise<T | undefined>;
   /** Puts a text into the line. */
   draft(text: string): void;
+  /** Puts prompts that were sent back into the line, before what is being typed. */
+  takeBack(prompts: readonly string[]): void;
   /** What waits to be sent, shown above the line. */
   waiting(prompts: readonly string[]): void;
   close(): void;
@@ -53,6 +55,7 @@ const WAITING_SHOWN_MAX = 3;
 const LABEL_CHARS_MAX = 400;
 const MARK = "> ";
 const EARLY_KEYS_MAX = 1_000;
+const QUESTION_WAITS = "  a question waits: send this line or delete it, then answer";
 
 export function openEditor(screen: Screen, host: EditorHost): Editor {
   const { io } = screen;
@@ -60,11 +63,13 @@ export function openEditor(screen: Screen, host: EditorHost): Editor {
   const paint = createPaint(io.stdout, io.env);
   const buffer = createLineBuffer();
   const past = createPast(host.history);
-  const asked: Mode[] = [];
+  const lists: Mode[] = [];
+  const questions: Mode[] = [];
   let waiting: readonly string[] = [];
   let isOpen = true;
 
-  const top = (): Mode => asked.at(-1) ?? line;
+  // A question waits for the line that is being typed: its last letter and Enter must not allow anything.
+  const top = (): Mode => lists.at(-1) ?? (buffer.isEmpty ? questions.at(-1) : undefined) ?? line;
   const redraw = (): void => {
     if (!isOpen) return;
     const { columns } = screen;
@@ -72,7 +77,9 @@ export function openEditor(screen: Screen, host: EditorHost): Editor {
     const above = waiting
       .slice(0, WAITING_SHOWN_MAX)
       .map((prompt) => paint.dim(fitted(`  then: ${oneLine(prompt, LABEL_CHARS_MAX)}`, columns - 1)));
-    screen.show("input", [...above, ...rows], { ...cursor, row: cursor.row + above.length });
+    const isLate = questions.length > 0 && top() === line;
+    const below = isLate ? [paint.yellow(fitted(QUESTION_WAITS, columns - 1))] : [];
+    screen.show("input", [...above, ...rows, ...below], { ...cursor, row: cursor.row + above.length });
   };
   const press = (text: string | undefined, key: Key): void => {
     top().press(text, key);
@@ -95,11 +102,14 @@ export function openEditor(screen: Screen, host: EditorHost): Editor {
     }
   };
   /** Lets something else take the keys until it is done. */
-  const during = <T>(over: AbortSignal, none: T, open: (done: (value: T) => void) => Mode): Promise<T> =>
+  const during = <T>(
+    modes: Mode[],
+    { over, none, open }: { readonly over: AbortSignal; readonly none: T; open(done: (value: T) => void): Mode },
+  ): Promise<T> =>
     new Promise((resolve) => {
       const done = (value: T): void => {
-        const at = asked.indexOf(mode);
-        if (at >= 0) asked.splice(at, 1);
+        const at = modes.indexOf(mode);
+        if (at >= 0) modes.splice(at, 1);
         redraw();
         resolve(value);
       };
@@ -107,11 +117,15 @@ export function openEditor(screen: Screen, host: EditorHost): Editor {
       const ends = AbortSignal.any([over, io.interrupt]);
       if (ends.aborted) return resolve(none);
       ends.addEventListener("abort", () => done(none), { once: true });
-      asked.push(mode);
+      modes.push(mode);
       redraw();
     });
   const pick = <T>(picker: Picker<T>): Promise<T | undefined> =>
-    during(io.interrupt, undefined, (done) => createListMode(picker, { paint, redraw, done }));
+    during<T | undefined>(lists, {
+      over: io.interrupt,
+      none: undefined,
+      open: (done) => createListMode(picker, { paint, redraw, done }),
+    });
   const elsewhere = async (): Promise<void> => {
     const show = screen.hide();
     const take = keys.release();
@@ -143,7 +157,7 @@ export function openEditor(screen: Screen, host: EditorHost): Editor {
       if (common.length > before.length - from) put(common);
       else {
         const choices = candidates.map(({ text, note }) => ({ value: text, label: text, note: note ?? "" }));
-        const chosen = await pick({ title: "Which", choices });
+        const chosen = await pick({ title: "Which one", choices });
         if (chosen !== undefined) put(/[/ ]$/.test(chosen) ? chosen : `${chosen} `);
       }
     }
@@ -232,10 +246,18 @@ export function openEditor(screen: Screen, host: EditorHost): Editor {
   redraw();
   return {
     ask: (question, over) =>
-      during(over, "", (done) => createAnswerMode(question, { paint, done, interrupt: () => host.interrupt(false) })),
+      during(questions, {
+        over,
+        none: "",
+        open: (done) => createAnswerMode(question, { paint, done, interrupt: () => host.interrupt(false) }),
+      }),
     pick,
     draft: (text) => {
       buffer.set(text);
+      redraw();
+    },
+    takeBack: (prompts) => {
+      buffer.set([...prompts, ...(buffer.isEmpty ? [] : [buffer.text()])].join("\n"));
       redraw();
     },
     waiting: (prompts) => {

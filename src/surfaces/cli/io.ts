@@ -138,7 +138,10 @@ export function oneLine(text: string, charsMax: number): string {
   const line = withoutControls(text.slice(0, charsMax * 4))
     .replace(/\s+/g, " ")
     .trim();
-  return line.length <= charsMax ? line : `${line.slice(0, charsMax - 1)}…`;
+  if (line.length > charsMax) return `${line.slice(0, charsMax - 1)}…`;
+  // Blanks that became one must not hide that there is an end.
+  const isWhole = text.length <= charsMax * 4 || text.slice(charsMax * 4).trim() === "";
+  return isWhole ? line : `${line.slice(0, charsMax - 2)} …`;
 }
 
 /** Pads each column to its widest cell; the last one is left ragged. A cell is one line that steers no terminal. */

@@ -25,6 +25,8 @@ const PASTE_MARKS_ON = "\u001b[?2004h";
 const PASTE_MARKS_OFF = "\u001b[?2004l";
 /** More than a prompt can hold. */
 const PASTE_CHARS_MAX = 8 * 1024 * 1024;
+/** A Ctrl-C after such a pause was pressed and not pasted: the end of the paste was lost. */
+const PASTE_PAUSE_MS = 500;
 
 /** The keys of a terminal. */
 export interface Keys {
@@ -36,7 +38,14 @@ export interface Keys {
 export function openKeys({ input, output }: Terminal, hears: Pick<Mode, "press" | "paste"> & { end(): void }): Keys {
   /** What was pasted so far; undefined outside of a paste. */
   let pasted: string | undefined;
+  let pastedAtMs = 0;
+  let isHeld = false;
   const press = (text: string | undefined, key: Key | undefined): void => {
+    // What was read with the key that gave the terminal away.
+    if (!isHeld) return;
+    const isLost = pasted !== undefined && Date.now() - pastedAtMs > PASTE_PAUSE_MS;
+    if (isLost && key?.ctrl === true && key.name === "c") pasted = undefined;
+    pastedAtMs = Date.now();
     if (key?.name === "paste-start") pasted = "";
     else if (key?.name === "paste-end") {
       const whole = pasted ?? "";
@@ -46,11 +55,13 @@ export function openKeys({ input, output }: Terminal, hears: Pick<Mode, "press" 
     else if (pasted.length < PASTE_CHARS_MAX) pasted += text ?? key?.sequence ?? "";
   };
   const take = (): void => {
+    isHeld = true;
     input.setRawMode?.(true);
     input.resume();
     output.write(PASTE_MARKS_ON);
   };
   const leave = (): void => {
+    isHeld = false;
     output.write(PASTE_MARKS_OFF);
     input.setRawMode?.(false);
     input.pause();

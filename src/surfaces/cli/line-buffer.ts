@@ -67,7 +67,7 @@ export function createLineBuffer(): LineBuffer {
   const paste = (given: string): void => {
     const text = withoutControls(given.replace(/\r\n?/g, "\n"));
     if (length(signs) + text.length > TEXT_CHARS_MAX) return;
-    const lines = text.split("\n").length;
+    const lines = text.replace(/\n$/, "").split("\n").length;
     if (lines <= PASTED_LINES_MAX && text.length <= PASTED_CHARS_MAX) {
       insert(text);
       return;
@@ -178,27 +178,41 @@ interface Layout {
 }
 
 function layOutSigns(signs: readonly string[], at: number, cells: number): Layout {
-  const rows = [""];
+  const starts = rowStarts(signs, cells);
+  const rows = starts.map((start, row) => {
+    const inRow = signs.slice(start, starts[row + 1]);
+    return inRow.map((sign) => (sign === "\n" ? "" : displayed(sign))).join("");
+  });
+  const row = starts.findLastIndex((start) => start <= at);
+  const before = signs.slice(starts[row], at);
+  const column = before.reduce((sum, sign) => sum + cellsOf(displayed(sign)), 0);
+  return { rows, cursor: { row, column }, starts };
+}
+
+/** Where rows begin: after a line's end, and where the next word has no room. */
+function rowStarts(signs: readonly string[], cells: number): readonly number[] {
   const starts = [0];
   let column = 0;
-  let cursor: Cursor = { row: 0, column: 0 };
-  const breakRow = (start: number): void => {
-    rows.push("");
-    starts.push(start);
-    column = 0;
-  };
+  /** Where the word begins that may go to the next row, and how much of the row it takes. */
+  let word = { start: 0, column: 0 };
   for (const [index, sign] of signs.entries()) {
-    const width = sign === "\n" ? 0 : cellsOf(displayed(sign));
-    if (column + width > cells - 1 && sign !== "\n" && column > 0) breakRow(index);
-    if (index === at) cursor = { row: rows.length - 1, column };
-    if (sign === "\n") breakRow(index + 1);
-    else {
-      rows[rows.length - 1] += displayed(sign);
-      column += width;
+    if (sign === "\n") {
+      starts.push(index + 1);
+      column = 0;
+      word = { start: index + 1, column: 0 };
+      continue;
     }
+    const width = cellsOf(displayed(sign));
+    if (column + width > cells - 1 && column > 0) {
+      const isWord = word.column > 0 && sign !== " ";
+      starts.push(isWord ? word.start : index);
+      column = isWord ? column - word.column : 0;
+      word = { start: isWord ? word.start : index, column: 0 };
+    }
+    column += width;
+    if (sign === " ") word = { start: index + 1, column };
   }
-  if (at === signs.length) cursor = { row: rows.length - 1, column };
-  return { rows, cursor, starts };
+  return starts;
 }
 
 /** A tab is as wide as it looks in code. */

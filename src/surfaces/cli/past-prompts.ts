@@ -1,4 +1,5 @@
 import type { Content } from "../../contract/message.ts";
+import { parentageOf } from "../../contract/sub-agents.ts";
 import type { Opened } from "./open-runtime.ts";
 
 const SESSIONS_MAX = 30;
@@ -12,18 +13,30 @@ export async function readPastPrompts({ runtime, isKept }: Opened): Promise<read
   if (!isKept) return [];
   const { sessions } = await runtime.dispatch("listSessions", { limit: SESSIONS_MAX });
   const found: string[] = [];
-  for (const { session_id, message_count } of sessions) {
+  for (const session of sessions) {
+    // What a model wrote to a sub-agent nobody typed.
+    if (parentageOf(session) !== undefined) continue;
+    const { session_id, message_count } = session;
     const offset = Math.max(0, message_count - MESSAGES_MAX);
     const { messages } = await runtime.dispatch("readHistory", { session_id, offset, limit: MESSAGES_MAX });
-    const asked = messages.flatMap((message) => (message.role === "user" ? [textOf(message.content)] : []));
+    const asked = messages.flatMap((message) => (message.role === "user" ? [typedText(message.content)] : []));
     found.push(...asked.reverse());
   }
   return found.filter((text) => text.trim() !== "");
 }
 
-function textOf(content: Content): string {
+/** What a model is told of a command begins with this. */
+export const RAN = "The user ran `";
+
+/** What a person typed of a message; files stand beside it. */
+export function typedText(content: Content): string {
   if (typeof content === "string") return content;
-  return content.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n");
+  const texts = content.flatMap((block) => (block.type === "text" ? [block.text] : []));
+  return texts.filter((text) => !isFile(text) && !text.startsWith(RAN)).join("\n");
+}
+
+export function isFile(text: string): boolean {
+  return /^<(?:file|folder) name="/.test(text);
 }
 
 const PAST_MAX = 500;

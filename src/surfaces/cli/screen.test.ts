@@ -59,12 +59,19 @@ describe("[G5] a screen whose lowest rows are drawn", () => {
     expect(drawn.lines()).toEqual(["An answer", "that goes on", "half", ""]);
   });
 
-  it("[G5] wraps sentences at words, as far to the right as they began, and leaves answers as they are", () => {
+  it("[G5] wraps sentences at words, and leaves answers and what is set in as they are", () => {
     const { screen, drawn, io } = open(20);
+    io.stderr.write("one two three four five\n");
     io.stderr.write("  one two three four five\n");
-    io.stdout.write("  one two three four five\n");
+    io.stdout.write("one two three four five\n");
     screen.close();
-    expect(drawn.lines()).toEqual(["  one two three four", "  five", "  one two three four five", ""]);
+    expect(drawn.lines()).toEqual([
+      "one two three four",
+      "five",
+      "  one two three four five",
+      "one two three four five",
+      "",
+    ]);
   });
 
   it("[G5] keeps the end of a line that is cleared, and cuts rows that are too wide or too many", () => {

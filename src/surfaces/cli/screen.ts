@@ -43,11 +43,14 @@ export function openScreen(given: Io): Screen {
   let drawnAtMs = 0;
   let waiting: NodeJS.Timeout | undefined;
   let hiders = 0;
+  let isOpen = true;
   const columns = (): number => output.columns || COLUMNS_DEFAULT;
 
   const draw = (): void => {
     clearTimeout(waiting);
     waiting = undefined;
+    // Another program has the terminal: what is written meanwhile waits.
+    if (hiders > 0 && drawn.rows.length === 0) return;
     // A window may have changed before its signal came; rows that are counted wrongly stay for ever.
     if ("_refreshSize" in output && typeof output._refreshSize === "function") output._refreshSize();
     drawnAtMs = Date.now();
@@ -108,6 +111,8 @@ export function openScreen(given: Io): Screen {
       return columns();
     },
     show: (place, rows, cursor) => {
+      // How things stand may be known only after the end.
+      if (!isOpen) return;
       places.set(place, { rows, cursor });
       drawSoon();
     },
@@ -124,6 +129,8 @@ export function openScreen(given: Io): Screen {
       };
     },
     close: () => {
+      isOpen = false;
+      hiders = 0;
       places.clear();
       written += stdout.end() + stderr.end();
       draw();

@@ -23,7 +23,7 @@ export function parseSlash(text: string): { readonly name: string; readonly rest
 
 /** Does what a slash command says; resolves with true when the chat is to end. */
 export async function runSlash(chat: Chat, { name, rest }: { name: string; rest: string }): Promise<boolean> {
-  const command = COMMANDS.get(name);
+  const command = COMMANDS.get(Object.hasOwn(OTHER_NAMES, name) ? (OTHER_NAMES[name] ?? name) : name);
   if (command !== undefined) return command.run(chat, rest);
   const names = [...COMMANDS.keys()];
   const meant = nearMiss(name, names) ?? (name === "" ? undefined : names.find((known) => known.startsWith(name)));
@@ -174,6 +174,9 @@ const GROUPS: Readonly<Record<string, Readonly<Record<string, SlashCommand>>>> =
 const COMMANDS: ReadonlyMap<string, SlashCommand> = new Map(
   Object.values(GROUPS).flatMap((commands) => Object.entries(commands)),
 );
+
+/** What other programs call them. */
+const OTHER_NAMES: Readonly<Record<string, string>> = { exit: "quit", clear: "new", cost: "context" };
 
 type HelpRow = readonly [typed: string, meaning: string];
 

@@ -1,7 +1,6 @@
 import { lstat } from "node:fs/promises";
 import { extname } from "node:path";
 import { RuntimeError } from "../../contract/error.ts";
-import type { Content } from "../../contract/message.ts";
 import type { SessionSummary } from "../../contract/session-info.ts";
 import { parentageOf } from "../../contract/sub-agents.ts";
 import { withoutControls } from "../wire/terminal-text.ts";
@@ -11,9 +10,9 @@ import { messageText, showList, showSession } from "./commands/session-views.ts"
 import { type Chat, choose, currentOf, type SlashCommand, tell } from "./conversation.ts";
 import { ageOf, bytesText, counted, oneLine } from "./io.ts";
 import type { Opened } from "./open-runtime.ts";
+import { isFile, typedText } from "./past-prompts.ts";
 import type { Choice, Picker } from "./picker.ts";
 import { findSession, shortId, shortIds } from "./session-selector.ts";
-import { RAN } from "./typed-shell.ts";
 
 const SESSIONS_SHOWN = 10;
 
@@ -149,17 +148,6 @@ async function chooseMessage(chat: Chat, session_id: string): Promise<number | u
 function indexIn(word: string): number {
   if (/^\d{1,9}$/.test(word)) return Number(word);
   throw new RuntimeError("INVALID_PARAMS", `/fork ${word}: write the number of a message, as /history shows it`);
-}
-
-/** What a person typed of a message; files stand beside it. */
-function typedText(content: Content): string {
-  if (typeof content === "string") return content;
-  const texts = content.flatMap((block) => (block.type === "text" ? [block.text] : []));
-  return texts.filter((text) => !isFile(text) && !text.startsWith(RAN)).join("\n");
-}
-
-function isFile(text: string): boolean {
-  return /^<(?:file|folder) name="/.test(text);
 }
 
 async function forkBefore(chat: Chat, session_id: string, message_index: number): Promise<void> {

@@ -1,4 +1,4 @@
-import { costText, type Paint } from "./io.ts";
+import { costText, oneLine, type Paint } from "./io.ts";
 import type { Opened } from "./open-runtime.ts";
 import { fitted } from "./screen.ts";
 import { cellsOf } from "./wrapped-text.ts";
@@ -29,14 +29,17 @@ interface Spent {
 }
 
 /** What is read of a session. */
-type Read = Pick<Standing, "context" | "usage" | "tokensLeft" | "costLeft" | "model">;
+type Read = Pick<Standing, "context" | "usage" | "tokensLeft" | "costLeft" | "model"> & {
+  /** Undefined where there is no session yet. */
+  readonly tools: string | undefined;
+};
 
 /** How things stand in a session that is kept; of another only what was used is known. */
 export async function readStanding({ runtime, isKept }: Opened, sessionId: string): Promise<Read> {
   if (!isKept) return UNKNOWN;
   const session_id = sessionId;
   const { model, usage, budgets = [] } = await runtime.readSession(session_id);
-  const { estimated_tokens, tool_tokens, context_window, auto_compact_threshold } = await runtime.dispatch(
+  const { estimated_tokens, tool_tokens, context_window, auto_compact_threshold, tools } = await runtime.dispatch(
     "readContext",
     { session_id },
   );
@@ -47,6 +50,7 @@ export async function readStanding({ runtime, isKept }: Opened, sessionId: strin
   return {
     model,
     usage,
+    tools: presetOf(tools),
     context: { used: estimated_tokens + tool_tokens, window: context_window, threshold: auto_compact_threshold },
     tokensLeft: left("tokens"),
     costLeft: left("cost"),
@@ -55,6 +59,7 @@ export async function readStanding({ runtime, isKept }: Opened, sessionId: strin
 
 /** Of a session that is not there yet. */
 export const UNKNOWN: Read = {
+  tools: undefined,
   model: undefined,
   context: undefined,
   usage: undefined,
@@ -62,15 +67,22 @@ export const UNKNOWN: Read = {
   costLeft: undefined,
 };
 
+/** The preset that these tools come to. */
+function presetOf(tools: readonly string[]): string {
+  if (!tools.includes("shell")) return tools.length === 0 ? "none" : "safe";
+  return tools.includes("memory_search") ? "full" : "workspace";
+}
+
 const BETWEEN = " · ";
+const NAME_CHARS_MAX = 200;
 
 /** Everything in one row; where there is no room, what matters least is left out. */
 export function statusLine(standing: Standing, columns: number, paint: Paint): string {
   const { model, agent, tools, context, usage, tokensLeft, costLeft, isKept } = standing;
   // The weight says what goes first.
   const parts: readonly { readonly text: string | undefined; readonly weight: number }[] = [
-    { text: agent === undefined ? undefined : `with ${agent}`, weight: 5 },
-    { text: model, weight: 9 },
+    { text: agent === undefined ? undefined : `with ${oneLine(agent, NAME_CHARS_MAX)}`, weight: 5 },
+    { text: model && oneLine(model, NAME_CHARS_MAX), weight: 9 },
     { text: context && contextText(context), weight: 8 },
     { text: usage && `${short(usage.input_tokens)} in, ${short(usage.output_tokens)} out`, weight: 2 },
     { text: usage?.cost === undefined || usage.cost.amount === 0 ? undefined : costText(usage.cost), weight: 6 },

@@ -157,7 +157,8 @@ async function namesIn(folder: string, beginning = ""): Promise<readonly Named[]
       looked += 1;
       if (looked > ENTRIES_MAX) break;
       // What cannot be written in a line cannot be named in one.
-      if (!entry.name.startsWith(beginning) || /\p{Cc}/u.test(entry.name)) continue;
+      const isPlain = !/[\n\t]/.test(entry.name) && withoutControls(entry.name) === entry.name;
+      if (!entry.name.startsWith(beginning) || !isPlain) continue;
       const isLink = entry.isSymbolicLink();
       const isFolder = isLink ? await isFolderAt(join(folder, entry.name)) : entry.isDirectory();
       names.push({ name: entry.name, isFolder });

@@ -12,12 +12,20 @@ const TYPED_AHEAD_MAX = 100;
 /** Prompts as a person types them. Ctrl-D, or Ctrl-C on an empty line, is the end. */
 export function openTypedPrompts(screen: Screen, help: TypingHelp): PromptSource {
   const { io } = screen;
-  const { bold } = createPaint(io.stdout, io.env);
+  const { bold, dim } = createPaint(io.stdout, io.env);
   const typed: { readonly text: string; readonly shown: string }[] = [];
   let hasEnded = false;
+  /** Whether the next Ctrl-C ends. */
+  let isWarned = false;
   let turn: AbortController | undefined;
   let wake = (): void => {};
   const showWaiting = (): void => editor.waiting(typed.map(({ shown }) => shown));
+  /** Who stops a turn wants to look again at what was to follow it. */
+  const takeBack = (): void => {
+    if (typed.length === 0) return;
+    editor.takeBack(typed.splice(0).map(({ text }) => text));
+    showWaiting();
+  };
   const end = (): void => {
     hasEnded = true;
     wake();
@@ -25,13 +33,21 @@ export function openTypedPrompts(screen: Screen, help: TypingHelp): PromptSource
   const editor = openEditor(screen, {
     ...help,
     prompt: (text, shown) => {
+      isWarned = false;
       if (typed.length < TYPED_AHEAD_MAX) typed.push({ text, shown });
       showWaiting();
       wake();
     },
     interrupt: (isIdle) => {
-      if (turn !== undefined) turn.abort();
-      else if (isIdle) end();
+      if (turn !== undefined) {
+        turn.abort();
+        takeBack();
+      } else if (!isIdle) isWarned = false;
+      else if (isWarned) end();
+      else {
+        isWarned = true;
+        screen.print(`${dim("Ctrl-C again ends, and so does Ctrl-D.")}\r\n`);
+      }
     },
     end,
     isRunning: () => turn !== undefined,
@@ -48,7 +64,7 @@ export function openTypedPrompts(screen: Screen, help: TypingHelp): PromptSource
       showWaiting();
       if (prompt === undefined) return undefined;
       const rows = prompt.shown.replaceAll("\t", "    ").split("\n").join("\r\n  ");
-      screen.print(`\r\n${bold("> ")}${rows}\r\n`);
+      screen.print(`\r\n${bold(`> ${rows}`)}\r\n`);
       return prompt.text;
     },
     answer: async (question, over) => {

@@ -1,6 +1,7 @@
 import { withoutControls } from "../wire/terminal-text.ts";
 import type { Chat } from "./conversation.ts";
 import { createPaint, oneLine } from "./io.ts";
+import { RAN } from "./past-prompts.ts";
 
 /** A command line that a person typed instead of a prompt, and whether the model is told of it. */
 export interface TypedCommand {
@@ -13,9 +14,6 @@ export function parseShell(text: string): TypedCommand | undefined {
   const [, marks = "", command = ""] = /^(!!?)\s*([^\s!].*)$/s.exec(text.trim()) ?? [];
   return command === "" ? undefined : { command, isTold: marks === "!" };
 }
-
-/** What a model is told of a command begins with this. */
-export const RAN = "The user ran `";
 
 /** Of its beginning and of its end so many characters are told. */
 const SAID_CHARS = 16_384;

@@ -69,9 +69,12 @@ export function addResumeCommands(
     .argument("[prompt...]")
     .usage("[SESSION PROMPT…] [options]")
     .action(async (session: string | undefined, words: readonly string[], flags: RunFlags) => {
-      if (session === undefined) {
+      const isTalk = words.length === 0 && canAsk(invocation.io);
+      if (session === undefined || isTalk) {
         requirePerson(invocation.io, flags);
-        invocation.exitWith(await talkWhereChosen(invocation, flags));
+        invocation.exitWith(
+          await talkWhereChosen(invocation, session === undefined ? flags : { ...flags, resume: session }),
+        );
         return;
       }
       invocation.exitWith(await runTurn(invocation, words, { ...flags, resume: session }));

@@ -77,6 +77,7 @@ export function createTextView(io: Io, options: TextViewOptions): TurnView {
         own.output_tokens += event.usage.output_tokens;
       }
       if (event.type === "text_delta" && options.isStreaming) {
+        tellOf(event);
         print(event.delta);
         hasPieces = true;
       }
@@ -84,7 +85,7 @@ export function createTextView(io: Io, options: TextViewOptions): TurnView {
         if (options.isStreaming && !hasPieces) print(event.content);
         hasPieces = false;
       }
-      tellOf(event);
+      if (event.type !== "text_delta") tellOf(event);
     },
     end: (result) => {
       endLine();

@@ -16,6 +16,16 @@ const TOLD_FROM_MS = 1_000;
 export function createWorkLines(paint: Paint, now: () => number): (event: AgentEvent) => readonly string[] {
   const patches = new Map<string, string>();
   let thinkingSinceMs: number | undefined;
+  let thoughts = "";
+  /** Told where the thinking ends, though the whole of it may be told of later. */
+  const tellThoughts = (): readonly string[] => {
+    if (thinkingSinceMs === undefined) return [];
+    const time = seconds(now() - thinkingSinceMs);
+    thinkingSinceMs = undefined;
+    const line = paint.dim(`· thought ${time}: ${oneLine(thoughts, THOUGHT_CHARS_MAX)}`);
+    thoughts = "";
+    return [line];
+  };
   return (event) => {
     switch (event.type) {
       case "compaction_started":
@@ -25,16 +35,15 @@ export function createWorkLines(paint: Paint, now: () => number): (event: AgentE
         return [paint.dim(`· ${evictionLine(event)}`)];
       case "reasoning_delta":
         thinkingSinceMs ??= now();
+        if (thoughts.length < THOUGHT_CHARS_MAX * 2) thoughts += event.delta;
         return [];
-      case "reasoning_complete": {
-        const time = thinkingSinceMs === undefined ? "" : ` ${seconds(now() - thinkingSinceMs)}`;
-        thinkingSinceMs = undefined;
-        return [paint.dim(`· thought${time}: ${oneLine(event.content, THOUGHT_CHARS_MAX)}`)];
-      }
+      case "text_delta":
+      case "reasoning_complete":
+        return tellThoughts();
       case "tool_call_requested": {
         const patch = patchOf(event.args);
         if (patch !== undefined) patches.set(event.id, patch);
-        return [paint.dim(`· ${toolName(event)}${patch === undefined ? callHint(event) : ""}`)];
+        return [...tellThoughts(), paint.dim(`· ${toolName(event)}${patch === undefined ? callHint(event) : ""}`)];
       }
       case "tool_execution_completed": {
         const patch = patches.get(event.id);
