@@ -81,9 +81,16 @@ export function openEditor(screen: Screen, host: EditorHost): Editor {
     const below = isLate ? [paint.yellow(fitted(QUESTION_WAITS, columns - 1))] : [];
     screen.show("input", [...above, ...rows, ...below], { ...cursor, row: cursor.row + above.length });
   };
+  let isDrawnSoon = false;
   const press = (text: string | undefined, key: Key): void => {
     top().press(text, key);
-    redraw();
+    if (isDrawnSoon) return;
+    // Once for all keys that were read together: thousands are when a text is pasted without marks.
+    isDrawnSoon = true;
+    setImmediate(() => {
+      isDrawnSoon = false;
+      redraw();
+    });
   };
   /** Keys that were pressed while something was looked up, which they may be about. */
   const early: { readonly text: string | undefined; readonly key: Key }[] = [];
@@ -241,8 +248,7 @@ export function openEditor(screen: Screen, host: EditorHost): Editor {
     },
     end: host.end,
   });
-  const redrawn = (): void => redraw();
-  terminal.output.on("resize", redrawn);
+  terminal.output.on("resize", redraw);
   redraw();
   return {
     ask: (question, over) =>
@@ -267,7 +273,7 @@ export function openEditor(screen: Screen, host: EditorHost): Editor {
     close: () => {
       if (!isOpen) return;
       isOpen = false;
-      terminal.output.off("resize", redrawn);
+      terminal.output.off("resize", redraw);
       screen.show("input", []);
       keys.close();
     },

@@ -54,7 +54,8 @@ export function createLineBuffer(): LineBuffer {
     at += added.length;
   };
   const insert = (text: string): void => {
-    if (length(signs) + text.length > TEXT_CHARS_MAX) return;
+    // Not by their lengths: they would be added up at every key.
+    if (signs.length + text.length > TEXT_CHARS_MAX) return;
     // A mark that combines belongs to the sign before it.
     const before = signs[at - 1] ?? "";
     const isWhole = before === "" || pasted.has(before);
@@ -66,7 +67,7 @@ export function createLineBuffer(): LineBuffer {
   };
   const paste = (given: string): void => {
     const text = withoutControls(given.replace(/\r\n?/g, "\n"));
-    if (length(signs) + text.length > TEXT_CHARS_MAX) return;
+    if (signs.length + text.length > TEXT_CHARS_MAX) return;
     const lines = text.replace(/\n$/, "").split("\n").length;
     if (lines <= PASTED_LINES_MAX && text.length <= PASTED_CHARS_MAX) {
       insert(text);
@@ -228,8 +229,4 @@ function signsOf(text: string): string[] {
 
 function isWord(sign: string | undefined): boolean {
   return sign !== undefined && /^[\p{L}\p{N}_]/u.test(sign);
-}
-
-function length(signs: readonly string[]): number {
-  return signs.reduce((sum, sign) => sum + sign.length, 0);
 }
