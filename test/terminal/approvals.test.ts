@@ -11,7 +11,7 @@ withTerminal("[G5] a question about a tool in a chat", () => {
     const terminal = await openChat({ model, args: ["-t", "workspace"] });
     await terminal.enter("Make a file.");
     (await model.next()).callTool("shell", { command: "touch made" });
-    await terminal.until(/Run it\?\n +y +once\n +s +for this session/);
+    await terminal.until(/Run it\?.*\n +y +once\n +s +for this session/);
   });
 
   it("is answered y, and the command runs once", async () => {

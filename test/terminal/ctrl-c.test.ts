@@ -22,8 +22,10 @@ async function leave(terminal: Terminal): Promise<void> {
 }
 
 withTerminal("[G5] Ctrl-C in a chat", () => {
-  it("ends it on an empty line, and leaves the terminal as it was", async () => {
+  it("twice on an empty line ends it, and leaves the terminal as it was", async () => {
     const terminal = await openChat({ model: await openToldModel() });
+    await terminal.press("C-c");
+    await terminal.until("Ctrl-C again ends");
     await terminal.press("C-c");
     expect(await terminal.exit()).toBe(0);
     expect(await terminal.leftovers()).toEqual([]);
@@ -111,6 +113,20 @@ withTerminal("[G5] Ctrl-C in a chat", () => {
     await goOn(terminal, model);
     await leave(terminal);
     await expect(readFile(join(terminal.folder, "made"))).rejects.toThrow("ENOENT");
+  });
+
+  it("stops a command that was asked about and allowed, and the session goes on", async () => {
+    const model = await openToldModel();
+    const terminal = await openChat({ model, args: ["-t", "workspace"] });
+    await terminal.enter("Wait.");
+    (await model.next()).callTool("shell", { command: "mkfifo held; read line < held" });
+    await terminal.until("Run it?");
+    await terminal.enter("y");
+    await terminal.until(/shell: mkfifo held; read line < held… \d+ s/);
+    await terminal.press("C-c");
+    await terminal.until("Interrupted.");
+    await goOn(terminal, model);
+    await leave(terminal);
   });
 
   it("stops a compaction", async () => {

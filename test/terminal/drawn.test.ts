@@ -44,6 +44,20 @@ withTerminal("[G5] a chat that is drawn", () => {
     expect(shown).toMatch(/It begins\.\n+It ends\.\n+> Second\.\n+Done\.\n+> half\n/);
   });
 
+  it("puts what waits back into the line when the answer is stopped", async () => {
+    const model = await openToldModel();
+    const terminal = await openChat({ model });
+    await terminal.enter("First.");
+    await model.next();
+    await terminal.enter("Second.");
+    await terminal.until("then: Second.");
+    await terminal.press("C-c");
+    await terminal.until("Interrupted.");
+    await terminal.until("> Second.");
+    await terminal.enter(" Changed.");
+    expect((await model.next()).newest).toBe("Second. Changed.");
+  });
+
   it("brings back with the next chat what was asked in the last, by a key and by a search", async () => {
     const model = await openToldModel();
     const terminal = await openTerminal(["bash", "--norc", "--noprofile", "-i"], { model, env: { PS1: "bash: " } });

@@ -36,7 +36,7 @@ withTerminal("[G5] a program to edit with", () => {
     await terminal.until("> a secret");
     await terminal.press("C-g");
     const [, path = ""] = /editing (\S+)/.exec(await terminal.until(/editing \S+\.md/)) ?? [];
-    expect(await readFile(path, "utf8")).toBe("a secret");
+    expect(await readFile(path, "utf8")).toBe("a secret\n");
     await terminal.signal("SIGTERM");
     expect(await terminal.exit()).toBe(143);
     await expect(readFile(path)).rejects.toThrow("ENOENT");
@@ -64,8 +64,16 @@ withTerminal("[G5] keys", () => {
     const model = await openToldModel();
     const terminal = await openChat({ model });
     await terminal.press("C-z");
-    await terminal.type("still");
-    await terminal.until("> still");
+    // For a moment nobody listens.
+    await vi.waitFor(
+      async () => {
+        await terminal.press("C-u");
+        await terminal.type("still");
+        expect(await terminal.screen()).toContain("> still");
+      },
+      { timeout: WAIT_MS_MAX, interval: 200 },
+    );
+    await terminal.until(/> still$/m);
     await terminal.enter(" there");
     expect((await model.next()).newest).toBe("still there");
   });

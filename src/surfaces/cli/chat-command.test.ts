@@ -101,7 +101,7 @@ describe("rkat chat at a terminal", () => {
   const LOOK_MS = 10;
   const LOOKS_MAX = 500;
 
-  it("[G5] stops a turn at Ctrl-C, drops a line at the next, and ends at one on an empty line", async () => {
+  it("[G5] stops a turn at Ctrl-C, drops a line at the next, and ends at two on an empty line", async () => {
     const { ended, press, saw, shown, model } = chat();
     await saw("> ");
     await press("wait for me\r");
@@ -113,6 +113,8 @@ describe("rkat chat at a terminal", () => {
     await press(UP);
     await saw("typed meanwhile");
     await press(CTRL_C);
+    await press(CTRL_C);
+    await saw("Ctrl-C again ends");
     await press(CTRL_C);
     expect(await ended).toMatchObject({ code: 0 });
     expect(shown()).toMatch(/A new session\.[\s\S]*> wait for me\r\n[\s\S]*Let me\r\nInterrupted\.\r\n/);

@@ -42,8 +42,8 @@ export interface Editor {
   pick<T>(picker: Picker<T>): Promise<T | undefined>;
   /** Puts a text into the line. */
   draft(text: string): void;
-  /** Puts prompts that were sent back into the line, before what is being typed. */
-  takeBack(prompts: readonly string[]): void;
+  /** What is being typed. */
+  text(): string;
   /** What waits to be sent, shown above the line. */
   waiting(prompts: readonly string[]): void;
   close(): void;
@@ -74,9 +74,7 @@ export function openEditor(screen: Screen, host: EditorHost): Editor {
     if (!isOpen) return;
     const { columns } = screen;
     const { rows, cursor } = top().rows(columns);
-    const above = waiting
-      .slice(0, WAITING_SHOWN_MAX)
-      .map((prompt) => paint.dim(fitted(`  then: ${oneLine(prompt, LABEL_CHARS_MAX)}`, columns - 1)));
+    const above = waitingRows(waiting, columns).map(paint.dim);
     const isLate = questions.length > 0 && top() === line;
     const below = isLate ? [paint.yellow(fitted(QUESTION_WAITS, columns - 1))] : [];
     screen.show("input", [...above, ...rows, ...below], { ...cursor, row: cursor.row + above.length });
@@ -262,10 +260,7 @@ export function openEditor(screen: Screen, host: EditorHost): Editor {
       buffer.set(text);
       redraw();
     },
-    takeBack: (prompts) => {
-      buffer.set([...prompts, ...(buffer.isEmpty ? [] : [buffer.text()])].join("\n"));
-      redraw();
-    },
+    text: () => buffer.text(),
     waiting: (prompts) => {
       waiting = prompts;
       redraw();
@@ -278,6 +273,11 @@ export function openEditor(screen: Screen, host: EditorHost): Editor {
       keys.close();
     },
   };
+}
+
+function waitingRows(prompts: readonly string[], columns: number): readonly string[] {
+  const shown = prompts.slice(0, WAITING_SHOWN_MAX);
+  return shown.map((prompt) => fitted(`  then: ${oneLine(prompt, LABEL_CHARS_MAX)}`, columns - 1));
 }
 
 const CLEAR_SCREEN = "\u001b[2J\u001b[H";

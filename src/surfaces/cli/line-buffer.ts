@@ -204,7 +204,7 @@ function rowStarts(signs: readonly string[], cells: number): readonly number[] {
       continue;
     }
     const width = cellsOf(displayed(sign));
-    if (column + width > cells - 1 && column > 0) {
+    while (column + width > cells - 1 && column > 0) {
       const isWord = word.column > 0 && sign !== " ";
       starts.push(isWord ? word.start : index);
       column = isWord ? column - word.column : 0;

@@ -23,7 +23,8 @@ export function openTypedPrompts(screen: Screen, help: TypingHelp): PromptSource
   /** Who stops a turn wants to look again at what was to follow it. */
   const takeBack = (): void => {
     if (typed.length === 0) return;
-    editor.takeBack(typed.splice(0).map(({ text }) => text));
+    const waited = typed.splice(0).map(({ text }) => text);
+    editor.draft([...waited, editor.text()].filter((text) => text !== "").join("\n"));
     showWaiting();
   };
   const end = (): void => {

@@ -75,7 +75,7 @@ describe("[G5] what a turn does besides talking", () => {
     const lines = createWorkLines(plain, () => nowMs);
     expect(lines({ type: "reasoning_delta", delta: "I" })).toEqual([]);
     nowMs = 3_500;
-    lines({ type: "reasoning_delta", delta: " look" });
+    lines({ type: "reasoning_delta", delta: "\nlook." });
     expect(lines({ type: "reasoning_complete", content: "I\nlook." })).toEqual(["· thought 2.5 s: I look."]);
     expect(lines({ type: "reasoning_complete", content: "Again." })).toEqual(["· thought: Again."]);
     expect(lines({ type: "text_delta", delta: "Yes" })).toEqual([]);

@@ -17,11 +17,13 @@ export function createWorkLines(paint: Paint, now: () => number): (event: AgentE
   const patches = new Map<string, string>();
   let thinkingSinceMs: number | undefined;
   let thoughts = "";
+  let wasTold = false;
   /** Told where the thinking ends, though the whole of it may be told of later. */
   const tellThoughts = (): readonly string[] => {
     if (thinkingSinceMs === undefined) return [];
     const time = seconds(now() - thinkingSinceMs);
     thinkingSinceMs = undefined;
+    wasTold = true;
     const line = paint.dim(`· thought ${time}: ${oneLine(thoughts, THOUGHT_CHARS_MAX)}`);
     thoughts = "";
     return [line];
@@ -38,8 +40,13 @@ export function createWorkLines(paint: Paint, now: () => number): (event: AgentE
         if (thoughts.length < THOUGHT_CHARS_MAX * 2) thoughts += event.delta;
         return [];
       case "text_delta":
-      case "reasoning_complete":
         return tellThoughts();
+      case "reasoning_complete": {
+        const told = tellThoughts();
+        const isNew = told.length === 0 && !wasTold;
+        wasTold = false;
+        return isNew ? [paint.dim(`· thought: ${oneLine(event.content, THOUGHT_CHARS_MAX)}`)] : told;
+      }
       case "tool_call_requested": {
         const patch = patchOf(event.args);
         if (patch !== undefined) patches.set(event.id, patch);
