@@ -90,7 +90,7 @@ function isEmbedder(name: string): boolean {
   return /embed|bert|minilm|\bbge\b|\be5\b|\bgte\b/i.test(name);
 }
 
-const ANSWER_MS_MAX = 500;
+const ANSWER_MS_MAX = 2_000;
 const ANSWER_BYTES_MAX = 1_000_000;
 
 /** What an address answers; undefined where it does not in time, says too much, sends elsewhere or is no JSON. */

@@ -49,7 +49,10 @@ export function addRunCommand(program: Command, invocation: Invocation): void {
       ['rkat "who is Ada?" --schema person.json', "JSON that matches a schema"],
       ['rkat "plan a trip" --max-tokens 10000 -d 30s', "with budgets"],
     ],
-    notes: [["Exit codes", ...EXIT_CODES]],
+    notes: [
+      ["Questions", "a shell and patches run unasked, as for a script; --ask '*' asks first, and so does rkat chat"],
+      ["Exit codes", ...EXIT_CODES],
+    ],
   });
 }
 
