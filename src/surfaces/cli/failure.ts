@@ -19,10 +19,17 @@ export function reportFailure(io: Io, thrown: unknown): number {
 }
 
 /** Says what went wrong on stderr, in one sentence. */
-export function writeError({ stderr, env }: Io, { message, code }: RuntimeError): void {
-  // What a provider says is about its own fields.
-  const sentence = code === "PROVIDER_ERROR" ? message : inFlags(message);
+export function writeError({ args, stderr, env }: Io, { message, code }: RuntimeError): void {
+  // What a provider says is about its own fields, and other commands have flags of their own for fields of that name.
+  const sentence = code === "PROVIDER_ERROR" || !isTurn(args) ? message : inFlags(message);
   stderr.write(`${createPaint(stderr, env).red("Error:")} ${withoutControls(sentence)}\n`);
+}
+
+const TURN_COMMANDS: readonly string[] = ["run", "chat", "resume", "continue", "c"];
+
+/** Whether a turn was asked for, also without the command's name. */
+function isTurn([first = ""]: readonly string[]): boolean {
+  return TURN_COMMANDS.includes(first) || first === "" || /^-|\s/.test(first);
 }
 
 /** A sentence about the fields of a session, by the flags that whoever typed a command knows them as. */
