@@ -37,7 +37,7 @@ const TRIES_MAX = 20;
 
 /**
  * The headless client. What it starts behind itself ends a second after its last prompt, so that the next one meets
- * another process of ours; one that comes while it ends is refused by the client, and comes again.
+ * another process of ours; one that comes while it ends is refused or cut off by the client, and comes again.
  */
 async function acpx(...args: readonly string[]): Promise<string> {
   const words = [ACPX, "--cwd", stage.project, "--agent", agent, "--ttl", "1", ...args];
@@ -45,7 +45,7 @@ async function acpx(...args: readonly string[]): Promise<string> {
     try {
       return (await promisify(execFile)(process.execPath, words, { env: stage.env })).stdout;
     } catch (failure) {
-      const isEnding = /Queue owner is shutting down/.test(String(Object(failure).stdout) + String(failure));
+      const isEnding = /Queue owner is shutting down|read ECONNRESET/.test(String(Object(failure).stdout) + String(failure));
       if (!isEnding || tries === TRIES_MAX) throw failure;
     }
   }
