@@ -45,7 +45,9 @@ async function acpx(...args: readonly string[]): Promise<string> {
     try {
       return (await promisify(execFile)(process.execPath, words, { env: stage.env })).stdout;
     } catch (failure) {
-      const isEnding = /Queue owner is shutting down|read ECONNRESET/.test(String(Object(failure).stdout) + String(failure));
+      const isEnding = /Queue owner is shutting down|read ECONNRESET/.test(
+        String(Object(failure).stdout) + String(failure),
+      );
       if (!isEnding || tries === TRIES_MAX) throw failure;
     }
   }
