@@ -1,8 +1,11 @@
 // Forgets a text in a folder and kills itself at one of its calls to what it keeps: before the call, or right after it.
 import { join } from "node:path";
+import { foldAgent } from "../../src/core/agent/tiers.ts";
 import { CHUNKS_VERSION } from "../../src/memory/chunk.ts";
+import { createVault } from "../../src/projections/vault.ts";
 import { createRuntime } from "../../src/runtime.ts";
 import { openEmbeddedStore } from "../../src/runtime-on-disk.ts";
+import { openStore } from "../../src/stores/embedded/open.ts";
 import { openMemoryStore } from "../../src/stores/recall/open.ts";
 import { createTalkingModel, embedder } from "./planted-secrets.ts";
 
@@ -37,8 +40,18 @@ function counted<T extends object>(kept: T): T {
 
 const store = counted(await openEmbeddedStore(folder));
 const memory = counted(openMemoryStore({ folder: join(folder, "memory"), version: CHUNKS_VERSION }));
+/** As a folder has them: a secret may have been told to an agent. */
+const agents = {
+  isThere: () => true,
+  open: async () => {
+    const host = { pid: process.pid, isRunning: () => false };
+    const kept = openStore({ folder: join(folder, "agents"), foldRow: foldAgent, host, warn: () => {} });
+    return { store: counted(kept), vault: createVault({ folder, warn: () => {} }) };
+  },
+};
 const runtime = createRuntime({
   store,
+  agents,
   memory: { store: memory, embedder },
   model: createTalkingModel(),
   compaction: true,
