@@ -13,10 +13,9 @@ withTerminal("[G5] a chat that is drawn", () => {
     await terminal.until(/asking .*… \d+ s · Ctrl-C stops/);
     call.think("I should look at the files.");
     await terminal.until(/thinking… \d+ s/);
-    call.callTool("shell", { command: "read line < held; echo one; echo two" });
+    call.callTool("shell", { command: "mkfifo held; read line < held" });
     await terminal.until(/thought .*: I should look at the files\./);
-    await terminal.until(/shell: read line < held; echo one; echo two… \d+ s/);
-    await writeFile(join(terminal.folder, "held"), "go on\n");
+    await terminal.until(/shell: mkfifo held; read line < held… \d+ s/);
     await terminal.press("C-c");
     await terminal.until("Interrupted.");
     const shown = await terminal.until(IS_OVER);
