@@ -1,5 +1,11 @@
 import { defineConfig } from "vitest/config";
 
+// Drawn once here, so that every worker has the same number; a failure is replayed with it.
+if (process.env.RKAT_SEED === "fresh") {
+  process.env.RKAT_SEED = String(Math.floor(Math.random() * 1_000_000));
+  process.stdout.write(`RKAT_SEED=${process.env.RKAT_SEED}\n`);
+}
+
 // `.ci/run` counts the tests by this report.
 const report = process.env.VITEST_JSON;
 

@@ -4,9 +4,9 @@ import type {
   LanguageModelV4Message,
   LanguageModelV4Prompt,
 } from "@ai-sdk/provider";
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { requirePairs } from "../test/ai-sdk/scripted-agent.ts";
+import { fc } from "../test/support/property.ts";
 import { type CompactionOptions, type CompactionReport, createCompaction } from "./ai-sdk.ts";
 
 const FILLER = "the harbour was quiet and nobody said anything of note ".repeat(20);

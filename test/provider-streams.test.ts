@@ -1,11 +1,11 @@
 import { setImmediate as nextTick } from "node:timers/promises";
-import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ModelClient } from "../src/ports/model.ts";
 import type { Tool } from "../src/ports/tool.ts";
 import { createModelResolver } from "../src/providers/resolve.ts";
 import { createRuntime } from "../src/runtime.ts";
 import { byEffort } from "./support/effort.ts";
+import { fc } from "./support/property.ts";
 import { configWith, listen } from "./support/runtime.ts";
 import { createVirtualClock } from "./support/virtual-clock.ts";
 import { anthropicWire } from "./wire/anthropic.ts";

@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Caller, createCaller, eventsUntil, readEvents, serveRest } from "./support/rest-server.ts";
+import { testSeed } from "./support/seed.ts";
 
 const root = join(import.meta.dirname, "..");
 const door = join(root, "src/rest.ts");
@@ -203,7 +204,7 @@ describe("with a model that never ends", () => {
 
 describe("a server that is sent garbage", () => {
   const REQUESTS = 300;
-  const seed = Number(process.env.RKAT_SEED ?? 20_261_115);
+  const seed = testSeed();
 
   it(`[H1] [H5] answers an error or closes, and goes on (seed ${seed})`, async () => {
     const { url, call } = await serveRest();

@@ -1,5 +1,5 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { fc } from "../../test/support/property.ts";
 import { formatToml, parseToml, spellConfig } from "./config-file.ts";
 import { composeOver } from "./config-layers.ts";
 import { ConfigFile } from "./config-schema.ts";

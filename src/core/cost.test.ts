@@ -1,5 +1,5 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { fc } from "../../test/support/property.ts";
 import type { Usage } from "../contract/event.ts";
 import type { ModelPrices } from "../contract/money.ts";
 import { addUsage, NO_USAGE, nanosOf, withCost } from "./cost.ts";

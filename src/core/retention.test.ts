@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { createRandom } from "../../test/crash/random.ts";
 import { byEffort } from "../../test/support/effort.ts";
+import { testSeed } from "../../test/support/seed.ts";
 import { dueBy, isRetentionSet, type Keep, type Retention, retentionRule, shortestKeepMs } from "./retention.ts";
 
 const DAY_MS = 86_400_000;
@@ -48,7 +49,7 @@ describe("how long a session is kept", () => {
   });
 
   it("[K2] is never shorter than the longest of its rules, and no session is due that is younger than the shortest", () => {
-    const seed = Number(process.env.SEED ?? Date.now() % 1_000_000);
+    const seed = testSeed();
     const random = createRandom(seed);
     const below = (n: number): number => Math.floor(random() * n);
     const keepOf = (): Keep => (below(5) === 0 ? "forever" : 1 + below(50));

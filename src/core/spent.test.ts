@@ -1,5 +1,5 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { fc } from "../../test/support/property.ts";
 import type { Spent } from "../ports/store.ts";
 import { addUsage, NO_USAGE } from "./cost.ts";
 import { addSpending, OTHER_MODELS, SPENT_MAX, type Spending } from "./spent.ts";

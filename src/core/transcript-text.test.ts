@@ -1,5 +1,5 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { fc } from "../../test/support/property.ts";
 import type { Content, Message, ToolResultsMessage } from "../contract/message.ts";
 import { estimateTokens } from "./tokens.ts";
 import { applyPruned, cutText, findPrunable, headOf, leftOut, type Pruned, tailOf } from "./transcript-text.ts";

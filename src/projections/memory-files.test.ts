@@ -1,8 +1,8 @@
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { fc } from "../../test/support/property.ts";
 import type { Vault, VaultMemory } from "../ports/vault.ts";
 import { createVault } from "./vault.ts";
 import { nodeVaultCalls, type VaultCalls } from "./vault-files.ts";

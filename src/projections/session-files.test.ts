@@ -1,8 +1,8 @@
 import { appendFile, mkdtemp, readdir, readFile, rm, stat, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { fc } from "../../test/support/property.ts";
 import type { EntryBody } from "../contract/entry.ts";
 import { toNewEntries } from "../core/entry-events.ts";
 import type { Store } from "../ports/store.ts";

@@ -1,6 +1,6 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { byEffort } from "../../test/support/effort.ts";
+import { fc } from "../../test/support/property.ts";
 import { createFinder, type FoundText, TEXTS_MAX } from "./scan.ts";
 
 const RUNS = byEffort({ usual: 40, full: 30_000 });

@@ -1,5 +1,5 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { fc } from "../../test/support/property.ts";
 import { applyHunks, PATCH_FILES_MAX, parsePatch } from "./patch-text.ts";
 
 const patchOf = (...lines: string[]) => ["*** Begin Patch", ...lines, "*** End Patch"].join("\n");

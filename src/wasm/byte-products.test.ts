@@ -1,5 +1,5 @@
-import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { fc } from "../../test/support/property.ts";
 import { instantiate } from "./assembler.ts";
 import {
   COLUMN_FACTS_BYTES,

@@ -7,6 +7,7 @@ import { afterAll, describe, expect, it } from "vitest";
 import type { Agents } from "../../src/service/agent/agents.ts";
 import { createRandom } from "../crash/random.ts";
 import { byEffort } from "../support/effort.ts";
+import { testSeed } from "../support/seed.ts";
 import { openLife } from "./open-life.ts";
 
 const KILLS = byEffort({ usual: 30, full: 100 });
@@ -20,7 +21,7 @@ describe("kill -9 of a process in which an agent lives", () => {
   it(
     `[E3] [E7] [E8] at ${KILLS} moments changes nothing in what its life comes to`,
     async () => {
-      const seed = Number(process.env.SEED ?? Date.now() % 1_000_000);
+      const seed = testSeed();
       const random = createRandom(seed);
       const folder = join(root, "state");
       let acknowledged = 0;

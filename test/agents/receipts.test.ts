@@ -1,4 +1,3 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { AgentReceipt } from "../../src/contract/agent.ts";
 import type { Receipt } from "../../src/contract/compaction.ts";
@@ -9,6 +8,7 @@ import type { SummariseTexts } from "../../src/service/agent/tier-summariser.ts"
 import { createStoreInMemory } from "../../src/stores/in-memory.ts";
 import { agentsWith } from "../support/agents.ts";
 import { byEffort } from "../support/effort.ts";
+import { fc } from "../support/property.ts";
 
 const SMALL = { immediate: 2, recent: 2 };
 const by = "model";

@@ -9,6 +9,7 @@ import { openRuntime, verifyStore } from "../../src/runtime-on-disk.ts";
 import { createRandom } from "../crash/random.ts";
 import { byEffort } from "../support/effort.ts";
 import { createPlanModel, handing, planned } from "../support/plan-model.ts";
+import { testSeed } from "../support/seed.ts";
 import { LOOK, WIPE } from "./handed-tree.ts";
 
 const KILLS = byEffort({ usual: 8, full: 50 });
@@ -56,7 +57,7 @@ async function sums(runtime: Opened, session_id: string) {
 
 describe("kill -9 of a process that hands out tasks", { timeout: TIMEOUT_MS }, () => {
   it(`[O2] at ${KILLS} of its calls: every log can be read and gone on with, and the budget is right to the token`, async () => {
-    const seed = Number(process.env.SEED ?? Date.now() % 1_000_000);
+    const seed = testSeed();
     const random = createRandom(seed);
     const calls = await handOutAndDie(join(root, "whole"), 0, "before");
     expect(calls).toBeGreaterThan(50);

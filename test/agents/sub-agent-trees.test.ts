@@ -6,6 +6,7 @@ import { createInMemoryStore, createRuntime } from "../../src/runtime.ts";
 import { createRandom } from "../crash/random.ts";
 import { byEffort } from "../support/effort.ts";
 import { createPlanModel, handing, type Plan, planned } from "../support/plan-model.ts";
+import { testSeed } from "../support/seed.ts";
 
 const TREES = byEffort({ usual: 60, full: 3_000 });
 const CALL_TOKENS_MAX = 40;
@@ -29,7 +30,7 @@ function growPlan(random: Random, depth: number): Plan {
 
 describe("trees of sub-agents", { timeout: byEffort({ usual: 120_000, full: 3_000_000 }) }, () => {
   it(`[O2] ${TREES} at random: none uses more than its limit and a call of each that runs, and every sum is exact`, async () => {
-    const seed = Number(process.env.SEED ?? Date.now() % 1_000_000);
+    const seed = testSeed();
     const random = createRandom(seed);
     let [stopped, deep] = [0, 0];
     for (let tree = 0; tree < TREES; tree += 1) {

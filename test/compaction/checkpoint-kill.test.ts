@@ -11,6 +11,7 @@ import { openEmbeddedStore } from "../../src/runtime-on-disk.ts";
 import { createCheckpoints } from "../../src/service/checkpoints.ts";
 import { createRandom } from "../crash/random.ts";
 import { byEffort } from "../support/effort.ts";
+import { testSeed } from "../support/seed.ts";
 import { below } from "./chances.ts";
 
 const KILLS = byEffort({ usual: 8, full: 60 });
@@ -25,7 +26,7 @@ describe("kill -9 of a process that keeps checkpoints", () => {
   it(
     `[F4][F7] at ${KILLS} moments leaves one by which the session is what its log says, or none`,
     async () => {
-      const seed = Number(process.env.SEED ?? Date.now() % 1_000_000);
+      const seed = testSeed();
       const random = createRandom(seed);
       const folder = join(root, "state");
       let sessionId: string | undefined;

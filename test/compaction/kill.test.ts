@@ -11,6 +11,7 @@ import { createRuntime } from "../../src/runtime.ts";
 import { openEmbeddedStore } from "../../src/runtime-on-disk.ts";
 import { createRandom } from "../crash/random.ts";
 import { byEffort } from "../support/effort.ts";
+import { testSeed } from "../support/seed.ts";
 import { below, chance } from "./chances.ts";
 import { createCompactingModel, look, OFTEN } from "./compacting-model.ts";
 import { brokenRules } from "./context-rules.ts";
@@ -25,7 +26,7 @@ describe("kill -9 of a process that compacts and evicts", () => {
   it(
     `[C10][C13][J1] at ${KILLS} moments leaves the context of before or of after, and the session goes on`,
     async () => {
-      const seed = Number(process.env.SEED ?? Date.now() % 1_000_000);
+      const seed = testSeed();
       const random = createRandom(seed);
       const folder = join(root, "state");
       let sessionId: string | undefined;

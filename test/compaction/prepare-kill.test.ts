@@ -11,6 +11,7 @@ import type { SessionRow } from "../../src/ports/store.ts";
 import { openEmbeddedStore } from "../../src/runtime-on-disk.ts";
 import { createRandom } from "../crash/random.ts";
 import { byEffort } from "../support/effort.ts";
+import { testSeed } from "../support/seed.ts";
 import { below, chance } from "./chances.ts";
 import { brokenRules } from "./context-rules.ts";
 
@@ -25,7 +26,7 @@ describe("kill -9 of a process that prepares compactions", () => {
   it(
     `[J2] at ${KILLS} moments loses no turn that was told, puts nothing into force twice and counts everything once`,
     async () => {
-      const seed = Number(process.env.SEED ?? Date.now() % 1_000_000);
+      const seed = testSeed();
       const random = createRandom(seed);
       const met = { prepared: 0, published: 0, cut: 0 };
       let sessionId: string | undefined;

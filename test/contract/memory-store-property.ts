@@ -1,8 +1,8 @@
-import fc from "fast-check";
 import { expect } from "vitest";
 import type { MemoryStore } from "../../src/ports/memory.ts";
 import { idOf } from "../support/entries.ts";
 import { batchOf, embedAll, found } from "../support/memory-chunks.ts";
+import { fc } from "../support/property.ts";
 
 /** Every run of the property has sessions and words of its own. */
 let run = 0;

@@ -1,4 +1,3 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Scope } from "../../src/ports/memory.ts";
 import { idOf } from "../support/entries.ts";
@@ -15,6 +14,7 @@ import {
   turned,
   worthOfEach,
 } from "../support/memory-chunks.ts";
+import { fc } from "../support/property.ts";
 import { A, B, type Check, type OpenMemoryStore, using } from "./memory-store-check.ts";
 import { likeAPlainList } from "./memory-store-property.ts";
 import { VECTOR_CHECKS } from "./memory-store-vectors.ts";

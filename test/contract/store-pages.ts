@@ -1,11 +1,11 @@
 import { hash } from "node:crypto";
-import fc from "fast-check";
 import { expect } from "vitest";
 import type { EntryBody } from "../../src/contract/entry.ts";
 import { toNewEntries } from "../../src/core/entry-events.ts";
 import type { RowQuery, SessionRow, Store } from "../../src/ports/store.ts";
 import { byEffort } from "../support/effort.ts";
 import { answered, created, idOf } from "../support/entries.ts";
+import { fc } from "../support/property.ts";
 
 type Open = () => Promise<Store>;
 type Labels = Readonly<Record<string, string>>;

@@ -1,9 +1,9 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Entry, EntryBody, NewEntry } from "../../src/contract/entry.ts";
 import { toNewEntries } from "../../src/core/entry-events.ts";
 import type { Store } from "../../src/ports/store.ts";
 import { answered, closed, created, idOf, said } from "../support/entries.ts";
+import { fc } from "../support/property.ts";
 import { PAGE_CHECKS } from "./store-pages.ts";
 
 /** Opens a store on one place; what it returns the second time, after the first was closed, is that place restarted. */

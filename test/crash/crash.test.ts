@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { byEffort } from "../support/effort.ts";
 import { databaseFor, withPostgres } from "../support/postgres.ts";
+import { testSeed } from "../support/seed.ts";
 import { type CycleCounts, runCrashCycles } from "./cycles.ts";
 import { createRandom } from "./random.ts";
 
@@ -15,7 +16,7 @@ afterAll(() => rmSync(root, { recursive: true, force: true }));
 
 /** Several places at once, each with its share of the cycles. */
 async function expectNothingLost(newPlace: () => Promise<string>, cycles: number): Promise<void> {
-  const seed = Date.now() % 1_000_000;
+  const seed = testSeed();
   const options = { cycles: cycles / LANES, random: createRandom(seed), compiled: join(root, "compiled") };
   const lanes: readonly CycleCounts[] = await Promise.all(
     Array.from({ length: LANES }, async () => runCrashCycles(await newPlace(), options)),

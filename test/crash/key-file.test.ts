@@ -11,6 +11,7 @@ import { rotateKeyFile } from "../../src/stores/embedded/key-file.ts";
 import { byEffort } from "../support/effort.ts";
 import { created, idOf, said } from "../support/entries.ts";
 import { realmKey, sealIn } from "../support/seals.ts";
+import { testSeed } from "../support/seed.ts";
 import { createRandom } from "./random.ts";
 
 const root = mkdtempSync(join(tmpdir(), "rkat-keys-"));
@@ -69,7 +70,7 @@ describe("the keys of a realm", () => {
     `[K2] killed at ${KILLS} moments of a change of the key, a realm has the one or the other, and everything opens`,
     async () => {
       const folder = newFolder();
-      const seed = Number(process.env.SEED ?? Date.now() % 1_000_000);
+      const seed = testSeed();
       const random = createRandom(seed);
       const first = sealIn(folder, realmKey("one"));
       const kept = OWNERS.map((owner) => [owner, sealedBy(first, owner)] as const);

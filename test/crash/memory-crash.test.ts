@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { byEffort } from "../support/effort.ts";
+import { testSeed } from "../support/seed.ts";
 import { folderPlace, runMemoryCycles } from "./memory-cycles.ts";
 import { createRandom } from "./random.ts";
 
@@ -13,7 +14,7 @@ afterAll(() => rmSync(root, { recursive: true, force: true }));
 
 describe("kill -9 of a process that adds to its memory", () => {
   it(`[D1] at ${CYCLES} random moments leaves every batch whole or absent, and every vector true or missing`, async () => {
-    const seed = Date.now() % 1_000_000;
+    const seed = testSeed();
     const random = createRandom(seed);
     const lanes = await Promise.all(
       Array.from({ length: LANES }, () =>

@@ -6,6 +6,7 @@ import { promisify } from "node:util";
 import { afterAll, describe, expect, it } from "vitest";
 import { createRandom } from "../crash/random.ts";
 import { byEffort } from "../support/effort.ts";
+import { testSeed } from "../support/seed.ts";
 import { tellOutcomes } from "./cases.ts";
 import type { Damage, DamageOutcome } from "./flip-process.ts";
 
@@ -42,7 +43,7 @@ describe("a damaged state folder", () => {
     const life = await promisify(execFile)(process.execPath, [join(import.meta.dirname, "whole-process.ts"), whole]);
     const { kept, wrong } = JSON.parse(life.stdout);
     expect(wrong).toEqual([]);
-    const seed = Date.now() % 1_000_000;
+    const seed = testSeed();
     const random = createRandom(seed);
     const files = filesOf(whole);
     const damages = Array.from({ length: DAMAGES }, (_, at): Damage => {

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { createRandom } from "../crash/random.ts";
 import { byEffort } from "../support/effort.ts";
+import { testSeed } from "../support/seed.ts";
 import { tellOutcomes } from "./cases.ts";
 import type { Fault, Outcome } from "./disk-process.ts";
 import { compileFailingDisk, failingEnv, WHY_NOT } from "./failing-disk.ts";
@@ -43,7 +44,7 @@ describe(
         const [whole] = (await run([{ first: 0, many: 0, errno: 0 }])).outcomes;
         const calls = whole?.calls ?? 0;
         expect(calls).toBeGreaterThan(100);
-        const seed = Date.now() % 1_000_000;
+        const seed = testSeed();
         const random = createRandom(seed);
         const positions = (): readonly number[] => {
           if (IS_FULL) return Array.from({ length: calls }, (_, at) => at + 1);

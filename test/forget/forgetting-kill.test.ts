@@ -8,6 +8,7 @@ import { createForgettingFiles } from "../../src/stores/embedded/forgetting-file
 import { verifyReceipt } from "../../src/stores/receipts.ts";
 import { createRandom } from "../crash/random.ts";
 import { byEffort } from "../support/effort.ts";
+import { testSeed } from "../support/seed.ts";
 import { lookFor } from "./look.ts";
 
 const KILLS = byEffort({ usual: 6, full: 300 });
@@ -17,7 +18,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 describe("kill -9 of a process that forgets", () => {
   it(`[D9] at ${KILLS} moments loses no job and no receipt, and leaves nothing of what has ended`, async () => {
-    const seed = Number(process.env.SEED ?? Date.now() % 1_000_000);
+    const seed = testSeed();
     const random = createRandom(seed);
     const said = {
       begun: new Set<string>(),

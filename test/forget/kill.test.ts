@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openRuntime, verifyStore } from "../../src/runtime-on-disk.ts";
 import { createRandom } from "../crash/random.ts";
 import { byEffort } from "../support/effort.ts";
+import { testSeed } from "../support/seed.ts";
 import { lookFor } from "./look.ts";
 import { createTalkingModel, embedder, lookUp, OFTEN, plantSecrets, secretFor } from "./planted-secrets.ts";
 
@@ -55,7 +56,7 @@ async function forgetAndDie(
 
 describe("kill -9 of a process that forgets a text", { timeout: TIMEOUT_MS }, () => {
   it(`[D9] at ${KILLS} of its calls: it is finished, or as if nothing was asked, once the folder is opened again`, async () => {
-    const seed = Number(process.env.SEED ?? Date.now() % 1_000_000);
+    const seed = testSeed();
     const random = createRandom(seed);
     const number = 2 * Math.floor((random() * SECRETS) / 2);
     const [secret, other] = [secretFor(number), secretFor(number + 1)];

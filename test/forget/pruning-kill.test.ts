@@ -10,6 +10,7 @@ import { createForgettingFiles } from "../../src/stores/embedded/forgetting-file
 import { createRandom } from "../crash/random.ts";
 import { byEffort } from "../support/effort.ts";
 import { configWith } from "../support/runtime.ts";
+import { testSeed } from "../support/seed.ts";
 import { lookFor } from "./look.ts";
 
 const KILLS = byEffort({ usual: 2, full: 40 });
@@ -28,7 +29,7 @@ describe("kill -9 of a process that prunes", () => {
   it(`[K2] at ${KILLS} moments leaves its sessions all there or, once the realm is opened again, all gone`, {
     timeout: TIMEOUT_MS,
   }, async () => {
-    const seed = Number(process.env.SEED ?? Date.now() % 1_000_000);
+    const seed = testSeed();
     const random = createRandom(seed);
     const ends = { untouched: 0, finished: 0, resumed: 0 };
     // How long one takes that nobody kills.

@@ -8,12 +8,13 @@ import { createInMemoryStore, createRuntime } from "../../src/runtime.ts";
 import { createRandom } from "../crash/random.ts";
 import { byEffort } from "../support/effort.ts";
 import { configWith } from "../support/runtime.ts";
+import { testSeed } from "../support/seed.ts";
 import { foresee, planHooks } from "./schedule.ts";
 
 const SCHEDULES = byEffort({ usual: 120, full: 1_000 });
 /** Schedules that run side by side. */
 const LANES = 4;
-const FIRST_SEED = Number(process.env.RKAT_SEED ?? 1);
+const FIRST_SEED = testSeed();
 
 /** A turn of two calls and an answer, under hooks that a seed decides. */
 async function live(seed: number) {

@@ -1,8 +1,9 @@
 import { expect } from "vitest";
+import { testSeed } from "../support/seed.ts";
 import { type Attack, type AttackOptions, GROWN_BYTES_MAX } from "./attack.ts";
 
 // A failure is replayed with RKAT_SEED; `bench/hostile.ts` sends 20,000 to each surface.
-export const seed = Number(process.env.RKAT_SEED ?? Date.now() % 1_000_000);
+export const seed = testSeed();
 export const INPUTS = Number(process.env.RKAT_HOSTILE_INPUTS ?? 3_000);
 export const TIMEOUT_MS = 600_000;
 

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { createRandom } from "../crash/random.ts";
 import { byEffort } from "../support/effort.ts";
+import { testSeed } from "../support/seed.ts";
 import { rememberAndDie } from "./lives.ts";
 import { chunksTwiceIn, embeddedAgainIn, faultsOf } from "./memory-faults.ts";
 import { openLife } from "./planted-facts.ts";
@@ -24,7 +25,7 @@ describe("kill -9 of a process that remembers", () => {
   it(
     `[D1] [D8] at ${KILLS} moments leaves every compaction findable, nothing twice, and no vector to be made again`,
     async () => {
-      const seed = Number(process.env.SEED ?? Date.now() % 1_000_000);
+      const seed = testSeed();
       const lanes = await Promise.all(Array.from({ length: LANES }, (_, lane) => runLane(lane, seed + lane)));
       for (const { faults, twice, again, afterTheLast } of lanes) {
         const tooOften = again.filter(({ count }) => count > MAKERS * BATCH);

@@ -3,6 +3,7 @@ import { readShellLine } from "../../src/core/permission/shell.ts";
 import { programOf, type ShellLine } from "../../src/core/permission/shell-command.ts";
 import { createRandom } from "../crash/random.ts";
 import { byEffort } from "../support/effort.ts";
+import { testSeed } from "../support/seed.ts";
 import { damagedLine, randomLine } from "./random-lines.ts";
 import { openRealShell } from "./real-shell.ts";
 
@@ -20,7 +21,7 @@ function told(line: ShellLine): { readonly programs: ReadonlySet<string>; readon
 }
 
 const LINES = byEffort({ usual: 150, full: 20_000 });
-const seed = Number(process.env.SEED ?? Date.now() % 1_000_000);
+const seed = testSeed();
 
 it.each(["bash", "dash"] as const)(
   "[I1] a real %s runs nothing but what the parser has said",

@@ -8,6 +8,7 @@ import { openEmbeddedStore } from "../../src/runtime-on-disk.ts";
 import { below } from "../compaction/chances.ts";
 import { createRandom } from "../crash/random.ts";
 import { byEffort } from "../support/effort.ts";
+import { testSeed } from "../support/seed.ts";
 import { emptyRealm, entriesOf, exported, plant } from "./carried.ts";
 
 const KILLS = byEffort({ usual: 4, full: 60 });
@@ -21,7 +22,7 @@ describe("kill -9 of a process that imports", () => {
   it(
     `[K2] at ${KILLS} moments leaves nothing or a beginning, and the same import makes it whole, under its id or another`,
     async () => {
-      const seed = Number(process.env.SEED ?? Date.now() % 1_000_000);
+      const seed = testSeed();
       const random = createRandom(seed);
       const { store, runtime } = emptyRealm();
       const { id } = await runtime.createSession("The server is called heron.");

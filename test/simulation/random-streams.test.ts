@@ -1,4 +1,3 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { AgentEvent } from "../../src/contract/event.ts";
 import type { Message, ToolUseBlock } from "../../src/contract/message.ts";
@@ -6,6 +5,7 @@ import type { FailureKind, ModelClient, ModelPart } from "../../src/ports/model.
 import type { Tool } from "../../src/ports/tool.ts";
 import { createInMemoryStore, createRuntime } from "../../src/runtime.ts";
 import { byEffort } from "../support/effort.ts";
+import { fc } from "../support/property.ts";
 import { configWith, listen } from "../support/runtime.ts";
 import { createVirtualClock } from "../support/virtual-clock.ts";
 

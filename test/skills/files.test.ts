@@ -7,6 +7,7 @@ import { createRuntime } from "../../src/runtime.ts";
 import { readIfThere } from "../../src/surfaces/wire/realm.ts";
 import { createRandom } from "../crash/random.ts";
 import { byEffort } from "../support/effort.ts";
+import { testSeed } from "../support/seed.ts";
 
 let root: string;
 const project = () => join(root, "project");
@@ -216,7 +217,7 @@ const TREES = byEffort({ usual: 40, full: 2_000 });
 
 describe("any tree of folders", () => {
   it(`[M1] is read without leaving it, in ${TREES} random trees with hostile names and links`, async () => {
-    const seed = Number(process.env.SEED ?? Date.now() % 1_000_000);
+    const seed = testSeed();
     const random = createRandom(seed);
     const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)] as T; // Within its length.
     const NAMES = [

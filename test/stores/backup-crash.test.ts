@@ -15,6 +15,7 @@ import { tellOutcomes } from "../faults/cases.ts";
 import { compileFailingDisk, failingEnv, WHY_NOT } from "../faults/failing-disk.ts";
 import { byEffort } from "../support/effort.ts";
 import { created, idOf, said } from "../support/entries.ts";
+import { testSeed } from "../support/seed.ts";
 import type { BackupFault, BackupOrder, BackupOutcome } from "./backup-process.ts";
 import { differenceOf, everythingInFolder, fillFolder } from "./random-store.ts";
 
@@ -66,7 +67,7 @@ describe("kill -9", () => {
   it(
     `[K2] at ${KILLS} moments of a back-up leaves the one before it whole, and the next one brings everything`,
     async () => {
-      const seed = Number(process.env.SEED ?? Date.now() % 1_000_000);
+      const seed = testSeed();
       const random = createRandom(seed);
       const [from, place] = [await filled(seed), join(newFolder(), "made")];
       let kills = 0;
@@ -91,7 +92,7 @@ describe("kill -9", () => {
   it(
     `[K2] at ${KILLS} moments of a restore leaves nothing in the place, or all of it, and the next one goes on`,
     async () => {
-      const seed = Number(process.env.SEED ?? Date.now() % 1_000_000);
+      const seed = testSeed();
       const random = createRandom(seed);
       const [from, place] = [await filled(seed), join(newFolder(), "made")];
       await backUpStore(from, place);
@@ -195,7 +196,7 @@ describe(`a disk that fails on command${library === undefined ? ` (left out: ${W
       const deeds = ["backup", "restore"] as const;
       const counts = await suffer(deeds.map((does) => ({ does, first: 0, many: 0, errno: 0 })));
       expect(counts.outcomes.map(({ wrong }) => wrong)).toEqual([[], []]);
-      const seed = Number(process.env.SEED ?? Date.now() % 1_000_000);
+      const seed = testSeed();
       const random = createRandom(seed);
       const faults = counts.outcomes.flatMap(({ fault: { does }, calls }) =>
         KINDS.flatMap((errno) =>

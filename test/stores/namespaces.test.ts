@@ -8,6 +8,7 @@ import { openEmbeddedStore, verifyStore } from "../../src/runtime-on-disk.ts";
 import { createRandom } from "../crash/random.ts";
 import { byEffort } from "../support/effort.ts";
 import { created, idOf } from "../support/entries.ts";
+import { testSeed } from "../support/seed.ts";
 
 const root = mkdtempSync(join(tmpdir(), "rkat-namespaces-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
@@ -128,7 +129,7 @@ describe.skipIf(!canUnshare)("processes that cannot look each other up", () => {
   }, 120_000);
 
   it(`[F9] [F7] ${STOPS} stops at any moment lose nothing that was acknowledged, and every session stays readable`, async () => {
-    const seed = Number(process.env.SEED ?? Date.now() % 1_000_000);
+    const seed = testSeed();
     const random = createRandom(seed);
     const folder = await newFolder();
     const holders = [startHolder(folder, "a"), startHolder(folder, "b", { isFirst: false })];

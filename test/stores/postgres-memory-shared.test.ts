@@ -1,6 +1,5 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import fc from "fast-check";
 import { beforeAll, expect, it } from "vitest";
 import type { MemoryStore } from "../../src/ports/memory.ts";
 import { createMemoryStoreInMemory } from "../../src/stores/recall/in-memory.ts";
@@ -18,6 +17,7 @@ import {
   turned,
 } from "../support/memory-chunks.ts";
 import { databaseFor, withPostgres } from "../support/postgres.ts";
+import { fc } from "../support/property.ts";
 import { sharedMemories } from "../support/shared-memory.ts";
 
 const [A, B] = [idOf(1), idOf(2)];

@@ -1,4 +1,3 @@
-import fc from "fast-check";
 import connect from "postgres";
 import { expect, it } from "vitest";
 import { toNewEntries } from "../../src/core/entry-events.ts";
@@ -7,6 +6,7 @@ import { byEffort } from "../support/effort.ts";
 import { created, idOf, said } from "../support/entries.ts";
 import { databaseFor, withPostgres } from "../support/postgres.ts";
 import { openPostgresStore } from "../support/postgres-store.ts";
+import { fc } from "../support/property.ts";
 
 const LONG_MS = 120_000;
 

@@ -10,6 +10,7 @@ import { copyStore } from "../../src/store-places.ts";
 import { keyOf } from "../../src/stores/recall/posting-page.ts";
 import { createRandom } from "../crash/random.ts";
 import { created, said } from "../support/entries.ts";
+import { testSeed } from "../support/seed.ts";
 
 const root = mkdtempSync(join(tmpdir(), "rkat-sealed-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
@@ -93,7 +94,7 @@ function snapshot(folder: string): ReadonlyMap<string, string> {
 describe("a sealed state folder", () => {
   it("[K2] holds none of 50 planted words in any form, name of a file or byte of it", async () => {
     const folder = newFolder();
-    const seed = Number(process.env.SEED ?? Date.now() % 1_000_000);
+    const seed = testSeed();
     const words = plantedWords(seed, 50);
     await plant(folder, words);
     const files = filesIn(folder);
@@ -203,7 +204,7 @@ describe("a sealed state folder", () => {
   });
 
   it("[K2] a byte flipped anywhere is noticed, or is of what is made again: no answer is ever another", async () => {
-    const [folder, seed] = [newFolder(), Number(process.env.SEED ?? Date.now() % 1_000_000)];
+    const [folder, seed] = [newFolder(), testSeed()];
     const random = createRandom(seed);
     const ids = await plant(folder, plantedWords(seed, 10));
     const warned: string[] = [];

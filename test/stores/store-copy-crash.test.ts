@@ -11,6 +11,7 @@ import { byEffort } from "../support/effort.ts";
 import { databaseFor, withPostgres } from "../support/postgres.ts";
 import { startPostgres } from "../support/postgres-server.ts";
 import { startRkat } from "../support/rkat-process.ts";
+import { testSeed } from "../support/seed.ts";
 import { differenceOf, everythingInDatabase, everythingInFolder, fillFolder } from "./random-store.ts";
 
 const SESSIONS = byEffort({ usual: 150, full: 10_000 });
@@ -66,7 +67,7 @@ describe("a copy that is killed", () => {
   it(
     `[F11] ${KILLS} times between two folders is equal at the end, with nothing twice`,
     async () => {
-      const seed = Date.now() % 1_000_000;
+      const seed = testSeed();
       const [from, to] = [await filled(seed), newFolder()];
       const { kills } = await copyKilled([from, to], { random: createRandom(seed), amount: amountBy(undefined) });
       expect({ seed, kills }).toEqual({ seed, kills: KILLS });
@@ -109,7 +110,7 @@ withPostgres("a copy over a database that is killed", () => {
   it(
     `[F11] ${KILLS} times on its way there is equal at the end, with nothing twice`,
     async () => {
-      const seed = Date.now() % 1_000_000;
+      const seed = testSeed();
       const [from, place] = [await filled(seed), await databaseFor("copy")];
       const sql = connect(place, { max: 1, onnotice: () => {} });
       const startedMs = performance.now();

@@ -1,7 +1,6 @@
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import fc from "fast-check";
 import connect from "postgres";
 import { afterAll, describe, expect, it } from "vitest";
 import { toNewEntries } from "../../src/core/entry-events.ts";
@@ -11,6 +10,7 @@ import { createRandom } from "../crash/random.ts";
 import { byEffort } from "../support/effort.ts";
 import { created, idOf, said } from "../support/entries.ts";
 import { databaseFor, withPostgres } from "../support/postgres.ts";
+import { fc } from "../support/property.ts";
 import { differenceOf, everythingInDatabase, everythingInFolder, fillFolder } from "./random-store.ts";
 
 const root = mkdtempSync(join(tmpdir(), "rkat-copy-"));

@@ -1,5 +1,5 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { fc } from "../../../test/support/property.ts";
 import { cleanSummary } from "./clean-summary.ts";
 import { summaryPrompt } from "./tier-text.ts";
 

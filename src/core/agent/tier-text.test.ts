@@ -1,5 +1,5 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { fc } from "../../../test/support/property.ts";
 import { assembleAgentPrompt, extractTier, summaryPrompt } from "./tier-text.ts";
 
 const DAYS = Array.from({ length: 65 }, (_, at) => `Day ${at + 1}: I watered row ${at % 12} and saw the heron.`);

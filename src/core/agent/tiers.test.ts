@@ -1,5 +1,5 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { fc } from "../../../test/support/property.ts";
 import type { AgentEntryBody } from "../../contract/agent.ts";
 import { type AgentRow, coveredBy, dueAt, dueWaterfall, foldAgent, type Windows, waterfallNow } from "./tiers.ts";
 

@@ -1,5 +1,5 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { fc } from "../../../test/support/property.ts";
 import { LONGTERM_HEADING, RECENT_HEADING } from "../agent/tier-text.ts";
 import { checkSummary, cutInvented } from "../grounding/groundedness.ts";
 import { cutInSections, readSections, sectionText, writeSections } from "./shown-messages.ts";

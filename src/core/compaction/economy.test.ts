@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { createRandom } from "../../../test/crash/random.ts";
 import { byEffort } from "../../../test/support/effort.ts";
+import { testSeed } from "../../../test/support/seed.ts";
 import type { ModelPrices } from "../../contract/money.ts";
 import { expectedCalls, pays, removesEnough, type Stakes, weigh } from "./economy.ts";
 
@@ -91,7 +92,7 @@ describe("[J3] whether a compaction pays", () => {
 
   const cases = byEffort({ usual: 2_000, full: 100_000 });
   it(`holds in ${cases} drawn cases: more calls, a smaller context, a shorter or a cheaper summary never make it pay less`, () => {
-    const seed = Number(process.env.SEED ?? Date.now() % 1_000_000);
+    const seed = testSeed();
     const random = createRandom(seed);
     const upTo = (most: number): number => Math.floor(random() * most);
     for (let round = 0; round < cases; round += 1) {

@@ -1,4 +1,3 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createRandom } from "../../../test/crash/random.ts";
 import {
@@ -16,6 +15,7 @@ import {
   thinks,
   user,
 } from "../../../test/support/planted-histories.ts";
+import { fc } from "../../../test/support/property.ts";
 import { type Random, randomHistory } from "../../../test/support/random-history.ts";
 import type { AssistantBlock, Message, ToolResult } from "../../contract/message.ts";
 import { INTERRUPTED } from "../tool-batch.ts";

@@ -1,5 +1,5 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { fc } from "../../../test/support/property.ts";
 import type { AssistantBlock, Message } from "../../contract/message.ts";
 import { estimateTokens } from "../tokens.ts";
 import { boundInput, prepareForSummary } from "./summary-input.ts";

@@ -1,6 +1,6 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { compactionCorpus } from "../../../test/support/corpus.ts";
+import { fc } from "../../../test/support/property.ts";
 import type { Message } from "../../contract/message.ts";
 import { blocksOf } from "./cut-sentences.ts";
 import { checkSummary, cutInvented, type Invented } from "./groundedness.ts";

@@ -1,5 +1,5 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { fc } from "../../../test/support/property.ts";
 import type { AssistantBlock, Message } from "../../contract/message.ts";
 import type { ModelPart, ModelRequest } from "../../ports/model.ts";
 import { createOfflineModel } from "./offline.ts";

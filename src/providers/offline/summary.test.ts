@@ -1,5 +1,5 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { fc } from "../../../test/support/property.ts";
 import { type Message, withPiped } from "../../contract/message.ts";
 import type { ModelPart } from "../../ports/model.ts";
 import { createOfflineModel } from "./offline.ts";

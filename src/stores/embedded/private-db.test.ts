@@ -14,6 +14,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createRandom } from "../../../test/crash/random.ts";
 import { byEffort } from "../../../test/support/effort.ts";
+import { testSeed } from "../../../test/support/seed.ts";
 import { openPrivateDb } from "./private-db.ts";
 import { DamagedDb, isSoundDb } from "./table-file.ts";
 
@@ -38,7 +39,7 @@ const openTables = () => {
 
 describe("a file of tables", () => {
   it("[F4] holds what a map holds, through transactions that fail, other readers, and being opened again", async () => {
-    const seed = Date.now() % 1_000_000;
+    const seed = testSeed();
     const random = createRandom(seed);
     let writer = openTables();
     const reader = openTables();
@@ -147,7 +148,7 @@ describe("a file of tables", () => {
     await db.close();
     const path = join(folder, "tables.db");
     const whole = readFileSync(path);
-    const seed = Date.now() % 1_000_000;
+    const seed = testSeed();
     const random = createRandom(seed);
     for (let flip = 0; flip < FLIPS; flip += 1) {
       const at = Math.floor(random() * whole.length);

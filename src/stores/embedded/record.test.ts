@@ -1,6 +1,6 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { answered } from "../../../test/support/entries.ts";
+import { fc } from "../../../test/support/property.ts";
 import type { Entry } from "../../contract/entry.ts";
 import { decodeRecord, encodeInPieces, encodeRecord, findRecord, openRecord, recordHead } from "./record.ts";
 

@@ -1,5 +1,5 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { fc } from "../../../test/support/property.ts";
 import { createLineBuffer, type LineBuffer, type Motion } from "./line-buffer.ts";
 import { cellsOf } from "./wrapped-text.ts";
 

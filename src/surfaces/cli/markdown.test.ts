@@ -1,5 +1,5 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { fc } from "../../../test/support/property.ts";
 import { languageOf } from "./highlight.ts";
 import { createPaint, type Paint } from "./io.ts";
 import { createMarkdownStream } from "./markdown.ts";

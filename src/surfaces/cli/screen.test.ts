@@ -1,8 +1,8 @@
 import { EventEmitter } from "node:events";
-import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { NO_INPUT } from "../../../test/support/command-line.ts";
 import { createDrawnTerminal } from "../../../test/support/drawn-terminal.ts";
+import { fc } from "../../../test/support/property.ts";
 import type { Io, Terminal } from "./io.ts";
 import { CLEAR_LINE } from "./progress.ts";
 import { fitted, openScreen } from "./screen.ts";

@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from "node:util";
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { fc } from "../../../test/support/property.ts";
 import { createPaint } from "./io.ts";
 import { type Standing, statusLine } from "./status-line.ts";
 import { cellsOf } from "./wrapped-text.ts";

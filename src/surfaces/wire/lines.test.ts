@@ -1,5 +1,5 @@
-import fc from "fast-check";
 import { expect, it } from "vitest";
+import { fc } from "../../../test/support/property.ts";
 import { createLineReader, type Line } from "./lines.ts";
 
 function read(chunks: readonly Uint8Array[], lineBytesMax?: number): string[] {
