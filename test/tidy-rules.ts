@@ -298,6 +298,39 @@ export const cycleFaults: Rule = (files) => {
   return faults;
 };
 
+const PROCESS_MODULES = ["node:child_process", "node:worker_threads", "playwright-core"];
+/** Reads the list of files from git, which is one quick process. */
+const LISTS_FILES = "test/source-files.ts";
+
+/** Tests of the fast project start nothing by themselves, and every random choice comes from the seed of the run. */
+export const testFaults: Rule = (files) => {
+  const byPath = new Map(files.map((file) => [file.path, file]));
+  const startsProcesses = (path: string, seen: Set<string>): boolean => {
+    const file = byPath.get(path);
+    if (file === undefined || seen.has(path) || isShipped(file) || path === LISTS_FILES) return false;
+    seen.add(path);
+    return importsOf(file).some(
+      ({ specifier, target, kind }) =>
+        kind !== "type" &&
+        (PROCESS_MODULES.includes(specifier) || (target !== undefined && startsProcesses(target, seen))),
+    );
+  };
+  return files.filter(isTest).flatMap((file) => {
+    const isFast = /^(?!.*\.(?:process|slow)\.).*\.test\.ts$/.test(file.path);
+    return [
+      ...(isFast && startsProcesses(file.path, new Set())
+        ? [`${file.path} starts processes: name it .process.test.ts, or .slow.test.ts where it takes minutes`]
+        : []),
+      ...(importsOf(file).some(({ specifier }) => specifier === "fast-check") && !file.path.endsWith("/property.ts")
+        ? [`${file.path} imports fast-check: take it from test/support/property.ts, which gives it the seed of the run`]
+        : []),
+      ...(/seed = (?:Date\.now|Math\.random)/i.test(file.text)
+        ? [`${file.path} draws a seed of its own: take testSeed() of test/support/seed.ts`]
+        : []),
+    ];
+  });
+};
+
 const SPEC_RULE = /^- \*\*([A-Z]\d+)\*\*/gm;
 const LEADING_IDS = /(?:\b(?:it|test|describe)\.(skip|todo)\(\s*)?["'`]((?:\[[A-Z]\d+\]\s*)+)/g;
 

@@ -13,6 +13,7 @@ import {
   roomFaults,
   rootFaults,
   specFaults,
+  testFaults,
 } from "./tidy-rules.ts";
 
 const files = projectFiles();
@@ -32,6 +33,7 @@ describe("the project", () => {
   it("has no import cycle", () => expect(cycleFaults(files)).toEqual([]));
   it("exports by name", () => expect(exportFaults(files)).toEqual([]));
   it("tests every rule of the spec and no other", () => expect(specFaults(files, textOf("docs/spec.md"))).toEqual([]));
+  it("has tests named by their cost, with one seed", () => expect(testFaults(files)).toEqual([]));
   it("names no machine", () => expect(foreignFaults(files)).toEqual([]));
 });
 
@@ -160,6 +162,18 @@ describe("the rules bite", () => {
     expect(specFaults([tests, skipped], spec)).toEqual([
       'no test cites A2 of docs/spec.md: write it("[A2] …"), or take the rule out',
       "test/turn.test.ts cites C9, which docs/spec.md does not state: add the rule, or correct the id",
+    ]);
+  });
+
+  it("on fast tests that start processes, and on seeds of their own", () => {
+    const support = file("test/support/start.ts", 'import { spawn } from "node:child_process";\n');
+    const fast = file("test/a.test.ts", 'import { start } from "./support/start.ts";\n');
+    const process = file("test/b.process.test.ts", 'import { start } from "./support/start.ts";\n');
+    const seeded = file("test/c.test.ts", 'import fc from "fast-check";\nconst seed = Date.now() % 1_000;\n');
+    expect(testFaults([support, fast, process, seeded]).map((fault) => fault.split(":")[0])).toEqual([
+      "test/a.test.ts starts processes",
+      "test/c.test.ts imports fast-check",
+      "test/c.test.ts draws a seed of its own",
     ]);
   });
 
