@@ -238,7 +238,7 @@ function needsOf(raws: readonly number[], readings: readonly Reading[]): string[
 function valuesOf(digits: string): number[] {
   if (ONLY_DIGITS.test(digits)) return [Number(digits)];
   const values = new Set<number>();
-  if (/^\d{1,3}(?:([,.'’\u00a0\u202f ])\d{3})(?:\1\d{3})*$/u.test(digits))
+  if (/^[1-9]\d{0,2}(?:([,.'’\u00a0\u202f ])\d{3})(?:\1\d{3})*$/u.test(digits))
     values.add(Number(digits.replace(/\D/gu, "")));
   const [, head = "", tail] = /^(.*?)(?:[.,](\d+))?$/u.exec(digits) ?? [];
   const whole = head.replace(/\D/gu, "");
