@@ -20,9 +20,8 @@ export function canonical(text: string): string {
   return unquoted(text.normalize("NFKC").toLowerCase()).replace(SOFT, " ");
 }
 
-/** A sign that `written` keeps in place of a space: of an option (one dash, several), in a word, of a pattern, of a pipe. */
-const KEPT = { dash: "‑", dashes: "—", hyphen: "-", star: "*", bar: "|" };
-const KEPT_SIGNS = /[‑—*|-]/gu;
+/** Signs that `written` keeps in place of a space: before a word one dash or several, in a word, of a pattern, of a pipe. */
+const KEPT = /[‑—*|-]/gu;
 
 /** The canonical text with its capitals, sign for sign, except that what is attached to a word stays: `-18`, `--force`, `*.log`. */
 export function written(text: string): string {
@@ -31,7 +30,7 @@ export function written(text: string): string {
 
 /** A written text as `canonical` gives it. */
 export function asCanonical(text: string): string {
-  return text.toLowerCase().replace(KEPT_SIGNS, " ");
+  return text.toLowerCase().replace(KEPT, " ");
 }
 
 const DASHES_AT_END = /(?<![‐‑–−-])[‐‑–−-]+$/u;
@@ -39,14 +38,14 @@ const ATTACHES = /[\p{L}\p{N}\p{M}\p{Sc}_.]/u;
 
 function keptSign(run: string, at: number, text: string): string {
   const [before = "", after = ""] = [text[at - 1], text[at + run.length]];
-  if (run.includes("|")) return KEPT.bar;
+  if (run.includes("|")) return "|";
   const isInWord = WORD_SIGN.test(before) && WORD_SIGN.test(after);
-  if (run === "*" ? isInWord || after === "." || before === "/" : run.endsWith("*") && after === "/") return KEPT.star;
-  // Between quotes or after a space, one star begins a pattern and two are emphasis.
-  if (after === "." && run.endsWith("*") && !run.endsWith("**")) return KEPT.star;
+  // One star begins a pattern, `*.log`; two are emphasis.
+  const isPattern = run.endsWith("*") && (after === "/" || (after === "." && !run.endsWith("**")));
+  if (isPattern || (run === "*" && (isInWord || before === "/"))) return "*";
   const dashes = ATTACHES.test(after) ? (DASHES_AT_END.exec(run)?.[0] ?? "") : "";
-  if (dashes.length !== 1) return dashes === "" ? " " : KEPT.dashes;
-  return run === dashes && WORD_SIGN.test(before) ? KEPT.hyphen : KEPT.dash;
+  if (dashes.length !== 1) return dashes === "" ? " " : "—";
+  return run === dashes && WORD_SIGN.test(before) ? "-" : "‑";
 }
 
 /** Whether the case of a name tells it from another one. */

@@ -104,12 +104,12 @@ const FORMS: readonly Form[] = [
   },
   {
     form: /(?<![\d/-])(\d{1,2})([/-])(\d{1,2})\2(\d{4})(?!\d)/gu,
-    read: ([a, , b, year]) => eitherDay(a, b, year),
+    read: ([a, , b, year]) => [dayOf(year, a, b), dayOf(year, b, a)],
   },
   {
     // After other words two numbers are more often a fraction.
     form: /(?<=(?<!\p{L})(?:on|until|since|due|am|bis|seit|vom|le|el|hasta|desde|em|até)\s)(?!24\/7)(\d{1,2})\/(\d{1,2})(?![\d/])/giu,
-    read: ([a, b]) => eitherDay(a, b),
+    read: ([a, b]) => [dayOf(undefined, a, b), dayOf(undefined, b, a)],
     needsYear: true,
   },
   {
@@ -222,30 +222,22 @@ function dayOf(year: string | undefined, month = "", day = ""): Day {
   return { year: full, month: MONTHS.get(month.toLowerCase()) ?? Number(month), day: Number(day) };
 }
 
-/** Two numbers of which either may be the month. */
-function eitherDay(a: string | undefined, b: string | undefined, year?: string): readonly Day[] {
-  return a === b ? [dayOf(year, a, b)] : [dayOf(year, a, b), dayOf(year, b, a)];
-}
-
 function dayFigure(match: RegExpExecArray, days: readonly Day[]): Figure {
-  const offered = days.flatMap(({ year, month, day }) =>
-    year === undefined
-      ? [`day:${month}-${day}`, `yearless:${month}-${day}`]
-      : [`day:${month}-${day}`, `date:${year}-${month}-${day}`],
-  );
+  const offered = days.flatMap(({ year, month, day }) => [
+    `day:${month}-${day}`,
+    year === undefined ? `yearless:${month}-${day}` : `date:${year}-${month}-${day}`,
+  ]);
   const needed = days.flatMap(({ year, month, day }) =>
     year === undefined ? [`day:${month}-${day}`] : [`date:${year}-${month}-${day}`, `yearless:${month}-${day}`],
   );
-  const years = days.slice(0, 1).flatMap(({ year }) => (year === undefined ? [] : [`any:${year}`]));
-  const text = withoutTail(match[0]);
-  if (days.length === 1) {
-    const needs = [...needed, ...needed.map((need) => `either ${need}`)];
-    return { text, start: match.index, offers: [...offered, ...years], needs };
-  }
-  // 3/4 is another day than 4/3, and the same as April 3 as well as March 4.
+  const either = (keys: readonly string[]) => keys.map((key) => `either ${key}`);
+  // 3/4 is another day than 4/3, and may be April 3 as well as March 4.
   const inOrder = (keys: readonly string[]) => keys.slice(0, keys.length / 2).map((key) => `in order ${key}`);
-  const offers = [...inOrder(offered), ...offered.map((offer) => `either ${offer}`), ...years];
-  return { text, start: match.index, offers, needs: [...inOrder(needed), ...needed] };
+  const isEither = days.length > 1;
+  const offers = isEither ? [...inOrder(offered), ...either(offered)] : offered;
+  const needs = isEither ? [...inOrder(needed), ...needed] : [...needed, ...either(needed)];
+  const years = days[0]?.year === undefined ? [] : [`any:${days[0].year}`];
+  return { text: withoutTail(match[0]), start: match.index, offers: [...offers, ...years], needs };
 }
 
 /** The stop of "27.10." belongs to the date, that of "2 May." to the sentence. */

@@ -103,11 +103,9 @@ export function keyOf(value: number): string {
 const HAS_DIGIT = /\d/;
 const ONLY_DIGITS = /^\d+$/;
 
-/** How far before a number its sign is told from a range, a date or a name. */
-const BEFORE_SIGN_CHARS = 4;
 /** A sign stands at the number, and neither after a word nor between two numbers: `3-5`, `3 -5`, `Q-5`, `6月-8月`. */
-const SIGN =
-  /(?<![\p{L}\p{N}_)\]%°]|[\p{N}%°\p{Sc}]\s|\p{N}\s?[年月日号时時点分])[-–−]$|(?<=[\u3040-\u30ff\u3400-\u9fff])(?<!\p{N}\s?[年月日号时時点分])[-–−]$/u;
+const SIGN = /(?<![[\p{L}\p{N}_\)\]%°]--[\u3040-\u30ff\u3400-\u9fff]]|[\p{N}%°]\s|\p{N}\s?[年月日号时時点分])[\-–−]$/v;
+const BEFORE_SIGN_CHARS = 4;
 
 function readNumeral(text: string, match: RegExpExecArray): Numeral | undefined {
   const [whole, currency, gap = "", digits = ""] = match;
@@ -170,28 +168,15 @@ class WrittenNumber implements Numeral {
 
   get offers(): readonly string[] {
     const { written } = this.#parts;
-    const offers = offersOf({
-      ...this.#parts,
-      pieces: /[,. ]/u.test(written) ? written.split(/[^\d]/u).map(Number) : [],
-    });
-    return this.raw < 0 ? [...offers, ...offers.map((offer) => LOOSE + offer.replace(":-", ":"))] : offers;
+    return offersOf({ ...this.#parts, pieces: /[,. ]/u.test(written) ? written.split(/[^\d]/u).map(Number) : [] });
   }
 
   get needs(): readonly string[] {
     const { isBare, raws, units, written } = this.#parts;
-    const needs = (values: readonly number[]): readonly string[] =>
-      isBare ? values.map((raw) => `any:${keyOf(raw)}`) : needsOf(values, readingsOf(values, units));
-    // Few write the last zero of a fraction, so 1,500 is rather a thousand and a half than one and a half.
-    if (raws.length < 2 || !written.endsWith("0")) return needs(raws);
-    return [...needs(raws.slice(0, 1)), ...needs(raws.slice(1)).map((need) => LOOSE + need)];
+    // Few write the last zero of a fraction: 1,500 is rather a thousand and a half than one and a half.
+    const likely = written.endsWith("0") ? raws.slice(0, 1) : raws;
+    return isBare ? likely.map((raw) => `any:${keyOf(raw)}`) : needsOf(likely, readingsOf(likely, units));
   }
-}
-
-const LOOSE = "~";
-
-/** What proves a need where a number may be said in other words: "it fell by 12 %" is -12 %, a line of 50 Mbit has 50 Mbit/s. */
-export function looselyProven(need: string, offers: ReadonlySet<string>): boolean {
-  return offers.has(need) || offers.has(LOOSE + need) || (need.startsWith(LOOSE) && offers.has(need.slice(1)));
 }
 
 function readingsOf(raws: readonly number[], units: readonly Unit[]): Reading[] {
@@ -200,11 +185,7 @@ function readingsOf(raws: readonly number[], units: readonly Unit[]): Reading[] 
   );
 }
 
-interface Offered {
-  readonly raws: readonly number[];
-  readonly readings: readonly Reading[];
-  readonly isBare: boolean;
-  readonly isCounting: boolean;
+interface Offered extends Pick<Parts, "raws" | "readings" | "isBare" | "isCounting"> {
   /** The parts of a grouped number: `120,450` in a table row is two numbers. */
   readonly pieces: readonly number[];
 }
@@ -228,7 +209,6 @@ function needsOf(raws: readonly number[], readings: readonly Reading[]): string[
     for (const base of BARE_BASES[dimension] ?? []) {
       if (Math.abs(value / base) >= SPECIFIC_MIN) needs.push(`bare:${keyOf(value / base)}`);
     }
-    if (/^bits|\//u.test(dimension)) needs.push(...raws.map((raw) => `${LOOSE}any:${keyOf(raw)}`));
     if (dimension === "share") needs.push(`bare:${keyOf(value / 100)}`);
   }
   return needs;

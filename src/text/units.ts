@@ -33,17 +33,11 @@ define("bytes", [
   ["gb gib gi g", 1e9, 1024 ** 3],
   ["tb tib t", 1e12, 1024 ** 4],
 ]);
-define("bits", [
-  ["bit bits", 1],
-  ["kbit kbits kilobits", 1e3],
-  ["mbit mbits Mb megabits", 1e6],
-  ["gbit gbits Gb gigabits", 1e9],
-]);
-define("bits/time", [
-  ["kbps", 1],
-  ["mbps", 1e3],
-  ["gbps", 1e6],
-]);
+for (const [at, prefix] of ["k", "m", "g"].entries()) {
+  // Of a bit in a millisecond.
+  define("bits/time", [[`${prefix}bps`, 1e3 ** at]]);
+  define("bits", [[`${prefix}bit ${prefix}bits${at > 0 ? ` ${prefix.toUpperCase()}b` : ""}`, 1e3 ** (at + 1)]]);
+}
 define("share", [["% percent pct prozent pourcent パーセント", 1]]);
 define("points", [
   ["bps", 1],
@@ -93,20 +87,12 @@ define("energy", [
   ["mwh", 1e6],
 ]);
 define("power", [
-  ["mW", 1e-3],
-  ["w W watt watts", 1],
+  ["w watt", 1],
   ["kw", 1e3],
-  ["MW", 1e6],
 ]);
-define("current", [
-  ["mA", 1],
-  ["A ampere amps", 1e3],
-]);
-define("voltage", [
-  ["mV", 1],
-  ["V volt volts 伏", 1e3],
-  ["kV", 1e6],
-]);
+for (const [at, prefix] of ["m", "", "k", "M"].entries()) {
+  for (const base of ["W", "A", "V"]) define(base === "W" ? "power" : base, [[prefix + base, 1e3 ** (at - 1)]]);
+}
 define("level", [["dB", 1]]);
 
 /** A base unit a bare number is often in: `timeout_ms: 30000` is 30 s, `size: 1048576` is 1 MiB. */
@@ -133,15 +119,14 @@ const RATED = new Set(["bits", "bytes", "length", "mass", "volume", "energy"]);
 
 /** So much of a unit in so much of another one: `Mbit/s`, "liters per minute"; none where either is unknown. */
 export function ratesOf(name: string, per: string): readonly Unit[] {
-  const named = UNITS.get(`${name}/${per}`.toLowerCase());
-  if (named !== undefined) return named;
-  const rated = unitsOf(name).filter(({ dimension }) => RATED.has(dimension));
-  return rated.flatMap(({ dimension, factors }) =>
-    unitsOf(per).map((under) => ({
-      dimension: `${dimension}/${under.dimension}`,
-      factors: factors.map((factor) => factor / (under.factors[0] ?? 1)),
+  const over = unitsOf(name).filter(({ dimension }) => RATED.has(dimension));
+  const rates = unitsOf(per).flatMap(({ dimension: under, factors: [base = 1] }) =>
+    over.map(({ dimension, factors }) => ({
+      dimension: `${dimension}/${under}`,
+      factors: factors.map((f) => f / base),
     })),
   );
+  return rates.length > 0 ? rates : unitsOf(`${name}/${per}`);
 }
 
 /** The factor a name multiplies by; `M` and `B` mean one only as capitals. */

@@ -1,7 +1,7 @@
 import type { SpecificKind, SpecificStatus } from "../../contract/compaction.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { asCanonical, canonicalPiece, isUnspaced, isWhole, verbatim, wordsIn, written } from "../../text/canonical.ts";
-import { collectOffers, looselyProven, needsIn } from "../../text/numbers.ts";
+import { collectOffers, needsIn } from "../../text/numbers.ts";
 import { sentencesOf } from "../../text/sentences.ts";
 import { stemsOf } from "../../text/words.ts";
 import { hasMarks, marksOf, piecesOf, withoutNumbers } from "./exactness.ts";
@@ -63,11 +63,12 @@ export async function indexFacts(texts: readonly string[], breathe: Clock["breat
   const phrases = await indexPhrases(all, breathe);
   const offers = await offersOf(all, breathe);
   const has = ({ kind, text }: Pick<Specific, "kind" | "text">): boolean => {
-    if (kind === "number" && hasNumber(text, (need) => looselyProven(need, offers))) return true;
+    // "It fell by 12 %" is said by -12 %.
+    if (kind === "number" && (hasNumber(text, offers) || hasNumber(`-${text}`, offers))) return true;
     return (NAMES.has(kind) ? spellingsOfLast(text) : [pieceOf(text)]).some(phrases.has);
   };
   const hasItself = ({ kind, text }: Pick<Specific, "kind" | "text">): boolean => {
-    if (kind === "number" && needsIn(text).length > 0) return hasNumber(text, (need) => offers.has(need));
+    if (kind === "number" && needsIn(text).length > 0) return hasNumber(text, offers);
     if (kind === "command" && hasExit(text, offers)) return true;
     const isMeant = meaningOf(kind, text);
     const spellings = NAMES.has(kind) ? spellingsOfLast(text) : [pieceOf(text)];
@@ -123,9 +124,9 @@ async function offersOf(texts: readonly string[], breathe: Clock["breathe"]): Pr
   return offers;
 }
 
-function hasNumber(text: string, isOffered: (need: string) => boolean): boolean {
+function hasNumber(text: string, offers: ReadonlySet<string>): boolean {
   const figures = needsIn(text);
-  return figures.length > 0 && figures.every((needs) => needs.some(isOffered));
+  return figures.length > 0 && figures.every((needs) => needs.some((need) => offers.has(need)));
 }
 
 function hasExit(text: string, offers: ReadonlySet<string>): boolean {

@@ -37,7 +37,7 @@ export function meaningOf(kind: SpecificKind, text: string): Matches {
   switch (kind) {
     case "path": {
       const isRooted = text.startsWith("/");
-      const isSame = sameName(own, () => !DRIVE.test(text));
+      const isSame = sameName(own, !DRIVE.test(text));
       return (place) =>
         isSame(place) &&
         !(isRooted && /[\p{L}\p{N}_.~]\/$/u.test(place.before)) &&
@@ -52,7 +52,7 @@ export function meaningOf(kind: SpecificKind, text: string): Matches {
     }
     case "identifier": {
       if (text.includes("@")) return ({ after }) => !/^\.[\p{L}\p{N}]/u.test(after);
-      const isSame = sameName(own, (name) => LEAD.test(own) || CODE_NAME.test(own) || CODE_NAME.test(name));
+      const isSame = sameName(own, LEAD.test(own) || CODE_NAME.test(own));
       const suffix = VERSION.test(own) ? VERSION_SUFFIX : /\d/u.test(own) ? SUFFIX : undefined;
       return (place) => isSame(place) && suffix?.test(place.after) !== true;
     }
@@ -63,31 +63,24 @@ export function meaningOf(kind: SpecificKind, text: string): Matches {
   }
 }
 
-/** Whether a name is written the same at a place, but for what may be left out of it. */
-function sameName(own: string, isCased: (name: string) => boolean): Matches {
-  const lead = LEAD.exec(own)?.[0] ?? "";
-  const name = withoutPrefix(own.slice(lead.length));
-  return ({ before, itself }) => {
-    const other = withoutPrefix(itself);
-    if (!before.endsWith(lead)) return false;
-    return other === name || (other.toLowerCase() === name.toLowerCase() && !isCased(name) && !isCased(other));
-  };
-}
-
-/** A name without what may be left out when it is written: the v of a version, the sign of a variable or an issue. */
-function withoutPrefix(name: string): string {
-  return name.replace(/^(?:v(?=\d)|[#$]\{?)/iu, "");
+/** Whether a name is written the same at a place, but for the v of a version and the sign of a variable or an issue. */
+function sameName(own: string, isCased: boolean): Matches {
+  const bare = (name: string): string => name.replace(/^(?:v(?=\d)|[#$]\{?)/iu, "");
+  return sameAs(own, (name, other) => {
+    const isEither = !isCased && !CODE_NAME.test(other);
+    return bare(other) === bare(name) || (isEither && bare(other).toLowerCase() === bare(name).toLowerCase());
+  });
 }
 
 /** Whether a text is written the same at a place, but for the case of plain words. */
 export function sameText(text: string): Matches {
-  const own = writtenPiece(text);
-  const lead = LEAD.exec(own)?.[0] ?? "";
-  const rest = plainCase(own.slice(lead.length));
-  return ({ before, itself }) =>
-    plainCase(itself) === rest && (lead === "" ? !isSigned(before, itself) : before.endsWith(lead));
+  return sameAs(writtenPiece(text), (own, other) => plainCase(other) === plainCase(own));
 }
 
-function isSigned(before: string, itself: string): boolean {
-  return /^\d/u.test(itself) && /‑$/u.test(before);
+/** The same with the dashes and stars before it, and without a sign before its number. */
+function sameAs(text: string, isEqual: (own: string, other: string) => boolean): Matches {
+  const lead = LEAD.exec(text)?.[0] ?? "";
+  const own = text.slice(lead.length);
+  const isNumber = lead === "" && /^\d/u.test(own);
+  return ({ before, itself }) => before.endsWith(lead) && !(isNumber && before.endsWith("‑")) && isEqual(own, itself);
 }
