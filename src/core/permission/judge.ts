@@ -3,6 +3,7 @@ import type { JsonObject } from "../../contract/session.ts";
 import { alwaysOf } from "./always.ts";
 import { partsOf } from "./parts.ts";
 import { compilePattern, type Matcher, type Part } from "./pattern.ts";
+import { isKnown } from "./shell-word.ts";
 
 /** A tool call as rules see it. */
 export interface JudgedCall {
@@ -174,7 +175,9 @@ function doubtOf(part: Part): string {
     case "unknown":
       return part.why;
     case "command":
-      return "part of the command is not known before it runs";
+      return part.command.words.every(isKnown)
+        ? "the command may start what one of its arguments names"
+        : "part of the command is not known before it runs";
     case "path":
     case "call":
       return "it cannot be told which file it is about";

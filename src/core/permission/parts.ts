@@ -2,7 +2,8 @@ import type { JsonObject } from "../../contract/session.ts";
 import { createPlacing, pathsOf } from "./paths.ts";
 import type { Part } from "./pattern.ts";
 import { readShellLine } from "./shell.ts";
-import type { ShellLine } from "./shell-command.ts";
+import type { ShellCommand, ShellLine } from "./shell-command.ts";
+import { isToldByLine, namesIn, tellingWords } from "./shell-leaves.ts";
 
 export interface PartsSource {
   readonly tool: string;
@@ -33,28 +34,45 @@ function shellParts({ command, working_dir }: JsonObject, root: string, shellPro
   if (typeof command !== "string") return unread("it has no command line");
   if (!READ_SHELLS.test(shellProgram)) return unread(`command lines of ${shellProgram} are not read`);
   const folder = typeof working_dir === "string" ? `${root}/${working_dir}` : root;
-  const parts = partsOfLine(readShellLine(command), [], createPlacing(folder, root));
+  const parts = partsOfLine(readShellLine(command), [], {
+    place: createPlacing(folder, root),
+    namesOf: createNaming(command),
+  });
   return parts.length === 0 ? unread("it runs nothing") : parts;
 }
 
 type Within = Extract<Part, { kind: "unknown" }>["within"];
-type Place = (path: string) => Extract<Part, { kind: "path" }>["path"];
 
-function partsOfLine(line: ShellLine, within: Within, place: Place): readonly Part[] {
+interface Seeing {
+  readonly place: (path: string) => Extract<Part, { kind: "path" }>["path"];
+  readonly namesOf: (command: ShellCommand) => Extract<Part, { kind: "command" }>["names"];
+}
+
+/** What may name a program that a command starts: its own words; where the line tells it, all of the line, once. */
+function createNaming(line: string): Seeing["namesOf"] {
+  let isLineRead = false;
+  return (command) => {
+    const isLine = !isLineRead && isToldByLine(command);
+    isLineRead ||= isLine;
+    return namesIn([...tellingWords(command), ...(isLine ? [line] : [])]);
+  };
+}
+
+function partsOfLine(line: ShellLine, within: Within, seeing: Seeing): readonly Part[] {
   const { commands, writes, unknown } = line;
   return [
     ...commands.flatMap((command): readonly Part[] => {
       const { runs } = command;
       const inner =
-        runs === undefined ? [] : partsOfLine(runs.line, [...within, { command, namedTo: runs.namedTo }], place);
-      return [{ kind: "command", command, within }, ...inner];
+        runs === undefined ? [] : partsOfLine(runs.line, [...within, { command, namedTo: runs.namedTo }], seeing);
+      return [{ kind: "command", command, names: seeing.namesOf(command), within }, ...inner];
     }),
     // A file of the shell is judged as one that is patched: what a rule says of a file holds whoever changes it.
     ...writes.map(
       (path): Part => ({
         kind: "path",
         tool: "apply_patch",
-        path: path === undefined ? undefined : place(path),
+        path: path === undefined ? undefined : seeing.place(path),
         within,
       }),
     ),
