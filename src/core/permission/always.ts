@@ -33,8 +33,9 @@ function patternOf(part: Part, { tool, mcp }: CallNames): string | undefined {
 
 /** The folder of the file; a file of the project's own folder alone, and nothing outside of the project. */
 function pathPattern({ tool, path }: Extract<Part, { kind: "path" }>): string | undefined {
-  if (path?.inside === undefined) return undefined;
-  const names = path.inside.map(({ text }) => text.replaceAll(/[*\\]/g, "\\$&"));
+  const [inside, ...others] = path?.real.map((place) => place.inside) ?? [];
+  if (inside === undefined || others.length > 0) return undefined;
+  const names = inside.map(({ text }) => text.replaceAll(/[*\\]/g, "\\$&"));
   const folder = names.slice(0, -1).join("/");
   return `${tool}(${folder === "" ? names.join("/") : `${folder}/**`})`;
 }

@@ -2,6 +2,7 @@ import type { PermissionRules, PermissionVerdict } from "../../contract/permissi
 import type { JsonObject } from "../../contract/session.ts";
 import { alwaysOf } from "./always.ts";
 import { partsOf } from "./parts.ts";
+import type { ReadLink } from "./paths.ts";
 import { compilePattern, type Matcher, type Part } from "./pattern.ts";
 import { isKnown } from "./shell-word.ts";
 
@@ -13,6 +14,8 @@ export interface JudgedCall {
   readonly mcp?: { readonly server: string; readonly tool: string } | undefined;
   /** The project's folder, absolute: what paths are relative to. */
   readonly root: string;
+  /** Follows links of paths; without it a path is judged by its letters alone. */
+  readonly readLink?: ReadLink | undefined;
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { JsonObject } from "../../contract/session.ts";
-import { createPlacing, pathsOf } from "./paths.ts";
+import { createPlacing, pathsOf, type ReadLink } from "./paths.ts";
 import type { Part } from "./pattern.ts";
 import { readShellLine } from "./shell.ts";
 import type { ShellCommand, ShellLine } from "./shell-command.ts";
@@ -9,33 +9,39 @@ export interface PartsSource {
   readonly tool: string;
   readonly args: JsonObject;
   readonly root: string;
+  /** Without it no link is followed. */
+  readonly readLink?: ReadLink | undefined;
 }
+
+/** Files of one call that are looked at; of the others it cannot be told which they are. */
+const PATHS_MAX = 1_000;
 
 /** Shells whose command lines are read here; what another one makes of a line is not known. */
 const READ_SHELLS = /(?:^|\/)(?:bash|sh|dash)$/;
 
 /** What of a call must be allowed: its commands and the files they write, its files, or the call as a whole. */
 export function partsOf(call: PartsSource, shellProgram?: string): readonly Part[] {
-  const { tool, args, root } = call;
-  if (tool === "shell") return shellParts(args, root, shellProgram);
+  const { tool, args, root, readLink } = call;
+  if (tool === "shell") return shellParts(call, shellProgram);
   const paths = pathsOf(tool, args);
   if (paths.length === 0) return [{ kind: "call" }];
-  const place = createPlacing(root, root);
-  return paths.map((path) => ({
+  const place = createPlacing({ folder: root, root }, readLink);
+  return paths.slice(0, PATHS_MAX + 1).map((path, at) => ({
     kind: "path",
     tool,
-    path: path === undefined ? undefined : place(path),
+    path: path === undefined || at === PATHS_MAX ? undefined : place(path),
     within: [],
   }));
 }
 
-function shellParts({ command, working_dir }: JsonObject, root: string, shellProgram = "bash"): readonly Part[] {
+function shellParts({ args, root, readLink }: PartsSource, shellProgram = "bash"): readonly Part[] {
+  const { command, working_dir } = args;
   const unread = (why: string): readonly Part[] => [{ kind: "unknown", why, within: [] }];
   if (typeof command !== "string") return unread("it has no command line");
   if (!READ_SHELLS.test(shellProgram)) return unread(`command lines of ${shellProgram} are not read`);
   const folder = typeof working_dir === "string" ? `${root}/${working_dir}` : root;
   const parts = partsOfLine(readShellLine(command), [], {
-    place: createPlacing(folder, root),
+    place: createPlacing({ folder, root }, readLink),
     namesOf: createNaming(command),
   });
   return parts.length === 0 ? unread("it runs nothing") : parts;

@@ -72,41 +72,59 @@ function toolMatcher(glob: Glob): Omit<Matcher, "text"> {
     matches,
     mayMatch: matches,
     allows: (part, call) =>
-      matchesGlob(glob, call.tool) || (part.kind === "path" && part.path?.inside !== undefined && matches(part, call)),
+      matchesGlob(glob, call.tool) ||
+      (part.kind === "path" &&
+        part.path?.real.every(({ inside }) => inside !== undefined) === true &&
+        matches(part, call)),
   };
 }
 
 function pathMatcher(tool: Glob, path: string): Omit<Matcher, "text"> {
   const isAbsolute = path.startsWith("/");
-  const written = pathParts(path.endsWith("/") ? `${path}**` : path);
+  const written = pathParts((path.endsWith("/") ? `${path}**` : path).normalize("NFC"));
+  const globAt = written.findIndex((part) => /[*\\]/.test(part));
+  const spelled = globAt < 0 ? written : written.slice(0, globAt);
   const steps = (texts: readonly string[]) => texts.map((text): Step => (text === "**" ? "any" : compileGlob(text)));
   const exact = steps(written);
   const loose = steps(written.map((text) => text.toLowerCase()));
   const isAbout = (part: Part, call: CallNames): boolean =>
     matchesGlob(tool, part.kind === "path" ? part.tool : call.tool);
-  const holds = (part: Part, isLoose: boolean): boolean => {
-    if (part.kind !== "path" || part.path === undefined) return false;
-    const { absolute, inside } = part.path;
+  type Place = JudgedPath["written"];
+  const holds = ({ absolute, inside }: Place): boolean => {
     const items = isAbsolute ? absolute : inside;
-    if (items === undefined) return false;
-    if (!isLoose) return matchesSteps(items, exact, false);
-    return mayBegin({ text: items[0]?.folded ?? "" }, loose[0], false)
-      ? matchesSteps(
-          items.map(({ folded }) => ({ text: folded })),
-          loose,
-          false,
-        )
-      : false;
+    return items !== undefined && matchesSteps(items, exact, false);
   };
-  const matches: Match = (part, call) => isAbout(part, call) && holds(part, true);
+  const holdsLoosely = ({ absolute, inside }: Place): boolean => {
+    const items = isAbsolute ? absolute : inside;
+    if (items === undefined || !mayBegin({ text: items[0]?.folded ?? "" }, loose[0], false)) return false;
+    return matchesSteps(foldedOf(items), loose, false);
+  };
+  /** Where a folder that the pattern spells is a link: whether the file lies where that leads. */
+  const holdsBehindLinks = ({ real, follow }: JudgedPath): boolean => {
+    const led = spelled.length === 0 ? undefined : follow(`${isAbsolute ? "/" : ""}${spelled.join("/")}`);
+    if (led === undefined) return false;
+    const behind: readonly Step[] = [
+      ...led.map((text) => ({ pieces: [text.normalize("NFC").toLowerCase()] })),
+      ...loose.slice(spelled.length),
+    ];
+    return real.some(({ absolute }) => matchesSteps(foldedOf(absolute), behind, false));
+  };
+  const matches: Match = (part, call) => {
+    if (part.kind !== "path" || part.path === undefined || !isAbout(part, call)) return false;
+    return [part.path.written, ...part.path.real].some(holdsLoosely) || holdsBehindLinks(part.path);
+  };
   return {
     matches,
     // Where the file cannot be told it may be this one.
     mayMatch: (part, call) =>
       isAbout(part, call) &&
       (part.kind === "call" || (part.kind === "path" && part.path === undefined) || matches(part, call)),
-    allows: (part, call) => isAbout(part, call) && holds(part, false),
+    allows: (part, call) => part.kind === "path" && isAbout(part, call) && part.path?.real.every(holds) === true,
   };
+}
+
+function foldedOf(items: JudgedPath["written"]["absolute"]): readonly Item[] {
+  return items.map(({ folded }) => ({ text: folded }));
 }
 
 function shellMatcher(words: readonly string[]): Omit<Matcher, "text"> {
