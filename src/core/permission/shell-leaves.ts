@@ -72,6 +72,7 @@ export function isToldByLine({ words, nameAt, isLeaf: startsNone }: ShellCommand
   if (startsNone) return false;
   const [name, ...args] = words.slice(nameAt);
   if (!words.every(isKnown)) return true;
+  if (args.some(({ text }) => /^(?:-|\/dev\/(?:stdin|fd\/\d+)|\/proc\/.*)$/.test(text))) return true;
   return INTERPRETER.test(name?.text ?? "") && args.every(({ text }) => text.startsWith("-"));
 }
 
@@ -79,9 +80,11 @@ export function isToldByLine({ words, nameAt, isLeaf: startsNone }: ShellCommand
 export function namesIn(texts: readonly string[]): readonly Item[] {
   const read = texts.flatMap((text) => [text.replaceAll(/['"\\]/g, " "), text.replaceAll(/['"\\]/g, "")]);
   return read.flatMap((text) =>
-    [...text.toLowerCase().matchAll(/[\p{L}\p{N}_./+-]+/gu)].flatMap(([token]) => {
+    [...text.toLowerCase().matchAll(/[\p{L}\p{N}_./-]+\+*/gu)].flatMap(([token]) => {
       const [, attached = token] = /^(?:-|\d+)[a-z](.+)$/.exec(token) ?? [];
-      return [...new Set([token, attached])].map((name) => ({ text: name.slice(name.lastIndexOf("/") + 1) }));
+      return [...new Set([token, attached])].map((name) => ({
+        text: name.split("/").findLast((part) => part !== "") ?? "",
+      }));
     }),
   );
 }
@@ -91,7 +94,7 @@ export function tellingWords({ words, nameAt, isLeaf: startsNone }: ShellCommand
   const assigned = words.slice(0, nameAt);
   const [name, sub, ...rest] = words.slice(nameAt);
   if (startsNone || name === undefined) return assigned.map(({ text }) => text);
-  const isSubcommand = HAS_SUBCOMMANDS.has(name.text) && sub !== undefined && isKnown(sub) && !sub.text.startsWith("-");
+  const isSubcommand = HAS_SUBCOMMANDS.has(name.text) && /^[a-z][a-z0-9:-]*$/.test(sub?.text ?? "");
   const args = isSubcommand || sub === undefined ? rest : [sub, ...rest];
   const texts = [...assigned, ...args].map(({ text }) => text);
   // `1eevil` and `s/x/evil/e` of sed run evil.
