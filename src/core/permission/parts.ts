@@ -40,11 +40,10 @@ function shellParts({ args, root, readLink }: PartsSource, shellProgram = "bash"
   if (typeof command !== "string") return unread("it has no command line");
   if (!READ_SHELLS.test(shellProgram)) return unread(`command lines of ${shellProgram} are not read`);
   const folder = typeof working_dir === "string" ? `${root}/${working_dir}` : root;
-  const parts = partsOfLine(readShellLine(command), [], {
-    place: createPlacing({ folder, root }, readLink),
-    namesOf: createNaming(command),
-  });
-  return parts.length === 0 ? unread("it runs nothing") : parts;
+  const seeing = { place: createPlacing({ folder, root }, readLink), namesOf: createNaming(command) };
+  const parts = partsOfLine(readShellLine(command), [], seeing);
+  // A comment does what `:` does.
+  return parts.length === 0 ? partsOfLine(readShellLine(":"), [], seeing) : parts;
 }
 
 type Within = Extract<Part, { kind: "unknown" }>["within"];
