@@ -65,6 +65,7 @@ import {
 } from "./tools/builtin.ts";
 import { createLoadSkill } from "./tools/load-skill.ts";
 import { secretsOf } from "./tools/mcp/variables.ts";
+import { readLink } from "./tools/project-path.ts";
 import { createRecallOutput } from "./tools/recall-output.ts";
 import { secretsIn } from "./tools/shell.ts";
 
@@ -185,7 +186,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     return {
       config: changed,
       policy: policyOf(changed),
-      permitFor: createPermits({ layers: changed.permissions, root, shellProgram, allowedBySkills }),
+      permitFor: createPermits({ layers: changed.permissions, root, shellProgram, readLink, allowedBySkills }),
       approvalMs: changed.tools.approval_timeout_ms,
       compaction,
       hooks: hooks.of(changed),

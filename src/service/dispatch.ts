@@ -9,6 +9,7 @@ import { asRuntimeError, RuntimeError } from "../contract/error.ts";
 import { invalidInput, requireNames } from "../contract/input.ts";
 import { OPERATIONS, type OperationInput, type OperationName, type OperationOutput } from "../contract/operations.ts";
 import { CONTRACT_VERSION } from "../contract/version.ts";
+import type { Unattended } from "../core/approval.ts";
 import type { Tool } from "../ports/tool.ts";
 import type { CallerView } from "./caller-view.ts";
 import type { Listener } from "./event-queue.ts";
@@ -22,7 +23,7 @@ export interface CallContext {
   /** Aborts when a person's word is waited for no longer; a turn that runs goes on. */
   readonly leaving?: AbortSignal;
   /** What the model is told where nobody can be asked: such calls are denied then. */
-  readonly unattended?: string;
+  readonly unattended?: Unattended;
   /** Hears the events of the turn the call runs. */
   readonly listener?: Listener;
   /** Tools only code can bring: they are not in the log and must be given again after a restart. */

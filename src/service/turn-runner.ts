@@ -4,7 +4,7 @@ import type { EntryBody, TurnEnd } from "../contract/entry.ts";
 import { asRuntimeError, type RuntimeError } from "../contract/error.ts";
 import type { Content, ToolResult } from "../contract/message.ts";
 import type { RunResult, SessionSettings, StartTurn } from "../contract/session.ts";
-import type { Permit } from "../core/approval.ts";
+import type { Permit, Unattended } from "../core/approval.ts";
 import type { TurnOutcome } from "../core/close-turn.ts";
 import type { Compacting } from "../core/compaction/prepare.ts";
 import type { Hash } from "../core/context.ts";
@@ -73,7 +73,7 @@ export interface TurnInput {
   readonly overlay: StartTurn["flow_tool_overlay"];
   readonly signal: AbortSignal;
   /** What the model is told where nobody can be asked. */
-  readonly unattended: string | undefined;
+  readonly unattended: Unattended | undefined;
   readonly traceparent: string | undefined;
   /** Who asked for the turn: its tools see no more than that. */
   readonly caller: Caller | undefined;
