@@ -5,7 +5,7 @@ import type { JsonObject, SessionSettings } from "../contract/session.ts";
 import type { Judged, Permit } from "../core/approval.ts";
 import type { PermissionLayer, PermissionPolicy } from "../core/permission/judge.ts";
 import type { ReadLink } from "../core/permission/paths.ts";
-import { isHarmlessForPrograms } from "../core/permission/shell-variable.ts";
+import { decidesProgram, isHarmlessForPrograms } from "../core/permission/shell-variable.ts";
 import type { SessionState } from "../core/session-state.ts";
 import type { Tool } from "../ports/tool.ts";
 import type { Service } from "./dispatch.ts";
@@ -110,7 +110,13 @@ export function requireMayPrepare(shellEnv: Readonly<Record<string, string>> = {
     if (!/^[A-Za-z_]\w*$/.test(name)) {
       throw new RuntimeError("INVALID_PARAMS", `shell_env: ${JSON.stringify(name)} is no name of a variable`);
     }
-    if (!isHarmlessForPrograms(name)) requireScope(caller, "approve", `shell_env.${name}`);
+    if (isHarmlessForPrograms(name)) continue;
+    requireScope(caller, decidesProgram(name) ? "admin" : "approve", `shell_env.${name}`);
+    if (decidesProgram(name) && Object.keys(caller?.labels ?? {}).length > 0)
+      throw new RuntimeError(
+        "PERMISSION_DENIED",
+        `shell_env.${name} decides which program runs, and this token has labels`,
+      );
   }
 }
 

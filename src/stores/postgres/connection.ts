@@ -105,6 +105,28 @@ export function createConnection({ url, poolMax, isPooled, patienceMs }: Connect
   };
 }
 
+/**
+ * Looks at the database when asked to: one look at a time, and one more for all requests made meanwhile. Anyone may notify a
+ * realm's channel, and a look for each notification would keep its server busy. A look that fails is left to the next request.
+ */
+export function createLook(work: () => Promise<void>): { request(): void; settled(): Promise<void> } {
+  let looking: Promise<void> = Promise.resolve();
+  let isWaiting = false;
+  return {
+    request: () => {
+      if (isWaiting) return;
+      isWaiting = true;
+      looking = looking
+        .then(() => {
+          isWaiting = false;
+          return work();
+        })
+        .catch(() => {});
+    },
+    settled: () => looking,
+  };
+}
+
 const CLOSE_MS_MAX = 5_000;
 
 /** Seqs and times: as large as numbers are exact, and no larger. */
