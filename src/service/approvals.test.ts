@@ -114,7 +114,12 @@ describe("a call that needs a person's word", () => {
   it("[I1] is denied at once, with the reason, where a program of this process named no approver", async () => {
     const { runtime, ran, model } = setUp([CALLS, { text: "Then not." }, CALLS, { text: "Not again." }]);
     const session = await runtime.createSession("Go.");
-    expect(session).toMatchObject({ text: "Then not.", turns: 2, toolCalls: 1, usage: { input_tokens: expect.any(Number) } });
+    expect(session).toMatchObject({
+      text: "Then not.",
+      turns: 2,
+      toolCalls: 1,
+      usage: { input_tokens: expect.any(Number) },
+    });
     expect(await session.turn("Go.")).toMatchObject({ text: "Not again." });
     expect(ran).toEqual(["look pond", "look pond"]);
     expect(JSON.stringify(model.requests.at(-1)?.messages)).toContain(
