@@ -60,9 +60,9 @@ function operationSection(name: string, operation: Operation): string {
   return [`## ${name}`, summary, need, places, fieldTable(operation.input)].filter(Boolean).join("\n\n");
 }
 
-function toolCell({ mcp, mcpListed = true }: Operation): string {
+function toolCell({ mcp, mcpListed }: Operation): string {
   if (mcp === undefined) return "none: a person decides";
-  return mcpListed ? code(mcp) : `${code(mcp)}, which \`tools/list\` names with \`--all-tools\``;
+  return mcpListed === undefined ? code(mcp) : `${code(mcp)}, which \`tools/list\` names with \`--all-tools\``;
 }
 
 /** As much of a JSON schema as an input of ours uses. */
