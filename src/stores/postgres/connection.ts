@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Options, Sql } from "postgres";
 import postgres from "postgres";
-import { messageOf, RuntimeError } from "../../contract/error.ts";
+import { messageOf, RuntimeError, STORE_AWAY } from "../../contract/error.ts";
 import { withWholeRows } from "./whole-rows.ts";
 
 export interface ConnectionOptions {
@@ -188,7 +188,7 @@ function away(cause: unknown): RuntimeError {
   // Clients of a server are told as well: what a socket says names the address, and its code does not.
   const reason = /^[A-Z_]+$/.test(codeOf(cause)) ? codeOf(cause) : messageOf(cause);
   const message = `the database cannot be reached: ${reason}`;
-  return new RuntimeError("SESSION_STORE_ERROR", message, { cause });
+  return new RuntimeError("SESSION_STORE_ERROR", message, { cause, details: { reason: { reason_type: STORE_AWAY } } });
 }
 
 function codeOf(error: unknown): string {
