@@ -17,13 +17,15 @@ import {
   type Likeness,
 } from "./rank.ts";
 
+/** A message that was found. */
 export interface Hit {
+  /** The part of it that answers best. */
   readonly chunk: Chunk;
   /** How sure it answers, 0 to 1, never rising down the list. */
   readonly score: number;
   /** How many chunks were found that say the same. */
   readonly copies: number;
-  /** What its session said around it or besides, in its order; nothing of it is told with another hit, or is one. */
+  /** What was said around it, and what answers next best, in the order it was said; no text stands twice in an answer. */
   readonly around: readonly Chunk[];
   /** Only where it was asked for. */
   readonly why?: Why;
@@ -50,6 +52,7 @@ export interface Recalled {
 
 interface RecallOptions {
   readonly scope: Scope;
+  /** How many messages at most. */
   readonly limit: number;
   /** What scores less is not shown and takes no place; 0 unless it is said. */
   readonly scoreMin?: number;
@@ -83,7 +86,8 @@ export function createRecall({ store, embedder, now, fill }: RecallParts): Recal
     );
     const meaning = await searchByMeaning?.(query, scope, signal);
     signal.throwIfAborted();
-    const { found, lifts } = await inContext(store, { weights, matches, meaning }, scope);
+    const { found: pool, lifts } = await inContext(store, { weights, matches, meaning }, scope);
+    const found = await withOtherMessages(store, pool, { weights, scope, limit });
     const how = { query, weights, matches, meaning, limit, scoreMin, ...(explain ? { lifts } : {}) };
     const { best, next } = toHits(found, how);
     const chunks = best.map(({ chunk }) => chunk);
@@ -161,6 +165,26 @@ async function inContext(store: MemoryStore, findings: Findings, scope: Scope) {
   return { found: inOrder, lifts: liftsOf(fused, byId) };
 }
 
+/** The message a chunk is a part of. */
+const messageOf = ({ session_id, seq }: Chunk): string => `${session_id} ${seq}`;
+
+/** How many more chunks than usual are asked for where the parts of few messages are all that was found. */
+const WIDER = 10;
+
+/** What was found; where that is of fewer messages than may be hits, chunks of further messages follow, best first. */
+async function withOtherMessages(
+  store: MemoryStore,
+  found: readonly Chunk[],
+  { weights, scope, limit }: { weights: ReadonlyMap<string, number>; scope: Scope; limit: number },
+): Promise<readonly Chunk[]> {
+  const messages = new Set(found.map(messageOf));
+  const asked = bestByTerms(weights);
+  if (messages.size >= limit || found.length < asked.max) return found;
+  const { best } = await store.match({ ...asked, max: asked.max * WIDER }, scope);
+  const further = await store.read(best.slice(asked.max).map(({ id }) => id));
+  return [...found, ...further.filter((chunk) => !messages.has(messageOf(chunk)))];
+}
+
 /** What tells texts of one scope apart is how near they are as seen from its middle. */
 function nearestOf(meaning: Meaning | undefined): readonly Ranked[] {
   const ranked = meaning?.neighbours.map(({ id, similarity, fromMiddle }) => ({ id, value: fromMiddle ?? similarity }));
@@ -204,15 +228,23 @@ function toHits(found: readonly Chunk[], options: HitOptions): Best {
     return Math.max(ownScore(chunk), isBareQuestion(before) ? ANSWER_PULL * ownScore(before) : 0);
   };
   // Reading a text for copies and for its score costs more than finding it: what stands far below is not shown anyway.
-  const looked = found.slice(0, Math.max(LOOKED_AT_MIN, limit * LOOKED_AT_EACH));
+  const parts = new Map<string, number>();
+  const isOneOfFew = (chunk: Chunk): boolean => {
+    const count = (parts.get(messageOf(chunk)) ?? 0) + 1;
+    parts.set(messageOf(chunk), count);
+    return count <= PARTS_LOOKED_AT;
+  };
+  const looked = found.filter(isOneOfFew).slice(0, Math.max(LOOKED_AT_MIN, limit * LOOKED_AT_EACH));
   const scored = foldDuplicates(looked, byId)
     .filter((folded) => !isMereReply(folded, byId) || scoreOf({ text: folded.chunk.text, likeness: 0 }) > 0)
     .map((folded) => ({ ...folded, score: score(folded.chunk) }))
     .filter((hit) => hit.score >= scoreMin);
   const ordered = askedAgainLast(exactFirst(scored), weights);
-  const shown = ordered.slice(0, limit);
+  const byMessage = Map.groupBy(ordered, ({ chunk }) => messageOf(chunk));
+  const shown = [...byMessage.values()].flatMap((parts) => parts.slice(0, 1)).slice(0, limit);
   const next = ordered
-    .slice(limit, NEXT_TO)
+    .filter((hit) => !shown.includes(hit))
+    .slice(0, NEXT_MAX)
     .filter((hit) => hit.score >= ANSWER_MIN && !isAskedAgain(hit.chunk, weights))
     .map(({ chunk }) => chunk);
   const scores = descending(shown.map((hit) => hit.score));
@@ -230,8 +262,10 @@ function toHits(found: readonly Chunk[], options: HitOptions): Best {
 
 const LOOKED_AT_MIN = 100;
 const LOOKED_AT_EACH = 3;
-/** As many as an answer may have rows: what stands further down hardly answers. */
-const NEXT_TO = 20;
+/** Of one message; a book would leave no place for others. */
+const PARTS_LOOKED_AT = 8;
+/** What stands further down hardly answers. */
+const NEXT_MAX = 20;
 
 type Scored = Folded & { readonly score: number };
 

@@ -259,7 +259,7 @@ describe("memory", () => {
     released.resolve();
     for (let look = 0; look < 50 && (await find()).mode === "lexical"; look += 1);
     const late = await find();
-    expect(late.mode).toBe("hybrid");
+    expect([late.mode, late.results[0]?.mode]).toEqual(["hybrid", undefined]);
     expect(late).not.toHaveProperty("vectors_pending");
   });
 
@@ -282,6 +282,38 @@ describe("memory", () => {
     expect(bare.results.map(({ content }) => content)).toEqual(results.map(({ content }) => content));
     expect(bare.results.some((row) => "around" in row)).toBe(false);
     expect(results.every((row) => row.session_id === session.id)).toBe(true);
+  });
+
+  it("[D2] [D13] fills the budget with what answers next best in other sessions, and names those", async () => {
+    const kept = createMemoryStoreInMemory();
+    // A store that does not know what it is to look among.
+    const unaware: MemoryStore = {
+      ...kept,
+      match: (query, { among: _, ...scope }) => kept.match(query, scope),
+      read: (ids) => kept.read(ids),
+    };
+    const { runtime } = scriptedRuntime(() => ({ text: "Noted." }), {
+      store: createInMemoryStore(),
+      memory: { store: unaware },
+    });
+    const says = async (prompt: string, team: string) =>
+      (await runtime.dispatch("createSession", { prompt, labels: { team } })).session_id;
+    const sessions = [
+      await says("The lighthouse keeper Ingrid keeps goats.", "a"),
+      await says("The lighthouse keeper Solveig keeps hens and geese, and on Sundays some goats.", "a"),
+      await says("The lighthouse keeper Ragna keeps bees, three ponies, and in summer even goats.", "b"),
+    ];
+    const asked = { query: "Which lighthouse keeper keeps goats?", limit: 1 };
+    const { results, mode } = await runtime.dispatch("searchHistory", asked);
+    const [hit] = results;
+    const others = hit?.around?.filter(({ content }) => content.startsWith("The lighthouse")) ?? [];
+    expect([results.length, mode, hit?.mode]).toEqual([1, "lexical", "lexical"]);
+    expect([hit?.session_id, ...others.map(({ session_id }) => session_id)].sort()).toEqual(sessions.sort());
+    expect(hit?.around?.find(({ content }) => content === "Noted.")).not.toHaveProperty("session_id");
+    const caller = { name: "a", scopes: new Set(["read"] as const), labels: { team: "a" } };
+    const own = await runtime.dispatch("searchHistory", asked, { caller });
+    expect(JSON.stringify(own)).toContain("Solveig");
+    expect(JSON.stringify(own)).not.toContain("Ragna");
   });
 
   it("[D5] [G2] lets whoever cancels a search go at once, also while its model is loaded", async () => {
