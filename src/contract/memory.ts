@@ -25,12 +25,16 @@ const share = z.number().min(0).max(1);
 
 const mode = z
   .enum(["hybrid", "lexical"])
-  .describe("lexical: by words alone, because there are no vectors yet, or no embedder");
+  .describe(
+    "lexical: by words alone, because there are no vectors yet, no embedder, or none that answered within a second",
+  );
 
 const vectorsPending = z
   .boolean()
   .optional()
-  .describe("true while vectors are still being made: asked again later, more may be found by meaning");
+  .describe(
+    "true while vectors are still being made or the embedder is loading: asked again later, more may be found by meaning",
+  );
 
 /** Something that is told with a hit. */
 const SaidNearby = z.object({
@@ -139,7 +143,7 @@ export const MemoryStatusReport = z.object({
     .optional()
     .describe("chunks that need none: what tools say in names and numbers is found by its words"),
   sessions_behind: z.number().int().describe("sessions whose log is not taken in to its end"),
-  embedder: z.string().describe("what makes vectors of texts"),
+  embedder: z.string().describe("what makes vectors of texts; none without one, loading until it can be asked"),
   index: z.string().describe("how vectors are searched"),
   bytes: z.number().int().describe("what memory takes on disk"),
   mode,

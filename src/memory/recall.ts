@@ -60,6 +60,8 @@ interface RecallOptions {
   readonly tokensMax?: number;
   /** Whether hits say why they stand where they do. */
   readonly explain?: boolean;
+  /** Settles when the embedder has been waited for long enough: the search goes by words from then on. */
+  readonly late?: Promise<unknown>;
   readonly signal: AbortSignal;
 }
 
@@ -76,16 +78,16 @@ export interface RecallParts {
 /** Finds again what was said, by words and by meaning. */
 export function createRecall({ store, embedder, now, fill }: RecallParts): Recall {
   const searchByMeaning = embedder === undefined ? undefined : createSearchByMeaning(store, embedder);
-  return async (query, { scope, limit, scoreMin = 0, tokensMax = 0, explain = false, signal }) => {
+  return async (query, { scope, limit, scoreMin = 0, tokensMax = 0, explain = false, late, signal }) => {
     const weights = weightsOf(query, now());
     if (weights.size === 0) return { hits: [], mode: "lexical", vectorsPending: false };
     const matches = await store.match(bestByTerms(weights), scope);
-    await fill?.(
-      matches.best.map(({ id }) => id),
-      scope,
-    );
-    const meaning = await searchByMeaning?.(query, scope, signal);
+    // At the same time: an embedder takes a question first, and a search that is late has at least that.
+    const ids = matches.best.map(({ id }) => id);
+    const filled = inTime(fill?.(ids, scope), late);
+    const searched = await inTime(searchByMeaning?.(query, { scope, filled, signal }), late);
     signal.throwIfAborted();
+    const meaning = searched === LATE ? undefined : searched;
     const { found: pool, lifts } = await inContext(store, { weights, matches, meaning }, scope);
     const found = await withOtherMessages(store, pool, { weights, scope, limit });
     const how = { query, weights, matches, meaning, limit, scoreMin, ...(explain ? { lifts } : {}) };
@@ -94,9 +96,20 @@ export function createRecall({ store, embedder, now, fill }: RecallParts): Recal
     const around = await turnsAround(chunks, { store, scope, tokensMax, next });
     const hits = best.map((hit) => ({ ...hit, around: around.get(hit.chunk.id) ?? [] }));
     const vectorsPending =
-      embedder !== undefined && (await store.vectors.missing(embedder.id, 1, { scope })).length > 0;
+      searched === LATE ||
+      (embedder !== undefined && (await store.vectors.missing(embedder.id, 1, { scope })).length > 0);
     return { hits, mode: meaning ? "hybrid" : "lexical", vectorsPending };
   };
+}
+
+const LATE = "late";
+
+/** What comes of work, or that it is late. */
+export async function inTime<T>(
+  work: Promise<T> | undefined,
+  late: Promise<unknown> | undefined,
+): Promise<T | undefined | typeof LATE> {
+  return late === undefined ? work : Promise.race([work, late.then((): typeof LATE => LATE)]);
 }
 
 function weightsOf(query: string, nowMs: number): Map<string, number> {
@@ -126,7 +139,14 @@ interface Findings {
   readonly meaning: Meaning | undefined;
 }
 
-type SearchByMeaning = (query: string, scope: Scope, signal: AbortSignal) => Promise<Meaning | undefined>;
+interface MeaningOptions {
+  readonly scope: Scope;
+  /** Vectors are compared once it has settled. */
+  readonly filled: Promise<unknown>;
+  readonly signal: AbortSignal;
+}
+
+type SearchByMeaning = (query: string, options: MeaningOptions) => Promise<Meaning | undefined>;
 
 function createSearchByMeaning(store: MemoryStore, embedder: Embedder): SearchByMeaning {
   const likenessFor = createLikeness(embedder);
@@ -134,17 +154,17 @@ function createSearchByMeaning(store: MemoryStore, embedder: Embedder): SearchBy
     const grasp = (await embedder.grasp?.(query.slice(0, EMBEDDED_CHARS_MAX))) ?? 1;
     return MEANING_WEIGHT_MIN + (MEANING_WEIGHT_MAX - MEANING_WEIGHT_MIN) * grasp;
   };
-  return async (query, scope, signal) => {
+  return async (query, { scope, filled, signal }) => {
     try {
       const [vector] = await embedder.embed([query.slice(0, EMBEDDED_CHARS_MAX)], "query", signal);
+      await filled;
       if (vector === undefined) return undefined;
       const neighbours = await store.nearest(embedder.id, vector, { scope, max: NEIGHBOURS_MAX });
       // Before anything has a vector, nothing is asked of an embedder that is busy making them.
       if (neighbours.length === 0) return undefined;
-      return { neighbours, likeness: await likenessFor(vector, signal), weight: await weightFor(query) };
+      return { neighbours, likeness: await likenessFor(vector), weight: await weightFor(query) };
     } catch {
       // Words alone still answer; the mode says that they did.
-      signal.throwIfAborted();
       return undefined;
     }
   };

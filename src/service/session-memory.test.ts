@@ -3,11 +3,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { scriptedRuntime } from "../../test/support/runtime.ts";
+import { createVirtualClock } from "../../test/support/virtual-clock.ts";
 import type { Embedder } from "../ports/embedder.ts";
 import type { MemoryStore } from "../ports/memory.ts";
 import { createInMemoryStore, createRuntime, type RuntimeOptions } from "../runtime.ts";
 import { openRuntime } from "../runtime-on-disk.ts";
 import { createMemoryStoreInMemory } from "../stores/recall/in-memory.ts";
+import { createSessionMemory } from "./session-memory.ts";
 
 const root = mkdtempSync(join(tmpdir(), "rkat-memory-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
@@ -282,6 +284,28 @@ describe("memory", () => {
     expect(bare.results.map(({ content }) => content)).toEqual(results.map(({ content }) => content));
     expect(bare.results.some((row) => "around" in row)).toBe(false);
     expect(results.every((row) => row.session_id === session.id)).toBe(true);
+  });
+
+  it.each([
+    ["is loading", () => new Promise<Embedder>(() => {})],
+    ["does not answer", async () => ({ ...wordsEmbedder(), embed: () => new Promise<never>(() => {}) })],
+  ])("[D5] [D13] answers by words, and says so, while the embedder %s", async (_, open) => {
+    const store = createInMemoryStore();
+    const { runtime } = scriptedRuntime([{ text: "Noted." }], { store });
+    const { id } = await runtime.createSession("The feline sleeps on the sofa.");
+    const clock = createVirtualClock();
+    const kept = createMemoryStoreInMemory();
+    const memory = createSessionMemory({ memory: kept, store, openEmbedder: open, clock });
+    await memory.catchUp();
+    const [chunk] = await kept.vectors.missing("words", 1);
+    await kept.vectors.put("words", [{ id: chunk?.id ?? 0, vector: Float32Array.of(1, 0) }]);
+    const asked = clock.now();
+    const options = { scope: { discardedOnly: false }, limit: 1, signal: new AbortController().signal };
+    const { hits, mode, vectorsPending } = await memory.recall("the feline", options);
+    expect([hits[0]?.chunk.session_id, mode, vectorsPending]).toEqual([id, "lexical", true]);
+    expect(clock.now() - asked).toBeLessThanOrEqual(1_000);
+    expect(await memory.status()).toMatchObject({ entries: 2, mode: expect.any(String) });
+    expect(clock.now() - asked).toBeLessThanOrEqual(2_000);
   });
 
   it("[D2] [D13] fills the budget with what answers next best in other sessions, and names those", async () => {

@@ -166,6 +166,7 @@ function statusRows(status: MemoryStatusReport): readonly (readonly string[])[] 
 function whyByWords({ problem, embedder, entries, pending, by_words }: MemoryStatusReport): string {
   if (problem !== undefined) return oneLine(problem, SENTENCE_CHARS_MAX);
   if (embedder === "none") return "there is no embedder";
+  if (embedder === "loading") return "the embedder is still loading";
   if (entries === 0) return "there is nothing to search yet";
   if (entries === by_words) return "all of it is found by its words";
   return pending === 0
