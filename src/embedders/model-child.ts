@@ -1,5 +1,4 @@
 import { type ChildProcess, fork } from "node:child_process";
-import { constants, getPriority, setPriority } from "node:os";
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { messageOf, RuntimeError } from "../contract/error.ts";
@@ -43,9 +42,6 @@ export function startModelChild(weights: Asset): ChildProcess {
 if (process.argv[2] === ROLE && process.send !== undefined) serve();
 
 function serve(): void {
-  // Whoever talks goes first: most of what is embedded is waited for by nobody. To rise again would be refused.
-  const { PRIORITY_BELOW_NORMAL } = constants.priority;
-  if (getPriority() < PRIORITY_BELOW_NORMAL) setPriority(PRIORITY_BELOW_NORMAL);
   const say = (answer: ModelAnswer): void => void process.send?.(answer, undefined, undefined, () => {});
   const fail = (thrown: unknown): void => say({ kind: "failure", message: messageOf(thrown) });
   // Whoever asked has gone, however that ended.

@@ -55,8 +55,7 @@ export function rememberTexts(embedder: Embedder, max = KNOWN_MAX): Embedder {
     if (known.size > max && !oldest.done) known.delete(oldest.value);
   };
   return {
-    id: embedder.id,
-    dimensions: embedder.dimensions,
+    ...embedder,
     async embed(texts, kind, signal) {
       const found = new Map<string, Float32Array>();
       for (const text of texts) {
