@@ -64,6 +64,26 @@ describe("the local embedder", () => {
     expect(order.indexOf("query")).toBeLessThan(3);
   });
 
+  it("[D5] embeds where a child's channel cannot be let go of, as in Bun", () => {
+    const script = `
+      import children from "node:child_process";
+      import { syncBuiltinESMExports } from "node:module";
+      import { createLocalEmbedder } from ${JSON.stringify(join(import.meta.dirname, "local.ts"))};
+      const { fork } = children;
+      children.fork = (...given) => {
+        const child = fork(...given);
+        Object.assign(child.channel, { ref: undefined, unref: undefined });
+        return child;
+      };
+      syncBuiltinESMExports();
+      const embedder = createLocalEmbedder();
+      const [vector] = await embedder.embed(["a heron"], "passage", new AbortController().signal);
+      await embedder.close();
+      console.log(vector.length);`;
+    const { stdout, stderr } = spawnSync(process.execPath, ["--input-type=module", "-e", script], { encoding: "utf8" });
+    expect({ stdout, stderr }).toEqual({ stdout: "384\n", stderr: "" });
+  });
+
   it("[D5] can be closed in the middle of a text, and the process goes on", () => {
     const script = `
       import { createLocalEmbedder } from ${JSON.stringify(join(import.meta.dirname, "local.ts"))};
