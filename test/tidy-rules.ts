@@ -108,7 +108,8 @@ const MAY_TOUCH: readonly { readonly path: RegExp; readonly uses: RegExp }[] = [
   { path: /^src\/client\.ts$/, uses: /^process\.(?:env|execPath)$/ },
   { path: /^src\/runtime(?:-on-disk)?\.ts$/, uses: /^process\.(?:env|cwd|pid|kill|versions)$/ },
   { path: /^src\/store-places\.ts$/, uses: /^process\.(?:env|cwd|pid|versions)$/ },
-  { path: /^src\/embedders\/model-child\.ts$/, uses: /^process\.(?:argv|env|kill|on|once|pid|send)$/ },
+  { path: /^src\/embedders\/model-child\.ts$/, uses: /^process\.env$/ },
+  { path: /^src\/embedders\/model-process\.ts$/, uses: /^process\.(?:kill|on|once|pid|send)$/ },
   { path: /^src\/tools\/(?:command|shell)\.ts$/, uses: /^process\.kill$/ },
   // What a process has used nobody else knows.
   { path: /^src\/surfaces\/wire\/process-metrics\.ts$/, uses: /^process\.(?:cpuUsage|memoryUsage|uptime)$/ },
@@ -227,6 +228,20 @@ export const machineFaults: Rule = (files) =>
         .filter((use) => !allowed.some(({ uses }) => uses.test(use)))
         .map((use) => `${file.path} uses ${use}: only src/cli.ts may; take it as a parameter`),
     ];
+  });
+
+/**
+ * A module's own address is for finding packages, for reading our own manifest, and for telling sources from the bundle.
+ * A bundler makes it the address of the user's whole program, which a thread or process started with it would run again.
+ */
+const OWN_ADDRESS_USES =
+  /createRequire\((?:packageFile\("package\.json"\) \?\? )?import\.meta\.url\)|runServer\(import\.meta\.url,|new URL\("\.\.\/package\.json", import\.meta\.url\)|\?\.href === import\.meta\.url/g;
+const OWN_ADDRESS = /\bimport\.meta\.(?:url|filename|dirname)\b|\bprocess\.argv(?:\[1\]|\.at\(1\))/g;
+
+export const ownAddressFaults: Rule = (files) =>
+  files.filter(isShipped).flatMap((file) => {
+    const uses = withoutComments(file.text).replaceAll(OWN_ADDRESS_USES, "").match(OWN_ADDRESS) ?? [];
+    return uses.map((use) => `${file.path} uses ${use}: start an entry of its own, found by workerFile()`);
   });
 
 export const lengthFaults: Rule = (files) =>

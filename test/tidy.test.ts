@@ -10,6 +10,7 @@ import {
   layerFaults,
   lengthFaults,
   machineFaults,
+  ownAddressFaults,
   roomFaults,
   rootFaults,
   specFaults,
@@ -27,6 +28,7 @@ describe("the project", () => {
   it("has a console that sees the public client alone", () => expect(consoleFaults(files)).toEqual([]));
   it("keeps each dependency in its home", () => expect(homeFaults(files, manifest)).toEqual([]));
   it("touches the machine only where it may", () => expect(machineFaults(files)).toEqual([]));
+  it("[G10] never starts the file that a module is in", () => expect(ownAddressFaults(files)).toEqual([]));
   it("has no file that is too long", () => expect(lengthFaults(files)).toEqual([]));
   it("has no crowded root", () => expect(rootFaults(files)).toEqual([]));
   it("has no folder without need", () => expect(folderFaults(files)).toEqual([]));
@@ -93,6 +95,13 @@ describe("the rules bite", () => {
     const bad = file("src/core/turn.ts", 'import { join } from "node:path";\nconst key = process.env.KEY;\n');
     const words = file("src/core/turn.ts", '// process.env is not for us\nconst text = "the end of the process.";\n');
     expect([machineFaults([bad]).length, machineFaults([words]).length]).toEqual([2, 0]);
+  });
+
+  it("on a thread or process that runs the file it is started from", () => {
+    const thread = file("src/service/a.ts", "new Worker(new URL(import.meta.url));\n");
+    const child = file("src/tools/b.ts", "const self = import.meta.filename;\nfork(self); fork(process.argv[1]);\n");
+    const found = file("src/service/c.ts", "// import.meta.url\ncreateRequire(import.meta.url).resolve(name);\n");
+    expect([thread, child, found].map((one) => ownAddressFaults([one]).length)).toEqual([1, 2, 0]);
   });
 
   it("on length and root", () => {

@@ -19,7 +19,7 @@ function similarity(a: Float32Array | undefined, b: Float32Array | undefined): n
 function modelProcesses(): readonly number[] {
   const all = execFileSync("ps", ["-A", "-o", "pid=,ppid=,args="], { encoding: "utf8" }).split("\n");
   const rows = all.map((line) => line.trim().split(/\s+/)).filter(([, ppid]) => ppid === String(process.pid));
-  return rows.filter((row) => row.includes("rkat-model")).map(([pid]) => Number(pid));
+  return rows.filter((row) => row.some((word) => word.includes("model-process"))).map(([pid]) => Number(pid));
 }
 
 const ODD_TEXTS = ["", " ", "\0", "日本語のテキスト", "👩‍👩‍👧‍👦🎉", "\ud800", "word ".repeat(5000), "x".repeat(5000)];
@@ -63,6 +63,26 @@ describe("the local embedder", () => {
       shared.embed(["a question"], "query", never).then(note("query")),
     ]);
     expect(order.indexOf("query")).toBeLessThan(3);
+  });
+
+  it("[D5] embeds where a child's channel cannot be let go of, as in Bun", () => {
+    const script = `
+      import children from "node:child_process";
+      import { syncBuiltinESMExports } from "node:module";
+      import { createLocalEmbedder } from ${JSON.stringify(join(import.meta.dirname, "local.ts"))};
+      const { fork } = children;
+      children.fork = (...given) => {
+        const child = fork(...given);
+        Object.assign(child.channel, { ref: undefined, unref: undefined });
+        return child;
+      };
+      syncBuiltinESMExports();
+      const embedder = createLocalEmbedder();
+      const [vector] = await embedder.embed(["a heron"], "passage", new AbortController().signal);
+      await embedder.close();
+      console.log(vector.length);`;
+    const { stdout, stderr } = spawnSync(process.execPath, ["--input-type=module", "-e", script], { encoding: "utf8" });
+    expect({ stdout, stderr }).toEqual({ stdout: "384\n", stderr: "" });
   });
 
   it("[D5] can be closed in the middle of a text, and the process goes on", () => {
@@ -134,7 +154,7 @@ describe("the local embedder", () => {
       const priority = () => {
         const rows = execFileSync("ps", ["-A", "-o", "ppid=,ni=,args="], { encoding: "utf8" }).split("\\n");
         const children = rows.map((line) => line.trim().split(/\\s+/)).filter(([ppid]) => ppid === String(process.pid));
-        return Number(children.find((each) => each.includes("rkat-model"))?.[1]);
+        return Number(children.find((each) => each.some((word) => word.includes("model-process")))?.[1]);
       };
       const { signal } = new AbortController();
       for (const own of [getPriority(), 15]) {

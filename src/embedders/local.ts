@@ -180,12 +180,13 @@ function modelOf(child: ChildProcess, options: LocalOptions): TextModel & { forg
     },
     ref: () => {
       child.ref();
-      child.channel?.ref();
+      // Bun's channel has neither, and follows the child.
+      child.channel?.ref?.();
     },
     unref: () => {
       endAfter(idleMsMax);
       child.unref();
-      child.channel?.unref();
+      child.channel?.unref?.();
     },
     forget: () => clearTimeout(timer),
   };
