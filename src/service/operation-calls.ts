@@ -80,8 +80,13 @@ export type Ask = <N extends OperationName>(
   name: N,
   given: Readonly<Record<string, unknown>>,
   options?: object,
-  more?: CallContext,
+  more?: CallContext & Approving,
 ) => Promise<OperationOutput<N>>;
+
+/** Who answers where the options of a call name no approver. */
+export interface Approving {
+  readonly onApproval?: OnApproval | undefined;
+}
 
 const RUNS_TURNS: readonly OperationName[] = ["createSession", "startTurn", "resumeSession"];
 
@@ -89,19 +94,27 @@ const RUNS_TURNS: readonly OperationName[] = ["createSession", "startTurn", "res
 export type Advice = Partial<Record<ErrorCode, string>>;
 
 export function createAsk(dispatch: Dispatch, advice: Advice = {}): Ask {
-  return async (name, given, options = {}, more = {}) => {
-    const { fields, call, onApproval } = readOptions(name, given, options);
+  return async (name, given, options = {}, { onApproval: usual, ...more } = {}) => {
+    const { fields, call, onApproval = usual } = readOptions(name, given, options);
     const context = { ...call, ...more };
-    const listener = onApproval && answering(dispatch, onApproval, context.listener);
+    const isHeard = onApproval !== undefined || context.listener !== undefined;
+    const approver = onApproval && createApprover(dispatch, onApproval, context);
+    const unattended = RUNS_TURNS.includes(name) && !isHeard ? { unattended: NO_APPROVER } : {};
     try {
-      return await dispatch(name, fields, listener === undefined ? context : { ...context, listener });
+      const output = await dispatch(name, fields, { ...context, ...unattended, ...approver?.context });
+      approver?.requireUsable();
+      return output;
     } catch (thrown) {
+      approver?.requireUsable();
       throw thrown instanceof RuntimeError ? inWords(thrown, name, advice[thrown.code]) : thrown;
     }
   };
 }
 
-/** A person's word: on all calls of a question, or on some; only a yes can be remembered. */
+const NO_APPROVER =
+  "no approver was given: pass onApproval to createSession or turn, or allow the call by a rule of permissions";
+
+/** An answer to an approval: for all of its calls, or for some; only "allow" can be remembered. */
 export type Word =
   | "allow"
   | "deny"
@@ -112,29 +125,61 @@ export type Word =
       readonly reason?: string;
     };
 
-/** Asked about the calls that wait for a word; nothing says nothing, and somebody else may. */
+/**
+ * Answers an approval. Returning undefined leaves the answer to another client; until it comes, or the time is over, the
+ * turn waits. A promise may be of any string, since TypeScript widens the literal of `async () => "allow"`: one that is no
+ * answer rejects the turn.
+ */
 export type OnApproval = (
   approval: AgentEventOf<"tool_approval_requested">,
-) => Word | undefined | Promise<Word | undefined>;
+) => Word | undefined | Promise<Word | string | undefined>;
 
-/** Hands every question to a function, and its word to the runtime. */
-function answering(dispatch: Dispatch, onApproval: OnApproval, next: Listener | undefined): Listener {
+const ANSWERS = 'return "allow", "deny", { decision: "allow" or "deny", remember, calls, reason }, or undefined';
+
+/** Calls a function for each approval of a turn and sends its answer; one that cannot be used ends the turn. */
+function createApprover(dispatch: Dispatch, onApproval: OnApproval, { listener, signal }: CallContext) {
+  const ending = new AbortController();
+  let failure: unknown;
   const answer = async (approval: AgentEventOf<"tool_approval_requested">): Promise<void> => {
     const { session_id, approval_id } = approval;
-    const word = await (async () => onApproval(approval))().catch((thrown: unknown) => {
-      return { decision: "deny", reason: `whoever was asked failed: ${messageOf(thrown)}` } as const;
+    const word: unknown = await (async () => onApproval(approval))().catch((thrown: unknown) => {
+      return { decision: "deny", reason: `the approval handler failed: ${messageOf(thrown)}` };
     });
     if (word === undefined) return;
-    const given = typeof word === "string" ? { decision: word } : word;
-    await dispatch("answerApproval", { session_id, approval_id, ...given });
+    const given = typeof word === "string" ? { decision: word } : Object(word);
+    try {
+      await dispatch("answerApproval", { ...given, session_id, approval_id });
+    } catch (thrown) {
+      // Another client may have answered first, or the time may be over: then the turn continues without this answer.
+      const open = await dispatch("listApprovals", { session_id }).catch(() => undefined);
+      if (open?.approvals.some((one) => one.approval_id === approval_id) === false) return;
+      failure = unusable(word, thrown);
+      // A turn that waits is ended by the operation; a parent whose sub-agent waits is running, and ends by its signal.
+      await dispatch("interruptTurn", { session_id }).catch(() => {});
+      ending.abort("an approval could not be answered");
+    }
   };
-  return (delivery) => {
-    next?.(delivery);
-    // Somebody else may have been faster; how the turn goes on is told to whoever waits for it.
+  const hear: Listener = (delivery) => {
+    listener?.(delivery);
     const question = questionIn(delivery.event);
-    if (question !== undefined) answer(question).catch(() => {});
+    if (question !== undefined) void answer(question);
+  };
+  return {
+    context: { listener: hear, signal: signal === undefined ? ending.signal : AbortSignal.any([signal, ending.signal]) },
+    requireUsable: () => {
+      if (failure !== undefined) throw failure;
+    },
   };
 }
+
+function unusable(word: unknown, thrown: unknown): unknown {
+  if (!(thrown instanceof RuntimeError) || thrown.code !== "INVALID_PARAMS") return thrown;
+  const shown = typeof word === "object" ? "an answer that cannot be used" : String(word).slice(0, SHOWN_CHARS_MAX);
+  const message = `onApproval returned ${shown}: ${thrown.message}; ${ANSWERS}`;
+  return new RuntimeError("INVALID_PARAMS", message, { cause: thrown });
+}
+
+const SHOWN_CHARS_MAX = 80;
 
 /** Options as an operation's input and what goes beside it; throws INVALID_PARAMS for a name that is none. */
 function readOptions(

@@ -68,6 +68,8 @@ export function createRuntimeCalls(link: RuntimeLink, advice?: Advice): Runtime 
   const ask = createAsk(dispatch, advice);
   const methods = createOtherMethods(ask);
   const calls = { ask, subscribe };
+  // The session's approver answers for its later turns, too; what is no function was refused before.
+  const withApprover = (options?: object) => ({ ...calls, onApproval: (options as SessionOptions)?.onApproval });
   const create = async <T>(prompt: Content, options?: object, hearing?: CallContext) => {
     const given = { prompt, initial_turn: "run_immediately" };
     // Not deferred, so the first turn has run and its result is here.
@@ -75,7 +77,7 @@ export function createRuntimeCalls(link: RuntimeLink, advice?: Advice): Runtime 
   };
   const defer = async <T>(prompt: Content | undefined, options?: object): Promise<Session<T>> => {
     const { session_id } = await ask("createSession", { prompt, initial_turn: "deferred" }, options);
-    return createHandle<T>(calls, session_id);
+    return createHandle<T>(withApprover(options), session_id);
   };
   return {
     ...methods,
@@ -84,11 +86,11 @@ export function createRuntimeCalls(link: RuntimeLink, advice?: Advice): Runtime 
       const hasPrompt = given.length > 1 || typeof first === "string" || Array.isArray(first) || first === null;
       if (!hasPrompt) return defer<T>(undefined, first);
       const result = await create<T>(first as Content, options); // What it is not, the schema says.
-      return createHandle(calls, result.session_id, result);
+      return createHandle(withApprover(options), result.session_id, result);
     },
     createSessionStreaming: <T>(prompt: Content, options?: object) => {
       const stream = streamOf((listener) => create<T>(prompt, options, { listener }));
-      const session = stream.result.then((result) => createHandle(calls, result.session_id, result));
+      const session = stream.result.then((result) => createHandle(withApprover(options), result.session_id, result));
       session.catch(() => {}); // The same failure as `result`'s, for whoever asks for it.
       return { ...stream, session };
     },

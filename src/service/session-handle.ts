@@ -8,7 +8,14 @@ import type { RunResult } from "../contract/session.ts";
 import type { Tool } from "../ports/tool.ts";
 import type { CallContext } from "./dispatch.ts";
 import { createEventQueue, type Delivery } from "./event-queue.ts";
-import { type Ask, createMethodsAbout, type MethodsAbout, type OnApproval, type OptionsOf } from "./operation-calls.ts";
+import {
+  type Approving,
+  type Ask,
+  createMethodsAbout,
+  type MethodsAbout,
+  type OnApproval,
+  type OptionsOf,
+} from "./operation-calls.ts";
 import type { OutputSchema } from "./options.ts";
 
 /** Options of a new session: the fields of `session/create` in camel case, and what only code can give. */
@@ -18,7 +25,7 @@ export interface SessionOptions<T = unknown>
   readonly outputSchema?: OutputSchema<T>;
   /** Custom tools of this session. */
   readonly tools?: readonly Tool[];
-  /** Asked before calls run that need a person's word. */
+  /** Answers when a tool call needs approval, in every turn run from here that names no other; without it the call is denied. */
   readonly onApproval?: OnApproval;
 }
 
@@ -27,7 +34,7 @@ export interface TurnOptions<T = unknown>
   extends Omit<OptionsOf<"startTurn", "session_id" | "prompt">, "outputSchema"> {
   /** As for a new session; only the first turn of one that was made without it can bring it. */
   readonly outputSchema?: OutputSchema<T>;
-  /** Asked before calls run that need a person's word. */
+  /** Answers when a tool call needs approval, instead of that of the session. */
   readonly onApproval?: OnApproval;
 }
 
@@ -55,6 +62,12 @@ export interface Session<T = unknown> extends Omit<MethodsAbout<"session_id">, O
   readonly lastResult: TurnResult<T> | undefined;
   /** Text the newest turn ended with. */
   readonly text: string;
+  /** Tokens of the whole session after the newest turn run from here; undefined before the first. */
+  readonly usage: TurnResult["usage"] | undefined;
+  /** Calls of the model that the newest turn made. */
+  readonly turns: number;
+  /** Tool calls that the newest turn made. */
+  readonly toolCalls: number;
   /** What the newest turn came to, as `outputSchema` describes it; undefined where nothing of that shape was asked for. */
   readonly structuredOutput: T | undefined;
   /** Runs a turn and waits for its end. */
@@ -92,7 +105,7 @@ export interface Session<T = unknown> extends Omit<MethodsAbout<"session_id">, O
 type Own = "fork" | "revision" | "rewrite" | "restore" | "rewrites" | "compactions" | "undoCompaction";
 
 /** Where a session's calls go. */
-export interface SessionLink {
+export interface SessionLink extends Approving {
   readonly ask: Ask;
   readonly subscribe: (
     sessionId: string,
@@ -101,7 +114,7 @@ export interface SessionLink {
 }
 
 export function createHandle<T>(link: SessionLink, id: string, first?: TurnResult<T>): Session<T> {
-  const { ask, subscribe } = link;
+  const { ask, subscribe, onApproval } = link;
   const methods = createMethodsAbout(ask, "session_id", id);
   const about = { session_id: id };
   const scope = { type: "session", ...about };
@@ -109,7 +122,7 @@ export function createHandle<T>(link: SessionLink, id: string, first?: TurnResul
   // What a schema describes is what its turn comes to: the runtime has held it against it.
   const lastResult = () => last as TurnResult<T> | undefined;
   const startTurn = async <U>(prompt: Content, options?: object, hearing?: CallContext): Promise<TurnResult<U>> => {
-    last = await ask("startTurn", { ...about, prompt }, options, hearing);
+    last = await ask("startTurn", { ...about, prompt }, options, { ...hearing, onApproval });
     return last as TurnResult<U>; // As above.
   };
   return {
@@ -120,6 +133,15 @@ export function createHandle<T>(link: SessionLink, id: string, first?: TurnResul
     },
     get text() {
       return last?.text ?? "";
+    },
+    get usage() {
+      return last?.usage;
+    },
+    get turns() {
+      return last?.turns ?? 0;
+    },
+    get toolCalls() {
+      return last?.tool_calls ?? 0;
     },
     get structuredOutput() {
       return lastResult()?.structured_output;
