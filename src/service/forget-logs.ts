@@ -10,7 +10,6 @@ import type { SessionRow, Store } from "../ports/store.ts";
 import type { AgentPlace } from "./agent/agent-operations.ts";
 import { walkRows } from "./walk-rows.ts";
 
-
 /** A log of which something is forgotten. */
 export interface Target {
   readonly kind: "session" | "agent";

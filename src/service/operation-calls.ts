@@ -165,7 +165,10 @@ function createApprover(dispatch: Dispatch, onApproval: OnApproval, { listener, 
     if (question !== undefined) void answer(question);
   };
   return {
-    context: { listener: hear, signal: signal === undefined ? ending.signal : AbortSignal.any([signal, ending.signal]) },
+    context: {
+      listener: hear,
+      signal: signal === undefined ? ending.signal : AbortSignal.any([signal, ending.signal]),
+    },
     requireUsable: () => {
       if (failure !== undefined) throw failure;
     },
