@@ -56,10 +56,14 @@ export function folderBeside(stateFolder: string, { url, realm }: RealmInDatabas
 
 const HASH_DIGITS = 10;
 
-/** The agents of a realm; `folder` is where their files are written, when they are. */
+/** The agents of a realm; `folder` is where their files are, written by this process or an earlier one. */
 export function agentsInDatabase(
   database: Database,
-  { folder, warn }: { readonly folder: string | undefined; readonly warn: (sentence: string) => void },
+  {
+    folder,
+    hasFiles,
+    warn,
+  }: { readonly folder: string | undefined; readonly hasFiles: boolean; readonly warn: (sentence: string) => void },
 ): AgentHome {
   return {
     isThere: () => true,
@@ -68,7 +72,8 @@ export function agentsInDatabase(
       const store = database.store("agent", foldAgent);
       if (folder === undefined) return { store, vault: undefined };
       const { createVault } = await import("./projections/vault.ts");
-      return { store, vault: createVault({ folder, warn }) };
+      const vault = createVault({ folder, warn });
+      return { store, vault: hasFiles ? vault : undefined, eraseFiles: vault.erase };
     },
   };
 }

@@ -151,7 +151,7 @@ async function openInDatabase(options: OpenOptions & { readonly config: Config }
     const memory = await memoryOf(config, options, () =>
       openSharedMemory(database, { index: config.memory.index, folder: beside, warn }),
     );
-    const agents = agentsInDatabase(database, { folder, warn });
+    const agents = agentsInDatabase(database, { folder: beside, hasFiles: folder !== undefined, warn });
     const kept = database.store("session", foldRow);
     const store = folder === undefined ? kept : await withFiles(kept, { folder, warn });
     const runtime = createRuntime({ agents, ...parts, ...memory, store });
@@ -243,7 +243,8 @@ function agentsIn(
       const { foldAgent } = await import("./core/agent/tiers.ts");
       const { createVault } = await import("./projections/vault.ts");
       const store = openStore({ folder, foldRow: foldAgent, host: { pid: process.pid, isRunning }, warn, seal });
-      return { store, vault: hasFiles ? createVault({ folder: stateFolder, warn }) : undefined };
+      const vault = createVault({ folder: stateFolder, warn });
+      return { store, vault: hasFiles ? vault : undefined, eraseFiles: vault.erase };
     },
   };
 }

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, realpathSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, realpathSync, statSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { defaultConfig } from "./config/load-config.ts";
 import type { AgentEntryBody } from "./contract/agent.ts";
@@ -19,6 +19,7 @@ import type { KnownBackup } from "./stores/embedded/known-backups.ts";
 import type { RestoreReport } from "./stores/embedded/restore.ts";
 import { createConfigInMemory, createStoreInMemory } from "./stores/in-memory.ts";
 import type { DatabaseVerification } from "./stores/postgres/verify.ts";
+import { requireName } from "./surfaces/wire/realm.ts";
 
 /** Where a realm is kept, as somebody names it. */
 export interface StoreAddress {
@@ -58,6 +59,7 @@ export async function copyStore(
 ): Promise<CopyReport> {
   requireNode(process.versions.node);
   const { env = process.env, warn = () => {}, fromEncryption = {}, toEncryption = {}, ...copying } = options;
+  for (const { place } of [from, to]) if (!ADDRESS.test(place)) requireName(place);
   refuseNested(from.place, to.place);
   const source = await openPlace(from, { role: "from", isDry: false, env, warn, encryption: fromEncryption });
   try {
@@ -102,8 +104,8 @@ export async function backUpStore(
   place: string,
   { signal = NEVER, progress = () => {} }: BackupPlaceOptions = {},
 ): Promise<BackupReport> {
-  requireState(folder);
   requireBackupPlace(place);
+  requireState(folder);
   refuseNested(folder, place);
   const { backUpFolder } = await import("./stores/embedded/backup.ts");
   return backUpFolder(folder, resolve(process.cwd(), place), { now: Date.now, signal, progress });
@@ -114,13 +116,19 @@ const PACKED = /\.(?:tar\.\w+|tgz|zip|gz|zst|xz)$/i;
 function requireBackupPlace(place: string): void {
   if (ADDRESS.test(place)) throw invalid("a back-up is a folder or a file NAME.tar, and not an address");
   if (PACKED.test(place)) throw invalid(`${place}: a back-up is not packed; name NAME.tar, and pack it afterwards`);
+  requireName(place);
+  if (!place.endsWith(TAR) && statSync(place, { throwIfNoEntry: false })?.isFile())
+    throw invalid(`${place} is a file; name a folder, or a file NAME.tar`);
 }
+
+const TAR = ".tar";
 
 /** Reads everything of a back-up and checks it; nothing is changed. */
 export async function verifyBackup(
   place: string,
   { signal = NEVER, progress = () => {} }: BackupPlaceOptions = {},
 ): Promise<BackupVerification> {
+  requireName(place);
   const { openBackup, verifyBackup: verify } = await import("./stores/embedded/backup-reader.ts");
   const backup = openBackup(resolve(process.cwd(), place));
   try {
@@ -137,8 +145,9 @@ export async function restoreBackup(
   to: string,
   { signal = NEVER, progress = () => {}, encryption = {}, env = process.env }: BackupPlaceOptions = {},
 ): Promise<RestoreReport<Awaited<ReturnType<typeof verifyStore>>>> {
+  const { RESTORING, restoreFolder } = await import("./stores/embedded/restore.ts");
+  for (const named of [place, to, `${to}${RESTORING}`]) requireName(named);
   refuseNested(place, to);
-  const { restoreFolder } = await import("./stores/embedded/restore.ts");
   const places = [place, to].map((path) => resolve(process.cwd(), path));
   return restoreFolder(places[0] ?? "", places[1] ?? "", {
     signal,

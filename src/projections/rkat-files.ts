@@ -209,8 +209,9 @@ export function projectStore(store: Store, files: Pick<RkatFiles, "expect" | "to
     forgettings,
     shred,
     purge: async (sessionIds) => {
-      for (const sessionId of sessionIds) await files.rebuild(sessionId);
+      // The store deletes the files of these sessions, so they are made anew after it.
       await store.purge(sessionIds);
+      for (const sessionId of sessionIds) await files.rebuild(sessionId);
     },
     close: async () => {
       await files.close();

@@ -7,8 +7,8 @@ import { foldRow } from "../core/session-row.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { SignedReceipt } from "../ports/forgettings.ts";
 import type { Store } from "../ports/store.ts";
+import type { AgentPlace } from "./agent/agent-operations.ts";
 import {
-  type AgentPlaceForForgetting,
   type AnyEntry,
   everyLog,
   type ForgetReading,
@@ -25,7 +25,7 @@ export interface ForgettingParts {
   readonly live: Pick<LiveSessions, "renew">;
   readonly clock: Clock;
   readonly memory: SessionMemory | undefined;
-  readonly agents: () => Promise<AgentPlaceForForgetting | undefined>;
+  readonly agents: () => Promise<AgentPlace | undefined>;
   /** Tells whether a text says one of some texts, in any form. */
   readonly finder: (texts: readonly string[]) => (text: string | Uint8Array) => boolean;
   /** A keyed hash, of a key that is made for it and kept nowhere. */
@@ -182,7 +182,7 @@ async function applyToAgent(
   plan: LogPlan,
 ): Promise<void> {
   if (agents === undefined) return;
-  const { store, vault } = agents;
+  const { store, vault, eraseFiles = vault?.erase } = agents;
   // Planned of these entries.
   const changed = plan.changed as readonly Entry<AgentEntryBody>[];
   if (changed.length > 0) await store.log.rewrite(target.id, changed);
@@ -207,14 +207,14 @@ async function applyToAgent(
     await store.log.append(target.id, last_seq, [{ span: 1, body: forgotten }]);
   }
   const { holes } = target;
-  if (vault === undefined) return;
-  await vault.erase(agent, {
+  await eraseFiles?.(agent, {
     finds: job.target === "text" ? parts.finder(job.texts) : () => false,
     memories: now.flatMap(({ seq, body }) =>
       body.kind === "memory_added" && isWithin(seq, holes) ? [body.number] : [],
     ),
     notes: row.note_seqs.flatMap((seq, at) => (isWithin(seq, holes) ? [at + 1] : [])),
   });
+  if (vault === undefined) return;
   // What was taken away is there again, as far as the log still says it.
   for (const { seq, timestamp_ms, body } of now) {
     if (body.kind === "tiers_compacted") {

@@ -7,15 +7,8 @@ import type { AgentRow } from "../core/agent/tiers.ts";
 import { type ForgetPlan, type Forgetting, planForgetting } from "../core/forgetting.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { SessionRow, Store } from "../ports/store.ts";
-import type { Vault } from "../ports/vault.ts";
-import type { AgentStore } from "./agent/agent-log.ts";
+import type { AgentPlace } from "./agent/agent-operations.ts";
 import { walkRows } from "./walk-rows.ts";
-
-/** Where agents are kept, and their files. */
-export interface AgentPlaceForForgetting {
-  readonly store: AgentStore;
-  readonly vault: Vault | undefined;
-}
 
 /** A log of which something is forgotten. */
 export interface Target {
@@ -41,7 +34,7 @@ const EXCERPT_CHARS = 120;
 /** What every part of a forgetting reads by. */
 export interface ForgetReading {
   readonly store: Store;
-  readonly agents: AgentPlaceForForgetting | undefined;
+  readonly agents: AgentPlace | undefined;
   readonly clock: Pick<Clock, "breathe">;
 }
 

@@ -125,6 +125,18 @@ describe("finding texts in bytes", () => {
     expect(told(Buffer.from(Buffer.from("Jane Doe").toString("hex")))).toEqual(["hex"]);
   });
 
+  it("[D9] finds letters and punctuation that stand as named references of HTML, in any case and encoded twice", () => {
+    const text = "Zoë Ødegård-Müller, 12 °C · İstanbul, Łódź; Ελένη Чехов <zoe@example.org>";
+    const html =
+      "Zo&euml; &Oslash;deg&aring;rd-M&uuml;ller&comma; 12 &deg;C &middot; &Idot;stanbul, &Lstrok;&oacute;d&zacute;&semi; " +
+      "&Epsilon;&lambda;&#941;&nu;&eta; &CHcy;&iecy;&khcy;&ocy;&vcy; &lt;zoe&commat;example&period;org&gt;";
+    for (const written of [html, html.replaceAll("&", "&amp;")]) {
+      expect(find([text], Buffer.from(written))).toEqual([{ text: 0, form: "escaped" }]);
+    }
+    expect(find([text], Buffer.from(html.replace("&euml;", "&eacute;")))).toEqual([]);
+    expect(find(["R&eactue;sum&eacute; of &sdot;"], Buffer.from("R&eactue;sumé of &sdot;"))).toHaveLength(1);
+  });
+
   it("[D9] finds a text that follows something like an escape", () => {
     for (const before of ["\\", "C:\\", "%", "%4", "&", "&am", "\\u", "\\u00", "100%", "a+", "\\\\\\"]) {
       for (const one of ["name of it", "temp\\report", "u00e9tat", "41bcd&lt;", "test 50%de"]) {

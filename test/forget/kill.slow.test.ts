@@ -54,41 +54,64 @@ async function forgetAndDie(
   }
 }
 
+/** Seeds that once failed: the text stayed in files for people, which the process that forgets does not write. */
+const FAILED_ONCE = [71_159];
+
 describe("kill -9 of a process that forgets a text", { timeout: TIMEOUT_MS }, () => {
-  it(`[D9] at ${KILLS} of its calls: it is finished, or as if nothing was asked, once the folder is opened again`, async () => {
-    const seed = testSeed();
-    const random = createRandom(seed);
-    const number = 2 * Math.floor((random() * SECRETS) / 2);
-    const [secret, other] = [secretFor(number), secretFor(number + 1)];
-    const whole = join(root, "whole");
-    cpSync(planted, whole, { recursive: true });
-    const calls = await forgetAndDie(whole, secret, 0, "before");
-    expect(calls).toBeGreaterThan(20);
-    const ends = { forgotten: 0, untouched: 0 };
-    for (let kill = 0; kill < KILLS; kill += 1) {
-      const folder = join(root, `kill-${kill}`);
+  it.each([
+    ["prompt", 0],
+    ["caption", 2],
+    ["label", 12],
+  ])(
+    "[D9] one that is not killed, and writes no files for people, leaves no %s in those that are there",
+    async (_, number) => {
+      const folder = join(root, `finished-${number}`);
       cpSync(planted, folder, { recursive: true });
-      const dieAt = 1 + Math.floor(random() * calls);
-      const moment = random() < 0.5 ? "before" : "after";
-      await forgetAndDie(folder, secret, dieAt, moment);
-      // Whoever opens it finishes what was begun before it lets go of it again.
-      await (await open(folder)).close();
+      await forgetAndDie(folder, secretFor(number), 0, "before");
+      expect(lookFor(folder, [secretFor(number)])).toEqual([]);
       const runtime = await open(folder);
-      const { forgettings, unfinished } = await runtime.dispatch("listForgettings", {});
-      const { results } = await runtime.dispatch("searchHistory", { query: other, limit: 20 });
+      const { forgettings } = await runtime.dispatch("listForgettings", {});
       await runtime.close();
-      const left = new Set(lookFor(folder, [secret, other]).map(({ text }) => text));
-      const isGone = !left.has(0);
-      ends[isGone ? "forgotten" : "untouched"] += 1;
-      const told = { seed, number, dieAt, moment, unfinished, receipts: forgettings.length };
-      expect(told).toEqual({ seed, number, dieAt, moment, unfinished: 0, receipts: isGone ? expect.any(Number) : 0 });
-      expect({ ...told, isProven: !isGone || forgettings.length > 0 }).toMatchObject({ isProven: true });
-      expect({ ...told, other: left.has(1) }).toMatchObject({ other: true });
-      expect({ ...told, found: results.length > 0 }).toMatchObject({ found: true });
-      expect((await verifyStore(folder)).problems).toEqual([]);
-      rmSync(folder, { recursive: true, force: true });
-    }
-    // Otherwise the kills have hit nothing that matters.
-    expect(ends.forgotten).toBeGreaterThan(0);
-  });
+      expect(forgettings.map(({ receipt }) => JSON.parse(receipt).scan.matches)).toEqual([0]);
+    },
+  );
+
+  it.each([...new Set([...FAILED_ONCE, testSeed()])])(
+    `[D9] at ${KILLS} of its calls: it is finished, or as if nothing was asked, once the folder is opened again, seed %i`,
+    async (seed) => {
+      const random = createRandom(seed);
+      const number = 2 * Math.floor((random() * SECRETS) / 2);
+      const [secret, other] = [secretFor(number), secretFor(number + 1)];
+      const whole = join(root, `whole-${seed}`);
+      cpSync(planted, whole, { recursive: true });
+      const calls = await forgetAndDie(whole, secret, 0, "before");
+      expect(calls).toBeGreaterThan(20);
+      const ends = { forgotten: 0, untouched: 0 };
+      for (let kill = 0; kill < KILLS; kill += 1) {
+        const folder = join(root, `kill-${kill}`);
+        cpSync(planted, folder, { recursive: true });
+        const dieAt = 1 + Math.floor(random() * calls);
+        const moment = random() < 0.5 ? "before" : "after";
+        await forgetAndDie(folder, secret, dieAt, moment);
+        // Whoever opens it finishes what was begun before it lets go of it again.
+        await (await open(folder)).close();
+        const runtime = await open(folder);
+        const { forgettings, unfinished } = await runtime.dispatch("listForgettings", {});
+        const { results } = await runtime.dispatch("searchHistory", { query: other, limit: 20 });
+        await runtime.close();
+        const left = new Set(lookFor(folder, [secret, other]).map(({ text }) => text));
+        const isGone = !left.has(0);
+        ends[isGone ? "forgotten" : "untouched"] += 1;
+        const told = { seed, number, dieAt, moment, unfinished, receipts: forgettings.length };
+        expect(told).toEqual({ seed, number, dieAt, moment, unfinished: 0, receipts: isGone ? expect.any(Number) : 0 });
+        expect({ ...told, isProven: !isGone || forgettings.length > 0 }).toMatchObject({ isProven: true });
+        expect({ ...told, other: left.has(1) }).toMatchObject({ other: true });
+        expect({ ...told, found: results.length > 0 }).toMatchObject({ found: true });
+        expect((await verifyStore(folder)).problems).toEqual([]);
+        rmSync(folder, { recursive: true, force: true });
+      }
+      // Otherwise the kills have hit nothing that matters.
+      expect(ends.forgotten).toBeGreaterThan(0);
+    },
+  );
 });

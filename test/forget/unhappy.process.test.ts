@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { defaultConfig } from "../../src/config/load-config.ts";
 import type { Runtime } from "../../src/runtime.ts";
@@ -25,6 +25,10 @@ const openIn = (stateFolder: string): Promise<Runtime> => openRuntime({ ...base,
 const env = { RKAT_SEAL: randomBytes(32).toString("hex") };
 const config = { ...defaultConfig(), encryption: { key_env: "RKAT_SEAL" } };
 const openSealed = (stateFolder: string): Promise<Runtime> => openRuntime({ ...base, env, config, stateFolder });
+
+const withoutFiles = { ...defaultConfig(), store: { ...defaultConfig().store, files: false } };
+const openWithoutFiles = (stateFolder: string): Promise<Runtime> =>
+  openRuntime({ ...base, stateFolder, config: withoutFiles });
 
 const LEAK = "Marit Ødegård was born on 4 May 1971 in Ålesund";
 
@@ -63,6 +67,42 @@ describe("forgetting where something stands in its way", { timeout: TIMEOUT_MS }
     await runtime.close();
     expect(lookFor(folder, ["Marit Ødegård"])).toEqual([]);
     expect((await verifyStore(folder)).problems).toEqual([]);
+  });
+
+  it("[D9] a process that writes no files for people erases from those that are there, also half-written ones", async () => {
+    const folder = newFolder();
+    const first = await openIn(folder);
+    const session = await first.createSession(`${LEAK}.`, { labels: { about: LEAK } });
+    await first.dispatch("remember", { agent: "ada", content: `${LEAK}.` });
+    await first.close();
+    const files = join(folder, ".rkat", "sessions", session.id);
+    const memories = join(folder, ".rkat", "agents", "ada", "memories");
+    for (const path of [join(files, "summary.txt.tmp"), join(memories, "000001.md.tmp")]) writeFileSync(path, LEAK);
+    expect(new Set(lookFor(join(folder, ".rkat"), [LEAK]).map(({ file }) => basename(file)))).toEqual(
+      new Set(["events.jsonl", "session.json", "summary.txt.tmp", "000001.md", "000001.md.tmp"]),
+    );
+    const second = await openWithoutFiles(folder);
+    const { receipt } = await second.dispatch("forget", { query_exact: LEAK });
+    await second.close();
+    expect(receipt?.scan).toMatchObject({ matches: 0 });
+    expect(lookFor(folder, [LEAK])).toEqual([]);
+    const third = await openIn(folder);
+    await third.session(session.id).turn("And then?");
+    await third.close();
+    expect(readFileSync(join(files, "events.jsonl"), "utf8")).toContain("And then?");
+    expect(lookFor(folder, [LEAK])).toEqual([]);
+  });
+
+  it("[D9] a memory that is forgotten by its number takes its half-written file along", async () => {
+    const folder = newFolder();
+    const first = await openIn(folder);
+    await first.dispatch("remember", { agent: "ada", content: `${LEAK}.` });
+    await first.close();
+    writeFileSync(join(folder, ".rkat", "agents", "ada", "memories", "000001.md.tmp"), LEAK);
+    const runtime = await openWithoutFiles(folder);
+    await runtime.dispatch("forget", { agent: "ada", memory: 1 });
+    await runtime.close();
+    expect(lookFor(folder, [LEAK])).toEqual([]);
   });
 
   it("[D9] what fails half-way says that it goes on, and is finished with the next forgetting", async () => {

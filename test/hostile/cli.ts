@@ -102,7 +102,8 @@ export async function attackCli({
     const linesOf = await createLines(draw, (args) => runHere(cwd, { args, input: undefined }));
     let middleBytes = 0;
     for (let at = 0; at < inputs; at += 1) {
-      const line = linesOf();
+      const args = FAILED_ONCE[at];
+      const line = args === undefined ? linesOf() : { args, input: undefined };
       const isOwn = at >= inputs - processes;
       const work = isOwn ? runApart(cwd, line) : runHere(cwd, line);
       const ended = await answered(work, () => JSON.stringify(line.args));
@@ -170,6 +171,11 @@ function runApart(cwd: string, { args, input }: Line): Promise<Ended> {
 
 /** Commands that take a second, or a port, each time. */
 const LEFT_OUT = ["demo", "serve", "rpc", "mcp", "conformance"];
+
+/** Lines that once ended with a defect: they come first in every attack. */
+const FAILED_ONCE: readonly (readonly string[])[] = [
+  ["restore", "--to", "last", JSON.stringify(Array.from({ length: 1_000 }, (_, index) => index))],
+];
 
 /** Flags that have a command go on until somebody stops it. */
 const FOLLOWS = ["-f", "--follow"];

@@ -10,7 +10,10 @@ import type { AgentOperations, Agents } from "./agents.ts";
 /** Where agents are kept. */
 export interface AgentPlace {
   readonly store: AgentStore;
+  /** Where their files are written and read; undefined where this process writes none. */
   readonly vault: Vault | undefined;
+  /** Erases from files that an earlier process wrote, also where this one writes none. */
+  readonly eraseFiles?: Vault["erase"] | undefined;
 }
 
 /** Where agents are kept, before it is opened. */
@@ -52,8 +55,8 @@ export function createAgentOperations(parts: AgentOperationParts): {
   place(): Promise<AgentPlace | undefined>;
   close(): Promise<void>;
 } {
-  let opening: Promise<Agents> | undefined;
-  const opened = (): Promise<Agents> => {
+  let opening: Promise<Agents & AgentPlace> | undefined;
+  const opened = (): Promise<Agents & AgentPlace> => {
     // What cannot be opened now may be openable next time.
     opening ??= openAgents(parts).catch((thrown) => {
       opening = undefined;
@@ -83,7 +86,7 @@ export function createAgentOperations(parts: AgentOperationParts): {
   };
 }
 
-async function openAgents(parts: AgentOperationParts): Promise<Agents> {
+async function openAgents(parts: AgentOperationParts): Promise<Agents & AgentPlace> {
   const { home, clock, windows, summariser, cutsInvented, spentToday, telemetry, tell, grown } = parts;
   const { createAgents } = await import("./agents.ts");
   const { createTierSummariser } = await import("./tier-summariser.ts");
@@ -91,8 +94,9 @@ async function openAgents(parts: AgentOperationParts): Promise<Agents> {
     const { models, profile, profiles, asking } = summariser();
     return createTierSummariser({ model: () => summariserOf(models, profile, { profiles }), asking, telemetry });
   };
-  return createAgents({
-    ...(await home.open()),
+  const place = await home.open();
+  const agents = createAgents({
+    ...place,
     clock,
     windows,
     summarise: (...texts) => now().summarise(...texts),
@@ -102,6 +106,7 @@ async function openAgents(parts: AgentOperationParts): Promise<Agents> {
     tell: tell ?? (() => {}),
     grown,
   });
+  return { ...place, ...agents };
 }
 
 /** The profile that summarises unless another is named; it need not be there. */

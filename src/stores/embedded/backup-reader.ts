@@ -1,5 +1,5 @@
 import { createHash, type Hash } from "node:crypto";
-import { closeSync, constants, fstatSync, lstatSync, openSync, readSync } from "node:fs";
+import { closeSync, constants, fstatSync, lstatSync, openSync, readSync, type Stats } from "node:fs";
 import { basename, join } from "node:path";
 import type { AgentEntryBody } from "../../contract/agent.ts";
 import { messageOf, RuntimeError } from "../../contract/error.ts";
@@ -34,8 +34,9 @@ const { O_RDONLY, O_NOFOLLOW } = constants;
 
 /** Opens a back-up; throws INVALID_PARAMS where there is none, SESSION_STORE_ERROR for one that cannot be read. */
 export function openBackup(place: string): BackupReader {
-  const stat = lstatSync(place, { throwIfNoEntry: false });
+  let stat: Stats | undefined;
   try {
+    stat = lstatSync(place, { throwIfNoEntry: false });
     if (stat?.isDirectory() === true) return openFolder(place);
     if (stat?.isFile() === true) return openTar(place);
   } catch (error) {

@@ -5,16 +5,19 @@ import {
   fstatSync,
   fsyncSync,
   ftruncateSync,
+  lstatSync,
   mkdirSync,
   openSync,
   readdirSync,
   readFileSync,
   readSync,
   renameSync,
+  rmSync,
   unlinkSync,
 } from "node:fs";
 import { join } from "node:path";
 import { messageOf, RuntimeError } from "../../contract/error.ts";
+import { SessionId } from "../../contract/session.ts";
 import type { Forgettings, SignedReceipt } from "../../ports/forgettings.ts";
 import { type Seal, SHARED_OWNERS } from "../../ports/seal.ts";
 import { makeKey, signReceipt } from "../receipts.ts";
@@ -127,6 +130,28 @@ export function createForgettingFiles({
       return read.filter((receipt) => receipt !== undefined);
     },
   };
+}
+
+/** The folders between a state folder and the files of its sessions; the projections write them. */
+const SESSION_FILES = [".rkat", "sessions"];
+
+/**
+ * Deletes the files of sessions that projections derive from their logs, also those that an earlier process wrote or left
+ * half written: this process may be configured to write none, and an erased text must not stay in them.
+ */
+export function deleteSessionFiles(folder: string, sessionIds: readonly string[]): void {
+  let at = folder;
+  for (const name of SESSION_FILES) {
+    at = join(at, name);
+    const found = lstatSync(at, { throwIfNoEntry: false });
+    if (found?.isSymbolicLink()) {
+      throw new RuntimeError("SESSION_STORE_ERROR", `${at} is a link, and nothing is kept behind one; remove it`);
+    }
+    if (!found?.isDirectory()) return;
+  }
+  for (const id of sessionIds) {
+    if (SessionId.safeParse(id).success) rmSync(join(at, id), { recursive: true, force: true });
+  }
 }
 
 /** Runs work while no other process does: the system ends a lock with whoever holds it. */

@@ -6,7 +6,7 @@ import type { Seal } from "../../ports/seal.ts";
 import type { FoldRow, LogRow, Store } from "../../ports/store.ts";
 import { createBlobFiles } from "./blob-files.ts";
 import { createCheckpointFiles } from "./checkpoint-files.ts";
-import { createForgettingFiles } from "./forgetting-files.ts";
+import { createForgettingFiles, deleteSessionFiles } from "./forgetting-files.ts";
 import { bootId, createSessionLocks, describeSelf, openLeases } from "./leases.ts";
 import { createLog, LOG_SIZES, type LogSizes } from "./log.ts";
 import { openLogIndex } from "./log-index.ts";
@@ -107,7 +107,10 @@ export function openStore<B, R extends LogRow>(options: EmbeddedOptions<B, R>): 
     signals,
     blobs: createBlobFiles(join(folder, "blobs"), randomUUID, seal),
     checkpoints: createCheckpointFiles(join(folder, "checkpoints"), seal),
-    purge: async () => index.compact(),
+    purge: async (sessionIds) => {
+      deleteSessionFiles(folder, sessionIds);
+      index.compact();
+    },
     shred: seal === undefined ? undefined : log.shred,
     forgettings: {
       ...createForgettingFiles({ folder, seal, warn }),

@@ -62,6 +62,8 @@ export async function restoreFolder<V>(
   }
 }
 
+/** Ends the name of the folder that a restore is made in, beside the one it is for. */
+export const RESTORING = ".restoring";
 const MARKER = "restore.json";
 const LOCK = "restore.lock";
 const STATE = "state";
@@ -72,7 +74,7 @@ async function restoreFrom<V>(
   options: RestoreOptions<V>,
 ): Promise<RestoreReport<V>> {
   const { manifest } = backup;
-  const beside = `${to}.restoring`;
+  const beside = `${to}${RESTORING}`;
   const id = hash("sha256", formatManifest(manifest));
   const isFull = namesIn(to).length > 0;
   if (isFull && markOf(beside) !== id) throw invalid(`${to} is not empty; name a folder that is new or empty`);

@@ -99,7 +99,11 @@ export async function openDatabase(options: PostgresOptions): Promise<Database> 
         locks,
         blobs: createBlobs(connection, realm),
         checkpoints: createCheckpoints(connection, realm),
-        purge: () => vacuum(connection),
+        purge: async (sessionIds) => {
+          const { deleteSessionFiles } = await import("../embedded/forgetting-files.ts");
+          if (options.folder !== undefined) deleteSessionFiles(options.folder, sessionIds);
+          await vacuum(connection);
+        },
         forgettings: createForgettings(connection, { realm, folder: options.folder }),
         signals: { tell: channel.tell, hear: channel.hear, close: async () => {} },
         close: async () => {

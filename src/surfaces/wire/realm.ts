@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { constants } from "node:fs";
+import { constants, lstatSync } from "node:fs";
 import { access, mkdir, readFile, writeFile } from "node:fs/promises";
 import { basename, dirname, isAbsolute, join, parse, resolve } from "node:path";
 import type { Config } from "../../config/load-config.ts";
@@ -81,7 +81,31 @@ export function resolveRealm(request: RealmRequest): Realm {
   const realm = request.realm ?? defaultRealm(request, contextRoot);
   requireRealmId(realm);
   const isChosen = request.realm !== undefined || request.isolated === true;
-  return { realm, isChosen, stateFolder: join(stateRoot, realm) };
+  const stateFolder = join(stateRoot, realm);
+  // A file in the place of a folder is told by whoever reads or makes it: rkat doctor looks into that.
+  requireName(stateFolder, { mayBeBelowFile: true });
+  return { realm, isChosen, stateFolder };
+}
+
+/** What is wrong with a name that the system refuses, whatever is done with it. */
+const NAME_FAULTS: Readonly<Record<string, string>> = {
+  ENAMETOOLONG: "its name is too long",
+  ENOTDIR: "a part of its path is a file, not a folder",
+  ELOOP: "its links lead in a circle",
+  ERR_INVALID_ARG_VALUE: "a name cannot hold a NUL byte",
+};
+const SHOWN_CHARS_MAX = 120;
+
+/** Throws INVALID_PARAMS for a path that nothing can have, before anything is read or made by it. */
+export function requireName(path: string, { mayBeBelowFile = false } = {}): void {
+  try {
+    lstatSync(path);
+  } catch (thrown) {
+    const code = isErrno(thrown) ? (thrown.code ?? "") : "";
+    if (NAME_FAULTS[code] === undefined || (mayBeBelowFile && code === "ENOTDIR")) return;
+    const shown = path.length > SHOWN_CHARS_MAX ? `${path.slice(0, SHOWN_CHARS_MAX)}…` : path;
+    throw invalid(`${shown}: ${NAME_FAULTS[code]}; name another place`);
+  }
 }
 
 const UUID = /^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$/i;

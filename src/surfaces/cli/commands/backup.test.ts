@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, truncateSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { useCommandLine } from "../../../../test/support/command-line.ts";
@@ -76,8 +76,57 @@ describe("rkat backup and rkat restore", () => {
     await say("a line");
     expect(await run("backup", "a".repeat(300))).toMatchObject({
       code: 2,
-      stderr: "Error: the name of the back-up is too long; choose a shorter one\n",
+      stderr: expect.stringMatching(/^Error: .*aaa…: its name is too long; name another place\n$/),
     });
+  });
+
+  it("[K2] [H1] refuse, with 2, every place that nothing can be at", async () => {
+    await say("a line");
+    await run("backup", "good");
+    writeFileSync(join(cli.cwd, "file"), "years of work");
+    symlinkSync(join(cli.cwd, "loop"), join(cli.cwd, "loop"));
+    const places: readonly (readonly [string, RegExp])[] = [
+      ["a".repeat(5_000), /: its name is too long; name another place\n$/],
+      ["b".repeat(300), /: its name is too long; name another place\n$/],
+      ["file/below", /: a part of its path is a file, not a folder; name another place\n$/],
+      ["loop/below", /: its links lead in a circle; name another place\n$/],
+      ["nul\0", /: a name cannot hold a NUL byte; name another place\n$/],
+    ];
+    const lines = (place: string): readonly (readonly string[])[] => [
+      ["backup", place],
+      ["backup", `${place}.tar`],
+      ["backup", "verify", place],
+      ["restore", place, "--to", "new"],
+      ["restore", "good", "--to", place],
+      ["store", "copy", join(cli.cwd, place), join(cli.cwd, "new")],
+      ["store", "copy", join(cli.cwd, "state", "main"), join(cli.cwd, place)],
+    ];
+    for (const [place, sentence] of places) {
+      for (const words of lines(place)) {
+        const { code, stderr } = await (words[0] === "store" ? cli.run(words) : run(...words));
+        expect({ words, code, stderr }).toEqual({ words, code: 2, stderr: expect.stringMatching(sentence) });
+        expect(stderr.length).toBeLessThan(400);
+      }
+      // A state folder below a file is told by the commands that read it.
+      if (place.startsWith("file")) continue;
+      for (const words of [
+        ["backup", "list"],
+        ["token", "list"],
+        ["session", "list"],
+      ]) {
+        const { code, stderr } = await cli.run([...words, "--state-root", place]);
+        expect({ words, code, stderr }).toEqual({ words, code: 2, stderr: expect.stringMatching(sentence) });
+      }
+    }
+    expect(await run("restore", "good", "--to", "c".repeat(250))).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/: its name is too long; name another place\n$/),
+    });
+    expect(await run("backup", "file")).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("is a file; name a folder, or a file NAME.tar"),
+    });
+    expect(existsSync(join(cli.cwd, "new"))).toBe(false);
   });
 
   it("[K2] refuse in a sentence what they cannot do", async () => {
