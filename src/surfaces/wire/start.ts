@@ -4,7 +4,6 @@ import type { Config, loadConfig } from "../../config/load-config.ts";
 import type { Audit, AuditFact } from "../../contract/caller.ts";
 import { asRuntimeError, ERRORS } from "../../contract/error.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { openDatabaseTokens } from "../../runtime-in-database.ts";
 import type { OpenOptions } from "../../runtime-on-disk.ts";
 import type { Runtime } from "../../service/runtime-calls.ts";
 import { createSystemClock } from "../../service/system-clock.ts";
@@ -25,7 +24,7 @@ import {
   resolveRealm,
 } from "./realm.ts";
 import { within } from "./running-turns.ts";
-import { openTokens } from "./token-files.ts";
+import { type OpenDatabaseTokens, openTokens } from "./token-files.ts";
 
 /** The process as a server sees it: only a door touches the real one. */
 export interface ServerIo {
@@ -46,7 +45,7 @@ export interface ServerIo {
 export interface ServerParts {
   readonly loadConfig: typeof loadConfig;
   openRuntime(options: OpenOptions): Promise<Runtime>;
-  readonly openDatabaseTokens: typeof openDatabaseTokens;
+  readonly openDatabaseTokens: OpenDatabaseTokens;
 }
 
 /** Where and to whom a server over HTTP listens. */

@@ -6,14 +6,18 @@ import type { Config } from "../../config/load-config.ts";
 import { RuntimeError } from "../../contract/error.ts";
 import { Token, TokenName } from "../../contract/token.ts";
 import type { TokenStore } from "../../ports/token-store.ts";
-import type { openDatabaseTokens } from "../../runtime-in-database.ts";
 import { isErrno } from "./realm.ts";
+
+export type OpenDatabaseTokens = (
+  realm: { readonly url: string; readonly realm: string },
+  store: Config["store"],
+) => Promise<TokenStore>;
 
 /** The tokens of a realm, where the realm is; those that a folder has of a realm in a database move there. */
 export async function openTokens(
   stateFolder: string,
   { config, realm, warn }: { readonly config: Config; readonly realm: string; readonly warn: Warn },
-  openDatabase: typeof openDatabaseTokens,
+  openDatabase: OpenDatabaseTokens,
 ): Promise<TokenStore> {
   const files = openTokenFiles(stateFolder, warn);
   const { url } = config.store;
