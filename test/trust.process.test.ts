@@ -14,6 +14,7 @@ import { dirname, join } from "node:path";
 import { PassThrough } from "node:stream";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { loadConfig } from "../src/config/load-config.ts";
+import { openDatabaseTokens } from "../src/runtime-in-database.ts";
 import { openRuntime } from "../src/runtime-on-disk.ts";
 import type { Io } from "../src/surfaces/cli/io.ts";
 import { startMcp } from "../src/surfaces/mcp/start.ts";
@@ -292,7 +293,7 @@ describe("trust", () => {
         stdout: new PassThrough(),
         stderr: { write },
       };
-      await start({ ...io, interrupt: AbortSignal.abort(0) }, { loadConfig, openRuntime });
+      await start({ ...io, interrupt: AbortSignal.abort(0) }, { loadConfig, openRuntime, openDatabaseTokens });
     };
     const rest = (io: Parameters<typeof startRpc>[0], parts: Parameters<typeof startRpc>[1]) =>
       startRest({ ...io, command: "rkat-rest", purpose: "server" }, parts);
