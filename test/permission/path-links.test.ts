@@ -4,6 +4,8 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { PermissionRules } from "../../src/contract/permission.ts";
 import { createPolicy, judgeCall } from "../../src/core/permission/judge.ts";
+import { createScriptedModel } from "../../src/providers/scripted.ts";
+import { createInMemoryStore, createRuntime } from "../../src/runtime.ts";
 import { readLink } from "../../src/tools/project-path.ts";
 
 let root: string;
@@ -113,5 +115,20 @@ describe("a rule on files", () => {
     });
     expect(verdict({ allow: ["apply_patch(src/**)"] }, many(1_000))).toBe("allow");
     expect(verdict({ allow: ["apply_patch(src/**)"] }, many(1_001))).toBe("ask");
+  });
+
+  it("[I1] follows links in a session's own project", async () => {
+    const model = createScriptedModel(({ messages }) =>
+      messages.at(-1)?.role === "user"
+        ? { calls: ["src/folder/x", "src/a"].map((path) => ({ name: "apply_patch", args: patch(path).args })) }
+        : { text: "Done." },
+    );
+    const store = createInMemoryStore();
+    const runtime = createRuntime({ model, env: {}, store, toolPreset: "workspace", projectRoot: root });
+    await runtime.dispatch("createSession", { prompt: "Go.", permissions: { deny: ["apply_patch(secrets/**)"] } });
+    const results = JSON.stringify(model.requests.at(-1)?.messages.findLast(({ role }) => role === "tool_results"));
+    await runtime.close();
+    expect(results).toContain("not run: rule deny apply_patch(secrets/**) of the session");
+    expect(results).toContain("A src/a");
   });
 });
