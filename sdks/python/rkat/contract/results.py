@@ -140,6 +140,16 @@ class RunResult(TypedDict):
     """Why there is no structured_output, though one was asked for."""
 
 
+SessionInfoState: TypeAlias = Literal[
+    "idle",
+    "running",
+    "waiting",
+    "interrupted",
+    "failed",
+    "archived",
+]
+
+
 class SessionInfoBudget(TypedDict):
     """`budgets` of `SessionInfo`."""
 
@@ -181,9 +191,9 @@ class SessionInfo(TypedDict):
     """What all its model calls cost; absent where no price is known."""
     is_active: bool
     """Whether it runs a turn."""
-    state: Literal["idle", "running", "waiting", "interrupted", "archived"]
+    state: SessionInfoState
     """waiting: for a person's word on tool calls; interrupted: its process ended within a turn, and the next turn goes
-    on from what was kept.
+    on from what was kept; failed: its last turn ended with an error.
     """
     model: str
     """The model it asks."""
@@ -224,9 +234,9 @@ class SessionSummary(TypedDict):
     """What all its model calls cost; absent where no price is known."""
     is_active: bool
     """Whether it runs a turn."""
-    state: Literal["idle", "running", "waiting", "interrupted", "archived"]
+    state: SessionInfoState
     """waiting: for a person's word on tool calls; interrupted: its process ended within a turn, and the next turn goes
-    on from what was kept.
+    on from what was kept; failed: its last turn ended with an error.
     """
     model: str
     """The model it asks."""
@@ -556,7 +566,9 @@ class ModelCallsCall(TypedDict):
     tokens: int
     """How large the context was that it was shown, about; the sum of the parts."""
     tool_tokens: int
-    """What the descriptions of the tools the session now has add, about."""
+    """What the descriptions of its tools added, about; of calls of before that was kept, of the tools the session has
+    now.
+    """
     parts: list[SessionContextKind]
     """What filled the context, each kind once."""
     context_window: NotRequired[int]
@@ -1012,7 +1024,9 @@ class MemoryHit(TypedDict):
     mode: NotRequired[Literal["hybrid", "lexical"]]
     """Only where it is lexical: found by words alone."""
     vectors_pending: NotRequired[bool]
-    """True while vectors are still being made: asked again later, more may be found by meaning."""
+    """True while vectors are still being made or the embedder is loading: asked again later, more may be found by
+    meaning.
+    """
     in_context: NotRequired[bool]
     """With explain: whether its session's context shows it now; false of what an agent remembers."""
 
@@ -1023,9 +1037,11 @@ class MemoryResults(TypedDict):
     results: list[MemoryHit]
     """What was found, the best first."""
     mode: Literal["hybrid", "lexical"]
-    """lexical: by words alone, because there are no vectors yet, or no embedder."""
+    """lexical: by words alone, because there are no vectors yet, no embedder, or none that answered within a second."""
     vectors_pending: NotRequired[bool]
-    """True while vectors are still being made: asked again later, more may be found by meaning."""
+    """True while vectors are still being made or the embedder is loading: asked again later, more may be found by
+    meaning.
+    """
 
 
 class MemoryStatusReport(TypedDict):
@@ -1040,13 +1056,13 @@ class MemoryStatusReport(TypedDict):
     sessions_behind: int
     """Sessions whose log is not taken in to its end."""
     embedder: str
-    """What makes vectors of texts."""
+    """What makes vectors of texts; none without one, loading until it can be asked."""
     index: str
     """How vectors are searched."""
     bytes: int
     """What memory takes on disk."""
     mode: Literal["hybrid", "lexical"]
-    """lexical: by words alone, because there are no vectors yet, or no embedder."""
+    """lexical: by words alone, because there are no vectors yet, no embedder, or none that answered within a second."""
     problem: NotRequired[str]
     """Why the embedder cannot be used, or what last failed."""
 
