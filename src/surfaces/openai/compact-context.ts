@@ -43,7 +43,8 @@ async function namedContext({ settings }: Place, { runtime }: RestRequest, asked
     return { session_id, id: previous };
   }
   const history = historyOf(items ?? []);
-  if (history.length === 0) throw invalid("input: write the items to compact, or name a previous_response_id");
+  if (history.length === 0)
+    throw invalid("previous_response_id: name the response whose context is to be compacted, or give an input");
   const { session_id } = await runtime.dispatch("createSession", {
     initial_turn: "deferred",
     tool_preset: "none",
