@@ -214,9 +214,9 @@ describe("[G5] rkat without a word", () => {
     expect(await line.run([], { stdin })).toEqual(help);
     expect(await line.run(["--help"], { stdin, isTerminal: true, env: { NO_COLOR: "1" } })).toEqual(help);
     expect(await line.run(["--version"], { stdin, isTerminal: true })).toMatchObject({ code: 0, stdout: "1.2.3\n" });
-    expect(await talk("frob")).toMatchObject({
+    expect(await talk("dokter")).toMatchObject({
       code: 2,
-      stderr: expect.stringMatching(/^Error: there is no command frob;/),
+      stderr: expect.stringMatching(/^Error: there is no command dokter;/),
     });
     expect(await talk("--frob")).toMatchObject({
       code: 2,
