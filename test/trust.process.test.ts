@@ -121,6 +121,21 @@ describe("a project that nobody trusted", () => {
     }
   });
 
+  it("[I5] [K2] is told by prune that its retention counts once it is trusted, not to write what is there", async () => {
+    bring("rkat.toml", '[retention]\nsessions = "1d"\n');
+    const path = join(project(), "rkat.toml");
+    for (const words of [["prune"], ["prune", "--dry-run"], ["prune", "--yes"]]) {
+      const { code, stderr } = await run(words);
+      expect(code).toBe(2);
+      expect(stderr).toContain(
+        `Error: [retention] of ${path} counts once this project is trusted; run rkat trust, or add --trust for this run only\n`,
+      );
+    }
+    expect(await run(["prune", "--dry-run", "--trust"])).toMatchObject({ code: 0 });
+    bring("rkat.toml", "");
+    expect((await run(["prune"])).stderr).toContain('write [retention] sessions = "90d" in the configuration');
+  });
+
   it("[I5] does not give the model a shell, nor send what is said to be embedded", async () => {
     bring("rkat.toml", '[tools]\nshell_enabled = true\nbuiltins_enabled = true\n[shell]\nprogram = "./evil"\n');
     const { stdout } = await run(["config", "get", "--json"]);
